@@ -2,9 +2,9 @@
 
 use crate::bare;
 use anyhow::{Context, Result};
-use dyno_load::clock::Clock;
+use dyno_load::backend::Backend;
 use dyno_load::connect::Connector;
-use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::job::{Job, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::responder::{Behaviour, Fault, FaultRule, Service, ServiceTime, Stall};
 use dyno_load::workload::{Concerns, Workload};
 use dyno_plan::Plan;
@@ -16,7 +16,6 @@ use dyno_wire::command::{CommandOptions, CommandSet, Projection};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Load of one process.
@@ -235,32 +234,27 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
     if !load.warmup.is_zero() {
         phases.insert(0, phase(PhaseKind::Warmup, load.warmup, None));
     }
+    let plan = plan()?;
+    let pair = Pair {
+        clients: load.clients,
+        threads: 1,
+        pin: false,
+        ..Pair::from_plan(
+            &plan,
+            Arc::new(Workload::mix(&plan, &Concerns::default())?),
+            Backend::Wire(Connector::new(&target, credentials)?),
+        )
+    };
     let job = Job {
-        pairs: vec![Pair {
-            workload: Arc::new(Workload::mix(&plan()?, &Concerns::default())?),
-            transporter: Transporter::Wire(Connector::new(&target, credentials)?),
-            clients: load.clients,
-            threads: 1,
-            pin: false,
-            cpus: None,
-        }],
         phases,
         schedule,
         seed: load.seed,
         timeout: load.timeout,
-        give_up: Duration::from_secs(30),
-        retry: Default::default(),
-        abort_on_failure: false,
-        clock: Clock::start(),
-        stop: Arc::new(AtomicBool::new(false)),
         usage,
-        announce: None,
-        awake: None,
-        hold: None,
-        shift_ns: 0,
+        ..Job::from_plan(&plan, vec![pair])
     };
     let mut measured = PhaseAccumulator::new(PhaseKind::Measure, offered);
-    engine::run(job, &mut |window| {
+    dyno_load::run(job, &mut |window| {
         let interval = window.merged;
         if interval.phase == PhaseKind::Measure {
             measured.add(&interval)?;

@@ -1,13 +1,17 @@
 //! How the program ends: the table of exit codes, and errors that carry a code, a hint and lines of
 //! a server's log. How an error looks is left to `messages`.
 
+use dyno_engine::{Error, Kind};
+use dyno_fleet::FleetError;
 use dyno_load::LoadError;
-use dyno_load::connect::{ConnectError, ControlError};
+use dyno_load::connect::ConnectError;
 use dyno_plan::resolve::PlanError;
 use dyno_plan::uri::UriError;
 use dyno_record::RecordError;
 use dyno_report::ReportError;
+use dyno_results::ResultsError;
 use dyno_servers::{InstallError, ServerError};
+use dyno_trace::TraceError;
 use std::process::ExitCode;
 
 /// The exit codes. They are part of the interface: scripts read them.
@@ -87,150 +91,54 @@ impl Failure {
         self.error = self.error.context(intent.into());
         self
     }
-
-    fn with_optional_hint(mut self, hint: Option<String>) -> Self {
-        self.hint = self.hint.or(hint);
-        self
-    }
 }
 
-impl From<PlanError> for Failure {
-    fn from(error: PlanError) -> Self {
-        let hint = error.hint();
-        match error {
-            PlanError::Host(error) => match error.downcast::<ServerError>() {
-                Ok(error) => (*error).into(),
-                Err(error) => Failure::of(Exit::Environment, anyhow::Error::from_boxed(error)),
-            },
-            error @ PlanError::Folder { .. } => Failure::of(Exit::Environment, error),
-            error => Failure::of(Exit::BadInput, error).with_optional_hint(hint),
+impl From<Kind> for Exit {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::BadInput => Exit::BadInput,
+            Kind::Environment => Exit::Environment,
+            Kind::Internal => Exit::Internal,
+            Kind::Interrupted => Exit::Interrupted,
+            Kind::CheckFailed => Exit::CheckFailed,
         }
     }
 }
 
-impl From<UriError> for Failure {
-    fn from(error: UriError) -> Self {
-        let hint = error.hint();
-        Failure::of(Exit::BadInput, error).with_optional_hint(hint)
-    }
-}
-
-impl From<ServerError> for Failure {
-    fn from(error: ServerError) -> Self {
-        let hint = error.hint();
-        Failure::of(server_exit(&error), error).with_optional_hint(hint)
-    }
-}
-
-impl From<InstallError> for Failure {
-    fn from(error: InstallError) -> Self {
-        let exit = match &error {
-            InstallError::NotPinned { .. } | InstallError::NotInstalled(_) => Exit::BadInput,
-            InstallError::Interrupted => Exit::Interrupted,
-            _ => Exit::Environment,
-        };
-        let hint = error.hint();
-        Failure::of(exit, error).with_optional_hint(hint)
-    }
-}
-
-fn server_exit(error: &ServerError) -> Exit {
-    match error {
-        ServerError::Setting { .. }
-        | ServerError::Topology(_)
-        | ServerError::TooFewFolders { .. }
-        | ServerError::NoMemory { .. } => Exit::BadInput,
-        ServerError::NothingToStart => Exit::Internal,
-        ServerError::Interrupted { .. } => Exit::Interrupted,
-        ServerError::Member { source, .. } => server_exit(source),
-        _ => Exit::Environment,
-    }
-}
-
-impl From<ConnectError> for Failure {
-    fn from(error: ConnectError) -> Self {
-        let hint = error.hint();
-        Failure::of(connect_exit(&error), error).with_optional_hint(hint)
-    }
-}
-
-impl From<LoadError> for Failure {
-    fn from(error: LoadError) -> Self {
-        let (exit, hint) = load_exit(&error);
-        Failure::of(exit, error).with_optional_hint(hint)
-    }
-}
-
-fn load_exit(error: &LoadError) -> (Exit, Option<String>) {
-    match error {
-        LoadError::Connect(cause) => (connect_exit(cause), cause.hint()),
-        LoadError::Unreachable(cause) => (
-            Exit::Environment,
-            cause.as_ref().and_then(|cause| cause.hint()),
-        ),
-        LoadError::Pair { source, .. } => load_exit(source),
-        LoadError::Sink(cause) => match cause.downcast_ref::<RecordError>() {
-            Some(RecordError::Write { .. }) => (Exit::Environment, Some(WRITE_HINT.to_owned())),
-            _ => (Exit::Environment, None),
-        },
-        LoadError::Workload { .. } => (Exit::BadInput, None),
-        LoadError::Setup { source, .. } => {
-            let code = source
-                .downcast_ref::<ControlError>()
-                .and_then(ControlError::code);
-            let hint = (code == Some(UNAUTHORIZED)).then(|| USER_HINT.to_owned());
-            (Exit::Environment, hint)
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure {
+            exit: error.kind.into(),
+            error: error.cause,
+            hint: error.hint,
+            log_tail: error.log_tail,
         }
-        LoadError::DriverOption(_) => (
-            Exit::BadInput,
-            Some("leave the option out, or use `--backend wire` if it honours it".to_owned()),
-        ),
-        LoadError::WorkerPanicked => (Exit::Internal, None),
-        _ => (Exit::Environment, None),
     }
 }
 
-/// Server code of a command that needs a user, or one with more rights.
-const UNAUTHORIZED: i32 = 13;
-const USER_HINT: &str = "name a user with the rights in the connection string: `mongodb://USER:PASSWORD@HOST/?authSource=admin`";
-const WRITE_HINT: &str = "check the free space and the permissions there";
-
-/// A connection string that asks for what cannot be done is bad input, everything else is the surroundings.
-fn connect_exit(error: &ConnectError) -> Exit {
-    match error {
-        ConnectError::Unsupported { .. } => Exit::BadInput,
-        _ => Exit::Environment,
-    }
-}
-
-impl From<RecordError> for Failure {
-    fn from(error: RecordError) -> Self {
-        let (exit, hint) = match &error {
-            RecordError::NoSuchFolder { .. } | RecordError::NotARun { .. } => (
-                Exit::BadInput,
-                Some("give the folder that `dyno run` printed"),
-            ),
-            RecordError::HoldsRun { .. } => {
-                (Exit::BadInput, Some("choose another folder with `--out`"))
+/// What these errors mean is known to the engine.
+macro_rules! as_the_engine_says {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Error::from(error).into()
             }
-            RecordError::NewerSchema { .. } => (
-                Exit::BadInput,
-                Some("use the `dyno` that wrote it, or a later one"),
-            ),
-            RecordError::Create { .. } => (
-                Exit::Environment,
-                Some("choose a folder that can be written with `--out`"),
-            ),
-            RecordError::Write { .. } => (Exit::Environment, Some(WRITE_HINT)),
-            RecordError::EncodeDocument { .. }
-            | RecordError::Encode { .. }
-            | RecordError::Name { .. } => (Exit::Internal, None),
-            _ => (Exit::Environment, None),
-        };
-        let hint = hint.map(str::to_owned);
-        Failure::of(exit, error).with_optional_hint(hint)
-    }
+        })*
+    };
 }
+
+as_the_engine_says!(
+    PlanError,
+    UriError,
+    ServerError,
+    InstallError,
+    ConnectError,
+    LoadError,
+    RecordError,
+    ResultsError,
+    TraceError,
+    FleetError
+);
 
 impl From<ReportError> for Failure {
     fn from(error: ReportError) -> Self {
@@ -260,56 +168,10 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_command_says_that_a_user_is_missing() {
-        let refused = |code| {
-            let error = ControlError::Server {
-                command: "count".into(),
-                code,
-                code_name: String::new(),
-                message: "command count requires authentication".into(),
-            };
-            Failure::from(LoadError::Setup {
-                intent: "count".into(),
-                source: Box::new(error),
-            })
-        };
-        assert!(
-            refused(13)
-                .hint
-                .is_some_and(|hint| hint.contains("USER:PASSWORD"))
-        );
-        assert_eq!(refused(26).hint, None);
-    }
-
-    #[test]
     fn the_first_hint_stays() {
         let failure = Failure::new(Exit::BadInput, "no")
             .with_hint("first")
             .with_hint("second");
         assert_eq!(failure.hint.as_deref(), Some("first"));
-    }
-
-    #[test]
-    fn a_full_disk_is_the_surroundings_and_a_run_in_the_way_is_bad_input() {
-        let full = RecordError::Write {
-            path: "/x/run.json".into(),
-            source: std::io::Error::from_raw_os_error(libc::ENOSPC),
-        };
-        let failure = Failure::from(full);
-        assert_eq!(failure.exit, Exit::Environment);
-        assert!(failure.hint.is_some_and(|hint| hint.contains("free space")));
-        let in_the_way = RecordError::HoldsRun {
-            directory: "/x".into(),
-            found: "run.json",
-        };
-        assert_eq!(Failure::from(in_the_way).exit, Exit::BadInput);
-    }
-
-    #[test]
-    fn a_connection_string_that_is_wrong_is_bad_input() {
-        let error = dyno_plan::uri::parse("http://host").expect_err("the scheme is wrong");
-        let failure = Failure::from(error);
-        assert_eq!(failure.exit, Exit::BadInput);
-        assert!(failure.hint.is_some());
     }
 }

@@ -1,23 +1,19 @@
 //! `dyno`: puts a MongoDB server on the bench, loads it, and says what it saw.
 
 mod args;
+mod command_words;
 mod commands;
-mod doctor;
 mod exit;
-mod experiment;
 mod export;
-mod fleet;
-mod index_build;
 mod interrupt;
-mod io_trace;
+mod invocation;
 mod messages;
 mod metrics;
 mod progress;
-mod selfcheck;
+mod reports;
 mod session;
-mod standing;
+mod supervisor;
 mod surroundings;
-mod tail;
 mod ycsb;
 
 use clap::Parser;
@@ -33,7 +29,7 @@ fn main() -> ExitCode {
     let surroundings = Surroundings::read();
     let messages = Messages::new(surroundings.no_color, arguments.common.quiet);
     commands::start_log(messages, arguments.common.verbose);
-    match commands::dispatch(arguments, &surroundings, messages) {
+    match commands::dispatch(arguments, surroundings, messages) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             messages.failure(&failure);

@@ -2,6 +2,8 @@
 //! `error:`, `caused by:`, `hint:`. No text leaves without its credentials removed.
 
 use crate::exit::{Exit, Failure};
+use dyno_engine::Observer;
+use dyno_engine::observer::{Level, Notice};
 use dyno_plan::uri::redact;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -75,6 +77,15 @@ impl Messages {
             format!("{colour}{text}{PLAIN}")
         } else {
             text.to_owned()
+        }
+    }
+}
+
+impl Observer for Messages {
+    fn notice(&mut self, notice: &Notice) {
+        match notice.level {
+            Level::Note => self.note(&notice.text),
+            Level::Warning => self.warning(&notice.text),
         }
     }
 }

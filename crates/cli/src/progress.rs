@@ -2,13 +2,15 @@
 //! seconds and at the end of a phase. It sees finished windows only and never touches the workers.
 
 use crate::messages::Messages;
-use crate::session::live::{Course, sparkline};
-use crate::session::recorder::{Expectation, Watch};
+use dyno_engine::Observer;
+use dyno_engine::observer::{Expectation, Notice, RunFacts};
+use dyno_engine::run::live::{Course, sparkline};
 use dyno_record::interval::{IntervalRecord, latency_histogram};
-use dyno_record::model::{PhaseKind, PhaseRecord};
-use dyno_report::quantity::Quantity;
+use dyno_record::model::{PhaseKind, PhaseRecord, RunStatus};
+use dyno_record::quantity::Quantity;
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Distance between plain lines in time of the run: rare enough for a log, often enough to see that it lives.
@@ -24,6 +26,8 @@ const FEWEST_BARS: usize = 12;
 /// Shows the progress of a run.
 pub(crate) struct Progress {
     messages: Messages,
+    /// Whether a run has a live line.
+    shows_line: bool,
     line: Option<ProgressBar>,
     phase: Option<Phase>,
 }
@@ -51,17 +55,18 @@ struct Recent {
 impl Progress {
     /// A live line if standard error is a terminal, plain lines otherwise, nothing if the person
     /// wants it quiet.
-    pub(crate) fn new(messages: Messages, is_terminal: bool) -> Self {
-        let line = (is_terminal && !messages.quiet()).then(|| {
-            let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{spinner} {wide_msg}");
-            line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            line
-        });
+    pub(crate) fn new(messages: Messages) -> Self {
         Progress {
             messages,
-            line,
+            shows_line: std::io::stderr().is_terminal() && !messages.quiet(),
+            line: None,
             phase: None,
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some(line) = self.line.take() {
+            line.finish_and_clear();
         }
     }
 
@@ -73,7 +78,7 @@ impl Progress {
     }
 }
 
-impl Watch for Progress {
+impl Observer for Progress {
     fn phase_started(&mut self, expected: &Expectation) {
         self.phase = Some(Phase::new(*expected));
         if let Some(line) = &self.line {
@@ -82,7 +87,7 @@ impl Watch for Progress {
         }
     }
 
-    fn interval(&mut self, interval: &IntervalRecord) {
+    fn window(&mut self, interval: &IntervalRecord) {
         let Some(phase) = &mut self.phase else { return };
         phase.add(interval);
         if let Some(line) = &self.line {
@@ -96,8 +101,19 @@ impl Watch for Progress {
         }
     }
 
-    fn noticed(&mut self, text: &str) {
-        self.say(text);
+    fn notice(&mut self, notice: &Notice) {
+        match &self.line {
+            Some(line) => line.suspend(|| self.messages.notice(notice)),
+            None => self.messages.notice(notice),
+        }
+    }
+
+    fn run_started(&mut self, _: &RunFacts) {
+        self.line = self.shows_line.then(live_line);
+    }
+
+    fn run_ended(&mut self, _: RunStatus) {
+        self.clear();
     }
 
     fn phase_ended(&mut self, record: &PhaseRecord) {
@@ -114,10 +130,15 @@ impl Watch for Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(line) = &self.line {
-            line.finish_and_clear();
-        }
+        self.clear();
     }
+}
+
+fn live_line() -> ProgressBar {
+    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+    line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    line
 }
 
 impl Phase {
@@ -174,7 +195,8 @@ impl Phase {
     fn text(&self) -> String {
         let mut parts = vec![match (self.expected.duration, self.expected.operations) {
             (Some(duration), _) => {
-                format!("{:.0} s of {:.0} s", self.elapsed_s, duration.as_secs_f64())
+                let whole = Quantity::seconds(duration.as_secs_f64()).brief();
+                format!("{} of {whole}", Quantity::seconds(self.elapsed_s).brief())
             }
             (None, Some(operations)) => {
                 format!(
@@ -184,7 +206,7 @@ impl Phase {
                     self.unit()
                 )
             }
-            (None, None) => format!("{:.0} s", self.elapsed_s),
+            (None, None) => Quantity::seconds(self.elapsed_s).brief().to_string(),
         }];
         let course = self.course.per_s();
         let bars = match course.len() {
@@ -206,7 +228,7 @@ impl Phase {
         }
         parts.push(errors(self.failed));
         if let Some(left_s) = self.left_s() {
-            parts.push(format!("{left_s:.0} s left"));
+            parts.push(format!("{} left", Quantity::seconds(left_s).brief()));
         }
         format!("{}: {}", self.expected.kind.as_str(), parts.join(", "))
     }

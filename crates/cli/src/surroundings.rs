@@ -2,9 +2,13 @@
 //! once, here, so that everything else gets it as plain values.
 
 use crate::metrics::Secret;
+use dyno_engine::deployment::{choice, locality};
+use dyno_engine::environment::{Environment, ServerHome};
+use dyno_fleet::options::Hidden;
+use dyno_plan::host::{FoundServer, Host, HostError, WantedServer};
 use dyno_plan::wsf::VARIABLES;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 
 /// What was found at the start.
@@ -12,24 +16,10 @@ use std::path::PathBuf;
 pub(crate) struct Surroundings {
     /// `NO_COLOR` is set and not empty.
     pub(crate) no_color: bool,
-    /// `PATH`.
-    pub(crate) path: Option<OsString>,
-    /// Folder for what is kept between runs, unless an option names one.
-    pub(crate) state_dir: Option<PathBuf>,
-    /// Folder for what is installed, such as servers.
-    pub(crate) data_dir: Option<PathBuf>,
-    /// The `mongod` that the person wants for all runs: a path, or the version of one that is installed.
-    pub(crate) mongod: Option<String>,
-    /// Where servers are started.
-    pub(crate) home: ServerHome,
-    /// Our own executable file.
-    pub(crate) executable: Option<PathBuf>,
+    /// What the engine needs to know of this machine. The state folder may be another one by an option.
+    pub(crate) environment: Environment,
     /// The embedded server, if the person named it.
     pub(crate) embedded_server: Option<PathBuf>,
-    /// Cores that this process may use, at least 1.
-    pub(crate) cores: u32,
-    /// Name of this machine.
-    pub(crate) hostname: Option<String>,
     /// Parameters of the Workload Services Framework that are set; they count only where `--wsf` is given.
     pub(crate) wsf: BTreeMap<String, String>,
     /// Token for those who read metrics, unless an option names one.
@@ -41,32 +31,30 @@ pub(crate) struct Surroundings {
     pub(crate) columns: Option<usize>,
 }
 
-/// Where servers are started, which decides where their programs are looked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ServerHome {
-    /// On this machine.
-    #[default]
-    Here,
-    /// On the hosts of a fleet, which get the embedded server from here, and have a `mongod` if the plan says so.
-    Hosts,
-    /// In pods, whose image has a `mongod`.
-    Pods,
-}
-
-/// A text that may hold a password, and is not shown.
-#[derive(Clone)]
-pub(crate) struct Hidden(String);
-
-impl Hidden {
-    /// The text, for whoever needs it.
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
+impl Host for Surroundings {
+    fn cores(&self) -> u32 {
+        self.environment.cores
     }
-}
 
-impl std::fmt::Debug for Hidden {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("***")
+    fn hostname(&self) -> Option<&str> {
+        self.environment.hostname.as_deref()
+    }
+
+    fn folder(&self) -> io::Result<PathBuf> {
+        std::env::current_dir()
+    }
+
+    fn is_tunnel(&self, port: u16) -> bool {
+        locality::is_tunnel(port)
+    }
+
+    fn server(&self, wanted: &WantedServer<'_>) -> Result<FoundServer, HostError> {
+        let embedded = wanted.embedded.or(self.embedded_server.as_deref());
+        let wanted = WantedServer {
+            embedded,
+            ..*wanted
+        };
+        Ok(choice::find(&wanted, &self.environment)?)
     }
 }
 
@@ -87,22 +75,25 @@ impl Surroundings {
             .map(|folder| folder.join("mongodyno"));
         // A relative one would be another folder in every working folder.
         let data_dir = set("DYNO_DATA_DIR").and_then(|path| std::path::absolute(path).ok());
-        Surroundings {
-            no_color: set("NO_COLOR").is_some(),
+        let environment = Environment {
             path: std::env::var_os("PATH"),
+            executable: std::env::current_exe().ok(),
             state_dir: state_home
                 .or_else(|| home.map(|home| home.join(".local/state")))
                 .map(|folder| folder.join("mongodyno")),
             data_dir: data_dir.or(data_home),
             mongod: set("DYNO_MONGOD").map(|text| text.to_string_lossy().into_owned()),
             home: ServerHome::Here,
-            embedded_server: set("DYNO_EMBEDDED_SERVER").map(PathBuf::from),
-            executable: std::env::current_exe().ok(),
             cores: std::thread::available_parallelism()
                 .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1)),
             hostname: nix::sys::utsname::uname()
                 .ok()
                 .and_then(|names| names.nodename().to_str().map(str::to_owned)),
+        };
+        Surroundings {
+            no_color: set("NO_COLOR").is_some(),
+            environment,
+            embedded_server: set("DYNO_EMBEDDED_SERVER").map(PathBuf::from),
             wsf: VARIABLES
                 .iter()
                 .filter_map(|variable| {
@@ -115,7 +106,7 @@ impl Surroundings {
                 .collect(),
             metrics_token: set("DYNO_METRICS_TOKEN")
                 .and_then(|token| token.to_string_lossy().parse().ok()),
-            redis: set("DYNO_REDIS").map(|address| Hidden(address.to_string_lossy().into_owned())),
+            redis: set("DYNO_REDIS").map(|address| Hidden::new(address.to_string_lossy())),
             redis_file: set("DYNO_REDIS_FILE").map(PathBuf::from),
             columns: terminal_columns(),
         }

@@ -18,7 +18,7 @@ use crate::shares::Share;
 use crate::window::WindowEncoder;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::metrics::MetricId;
-pub(crate) use listen::{Clocks, Reply, ask, beat, keep, measure};
+pub(crate) use listen::{Clocks, ask, beat, keep, measure};
 use listen::{Heard, Listener};
 use send::{Outgoing, Sender};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};

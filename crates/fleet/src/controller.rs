@@ -4,9 +4,9 @@
 mod lease;
 mod roster;
 
-use crate::agent::{Clocks, Reply, Start, ask, keep, measure};
+use crate::agent::{Clocks, Start, ask, keep, measure};
 use crate::clock::{Offset, monotonic_ns};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Reply};
 use crate::error::FleetError;
 use crate::names::RunName;
 use crate::protocol::{Announcement, Down, Registration, Stage, Up, Version, Work, decode, encode};

@@ -10,6 +10,11 @@ use std::time::Duration;
 /// Longest wait for a connection, and for an answer beyond what a command itself waits.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
+/// Entries of a stream: id, and fields with their values.
+pub(crate) type Entries = Vec<(String, Vec<Vec<u8>>)>;
+/// What `XREAD` answers: nothing, or each stream with its entries.
+pub(crate) type Reply = Option<Vec<(String, Entries)>>;
+
 /// Where the address comes from.
 #[derive(Clone, Default)]
 pub struct EndpointSource {

@@ -1,11 +1,12 @@
 //! What can go wrong in a fleet. Every variant names the host, where there is one, and the last thing it did.
 
 use crate::protocol::Stage;
+use dyno_engine::{Error, Kind};
+use dyno_plan::uri::redact;
+use dyno_record::quantity::Quantity;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-const MIB: f64 = (1_u64 << 20) as f64;
 
 /// A fleet, or one agent of it, cannot go on.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -70,8 +71,8 @@ pub enum FleetError {
     },
     /// A host has no room for its records.
     #[error(
-        "`{host}` has {:.1} MiB of free disk, and {:.1} MiB are needed",
-        *free_bytes as f64 / MIB, *needed_bytes as f64 / MIB
+        "`{host}` has {} of free disk, and {} are needed",
+        Quantity::bytes(*free_bytes), Quantity::bytes(*needed_bytes)
     )]
     Disk {
         /// The host.
@@ -207,6 +208,51 @@ impl FleetError {
             _ => None,
         }
     }
+}
+
+impl From<FleetError> for Error {
+    fn from(error: FleetError) -> Self {
+        let kind = match &error {
+            FleetError::NoEndpoint
+            | FleetError::EndpointText { .. }
+            | FleetError::RunName { .. } => Kind::BadInput,
+            FleetError::Interrupted => Kind::Interrupted,
+            _ => Kind::Environment,
+        };
+        let hint = error.hint();
+        let error = Error::from_cause(kind, error);
+        match hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
+    }
+}
+
+/// Error, causes and the last line of a server's log on one line, without credentials.
+pub(crate) fn reason_with_log(error: &Error) -> String {
+    let mut text = error.reason();
+    if let Some(last) = error.log_tail.last() {
+        text.push_str(&format!("; the last line of its log: {}", redact(last)));
+    }
+    text
+}
+
+/// A histogram whose values are outside of the bounds that all have: a bug.
+pub(crate) fn out_of_bounds(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::from_cause(Kind::Internal, error)
+}
+
+/// Whether nobody is there any more to clean up behind an agent that ends with this error.
+pub(crate) fn leaves_agent_alone(error: &Error) -> bool {
+    matches!(
+        error.cause.downcast_ref::<FleetError>(),
+        Some(
+            FleetError::ControllerGone { .. }
+                | FleetError::RedisGone { .. }
+                | FleetError::NoWord { .. }
+                | FleetError::Redis { .. }
+        )
+    )
 }
 
 fn plural(waiting: &[String]) -> &'static str {

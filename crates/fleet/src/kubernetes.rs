@@ -3,31 +3,21 @@
 
 mod agent;
 mod clients;
+mod input;
 mod redis;
 mod servers;
 mod yaml;
 
+pub use input::{JOB, REDIS, REDIS_PORT, SECRET, SERVER_PORT, SERVERS, watches_servers};
+
 use dyno_plan::Plan;
 use dyno_plan::file::to_toml;
-use dyno_plan::fleet::{FleetPlan, KubernetesPlan};
+use dyno_plan::fleet::KubernetesPlan;
 use dyno_plan::model::{ServerKind, ServerPlan};
-use dyno_plan::units::Bytes;
 use dyno_plan::uri::redact;
+use input::RenderInput;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-
-/// Name of the `Secret` that the address of Redis and the password are read from.
-pub const SECRET: &str = "dyno-redis";
-/// Name of the `Job` of the clients.
-pub const JOB: &str = "dyno-client";
-/// Name of the `Deployment` and the `Service` of Redis.
-pub const REDIS: &str = "dyno-redis";
-/// Name of the `StatefulSet` and the `Service` of the servers.
-pub const SERVERS: &str = "dyno-server";
-/// Port of Redis.
-pub const REDIS_PORT: u16 = 6379;
-/// Port of the first `mongod` of a pod; the others have those that follow.
-pub const SERVER_PORT: u16 = 27_017;
 
 /// Why there are no manifests.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,17 +42,6 @@ pub struct Manifest {
     pub text: String,
 }
 
-/// What all parts are rendered from.
-struct Context<'a> {
-    plan: &'a Plan,
-    fleet: &'a FleetPlan,
-    kubernetes: &'a KubernetesPlan,
-    /// Name of the run, in the names of the keys in Redis.
-    run: &'a str,
-    /// The same for the agents beside the servers.
-    watch_run: &'a str,
-}
-
 /// Name of the run of the agents beside servers that are started for the `start`th time: those of servers before are no part of
 /// it.
 pub fn watch_run(run: &str, start: u32) -> String {
@@ -81,7 +60,7 @@ pub fn render(plan: &Plan, run: &str, start: u32) -> Result<Vec<Manifest>, Rende
     if !keys.is_empty() {
         return Err(RenderError::Unknown { keys });
     }
-    let context = Context {
+    let input = RenderInput {
         plan,
         fleet,
         kubernetes,
@@ -89,13 +68,13 @@ pub fn render(plan: &Plan, run: &str, start: u32) -> Result<Vec<Manifest>, Rende
         watch_run: &watch_run(run, start),
     };
     let mut files = vec![
-        ("namespace.yaml", vec![namespace(&context)]),
-        ("plan.yaml", vec![plan_map(&context)]),
-        ("redis.yaml", redis::objects(&context)),
-        ("clients.yaml", clients::objects(&context)),
+        ("namespace.yaml", vec![namespace(&input)]),
+        ("plan.yaml", vec![plan_map(&input)]),
+        ("redis.yaml", redis::objects(&input)),
+        ("clients.yaml", clients::objects(&input)),
     ];
-    if context.starts_servers() {
-        files.insert(3, ("servers.yaml", servers::objects(&context)));
+    if input.starts_servers() {
+        files.insert(3, ("servers.yaml", servers::objects(&input)));
     }
     let resources: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
     let base = json!({
@@ -111,7 +90,7 @@ pub fn render(plan: &Plan, run: &str, start: u32) -> Result<Vec<Manifest>, Rende
     manifests.push(manifest("base/kustomization.yaml", &[base]));
     manifests.push(manifest(
         "overlays/cluster/kustomization.yaml",
-        &[overlay(&context)],
+        &[overlay(&input)],
     ));
     Ok(manifests)
 }
@@ -152,11 +131,6 @@ pub fn pod_servers(kubernetes: &KubernetesPlan) -> Vec<PodServer> {
     (0..kubernetes.server_pods).flat_map(of_pod).collect()
 }
 
-/// Whether an agent is beside the servers of each pod.
-pub fn watches_servers(plan: &Plan) -> bool {
-    plan.server.kind != ServerKind::Uri && plan.observe.host
-}
-
 /// Settings of servers that would be left out without a word.
 fn unknown(plan: &Plan) -> Vec<String> {
     let server = &plan.server;
@@ -194,8 +168,8 @@ fn manifest(path: &str, objects: &[Value]) -> Manifest {
 }
 
 /// What differs between clusters, over the base.
-fn overlay(context: &Context<'_>) -> Value {
-    let kubernetes = context.kubernetes;
+fn overlay(input: &RenderInput<'_>) -> Value {
+    let kubernetes = input.kubernetes;
     let image = |name: &str| {
         // A digest and a tag both end a name; a port of a registry comes before a `/`.
         let (before, last) = name
@@ -215,7 +189,7 @@ fn overlay(context: &Context<'_>) -> Value {
         json!({"name": name, "newName": name, (tag.0): tag.1})
     };
     let mut images = vec![image(&kubernetes.image), image(&kubernetes.redis_image)];
-    if context.starts_servers() {
+    if input.starts_servers() {
         images.insert(1, image(&kubernetes.server_image));
     }
     json!({
@@ -226,98 +200,22 @@ fn overlay(context: &Context<'_>) -> Value {
     })
 }
 
-impl Context<'_> {
-    fn starts_servers(&self) -> bool {
-        !matches!(self.plan.server.kind, ServerKind::Uri)
-    }
-
-    fn watches_servers(&self) -> bool {
-        watches_servers(self.plan)
-    }
-
-    fn metadata(&self, name: &str, part: &str) -> Value {
-        json!({"name": name, "namespace": self.kubernetes.namespace, "labels": self.labels(part)})
-    }
-
-    fn labels(&self, part: &str) -> Value {
-        json!({
-            "app.kubernetes.io/name": "dyno",
-            "app.kubernetes.io/component": part,
-            "app.kubernetes.io/instance": label(self.run),
-        })
-    }
-
-    /// What a pod gets. With CPUs of its own, limits equal requests in whole CPUs, also of memory: the pod is `Guaranteed`,
-    /// which the static policy needs.
-    fn resources(&self, cpus: u32, memory: Bytes) -> Value {
-        let amounts = json!({"cpu": cpus.to_string(), "memory": quantity(memory)});
-        if self.kubernetes.pin_cpus {
-            return json!({"requests": amounts, "limits": amounts});
-        }
-        json!({"requests": amounts, "limits": {"memory": quantity(memory)}})
-    }
-
-    /// Network of a pod: of its own, or of its node.
-    fn add_network(&self, pod: &mut Value) {
-        if self.kubernetes.host_network {
-            pod["hostNetwork"] = true.into();
-            pod["dnsPolicy"] = "ClusterFirstWithHostNet".into();
-        }
-    }
-}
-
-/// A value that a label can have.
-fn label(text: &str) -> String {
-    let text: String = text.chars().take(63).collect();
-    text.trim_matches(|c: char| !c.is_ascii_alphanumeric())
-        .to_owned()
-}
-
-/// Bytes as a quantity: in the largest unit that leaves a whole number.
-fn quantity(Bytes(bytes): Bytes) -> String {
-    let units = [(30, "Gi"), (20, "Mi"), (10, "Ki")];
-    let fits = units.iter().find(|(shift, _)| bytes % (1 << shift) == 0);
-    fits.map_or_else(
-        || bytes.to_string(),
-        |(shift, unit)| format!("{}{unit}", bytes >> shift),
-    )
-}
-
-/// Nobody in the container is root, nothing can be gained, and the file system of the image cannot be written.
-fn container_security() -> Value {
-    json!({
-        "allowPrivilegeEscalation": false,
-        "readOnlyRootFilesystem": true,
-        "capabilities": {"drop": ["ALL"]},
-    })
-}
-
-fn pod_security(user: u32) -> Value {
-    json!({
-        "runAsNonRoot": true,
-        "runAsUser": user,
-        "runAsGroup": user,
-        "fsGroup": user,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    })
-}
-
-fn namespace(context: &Context<'_>) -> Value {
+fn namespace(input: &RenderInput<'_>) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": context.kubernetes.namespace, "labels": context.labels("namespace")},
+        "metadata": {"name": input.kubernetes.namespace, "labels": input.labels("namespace")},
     })
 }
 
 /// The plan itself, for those who look; agents get it from the controller.
-fn plan_map(context: &Context<'_>) -> Value {
-    let mut plan = context.plan.clone();
+fn plan_map(input: &RenderInput<'_>) -> Value {
+    let mut plan = input.plan.clone();
     plan.server.uri = plan.server.uri.map(|uri| redact(&uri));
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": context.metadata("dyno-plan", "plan"),
+        "metadata": input.metadata("dyno-plan", "plan"),
         "data": {"plan.toml": to_toml(&plan)},
     })
 }
@@ -338,13 +236,6 @@ mod tests {
             .iter()
             .find(|manifest| manifest.path.ends_with(path));
         found.unwrap_or_else(|| panic!("no {path}")).text.clone()
-    }
-
-    #[test]
-    fn quantities_are_whole() {
-        assert_eq!(quantity(Bytes(3 << 30)), "3Gi");
-        assert_eq!(quantity(Bytes(1536 << 20)), "1536Mi");
-        assert_eq!(quantity(Bytes(1_000_000_001)), "1000000001");
     }
 
     #[test]

@@ -20,6 +20,14 @@ impl RunName {
         Err(FleetError::RunName { name: name.into() })
     }
 
+    /// The name under which those who start or watch the servers of a run meet.
+    ///
+    /// # Errors
+    /// [`FleetError::RunName`] as in [`RunName::new`].
+    pub fn for_servers(run: &str) -> Result<Self, FleetError> {
+        RunName::new(&format!("{run}.servers"))
+    }
+
     /// Text, for keys that expire with the lease of the controller: who it is.
     pub fn controller(&self) -> String {
         self.key("controller")

@@ -3,6 +3,9 @@
 use crate::clock::Offset;
 use crate::error::FleetError;
 use crate::shares::Share;
+use dyno_engine::load_source;
+use dyno_plan::Plan;
+use dyno_record::model::{PhaseRecord, ResourceUse};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -26,6 +29,13 @@ impl Version {
             program: program.into(),
             protocol: PROTOCOL,
         }
+    }
+}
+
+impl Version {
+    /// The version that this host has, and that all others must have.
+    pub fn current() -> Self {
+        Version::of(dyno_engine::VERSION)
     }
 }
 
@@ -93,6 +103,15 @@ pub enum Stage {
     Serve,
 }
 
+impl From<load_source::Stage> for Stage {
+    fn from(stage: load_source::Stage) -> Self {
+        match stage {
+            load_source::Stage::Load => Stage::Load,
+            load_source::Stage::Run => Stage::Run,
+        }
+    }
+}
+
 impl fmt::Display for Stage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -153,6 +172,31 @@ pub struct Work {
     /// Agents on each host, which share its CPUs; 0 is taken for 1.
     #[serde(default)]
     pub agents_per_host: u32,
+}
+
+/// The plan as it goes to agents: what is about the fleet is settled.
+pub(crate) fn plan_text(plan: &Plan) -> String {
+    let mut plan = plan.clone();
+    plan.fleet = None;
+    dyno_plan::file::to_toml(&plan)
+}
+
+/// What an agent reports at the end of a stage.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct StageSummary {
+    /// Its phases.
+    pub(crate) phases: Vec<PhaseRecord>,
+    /// Worker threads that it had.
+    pub(crate) threads: u64,
+    /// How busy its host was in them.
+    pub(crate) resources: Vec<ResourceUse>,
+}
+
+/// What the host of a server has started.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct StartedServers {
+    /// Connection string, without credentials; empty where somebody else has started them.
+    pub(crate) uri: String,
 }
 
 /// From an agent to the controller.

@@ -4,8 +4,7 @@
 //! Names of metrics are long and seldom change. They go with the first reading, with each that has new ones, and now and then,
 //! so that who has missed some learns them again; values go as an array of 64-bit floats, in the order of the names.
 
-use crate::agent::Reply;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Reply};
 use crate::error::FleetError;
 use crate::names::RunName;
 use crate::protocol::{decode, encode};

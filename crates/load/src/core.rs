@@ -9,10 +9,10 @@
 //! however late it ends; after the last phase's planned end the core waits for what is still due. An
 //! operation of the warm-up that ends in the measure phase is counted in neither.
 
-use crate::awake::Waking;
 use crate::operation::{OperationKind, Outcome};
 use crate::recorder::{LATE_NS, Part, Times};
 use crate::schedule::{Arrivals, Share};
+use crate::start_latch::StartLatch;
 use dyno_plan::model::Schedule;
 use dyno_record::model::PhaseKind;
 use std::sync::Arc;
@@ -48,12 +48,12 @@ pub(crate) struct CoreOptions {
     /// Number of the worker over all pairs.
     pub(crate) worker: u64,
     pub(crate) seed: u64,
-    pub(crate) interval_ns: u64,
+    pub(crate) window_ns: u64,
     /// Reads user and system CPU time of the calling thread so far, in nanoseconds.
     pub(crate) thread_usage: fn() -> (u64, u64),
     pub(crate) kinds: Vec<OperationKind>,
-    /// Told when the worker first looks for work at or after the start; absent if nobody wants to know.
-    pub(crate) waking: Option<Arc<Waking>>,
+    /// Where the worker reports that it has started, when it first looks for work at or after the start.
+    pub(crate) latch: Option<Arc<StartLatch>>,
     pub(crate) parts: Sender<Handover>,
     pub(crate) spares: Receiver<Box<Part>>,
 }
@@ -107,14 +107,14 @@ pub(crate) struct Core {
     boundary_ns: u64,
     /// The next time at which `tick` has something to do: the boundary, or later while idle after the end.
     wake_ns: u64,
-    interval_ns: u64,
+    window_ns: u64,
     last_end_ns: u64,
     part: Box<Part>,
     kinds: Vec<OperationKind>,
     worker: u64,
     thread_usage: fn() -> (u64, u64),
     last_usage_ns: (u64, u64),
-    waking: Option<Arc<Waking>>,
+    latch: Option<Arc<StartLatch>>,
     parts: Sender<Handover>,
     spares: Receiver<Box<Part>>,
 }
@@ -217,13 +217,13 @@ fn arrivals(schedule: &Schedule, base_ns: u64, share: Share, seed: u64, phase: u
 
 impl Core {
     pub(crate) fn new(options: CoreOptions) -> Self {
-        let mut part = Box::new(Part::new(&options.kinds, options.interval_ns));
+        let mut part = Box::new(Part::new(&options.kinds, options.window_ns));
         let first = &options.phases[0];
         part.reset(first.kind, 0, first.start_ns);
         let boundary_ns = first_boundary_ns(
             first,
             first.start_ns,
-            options.interval_ns,
+            options.window_ns,
             options.phases.len() == 1,
         );
         Core {
@@ -239,14 +239,14 @@ impl Core {
             boundary_ns,
             // The start itself, although nothing may be due then: so late the worker is.
             wake_ns: first.start_ns,
-            interval_ns: options.interval_ns,
+            window_ns: options.window_ns,
             last_end_ns: first.start_ns,
             part,
             kinds: options.kinds,
             worker: options.worker,
             thread_usage: options.thread_usage,
             last_usage_ns: (0, 0),
-            waking: options.waking,
+            latch: options.latch,
             parts: options.parts,
             spares: options.spares,
             phases: options.phases,
@@ -404,8 +404,8 @@ impl Core {
         if now_ns < self.wake_ns {
             return;
         }
-        if let Some(waking) = self.waking.take() {
-            waking.woke(now_ns);
+        if let Some(latch) = self.latch.take() {
+            latch.arrive(now_ns);
         }
         while now_ns >= self.boundary_ns && !self.idles_after_end() {
             self.roll();
@@ -413,7 +413,7 @@ impl Core {
         self.wake_ns = if now_ns < self.boundary_ns {
             self.boundary_ns
         } else {
-            now_ns + self.interval_ns
+            now_ns + self.window_ns
         };
     }
 
@@ -562,7 +562,7 @@ impl Core {
         let mut fresh = self
             .spares
             .try_recv()
-            .unwrap_or_else(|_| Box::new(Part::new(&self.kinds, self.interval_ns)));
+            .unwrap_or_else(|_| Box::new(Part::new(&self.kinds, self.window_ns)));
         fresh.reset(kind, index, boundary_ns);
         let mut full = std::mem::replace(&mut self.part, fresh);
         full.end_ns = boundary_ns;
@@ -616,7 +616,7 @@ impl Core {
         first_boundary_ns(
             &self.phases[self.recording],
             from_ns,
-            self.interval_ns,
+            self.window_ns,
             is_last,
         )
     }
@@ -626,10 +626,10 @@ impl Core {
 ///
 /// The last window of a run goes on for up to one more interval while the operations that are under way
 /// end: a window of a few operations and microseconds of its own would show a rate that means nothing.
-fn first_boundary_ns(window: &PhaseWindow, from_ns: u64, interval_ns: u64, is_last: bool) -> u64 {
-    let next_ns = from_ns + interval_ns;
+fn first_boundary_ns(window: &PhaseWindow, from_ns: u64, window_ns: u64, is_last: bool) -> u64 {
+    let next_ns = from_ns + window_ns;
     match (next_ns >= window.end_ns && from_ns < window.end_ns, is_last) {
-        (true, true) => window.end_ns + interval_ns,
+        (true, true) => window.end_ns + window_ns,
         (true, false) => window.end_ns,
         (false, _) => next_ns,
     }
@@ -686,14 +686,14 @@ mod tests {
             share: Share {
                 worker: 0,
                 worker_count: 1,
-                shift_ns: 0,
+                offset_ns: 0,
             },
             worker: 0,
             thread_usage: || (0, 0),
             seed: 1,
-            interval_ns: SECOND,
+            window_ns: SECOND,
             kinds: vec![OperationKind::Read],
-            waking: None,
+            latch: None,
             parts,
             spares,
         });

@@ -1,6 +1,5 @@
 //! What can end a run.
 
-use crate::backend::WorkerFault;
 use crate::connect::ConnectError;
 use crate::operation::{OperationError, OperationKind};
 use std::sync::Arc;
@@ -67,15 +66,4 @@ pub enum LoadError {
     /// The driver does not take the connection string, for the reason that it gives.
     #[error("the driver does not take the connection string: {0}")]
     DriverOption(String),
-}
-
-impl From<WorkerFault> for LoadError {
-    fn from(fault: WorkerFault) -> Self {
-        match fault {
-            WorkerFault::Poll(source) => LoadError::Poll(source),
-            WorkerFault::Driver(source) => LoadError::Driver(source),
-            WorkerFault::Unreachable(source) => LoadError::Unreachable(source),
-            WorkerFault::Operation { kind, error } => LoadError::Operation { kind, error },
-        }
-    }
 }

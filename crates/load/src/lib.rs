@@ -1,15 +1,15 @@
 //! Turns a plan into traffic: schedules, keys, operations and the workers that perform them.
 //!
-//! The engine measures and hands over recording windows; it does not print, judge or store.
+//! [`run`] performs a [`Job`](job::Job) and hands over recording windows; it does not print, judge or store.
 
-mod awake;
 pub mod backend;
 pub mod clock;
+mod collector;
 pub mod connect;
 mod core;
 pub mod data;
-pub mod engine;
 pub mod error;
+pub mod job;
 pub mod keys;
 pub mod operation;
 pub mod prepare;
@@ -17,6 +17,10 @@ pub mod probe;
 mod recorder;
 pub mod responder;
 pub mod schedule;
+mod start_latch;
+mod workers;
 pub mod workload;
 
+pub use collector::{Sink, WINDOW_NS, Window};
 pub use error::LoadError;
+pub use workers::run;

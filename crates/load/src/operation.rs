@@ -56,6 +56,17 @@ impl OperationKind {
     }
 }
 
+/// Kinds that need statistics when `weighted` kinds are performed.
+pub(crate) fn recorded_kinds(weighted: &[OperationKind]) -> Vec<OperationKind> {
+    let mut kinds = weighted.to_vec();
+    if kinds.contains(&OperationKind::ReadModifyWrite) {
+        kinds.extend([OperationKind::Read, OperationKind::Update]);
+    }
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
 /// Why an operation failed. Failures are data: they are counted, and the run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OperationError {

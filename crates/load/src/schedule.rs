@@ -43,7 +43,7 @@ pub struct Share {
     pub worker_count: u64,
     /// From the start of a phase to the first arrival of a constant schedule, in nanoseconds: generators that load the
     /// same server take turns.
-    pub shift_ns: u64,
+    pub offset_ns: u64,
 }
 
 impl Arrivals {
@@ -52,7 +52,7 @@ impl Arrivals {
         let kind = ArrivalKind::Constant {
             distance_ns: 1e9 / rate_per_s,
         };
-        Self::new(kind, base_ns + share.shift_ns, share)
+        Self::new(kind, base_ns + share.offset_ns, share)
     }
 
     /// Arrivals with exponentially distributed distances of mean `1 / rate_per_s` over all workers.
@@ -127,7 +127,7 @@ mod tests {
     const ALONE: Share = Share {
         worker: 0,
         worker_count: 1,
-        shift_ns: 0,
+        offset_ns: 0,
     };
 
     fn take(arrivals: &mut Arrivals, count: usize) -> Vec<u64> {
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn generators_that_share_a_server_take_turns() {
         let second = Share {
-            shift_ns: 500,
+            offset_ns: 500,
             ..ALONE
         };
         assert_eq!(
@@ -172,7 +172,7 @@ mod tests {
                         Share {
                             worker,
                             worker_count: 3,
-                            shift_ns: 0,
+                            offset_ns: 0,
                         },
                     ),
                     100,

@@ -9,10 +9,9 @@
 use crate::core::UNMEASURED_BIT;
 use crate::data::integrity;
 use crate::data::values::{FieldLengths, ValueFiller};
-use crate::engine::recorded_kinds;
 use crate::error::LoadError;
 use crate::keys::{InsertCounter, KeyChooser, KeyNames, ShareObserver, ShareTable};
-use crate::operation::{OperationError, OperationKind, Outcome};
+use crate::operation::{OperationError, OperationKind, Outcome, recorded_kinds};
 use dyno_plan::model::{AccessPlan, DataPlan, KeyDistribution, OperationWeights, Plan, ScanLength};
 use dyno_record::model::KeyShares;
 use dyno_wire::bson::{Document, Value};
@@ -168,6 +167,11 @@ impl Workload {
                 recorded_kinds(&mix.iter().map(|(_, kind)| *kind).collect::<Vec<_>>())
             }
         }
+    }
+
+    /// Whether this is a load phase.
+    pub(crate) fn is_load(&self) -> bool {
+        matches!(self.task, Task::Load { .. })
     }
 
     /// Commands that the load phase needs; `None` for a mix.

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use dyno_load::clock::Clock;
+use dyno_load::backend::Backend;
 use dyno_load::connect::Connector;
-use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::job::{Job, Pair, PhaseSpec};
 use dyno_load::responder::{Behaviour, Responder};
 use dyno_load::workload::{Concerns, Workload};
 use dyno_plan::model::Schedule;
@@ -12,7 +12,7 @@ use dyno_plan::units::Span;
 use dyno_record::model::PhaseKind;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Counts every request for memory of the process.
@@ -49,15 +49,14 @@ fn allocations(address: &str, workload: &str, operations: u64, schedule: Schedul
     let mut plan = dyno_plan::builtin::find(workload).unwrap();
     plan.data.records = 1000;
     let (target, credentials) = dyno_plan::uri::parse(&format!("mongodb://{address}")).unwrap();
+    let workload = Arc::new(Workload::mix(&plan, &Concerns::default()).unwrap());
+    let backend = Backend::Wire(Connector::new(&target, credentials).unwrap());
+    let pair = Pair {
+        clients: 8,
+        threads: 1,
+        ..Pair::from_plan(&plan, workload, backend)
+    };
     let job = Job {
-        pairs: vec![Pair {
-            workload: Arc::new(Workload::mix(&plan, &Concerns::default()).unwrap()),
-            transporter: Transporter::Wire(Connector::new(&target, credentials).unwrap()),
-            clients: 8,
-            threads: 1,
-            pin: false,
-            cpus: None,
-        }],
         phases: vec![PhaseSpec {
             kind: PhaseKind::Measure,
             duration: None,
@@ -66,19 +65,11 @@ fn allocations(address: &str, workload: &str, operations: u64, schedule: Schedul
         schedule,
         seed: 1,
         timeout: Duration::from_secs(10),
-        give_up: Duration::from_secs(30),
-        retry: Default::default(),
         abort_on_failure: true,
-        clock: Clock::start(),
-        stop: Arc::new(AtomicBool::new(false)),
-        usage: ProcessUsage::default,
-        announce: None,
-        awake: None,
-        hold: None,
-        shift_ns: 0,
+        ..Job::from_plan(&plan, vec![pair])
     };
     let mut windows = 0;
-    engine::run(job, &mut |_| {
+    dyno_load::run(job, &mut |_| {
         windows += 1;
         Ok(())
     })

@@ -37,9 +37,9 @@ fn measure(criterion: &mut Criterion, name: &str, root: &Path, process: u32, bet
                 between();
                 at_s += 1.0;
                 let start = cpu_time();
-                let told = host.read(at_s).expect("the machine can be read");
+                let reported = host.read(at_s).expect("the machine can be read");
                 cost += cpu_time() - start;
-                std::hint::black_box(told);
+                std::hint::black_box(reported);
             }
             cost
         });

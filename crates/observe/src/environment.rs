@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_tells_the_basics() {
+    fn this_machine_reports_the_basics() {
         let environment = capture(Some(Path::new("/")));
         assert!(
             environment

@@ -41,7 +41,7 @@ pub type Reading<T> = Result<T, Health>;
 
 impl Health {
     /// Health of a file that could not be read: one that does not exist is unsupported, all else failed.
-    pub(crate) fn of_io(path: &Path, error: &io::Error) -> Health {
+    pub(crate) fn from_io(path: &Path, error: &io::Error) -> Health {
         let reason = format!("`{}`: {error}", path.display());
         match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
@@ -84,14 +84,14 @@ pub fn caveat(probes: &[ProbeHealth]) -> Option<Caveat> {
             Health::Degraded { .. } | Health::Failed { .. }
         )
     };
-    let doubts: Vec<String> = probes
+    let caveats: Vec<String> = probes
         .iter()
         .filter(is_doubtful)
         .filter_map(|probe| Some(format!("{} ({})", probe.name, probe.health.reason()?)))
         .collect();
-    (!doubts.is_empty()).then(|| Caveat {
+    (!caveats.is_empty()).then(|| Caveat {
         kind: CaveatKind::ProbeUnavailable,
-        message: format!("could not be read: {}", doubts.join("; ")),
+        message: format!("could not be read: {}", caveats.join("; ")),
         hint: None,
         phase: None,
     })
@@ -150,9 +150,9 @@ mod tests {
     #[test]
     fn a_missing_file_is_unsupported_and_a_forbidden_one_failed() {
         let path = Path::new("/x");
-        let missing = Health::of_io(path, &io::Error::from(io::ErrorKind::NotFound));
+        let missing = Health::from_io(path, &io::Error::from(io::ErrorKind::NotFound));
         assert!(matches!(missing, Health::Unsupported { .. }));
-        let forbidden = Health::of_io(path, &io::Error::from(io::ErrorKind::PermissionDenied));
+        let forbidden = Health::from_io(path, &io::Error::from(io::ErrorKind::PermissionDenied));
         assert!(matches!(forbidden, Health::Failed { .. }));
         assert!(forbidden.reason().unwrap().starts_with("`/x`: "));
     }

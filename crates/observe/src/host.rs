@@ -166,7 +166,7 @@ pub(crate) fn cpu_pressure_percent(root: &Path) -> Reading<f64> {
         .ok_or_else(|| Health::not_understood(&root.join(path), "`some avg10`"))
 }
 
-/// Container and hypervisor, as far as the machine tells; `None` where nothing points to either.
+/// Container and hypervisor, as far as the machine shows; `None` where nothing points to either.
 pub(crate) fn virtualization(root: &Path) -> Option<String> {
     let found: Vec<String> = container(root)
         .into_iter()
@@ -206,7 +206,7 @@ fn hypervisor(root: &Path) -> Option<String> {
 /// Whole content of a file below `root`.
 pub(crate) fn text(root: &Path, path: &str) -> Reading<String> {
     let path = root.join(path);
-    fs::read_to_string(&path).map_err(|error| Health::of_io(&path, &error))
+    fs::read_to_string(&path).map_err(|error| Health::from_io(&path, &error))
 }
 
 /// Content of a file that holds one line, without its end. An empty one is not understood.

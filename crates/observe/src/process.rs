@@ -43,7 +43,7 @@ pub(crate) fn page_bytes() -> u64 {
         .unwrap_or(4096)
 }
 
-/// Ticks in which the kernel tells CPU time.
+/// Ticks in which the kernel reports CPU time.
 pub(crate) fn ticks_per_s() -> f64 {
     let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten();
     ticks.map_or(100.0, |ticks| ticks as f64)
@@ -52,7 +52,7 @@ pub(crate) fn ticks_per_s() -> f64 {
 /// The second number of `statm` is the resident set in pages.
 fn resident_bytes(root: &Path, page_bytes: u64) -> Reading<u64> {
     let path = root.join("proc/self/statm");
-    let text = fs::read_to_string(&path).map_err(|error| Health::of_io(&path, &error))?;
+    let text = fs::read_to_string(&path).map_err(|error| Health::from_io(&path, &error))?;
     let pages = text.split_ascii_whitespace().nth(1);
     let pages: Option<u64> = pages.and_then(|pages| pages.parse().ok());
     pages

@@ -2,7 +2,7 @@
 //! here; what its growth means is up to those who read it twice.
 //! Source of the fields: `proc_stat(5)` and `proc_pid_stat(5)`.
 
-/// Time of one CPU or of all, by what it did, in ticks since the machine was started. Kernels before 2.6.33 tell
+/// Time of one CPU or of all, by what it did, in ticks since the machine was started. Kernels before 2.6.33 report
 /// fewer kinds, which are 0 then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuTimes {

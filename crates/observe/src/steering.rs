@@ -31,7 +31,7 @@ pub struct Steering {
 #[derive(Debug, thiserror::Error)]
 pub enum SteeringError {
     /// There is no such interface.
-    #[error("there is no network card `{interface}`")]
+    #[error("no network card `{interface}`")]
     NoInterface {
         /// Name that was asked for.
         interface: String,
@@ -45,7 +45,7 @@ pub enum SteeringError {
         interface: String,
     },
     /// The list of CPUs is none.
-    #[error("`{list}` is no list of CPUs such as `0-3,8`")]
+    #[error("`{list}` is not a list of CPUs such as `0-3,8`")]
     List {
         /// The text.
         list: String,
@@ -57,7 +57,7 @@ pub enum SteeringError {
         cpu: u64,
     },
     /// The CPUs of the machine are not known.
-    #[error("cannot find out which CPUs are online: {}", health.reason().unwrap_or("not known"))]
+    #[error("cannot determine which CPUs are online: {}", health.reason().unwrap_or("not known"))]
     Cpus {
         /// What is missing.
         health: Health,
@@ -72,7 +72,7 @@ pub enum SteeringError {
         source: io::Error,
     },
     /// What a file of a queue holds is no mask for these CPUs.
-    #[error("`{}` holds `{text}`, in which the CPUs cannot be named", path.display())]
+    #[error("`{}` holds `{text}`, which is not a mask for these CPUs", path.display())]
     Mask {
         /// The file.
         path: PathBuf,
@@ -86,13 +86,13 @@ impl SteeringError {
     pub fn hint(&self) -> Option<String> {
         match self {
             SteeringError::NoInterface { known, .. } if !known.is_empty() => {
-                Some(format!("there are: {}", known.join(", ")))
+                Some(format!("the network cards are: {}", known.join(", ")))
             }
             SteeringError::NoQueues { .. } => {
-                Some("the kernel was built without it, or the card is only a name for others: name those".into())
+                Some("the kernel lacks packet steering, or the interface only groups other cards; name those cards".into())
             }
             SteeringError::Offline { .. } => {
-                Some("`/sys/devices/system/cpu/online` has the CPUs that are".into())
+                Some("`/sys/devices/system/cpu/online` lists the online CPUs".into())
             }
             _ => None,
         }
@@ -268,8 +268,11 @@ mod tests {
     fn what_is_not_there_is_named() {
         let error = |text: &str| find(text, machine().root()).unwrap_err();
         let missing = error("eth1");
-        assert_eq!(missing.to_string(), "there is no network card `eth1`");
-        assert_eq!(missing.hint().as_deref(), Some("there are: dummy0, eth0"));
+        assert_eq!(missing.to_string(), "no network card `eth1`");
+        assert_eq!(
+            missing.hint().as_deref(),
+            Some("the network cards are: dummy0, eth0")
+        );
         assert!(matches!(error("dummy0"), SteeringError::NoQueues { .. }));
         assert!(matches!(
             error("eth0=40"),

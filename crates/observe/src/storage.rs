@@ -77,7 +77,7 @@ pub(crate) fn device(root: &Path, folder: &Path) -> Reading<(String, Reading<Pat
 
 fn no_device(source: &str) -> Health {
     Health::Unsupported {
-        reason: format!("`{source}` is no block device"),
+        reason: format!("`{source}` is not a block device"),
     }
 }
 

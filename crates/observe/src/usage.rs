@@ -13,9 +13,9 @@ const WORKER: &str = "worker-";
 
 /// Share of a phase that may be unseen, at both ends together.
 const SLACK_RATIO: f64 = 0.2;
-/// Share of a short phase that may be unseen, in which the beat of the readings is long.
+/// Share of a short phase that may be unseen, where the interval of the readings is long.
 const MOST_SLACK_RATIO: f64 = 0.4;
-/// What a reading may take on top of its beat.
+/// What a reading may take on top of its interval.
 const READING_SLACK_S: f64 = 0.2;
 /// Readings of a sampler are taken about once a second.
 const SAMPLING_S: f64 = 1.0;
@@ -192,15 +192,20 @@ impl UsageSampler {
     }
 }
 
-/// How much a counter of busy time grew from `start_s` to `end_s`, by its readings about every `beat_s`: instants in order, in
+/// How much a counter of busy time grew from `start_s` to `end_s`, by its readings about every `interval_s`: instants in order, in
 /// seconds, and values. What was not seen at the ends is taken to be like the rest; `None` if that is more than a fifth, or, where
-/// the beat is long for the stretch, more than one beat or two fifths.
-pub fn busy_between(readings: &[(f64, f64)], beat_s: f64, start_s: f64, end_s: f64) -> Option<f64> {
+/// the interval is long for the time range, more than one interval or two fifths.
+pub fn busy_between(
+    readings: &[(f64, f64)],
+    interval_s: f64,
+    start_s: f64,
+    end_s: f64,
+) -> Option<f64> {
     let (first, last) = (readings.first()?.0, readings.last()?.0);
     let length_s = end_s - start_s;
-    // The last reading is up to a beat before the end: threads end with their phase, and agents of other hosts keep their beat.
-    let beat_slack_s = (beat_s + READING_SLACK_S).min(length_s * MOST_SLACK_RATIO);
-    let slack_s = (length_s * SLACK_RATIO).max(beat_slack_s);
+    // The last reading is up to an interval before the end: threads end with their phase, and agents of other hosts keep their interval.
+    let interval_slack_s = (interval_s + READING_SLACK_S).min(length_s * MOST_SLACK_RATIO);
+    let slack_s = (length_s * SLACK_RATIO).max(interval_slack_s);
     let unseen_s = (first - start_s).max(0.0) + (end_s - last).max(0.0);
     if length_s <= 0.0 || unseen_s > slack_s {
         return None;

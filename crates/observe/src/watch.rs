@@ -1,4 +1,4 @@
-//! Watches sources while the load runs: each has a thread of its own, is read on a fixed beat, and tells
+//! Watches sources while the load runs: each has a thread of its own, is read at a fixed interval, and reports
 //! metrics of the run, so that one that hangs holds up no other.
 
 mod board;
@@ -6,7 +6,7 @@ mod exporter;
 mod host;
 mod intake;
 mod rates;
-mod relay;
+mod remote_source;
 mod server;
 mod source;
 mod watcher;
@@ -14,7 +14,7 @@ mod watcher;
 pub use board::{Board, Latest};
 pub use exporter::{AccessError, Address, Credentials, exporter};
 pub use host::{Host, HostSubject};
-pub use relay::{Account, Relay};
+pub use remote_source::{ReadingStatus, RemoteSource};
 pub use server::{Ask, AskError, ServerSubject, collection_statistics, server};
-pub use source::{Description, Source, Told};
-pub use watcher::{Keep, Now, Watcher, thread_cpu_s};
+pub use source::{Description, Reported, Source};
+pub use watcher::{Now, OutputOptions, Watcher, thread_cpu_s};

@@ -1,5 +1,5 @@
-//! From what is asked for to what is done: plan files, YCSB property files, connection strings and options of a [`Request`],
-//! and what the [`Host`] says of itself, become one [`Task`] with a valid [`Plan`]. No I/O but reading the named files.
+//! From what a person typed to what will be done: plan files, YCSB property files, connection
+//! strings and options become one validated [`Plan`]. No I/O but reading the named files.
 
 pub mod axis;
 pub mod builtin;

@@ -47,7 +47,7 @@ pub enum Policy {
     None,
     /// `interleave`: CPUs are left to the system, memory comes from all nodes in turn.
     Interleave,
-    /// `spread`: each instance lives on one node and has CPUs of its own there. Nodes get
+    /// `spread`: each instance is assigned to one node and has CPUs of its own there. Nodes get
     /// instances by the number of their cores, so that equal nodes get equally many. Memory is
     /// bound to the node.
     Spread,

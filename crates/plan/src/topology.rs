@@ -104,7 +104,7 @@ pub enum Balancer {
 
 /// A text or a description that is no topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{value}` is no topology: {reason}")]
+#[error("`{value}` is not a topology: {reason}")]
 pub struct TopologyError {
     /// What was given.
     pub value: String,
@@ -129,9 +129,10 @@ impl ReplicaSet {
 
     /// Priority of data member `index` in an election.
     pub fn priority(&self, index: u32) -> u16 {
-        match self.votes(index) {
-            true => *self.priorities.get(index as usize).unwrap_or(&1),
-            false => 0,
+        if self.votes(index) {
+            *self.priorities.get(index as usize).unwrap_or(&1)
+        } else {
+            0
         }
     }
 }
@@ -211,7 +212,7 @@ impl Topology {
         let wrong = wrong.or_else(|| {
             (self.instances() > MOST_INSTANCES).then(|| {
                 format!(
-                    "it has {} processes, at most {MOST_INSTANCES} are started",
+                    "it has {} processes; the limit is {MOST_INSTANCES}",
                     self.instances()
                 )
             })
@@ -244,7 +245,7 @@ fn wrong_set(set: &ReplicaSet) -> Option<String> {
     let given = set.priorities.len();
     if given != 0 && given != set.data_members as usize {
         return Some(format!(
-            "{given} priorities for {} data members, give one for each",
+            "{given} priorities for {} data members; give one for each",
             set.data_members
         ));
     }
@@ -252,7 +253,7 @@ fn wrong_set(set: &ReplicaSet) -> Option<String> {
         return Some(format!("a priority must be 0 to 1000, not {high}"));
     }
     if (0..set.data_members).all(|index| set.priority(index) == 0) {
-        return Some("all priorities are 0, no member could become the primary".to_owned());
+        return Some("all priorities are 0; no member could become the primary".to_owned());
     }
     None
 }
@@ -271,7 +272,7 @@ fn wrong_cluster(cluster: &Sharded) -> Option<String> {
     }
     let field = &cluster.shard_key.field;
     if field.is_empty() || field.starts_with('$') || field.split('.').any(str::is_empty) {
-        return Some(format!("`{field}` is no name of a field"));
+        return Some(format!("`{field}` is not a field name"));
     }
     match (&cluster.pre_split, cluster.shard_key.kind) {
         (PreSplit::Default, _) | (PreSplit::At(_), ShardKeyKind::Ranged) => None,
@@ -285,7 +286,7 @@ fn wrong_cluster(cluster: &Sharded) -> Option<String> {
                 .to_owned(),
         ),
         (PreSplit::At(_), ShardKeyKind::Hashed) => {
-            Some("a hashed key is split into a number of chunks, not at values".to_owned())
+            Some("a hashed key is split into a number of chunks, not at given values".to_owned())
         }
     }
 }

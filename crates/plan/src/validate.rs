@@ -994,14 +994,14 @@ mod tests {
             (Some("replica-set=2+1".into()), 1)
         );
         let problem = only_problem(|plan| plan.server.topology = Some("ring=3".into()));
-        assert!(problem.contains("`ring=3` is no topology"), "{problem}");
+        assert!(problem.contains("`ring=3` is not a topology"), "{problem}");
     }
 
     #[test]
     fn a_placement_that_cannot_be_understood_is_a_problem() {
         let problem = only_problem(|plan| plan.server.placement = Some("spread=1".into()));
         assert!(
-            problem.starts_with("`server.placement`: `spread=1` is no"),
+            problem.starts_with("`server.placement`: `spread=1` is not a valid"),
             "{problem}"
         );
     }

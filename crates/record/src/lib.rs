@@ -1,5 +1,5 @@
-//! What was measured: latency histograms, recording windows, and the run directory that holds
-//! them. It knows nothing of how they were measured, and draws no conclusions.
+//! What was measured: latency histograms, recording windows, the run directory that holds them, and how their numbers
+//! are written for people. It knows nothing of how they were measured, and draws no conclusions.
 //!
 //! A run directory holds:
 //!
@@ -30,6 +30,7 @@ mod lines;
 pub mod messages;
 pub mod metrics;
 pub mod model;
+pub mod quantity;
 pub mod reader;
 pub mod recorded;
 pub mod responses;

@@ -8,12 +8,12 @@ use crate::experiment::law_words::{self, TOLERANCES};
 use crate::experiment::model::{FindingModel, Section};
 use crate::experiment::table::{Cell, Column, Table, Tone};
 use crate::facts::operation_label;
-use crate::quantity::Quantity;
 use dyno_analyze::experiment::figures::{Figure, resource_name};
 use dyno_analyze::experiment::run::{NoInterval, OperationFigures, RunAnalysis, WithoutInterval};
 use dyno_analyze::laws::demand::Demand;
 use dyno_analyze::laws::{LawCheck, LawVerdict};
 use dyno_record::model::{PhaseKind, ResourceKind};
+use dyno_record::quantity::Quantity;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

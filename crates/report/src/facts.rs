@@ -2,8 +2,8 @@
 //! What could not be read is said to be unknown and never left out.
 
 use crate::caveat::{CaveatBook, Topic};
-use crate::quantity::Quantity;
 use dyno_record::model::{Environment, RunDocument, ServerRecord, StorageRecord, TraceRecord};
+use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
 use serde::Serialize;
 use serde_json::Value;

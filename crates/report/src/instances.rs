@@ -1,8 +1,8 @@
 //! The servers of a run one by one, and how far they are apart; and the hosts of a fleet.
 
 use crate::facts;
-use crate::quantity::Quantity;
 use dyno_record::model::{FleetAgentRecord, FleetRecord, InstanceRecord, PhaseRecord, RunDocument};
+use dyno_record::quantity::Quantity;
 use serde::Serialize;
 
 /// Several servers that were measured at once.

@@ -20,7 +20,6 @@ mod kpi;
 mod layout;
 mod markdown;
 pub mod model;
-pub mod quantity;
 pub mod series;
 pub mod tail;
 mod terminal;

@@ -8,7 +8,6 @@ use crate::experiment::model::Section;
 use crate::facts::{self, Fact};
 use crate::instances::{self, InstancesModel};
 use crate::io_trace::{self, TraceView};
-use crate::quantity::Quantity;
 use crate::series::{self, Charts, MAX_POINTS};
 use crate::watched::WatchedModel;
 use dyno_analyze::experiment::figures;
@@ -17,6 +16,7 @@ use dyno_record::model::{
     Arrivals, KeyShares, LatencySummary, OperationRecord, PhaseKind, PhaseRecord, RunDocument,
     RunStatus,
 };
+use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
 use serde::Serialize;
 
@@ -812,7 +812,10 @@ mod tests {
         );
         assert!(model.phases[0].operations[0].latencies.is_empty());
         let figures = model.headline.unwrap().figures;
-        assert_eq!(figures[1].value.to_string(), crate::quantity::NO_VALUE);
+        assert_eq!(
+            figures[1].value.to_string(),
+            dyno_record::quantity::NO_VALUE
+        );
         assert_eq!(figures[4].note.as_deref(), Some("100 %, all timeout"));
     }
 }

@@ -3,9 +3,9 @@
 
 use crate::experiment::density::DensityChart;
 use crate::experiment::plot::Plot;
-use crate::quantity::Quantity;
 use crate::watched::Charted;
 use dyno_record::model::PhaseKind;
+use dyno_record::quantity::Quantity;
 use dyno_record::reader::{IntervalPoint, Run, SeriesPoint, WindowLatency};
 use hdrhistogram::Histogram;
 use serde::Serialize;

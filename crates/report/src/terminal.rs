@@ -7,8 +7,8 @@ use crate::facts::Fact;
 use crate::instances::InstancesModel;
 use crate::layout::{Cell, Column, Painter, Style, Table, text_width, wrap};
 use crate::model::{Figure, Headline, LatencyRow, OperationModel, PhaseModel, ReportModel};
-use crate::quantity::Quantity;
 use crate::watched::WatchedModel;
+use dyno_record::quantity::Quantity;
 
 /// Narrowest width that the layout is made for; narrower terminals get lines that are too long.
 pub(crate) const MIN_WIDTH: usize = 40;

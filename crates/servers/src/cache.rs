@@ -43,7 +43,7 @@ impl MemoryShare {
     ///
     /// # Errors
     /// [`PlacementError`] when the machine cannot be read.
-    pub fn of_this_machine(instances: u32) -> Result<Vec<MemoryShare>, PlacementError> {
+    pub fn for_this_machine(instances: u32) -> Result<Vec<MemoryShare>, PlacementError> {
         let machine = Machine::read(std::path::Path::new("/"))?;
         let request = PlacementRequest::parse("none", instances)?;
         Ok(placement::plan(&machine, &request)?.memory_shares(&machine))
@@ -167,7 +167,7 @@ mod tests {
         let error = cache_shares(&MemoryShare::equal(2 * GIB, 5), mongod(5, 0)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "5 servers with a cache of at least 256 MiB each do not fit into half of 2048 MiB of memory"
+            "5 servers with a cache of at least 256 MiB each do not fit in half of the 2048 MiB of memory"
         );
         assert!(cache_shares(&MemoryShare::equal(2 * GIB, 4), mongod(4, 0)).is_ok());
         let embedded = CacheDemand {
@@ -190,8 +190,8 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_this_machine_is_divided_evenly() {
-        let shares = MemoryShare::of_this_machine(3).unwrap();
+    fn the_memory_for_this_machine_is_divided_evenly() {
+        let shares = MemoryShare::for_this_machine(3).unwrap();
         assert_eq!(shares.len(), 3);
         assert!(shares.iter().all(|share| *share == shares[0]));
         assert!(

@@ -105,7 +105,7 @@ impl Checked {
                 options,
                 "server.sync_on_commit",
                 "true",
-                "it is a setting of the embedded server; ask for journaled writes instead",
+                "only the embedded server has this setting; use journaled writes instead",
             ));
         }
         Ok(Checked {
@@ -125,7 +125,7 @@ fn check_compressor(options: &ServerOptions) -> Result<(), ServerError> {
             options,
             "server.block_compressor",
             name,
-            format!("it has {}", known.join(", ")),
+            format!("supported values are {}", known.join(", ")),
         )),
         _ => Ok(()),
     }
@@ -224,9 +224,10 @@ fn mongod(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> Com
     // A socket file in /tmp would outlive a killed server.
     line.flag("--nounixsocket");
     let in_memory = options.mongod.storage_engine == StorageEngine::InMemory;
-    let cache = match in_memory {
-        true => "--inMemorySizeGB",
-        false => "--wiredTigerCacheSizeGB",
+    let cache = if in_memory {
+        "--inMemorySizeGB"
+    } else {
+        "--wiredTigerCacheSizeGB"
     };
     match checked.cache_bytes {
         // Whole MiB are exact in a double, and `Display` writes the shortest text that reads back.

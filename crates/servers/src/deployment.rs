@@ -2,11 +2,11 @@
 //! stopped in order, and nothing left behind.
 //!
 //! ```no_run
-//! use dyno_servers::{Commander, Deployment, DeploymentOptions, ServerError, ServerOptions};
-//! # fn example(server: ServerOptions, commander: &mut dyn Commander) -> Result<(), ServerError> {
+//! use dyno_servers::{AdminClient, Deployment, DeploymentOptions, ServerError, ServerOptions};
+//! # fn example(server: ServerOptions, admin: &mut dyn AdminClient) -> Result<(), ServerError> {
 //! let topology = "replica-set=3".parse()?;
 //! let options = DeploymentOptions::new(server);
-//! let mut deployment = Deployment::start(&topology, &options, commander, &|| false)?;
+//! let mut deployment = Deployment::start(&topology, &options, admin, &|| false)?;
 //! let uri = deployment.uri();
 //! // ... the run, which asks `deployment.ended()` from time to time
 //! deployment.stop()?;
@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 
 use dyno_plan::uri::Credentials;
 
-use crate::commander::{Commander, Target};
+use crate::admin_client::{AdminClient, Target};
+use crate::child_guard::POLL_INTERVAL;
 use crate::effective::{Deviation, deviations, read_back};
-use crate::keeper::POLL_INTERVAL;
 use crate::server::{RunningServer, Stopped, start};
 use crate::settings::Security;
 use crate::tls::TlsFiles;
@@ -39,14 +39,14 @@ mod secrets;
 mod sharding;
 pub(crate) mod uri;
 
-pub use layout::{Duty, FolderMapping, Instance, instances};
+pub use layout::{FolderMapping, Instance, InstanceKind, instances};
 pub use options::{Adjust, DeploymentOptions, Encryption, Namespace};
 pub use planning::planned_caches;
 
-use assemble::Crew;
+use assemble::StepContext;
 use planning::{check_programs, planned};
 use secrets::Secrets;
-use uri::Reach;
+use uri::ConnectionMode;
 
 /// Lines of output that [`Deployment::ended`] gives.
 const TAIL_LINES: usize = 12;
@@ -94,7 +94,7 @@ pub struct EndedMember {
 }
 
 impl Member {
-    /// Its name and duty.
+    /// Its name and kind.
     pub fn instance(&self) -> &Instance {
         &self.instance
     }
@@ -106,12 +106,12 @@ impl Member {
 
     /// Routers end first and config servers last, as the others ask them; in a set the primary last.
     fn stop_rank(&self) -> (u8, bool) {
-        let duty = match self.instance.duty {
-            Duty::Router => 0,
-            Duty::Arbiter | Duty::Data => 1,
-            Duty::ConfigServer => 2,
+        let rank = match self.instance.kind {
+            InstanceKind::Router => 0,
+            InstanceKind::Arbiter | InstanceKind::Data => 1,
+            InstanceKind::ConfigServer => 2,
         };
-        (duty, self.is_primary)
+        (rank, self.is_primary)
     }
 
     /// Whether it was the primary of its set when the deployment was ready.
@@ -141,7 +141,7 @@ impl Deployment {
     pub fn start(
         topology: &Topology,
         options: &DeploymentOptions,
-        commander: &mut dyn Commander,
+        admin: &mut dyn AdminClient,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Deployment, ServerError> {
         topology.check()?;
@@ -157,12 +157,12 @@ impl Deployment {
                 },
             program: options.server.kind.executable(),
         };
-        let mut crew = Crew {
-            commander,
+        let mut context = StepContext {
+            admin,
             interrupted,
             limit: options.step_limit,
         };
-        deployment.assemble(planned, options, &mut crew)?;
+        deployment.assemble(planned, options, &mut context)?;
         Ok(deployment)
     }
 
@@ -176,7 +176,7 @@ impl Deployment {
         &self.members
     }
 
-    /// The first server that ended by itself, with its last words; `None` while all run.
+    /// The first server that ended by itself, with its last lines of output; `None` while all run.
     ///
     /// # Errors
     /// [`ServerError::Stop`] when a process cannot be looked at.
@@ -201,33 +201,35 @@ impl Deployment {
 
     /// One connection string per client: one for each of independent servers, else one.
     pub fn uris(&self) -> Vec<String> {
-        let addresses = |duty| -> Vec<_> {
+        let addresses = |kind| -> Vec<_> {
             self.members
                 .iter()
-                .filter(|member| member.instance.duty == duty)
+                .filter(|member| member.instance.kind == kind)
                 .map(|member| member.server.address())
                 .collect()
         };
-        let data = addresses(Duty::Data);
+        let data = addresses(InstanceKind::Data);
         match &self.topology {
             Topology::Standalone | Topology::Pairs { .. } => data
                 .iter()
-                .map(|address| self.uri_of(std::slice::from_ref(address), Reach::Direct))
+                .map(|address| self.uri_of(std::slice::from_ref(address), ConnectionMode::Direct))
                 .collect(),
             Topology::ReplicaSet(_) => {
                 let set = self
                     .members
                     .first()
                     .and_then(|one| one.instance.set.as_deref());
-                vec![self.uri_of(&data, Reach::ReplicaSet(set.unwrap_or_default()))]
+                vec![self.uri_of(&data, ConnectionMode::ReplicaSet(set.unwrap_or_default()))]
             }
-            Topology::Sharded(_) => vec![self.uri_of(&addresses(Duty::Router), Reach::Routers)],
+            Topology::Sharded(_) => {
+                vec![self.uri_of(&addresses(InstanceKind::Router), ConnectionMode::Routers)]
+            }
         }
     }
 
-    fn uri_of(&self, addresses: &[std::net::SocketAddr], reach: Reach<'_>) -> String {
+    fn uri_of(&self, addresses: &[std::net::SocketAddr], mode: ConnectionMode<'_>) -> String {
         let tls = self.secrets.tls.as_ref();
-        uri::uri(addresses, reach, tls, self.require_client_certificate)
+        uri::uri(addresses, mode, tls, self.require_client_certificate)
     }
 
     /// `uri` with the user and the password of this deployment in it; unchanged without
@@ -249,15 +251,16 @@ impl Deployment {
         self.secrets.tls.as_ref()
     }
 
-    /// How a [`Commander`] reaches one of the members. Arbiters hold no users and are reached
+    /// How an [`AdminClient`] reaches one of the members. Arbiters hold no users and are reached
     /// without one.
     pub fn target(&self, member: &Member) -> Target<'_> {
         Target {
             address: member.server.address(),
             tls: self.secrets.tls.as_ref(),
-            credentials: match member.has_user {
-                true => self.secrets.credentials.as_ref(),
-                false => None,
+            credentials: if member.has_user {
+                self.secrets.credentials.as_ref()
+            } else {
+                None
             },
         }
     }
@@ -266,10 +269,10 @@ impl Deployment {
     /// that does not know the user yet is asked again until `limit` is over.
     ///
     /// # Errors
-    /// [`ServerError::Step`] with the member that does not tell.
+    /// [`ServerError::Step`] with the member that does not report.
     pub fn read_back(
         &self,
-        commander: &mut dyn Commander,
+        admin: &mut dyn AdminClient,
         limit: Duration,
     ) -> Result<Vec<MemberSettings>, ServerError> {
         let begin = Instant::now();
@@ -281,7 +284,7 @@ impl Deployment {
                 .filter_map(|name| name.strip_prefix("parameter."))
                 .collect();
             let effective = loop {
-                match read_back(commander, self.target(member), &parameters, limit) {
+                match read_back(admin, self.target(member), &parameters, limit) {
                     Ok(found) => break found,
                     Err(_) if begin.elapsed() < limit && member.has_user => {
                         thread::sleep(POLL_INTERVAL);
@@ -325,7 +328,7 @@ impl Deployment {
                 match ending {
                     Ok(ending) => stopped.push((name, ending)),
                     Err(source) => {
-                        failure.get_or_insert(of_member(&name, source));
+                        failure.get_or_insert(member_error(&name, source));
                     }
                 }
             }
@@ -368,7 +371,7 @@ fn end_together(members: Vec<Member>) -> Vec<(String, Result<Stopped, ServerErro
     })
 }
 
-fn of_member(name: &str, source: ServerError) -> ServerError {
+fn member_error(name: &str, source: ServerError) -> ServerError {
     match source {
         ServerError::Interrupted { .. } => source,
         _ => ServerError::Member {
@@ -387,7 +390,7 @@ fn secured(server: &mut ServerOptions, secrets: &Secrets, options: &DeploymentOp
                 require_client_certificate: true,
             },
         key_file: match server.role {
-            crate::Role::Standalone => None,
+            crate::ServerRole::Standalone => None,
             _ => secrets.key_file.clone(),
         },
     };
@@ -400,8 +403,11 @@ fn launch(
     alone: bool,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<RunningServer, ServerError> {
-    start(server, interrupted).map_err(|source| match alone {
-        true => source,
-        false => of_member(&instance.name, source),
+    start(server, interrupted).map_err(|source| {
+        if alone {
+            source
+        } else {
+            member_error(&instance.name, source)
+        }
     })
 }

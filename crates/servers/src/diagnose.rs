@@ -83,10 +83,10 @@ pub(crate) fn lock_holder(data_dir: &Path) -> Option<u32> {
 /// Advice for a program that the operating system would not run.
 pub(crate) fn spawn_hint(error: &io::Error) -> Option<String> {
     let hint = match error.raw_os_error()? {
-        libc::ENOEXEC => "it is not a program for this machine: check its architecture",
-        libc::EACCES => "check its permissions, and that its file system is not mounted `noexec`",
-        libc::ENOENT => "the program or the interpreter that it names does not exist",
-        libc::ENOMEM | libc::EAGAIN => "the machine or its limits allow no further process",
+        libc::ENOEXEC => "the program is not built for this machine; check its architecture",
+        libc::EACCES => "check its permissions, and whether its file system is mounted `noexec`",
+        libc::ENOENT => "the program or the interpreter it names does not exist",
+        libc::ENOMEM | libc::EAGAIN => "the machine or its limits allow no more processes",
         _ => return None,
     };
     Some(hint.to_owned())
@@ -96,13 +96,13 @@ pub(crate) fn spawn_hint(error: &io::Error) -> Option<String> {
 pub(crate) fn exit_hint(status: ExitStatus, log_tail: &[String]) -> Option<String> {
     let mentions = |text: &str| log_tail.iter().any(|line| line.contains(text));
     let hint = if status.signal() == Some(libc::SIGILL) {
-        "the processor lacks an instruction; `mongod` 5.0 and later need AVX"
+        "the CPU lacks an instruction; `mongod` 5.0 and later need AVX"
     } else if status.signal() == Some(libc::SIGKILL) {
-        "it was killed, perhaps for want of memory: try a smaller `--cache`"
+        "the server was killed, possibly for lack of memory; try a smaller `--cache`"
     } else if mentions("No space left on device") {
-        "the disk is full: free some space, or choose another `--data-dir`"
+        "the disk is full; free some space, or choose another `--data-dir`"
     } else if mentions("error while loading shared libraries") {
-        "install the library that it names, or use a build for this distribution"
+        "install the missing library, or use a build for this distribution"
     } else if mentions("Permission denied") || mentions("Operation not permitted") {
         "check who owns the data folder"
     } else {

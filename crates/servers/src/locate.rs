@@ -12,7 +12,7 @@ const EMBEDDED_IN_PROJECT: &str = ".cache/secantus/bin/secantusd-rs";
 
 /// Where the embedded server is looked for, in this order.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct EmbeddedPlaces<'a> {
+pub struct EmbeddedSearch<'a> {
     /// A path that the user named. Nothing else is tried when it is given.
     pub explicit: Option<&'a Path>,
     /// Folder of our own executable file. The project's cache is looked for in it and in all
@@ -29,12 +29,12 @@ pub struct EmbeddedPlaces<'a> {
 /// # Errors
 /// [`ServerError::NotExecutable`] when the named file cannot be run, [`ServerError::NotFound`] with
 /// all places when there is none.
-pub fn locate_embedded(places: &EmbeddedPlaces<'_>) -> Result<PathBuf, ServerError> {
-    if let Some(path) = places.explicit {
+pub fn locate_embedded(search: &EmbeddedSearch<'_>) -> Result<PathBuf, ServerError> {
+    if let Some(path) = search.explicit {
         return named(path);
     }
     let mut candidates = Vec::new();
-    if let Some(folder) = places.executable_dir {
+    if let Some(folder) = search.executable_dir {
         candidates.extend(
             folder
                 .ancestors()
@@ -42,13 +42,13 @@ pub fn locate_embedded(places: &EmbeddedPlaces<'_>) -> Result<PathBuf, ServerErr
         );
         candidates.push(folder.join(ServerProgram::Embedded.executable()));
     }
-    candidates.extend(on_path(places.path_variable, ServerProgram::Embedded));
+    candidates.extend(on_path(search.path_variable, ServerProgram::Embedded));
     first_executable(ServerProgram::Embedded, candidates)
 }
 
 /// Where `mongod` is looked for, in this order.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct MongodPlaces<'a> {
+pub struct MongodSearch<'a> {
     /// A path or the version of an installed one that the user named for all runs.
     pub named: Option<&'a str>,
     /// Value of `PATH`.
@@ -68,7 +68,7 @@ pub struct Mongod {
 
 /// Which server is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Chosen {
+pub enum ServerChoice {
     /// MongoDB's own.
     Mongod(Mongod),
     /// The embedded one.
@@ -81,16 +81,16 @@ pub enum Chosen {
 /// # Errors
 /// [`ServerError::NoServer`] when there is none; as for [`locate_mongod`] when one is named.
 pub fn choose(
-    mongod: &MongodPlaces<'_>,
-    embedded: &EmbeddedPlaces<'_>,
-) -> Result<Chosen, ServerError> {
+    mongod: &MongodSearch<'_>,
+    embedded: &EmbeddedSearch<'_>,
+) -> Result<ServerChoice, ServerError> {
     if mongod.named.is_none() && embedded.explicit.is_some() {
-        return locate_embedded(embedded).map(Chosen::Embedded);
+        return locate_embedded(embedded).map(ServerChoice::Embedded);
     }
     match locate_mongod(None, mongod) {
-        Ok(found) => Ok(Chosen::Mongod(found)),
+        Ok(found) => Ok(ServerChoice::Mongod(found)),
         Err(ServerError::NotFound { .. }) => locate_embedded(embedded)
-            .map(Chosen::Embedded)
+            .map(ServerChoice::Embedded)
             .map_err(|_| ServerError::NoServer),
         Err(named) => Err(named),
     }
@@ -103,19 +103,20 @@ pub fn choose(
 /// [`ServerError::NotInstalled`] for a version that is not there, and as for [`locate_embedded`].
 pub fn locate_mongod(
     explicit: Option<&str>,
-    places: &MongodPlaces<'_>,
+    search: &MongodSearch<'_>,
 ) -> Result<Mongod, ServerError> {
     let none = InstalledServers::default();
-    let installed = places.installed.unwrap_or(&none);
-    if let Some(text) = explicit.or(places.named) {
+    let installed = search.installed.unwrap_or(&none);
+    if let Some(text) = explicit.or(search.named) {
         let program = named(&installed.program(text)?)?;
-        let name = match is_name(text) {
-            true => text.to_owned(),
-            false => text_of(&program),
+        let name = if is_name(text) {
+            text.to_owned()
+        } else {
+            text_of(&program)
         };
         return Ok(Mongod { program, name });
     }
-    let on_path = on_path(places.path_variable, ServerProgram::Mongod);
+    let on_path = on_path(search.path_variable, ServerProgram::Mongod);
     match (
         first_executable(ServerProgram::Mongod, on_path),
         installed.preferred(),
@@ -213,14 +214,14 @@ mod tests {
         let bin = folder.path().join("bin");
         executable(&bin.join("secantusd-rs"), 0o755);
         let executable_dir = folder.path().join("target/release");
-        let mut places = EmbeddedPlaces {
+        let mut search = EmbeddedSearch {
             executable_dir: Some(&executable_dir),
             path_variable: Some(bin.as_os_str()),
-            ..EmbeddedPlaces::default()
+            ..EmbeddedSearch::default()
         };
-        assert_eq!(locate_embedded(&places).unwrap(), cached);
-        places.executable_dir = None;
-        assert_eq!(locate_embedded(&places).unwrap(), bin.join("secantusd-rs"));
+        assert_eq!(locate_embedded(&search).unwrap(), cached);
+        search.executable_dir = None;
+        assert_eq!(locate_embedded(&search).unwrap(), bin.join("secantusd-rs"));
     }
 
     #[test]
@@ -241,9 +242,9 @@ mod tests {
         executable(&bin.join("mongod"), 0o755);
         let named = folder.path().join("mongod");
         executable(&named, 0o644);
-        let places = MongodPlaces {
+        let places = MongodSearch {
             path_variable: Some(bin.as_os_str()),
-            ..MongodPlaces::default()
+            ..MongodSearch::default()
         };
         let error = locate_mongod(named.to_str(), &places).unwrap_err();
         assert!(matches!(&error, ServerError::NotExecutable { path } if *path == named));
@@ -252,9 +253,9 @@ mod tests {
 
     #[test]
     fn a_missing_server_lists_the_places_and_says_how_to_get_it() {
-        let error = locate_embedded(&EmbeddedPlaces {
+        let error = locate_embedded(&EmbeddedSearch {
             path_variable: Some(OsStr::new("/nowhere/bin:relative")),
-            ..EmbeddedPlaces::default()
+            ..EmbeddedSearch::default()
         })
         .unwrap_err();
         assert_eq!(
@@ -262,10 +263,10 @@ mod tests {
             "cannot find `secantusd-rs`: looked at `/nowhere/bin/secantusd-rs`"
         );
         assert!(error.hint().unwrap().contains("scripts/setup.sh embedded"));
-        let error = locate_mongod(None, &MongodPlaces::default()).unwrap_err();
+        let error = locate_mongod(None, &MongodSearch::default()).unwrap_err();
         assert!(error.to_string().contains("`PATH` is empty"));
         assert!(error.hint().unwrap().contains("`dyno server install`"));
-        let nowhere = choose(&MongodPlaces::default(), &EmbeddedPlaces::default());
+        let nowhere = choose(&MongodSearch::default(), &EmbeddedSearch::default());
         let error = nowhere.unwrap_err();
         assert!(matches!(error, ServerError::NoServer));
         let hint = error.hint().unwrap();
@@ -289,20 +290,20 @@ mod tests {
         executable(&embedded_program, 0o755);
         let (bin, embedded_bin) = (at("bin"), at("embedded"));
         let data = at("data");
-        let installed = InstalledServers::of(Some(&data));
-        let mut mongod = MongodPlaces {
+        let installed = InstalledServers::new(Some(&data));
+        let mut mongod = MongodSearch {
             named: named.to_str(),
             path_variable: Some(bin.as_os_str()),
             installed: Some(&installed),
         };
-        let mut embedded = EmbeddedPlaces {
+        let mut embedded = EmbeddedSearch {
             explicit: Some(&embedded_program),
             executable_dir: None,
             path_variable: Some(embedded_bin.as_os_str()),
         };
-        let program = |chosen: Chosen| match chosen {
-            Chosen::Mongod(mongod) => (mongod.program, mongod.name),
-            Chosen::Embedded(program) => (program, "embedded".to_owned()),
+        let program = |chosen: ServerChoice| match chosen {
+            ServerChoice::Mongod(mongod) => (mongod.program, mongod.name),
+            ServerChoice::Embedded(program) => (program, "embedded".to_owned()),
         };
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         let chosen = program(choose(&mongod, &embedded).unwrap());

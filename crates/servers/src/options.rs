@@ -9,7 +9,7 @@ use dyno_plan::units::{Bytes, Span};
 
 use crate::ServerError;
 use crate::placement::InstancePlacement;
-use crate::settings::{MongodSettings, Role, Security};
+use crate::settings::{MongodSettings, Security, ServerRole};
 
 /// Time that a server has to end: with data that is kept it may have a large checkpoint to write.
 const KEPT_STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -88,7 +88,7 @@ pub struct ServerOptions {
     /// CPUs and memory of the process; those of ours when absent.
     pub placement: Option<InstancePlacement>,
     /// What it is part of.
-    pub role: Role,
+    pub role: ServerRole,
     /// Settings that only `mongod` has.
     pub mongod: MongodSettings,
     /// Encryption, and trust between members.
@@ -137,7 +137,7 @@ impl ServerOptions {
             port: 0,
             auth: plan.auth,
             placement: None,
-            role: Role::Standalone,
+            role: ServerRole::Standalone,
             mongod: MongodSettings::from_plan(plan),
             security: Security::default(),
             empty_parent: None,

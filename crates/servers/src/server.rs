@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::Signal;
 
+use crate::child_guard::{ChildGuard, POLL_INTERVAL, SpawnFailure};
 use crate::command_line::{self, CommandLine, HIDDEN_SETTINGS, Launch};
 use crate::diagnose::{self, Cause};
-use crate::installed::command_of;
-use crate::keeper::{Keeper, POLL_INTERVAL, SpawnFailure};
+use crate::installed::command_for;
 use crate::log::Log;
 use crate::placement::PreparedPlacement;
 use crate::version::{Program, program_version};
@@ -36,7 +36,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct RunningServer {
     /// Dropped before `data_dir` and `watchdog`: the folder belongs to the process while it lives.
-    keeper: Keeper,
+    guard: ChildGuard,
     data_dir: PreparedDir,
     log: Log,
     kind: ServerProgram,
@@ -77,7 +77,7 @@ pub fn start(
     let mut log = Log::create(&options.log_path)?;
     let mut data_dir = PreparedDir::new(options)?;
     let mut attempts = 1;
-    let (keeper, port, settings) = loop {
+    let (guard, port, settings) = loop {
         log.restart();
         match attempt(options, &version, &mut data_dir, &log, interrupted) {
             Err(ServerError::PortInUse { .. }) if options.port == 0 && attempts < PORT_ATTEMPTS => {
@@ -87,7 +87,7 @@ pub fn start(
         }
     };
     Ok(RunningServer {
-        keeper,
+        guard,
         data_dir,
         log,
         kind: options.kind,
@@ -114,7 +114,7 @@ impl RunningServer {
 
     /// Its process id.
     pub fn pid(&self) -> u32 {
-        self.keeper.id()
+        self.guard.id()
     }
 
     /// Its version without prefix, such as `7.0.14`.
@@ -144,7 +144,7 @@ impl RunningServer {
     /// [`ServerError::Stop`] when the process cannot be looked at.
     pub fn exit_status(&mut self) -> Result<Option<ExitStatus>, ServerError> {
         let process = self.pid();
-        self.keeper
+        self.guard
             .exit_status()
             .map_err(|source| ServerError::Stop { process, source })
     }
@@ -163,7 +163,7 @@ impl RunningServer {
         self.stopped = true;
         let process = self.pid();
         let ended = self
-            .keeper
+            .guard
             .stop(self.stop_limit)
             .map_err(|source| ServerError::Stop { process, source })?;
         self.data_dir.remove()?;
@@ -307,7 +307,7 @@ fn attempt(
     data_dir: &mut PreparedDir,
     log: &Log,
     interrupted: &dyn Fn() -> bool,
-) -> Result<(Keeper, u16, BTreeMap<String, String>), ServerError> {
+) -> Result<(ChildGuard, u16, BTreeMap<String, String>), ServerError> {
     let config = EmptyConfig::create()?;
     let port = match (options.kind, options.port) {
         (ServerProgram::Mongod | ServerProgram::Mongos, 0) => free_port(options.listen)?,
@@ -322,28 +322,32 @@ fn attempt(
             port,
         },
     )?;
-    let mut keeper = spawn(options, &line, log)?;
+    let mut guard = spawn(options, &line, log)?;
     tracing::debug!(
         program = %options.program.display(),
         arguments = ?line.arguments,
-        process = keeper.id(),
+        process = guard.id(),
         log = %options.log_path.display(),
         "started"
     );
     data_dir
         .watchdog
-        .watch(keeper.id())
+        .watch(guard.id())
         .map_err(|source| ServerError::Prepare {
             path: data_dir.path.clone(),
             source,
         })?;
-    let port = wait_until_ready(options, &mut keeper, log, port, &data_dir.path, interrupted)?;
+    let port = wait_until_ready(options, &mut guard, log, port, &data_dir.path, interrupted)?;
     tracing::debug!(port, "accepts connections");
-    Ok((keeper, port, line.settings))
+    Ok((guard, port, line.settings))
 }
 
-fn spawn(options: &ServerOptions, line: &CommandLine, log: &Log) -> Result<Keeper, ServerError> {
-    let mut command = command_of(&options.program);
+fn spawn(
+    options: &ServerOptions,
+    line: &CommandLine,
+    log: &Log,
+) -> Result<ChildGuard, ServerError> {
+    let mut command = command_for(&options.program);
     command
         .args(&line.arguments)
         .stdin(Stdio::null())
@@ -359,8 +363,8 @@ fn spawn(options: &ServerOptions, line: &CommandLine, log: &Log) -> Result<Keepe
         DataDir::Kept(_) => Signal::SIGTERM,
     };
     let placement = options.placement.as_ref().map(PreparedPlacement::new);
-    Keeper::spawn(command, death_signal, placement).map_err(|failure| match failure {
-        SpawnFailure::Placement(source) => ServerError::Place {
+    ChildGuard::spawn(command, death_signal, placement).map_err(|failure| match failure {
+        SpawnFailure::Placement(source) => ServerError::Placement {
             program: options.kind.executable(),
             placement: options.placement.clone().unwrap_or_default(),
             source,
@@ -376,7 +380,7 @@ fn spawn(options: &ServerOptions, line: &CommandLine, log: &Log) -> Result<Keepe
 /// makes sure that the answer does not come from somebody else.
 fn wait_until_ready(
     options: &ServerOptions,
-    keeper: &mut Keeper,
+    guard: &mut ChildGuard,
     log: &Log,
     asked_port: u16,
     data_dir: &Path,
@@ -386,8 +390,8 @@ fn wait_until_ready(
     let begin = Instant::now();
     loop {
         // The status is taken before the log: what a dead process printed is then all there.
-        let status = keeper.exit_status().map_err(|source| ServerError::Stop {
-            process: keeper.id(),
+        let status = guard.exit_status().map_err(|source| ServerError::Stop {
+            process: guard.id(),
             source,
         })?;
         if let Some(status) = status {

@@ -11,7 +11,7 @@ use crate::tls::TlsFiles;
 
 /// What a server is part of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Role {
+pub enum ServerRole {
     /// Nothing: it stands alone.
     #[default]
     Standalone,
@@ -25,14 +25,25 @@ pub enum Role {
     Router(String),
 }
 
-impl Role {
+impl ServerRole {
+    /// What it is called in messages.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            ServerRole::Standalone => "standalone",
+            ServerRole::ReplicaSetMember(_) => "replica set member",
+            ServerRole::ShardMember(_) => "shard member",
+            ServerRole::ConfigServer(_) => "config server",
+            ServerRole::Router(_) => "router",
+        }
+    }
+
     /// Name of its replica set.
     pub fn replica_set(&self) -> Option<&str> {
         match self {
-            Role::ReplicaSetMember(name) | Role::ShardMember(name) | Role::ConfigServer(name) => {
-                Some(name)
-            }
-            Role::Standalone | Role::Router(_) => None,
+            ServerRole::ReplicaSetMember(name)
+            | ServerRole::ShardMember(name)
+            | ServerRole::ConfigServer(name) => Some(name),
+            ServerRole::Standalone | ServerRole::Router(_) => None,
         }
     }
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::installed::command_of;
-use crate::keeper::POLL_INTERVAL;
+use crate::child_guard::POLL_INTERVAL;
+use crate::installed::command_for;
 use crate::{ServerError, ServerProgram};
 
 /// Version of the embedded server that this program is made for and that the set-up script builds.
@@ -39,7 +39,7 @@ pub struct Program {
     pub version: String,
     /// Who built it.
     pub edition: Edition,
-    /// Revision of its source, if it tells one.
+    /// Revision of its source, if it reports one.
     pub git_version: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub fn program_version(kind: ServerProgram, program: &Path) -> Result<Program, S
 }
 
 /// The document after `Build Info:`. Percona Server has lists of features in it that others have not, and its commands
-/// tell a version of its own.
+/// report a version of its own.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct BuildInfo {
@@ -117,7 +117,7 @@ fn version_output(program: &Path) -> Result<String, ServerError> {
         program: program.to_owned(),
         source,
     };
-    let mut child = command_of(program)
+    let mut child = command_for(program)
         .arg("--version")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

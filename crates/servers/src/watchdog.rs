@@ -13,7 +13,7 @@ const SCRIPT: &str = include_str!("watchdog.sh");
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     shell: Child,
-    orders: Option<ChildStdin>,
+    input: Option<ChildStdin>,
 }
 
 impl Watchdog {
@@ -39,18 +39,18 @@ impl Watchdog {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        let orders = shell.stdin.take();
-        Ok(Watchdog { shell, orders })
+        let input = shell.stdin.take();
+        Ok(Watchdog { shell, input })
     }
 
     /// Tells which process must be gone before the folder is removed.
     pub(crate) fn watch(&mut self, server: u32) -> io::Result<()> {
-        self.order(&format!("server {server}\n"))
+        self.send(&format!("server {server}\n"))
     }
 
-    fn order(&mut self, order: &str) -> io::Result<()> {
-        match &mut self.orders {
-            Some(orders) => orders.write_all(order.as_bytes()),
+    fn send(&mut self, line: &str) -> io::Result<()> {
+        match &mut self.input {
+            Some(input) => input.write_all(line.as_bytes()),
             None => Ok(()),
         }
     }
@@ -59,11 +59,11 @@ impl Watchdog {
 impl Drop for Watchdog {
     /// Sends the shell away; its owner has cleared up.
     fn drop(&mut self) {
-        if self.order("done\n").is_err() {
+        if self.send("done\n").is_err() {
             // It must not remove a folder later that has a new owner.
             let _ = self.shell.kill();
         }
-        drop(self.orders.take());
+        drop(self.input.take());
         let _ = self.shell.wait();
     }
 }
@@ -88,7 +88,7 @@ impl GroupWatchdog {
     /// # Errors
     /// When the watchdog is gone.
     pub fn watch(&mut self, leader: u32) -> io::Result<()> {
-        self.0.order(&format!("group {leader}\n"))
+        self.0.send(&format!("group {leader}\n"))
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
 
     /// What our death looks like to the shell: its input ends without `done`.
     fn die(mut watchdog: Watchdog) {
-        drop(watchdog.orders.take());
+        drop(watchdog.input.take());
         watchdog.shell.wait().unwrap();
     }
 

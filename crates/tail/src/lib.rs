@@ -1,10 +1,12 @@
 //! Messages through the database: runs producers and consumers of `drivers/` as child processes, and
 //! adds up what they stamped. What latency does over a run is judged by `dyno-analyze`.
 
+mod cells;
 pub mod course;
 pub mod document;
 pub mod driver;
 pub mod error;
+pub mod experiment;
 pub mod host;
 pub mod messages;
 pub mod process;

@@ -8,9 +8,9 @@ use crate::error::TailError;
 use crate::resources;
 use dyno_analyze::messages::record::BlindCursor;
 use dyno_plan::uri::redact;
-use nix::sys::prctl::set_pdeathsig;
+use dyno_servers::set_death_signal;
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{Pid, getppid};
+use nix::unistd::Pid;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -129,19 +129,7 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
-        let parent = Pid::this();
-        // SAFETY: between fork and exec the closure makes two system calls and builds errors from
-        // numbers; it allocates nothing and takes no lock.
-        unsafe {
-            command.pre_exec(move || {
-                set_pdeathsig(Signal::SIGKILL)?;
-                // The parent may have died before the call: the signal would then never come.
-                match getppid() == parent {
-                    true => Ok(()),
-                    false => Err(nix::errno::Errno::ESRCH.into()),
-                }
-            });
-        }
+        set_death_signal(&mut command, Signal::SIGKILL);
         let mut child = command.spawn().map_err(failed)?;
         let (sender, lines) = channel();
         let errors = Arc::new(Mutex::new(VecDeque::new()));

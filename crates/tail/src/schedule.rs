@@ -13,7 +13,7 @@ pub fn intended_ns(schedule: Schedule, producer: u64, producers: u64) -> impl It
     let share = Share {
         worker: producer,
         worker_count: producers.max(1),
-        shift_ns: 0,
+        offset_ns: 0,
     };
     let mut arrivals = match schedule.arrive {
         Arrive::Constant => Arrivals::constant(schedule.rate_per_s, 0, share),

@@ -23,9 +23,9 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+mod admin_client;
 mod arguments;
 mod cluster;
-mod commander;
 mod concerns;
 mod data;
 mod hello;
@@ -37,7 +37,7 @@ mod store;
 mod users;
 mod wire;
 
-pub use commander::DoubleCommander;
+pub use admin_client::DoubleAdminClient;
 pub use server::serve;
 
 /// Environment of the child: its name, its arguments by line, its version and the common folder.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::CacheSize;
-use dyno_servers::{DataDir, EmbeddedPlaces, RunningServer, ServerOptions, locate_embedded, start};
+use dyno_servers::{DataDir, EmbeddedSearch, RunningServer, ServerOptions, locate_embedded, start};
 use tempfile::TempDir;
 
 use crate::{Skip, project_dir};
@@ -80,7 +80,7 @@ impl DerefMut for TestServer {
 /// A [`Skip`] when it is not there.
 pub fn embedded_program() -> Result<PathBuf, Skip> {
     let named = std::env::var_os("DYNO_EMBEDDED_SERVER").map(PathBuf::from);
-    locate_embedded(&EmbeddedPlaces {
+    locate_embedded(&EmbeddedSearch {
         explicit: named.as_deref(),
         executable_dir: Some(&project_dir()),
         path_variable: None,

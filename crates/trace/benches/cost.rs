@@ -6,7 +6,7 @@
 
 use dyno_record::io_trace::document::TraceMode;
 use dyno_record::io_trace::event::{BlockRequest, Call};
-use dyno_trace::hooks::Way;
+use dyno_trace::targets::HookMethod;
 use dyno_trace::{Settings, Sink, Tracer};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -35,7 +35,7 @@ impl Sink for Count {
 struct Variant {
     name: &'static str,
     mode: Option<TraceMode>,
-    way: Way,
+    method: HookMethod,
     /// Trace this process, or only a command that does nothing.
     own: bool,
     patterns: bool,
@@ -69,7 +69,7 @@ fn measure(variant: Variant, file: &File) -> Vec<f64> {
     };
     let mut settings = Settings {
         mode,
-        way: Some(variant.way),
+        method: Some(variant.method),
         block: false,
         ring_bytes: 64 << 20,
         measure_cost: variant.cost,
@@ -121,31 +121,39 @@ fn main() {
     let path = folder.path().join("data");
     std::fs::write(&path, vec![1; 4096 * 1000]).unwrap();
     let file = File::open(&path).unwrap();
-    let variant = |name, mode, way| Variant {
+    let variant = |name, mode, method| Variant {
         name,
         mode,
-        way,
+        method,
         own: true,
         patterns: false,
         cost: false,
     };
     let events = Some(TraceMode::Events);
     let all = [
-        variant("no trace", None, Way::SyscallPair),
-        variant("events", events, Way::SyscallPair),
-        variant("aggregated", Some(TraceMode::Aggregated), Way::SyscallPair),
+        variant("no trace", None, HookMethod::SyscallPair),
+        variant("events", events, HookMethod::SyscallPair),
+        variant(
+            "aggregated",
+            Some(TraceMode::Aggregated),
+            HookMethod::SyscallPair,
+        ),
         variant(
             "events, tracepoints of each call",
             events,
-            Way::SyscallPoints,
+            HookMethod::SyscallPoints,
         ),
         Variant {
             patterns: true,
-            ..variant("a file that is left out", events, Way::SyscallPair)
+            ..variant("a file that is left out", events, HookMethod::SyscallPair)
         },
         Variant {
             own: false,
-            ..variant("a process that is not traced", events, Way::SyscallPair)
+            ..variant(
+                "a process that is not traced",
+                events,
+                HookMethod::SyscallPair,
+            )
         },
     ];
     let mut results = vec![Vec::new(); all.len()];

@@ -17,7 +17,7 @@ pub enum TraceError {
         missing: String,
     },
     /// Process numbers here are not those of the kernel.
-    #[error("process numbers of this container are not those of the kernel")]
+    #[error("process numbers in this container differ from those of the kernel")]
     ProcessNamespace,
     /// The kernel does not describe its types.
     #[error("the kernel does not describe its types: `{path}` is missing")]
@@ -26,13 +26,13 @@ pub enum TraceError {
         path: String,
     },
     /// The kernel is locked down against reading its memory.
-    #[error("the kernel is locked down (`{mode}`) and lets nobody read its memory")]
+    #[error("the kernel is locked down (`{mode}`) and does not allow reading its memory")]
     LockedDown {
-        /// The mode that it tells.
+        /// The mode that it reports.
         mode: String,
     },
     /// tracefs is needed and not there.
-    #[error("`{path}` is not mounted, and these hooks are found nowhere else")]
+    #[error("`{path}` is not mounted, and these hooks need it")]
     NoTracefs {
         /// Where it belongs.
         path: String,
@@ -48,13 +48,13 @@ pub enum TraceError {
         needed: &'static str,
     },
     /// A process does not exist.
-    #[error("there is no process {process}")]
+    #[error("no process {process}")]
     NoProcess {
         /// Its number.
         process: u32,
     },
     /// A pattern of file names cannot be read.
-    #[error("`{pattern}` is not a pattern of file names: {reason}")]
+    #[error("`{pattern}` is not a file name pattern: {reason}")]
     Pattern {
         /// The pattern.
         pattern: String,
@@ -92,23 +92,23 @@ impl TraceError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             TraceError::NotBuilt => {
-                "build it with the feature `ebpf`: `make`, or `cargo build --features ebpf` where clang, \
+                "build it with the feature `ebpf`: run `make`, or `cargo build --features ebpf` where clang, \
                  libelf and zlib are installed"
             }
             TraceError::NotPermitted { .. } => {
-                "run it as root, or give the program the capabilities: \
+                "run it as root, or give the program the capabilities with \
                  `setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep dyno`"
             }
             TraceError::ProcessNamespace => {
-                "run it outside of the container, or start the container with the host's process \
-                 numbers: `--pid=host`"
+                "run it outside the container, or start the container with the host's process \
+                 numbers (`--pid=host`)"
             }
             TraceError::NoTypes { .. } => {
-                "use a kernel that was built with CONFIG_DEBUG_INFO_BTF; those of the usual \
-                 distributions since 2021 are"
+                "use a kernel built with CONFIG_DEBUG_INFO_BTF, as common \
+                 distributions have shipped since 2021"
             }
             TraceError::LockedDown { .. } => {
-                "start the machine with `lockdown=integrity` or without it; secure boot may set it"
+                "boot with `lockdown=integrity` or without lockdown; secure boot may set it"
             }
             TraceError::NoTracefs { path } => {
                 return Some(format!("mount it: `mount -t tracefs tracefs {path}`"));
@@ -117,10 +117,10 @@ impl TraceError {
                 return Some(format!("{needed}; `dyno doctor` lists the hooks"));
             }
             TraceError::Refused { what, .. } if what == PROGRAMS => {
-                "the programs use what came with Linux 5.13; an older kernel refuses them"
+                "the programs need Linux 5.13 or later"
             }
             TraceError::Pattern { .. } => {
-                "`*` and `?` stand for characters, `**/` for folders, `[a-c]` for one of a set"
+                "`*` and `?` match characters, `**/` matches folders, `[a-c]` matches one of a set"
             }
             _ => return None,
         };

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::possibilities::possibilities;
+use dyno_record::io_trace::event::Operation;
 use std::collections::HashSet;
 
-/// A kernel that offers what it is told to.
+/// A kernel that offers what a test says.
 struct Offer {
     fentry: bool,
     kprobe: bool,
@@ -75,9 +76,10 @@ impl Kernel for Offer {
     }
 
     fn point(&self, _category: &str, name: &str) -> Result<(), String> {
-        match self.without.contains(name) {
-            true => Err("not listed".to_owned()),
-            false => Ok(()),
+        if self.without.contains(name) {
+            Err("not listed".to_owned())
+        } else {
+            Ok(())
         }
     }
 }
@@ -86,11 +88,11 @@ fn choose_all(offer: &Offer) -> Choice {
     choose(offer, &Filter::default(), true, None).unwrap()
 }
 
-fn hook(choice: &Choice, watched: Watched) -> Hook {
+fn hook(choice: &Choice, target: HookTarget) -> Hook {
     choice
         .hooks
         .iter()
-        .find(|hook| hook.watched == watched)
+        .find(|hook| hook.target == target)
         .unwrap()
         .clone()
 }
@@ -98,23 +100,30 @@ fn hook(choice: &Choice, watched: Watched) -> Hook {
 #[test]
 fn trampolines_are_taken_where_they_work() {
     let choice = choose_all(&Offer::everything());
-    let transfers = hook(&choice, Watched::Transfers);
+    let transfers = hook(&choice, HookTarget::Transfers);
     assert_eq!(transfers.kind, HookKind::Fentry);
     assert_eq!(transfers.name, "vfs_read, vfs_write");
     assert_eq!(transfers.why_not_better, None);
-    assert_eq!(hook(&choice, Watched::Vectors).way, Some(Way::Fentry));
-    assert_eq!(hook(&choice, Watched::Syncs).name, "vfs_fsync_range");
+    assert_eq!(
+        hook(&choice, HookTarget::Vectors).method,
+        Some(HookMethod::Fentry)
+    );
+    assert_eq!(hook(&choice, HookTarget::Syncs).name, "vfs_fsync_range");
     assert!(choice.missing.is_empty());
 }
 
 #[test]
 fn what_no_function_does_does_not_put_a_hook_on_every_system_call() {
     let choice = choose_all(&Offer::everything());
-    for watched in [Watched::SyncRanges, Watched::Names, Watched::Unseen] {
+    for target in [
+        HookTarget::SyncRanges,
+        HookTarget::Names,
+        HookTarget::Unseen,
+    ] {
         assert_eq!(
-            hook(&choice, watched).way,
-            Some(Way::SyscallPoints),
-            "{watched:?}"
+            hook(&choice, target).method,
+            Some(HookMethod::SyscallPoints),
+            "{target:?}"
         );
     }
     let without_tracefs = Offer {
@@ -122,7 +131,10 @@ fn what_no_function_does_does_not_put_a_hook_on_every_system_call() {
         ..Offer::everything()
     };
     let choice = choose_all(&without_tracefs);
-    assert_eq!(hook(&choice, Watched::Names).way, Some(Way::SyscallPair));
+    assert_eq!(
+        hook(&choice, HookTarget::Names).method,
+        Some(HookMethod::SyscallPair)
+    );
 }
 
 #[test]
@@ -131,7 +143,7 @@ fn breakpoints_are_second_and_the_record_says_why() {
         fentry: false,
         ..Offer::everything()
     };
-    let transfers = hook(&choose_all(&offer), Watched::Transfers);
+    let transfers = hook(&choose_all(&offer), HookTarget::Transfers);
     assert_eq!(transfers.kind, HookKind::Kprobe);
     assert_eq!(
         transfers.why_not_better.as_deref(),
@@ -144,9 +156,12 @@ fn breakpoints_are_second_and_the_record_says_why() {
 #[test]
 fn a_function_that_was_inlined_is_replaced_by_system_calls_alone() {
     let choice = choose_all(&Offer::everything().without(&["vfs_readv"]));
-    assert_eq!(hook(&choice, Watched::Transfers).way, Some(Way::Fentry));
-    let vectors = hook(&choice, Watched::Vectors);
-    assert_eq!(vectors.way, Some(Way::SyscallPoints));
+    assert_eq!(
+        hook(&choice, HookTarget::Transfers).method,
+        Some(HookMethod::Fentry)
+    );
+    let vectors = hook(&choice, HookTarget::Vectors);
+    assert_eq!(vectors.method, Some(HookMethod::SyscallPoints));
     let why = vectors.why_not_better.unwrap();
     assert!(why.contains("no function vfs_readv"), "{why}");
 }
@@ -154,27 +169,27 @@ fn a_function_that_was_inlined_is_replaced_by_system_calls_alone() {
 #[test]
 fn without_functions_all_calls_share_the_tracepoints_of_all_system_calls() {
     let choice = choose_all(&Offer::tracepoints_only());
-    for watched in [
-        Watched::Transfers,
-        Watched::Vectors,
-        Watched::Syncs,
-        Watched::Names,
+    for target in [
+        HookTarget::Transfers,
+        HookTarget::Vectors,
+        HookTarget::Syncs,
+        HookTarget::Names,
     ] {
         assert_eq!(
-            hook(&choice, watched).way,
-            Some(Way::SyscallPair),
-            "{watched:?}"
+            hook(&choice, target).method,
+            Some(HookMethod::SyscallPair),
+            "{target:?}"
         );
     }
-    let why = hook(&choice, Watched::Transfers).why_not_better.unwrap();
+    let why = hook(&choice, HookTarget::Transfers).why_not_better.unwrap();
     assert_eq!(why, "fentry: no trampolines; kprobe: no breakpoints");
 }
 
 #[test]
 fn a_kernel_without_those_takes_the_tracepoints_of_each_system_call() {
     let choice = choose_all(&Offer::tracepoints_only().without(&["sys_enter"]));
-    let transfers = hook(&choice, Watched::Transfers);
-    assert_eq!(transfers.way, Some(Way::SyscallPoints));
+    let transfers = hook(&choice, HookTarget::Transfers);
+    assert_eq!(transfers.method, Some(HookMethod::SyscallPoints));
     assert!(
         transfers.name.ends_with("read, pread64, write, pwrite64"),
         "{}",
@@ -218,15 +233,15 @@ fn a_kernel_without_any_hook_is_refused_with_all_reasons() {
 #[test]
 fn what_is_forced_is_taken_or_refused_but_not_replaced() {
     let all = Offer::everything();
-    for way in Way::ALL {
-        let choice = choose(&all, &Filter::default(), true, Some(way)).unwrap();
-        assert_eq!(hook(&choice, Watched::Transfers).way, Some(way));
+    for method in HookMethod::ALL {
+        let choice = choose(&all, &Filter::default(), true, Some(method)).unwrap();
+        assert_eq!(hook(&choice, HookTarget::Transfers).method, Some(method));
     }
     let refusal = choose(
         &Offer::tracepoints_only(),
         &Filter::default(),
         true,
-        Some(Way::Fentry),
+        Some(HookMethod::Fentry),
     );
     assert!(refusal.is_err());
 }
@@ -238,15 +253,15 @@ fn only_what_the_filter_lets_through_is_hooked() {
         ..Filter::default()
     };
     let choice = choose(&Offer::everything(), &filter, false, None).unwrap();
-    let watched: Vec<Watched> = choice.hooks.iter().map(|hook| hook.watched).collect();
+    let targets: Vec<HookTarget> = choice.hooks.iter().map(|hook| hook.target).collect();
     let expected = [
-        Watched::Processes,
-        Watched::Syncs,
-        Watched::SyncRanges,
-        Watched::Names,
-        Watched::IoUring,
+        HookTarget::Processes,
+        HookTarget::Syncs,
+        HookTarget::SyncRanges,
+        HookTarget::Names,
+        HookTarget::IoUring,
     ];
-    assert_eq!(watched, expected);
+    assert_eq!(targets, expected);
 }
 
 #[test]
@@ -260,7 +275,7 @@ fn both_forms_of_the_end_of_io_uring_are_known_and_a_third_is_refused() {
         let hook = choice
             .hooks
             .into_iter()
-            .find(|hook| hook.watched == Watched::IoUring);
+            .find(|hook| hook.target == HookTarget::IoUring);
         hook.map(|hook| hook.attachments[1].program)
     };
     assert_eq!(program(3), Some("ring_complete_entry"));
@@ -272,41 +287,41 @@ fn both_forms_of_the_end_of_io_uring_are_known_and_a_third_is_refused() {
 fn what_can_be_done_without_is_missing_with_its_reason() {
     let choice = choose_all(&Offer::tracepoints_only().without(&["mm_filemap_fault"]));
     assert_eq!(choice.missing.len(), 1);
-    assert_eq!(choice.missing[0].watched, Watched::Faults);
+    assert_eq!(choice.missing[0].target, HookTarget::Faults);
     assert!(choice.missing[0].reason.contains("mm_filemap_fault"));
 }
 
 #[test]
 fn possibilities_tell_each_way_with_its_own_reason() {
-    let told = possibilities(&Offer::tracepoints_only());
-    assert_eq!(told.refusal, None);
-    let ways: Vec<_> = told
-        .ways
+    let reported = possibilities(&Offer::tracepoints_only());
+    assert_eq!(reported.refusal, None);
+    let methods: Vec<_> = reported
+        .methods
         .iter()
-        .map(|(way, found)| (*way, found.is_ok()))
+        .map(|(method, found)| (*method, found.is_ok()))
         .collect();
     let expected = [
-        (Way::Fentry, false),
-        (Way::Kprobe, false),
-        (Way::SyscallPair, true),
-        (Way::SyscallPoints, true),
+        (HookMethod::Fentry, false),
+        (HookMethod::Kprobe, false),
+        (HookMethod::SyscallPair, true),
+        (HookMethod::SyscallPoints, true),
     ];
-    assert_eq!(ways, expected);
-    assert_eq!(told.ways[1].1, Err("no breakpoints".to_owned()));
-    assert_eq!(told.watched.len(), Watched::ALL.len());
+    assert_eq!(methods, expected);
+    assert_eq!(reported.methods[1].1, Err("no breakpoints".to_owned()));
+    assert_eq!(reported.targets.len(), HookTarget::ALL.len());
 }
 
 #[test]
 fn a_version_is_named_only_where_the_hook_came_with_it() {
-    let missing = |name: &'static str, watched| {
+    let missing = |name: &'static str, target| {
         let choice = choose_all(&Offer::tracepoints_only().without(&[name]));
-        let found = choice.missing.iter().find(|each| each.watched == watched);
+        let found = choice.missing.iter().find(|each| each.target == target);
         found.unwrap().reason.clone()
     };
-    let faults = missing(faults::TRACEPOINT, Watched::Faults);
-    assert!(faults.ends_with("it came with Linux 6.11"), "{faults}");
-    let ring = missing(io_uring::SUBMIT, Watched::IoUring);
-    assert!(ring.ends_with("it came with Linux 6.4"), "{ring}");
+    let faults = missing(faults::TRACEPOINT, HookTarget::Faults);
+    assert!(faults.ends_with("available since Linux 6.11"), "{faults}");
+    let ring = missing(io_uring::SUBMIT, HookTarget::IoUring);
+    assert!(ring.ends_with("available since Linux 6.4"), "{ring}");
     // What every kernel has that takes the programs is a matter of how it was built.
     for (name, word) in [
         ("sched_process_fork", "CONFIG_BPF_EVENTS"),

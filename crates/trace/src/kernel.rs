@@ -1,4 +1,4 @@
-//! What the kernel offers: asked of the kernel that runs, or told by a test.
+//! What the kernel offers: asked of the running kernel, or given by a test.
 
 use crate::built::{Types, trial};
 use crate::error::TraceError;
@@ -17,7 +17,7 @@ pub trait Kernel {
     /// Whether this process may trace at all, and the kernel allows it.
     ///
     /// # Errors
-    /// What is in the way.
+    /// What is in the method.
     fn admits(&self) -> Result<(), TraceError>;
     /// Whether trampolines work.
     ///
@@ -162,9 +162,10 @@ impl Kernel for LiveKernel {
                 .join(name)
                 .exists()
         });
-        match known {
-            true => Ok(()),
-            false => Err(format!("tracefs lists no {category}:{name}")),
+        if known {
+            Ok(())
+        } else {
+            Err(format!("tracefs lists no {category}:{name}"))
         }
     }
 }

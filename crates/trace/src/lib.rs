@@ -10,6 +10,7 @@ pub mod hooks;
 pub mod kernel;
 pub mod possibilities;
 pub mod settings;
+pub mod targets;
 pub mod traced;
 
 #[cfg(feature = "ebpf")]

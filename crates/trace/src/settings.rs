@@ -1,7 +1,7 @@
 //! What to trace, and how.
 
 use crate::error::TraceError;
-use crate::hooks::Way;
+use crate::targets::{HookMethod, HookTarget};
 use dyno_record::io_trace::document::TraceMode;
 use dyno_record::io_trace::event::Operation;
 use glob::{MatchOptions, Pattern};
@@ -24,6 +24,19 @@ impl Filter {
     pub fn has(&self, operation: Operation) -> bool {
         self.operations.is_empty() || self.operations.contains(&operation)
     }
+
+    /// Whether it asks for a target. `block` says whether requests of the block layer are recorded.
+    pub(crate) fn wants(&self, target: HookTarget, block: bool) -> bool {
+        let transfers = self.has(Operation::Read) || self.has(Operation::Write);
+        match target {
+            HookTarget::Processes | HookTarget::Names => true,
+            HookTarget::Transfers | HookTarget::Vectors | HookTarget::Unseen => transfers,
+            HookTarget::Syncs | HookTarget::SyncRanges => self.has(Operation::Sync),
+            HookTarget::IoUring => transfers || self.has(Operation::Sync),
+            HookTarget::Faults => self.has(Operation::Fault),
+            HookTarget::Block => block,
+        }
+    }
 }
 
 /// How to trace.
@@ -42,8 +55,8 @@ pub struct Settings {
     /// Whether the kernel counts runs and run time of the probes, which makes each of them slower by
     /// two looks at its clock.
     pub measure_cost: bool,
-    /// The only way by which calls may be observed; `None` for the best one. For tests and comparisons.
-    pub way: Option<Way>,
+    /// The only method by which calls may be observed; `None` for the best one. For tests and comparisons.
+    pub method: Option<HookMethod>,
 }
 
 impl Default for Settings {
@@ -55,7 +68,7 @@ impl Default for Settings {
             ring_bytes: 16 << 20,
             zero_monotonic_ns: None,
             measure_cost: false,
-            way: None,
+            method: None,
         }
     }
 }
@@ -169,7 +182,10 @@ mod tests {
             ..Settings::default()
         };
         let message = settings.check().unwrap_err().to_string();
-        assert!(message.starts_with("`[a` is not a pattern"), "{message}");
+        assert!(
+            message.starts_with("`[a` is not a file name pattern"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -38,10 +38,10 @@ const EMPTY_DOCUMENT_BYTES: usize = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BsonError {
     /// The length at the start of a document is not the number of its bytes.
-    #[error("document says `{said}` bytes and has {found}")]
+    #[error("document declares `{declared}` bytes and has {found}")]
     Length {
         /// The length at its start; -1 if even that is missing.
-        said: i32,
+        declared: i32,
         /// Bytes that are there.
         found: usize,
     },
@@ -96,10 +96,10 @@ impl<'a> Document<'a> {
     /// The document that takes all of `bytes`.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self, BsonError> {
-        let said = read_i32(bytes, 0).unwrap_or(-1);
+        let declared = read_i32(bytes, 0).unwrap_or(-1);
         let found = bytes.len();
-        if usize::try_from(said) != Ok(found) || found < EMPTY_DOCUMENT_BYTES {
-            return Err(BsonError::Length { said, found });
+        if usize::try_from(declared) != Ok(found) || found < EMPTY_DOCUMENT_BYTES {
+            return Err(BsonError::Length { declared, found });
         }
         if bytes.last() != Some(&0) {
             return Err(BsonError::Terminator);
@@ -109,12 +109,12 @@ impl<'a> Document<'a> {
 
     /// Splits the document at the front of `bytes` from what follows it.
     pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), BsonError> {
-        let said = read_i32(bytes, 0).unwrap_or(-1);
+        let declared = read_i32(bytes, 0).unwrap_or(-1);
         let found = bytes.len();
-        let length = usize::try_from(said).unwrap_or(usize::MAX);
+        let length = usize::try_from(declared).unwrap_or(usize::MAX);
         let (document, rest) = bytes
             .split_at_checked(length)
-            .ok_or(BsonError::Length { said, found })?;
+            .ok_or(BsonError::Length { declared, found })?;
         Ok((Document::new(document)?, rest))
     }
 
@@ -225,8 +225,10 @@ enum ValueLength {
 #[inline]
 fn value_length(kind: u8, rest: &[u8]) -> ValueLength {
     let prefixed = |extra: usize, least: usize| {
-        let said = read_i32(rest, 0).and_then(|length| usize::try_from(length).ok());
-        said.filter(|&said| said >= least).map(|said| said + extra)
+        let declared = read_i32(rest, 0).and_then(|length| usize::try_from(length).ok());
+        declared
+            .filter(|&declared| declared >= least)
+            .map(|declared| declared + extra)
     };
     let length = match kind {
         kind::DOUBLE | kind::DATE_TIME | kind::TIMESTAMP | kind::INT64 => Some(8),

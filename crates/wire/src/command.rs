@@ -1,6 +1,6 @@
 //! The commands of the workloads, encoded once and patched for each operation.
 //!
-//! A [`CommandSet`] holds every constant stretch of bytes. An operation copies them into the
+//! A [`CommandSet`] holds every constant sequence of bytes. An operation copies them into the
 //! output buffer, writes the key, lets the caller write values in place, and fills in the lengths.
 //! The commands mean what an official driver sends, without a session id (`lsid`).
 
@@ -9,7 +9,11 @@ use crate::bson::{
     write_string,
 };
 use crate::frame::{self, MAX_MESSAGE_BYTES, Opcode};
-use thiserror::Error;
+
+mod options;
+
+pub use options::{Acknowledgement, CommandError, CommandOptions, WriteConcern};
+use options::{write_read_concern, write_write_concern};
 
 /// Room for the last documents of a batch under the limit of a message: the server counts some bytes of its own.
 const BATCH_MESSAGE_BYTES: usize = MAX_MESSAGE_BYTES - 16_384;
@@ -17,43 +21,6 @@ const FLAGS_AND_BODY_KIND: [u8; 5] = [0; 5];
 const SEQUENCE_KIND: u8 = 1;
 /// `_id` as the first element of a document, up to its text.
 const ID_ELEMENT: &[u8] = b"\x02_id\0";
-
-/// What all commands of a [`CommandSet`] have in common.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CommandOptions {
-    /// Database, sent as `$db`.
-    pub database: String,
-    /// Collection.
-    pub collection: String,
-    /// Sent with every write when given.
-    pub write_concern: Option<WriteConcern>,
-    /// Sent with every find when given (`local`, `majority`, …).
-    pub read_concern_level: Option<String>,
-    /// Names of the fields that operations refer to by index.
-    pub field_names: Vec<String>,
-}
-
-/// When a write counts as done.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WriteConcern {
-    /// Members that must have the write; the server's default when absent.
-    pub w: Option<Acknowledgement>,
-    /// Whether it must be in the journal; the server's default when absent.
-    pub journal: Option<bool>,
-    /// Longest wait for the other members in milliseconds; no limit when absent.
-    pub wtimeout_ms: Option<u64>,
-}
-
-/// How many members must have a write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Acknowledgement {
-    /// This number of members, at least 1.
-    Number(u32),
-    /// More than half of the voting members.
-    Majority,
-    /// The members of a named rule of the replica set.
-    Tag(String),
-}
 
 /// Which fields a find returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,22 +31,6 @@ pub enum Projection {
     AllByName,
     /// One field, by its index in [`CommandOptions::field_names`].
     One(usize),
-}
-
-/// Why no commands can be made from the options.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum CommandError {
-    /// A name holds a zero byte, or is empty where it must not be.
-    #[error("{what} `{}` is empty or has a zero byte", name.escape_debug())]
-    Name {
-        /// What the name is for.
-        what: &'static str,
-        /// The name.
-        name: String,
-    },
-    /// With `w: 0` the server does not answer, so nothing can be measured.
-    #[error("write concern `w: 0` is not supported, its writes have no answer to measure")]
-    Unacknowledged,
 }
 
 /// Pre-encoded commands on one collection. Built once and shared by all workers.
@@ -209,7 +160,7 @@ impl FieldHeaders {
 impl CommandSet {
     /// Encodes the commands.
     pub fn new(options: &CommandOptions) -> Result<Self, CommandError> {
-        check(options)?;
+        options.check()?;
         let collection = &options.collection;
         let write = |name, ordered, argument| WriteTemplate::new(options, name, ordered, argument);
         Ok(CommandSet {
@@ -607,26 +558,6 @@ fn end_of_document(elements: impl FnOnce(&mut ElementWriter<'_>)) -> Vec<u8> {
     out.split_off(4)
 }
 
-fn write_write_concern(writer: &mut ElementWriter<'_>, concern: &WriteConcern) {
-    if *concern == WriteConcern::default() {
-        return;
-    }
-    writer.document("writeConcern", |writer| {
-        match &concern.w {
-            Some(Acknowledgement::Number(number)) => writer.i64("w", i64::from(*number)),
-            Some(Acknowledgement::Majority) => writer.string("w", "majority"),
-            Some(Acknowledgement::Tag(name)) => writer.string("w", name),
-            None => writer,
-        };
-        if let Some(journal) = concern.journal {
-            writer.boolean("j", journal);
-        }
-        if let Some(wtimeout_ms) = concern.wtimeout_ms {
-            writer.i64("wtimeout", i64::try_from(wtimeout_ms).unwrap_or(i64::MAX));
-        }
-    });
-}
-
 fn write_projection(writer: &mut ElementWriter<'_>, names: &[&str]) {
     if names.is_empty() {
         return;
@@ -636,33 +567,6 @@ fn write_projection(writer: &mut ElementWriter<'_>, names: &[&str]) {
             writer.i32(name, 1);
         }
     });
-}
-
-fn write_read_concern(writer: &mut ElementWriter<'_>, options: &CommandOptions) {
-    if let Some(level) = &options.read_concern_level {
-        writer.document("readConcern", |writer| {
-            writer.string("level", level);
-        });
-    }
-}
-
-fn check(options: &CommandOptions) -> Result<(), CommandError> {
-    let names = [
-        ("database", &options.database),
-        ("collection", &options.collection),
-    ];
-    let fields = options.field_names.iter().map(|name| ("field", name));
-    for (what, name) in names.into_iter().chain(fields) {
-        if name.is_empty() || name.contains('\0') {
-            let name = name.clone();
-            return Err(CommandError::Name { what, name });
-        }
-    }
-    let concern = options.write_concern.as_ref();
-    if concern.and_then(|concern| concern.w.as_ref()) == Some(&Acknowledgement::Number(0)) {
-        return Err(CommandError::Unacknowledged);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -113,16 +113,16 @@ pub enum CompressError {
         id: u8,
     },
     /// The uncompressed size is negative, or above the limit of a message.
-    #[error("uncompressed size `{said}` is outside of the limits of a message")]
+    #[error("uncompressed size `{declared}` is outside the limits of a message")]
     Size {
         /// The size in the message.
-        said: i32,
+        declared: i32,
     },
     /// The uncompressed size is not what came out.
-    #[error("compressed message says `{said}` bytes and holds {found}")]
+    #[error("compressed message declares `{declared}` bytes and holds {found}")]
     SizeMismatch {
         /// The size in the message.
-        said: usize,
+        declared: usize,
         /// Bytes that came out, or a lower bound of them.
         found: usize,
     },
@@ -145,7 +145,7 @@ pub enum CompressError {
         source: Source,
     },
     /// What is to be wrapped is no complete message.
-    #[error("cannot compress bytes that are no complete message")]
+    #[error("cannot compress bytes that are not a complete message")]
     NotMessage,
 }
 
@@ -338,7 +338,7 @@ impl Unpacker {
     /// After an error the content of `out` has no meaning.
     fn unpack(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<Opcode, CompressError> {
         let length = body.len();
-        let (Some(opcode), Some(said), Some(&id)) =
+        let (Some(opcode), Some(declared), Some(&id)) =
             (read_i32(body, 0), read_i32(body, 4), body.get(8))
         else {
             return Err(CompressError::Truncated { length });
@@ -346,10 +346,10 @@ impl Unpacker {
         let opcode = Opcode::from_number(opcode)
             .filter(|inner| *inner != Opcode::Compressed)
             .ok_or(CompressError::Opcode { opcode })?;
-        let size = usize::try_from(said)
+        let size = usize::try_from(declared)
             .ok()
             .filter(|size| *size <= MAX_MESSAGE_BYTES - HEADER_BYTES)
-            .ok_or(CompressError::Size { said })?;
+            .ok_or(CompressError::Size { declared })?;
         let data = &body[COMPRESSED_HEADER_BYTES..];
         out.clear();
         if id == NOOP_ID {
@@ -482,11 +482,11 @@ fn require_end(
     Err(CompressError::Corrupt { compressor, source })
 }
 
-fn check_size(said: usize, found: usize) -> Result<(), CompressError> {
-    if said == found {
+fn check_size(declared: usize, found: usize) -> Result<(), CompressError> {
+    if declared == found {
         Ok(())
     } else {
-        Err(CompressError::SizeMismatch { said, found })
+        Err(CompressError::SizeMismatch { declared, found })
     }
 }
 
@@ -521,9 +521,9 @@ mod tests {
         Ok(out)
     }
 
-    fn wrap(said: i32, id: u8, data: &[u8]) -> Vec<u8> {
+    fn wrap(declared: i32, id: u8, data: &[u8]) -> Vec<u8> {
         let mut body = 2013i32.to_le_bytes().to_vec();
-        body.extend_from_slice(&said.to_le_bytes());
+        body.extend_from_slice(&declared.to_le_bytes());
         body.push(id);
         body.extend_from_slice(data);
         body
@@ -600,13 +600,13 @@ mod tests {
         let original = message("find", &[0; 100_000]);
         for compressor in Compressor::ALL {
             let packed = pack(compressor, &original);
-            for said in [40_000_000i32, 0, 50_000] {
+            for declared in [40_000_000i32, 0, 50_000] {
                 let mut body = packed[16..].to_vec();
-                body[4..8].copy_from_slice(&said.to_le_bytes());
+                body[4..8].copy_from_slice(&declared.to_le_bytes());
                 let mut out = Vec::new();
                 let error = Unpacker::default().unpack(&body, &mut out).unwrap_err();
                 let expected = matches!(error, CompressError::SizeMismatch { .. });
-                assert!(expected, "{compressor:?} {said}: {error:?}");
+                assert!(expected, "{compressor:?} {declared}: {error:?}");
                 assert!(
                     out.capacity() < 300_000,
                     "{compressor:?}: {}",
@@ -614,8 +614,8 @@ mod tests {
                 );
             }
         }
-        for said in [-1, 48_000_000, i32::MAX] {
-            let error = unpack(&wrap(said, 1, b"")).unwrap_err();
+        for declared in [-1, 48_000_000, i32::MAX] {
+            let error = unpack(&wrap(declared, 1, b"")).unwrap_err();
             assert!(matches!(error, CompressError::Size { .. }));
         }
     }
@@ -652,7 +652,10 @@ mod tests {
         let error = unpack(&wrap(4, 0, b"abc")).unwrap_err();
         assert!(matches!(
             error,
-            CompressError::SizeMismatch { said: 4, found: 3 }
+            CompressError::SizeMismatch {
+                declared: 4,
+                found: 3
+            }
         ));
         let error = unpack(&wrap(3, 9, b"abc")).unwrap_err();
         assert!(matches!(error, CompressError::UnknownCompressor { id: 9 }));
@@ -688,8 +691,8 @@ mod tests {
         }
 
         #[test]
-        fn random_bytes_never_panic(id in 0u8..4, said in 0i32..1000, data: Vec<u8>) {
-            let _ = unpack(&wrap(said, id, &data));
+        fn random_bytes_never_panic(id in 0u8..4, declared in 0i32..1000, data: Vec<u8>) {
+            let _ = unpack(&wrap(declared, id, &data));
         }
     }
 }

@@ -76,7 +76,7 @@ pub struct Frame<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// The length in the header is negative, shorter than a header, or above [`MAX_MESSAGE_BYTES`].
-    #[error("message length `{length}` is outside of {HEADER_BYTES} to {MAX_MESSAGE_BYTES}")]
+    #[error("message length `{length}` is outside {HEADER_BYTES} to {MAX_MESSAGE_BYTES}")]
     Length {
         /// The length in the header.
         length: i32,

@@ -19,17 +19,17 @@ const DEFAULT_MAX_WRITE_BATCH: usize = 100_000;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HandshakeError {
     /// The answer is malformed.
-    #[error("answer to the handshake is not a valid document")]
+    #[error("handshake reply is not a valid document")]
     Bson(#[source] BsonError),
     /// A field has a type that it never has.
-    #[error("field `{field}` of the handshake has an unexpected type")]
+    #[error("field `{field}` of the handshake reply has an unexpected type")]
     Type {
         /// Name of the field.
         field: &'static str,
     },
     /// The server speaks only protocols that are no longer supported.
     #[error(
-        "server speaks wire version {found}, at least {MIN_WIRE_VERSION} (MongoDB 3.6) is needed"
+        "server speaks wire version {found}; {MIN_WIRE_VERSION} (MongoDB 3.6) or later is required"
     )]
     TooOld {
         /// Newest wire version of the server.

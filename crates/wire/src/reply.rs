@@ -24,7 +24,7 @@ pub enum ReplyError {
     #[error("reply has no field `ok`")]
     MissingOk,
     /// The server announces a further reply, which was not asked for.
-    #[error("server announces a further reply that was not asked for")]
+    #[error("server announces another reply that was not requested")]
     MoreToCome,
 }
 

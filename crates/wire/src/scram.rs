@@ -93,20 +93,20 @@ fn hmac<M: Mac + hmac::digest::KeyInit>(key: &[u8], parts: &[&[u8]]) -> Vec<u8> 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScramError {
     /// The password has characters that SASLprep forbids.
-    #[error("password has characters that are not allowed")]
+    #[error("password contains characters that are not allowed")]
     Password,
     /// A message of the server is not as the mechanism says.
-    #[error("authentication message of the server is malformed: {what}")]
+    #[error("server's authentication message is malformed: {what}")]
     Malformed {
         /// What is wrong.
         what: &'static str,
     },
     /// The server's nonce does not extend ours.
-    #[error("nonce of the server does not begin with that of the client")]
+    #[error("server's nonce does not start with the client's")]
     Nonce,
     /// The number of iterations is outside of the limits.
     #[error(
-        "server asks for {iterations} iterations, allowed are {MIN_ITERATIONS} to {MAX_ITERATIONS}"
+        "server requests {iterations} iterations; {MIN_ITERATIONS} to {MAX_ITERATIONS} are allowed"
     )]
     Iterations {
         /// Iterations that the server asks for.
@@ -119,10 +119,10 @@ pub enum ScramError {
         message: String,
     },
     /// The server does not prove that it knows the password.
-    #[error("server does not know the password it is asked to check")]
+    #[error("server did not prove that it knows the password")]
     ServerSignature,
     /// The steps are not taken in their order.
-    #[error("authentication step out of order")]
+    #[error("authentication step is out of order")]
     Order,
 }
 

@@ -1,7 +1,7 @@
 //! What the patterns mean, in words.
 
 use super::pattern::{AccessPatterns, FilePattern};
-use crate::experiment::words::{bytes, list, number, percent, time};
+use crate::experiment::words::{bytes, list, number, percent, time, times};
 use crate::experiment::{Finding, FindingKind};
 use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
@@ -86,8 +86,8 @@ pub fn compared(before: &FilePattern, after: &FilePattern) -> Option<Finding> {
     if let Some((was, is)) = before.amplification.zip(after.amplification) {
         text += &format!(
             ", they moved {}× the size of the file and move {}×",
-            multiple(was),
-            multiple(is)
+            times(was),
+            times(is)
         );
     }
     Some(Finding {
@@ -147,7 +147,7 @@ fn order(file: &FilePattern, activity: &Activity) -> Option<Finding> {
         .amplification
         .filter(|&times| is_read && times >= AMPLIFIED)
     {
-        text += &format!(", {}× the size of the file", multiple(amplification));
+        text += &format!(", {}× the size of the file", times(amplification));
     }
     let is_random = is_read && score < RANDOM_SCORE;
     let kind = file.role.as_ref().map(|role| role.kind);
@@ -212,13 +212,6 @@ fn many(count: u64) -> String {
         1_000_000_000.. => format!("{:.1} billion", count as f64 / 1e9),
         1_000_000.. => format!("{:.1} million", count as f64 / 1e6),
         _ => number(count as f64),
-    }
-}
-
-fn multiple(times: f64) -> String {
-    match times {
-        times if times >= 9.95 => format!("{times:.0}"),
-        times => format!("{times:.1}"),
     }
 }
 

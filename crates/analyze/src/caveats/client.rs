@@ -1,10 +1,11 @@
 //! Doubts about the load generator: did it offer what the plan says, and was it the limit itself?
 
-use super::{Facts, about_phase, duration_us, percent};
+use super::{Facts, about_phase};
 use dyno_record::fleet::FleetHostUse;
 use dyno_record::model::{
     Caveat, CaveatKind, FleetRecord, LatencySummary, PhaseKind, PhaseRecord, ResourceKind,
 };
+use dyno_record::quantity::Quantity;
 use serde_json::Value;
 
 /// Share of its CPUs above which the client is the limit. Above 90 % work waits for the CPU: with
@@ -116,7 +117,7 @@ fn waits_for_cpu(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
     (threads > 0.0 && is_bound && !host_is_full && phase.offered_rate_per_s.is_none()).then(|| {
         format!(
             "its threads waited {} of the time for a CPU that others used, while other CPUs were idle",
-            percent(wait_ratio)
+            Quantity::ratio(wait_ratio)
         )
     })
 }
@@ -133,7 +134,7 @@ fn near_selfcheck(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
     (limit > 0.0 && ratio >= SELFCHECK_RATIO).then(|| {
         format!(
             "it reached {} of the {limit:.0}/s that `dyno selfcheck` found possible",
-            percent(ratio)
+            Quantity::ratio(ratio)
         )
     })
 }
@@ -152,8 +153,8 @@ fn slow_turnaround(phase: &PhaseRecord) -> Option<String> {
         slow.max_by(|a, b| f64::total_cmp(&a.1.start_delay_us.p99, &b.1.start_delay_us.p99))?;
     Some(format!(
         "99th percentile of the start delay of `{name}` is {}, its median service time {}",
-        duration_us(operation.start_delay_us.p99),
-        duration_us(operation.service_time_us.p50)
+        Quantity::microseconds(operation.start_delay_us.p99),
+        Quantity::microseconds(operation.service_time_us.p50)
     ))
 }
 
@@ -175,7 +176,7 @@ pub(super) fn dropped_arrivals(facts: &Facts<'_>) -> Vec<Caveat> {
                     "{} of {} arrivals ({}) were never sent; the latencies are those of the others",
                     arrivals.dropped,
                     arrivals.due,
-                    percent(share)
+                    Quantity::ratio(share)
                 ),
                 "the server cannot take the offered rate: lower `--rate`, or raise `--clients` if it has room left",
             )
@@ -193,7 +194,7 @@ pub(super) fn late_starts(facts: &Facts<'_>) -> Vec<Caveat> {
         PhaseKind::Measure,
         format!(
             "{} of the operations started more than 1 ms late; response time includes that wait",
-            percent(late_ratio(phase))
+            Quantity::ratio(late_ratio(phase))
         ),
         "raise `--clients` if all connections were busy; the start delay tells how long operations waited",
     )]
@@ -221,7 +222,7 @@ pub(super) fn rate_not_achieved(facts: &Facts<'_>) -> Vec<Caveat> {
         format!(
             "achieved {:.1}/s of the {offered:.1}/s offered, {} less",
             phase.achieved_rate_per_s,
-            percent(ratio)
+            Quantity::ratio(ratio)
         ),
         "the latencies belong to the achieved rate; lower `--rate` for a server that keeps up",
     )]

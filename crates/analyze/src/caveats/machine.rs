@@ -2,8 +2,9 @@
 //! of other machines nothing is known. Runs that hold the verdicts of `dyno doctor` are judged by
 //! those; the settings are looked at in the record of older runs.
 
-use super::{Facts, about_run, bytes};
+use super::{Facts, about_run};
 use dyno_record::model::{Caveat, CaveatKind};
+use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{CheckName, Level};
 
 /// Clock sources that are read without a system call and count with the CPU. The two of
@@ -154,7 +155,7 @@ fn swap(facts: &Facts<'_>) -> Option<Caveat> {
         CaveatKind::MachineSetting,
         format!(
             "the machine has {} of swap; pages of the server may be moved there during a run",
-            bytes(swap_bytes)
+            Quantity::bytes(swap_bytes)
         ),
         "turn it off (`swapoff -a`), or set `vm.swappiness` to 1",
     ))
@@ -172,8 +173,8 @@ pub(super) fn storage_settings(facts: &Facts<'_>) -> Vec<Caveat> {
             CaveatKind::MachineSetting,
             format!(
                 "the readahead of the data's device is {}; MongoDB is advised to run with at most {}",
-                bytes(readahead_bytes),
-                bytes(MAX_READAHEAD_BYTES)
+                Quantity::bytes(readahead_bytes),
+                Quantity::bytes(MAX_READAHEAD_BYTES)
             ),
             "set it with `blockdev --setra 32`, unless the data fits into memory",
         )],

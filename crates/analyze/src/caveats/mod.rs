@@ -176,39 +176,5 @@ fn about_run(kind: CaveatKind, message: String, hint: &str) -> Caveat {
     }
 }
 
-/// `0.0123` as `1.2 %`; shares below 0.1 % keep two digits that count.
-fn percent(ratio: f64) -> String {
-    let value = ratio * 100.0;
-    if value == 0.0 || value.abs() >= 0.1 {
-        return format!("{value:.1} %");
-    }
-    let digits = (1.0 - value.abs().log10().floor()).clamp(1.0, 12.0) as usize;
-    format!("{value:.digits$} %")
-}
-
-/// Bytes in the largest binary unit that they fill.
-fn bytes(value: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if value < 1024 {
-        return format!("{value} B");
-    }
-    let mut scaled = value as f64 / 1024.0;
-    let mut unit = 0;
-    while scaled >= 1024.0 && unit + 1 < UNITS.len() {
-        scaled /= 1024.0;
-        unit += 1;
-    }
-    format!("{scaled:.1} {}", UNITS[unit])
-}
-
-/// Microseconds in a unit that people read.
-fn duration_us(value: f64) -> String {
-    if value >= 1_000.0 {
-        format!("{:.1} ms", value / 1_000.0)
-    } else {
-        format!("{value:.0} µs")
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
 //! Doubts about the figures: too few, unsteady, incomplete, or at odds with each other.
 
-use super::{Facts, about_phase, about_run, percent};
+use super::{Facts, about_phase, about_run};
 use crate::little;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunStatus};
+use dyno_record::quantity::Quantity;
 use serde_json::Value;
 
 /// Fewest windows of the measure phase. With fewer, one checkpoint or one stall decides the
@@ -117,7 +118,10 @@ pub(super) fn errors(facts: &Facts<'_>) -> Vec<Caveat> {
             let (succeeded, failed) = facts.finished(phase.name);
             let share = match succeeded + failed {
                 0 => String::new(),
-                all => format!(" of {all} ({})", percent(failed as f64 / all as f64)),
+                all => format!(
+                    " of {all} ({})",
+                    Quantity::ratio(failed as f64 / all as f64)
+                ),
             };
             // Without windows the number by kind is the only one there is.
             let count = if succeeded + failed == 0 {
@@ -146,7 +150,7 @@ pub(super) fn little_law(facts: &Facts<'_>) -> Vec<Caveat> {
         PhaseKind::Measure,
         format!(
             "the mean number in flight is {ratio:.3} times rate × mean service time; it should be 1 within {}",
-            percent(little::LITTLE_TOLERANCE_RATIO)
+            Quantity::ratio(little::LITTLE_TOLERANCE_RATIO)
         ),
         "the phase is too short for its longest operations, or the client measured wrongly",
     )]

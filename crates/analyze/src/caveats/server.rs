@@ -1,7 +1,8 @@
 //! Doubts about what the server was asked to do: how much data, from where, and how safely.
 
-use super::{Facts, about_phase, about_run, bytes};
+use super::{Facts, about_phase, about_run};
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
+use dyno_record::quantity::Quantity;
 use serde_json::Value;
 
 /// The number of documents differs from what the plan assumes. There is no threshold: keys are
@@ -51,8 +52,8 @@ pub(super) fn fits_in_cache(facts: &Facts<'_>) -> Vec<Caveat> {
         PhaseKind::Measure,
         format!(
             "the data set ({} uncompressed) fits into the server's cache ({}); reads measure memory, not storage",
-            bytes(data_bytes),
-            bytes(cache_bytes)
+            Quantity::bytes(data_bytes),
+            Quantity::bytes(cache_bytes)
         ),
         "raise `--records` or lower the cache to measure storage",
     )]

@@ -1,10 +1,11 @@
 //! Whether what was measured is a steady state, and how much of it was still a warm-up.
 
-use super::{Facts, IntervalTotals, about_phase, percent};
+use super::{Facts, IntervalTotals, about_phase};
 use crate::experiment::figures::is_open;
 use crate::stationary_part::{Stationarity, Subject, judge};
 use crate::steady_state::SteadyState;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
+use dyno_record::quantity::Quantity;
 
 /// A warm-up that changes the mean rate or the mean response time by less is not worth a caveat: what is left out of
 /// the intervals of a run is told there anyway.
@@ -23,12 +24,12 @@ pub(super) fn not_steady(facts: &Facts<'_>) -> Vec<Caveat> {
         SteadyState::Trend { change_ratio } => format!(
             "{subject} {} by {} from start to end of the phase",
             rose(change_ratio),
-            percent(change_ratio.abs())
+            Quantity::ratio(change_ratio.abs())
         ),
         SteadyState::Step { change_ratio } => format!(
             "{subject} {} by {} from the first half of the phase to the second",
             rose(change_ratio),
-            percent(change_ratio.abs())
+            Quantity::ratio(change_ratio.abs())
         ),
         SteadyState::Shift {
             position,
@@ -36,7 +37,7 @@ pub(super) fn not_steady(facts: &Facts<'_>) -> Vec<Caveat> {
         } => format!(
             "{subject} {} by {} after {:.0} s of the phase",
             rose(change_ratio),
-            percent(change_ratio.abs()),
+            Quantity::ratio(change_ratio.abs()),
             length_s(&windows[..position])
         ),
     };
@@ -70,7 +71,7 @@ pub(super) fn warm_up_measured(facts: &Facts<'_>) -> Vec<Caveat> {
         format!(
             "the first {:.0} s of the measured phase were still a warm-up: without them the {subject} is {} {}",
             length_s(warm_up),
-            percent(change_ratio.abs()),
+            Quantity::ratio(change_ratio.abs()),
             if change_ratio > 0.0 {
                 "higher"
             } else {

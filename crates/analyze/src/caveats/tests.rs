@@ -677,15 +677,3 @@ fn settings_that_were_checked_are_not_judged_again() {
     });
     assert_eq!(kinds, [CaveatKind::SharedMachine]);
 }
-
-#[test]
-fn numbers_in_messages_are_readable() {
-    assert_eq!(percent(0.0), "0.0 %");
-    assert_eq!(percent(0.0123), "1.2 %");
-    assert_eq!(percent(0.000_012), "0.0012 %");
-    assert_eq!(bytes(1023), "1023 B");
-    assert_eq!(bytes(1536), "1.5 KiB");
-    assert_eq!(bytes(3 << 30), "3.0 GiB");
-    assert_eq!(duration_us(999.0), "999 µs");
-    assert_eq!(duration_us(1_500.0), "1.5 ms");
-}

@@ -8,6 +8,7 @@ use super::record::{
 };
 use crate::experiment::words::{count, exact, list, rate, time, times};
 use crate::experiment::{Finding, FindingKind};
+use dyno_record::quantity::Quantity;
 use std::collections::BTreeSet;
 
 /// Medians and rates of cells that were measured once differ by less than this without any cause.
@@ -291,17 +292,14 @@ fn growing(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
 }
 
 fn signed(ns: f64) -> String {
-    match ns < 0.0 {
-        true => format!("-{}", time(-ns / 1e9)),
-        false => time(ns / 1e9),
-    }
+    time(ns / 1e9)
 }
 
 fn change(ns: f64) -> String {
-    match ns < 0.0 {
-        true => signed(ns),
-        false => format!("+{}", signed(ns)),
-    }
+    Quantity::microseconds(ns / 1e3)
+        .brief()
+        .signed()
+        .to_string()
 }
 
 fn stationary(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {

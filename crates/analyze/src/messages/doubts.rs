@@ -3,7 +3,7 @@
 
 use super::across::{Line, label, named};
 use super::record::{HostClock, Measured, TailDocument};
-use crate::experiment::words::{list, number, time};
+use crate::experiment::words::{list, number, percent, time};
 use crate::experiment::{Finding, FindingKind};
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ fn machine(document: &TailDocument) -> Option<Finding> {
         let measured = cell.measured.as_ref().filter(|_| cell.settings.is_here())?;
         let share = used_s(measured)? / (looked_s(measured)? * document.cpus as f64);
         let name = label(document, cell);
-        (share >= BUSY_RATIO).then(|| format!("`{name}`: {:.0} %", 100.0 * share.min(1.0)))
+        (share >= BUSY_RATIO).then(|| format!("`{name}`: {}", percent(share.min(1.0))))
     });
     let busy: Vec<String> = busy.collect();
     let text = "the CPUs of this machine were busy all the time: latency there includes waiting for a CPU, and what grows may be \

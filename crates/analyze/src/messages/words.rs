@@ -29,10 +29,7 @@ pub(super) fn of(course: &Course, found: &Judgement) -> String {
 
 /// A time given in nanoseconds, which may be below zero.
 fn duration(ns: f64) -> String {
-    match ns < 0.0 {
-        true => format!("-{}", time(-ns / 1e9)),
-        false => time(ns / 1e9),
-    }
+    time(ns / 1e9)
 }
 
 fn per_thousand(trend: &Trend) -> String {

@@ -8,6 +8,7 @@ use clap::builder::NonEmptyStringValueParser;
 use dyno_plan::index_build::Remedy;
 use dyno_plan::units::{Bytes, Span};
 use dyno_report::experiment::ExperimentFormat;
+use dyno_results::trace::TimeRange;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ pub(crate) struct TraceArguments {
     /// End after this time; a COMMAND is asked to end then. Default: until COMMAND or the processes end, or Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = span, help_heading = "How")]
     pub(crate) length: Option<Span>,
-    /// Keep counts and histograms of each file, and no single calls: costs less, stays small for days
+    /// OutputOptions counts and histograms of each file, and no single calls: costs less, stays small for days
     #[arg(long, help_heading = "How")]
     pub(crate) aggregated: bool,
     /// Leave the block layer out: what was read from the page cache is not told from what was read from the device
@@ -79,30 +80,23 @@ pub(crate) struct TraceArguments {
 pub(crate) struct TracePart {
     /// Only calls that began in this part of the trace, such as `10s..40s`, counted from its start; either end can be absent
     #[arg(long, value_name = "FROM..TO", value_parser = parse_window, help_heading = "Output")]
-    pub(crate) window: Option<TraceWindow>,
+    pub(crate) window: Option<TimeRange>,
     /// Show the figures of each piece of this length too
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Output")]
     pub(crate) slices: Option<Span>,
 }
 
-impl TracePart {
-    /// Whether it is the whole trace in one piece.
-    pub(crate) fn is_all(&self) -> bool {
-        self.window.is_none() && self.slices.is_none()
+impl From<&TracePart> for dyno_results::trace::TracePart {
+    fn from(part: &TracePart) -> Self {
+        Self {
+            window: part.window,
+            slices: part.slices.map(|length| length.0),
+        }
     }
 }
 
-/// A part of a trace, from its start on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TraceWindow {
-    /// Its start; zero where none was given.
-    pub(crate) from: Duration,
-    /// Its end; `None` for that of the trace.
-    pub(crate) to: Option<Duration>,
-}
-
 /// Reads `FROM..TO`.
-fn parse_window(text: &str) -> Result<TraceWindow, String> {
+fn parse_window(text: &str) -> Result<TimeRange, String> {
     let (from, to) = text
         .split_once("..")
         .ok_or("expected two times with `..` between them, such as `10s..40s`")?;
@@ -110,7 +104,7 @@ fn parse_window(text: &str) -> Result<TraceWindow, String> {
         "" => Ok(None),
         text => span(text).map(|span| Some(span.0)),
     };
-    let window = TraceWindow {
+    let window = TimeRange {
         from: time(from)?.unwrap_or_default(),
         to: time(to)?,
     };
@@ -206,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_trace_is_two_times_of_which_either_can_be_absent() {
-        let window = |from, to: Option<u64>| TraceWindow {
+        let window = |from, to: Option<u64>| TimeRange {
             from: Duration::from_secs(from),
             to: to.map(Duration::from_secs),
         };

@@ -3,7 +3,6 @@
 use crate::args::CompareArguments;
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
-use crate::session::output;
 use dyno_analyze::experiment::ab::{AbAnswer, RunComparison};
 use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::resampling::Resampling;
@@ -18,8 +17,8 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
     let margin = arguments.fail_if_slower.unwrap_or(arguments.margin);
     let runs = [&arguments.run_a, &arguments.run_b];
     let documents = [
-        output::open(runs[0])?.document,
-        output::open(runs[1])?.document,
+        dyno_results::run::open(runs[0])?.document,
+        dyno_results::run::open(runs[1])?.document,
     ];
     let operation = arguments.operation.as_deref();
     if let Some(operation) = operation {

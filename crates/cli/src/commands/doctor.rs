@@ -1,10 +1,13 @@
 //! `dyno doctor`: checks the machine and a server, changes what it is told to, and takes it back.
 
 use crate::args::DoctorArguments;
-use crate::doctor::{journal, subject, text, tracing};
+use crate::commands::doctor_text as text;
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
 use crate::surroundings::Surroundings;
+use dyno_engine::doctor::subject::CheckRequest;
+use dyno_engine::doctor::{journal, subject, tracing};
+use dyno_engine::observer::Shared;
 use dyno_observe::doctor::{Facts, examine, observe};
 use dyno_record::verdict::{CheckName, Level};
 use dyno_report::Format;
@@ -14,16 +17,16 @@ use std::path::Path;
 /// See the module.
 pub(crate) fn doctor(
     arguments: &DoctorArguments,
-    state_dir: Option<&Path>,
     surroundings: &Surroundings,
-    messages: Messages,
+    mut messages: Messages,
 ) -> Result<Exit, Failure> {
+    let state_dir = surroundings.environment.state_dir.as_deref();
     let wanted = wanted(&arguments.apply)?;
     let root = arguments.root.as_path();
     if arguments.revert {
         return revert(arguments, state_dir, messages);
     }
-    let subject = subject::subject(arguments, surroundings)?;
+    let subject = subject::subject(&request(arguments), &surroundings.environment)?;
     // Opened before looking: what is seen is not changed by another one until it is acted on.
     let journal = match &wanted {
         Some(_) => Some(journal::Journal::open(journal::folder(state_dir)?, root)?),
@@ -34,7 +37,7 @@ pub(crate) fn doctor(
     let mut verdicts = examine(&facts);
     let mut changed = Vec::new();
     if let (Some(wanted), Some(mut journal)) = (wanted, journal) {
-        changed = journal.apply(&verdicts, &wanted, root, messages)?;
+        changed = journal.apply(&verdicts, &wanted, root, &Shared::new(&mut messages))?;
         if !changed.is_empty() {
             verdicts = examine(&observe(root, &subject));
         }
@@ -67,14 +70,28 @@ fn tell_storage_folder(facts: &Facts, messages: Messages) {
     }
 }
 
+fn request(arguments: &DoctorArguments) -> CheckRequest {
+    CheckRequest {
+        root: arguments.root.clone(),
+        uri: arguments.uri.clone(),
+        server_pid: arguments.server_pid,
+        instances: arguments.instances,
+        cache_bytes: arguments.cache.map(|size| size.0),
+        server_version: arguments.server_version.clone(),
+        data_dir: arguments.data_dir.clone(),
+        planned_data_bytes: arguments.data_size.map(|size| size.0),
+        connections: arguments.connections,
+    }
+}
+
 fn revert(
     arguments: &DoctorArguments,
     state_dir: Option<&Path>,
-    messages: Messages,
+    mut messages: Messages,
 ) -> Result<Exit, Failure> {
     let root = arguments.root.as_path();
     let mut journal = journal::Journal::open(journal::folder(state_dir)?, root)?;
-    let outcome = journal.revert(root, messages)?;
+    let outcome = journal.revert(root, &Shared::new(&mut messages))?;
     print_data(&match arguments.format {
         Format::Json => text::reverted_json(&outcome),
         _ => text::reverted_human(&outcome),

@@ -3,11 +3,10 @@
 use crate::args::{ExportArguments, ExportForm};
 use crate::commands::report::folder_of;
 use crate::exit::{Exit, Failure};
-use crate::experiment::folder::DOCUMENT;
 use crate::export::output::{self, write_failure};
 use crate::export::{annotations, csv, openmetrics, parquet};
 use crate::messages::Messages;
-use crate::session;
+use dyno_engine::experiment::folder::DOCUMENT;
 use dyno_record::reader::Run;
 use dyno_record::recorded::{CopyError, copy_latency_log};
 use std::io::Write;
@@ -22,7 +21,7 @@ pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<
         let hint = "give the folder of one of its runs, below `runs`";
         return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
     }
-    let run = session::output::open(folder)?;
+    let run = dyno_results::run::open(folder)?;
     for note in &run.notes {
         messages.warning(note);
     }
@@ -70,7 +69,7 @@ fn write(
             })
         }
         ExportForm::Annotations => {
-            let course = session::analysis::of(run)?.and_then(|analysis| analysis.course);
+            let course = dyno_results::run::analyse(run)?.and_then(|analysis| analysis.course);
             let changes = course.map(|course| course.changes).unwrap_or_default();
             let found = annotations::all(run, &changes)?;
             let text = serde_json::to_string_pretty(&found).expect("annotations are plain data");

@@ -1,46 +1,52 @@
-//! `dyno fleet`: the verbs of this program on many hosts, and what other systems need for them.
+//! `dyno fleet`: the verbs of this program on many hosts, and what other systems need for them. `dyno agent`: what each of
+//! these hosts does.
 
-use crate::args::{FleetArguments, FleetCommand, HostArguments, RenderArguments, RenderSystem};
-use crate::commands::{ab, resume, run, slo, soak, sweep, xmax};
+use crate::args::{
+    AgentArguments, FleetArguments, FleetCommand, HostArguments, RedisArguments, RenderArguments,
+    RenderSystem,
+};
+use crate::commands::{experiments, run, soak};
 use crate::exit::{Exit, Failure};
-use crate::fleet::{Fleet, check_run};
+use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::session::execute::Hands;
-use crate::session::output;
-use crate::surroundings::{ServerHome, Surroundings};
-use dyno_fleet::kubernetes;
+use crate::surroundings::Surroundings;
+use dyno_engine::context::Context;
+use dyno_engine::environment::{Environment, ServerHome};
+use dyno_engine::files::write_file;
+use dyno_engine::observer::Shared;
 use dyno_fleet::names::RunName;
+use dyno_fleet::options::{FleetOptions, Hidden, RedisOptions, WatchedServer, WorkerOptions};
+use dyno_fleet::source::check_run_name;
+use dyno_fleet::{Fleet, kubernetes, worker};
 use dyno_plan::request::Request;
 use dyno_plan::resolve::resolve;
-use std::path::Path;
 
 /// See the module.
 pub(crate) fn fleet(
     arguments: &FleetArguments,
-    state_dir: Option<&Path>,
-    hands: Hands<'_>,
+    invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
     match &arguments.command {
-        FleetCommand::Run(on) => on_hosts(&on.hosts, hands, |hands| {
-            run::run(&on.verb, state_dir, hands)
+        FleetCommand::Run(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
+            run::run(&on.verb, on_hosts)
         }),
-        FleetCommand::Soak(on) => on_hosts(&on.hosts, hands, |hands| {
-            soak::soak(&on.verb, state_dir, hands)
+        FleetCommand::Soak(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
+            soak::soak(&on.verb, on_hosts)
         }),
-        FleetCommand::Sweep(on) => on_hosts(&on.hosts, hands, |hands| {
-            sweep::sweep(&on.verb, state_dir, hands)
+        FleetCommand::Sweep(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
+            experiments::sweep(&on.verb, on_hosts)
         }),
-        FleetCommand::Xmax(on) => on_hosts(&on.hosts, hands, |hands| {
-            xmax::xmax(&on.verb, state_dir, hands)
+        FleetCommand::Xmax(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
+            experiments::xmax(&on.verb, on_hosts)
         }),
-        FleetCommand::Slo(on) => on_hosts(&on.hosts, hands, |hands| {
-            slo::slo(&on.verb, state_dir, hands)
+        FleetCommand::Slo(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
+            experiments::slo(&on.verb, on_hosts)
         }),
-        FleetCommand::Ab(on) => {
-            on_hosts(&on.hosts, hands, |hands| ab::ab(&on.verb, state_dir, hands))
-        }
-        FleetCommand::Resume(on) => on_hosts(&on.hosts, hands, |hands| {
-            resume::resume(&on.verb, state_dir, hands)
+        FleetCommand::Ab(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
+            experiments::ab(&on.verb, on_hosts)
+        }),
+        FleetCommand::Resume(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
+            experiments::resume(&on.verb, on_hosts)
         }),
         FleetCommand::Render(arguments) => render(arguments),
     }
@@ -49,40 +55,98 @@ pub(crate) fn fleet(
 /// Does a verb, and takes everything away from the hosts whatever came of it.
 fn on_hosts(
     hosts: &HostArguments,
-    hands: Hands<'_>,
-    verb: impl FnOnce(Hands<'_>) -> Result<Exit, Failure>,
+    invocation: Invocation<'_>,
+    verb: impl FnOnce(Invocation<'_>) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let surroundings = Surroundings {
-        home: match hosts.kubernetes {
-            true => ServerHome::Pods,
-            false => ServerHome::Hosts,
-        },
-        ..hands.surroundings.clone()
+    let mut surroundings = invocation.surroundings.clone();
+    surroundings.environment.home = if hosts.kubernetes {
+        ServerHome::Pods
+    } else {
+        ServerHome::Hosts
     };
-    let hands = Hands {
+    let options = FleetOptions {
+        inventory: hosts.inventory.clone(),
+        kubernetes: hosts.kubernetes,
+        redis: redis(&hosts.redis, &surroundings),
+        run: hosts.run.clone(),
+        logs: hosts.logs.clone(),
+        host_folder: hosts.host_folder.clone(),
+    };
+    let fleet = Fleet::new(&options);
+    let invocation = Invocation {
         surroundings: &surroundings,
-        ..hands
+        ..invocation
     };
-    let fleet = Fleet::new(hosts, &surroundings);
-    let result = verb(Hands {
-        fleet: Some(&fleet),
-        ..hands
+    let result = verb(Invocation {
+        source: Some(&fleet),
+        ..invocation
     });
-    fleet.close(hands);
+    in_context(invocation, |context| fleet.close(context));
     result
+}
+
+/// `dyno agent`: what one host does in a run of a fleet.
+pub(crate) fn agent(
+    arguments: &AgentArguments,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
+    let watch = arguments.watch.iter().map(|server| WatchedServer {
+        port: server.port,
+        folder: server.folder.clone(),
+    });
+    let options = WorkerOptions {
+        redis: redis(&arguments.redis, invocation.surroundings),
+        run: arguments.run.clone(),
+        index: arguments.index,
+        host: arguments.host.clone(),
+        serve: arguments.serve,
+        watch: watch.collect(),
+        folder: arguments.folder.clone(),
+        remove_folder: arguments.remove_folder,
+        join_within: arguments.join_within.0,
+        embedded_server: arguments.embedded_server.clone(),
+    };
+    in_context(invocation, |context| worker::work(&options, context))?;
+    Ok(Exit::Done)
+}
+
+/// Where all meet.
+fn redis(arguments: &RedisArguments, surroundings: &Surroundings) -> RedisOptions {
+    RedisOptions {
+        public_address: arguments.redis.as_deref().map(Hidden::new),
+        secret_address: surroundings.redis.clone(),
+        address_file: surroundings.redis_file.clone(),
+        authority: arguments.redis_ca.clone(),
+    }
+}
+
+/// Does something on this machine, with messages on the terminal.
+fn in_context<T>(invocation: Invocation<'_>, work: impl FnOnce(Context<'_>) -> T) -> T {
+    let mut messages = invocation.messages;
+    let observer = Shared::new(&mut messages);
+    work(Context {
+        environment: invocation.environment(),
+        cancel: invocation.cancel,
+        observer: &observer,
+        source: None,
+    })
 }
 
 fn render(arguments: &RenderArguments) -> Result<Exit, Failure> {
     let run = RunName::new(&arguments.run)?.to_string();
-    check_run(&run)?;
+    check_run_name(&run)?;
     let request = Request {
         source: Some(arguments.plan.clone()),
         ..Request::default()
     };
     // How many cores the clients have is known in the pods.
-    let pods = Surroundings {
+    let environment = Environment {
         home: ServerHome::Pods,
         cores: 1,
+        ..Environment::default()
+    };
+    let pods = Surroundings {
+        environment,
         ..Surroundings::default()
     };
     let plan = resolve(&request, &pods)?.plan;
@@ -108,7 +172,7 @@ fn render(arguments: &RenderArguments) -> Result<Exit, Failure> {
             Failure::of(Exit::Environment, error)
                 .context(format!("cannot make `{}`", folder.display()))
         })?;
-        output::write_file(&path, &manifest.text)?;
+        write_file(&path, &manifest.text)?;
         written.push_str(&format!("{}\n", path.display()));
     }
     print_data(&written)?;

@@ -3,11 +3,11 @@
 use crate::args::HistoryArguments;
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
-use crate::session::output::write_file;
 use dyno_analyze::change_point::ChangePointSettings;
 use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::experiment::history::{HistoryRun, analyze};
 use dyno_analyze::uncertainty::series::{Series, Statistic};
+use dyno_engine::files::write_file;
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use dyno_record::responses::responses;

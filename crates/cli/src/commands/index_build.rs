@@ -2,56 +2,38 @@
 
 use crate::args::IndexBuildArguments;
 use crate::exit::{Exit, Failure};
-use crate::experiment::folder::ExperimentFolder;
-use crate::index_build::reports::AnalysedBuilds;
-use crate::index_build::{check, perform};
+use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::session::execute::Hands;
-use crate::session::{output, task};
-use dyno_plan::Plan;
-use jiff::Timestamp;
-use std::path::Path;
+use crate::reports;
+use crate::session::task;
+use dyno_index_build::{IndexBuildOptions, check, run};
+use dyno_results::AnalysedIndexBuild;
 
 /// See the module.
 pub(crate) fn index_build(
     arguments: &IndexBuildArguments,
-    hands: Hands<'_>,
+    invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
-    let task = task::of_index_build(arguments, hands.surroundings)?;
-    task::tell(&task, hands.messages);
-    let embedded = arguments.start.embedded_server.as_deref();
+    let task = task::of_index_build(arguments, invocation.surroundings)?;
+    let mut messages = invocation.messages;
+    task::tell(&task, messages);
+    let options = IndexBuildOptions {
+        environment: invocation.environment().clone(),
+        embedded_server: arguments.start.embedded_server.clone(),
+        out: arguments.out.clone(),
+    };
     if arguments.dry_run {
         print_data(&task.plan_text())?;
-    }
-    // Before documents are loaded for minutes.
-    check(&task, embedded, hands)?;
-    check_folders(&task.plan, arguments.out.as_deref())?;
-    if arguments.dry_run {
+        check(&task, &options, &mut messages, invocation.cancel)?;
         return Ok(Exit::Done);
     }
-    let name = format!("index-build-{}", task.plan.name);
-    let folder = ExperimentFolder::create(arguments.out.as_deref(), &name, Timestamp::now())?;
-    folder.save_plan("plan.toml", &task)?;
-    let path = folder.path().to_owned();
-    let failure = perform(&task, hands, embedded, folder)?;
-    let analysed = AnalysedBuilds::of(&path)?;
-    output::present(&path, arguments.format, hands, |format, options| {
-        analysed.render(format, options)
+    let finished = run(&task, &options, &mut messages, invocation.cancel)?;
+    let analysed = AnalysedIndexBuild::open(&finished.folder)?;
+    let format = arguments.format;
+    reports::present(&finished.folder, format, invocation, |format, options| {
+        reports::index_build_text(&analysed, format, options)
     })?;
-    failure.map_or(Ok(Exit::Done), Err)
-}
-
-/// The folder of the experiment is tidied up at the end, and data that is kept must not be in it.
-fn check_folders(plan: &Plan, out: Option<&Path>) -> Result<(), Failure> {
-    let Some(out) = out else { return Ok(()) };
-    ExperimentFolder::check(out)?;
-    let Some(data) = &plan.server.data_dir else {
-        return Ok(());
-    };
-    let out = std::path::absolute(out).unwrap_or_else(|_| out.to_owned());
-    if !Path::new(data).starts_with(&out) {
-        return Ok(());
-    }
-    let text = format!("the data folder `{data}` is inside the folder of the experiment");
-    Err(Failure::new(Exit::BadInput, text).with_hint("choose another `--out`"))
+    finished
+        .fault
+        .map_or(Ok(Exit::Done), |fault| Err(fault.into()))
 }

@@ -2,13 +2,13 @@
 
 use crate::args::ServerInstallArguments;
 use crate::exit::{Exit, Failure};
+use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::session::execute::Hands;
 use crate::surroundings::Surroundings;
 use dyno_report::Format;
 use dyno_servers::{
-    Edition, Installed, InstalledServer, InstalledServers, Installer, LICENCE, Machine, PINS, Pin,
-    default_pin, pin_of,
+    Edition, Installed, InstalledServer, InstalledServers, Installer, LICENCE, PINS, Pin, Platform,
+    default_pin, find_pin,
 };
 use jiff::Timestamp;
 use std::fmt::Write as _;
@@ -20,13 +20,13 @@ const MAINTAINED: &str = "8.0.4";
 /// See the module.
 pub(crate) fn install(
     arguments: &ServerInstallArguments,
-    hands: Hands<'_>,
+    invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
-    let folder = folder(hands.surroundings)?;
-    let messages = hands.messages;
+    let folder = folder(invocation.surroundings)?;
+    let messages = invocation.messages;
     let installer = Installer {
         folder: &folder,
-        interrupted: &|| hands.interrupt.requested(),
+        interrupted: &|| invocation.cancel.requested(),
         waiting: &|| messages.note("waiting for another installation to end"),
         now: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     };
@@ -38,18 +38,18 @@ pub(crate) fn install(
     let installed = match &arguments.from {
         Some(file) => installer.take(file, arguments.sha256.as_deref())?,
         None => {
-            let machine = Machine::this();
+            let platform = Platform::detect();
             let pin = match &arguments.version {
-                Some(version) => pin_of(version)?,
-                None => default_pin(&machine),
+                Some(version) => find_pin(version)?,
+                None => default_pin(&platform),
             };
-            let begins = || messages.note(&what_is_fetched(pin, &machine));
-            installer.fetch(pin, &machine, &begins)?
+            let begins = || messages.note(&what_is_fetched(pin, &platform));
+            installer.fetch(pin, &platform, &begins)?
         }
     };
     let (server, how) = match installed {
         Installed::New(server) => (server, "is installed"),
-        Installed::Before(server) => (server, "was installed before"),
+        Installed::Existing(server) => (server, "was installed before"),
     };
     messages.note(&format!("`mongod` {} {how}", server.name));
     print_data(&format!("{}\n", server.program.display()))?;
@@ -65,7 +65,7 @@ fn is_pinned(server: &InstalledServer) -> bool {
 }
 
 fn folder(surroundings: &Surroundings) -> Result<PathBuf, Failure> {
-    let installed = InstalledServers::of(surroundings.data_dir.as_deref());
+    let installed = InstalledServers::new(surroundings.environment.data_dir.as_deref());
     let folder = installed.folder().map(PathBuf::from);
     folder.ok_or_else(|| {
         Failure::new(Exit::BadInput, "there is no folder for what is installed")
@@ -73,8 +73,8 @@ fn folder(surroundings: &Surroundings) -> Result<PathBuf, Failure> {
     })
 }
 
-fn what_is_fetched(pin: &'static Pin, machine: &Machine) -> String {
-    let wheels = machine.wheels_for(pin);
+fn what_is_fetched(pin: &'static Pin, platform: &Platform) -> String {
+    let wheels = platform.wheels_for(pin);
     let packages: Vec<String> = wheels
         .iter()
         .map(|wheel| format!("`{}` ({})", wheel.requirement(), megabytes(wheel.bytes)))
@@ -105,7 +105,7 @@ fn maintained(system: &str) -> String {
 
 /// Shows what is installed.
 pub(crate) fn list(format: Format, surroundings: &Surroundings) -> Result<Exit, Failure> {
-    let installed = InstalledServers::of(surroundings.data_dir.as_deref());
+    let installed = InstalledServers::new(surroundings.environment.data_dir.as_deref());
     let servers = installed.list();
     print_data(&match format {
         Format::Json => json(&servers),

@@ -1,60 +1,42 @@
 //! `dyno load`: the load phase of a workload alone.
 
 use crate::args::LoadArguments;
-use crate::commands::run::end;
+use crate::commands::run;
 use crate::exit::{Exit, Failure};
-use crate::messages::print_data;
-use crate::metrics::{Endpoint, Metrics};
-use crate::progress::Progress;
-use crate::session::collection::Wishes;
-use crate::session::execute::{Conduct, Extent, Hands, execute};
-use crate::session::{preflight, task};
-use dyno_load::backend::RetryRule;
-use std::io::IsTerminal;
-use std::path::Path;
+use crate::invocation::Invocation;
+use crate::metrics::Endpoint;
+use crate::session::task;
+use dyno_engine::RunOptions;
+use dyno_engine::run::Extent;
 
 /// See the module.
-pub(crate) fn load(
-    arguments: &LoadArguments,
-    state_dir: Option<&Path>,
-    hands: Hands<'_>,
-) -> Result<Exit, Failure> {
+pub(crate) fn load(arguments: &LoadArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
     let task = task::of_load(
         &arguments.target,
         &arguments.client,
         &arguments.data,
-        hands.surroundings,
+        invocation.surroundings,
     )?;
-    let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
-    let conduct = Conduct {
+    let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
+    let options = RunOptions {
+        environment: invocation.environment().clone(),
         extent: Extent::Load,
-        wishes: Wishes::default(),
         fresh: arguments.data.fresh,
-        retry: RetryRule::default(),
         abort_load: true,
-        out: arguments.output.out.as_deref(),
-        embedded_server: arguments.target.start.embedded_server.as_deref(),
-        selfcheck: None,
-        state_dir,
-        guard: None,
+        out: arguments.output.out.clone(),
+        embedded_server: arguments.target.start.embedded_server.clone(),
+        source: invocation.source,
+        ..RunOptions::default()
     };
     if arguments.output.dry_run {
-        task::tell(&task, hands.messages);
-        print_data(&task.plan_text())?;
-        preflight::of_run(&task, &conduct, hands)?;
-        return Ok(Exit::Done);
+        return run::dry_run(&task, &options, invocation);
     }
-    let metrics = Metrics::serve(endpoint, hands.messages)?;
-    let hands = hands.telling(metrics.as_ref());
-    let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
-    let outcome = execute(&task, &conduct, &mut progress, hands);
-    drop(progress);
-    match outcome? {
-        Some(finished) => end(
+    match run::observe(&task, &options, endpoint, invocation)? {
+        Some(finished) => run::end(
             finished,
             arguments.output.format,
             task.plan.client.tolerated_error_ratio,
-            hands,
+            invocation,
         ),
         None => Ok(Exit::Done),
     }

@@ -1,9 +1,10 @@
 //! One file per command, each from its arguments to an exit code: wiring only.
 
-pub(crate) mod ab;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+mod doctor_text;
+pub(crate) mod experiments;
 pub(crate) mod export;
 pub(crate) mod fleet;
 pub(crate) mod history;
@@ -13,25 +14,23 @@ pub(crate) mod load;
 pub(crate) mod man;
 pub(crate) mod report;
 pub(crate) mod responder;
-pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod selfcheck;
+mod selfcheck_text;
 pub(crate) mod server;
-pub(crate) mod slo;
+mod server_text;
 pub(crate) mod soak;
 pub(crate) mod status;
 pub(crate) mod stop;
-pub(crate) mod sweep;
 pub(crate) mod tail;
 pub(crate) mod trace;
-pub(crate) mod xmax;
 pub(crate) mod ycsb;
 
 use crate::args::{Arguments, Command};
 use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
+use crate::interrupt;
+use crate::invocation::Invocation;
 use crate::messages::Messages;
-use crate::session::execute::Hands;
 use crate::surroundings::Surroundings;
 use clap::error::ErrorKind;
 use std::process::ExitCode;
@@ -40,64 +39,60 @@ use tracing::Level;
 /// Does the command that was typed.
 pub(crate) fn dispatch(
     arguments: Arguments,
-    surroundings: &Surroundings,
+    mut surroundings: Surroundings,
     messages: Messages,
 ) -> Result<Exit, Failure> {
-    let state_dir = arguments
-        .common
-        .state_dir
-        .or_else(|| surroundings.state_dir.clone());
-    let state_dir = state_dir.as_deref();
-    match arguments.command {
-        Command::Report(report) => report::report(&report, surroundings),
-        Command::Export(export) => export::export(&export, messages),
-        Command::Compare(compare) => compare::compare(&compare, messages),
-        Command::History(history) => history::history(&history, messages),
-        Command::Completions(completions) => completions::completions(&completions),
-        Command::Man(man) => man::man(&man, messages),
-        Command::Status(status) => status::status(&status, state_dir),
-        Command::Stop(stop) => stop::stop(&stop, state_dir, messages),
-        Command::Doctor(doctor) => doctor::doctor(&doctor, state_dir, surroundings, messages),
-        measuring => {
-            let interrupt = Interrupt::install()?;
-            let hands = Hands {
-                surroundings,
-                interrupt: &interrupt,
-                messages,
-                metrics: None,
-                fleet: None,
-            };
-            match measuring {
-                Command::Run(run) => run::run(&run, state_dir, hands),
-                Command::Soak(soak) => soak::soak(&soak, state_dir, hands),
-                Command::Load(load) => load::load(&load, state_dir, hands),
-                Command::Ycsb(ycsb) => ycsb::ycsb(&ycsb, state_dir, hands),
-                Command::Selfcheck(selfcheck) => selfcheck::selfcheck(&selfcheck, state_dir, hands),
-                Command::Sweep(sweep) => sweep::sweep(&sweep, state_dir, hands),
-                Command::Xmax(xmax) => xmax::xmax(&xmax, state_dir, hands),
-                Command::Slo(slo) => slo::slo(&slo, state_dir, hands),
-                Command::Ab(ab) => ab::ab(&ab, state_dir, hands),
-                Command::Resume(resume) => resume::resume(&resume, state_dir, hands),
-                Command::Fleet(fleet) => fleet::fleet(&fleet, state_dir, hands),
-                Command::Agent(agent) => crate::fleet::agent(&agent, hands),
-                Command::Trace(trace) => trace::trace(&trace, hands),
-                Command::IndexBuild(build) => index_build::index_build(&build, hands),
-                Command::Tail(arguments) => tail::tail(&arguments, hands),
-                Command::Server(arguments) => server::server(&arguments, state_dir, hands),
-                Command::Responder(responder) => responder::responder(&responder, &interrupt),
-                Command::Report(_)
-                | Command::Export(_)
-                | Command::Compare(_)
-                | Command::History(_)
-                | Command::Completions(_)
-                | Command::Man(_)
-                | Command::Status(_)
-                | Command::Stop(_)
-                | Command::Doctor(_) => {
-                    unreachable!("they are done above")
-                }
-            }
-        }
+    if let Some(folder) = arguments.common.state_dir {
+        surroundings.environment.state_dir = Some(folder);
+    }
+    let surroundings = &surroundings;
+    let state_dir = surroundings.environment.state_dir.as_deref();
+    let measuring = match arguments.command {
+        Command::Report(report) => return report::report(&report, surroundings),
+        Command::Export(export) => return export::export(&export, messages),
+        Command::Compare(compare) => return compare::compare(&compare, messages),
+        Command::History(history) => return history::history(&history, messages),
+        Command::Completions(completions) => return completions::completions(&completions),
+        Command::Man(man) => return man::man(&man, messages),
+        Command::Status(status) => return status::status(&status, state_dir),
+        Command::Stop(stop) => return stop::stop(&stop, state_dir, messages),
+        Command::Doctor(doctor) => return doctor::doctor(&doctor, surroundings, messages),
+        measuring => measuring,
+    };
+    let cancel = interrupt::install()?;
+    let invocation = Invocation {
+        surroundings,
+        cancel: &cancel,
+        messages,
+        source: None,
+    };
+    match measuring {
+        Command::Run(run) => run::run(&run, invocation),
+        Command::Soak(soak) => soak::soak(&soak, invocation),
+        Command::Load(load) => load::load(&load, invocation),
+        Command::Ycsb(ycsb) => ycsb::ycsb(&ycsb, invocation),
+        Command::Selfcheck(selfcheck) => selfcheck::selfcheck(&selfcheck, invocation),
+        Command::Sweep(sweep) => experiments::sweep(&sweep, invocation),
+        Command::Xmax(xmax) => experiments::xmax(&xmax, invocation),
+        Command::Slo(slo) => experiments::slo(&slo, invocation),
+        Command::Ab(ab) => experiments::ab(&ab, invocation),
+        Command::Resume(resume) => experiments::resume(&resume, invocation),
+        Command::Fleet(fleet) => fleet::fleet(&fleet, invocation),
+        Command::Agent(agent) => fleet::agent(&agent, invocation),
+        Command::Trace(trace) => trace::trace(&trace, invocation),
+        Command::IndexBuild(build) => index_build::index_build(&build, invocation),
+        Command::Tail(arguments) => tail::tail(&arguments, invocation),
+        Command::Server(arguments) => server::server(&arguments, invocation),
+        Command::Responder(responder) => responder::responder(&responder, &cancel),
+        Command::Report(_)
+        | Command::Export(_)
+        | Command::Compare(_)
+        | Command::History(_)
+        | Command::Completions(_)
+        | Command::Man(_)
+        | Command::Status(_)
+        | Command::Stop(_)
+        | Command::Doctor(_) => unreachable!("they are done above"),
     }
 }
 

@@ -2,17 +2,19 @@
 
 use crate::args::ReportArguments;
 use crate::exit::{Exit, Failure};
-use crate::experiment::folder::{self, DOCUMENT};
-use crate::index_build::reports::AnalysedBuilds;
-use crate::io_trace::reports::{Analysed, Asked};
 use crate::messages::print_data;
-use crate::session::{analysis, output};
+use crate::reports;
 use crate::surroundings::Surroundings;
-use crate::tail::reports::AnalysedTail;
 use dyno_analyze::messages::record;
+use dyno_engine::experiment::folder::{self, DOCUMENT};
+use dyno_engine::files::write_file;
 use dyno_record::{index_build, io_trace};
 use dyno_report::experiment::{self, ExperimentFormat};
 use dyno_report::{Format, RenderOptions};
+use dyno_results::trace::TracePart;
+use dyno_results::{
+    AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace, TraceOptions, run,
+};
 use std::path::Path;
 
 /// See the module.
@@ -22,11 +24,11 @@ pub(crate) fn report(
 ) -> Result<Exit, Failure> {
     let options = match &arguments.output {
         Some(_) => RenderOptions::default(),
-        None => output::terminal_options(surroundings),
+        None => reports::terminal_options(surroundings),
     };
     let folder = folder_of(&arguments.run);
     let has = |name| folder.join(name).is_file();
-    let part = &arguments.part;
+    let part = TracePart::from(&arguments.part);
     let is_about_trace = arguments.gap.is_some() || !part.is_all();
     if is_about_trace
         && (has(DOCUMENT)
@@ -53,7 +55,7 @@ pub(crate) fn report(
         of_run(folder, arguments.format, &options)?
     };
     match &arguments.output {
-        Some(path) => output::write_file(path, &text)?,
+        Some(path) => write_file(path, &text)?,
         None => print_data(&text)?,
     }
     Ok(Exit::Done)
@@ -82,18 +84,21 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 fn of_run(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Failure> {
-    let run = output::open(folder)?;
-    let analysis = match format {
-        // What scripts read has none of it.
-        Format::Ycsb | Format::Kpi => None,
-        _ => analysis::of(&run)?,
-    };
-    let text = output::text(&run, analysis.as_ref(), format, options)?;
-    Ok(match format {
+    match format {
         // What `dyno ycsb` prints is for programs; this is for people.
-        Format::Ycsb => dyno_report::incomplete(&run.document) + &text,
-        _ => text,
-    })
+        Format::Ycsb => {
+            let run = run::open(folder)?;
+            Ok(dyno_report::incomplete(&run.document) + &reports::ycsb_text(&run, options)?)
+        }
+        // What scripts read needs no analysis.
+        Format::Kpi => Ok(dyno_report::render(
+            &run::open(folder)?,
+            None,
+            format,
+            options,
+        )?),
+        _ => reports::run_text(&AnalysedRun::open(folder)?, format, options),
+    }
 }
 
 fn of_experiment(
@@ -119,7 +124,8 @@ fn of_index_build(
         let text = "this format has a run, and the folder holds an index build";
         return Err(Failure::new(Exit::BadInput, text));
     };
-    AnalysedBuilds::of(folder)?.render(format, options)
+    let build = AnalysedIndexBuild::open(folder)?;
+    Ok(reports::index_build_text(&build, format, options)?)
 }
 
 fn of_tail(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Failure> {
@@ -127,7 +133,9 @@ fn of_tail(folder: &Path, format: Format, options: &RenderOptions) -> Result<Str
         let text = "this format has a run, and the folder holds messages of `dyno tail`";
         return Err(Failure::new(Exit::BadInput, text));
     };
-    AnalysedTail::of(folder)?.render(format, options)
+    let document = dyno_tail::document::read(folder)?;
+    let messages = AnalysedMessages::new(document, folder);
+    Ok(reports::messages_text(&messages, format, options)?)
 }
 
 fn of_trace(
@@ -139,9 +147,10 @@ fn of_trace(
         let text = "this format has a run, and the folder holds a trace of file I/O";
         return Err(Failure::new(Exit::BadInput, text));
     };
-    let asked = Asked {
+    let asked = TraceOptions {
         gap_bytes: arguments.gap.map(|gap| gap.0),
-        part: arguments.part.clone(),
+        part: TracePart::from(&arguments.part),
     };
-    Analysed::of(folder, &asked)?.render(format, options)
+    let trace = AnalysedTrace::open(folder, &asked)?;
+    Ok(reports::trace_text(&trace, format, options)?)
 }

@@ -4,21 +4,19 @@
 
 use crate::args::ResponderArguments;
 use crate::exit::{Exit, Failure};
-use crate::interrupt::Interrupt;
 use crate::messages::print_data;
+use dyno_engine::Cancel;
 use dyno_load::responder::{
     Behaviour, Fault, FaultRule, Listener, Service, ServiceTime, Stall, serve,
 };
 use std::io::Read;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// See the module.
-pub(crate) fn responder(
-    arguments: &ResponderArguments,
-    interrupt: &Interrupt,
-) -> Result<Exit, Failure> {
+pub(crate) fn responder(arguments: &ResponderArguments, cancel: &Cancel) -> Result<Exit, Failure> {
     let port = arguments.port;
     let listener = Listener::tcp((Ipv4Addr::LOCALHOST, port).into()).map_err(|error| {
         Failure::of(Exit::Environment, error)
@@ -26,14 +24,14 @@ pub(crate) fn responder(
             .with_hint("choose another `--port`, or 0 for a free one")
     })?;
     print_data(&format!("listening on {}\n", listener.address()))?;
-    let stop = interrupt.stop_flag()?;
-    let ended = stop.flag();
+    let stop = cancel.phase_flag();
+    let ended = Arc::clone(&stop);
     std::thread::spawn(move || {
         // Nothing is expected on it: both its end and a failure mean that the other side is gone.
         let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
         ended.store(true, Ordering::Relaxed);
     });
-    match serve(listener, behaviour(arguments), &stop.flag()) {
+    match serve(listener, behaviour(arguments), &stop) {
         Ok(_) => Ok(Exit::Done),
         Err(error) => {
             let exit = match error.kind() {

@@ -2,28 +2,23 @@
 
 use crate::args::RunArguments;
 use crate::exit::{Exit, Failure};
+use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::metrics::{Endpoint, Metrics};
 use crate::progress::Progress;
-use crate::selfcheck;
-use crate::session::collection::Wishes;
-use crate::session::execute::{Conduct, Extent, Finished, Hands, execute};
-use crate::session::guard::Guard;
-use crate::session::{output, preflight, task};
-use dyno_load::backend::RetryRule;
+use crate::reports::{self, ReportFiles};
+use crate::session::task;
+use dyno_engine::observer::Shared;
+use dyno_engine::run::guard::Guard;
+use dyno_engine::run::preflight;
+use dyno_engine::{Finished, RunOptions, selfcheck};
 use dyno_plan::task::Task;
 use dyno_report::Format;
-use std::io::IsTerminal;
-use std::path::Path;
 
 /// See the module.
-pub(crate) fn run(
-    arguments: &RunArguments,
-    state_dir: Option<&Path>,
-    hands: Hands<'_>,
-) -> Result<Exit, Failure> {
-    let task = task::of_run(arguments, hands.surroundings)?;
-    perform(&task, arguments, None, state_dir, hands)
+pub(crate) fn run(arguments: &RunArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+    let task = task::of_run(arguments, invocation.surroundings)?;
+    perform(&task, arguments, None, invocation)
 }
 
 /// Does what was typed after `dyno run`, or `dyno soak`.
@@ -31,43 +26,66 @@ pub(crate) fn perform(
     task: &Task,
     arguments: &RunArguments,
     guard: Option<Guard>,
-    state_dir: Option<&Path>,
-    hands: Hands<'_>,
+    invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
-    let endpoint = Endpoint::resolve(&arguments.metrics, hands.surroundings)?;
-    let conduct = Conduct {
-        extent: Extent::Whole,
-        wishes: Wishes {
-            no_load: arguments.no_load,
-        },
+    let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
+    let mut messages = invocation.messages;
+    let options = RunOptions {
+        environment: invocation.environment().clone(),
+        no_load: arguments.no_load,
         fresh: arguments.data.fresh,
-        retry: RetryRule::default(),
         abort_load: true,
-        out: arguments.output.out.as_deref(),
-        embedded_server: arguments.target.start.embedded_server.as_deref(),
-        selfcheck: state_dir.and_then(|folder| selfcheck::state::read(folder, hands)),
-        state_dir,
+        out: arguments.output.out.clone(),
+        embedded_server: arguments.target.start.embedded_server.clone(),
+        selfcheck: selfcheck::state::for_run(invocation.environment(), &Shared::new(&mut messages)),
         guard,
+        source: invocation.source,
+        ..RunOptions::default()
     };
     if arguments.output.dry_run {
-        task::tell(task, hands.messages);
-        print_data(&task.plan_text())?;
-        preflight::of_run(task, &conduct, hands)?;
-        return Ok(Exit::Done);
+        return dry_run(task, &options, invocation);
     }
-    let metrics = Metrics::serve(endpoint, hands.messages)?;
-    let hands = hands.telling(metrics.as_ref());
-    let mut progress = Progress::new(hands.messages, std::io::stderr().is_terminal());
-    let outcome = execute(task, &conduct, &mut progress, hands);
-    drop(progress);
+    let finished = observe(task, &options, endpoint, invocation)?;
     let finished =
-        outcome?.ok_or_else(|| Failure::new(Exit::Internal, "the run recorded nothing"))?;
+        finished.ok_or_else(|| Failure::new(Exit::Internal, "the run recorded nothing"))?;
+    let tolerated_error_ratio = task.plan.client.tolerated_error_ratio;
     end(
         finished,
         arguments.output.format,
-        task.plan.client.tolerated_error_ratio,
-        hands,
+        tolerated_error_ratio,
+        invocation,
     )
+}
+
+/// Prints the plan, and refuses what the run would refuse.
+pub(crate) fn dry_run(
+    task: &Task,
+    options: &RunOptions<'_>,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
+    let mut messages = invocation.messages;
+    task::tell(task, messages);
+    print_data(&task.plan_text())?;
+    preflight::check_run(task, options, &mut messages, invocation.cancel)?;
+    Ok(Exit::Done)
+}
+
+/// Does a run that is shown on the terminal, and to those who read metrics.
+pub(crate) fn observe(
+    task: &Task,
+    options: &RunOptions<'_>,
+    endpoint: Option<Endpoint>,
+    invocation: Invocation<'_>,
+) -> Result<Option<Finished>, Failure> {
+    let metrics = Metrics::serve(endpoint, invocation.messages)?;
+    let feed = metrics.as_ref().map(Metrics::feed);
+    let mut observer = (Progress::new(invocation.messages), (feed, ReportFiles));
+    Ok(dyno_engine::run(
+        task,
+        options,
+        &mut observer,
+        invocation.cancel,
+    )?)
 }
 
 /// Prints the result and judges it.
@@ -75,35 +93,34 @@ pub(crate) fn end(
     finished: Finished,
     format: Format,
     tolerated_error_ratio: f64,
-    hands: Hands<'_>,
+    invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
-    let place = finished.directory.display();
+    let messages = invocation.messages;
+    let directory = &finished.results.run.directory;
+    let place = directory.display();
     if let Some(fault) = finished.fault {
-        hands.messages.note(&format!(
+        messages.note(&format!(
             "what was recorded is in `{place}`, `dyno report {place}` shows it"
         ));
-        return Err(fault);
+        return Err(fault.into());
     }
-    print_data(&output::text(
-        &finished.run,
-        finished.analysis.as_ref(),
+    print_data(&reports::run_text(
+        &finished.results,
         format,
-        &output::terminal_options(hands.surroundings),
+        &reports::terminal_options(invocation.surroundings),
     )?)?;
-    hands.messages.note(&format!(
+    messages.note(&format!(
         "report: {}",
-        finished.directory.join(output::HTML).display()
+        directory.join(reports::HTML).display()
     ));
     if finished.interrupted {
-        hands
-            .messages
-            .warning(&format!("interrupted; the partial run is in `{place}`"));
+        messages.warning(&format!("interrupted; the partial run is in `{place}`"));
         return Ok(Exit::Interrupted);
     }
     let ratio = finished.totals.failed_ratio();
     if ratio > tolerated_error_ratio {
         let totals = finished.totals;
-        hands.messages.warning(&format!(
+        messages.warning(&format!(
             "{} of {} operations failed, a share of {ratio:.6}; tolerated are {tolerated_error_ratio}",
             totals.failed,
             totals.failed + totals.succeeded

@@ -1,30 +1,37 @@
 //! `dyno selfcheck`: measures the load generator itself and keeps the result.
 
 use crate::args::SelfcheckArguments;
+use crate::commands::selfcheck_text;
 use crate::exit::{Exit, Failure};
+use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::selfcheck::{measure::measure, state, text};
-use crate::session::execute::Hands;
+use dyno_engine::selfcheck::{measure::measure, state};
 use dyno_report::Format;
-use std::path::Path;
 
 /// See the module.
 pub(crate) fn selfcheck(
     arguments: &SelfcheckArguments,
-    state_dir: Option<&Path>,
-    hands: Hands<'_>,
+    invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
     if arguments.duration.0.is_zero() {
         return Err(Failure::new(Exit::BadInput, "`--duration` must be above 0"));
     }
-    let result = measure(arguments.duration.0, arguments.clients, hands)?;
+    let mut messages = invocation.messages;
+    let result = measure(
+        arguments.duration.0,
+        arguments.clients,
+        invocation.environment(),
+        &mut messages,
+        invocation.cancel,
+    )?;
     print_data(&match arguments.format {
-        Format::Json => text::json(&result),
-        _ => text::human(&result),
+        Format::Json => result.to_json(),
+        _ => selfcheck_text::human(&result),
     })?;
     if arguments.no_save {
         return Ok(Exit::Done);
     }
+    let state_dir = invocation.environment().state_dir.as_deref();
     let folder = state_dir.ok_or_else(|| {
         Failure::new(
             Exit::Environment,
@@ -33,6 +40,6 @@ pub(crate) fn selfcheck(
         .with_hint("name one with `--state-dir`, or pass `--no-save`")
     })?;
     let path = state::write(folder, &result)?;
-    hands.messages.note(&format!("kept in {}", path.display()));
+    messages.note(&format!("kept in {}", path.display()));
     Ok(Exit::Done)
 }

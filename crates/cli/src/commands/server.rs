@@ -5,17 +5,20 @@ use crate::args::{
     ServerStatusArguments,
 };
 use crate::commands::install;
+use crate::commands::server_text::{self as text, Answer};
 use crate::exit::{Exit, Failure};
+use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::session::execute::Hands;
-use crate::session::place::Place as Placement;
-use crate::session::{lab, preflight, task};
-use crate::standing::text::{self, Answer};
-use crate::standing::{Place, Standing, Stopped, state, supervisor};
+use crate::session::task;
+use crate::supervisor;
+use dyno_engine::deployment;
+use dyno_engine::deployment::placement::HostPlacement;
+use dyno_engine::detached::{DetachedDeployment, Status, Stopped, state};
+use dyno_engine::run::preflight;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_report::Format;
-use dyno_servers::{Duty, ServerProgram, placement, planned_caches};
+use dyno_servers::{InstanceKind, ServerProgram, placement, planned_caches};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -25,9 +28,9 @@ const FILE_COLUMNS: usize = 80;
 /// See the module.
 pub(crate) fn server(
     arguments: &ServerArguments,
-    state_dir: Option<&Path>,
-    hands: Hands<'_>,
+    invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
+    let state_dir = invocation.environment().state_dir.as_deref();
     let folder = || {
         state_dir.ok_or_else(|| {
             Failure::new(Exit::BadInput, "there is no folder for what is kept")
@@ -35,19 +38,22 @@ pub(crate) fn server(
         })
     };
     match &arguments.command {
-        ServerCommand::Plan(arguments) => show(arguments, hands),
-        ServerCommand::Start(arguments) => start(arguments, folder()?, hands),
-        ServerCommand::Stop(arguments) => stop(&Place::of(folder()?, &arguments.name)?, hands),
+        ServerCommand::Plan(arguments) => show(arguments, invocation),
+        ServerCommand::Start(arguments) => start(arguments, folder()?, invocation),
+        ServerCommand::Stop(arguments) => stop(
+            &DetachedDeployment::of(folder()?, &arguments.name)?,
+            invocation,
+        ),
         ServerCommand::Status(arguments) => status(arguments, folder()?),
         ServerCommand::List(arguments) if arguments.installed => {
-            install::list(arguments.format, hands.surroundings)
+            install::list(arguments.format, invocation.surroundings)
         }
         ServerCommand::List(arguments) => list(arguments, folder()?),
-        ServerCommand::Install(arguments) => install::install(arguments, hands),
+        ServerCommand::Install(arguments) => install::install(arguments, invocation),
         ServerCommand::Supervise(arguments) => supervisor::supervise(
             &arguments.folder,
             arguments.embedded_server.as_deref(),
-            hands,
+            invocation,
         ),
     }
 }
@@ -56,20 +62,20 @@ pub(crate) fn server(
 fn start(
     arguments: &ServerStartArguments,
     state_dir: &Path,
-    hands: Hands<'_>,
+    invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
     let plan = task::of_server(
         arguments.workload.as_deref(),
         &arguments.start,
-        hands.surroundings,
+        invocation.surroundings,
     )?;
     let state_dir = std::path::absolute(state_dir).map_err(|error| {
         Failure::of(Exit::Environment, error).context("cannot use the state folder")
     })?;
-    let place = Place::of(&state_dir, &arguments.name)?;
+    let place = DetachedDeployment::of(&state_dir, &arguments.name)?;
     let lock = place.create()?;
     let embedded = arguments.start.embedded_server.as_deref();
-    let started = supervisor::spawn(&place.folder, lock, &plan, embedded, hands);
+    let started = supervisor::spawn(&place.folder, lock, &plan, embedded, invocation);
     match started {
         Ok(Exit::Done) => {}
         failed => {
@@ -78,7 +84,7 @@ fn start(
             return failed;
         }
     }
-    let Some(Standing::Up(state) | Standing::Degraded(state, _)) = place.look()? else {
+    let Some(Status::Up(state) | Status::Degraded(state, _)) = place.look()? else {
         return Err(Failure::new(
             Exit::Environment,
             format!("the deployment `{}` ended at once", place.name),
@@ -90,16 +96,16 @@ fn start(
         _ => text::status(&place.name, &state, &answers),
     })?;
     let name = &place.name;
-    hands.messages.note(&format!(
+    invocation.messages.note(&format!(
         "load it with `DYNO_URI=\"$(dyno server status {name} --uri)\" dyno run a`, stop it with `dyno server stop {name}`"
     ));
     Ok(Exit::Done)
 }
 
-fn stop(place: &Place, hands: Hands<'_>) -> Result<Exit, Failure> {
-    let stopped = place.stop(&|| hands.interrupt.requested())?;
+fn stop(place: &DetachedDeployment, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+    let stopped = place.stop(&|| invocation.cancel.requested())?;
     let name = &place.name;
-    hands.messages.note(&match stopped {
+    invocation.messages.note(&match stopped {
         Stopped::Now => format!("`{name}` is stopped"),
         Stopped::Before => format!("`{name}` had ended before; what was left of it is removed"),
     });
@@ -107,20 +113,20 @@ fn stop(place: &Place, hands: Hands<'_>) -> Result<Exit, Failure> {
 }
 
 fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, Failure> {
-    let place = Place::of(state_dir, &arguments.name)?;
+    let place = DetachedDeployment::of(state_dir, &arguments.name)?;
     let name = &place.name;
     let state = match place.look()?.ok_or_else(|| place.unknown())? {
-        Standing::Up(state) | Standing::Degraded(state, _) => state,
-        Standing::Starting => {
+        Status::Up(state) | Status::Degraded(state, _) => state,
+        Status::Starting => {
             let text = format!("the deployment `{name}` is being started");
             return Err(Failure::new(Exit::CheckFailed, text));
         }
-        Standing::Unreadable(problem) => {
+        Status::Unreadable(problem) => {
             let text = format!("the deployment `{name}` cannot be read: {problem}");
             return Err(Failure::new(Exit::Environment, text)
                 .with_hint(format!("`dyno server stop {name}` ends it")));
         }
-        Standing::Gone => {
+        Status::Gone => {
             let text = format!("the deployment `{name}` has ended");
             return Err(Failure::new(Exit::CheckFailed, text).with_hint(format!(
                 "`dyno server stop {name}` removes what is left of it"
@@ -145,7 +151,7 @@ fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, F
 
 fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Failure> {
     let mut all = Vec::new();
-    for place in Place::all(state_dir)? {
+    for place in DetachedDeployment::all(state_dir)? {
         // It may be stopped at this moment.
         if let Some(standing) = place.look()? {
             all.push((place, standing));
@@ -159,31 +165,35 @@ fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Failu
 }
 
 /// Shows where servers and clients would be put, and the cache of each server.
-fn show(arguments: &ServerPlanArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
+fn show(arguments: &ServerPlanArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
     let plan = task::of_server(
         arguments.workload.as_deref(),
         &arguments.start,
-        hands.surroundings,
+        invocation.surroundings,
     )?;
-    let Some(place) = Placement::of_plan(&plan)? else {
+    let Some(place) = HostPlacement::from_plan(&plan)? else {
         return Err(Failure::new(Exit::Internal, "there is nothing to place"));
     };
-    let columns = hands.surroundings.columns.unwrap_or(FILE_COLUMNS);
+    let columns = invocation.surroundings.columns.unwrap_or(FILE_COLUMNS);
     let mut text = placement::draw(&place.machine, &place.placement, columns);
     text.push_str(&caches(&plan, &place)?);
     print_data(&text)?;
     let embedded = arguments.start.embedded_server.as_deref();
-    lab::check(&plan, &preflight::places(embedded, hands), Some(&place))?;
+    deployment::check(
+        &plan,
+        &preflight::paths(embedded, invocation.environment()),
+        Some(&place),
+    )?;
     Ok(Exit::Done)
 }
 
 /// The cache of each server, by the rule that a start goes by.
-fn caches(plan: &Plan, place: &Placement) -> Result<String, Failure> {
+fn caches(plan: &Plan, place: &HostPlacement) -> Result<String, Failure> {
     let program = match plan.server.kind {
         ServerKind::Mongod => ServerProgram::Mongod,
         ServerKind::Auto | ServerKind::Embedded | ServerKind::Uri => ServerProgram::Embedded,
     };
-    let topology = lab::topology_of(plan)?;
+    let topology = deployment::topology_of(plan)?;
     let memory = place.memory();
     let caches = planned_caches(
         &topology,
@@ -194,8 +204,8 @@ fn caches(plan: &Plan, place: &Placement) -> Result<String, Failure> {
     let mut text = String::new();
     for (instance, cache) in caches {
         let name = &instance.name;
-        let _ = match (instance.duty, cache) {
-            (Duty::Router, _) => Ok(()),
+        let _ = match (instance.kind, cache) {
+            (InstanceKind::Router, _) => Ok(()),
             (_, Some(cache)) => writeln!(text, "cache of `{name}`: {} MiB", cache.0 >> 20),
             (_, None) => writeln!(
                 text,

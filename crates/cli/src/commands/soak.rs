@@ -3,18 +3,13 @@
 use crate::args::SoakArguments;
 use crate::commands::run;
 use crate::exit::{Exit, Failure};
-use crate::session::execute::Hands;
-use crate::session::guard::Guard;
+use crate::invocation::Invocation;
 use crate::session::task;
-use std::path::Path;
+use dyno_engine::run::guard::Guard;
 
 /// See the module.
-pub(crate) fn soak(
-    arguments: &SoakArguments,
-    state_dir: Option<&Path>,
-    hands: Hands<'_>,
-) -> Result<Exit, Failure> {
-    let task = task::of_soak(arguments, hands.surroundings)?;
+pub(crate) fn soak(arguments: &SoakArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+    let task = task::of_soak(arguments, invocation.surroundings)?;
     let guard = Guard::new(arguments.least_free);
-    run::perform(&task, &arguments.run, Some(guard), state_dir, hands)
+    run::perform(&task, &arguments.run, Some(guard), invocation)
 }

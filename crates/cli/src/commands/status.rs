@@ -3,8 +3,8 @@
 use crate::args::StatusArguments;
 use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
-use crate::session::live::{self, LiveState, sparkline};
-use dyno_report::quantity::Quantity;
+use dyno_engine::run::live::{self, LiveState, sparkline};
+use dyno_record::quantity::Quantity;
 use std::path::Path;
 use std::time::Duration;
 

@@ -2,39 +2,39 @@
 
 use crate::args::TailArguments;
 use crate::exit::{Exit, Failure};
-use crate::experiment::folder::ExperimentFolder;
+use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::session::execute::Hands;
-use crate::session::{output, task};
-use crate::tail::reports::AnalysedTail;
-use crate::tail::{check, perform};
-use jiff::Timestamp;
+use crate::reports;
+use crate::session::task;
+use dyno_results::AnalysedMessages;
+use dyno_tail::document;
+use dyno_tail::experiment::{TailOptions, check, perform};
 
 /// See the module.
-pub(crate) fn tail(arguments: &TailArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
-    let task = task::of_tail(arguments, hands.surroundings)?;
-    task::tell(&task, hands.messages);
+pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+    let task = task::of_tail(arguments, invocation.surroundings)?;
+    let mut messages = invocation.messages;
+    task::tell(&task, messages);
+    let options = TailOptions {
+        environment: invocation.environment().clone(),
+        embedded_server: arguments.start.embedded_server.clone(),
+        out: arguments.out.clone(),
+        drivers: arguments.drivers.clone(),
+        uri: arguments.uri.clone(),
+    };
     if arguments.dry_run {
         print_data(&task.plan_text())?;
-        let out = arguments.out.as_deref();
-        out.map_or(Ok(()), ExperimentFolder::check)?;
-        check(&task, arguments, hands)?;
+        check(&task, &options, &mut messages, invocation.cancel)?;
         return Ok(Exit::Done);
     }
-    let folder = ExperimentFolder::create(
-        arguments.out.as_deref(),
-        &match task.plan.name.as_str() {
-            name if name.starts_with("tail") => name.to_owned(),
-            name => format!("tail-{name}"),
-        },
-        Timestamp::now(),
-    )?;
-    folder.save_plan("plan.toml", &task)?;
-    let path = folder.path().to_owned();
-    let failure = perform(&task, arguments, hands, folder)?;
-    let analysed = AnalysedTail::of(&path)?;
-    output::present(&path, arguments.format, hands, |format, options| {
-        analysed.render(format, options)
+    let finished = perform(&task, &options, &mut messages, invocation.cancel)?;
+    let folder = &finished.folder;
+    let analysed = AnalysedMessages::new(document::read(folder)?, folder);
+    let format = arguments.format;
+    reports::present(folder, format, invocation, |format, options| {
+        reports::messages_text(&analysed, format, options)
     })?;
-    failure.map_or(Ok(Exit::Done), Err)
+    finished
+        .fault
+        .map_or(Ok(Exit::Done), |fault| Err(fault.into()))
 }

@@ -1,23 +1,24 @@
 //! `dyno trace`: what processes read and write in files.
 
-use crate::args::{TraceArguments, TracePart};
+use crate::args::TraceArguments;
+use crate::command_words::without_secrets;
 use crate::exit::{Exit, Failure};
-use crate::index_build::place::process_at;
-use crate::io_trace::child::Program;
-use crate::io_trace::recording::Recording;
-use crate::io_trace::reports::{Analysed, Asked};
-use crate::io_trace::roles::Tables;
-use crate::io_trace::settings;
-use crate::io_trace::words::without_secrets;
+use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
-use crate::session::directory::RunDirectory;
-use crate::session::execute::Hands;
-use crate::session::locality;
-use crate::session::output;
+use crate::reports;
+use dyno_engine::deployment::locality::{self, process_at};
+
+use dyno_engine::recording::child::Program;
+use dyno_engine::recording::recording::Recording;
+use dyno_engine::recording::roles::Tables;
+use dyno_engine::recording::settings::{READS, SYNCS, WRITES};
+use dyno_engine::run::directory::RunDirectory;
 use dyno_load::connect::{Connector, Control};
 use dyno_plan::task::Remote;
-use dyno_record::io_trace::document::{TraceDocument, TraceTarget};
-use dyno_trace::Settings;
+use dyno_record::io_trace::document::{TraceDocument, TraceMode, TraceTarget};
+use dyno_results::trace::TracePart;
+use dyno_results::{AnalysedTrace, TraceOptions};
+use dyno_trace::{Filter, Settings};
 use jiff::Timestamp;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -33,22 +34,26 @@ const SAME_SIGNAL: Duration = Duration::from_millis(500);
 const QUESTION_LIMIT: Duration = Duration::from_secs(10);
 
 /// See the module.
-pub(crate) fn trace(arguments: &TraceArguments, hands: Hands<'_>) -> Result<Exit, Failure> {
+pub(crate) fn trace(
+    arguments: &TraceArguments,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
     let has_subject = !arguments.processes.is_empty() || arguments.server.is_some();
     if !has_subject && arguments.command.is_empty() {
         let hint = "give `--pid PID`, `--server URI`, or a program after `--`";
         return Err(Failure::new(Exit::BadInput, "there is nothing to trace").with_hint(hint));
     }
-    if arguments.aggregated && !arguments.part.is_all() {
+    let part = TracePart::from(&arguments.part);
+    if arguments.aggregated && !part.is_all() {
         let text =
             "`--window` and `--slices` need single calls, which `--aggregated` does not keep";
         return Err(Failure::new(Exit::BadInput, text));
     }
     let server = match &arguments.server {
-        Some(text) => Some(Server::find(text, hands)?),
+        Some(text) => Some(Server::find(text, invocation)?),
         None => None,
     };
-    let settings = settings::of_arguments(arguments);
+    let settings = settings(arguments);
     settings.check().map_err(|error| {
         Failure::from(error).context("the trace cannot be made as the options say")
     })?;
@@ -56,7 +61,7 @@ pub(crate) fn trace(arguments: &TraceArguments, hands: Hands<'_>) -> Result<Exit
     let folder = directory.path().to_owned();
     let mut traced = Traced {
         arguments,
-        hands,
+        invocation,
         server,
         program: None,
     };
@@ -70,26 +75,55 @@ pub(crate) fn trace(arguments: &TraceArguments, hands: Hands<'_>) -> Result<Exit
     let ending = traced.record(recording)?;
     let document = ending.document;
     traced.tell_end(&document, &folder);
-    let options = output::terminal_options(hands.surroundings);
-    let asked = Asked {
+    let options = reports::terminal_options(invocation.surroundings);
+    let asked = TraceOptions {
         gap_bytes: Some(arguments.gap.0),
-        part: arguments.part.clone(),
+        part,
     };
-    let analysed = match Analysed::of(&folder, &asked) {
+    let analysed = match AnalysedTrace::open(&folder, &asked) {
         Ok(analysed) => analysed,
         // Its length was not known before: the trace is good, and has its reports without pieces.
-        Err(failure) => {
-            let plain = Asked {
+        Err(error) => {
+            let plain = TraceOptions {
                 part: TracePart::default(),
                 ..asked
             };
-            Analysed::of(&folder, &plain)?.write(&folder)?;
-            return Err(failure);
+            reports::write_trace(&AnalysedTrace::open(&folder, &plain)?, &folder)?;
+            return Err(error.into());
         }
     };
-    analysed.write(&folder)?;
-    print_data(&analysed.render(arguments.format, &options)?)?;
+    reports::write_trace(&analysed, &folder)?;
+    let text = reports::trace_text(&analysed, arguments.format, &options)?;
+    print_data(&text)?;
     Ok(ending.exit)
+}
+
+/// The settings that were typed.
+fn settings(arguments: &TraceArguments) -> Settings {
+    let wanted = [
+        (arguments.reads, READS),
+        (arguments.writes, WRITES),
+        (arguments.fsync, SYNCS),
+    ];
+    let chosen = wanted.iter().filter(|(is_wanted, _)| *is_wanted);
+    Settings {
+        filter: Filter {
+            processes: Vec::new(),
+            files: arguments.files.clone(),
+            operations: chosen
+                .flat_map(|(_, operations)| operations.to_vec())
+                .collect(),
+            smallest_bytes: arguments.smallest.map_or(0, |size| size.0),
+        },
+        mode: match arguments.aggregated {
+            true => TraceMode::Aggregated,
+            false => TraceMode::Events,
+        },
+        block: !arguments.no_block,
+        measure_cost: arguments.cost,
+        ring_bytes: u32::try_from(arguments.buffer.0).unwrap_or(u32::MAX),
+        ..Settings::default()
+    }
 }
 
 /// A server on this machine.
@@ -100,7 +134,7 @@ struct Server {
 }
 
 impl Server {
-    fn find(text: &str, hands: Hands<'_>) -> Result<Server, Failure> {
+    fn find(text: &str, invocation: Invocation<'_>) -> Result<Server, Failure> {
         let uri = match text.contains("://") {
             true => text.to_owned(),
             false => format!("mongodb://{text}"),
@@ -112,9 +146,12 @@ impl Server {
             .control()
             .map_err(|error| Failure::from(error).context("cannot connect to the server"))?;
         control.set_limit(Some(QUESTION_LIMIT));
-        control.set_patience(hands.interrupt.patience());
+        control.set_patience(invocation.cancel.patience());
         let address = control.endpoint().to_string();
-        if !locality::is_local(&remote, hands.surroundings.hostname.as_deref()) {
+        if !locality::is_local(
+            &remote,
+            invocation.surroundings.environment.hostname.as_deref(),
+        ) {
             let message =
                 format!("the server `{address}` is not on this machine, and its files neither");
             return Err(Failure::new(Exit::BadInput, message).with_hint("run `dyno trace` there"));
@@ -135,7 +172,7 @@ impl Server {
 /// A trace that is under way.
 struct Traced<'a> {
     arguments: &'a TraceArguments,
-    hands: Hands<'a>,
+    invocation: Invocation<'a>,
     server: Option<Server>,
     program: Option<Program>,
 }
@@ -176,7 +213,7 @@ impl Traced<'_> {
     fn record(&mut self, mut recording: Recording) -> Result<Ending, Failure> {
         if self.program.is_none() {
             let note = "tracing; Ctrl-C ends it";
-            self.hands.messages.note(note);
+            self.invocation.messages.note(note);
         }
         let began = Instant::now();
         let mut fault = None;
@@ -193,7 +230,7 @@ impl Traced<'_> {
         let recorded = recording.stop()?;
         let document = recorded.finish(&self.tables())?;
         if let Some(fault) = fault {
-            return Err(fault);
+            return Err(fault.into());
         }
         Ok(Ending {
             document,
@@ -202,7 +239,7 @@ impl Traced<'_> {
     }
 
     fn end_is_there(&mut self, began: Instant) -> Result<Option<End>, Failure> {
-        if self.hands.interrupt.requested() {
+        if self.invocation.cancel.requested() {
             return Ok(Some(End::Signal));
         }
         let is_over = |length: std::time::Duration| began.elapsed() >= length;
@@ -239,11 +276,9 @@ impl Traced<'_> {
         }
         match program.status()? {
             Some(status) => Ok(Some(status)),
-            None => program
-                .end(|| {
-                    let _ = recording.poll(Duration::ZERO);
-                })
-                .map(Some),
+            None => Ok(Some(program.end(|| {
+                let _ = recording.poll(Duration::ZERO);
+            })?)),
         }
     }
 
@@ -254,7 +289,7 @@ impl Traced<'_> {
         };
         Tables::ask(&mut server.control).unwrap_or_else(|error| {
             let text = format!("the server does not say what its files hold: {error}");
-            self.hands.messages.warning(&text);
+            self.invocation.messages.warning(&text);
             Tables::default()
         })
     }
@@ -266,7 +301,7 @@ impl Traced<'_> {
             (End::Signal, _) => Exit::Interrupted,
             (End::Program, Some(status)) if !status.success() => {
                 let text = format!("`{}` ended with {status}", self.arguments.command[0]);
-                self.hands.messages.warning(&text);
+                self.invocation.messages.warning(&text);
                 Exit::CheckFailed
             }
             _ => Exit::Done,
@@ -274,7 +309,7 @@ impl Traced<'_> {
     }
 
     fn tell_end(&self, document: &TraceDocument, folder: &Path) {
-        let messages: Messages = self.hands.messages;
+        let messages: Messages = self.invocation.messages;
         for caveat in &document.caveats {
             messages.warning(&caveat.message);
         }

@@ -2,17 +2,19 @@
 
 use crate::args::{MetricsArguments, YcsbArguments};
 use crate::exit::{Exit, Failure};
+use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
 use crate::metrics::{Endpoint, Metrics};
-use crate::selfcheck;
-use crate::session::collection::Wishes;
-use crate::session::document::VERSION;
-use crate::session::execute::{Conduct, Extent, Finished, Hands, execute};
+use crate::reports::ReportFiles;
 use crate::surroundings::Surroundings;
 use crate::ycsb::arguments::{HELP, Parsed, YcsbCommand, parse};
 use crate::ycsb::output::export;
 use crate::ycsb::status::Status;
-use dyno_load::backend::RetryRule;
+use dyno_engine::VERSION;
+use dyno_engine::observer::Shared;
+use dyno_engine::run::Extent;
+use dyno_engine::{Finished, Kind, RunOptions, selfcheck};
+use dyno_load::job::RetryRule;
 use dyno_plan::resolve::{PlanError, resolve_ycsb};
 use dyno_plan::task::Task;
 use dyno_plan::uri::redact;
@@ -21,11 +23,7 @@ use dyno_record::model::PhaseKind;
 use std::path::{Path, PathBuf};
 
 /// See the module.
-pub(crate) fn ycsb(
-    arguments: &YcsbArguments,
-    state_dir: Option<&Path>,
-    hands: Hands<'_>,
-) -> Result<Exit, Failure> {
+pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
     let command = match parse(&arguments.arguments)? {
         Parsed::Help => {
             print_data(HELP)?;
@@ -33,25 +31,26 @@ pub(crate) fn ycsb(
         }
         Parsed::Run(command) => command,
     };
-    let messages = hands.messages;
+    let messages = invocation.messages;
     greet(&arguments.arguments, messages);
     let resolved = resolve(&command.properties, command.phase, command.lenient)
         .map_err(PlanError::Properties)?;
     let options = resolved.client.clone();
     check_granularity(&options)?;
-    let task = task(resolved, &command, hands.surroundings)?;
+    let task = task(resolved, &command, invocation.surroundings)?;
     let folder = Folder::new(command.out.as_deref());
-    let conduct = conduct(&command, &options, &folder, state_dir, hands);
+    let run_options = run_options(&command, &options, &folder, invocation);
     let arguments = MetricsArguments {
         metrics: command.metrics,
         metrics_token: None,
     };
-    let endpoint = Endpoint::resolve(&arguments, hands.surroundings)?;
+    let endpoint = Endpoint::resolve(&arguments, invocation.surroundings)?;
     let metrics = Metrics::serve(endpoint, messages)?;
-    let hands = hands.telling(metrics.as_ref());
+    let feed = metrics.as_ref().map(Metrics::feed);
     let mut status = Status::new(options.clone());
     messages.note("Starting test.");
-    let outcome = execute(&task, &conduct, &mut status, hands);
+    let mut observer = ((&mut status, messages), (feed, ReportFiles));
+    let outcome = dyno_engine::run(&task, &run_options, &mut observer, invocation.cancel);
     let finished =
         outcome?.ok_or_else(|| Failure::new(Exit::Internal, "the run recorded nothing"))?;
     end(
@@ -67,7 +66,7 @@ pub(crate) fn ycsb(
 /// A time series is made from the recording windows, so its steps cannot be shorter. Said before the
 /// run, which would be in vain.
 fn check_granularity(options: &YcsbClientOptions) -> Result<(), Failure> {
-    let window_ms = dyno_load::engine::INTERVAL_NS / 1_000_000;
+    let window_ms = dyno_load::WINDOW_NS / 1_000_000;
     let is_series = options.measurement_type == dyno_plan::ycsb::MeasurementType::TimeSeries;
     if is_series && options.timeseries_granularity_ms < window_ms {
         let message = format!(
@@ -128,26 +127,25 @@ fn task(
     Ok(task)
 }
 
-fn conduct<'a>(
+fn run_options(
     command: &YcsbCommand,
     options: &YcsbClientOptions,
-    folder: &'a Folder,
-    state_dir: Option<&'a Path>,
-    hands: Hands<'a>,
-) -> Conduct<'a> {
+    folder: &Folder,
+    invocation: Invocation<'_>,
+) -> RunOptions<'static> {
     let started = command
         .properties
         .get("dyno.server")
         .is_some_and(|kind| kind != "uri");
-    Conduct {
+    let mut messages = invocation.messages;
+    RunOptions {
+        environment: invocation.environment().clone(),
         extent: match command.phase {
             Phase::Load => Extent::BlindLoad,
             // A server that is started for the run is empty: there is nothing to be blind to.
             Phase::Run if started => Extent::Whole,
             Phase::Run => Extent::BlindMix,
         },
-        wishes: Wishes::default(),
-        fresh: false,
         retry: RetryRule {
             limit: options.insertion_retry_limit,
             interval_ns: options
@@ -155,11 +153,10 @@ fn conduct<'a>(
                 .saturating_mul(1_000_000_000),
         },
         abort_load: !options.keep_going_on_error,
-        out: Some(folder.path()),
-        embedded_server: hands.surroundings.embedded_server.as_deref(),
-        selfcheck: state_dir.and_then(|folder| selfcheck::state::read(folder, hands)),
-        state_dir,
-        guard: None,
+        out: Some(folder.path().to_owned()),
+        embedded_server: invocation.surroundings.embedded_server.clone(),
+        selfcheck: selfcheck::state::for_run(invocation.environment(), &Shared::new(&mut messages)),
+        ..RunOptions::default()
     }
 }
 
@@ -177,22 +174,23 @@ fn end(
         Phase::Run => PhaseKind::Measure,
     };
     if finished
+        .results
         .run
         .document
         .phases
         .iter()
         .any(|record| record.name == kind)
     {
-        export(&finished.run, kind, options)?;
+        export(&finished.results.run, kind, options)?;
     }
     let totals = finished.totals;
     if let Some(fault) = finished.fault {
         // Failed inserts end a load; that is a failed check rather than a fault of the surroundings.
-        if phase == Phase::Load && totals.failed > 0 && fault.exit == Exit::Environment {
-            messages.failure(&fault);
+        if phase == Phase::Load && totals.failed > 0 && fault.kind == Kind::Environment {
+            messages.failure(&fault.into());
             return Ok(Exit::CheckFailed);
         }
-        return Err(fault);
+        return Err(fault.into());
     }
     if let Some(failure) = log_failure {
         return Err(failure);

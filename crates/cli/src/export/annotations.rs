@@ -4,8 +4,8 @@ use crate::exit::Failure;
 use crate::export::rows::started;
 use dyno_analyze::course::{CourseChange, CourseSeries};
 use dyno_record::model::{CaveatKind, PhaseRecord, RunDocument};
+use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
-use dyno_report::quantity::Quantity;
 use serde::Serialize;
 
 /// One annotation: of a time, or of the time from one to another.
@@ -128,7 +128,7 @@ fn kind_name(kind: CaveatKind) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::document;
+    use dyno_engine::run::document;
     use dyno_record::model::{OutageRecord, SourceHealth, SourceKind, SourceRecord, TraceRecord};
     use dyno_record::writer::RunWriter;
 

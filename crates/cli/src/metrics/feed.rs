@@ -2,10 +2,10 @@
 
 use crate::metrics::families;
 use crate::metrics::family::Family;
-pub(crate) use crate::metrics::totals::RunFacts;
 use crate::metrics::totals::Totals;
 use crate::metrics::window::Window;
-use crate::session::recorder::{Expectation, Watch};
+use dyno_engine::Observer;
+use dyno_engine::observer::{Expectation, RunFacts};
 use dyno_observe::watch::Board;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseRecord, RunStatus};
@@ -24,21 +24,6 @@ struct State {
 }
 
 impl Feed {
-    /// A run begins.
-    pub(crate) fn begin(&self, run: RunFacts) {
-        self.state().totals.begin(run);
-    }
-
-    /// The run has ended in this way.
-    pub(crate) fn end(&self, status: RunStatus) {
-        self.state().totals.status = Some(status);
-    }
-
-    /// What the sources of the run tell from now on; `None` when they have ended.
-    pub(crate) fn watch(&self, board: Option<Board>) {
-        self.state().board = board;
-    }
-
     /// All metrics as they are now.
     pub(crate) fn families(&self) -> Vec<Family> {
         let (totals, board) = {
@@ -57,39 +42,30 @@ impl Feed {
     }
 }
 
-impl Watch for Feed {
+impl Observer for Feed {
+    fn run_started(&mut self, run: &RunFacts) {
+        self.state().totals.begin(run.clone());
+    }
+
+    fn sources(&mut self, board: Option<&Board>) {
+        self.state().board = board.cloned();
+    }
+
     fn phase_started(&mut self, expected: &Expectation) {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now_s = since.map_or(0.0, |since| since.as_secs_f64());
         self.state().totals.begin_phase(expected.kind, now_s);
     }
 
-    fn interval(&mut self, interval: &IntervalRecord) {
-        self.state().totals.add(&Window::from(interval));
+    fn window(&mut self, window: &IntervalRecord) {
+        self.state().totals.add(&Window::from(window));
     }
 
     fn phase_ended(&mut self, _: &PhaseRecord) {
         self.state().totals.end_phase();
     }
-}
 
-/// Nobody may have asked for metrics.
-impl Watch for Option<Feed> {
-    fn phase_started(&mut self, expected: &Expectation) {
-        if let Some(feed) = self {
-            feed.phase_started(expected);
-        }
-    }
-
-    fn interval(&mut self, interval: &IntervalRecord) {
-        if let Some(feed) = self {
-            feed.interval(interval);
-        }
-    }
-
-    fn phase_ended(&mut self, phase: &PhaseRecord) {
-        if let Some(feed) = self {
-            feed.phase_ended(phase);
-        }
+    fn run_ended(&mut self, status: RunStatus) {
+        self.state().totals.status = Some(status);
     }
 }

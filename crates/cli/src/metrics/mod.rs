@@ -17,6 +17,6 @@ pub(crate) mod text;
 pub(crate) mod totals;
 pub(crate) mod window;
 
-pub(crate) use feed::{Feed, RunFacts};
+pub(crate) use feed::Feed;
 pub(crate) use listen::{Endpoint, Metrics};
 pub(crate) use secret::Secret;

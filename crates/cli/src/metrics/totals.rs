@@ -2,25 +2,9 @@
 
 use crate::metrics::buckets::Buckets;
 use crate::metrics::window::{Latency, Window};
+use dyno_engine::observer::RunFacts;
 use dyno_record::model::{Arrivals, PhaseKind, RunStatus};
 use std::collections::BTreeMap;
-
-/// What is known of a run before it has measured anything.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RunFacts {
-    /// Name of the workload.
-    pub(crate) name: String,
-    /// Version of the program that measures.
-    pub(crate) version: String,
-    /// `embedded`, `mongod` or `uri`.
-    pub(crate) server: String,
-    /// Name of the run directory, without the folders above it.
-    pub(crate) directory: String,
-    /// Start in seconds since 1970.
-    pub(crate) started_s: f64,
-    /// Rate that the schedule asks for after the load phase; absent with a closed loop.
-    pub(crate) offered_rate_per_s: Option<f64>,
-}
 
 /// See the module. Sums go on over all runs of an experiment.
 #[derive(Clone, Debug, Default)]

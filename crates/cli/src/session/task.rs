@@ -4,13 +4,12 @@ use crate::args::{
     ClientArguments, DataArguments, ExperimentArguments, IndexBuildArguments, RunArguments,
     SoakArguments, StartArguments, TailArguments, TargetArguments, WorkerArguments,
 };
-use crate::exit::Failure;
 use crate::messages::Messages;
 use crate::surroundings::Surroundings;
+use dyno_engine::Error;
 use dyno_plan::Plan;
 use dyno_plan::request::{Observing, Overrides, Request, ScheduleKind, Setting, Work};
 use dyno_plan::resolve::resolve;
-pub(crate) use dyno_plan::resolve::{check, check_loads_what_it_drops};
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
 
@@ -25,10 +24,7 @@ pub(crate) fn tell(task: &Task, messages: Messages) {
 }
 
 /// Resolves what was typed after `dyno run`.
-pub(crate) fn of_run(
-    arguments: &RunArguments,
-    surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+pub(crate) fn of_run(arguments: &RunArguments, surroundings: &Surroundings) -> Result<Task, Error> {
     Ok(resolve(&run(arguments, surroundings), surroundings)?)
 }
 
@@ -36,7 +32,7 @@ pub(crate) fn of_run(
 pub(crate) fn of_soak(
     arguments: &SoakArguments,
     surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let give_up = arguments.give_up;
     let request = Request {
         work: Work::Soak { give_up },
@@ -51,7 +47,7 @@ pub(crate) fn of_load(
     client: &ClientArguments,
     data: &DataArguments,
     surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let mut request = on_target(target, &client.worker, data, surroundings);
     request.work = Work::Load;
     request.overrides.clients = client.clients;
@@ -65,7 +61,7 @@ pub(crate) fn of_experiment(
     settings: &[(String, String)],
     (schedule, rate_per_s): (Option<ScheduleKind>, Option<f64>),
     surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let mut target = arguments.target.clone();
     target.start.settings = settings.to_vec();
     let mut request = on_target(&target, &arguments.worker, &arguments.data, surroundings);
@@ -85,7 +81,7 @@ pub(crate) fn of_experiment(
 pub(crate) fn of_index_build(
     arguments: &IndexBuildArguments,
     surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let mut request = starting(&arguments.start);
     request.work = Work::IndexBuild {
         collection: arguments.collection.clone(),
@@ -109,7 +105,7 @@ pub(crate) fn of_index_build(
 pub(crate) fn of_tail(
     arguments: &TailArguments,
     surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let mut request = starting(&arguments.start);
     request.work = Work::Tail;
     request.source = Some(arguments.plan.clone());
@@ -153,7 +149,7 @@ pub(crate) fn of_server(
     workload: Option<&str>,
     start: &StartArguments,
     surroundings: &Surroundings,
-) -> Result<Plan, Failure> {
+) -> Result<Plan, Error> {
     let mut request = starting(start);
     request.work = Work::Servers;
     request.source = workload.map(str::to_owned);
@@ -256,15 +252,18 @@ fn keys_of(key: &str, value: Option<impl Into<serde_json::Value>>) -> Option<Set
 mod tests {
     use super::*;
     use crate::args::{Arguments, Command};
-    use crate::surroundings::ServerHome;
     use clap::Parser;
+    use dyno_engine::environment::{Environment, ServerHome};
 
     fn surroundings() -> Surroundings {
         Surroundings {
-            cores: 8,
-            hostname: Some("bench".into()),
-            // Here the embedded server is taken unseen, whatever this machine has.
-            home: ServerHome::Hosts,
+            environment: Environment {
+                cores: 8,
+                hostname: Some("bench".into()),
+                // Here the embedded server is taken unseen, whatever this machine has.
+                home: ServerHome::Hosts,
+                ..Environment::default()
+            },
             ..Surroundings::default()
         }
     }
@@ -274,7 +273,7 @@ mod tests {
         let Command::Run(run) = Arguments::parse_from(all).command else {
             panic!("not a run")
         };
-        of_run(&run, &surroundings()).unwrap_or_else(|failure| panic!("{:#}", failure.error))
+        of_run(&run, &surroundings()).unwrap_or_else(|failure| panic!("{failure:#}"))
     }
 
     #[test]
@@ -344,7 +343,7 @@ mod tests {
             panic!("not tail")
         };
         let task = of_tail(&tail, &surroundings());
-        let task = task.unwrap_or_else(|failure| panic!("{:#}", failure.error));
+        let task = task.unwrap_or_else(|failure| panic!("{failure:#}"));
         let tail = task.plan.tail.expect("it is there");
         assert_eq!(tail.producers, ["wire", "go"]);
         assert_eq!(tail.rate_per_s, Some(100.0));

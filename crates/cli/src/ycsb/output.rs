@@ -2,13 +2,13 @@
 
 use crate::exit::Failure;
 use crate::messages::print_data;
-use crate::session;
-use crate::session::output::write_file;
+use crate::reports::ycsb_text;
+use dyno_engine::files::write_file;
 use dyno_plan::ycsb::{self, YcsbClientOptions};
 use dyno_record::model::PhaseKind;
 use dyno_record::reader::Run;
+use dyno_report::RenderOptions;
 use dyno_report::ycsb::{Exporter, MeasurementInterval, MeasurementType, YcsbOptions};
-use dyno_report::{Format, RenderOptions};
 
 /// Prints the output of `phase`, or writes it to `exportfile`.
 pub(crate) fn export(
@@ -20,9 +20,9 @@ pub(crate) fn export(
         ycsb: report_options(phase, options),
         ..RenderOptions::default()
     };
-    let text = session::output::text(run, None, Format::Ycsb, &render_options)?;
+    let text = ycsb_text(run, &render_options)?;
     match &options.export_file {
-        Some(path) => write_file(path, &text),
+        Some(path) => Ok(write_file(path, &text)?),
         None => print_data(&text),
     }
 }

@@ -4,7 +4,8 @@ use super::hdr_files::HdrFiles;
 use super::java_format::{remaining, two_decimals};
 use super::measured::{Block, Measured};
 use crate::exit::Failure;
-use crate::session::recorder::{Expectation, Watch};
+use dyno_engine::Observer;
+use dyno_engine::observer::Expectation;
 use dyno_plan::ycsb::{MeasurementType, YcsbClientOptions};
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseKind, PhaseRecord};
@@ -158,7 +159,7 @@ impl Counts {
     }
 }
 
-impl Watch for Status {
+impl Observer for Status {
     fn phase_started(&mut self, expected: &Expectation) {
         self.counts = Counts {
             planned: expected.operations,
@@ -167,7 +168,7 @@ impl Watch for Status {
         self.report();
     }
 
-    fn interval(&mut self, interval: &IntervalRecord) {
+    fn window(&mut self, interval: &IntervalRecord) {
         let documents: u64 = interval
             .operations
             .iter()
@@ -229,7 +230,7 @@ mod tests {
     fn a_line_has_rate_estimate_and_a_summary_for_each_operation() {
         let mut status = status();
         status.phase_started(&expect(Some(20)));
-        status.interval(&window(PhaseKind::Measure, "read", 5, 5));
+        status.window(&window(PhaseKind::Measure, "read", 5, 5));
         assert_eq!(
             status.line("D"),
             "LD 1 sec: 5 operations; 5 current ops/sec; est completion in 3 seconds \
@@ -241,7 +242,7 @@ mod tests {
     fn nothing_that_remains_needs_no_estimate() {
         let mut status = status();
         status.phase_started(&expect(Some(5)));
-        status.interval(&window(PhaseKind::Measure, "read", 5, 5));
+        status.window(&window(PhaseKind::Measure, "read", 5, 5));
         assert!(!status.line("D").contains("est completion"));
         status.phase_started(&expect(None));
         assert_eq!(status.line("D").find("est completion"), None);
@@ -251,9 +252,9 @@ mod tests {
     fn the_current_rate_is_that_since_the_last_line() {
         let mut status = status();
         status.phase_started(&expect(None));
-        status.interval(&window(PhaseKind::Measure, "read", 5, 5));
+        status.window(&window(PhaseKind::Measure, "read", 5, 5));
         status.report();
-        status.interval(&window(PhaseKind::Measure, "read", 7, 7));
+        status.window(&window(PhaseKind::Measure, "read", 7, 7));
         let line = status.line("D");
         assert!(
             line.contains("2 sec: 12 operations; 7 current ops/sec; "),
@@ -266,7 +267,7 @@ mod tests {
     fn documents_are_counted_in_the_load_phase() {
         let mut status = status();
         status.phase_started(&expect(Some(600)));
-        status.interval(&window(PhaseKind::Load, "insert_batch", 3, 300));
+        status.window(&window(PhaseKind::Load, "insert_batch", 3, 300));
         let line = status.line("D");
         assert!(line.contains("1 sec: 300 operations; 300 current ops/sec; est completion in 1 second [INSERT: Count=300"), "{line}");
     }
@@ -275,7 +276,7 @@ mod tests {
     fn other_types_of_measurement_have_a_short_summary() {
         let mut status = status();
         status.options.measurement_type = MeasurementType::TimeSeries;
-        status.interval(&window(PhaseKind::Measure, "read", 5, 5));
+        status.window(&window(PhaseKind::Measure, "read", 5, 5));
         assert!(
             status
                 .line("D")

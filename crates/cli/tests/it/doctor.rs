@@ -169,7 +169,7 @@ fn what_somebody_else_changed_is_left_alone() {
     doctor(&bench, &root, &["--apply", "swappiness"]).expect(0);
     write(Path::new(&root), SWAPPINESS, "30\n");
     doctor(&bench, &root, &["--revert"]).expect(1).says(
-        "`/proc/sys/vm/swappiness` is `30`, not `1` as it was left: somebody else has changed it",
+        "`/proc/sys/vm/swappiness` is `30`, not `1`: it was changed after this program set it",
     );
     assert_eq!(read(&bench, SWAPPINESS), "30");
     // The entry is kept: once the value is that of the change again, it can be taken back.
@@ -226,7 +226,7 @@ fn a_server_on_this_machine_is_found_by_its_port() {
     assert_eq!(check(&document, "bind_address")["found"], "loopback only");
     let found = |name: &str| check(&document, name)["found"].as_str().unwrap().to_owned();
     assert!(
-        found("shared_cores").contains(" in common of "),
+        found("shared_cores").contains(" shared, of "),
         "{}",
         found("shared_cores")
     );
@@ -338,7 +338,7 @@ fn the_page_of_known_faults_has_the_words_of_the_program() {
         (&in_file, "cannot prepare `"),
         (
             &with_user,
-            "a user with a new password cannot be made in an old database",
+            "a user with a new password cannot be created in an existing database",
         ),
     ];
     let is_there = or_skip(embedded_program()).is_some();

@@ -299,7 +299,7 @@ fn every_option_of_the_experiments_is_documented() {
     let project = dyno_testkit::project_dir();
     let mut documents = String::new();
     for name in [
-        "overview",
+        "commands",
         "plans",
         "measuring",
         "record",

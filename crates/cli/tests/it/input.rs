@@ -299,7 +299,7 @@ fn every_option_of_a_run_is_documented() {
     let project = dyno_testkit::project_dir();
     let documents: String = [
         "README.md",
-        "docs/overview.md",
+        "docs/commands.md",
         "docs/plans.md",
         "docs/measuring.md",
         "docs/ycsb.md",

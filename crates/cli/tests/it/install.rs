@@ -140,12 +140,12 @@ fn what_cannot_be_fetched_is_one_error_with_the_ways_that_are_left_and_leaves_no
         ),
         (
             Machine::new().script("getconf", "echo glibc 2.17"),
-            "its C library is 2.17",
+            "its C library is version 2.17",
             "packages",
         ),
         (
             Machine::new().script("getconf", "exit 1"),
-            "not that of GNU",
+            "not the GNU C library",
             "packages",
         ),
     ] {
@@ -158,7 +158,7 @@ fn what_cannot_be_fetched_is_one_error_with_the_ways_that_are_left_and_leaves_no
         assert_eq!(machine.installed(), [""; 0]);
     }
     let machine = pip(hashes);
-    machine.install(&[]).expect(3).says("nothing of it is used");
+    machine.install(&[]).expect(3).says("it was discarded");
     assert_eq!(machine.installed(), [""; 0]);
     machine
         .install(&["8.0.4"])
@@ -278,16 +278,16 @@ fn archives_and_programs_are_installed_listed_used_and_removed() {
     machine
         .dyno(&["run", "a", "--mongod", "7.0.1", "--dry-run"])
         .expect(3)
-        .says("installed are `7.0.14`, `8.0.4`");
+        .says("installed: `7.0.14`, `8.0.4`");
     machine.install(&["--remove", "8.0.4"]).expect(0);
     machine
         .install(&["--remove", "8.0.4"])
         .expect(2)
-        .says("there is no installed `mongod` `8.0.4`");
+        .says("`mongod` `8.0.4` is not installed");
     machine
         .install(&["--remove", "../../x"])
         .expect(2)
-        .says("there is no installed");
+        .says("is not installed");
     assert_eq!(machine.installed(), ["7.0.14"]);
 }
 
@@ -313,7 +313,10 @@ fn files_that_are_no_server_are_refused_and_leave_nothing() {
     script(&packed.join("bin/mongod"), &says("db", "8.0.4"));
     fs::write(packed.join("lib/x"), "").unwrap();
     let leads_out = ["--transform", "s,m/lib/x,m/lib/../../../../outside,", "m"];
-    refused(&pack(&machine, &leads_out), "would lead out of its folder");
+    refused(
+        &pack(&machine, &leads_out),
+        "would be unpacked outside its folder",
+    );
     assert!(!outside.exists());
     fs::write(machine.bench.path("damaged.tgz"), [0x1f, 0x8b, 8, 0]).unwrap();
     refused("damaged.tgz", "cannot be unpacked");
@@ -373,10 +376,7 @@ mod toml_text {
 fn a_run_names_the_server_that_was_chosen_for_it() {
     let machine = Machine::new();
     let dry = ["run", "a", "--dry-run"];
-    let nothing = machine
-        .dyno(&dry)
-        .expect(3)
-        .says("there is no server to start");
+    let nothing = machine.dyno(&dry).expect(3).says("no server to start");
     for way in [
         "`dyno server install`",
         "--mongod PATH",
@@ -451,7 +451,7 @@ fn versions_are_a_dimension_of_experiments() {
             "--dry-run",
         ])
         .expect(3)
-        .says("there is no installed `mongod` `6.0.1`: installed are `7.0.14`, `8.0.4`");
+        .says("`mongod` `6.0.1` is not installed; installed: `7.0.14`, `8.0.4`");
     let both = ["ab", "a", "--dry-run", "--set-a", "server.mongod=7.0.14"];
     machine
         .dyno(&[&both[..], &["--set", "server.mongod=8.0.4"]].concat())
@@ -459,7 +459,7 @@ fn versions_are_a_dimension_of_experiments() {
     machine
         .dyno(&[&both[..], &["--set", "server.mongod=8.0.5"]].concat())
         .expect(3)
-        .says("there is no installed `mongod` `8.0.5`");
+        .says("`mongod` `8.0.5` is not installed");
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn a_program_that_passes_connections_on_is_not_taken_for_the_server() {
     assert!(is_local);
     assert_eq!(missing.len(), 1, "{missing:?}");
     assert!(
-        missing[0].contains("belongs to `docker-proxy`, which passes connections on"),
+        missing[0].contains("belongs to `docker-proxy`, which forwards connections"),
         "{missing:?}"
     );
 }

@@ -82,13 +82,16 @@ fn what_cannot_be_traced_is_refused_and_leaves_nothing() {
     bench
         .dyno(&["trace", "--pid", "999999999"])
         .expect(2)
-        .says("there is no process 999999999");
+        .says("no process 999999999");
     bench
         .dyno(&["trace", "--", "/nowhere/at-all"])
         .expect(2)
         .says("cannot start `/nowhere/at-all`");
     let wrong = ["trace", "--file", "[a", "--", "true"];
-    bench.dyno(&wrong).expect(2).says("`[a` is not a pattern");
+    bench
+        .dyno(&wrong)
+        .expect(2)
+        .says("`[a` is not a file name pattern");
     let odd = ["trace", "--buffer", "3MiB", "--", "true"];
     bench.dyno(&odd).expect(2).says("a power of two");
     let nobody = ["trace", "--server", "127.0.0.1:1"];

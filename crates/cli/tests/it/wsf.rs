@@ -239,7 +239,7 @@ fn a_network_card_that_is_not_there_ends_the_run_before_anything_is_started() {
             &["--operations", "10", "--rps", "no-such-card"],
         ))
         .expect(3)
-        .says("there is no network card `no-such-card`")
+        .says("no network card `no-such-card`")
         .says("lo");
     assert!(bench.entries().iter().all(|name| name == "runs"));
     bench

@@ -2,7 +2,7 @@
 
 use super::{AgentOptions, LOOK_EVERY, Shared, lock};
 use crate::clock::{Offset, OffsetEstimator, RoundTrip, monotonic_ns, realtime_ns};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Reply};
 use crate::error::FleetError;
 use crate::names::RunName;
 use crate::protocol::{Announcement, Down, Work, decode, decode_share};
@@ -16,11 +16,6 @@ use std::time::{Duration, Instant};
 
 /// Round trips at the beginning; later there is one per beat.
 const FIRST_TRIPS: usize = 16;
-
-/// Entries of a stream: id, and fields with their values.
-pub(crate) type Entries = Vec<(String, Vec<Vec<u8>>)>;
-/// What `XREAD` answers: nothing, or each stream with its entries.
-pub(crate) type Reply = Option<Vec<(String, Entries)>>;
 
 /// Time from one sign of life to the next.
 pub(crate) fn beat(lease: Duration) -> Duration {

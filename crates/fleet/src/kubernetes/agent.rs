@@ -1,13 +1,13 @@
 //! What pods with an agent have in common: where Redis is, and who they are.
 
-use super::{Context, SECRET};
+use super::input::{RenderInput, SECRET};
 use serde_json::{Value, json};
 
 const FOLDER: &str = "/run/dyno";
 
 /// How an agent of a run begins its arguments.
-pub(super) fn arguments(context: &Context<'_>, run: &str) -> Vec<String> {
-    let join_within = format!("{}ms", context.fleet.join_within.0.as_millis());
+pub(super) fn arguments(input: &RenderInput<'_>, run: &str) -> Vec<String> {
+    let join_within = format!("{}ms", input.fleet.join_within.0.as_millis());
     ["agent", "--run", run, "--join-within", &join_within]
         .map(str::to_owned)
         .into()

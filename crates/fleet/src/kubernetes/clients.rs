@@ -1,14 +1,15 @@
 //! The clients: an Indexed Job, one agent for each pod, spread over the nodes and away from the servers.
 
-use super::{Context, JOB, agent, container_security, pod_security};
+use super::agent;
+use super::input::{JOB, RenderInput, container_security, pod_security};
 use serde_json::{Value, json};
 
 /// User of the image.
 const USER: u32 = 65_532;
 
-pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
-    let kubernetes = context.kubernetes;
-    let labels = context.labels("client");
+pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
+    let kubernetes = input.kubernetes;
+    let labels = input.labels("client");
     // Pods with CPUs of their own are hosts of their own, whatever else is on the node.
     let host = match kubernetes.pin_cpus {
         true => "$(DYNO_NODE)/$(DYNO_AGENT_INDEX)",
@@ -19,8 +20,8 @@ pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
         "restartPolicy": "Never",
         "automountServiceAccountToken": false,
         // What an agent does when it is asked to end takes less than its lease.
-        "terminationGracePeriodSeconds": context.fleet.lease.0.as_secs() + 10,
-        "securityContext": pod_security(USER),
+        "terminationGracePeriodSeconds": input.fleet.lease.0.as_secs() + 10,
+        "securityRenderInput": pod_security(USER),
         "topologySpreadConstraints": [{
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
@@ -28,16 +29,16 @@ pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
             "labelSelector": {"matchLabels": labels},
         }],
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{
-            "labelSelector": {"matchLabels": context.labels("server")},
+            "labelSelector": {"matchLabels": input.labels("server")},
             "topologyKey": "kubernetes.io/hostname",
         }]}},
         "containers": [{
             "name": "dyno",
             "image": kubernetes.image,
-            "args": agent::arguments(context, context.run),
+            "args": agent::arguments(input, input.run),
             "env": agent::environment(index, host),
-            "resources": context.resources(kubernetes.client_cpus, kubernetes.client_memory),
-            "securityContext": container_security(),
+            "resources": input.resources(kubernetes.client_cpus, kubernetes.client_memory),
+            "securityRenderInput": container_security(),
             "volumeMounts": [
                 agent::redis_mount(),
                 {"name": "work", "mountPath": "/work"},
@@ -49,12 +50,12 @@ pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
             {"name": "work", "emptyDir": {}},
         ],
     });
-    context.add_network(&mut pod);
+    input.add_network(&mut pod);
     let pods = kubernetes.client_pods;
     vec![json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": context.metadata(JOB, "client"),
+        "metadata": input.metadata(JOB, "client"),
         "spec": {
             "completionMode": "Indexed",
             "completions": pods,

@@ -1,17 +1,17 @@
 //! The meeting point: one Redis without a disk, with the password of its `Secret`.
 
-use super::{Context, SECRET, container_security, pod_security};
+use super::input::{REDIS, RenderInput, SECRET, container_security, pod_security};
 use serde_json::{Value, json};
 
-pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
+pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     // The password is in the environment of the shell, and goes to Redis by its standard input, not by its arguments.
     let command = "printf 'requirepass %s\\nsave \"\"\\nappendonly no\\nmaxmemory 1gb\\nmaxmemory-policy noeviction\\ndir /tmp\\n' \
                    \"$DYNO_REDIS_PASSWORD\" | exec redis-server -";
-    let selector = context.labels("redis");
+    let selector = input.labels("redis");
     let deployment = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": context.metadata(super::REDIS, "redis"),
+        "metadata": input.metadata(REDIS, "redis"),
         "spec": {
             "replicas": 1,
             "strategy": {"type": "Recreate"},
@@ -20,10 +20,10 @@ pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
                 "metadata": {"labels": selector},
                 "spec": {
                     "automountServiceAccountToken": false,
-                    "securityContext": pod_security(999),
+                    "securityRenderInput": pod_security(999),
                     "containers": [{
                         "name": "redis",
-                        "image": context.kubernetes.redis_image,
+                        "image": input.kubernetes.redis_image,
                         "command": ["sh", "-ec", command],
                         "env": [{
                             "name": "DYNO_REDIS_PASSWORD",
@@ -35,7 +35,7 @@ pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
                             "requests": {"cpu": "1", "memory": "1536Mi"},
                             "limits": {"cpu": "1", "memory": "1536Mi"},
                         },
-                        "securityContext": container_security(),
+                        "securityRenderInput": container_security(),
                         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
                     }],
                     "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}}],
@@ -46,7 +46,7 @@ pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
     let service = json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": context.metadata(super::REDIS, "redis"),
+        "metadata": input.metadata(REDIS, "redis"),
         "spec": {
             "selector": selector,
             "ports": [{"name": "redis", "port": 6379, "targetPort": "redis"}],

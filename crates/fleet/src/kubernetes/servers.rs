@@ -1,6 +1,7 @@
 //! The servers under test: a StatefulSet, each pod on a node of its own, with a server and a volume for each disk.
 
-use super::{Context, SERVER_PORT, agent, container_security, pod_security, quantity};
+use super::agent;
+use super::input::{RenderInput, SERVER_PORT, SERVERS, container_security, pod_security, quantity};
 use dyno_plan::units::Bytes;
 use serde_json::{Value, json};
 
@@ -10,39 +11,39 @@ const USER: u32 = 999;
 const WATCHER_CPU: &str = "200m";
 const WATCHER_MEMORY: &str = "128Mi";
 
-pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
-    let kubernetes = context.kubernetes;
-    let selector = context.labels("server");
+pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
+    let kubernetes = input.kubernetes;
+    let selector = input.labels("server");
     let disks = 0..kubernetes.disks;
     let ports: Vec<Value> = disks
         .clone()
         .map(|disk| json!({"name": port_name(disk), "port": port(disk), "targetPort": port_name(disk)}))
         .collect();
-    let claims: Vec<Value> = disks.clone().map(|disk| claim(context, disk)).collect();
-    let mut containers: Vec<Value> = disks.map(|disk| server(context, disk)).collect();
+    let claims: Vec<Value> = disks.clone().map(|disk| claim(input, disk)).collect();
+    let mut containers: Vec<Value> = disks.map(|disk| server(input, disk)).collect();
     let mut volumes =
         vec![json!({"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}})];
-    if context.watches_servers() {
-        containers.push(watcher(context));
+    if input.watches_servers() {
+        containers.push(watcher(input));
         volumes.push(agent::redis_volume());
     }
     let mut pod = json!({
         "automountServiceAccountToken": false,
         "terminationGracePeriodSeconds": 60,
         // The agent sees the processes of the servers.
-        "shareProcessNamespace": context.watches_servers(),
-        "securityContext": pod_security(USER),
+        "shareProcessNamespace": input.watches_servers(),
+        "securityRenderInput": pod_security(USER),
         "affinity": apart(&selector),
         "containers": containers,
         "volumes": volumes,
     });
-    context.add_network(&mut pod);
+    input.add_network(&mut pod);
     let set = json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": context.metadata(super::SERVERS, "server"),
+        "metadata": input.metadata(SERVERS, "server"),
         "spec": {
-            "serviceName": super::SERVERS,
+            "serviceName": SERVERS,
             "replicas": kubernetes.server_pods,
             "podManagementPolicy": "Parallel",
             // Volumes go with the servers: a fleet leaves nothing.
@@ -55,7 +56,7 @@ pub(super) fn objects(context: &Context<'_>) -> Vec<Value> {
     let service = json!({
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": context.metadata(super::SERVERS, "server"),
+        "metadata": input.metadata(SERVERS, "server"),
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": true,
@@ -85,17 +86,17 @@ pub(super) fn port(disk: u32) -> u16 {
 }
 
 /// The server of a disk.
-fn server(context: &Context<'_>, disk: u32) -> Value {
-    let kubernetes = context.kubernetes;
+fn server(input: &RenderInput<'_>, disk: u32) -> Value {
+    let kubernetes = input.kubernetes;
     json!({
         "name": format!("mongod-{disk}"),
         "image": kubernetes.server_image,
         "command": ["mongod"],
-        "args": arguments(context, disk),
+        "args": arguments(input, disk),
         "ports": [{"name": port_name(disk), "containerPort": port(disk)}],
         "readinessProbe": {"tcpSocket": {"port": port_name(disk)}, "periodSeconds": 2},
-        "resources": context.resources(kubernetes.server_cpus, kubernetes.server_memory),
-        "securityContext": container_security(),
+        "resources": input.resources(kubernetes.server_cpus, kubernetes.server_memory),
+        "securityRenderInput": container_security(),
         "volumeMounts": [
             {"name": volume(disk), "mountPath": mount_path(disk)},
             {"name": "tmp", "mountPath": "/tmp"},
@@ -105,8 +106,8 @@ fn server(context: &Context<'_>, disk: u32) -> Value {
 
 /// The agent that reads the node and the servers of the pod. It has the user of the servers, whose processes it may look into,
 /// and leaves the exclusive CPUs to them.
-fn watcher(context: &Context<'_>) -> Value {
-    let disks = 0..context.kubernetes.disks;
+fn watcher(input: &RenderInput<'_>) -> Value {
+    let disks = 0..input.kubernetes.disks;
     let mounts = disks
         .clone()
         .map(|disk| json!({"name": volume(disk), "mountPath": mount_path(disk), "readOnly": true}));
@@ -119,23 +120,23 @@ fn watcher(context: &Context<'_>) -> Value {
     let index = "metadata.labels['apps.kubernetes.io/pod-index']";
     let mut environment = vec![pod];
     environment.extend(agent::environment(index, "$(DYNO_NODE)/$(DYNO_POD)"));
-    let arguments = agent::arguments(context, context.watch_run);
+    let arguments = agent::arguments(input, input.watch_run);
     json!({
         "name": "dyno",
-        "image": context.kubernetes.image,
+        "image": input.kubernetes.image,
         "args": arguments.into_iter().chain(watched).collect::<Vec<_>>(),
         "env": environment,
         "resources": {
             "requests": {"cpu": WATCHER_CPU, "memory": WATCHER_MEMORY},
             "limits": {"cpu": WATCHER_CPU, "memory": WATCHER_MEMORY},
         },
-        "securityContext": container_security(),
+        "securityRenderInput": container_security(),
         "volumeMounts": mounts.chain([agent::redis_mount()]).collect::<Vec<_>>(),
     })
 }
 
-fn arguments(context: &Context<'_>, disk: u32) -> Vec<String> {
-    let server = &context.plan.server;
+fn arguments(input: &RenderInput<'_>, disk: u32) -> Vec<String> {
+    let server = &input.plan.server;
     let (port, path) = (port(disk).to_string(), mount_path(disk));
     let mut arguments: Vec<String> = ["--bind_ip_all", "--port", &port, "--dbpath", &path]
         .map(str::to_owned)
@@ -143,7 +144,7 @@ fn arguments(context: &Context<'_>, disk: u32) -> Vec<String> {
     // Without it the server would take its share of the memory of the node, not of the pod.
     let cache = server
         .cache_bytes()
-        .unwrap_or(default_cache(context.kubernetes.server_memory));
+        .unwrap_or(default_cache(input.kubernetes.server_memory));
     arguments.push("--wiredTigerCacheSizeGB".into());
     arguments.push(format!("{:.2}", cache.0 as f64 / f64::from(1 << 30)));
     if let Some(compressor) = &server.block_compressor {
@@ -170,17 +171,17 @@ fn apart(selector: &Value) -> Value {
     }]}})
 }
 
-fn claim(context: &Context<'_>, disk: u32) -> Value {
+fn claim(input: &RenderInput<'_>, disk: u32) -> Value {
     let mut claim = json!({
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": volume(disk), "labels": context.labels("server")},
+        "metadata": {"name": volume(disk), "labels": input.labels("server")},
         "spec": {
             "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": quantity(context.kubernetes.disk_size)}},
+            "resources": {"requests": {"storage": quantity(input.kubernetes.disk_size)}},
         },
     });
-    if let Some(class) = &context.kubernetes.storage_class {
+    if let Some(class) = &input.kubernetes.storage_class {
         claim["spec"]["storageClassName"] = class.as_str().into();
     }
     claim

@@ -7,18 +7,19 @@ pub(crate) mod reconnect;
 pub(crate) mod wire;
 
 use crate::clock::Clock;
-use crate::connect::ConnectError;
+use crate::connect::{ConnectError, Connector};
+use crate::error::LoadError;
+use crate::job::RetryRule;
 use crate::operation::{OperationError, OperationKind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// When failed operations are sent again. Only the load phase does that.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RetryRule {
-    /// Further attempts after the first.
-    pub limit: u32,
-    /// Mean delay before a further attempt, in nanoseconds; the delay varies by ± 20 %.
-    pub interval_ns: u64,
+/// What performs the operations, and on which deployment.
+pub enum Backend {
+    /// Our own protocol path.
+    Wire(Connector),
+    /// The official driver.
+    Driver(Box<driver::DriverTarget>),
 }
 
 /// What every worker needs to know.
@@ -48,6 +49,17 @@ pub(crate) enum WorkerFault {
         kind: OperationKind,
         error: OperationError,
     },
+}
+
+impl From<WorkerFault> for LoadError {
+    fn from(fault: WorkerFault) -> Self {
+        match fault {
+            WorkerFault::Poll(source) => LoadError::Poll(source),
+            WorkerFault::Driver(source) => LoadError::Driver(source),
+            WorkerFault::Unreachable(source) => LoadError::Unreachable(source),
+            WorkerFault::Operation { kind, error } => LoadError::Operation { kind, error },
+        }
+    }
 }
 
 /// How a worker ended.

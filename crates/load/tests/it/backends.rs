@@ -2,10 +2,9 @@
 
 use crate::both::Start;
 use dyno_load::LoadError;
-use dyno_load::backend::driver::DriverTarget;
-use dyno_load::clock::Clock;
+use dyno_load::backend::{Backend, driver::DriverTarget};
 use dyno_load::connect::Connector;
-use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::job::{Job, Pair, PhaseSpec};
 use dyno_load::prepare;
 use dyno_load::workload::{Concerns, LoadTask, Workload};
 use dyno_plan::Plan;
@@ -14,7 +13,6 @@ use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::model::{PhaseKind, PhaseRecord};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const DOCUMENTS: u64 = 500;
@@ -25,13 +23,11 @@ enum Via {
     Driver,
 }
 
-fn transporter(via: Via, uri: &str) -> Result<Transporter, LoadError> {
+fn backend(via: Via, uri: &str) -> Result<Backend, LoadError> {
     let (target, credentials) = dyno_plan::uri::parse(uri).unwrap();
     Ok(match via {
-        Via::Wire => Transporter::Wire(Connector::new(&target, credentials).unwrap()),
-        Via::Driver => {
-            Transporter::Driver(Box::new(DriverTarget::new(&target, credentials.as_ref())?))
-        }
+        Via::Wire => Backend::Wire(Connector::new(&target, credentials).unwrap()),
+        Via::Driver => Backend::Driver(Box::new(DriverTarget::new(&target, credentials.as_ref())?)),
     })
 }
 
@@ -42,15 +38,13 @@ fn perform(
     kind: PhaseKind,
     operations: u64,
 ) -> PhaseRecord {
+    let plan = plan("unused");
+    let pair = Pair {
+        clients: 4,
+        threads: 2,
+        ..Pair::from_plan(&plan, Arc::new(workload), backend(via, uri).unwrap())
+    };
     let job = Job {
-        pairs: vec![Pair {
-            workload: Arc::new(workload),
-            transporter: transporter(via, uri).unwrap(),
-            clients: 4,
-            threads: 2,
-            pin: false,
-            cpus: None,
-        }],
         phases: vec![PhaseSpec {
             kind,
             duration: None,
@@ -59,19 +53,11 @@ fn perform(
         schedule: Schedule::Closed {},
         seed: 5,
         timeout: Duration::from_secs(20),
-        give_up: Duration::from_secs(30),
-        retry: Default::default(),
         abort_on_failure: false,
-        clock: Clock::start(),
-        stop: Arc::new(AtomicBool::new(false)),
-        usage: ProcessUsage::default,
-        announce: None,
-        awake: None,
-        hold: None,
-        shift_ns: 0,
+        ..Job::from_plan(&plan, vec![pair])
     };
     let mut phase = PhaseAccumulator::new(kind, None);
-    engine::run(job, &mut |window| Ok(phase.add(&window.merged)?)).unwrap();
+    dyno_load::run(job, &mut |window| Ok(phase.add(&window.merged)?)).unwrap();
     phase.to_record()
 }
 
@@ -171,14 +157,14 @@ fn the_wire_backend_works_with_an_independent_server() {
         1000 + 2 * counts["read_modify_write"]
     );
     assert!(matches!(
-        transporter(Via::Driver, &server.uri()),
+        backend(Via::Driver, &server.uri()),
         Err(LoadError::Driver(_))
     ));
 }
 
 #[test]
 fn a_driver_without_a_server_says_so() {
-    let result = transporter(
+    let result = backend(
         Via::Driver,
         "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300",
     );

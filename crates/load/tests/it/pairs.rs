@@ -1,9 +1,9 @@
 //! Several servers, each with a client of its own, in one run: merged and by pair.
 
 use dyno_load::LoadError;
-use dyno_load::clock::Clock;
+use dyno_load::backend::Backend;
 use dyno_load::connect::Connector;
-use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::job::{Job, Pair, PhaseSpec};
 use dyno_load::responder::{Behaviour, Fault, FaultRule, Responder, Service, ServiceTime};
 use dyno_load::workload::{Concerns, LoadTask, Workload};
 use dyno_plan::Plan;
@@ -13,7 +13,6 @@ use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseKind, PhaseRecord};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 fn plan() -> Plan {
@@ -35,18 +34,18 @@ fn pair(responder: &Responder, workload: Workload) -> Pair {
     let text = format!("mongodb://{}", responder.address());
     let (target, credentials) = dyno_plan::uri::parse(&text).unwrap();
     Pair {
-        workload: Arc::new(workload),
-        transporter: Transporter::Wire(Connector::new(&target, credentials).unwrap()),
         clients: 4,
         threads: 1,
-        cpus: None,
-        pin: false,
+        ..Pair::from_plan(
+            &plan(),
+            Arc::new(workload),
+            Backend::Wire(Connector::new(&target, credentials).unwrap()),
+        )
     }
 }
 
 fn job(pairs: Vec<Pair>, kind: PhaseKind, schedule: Schedule) -> Job {
     Job {
-        pairs,
         phases: vec![PhaseSpec {
             kind,
             duration: Some(Duration::from_secs(3)),
@@ -55,16 +54,7 @@ fn job(pairs: Vec<Pair>, kind: PhaseKind, schedule: Schedule) -> Job {
         schedule,
         seed: 1,
         timeout: Duration::from_secs(5),
-        give_up: Duration::from_secs(30),
-        retry: Default::default(),
-        abort_on_failure: kind == PhaseKind::Load,
-        clock: Clock::start(),
-        stop: Arc::new(AtomicBool::new(false)),
-        usage: ProcessUsage::default,
-        announce: None,
-        awake: None,
-        hold: None,
-        shift_ns: 0,
+        ..Job::from_plan(&plan(), pairs)
     }
 }
 
@@ -84,7 +74,7 @@ fn perform(job: Job) -> Outcome {
         .map(|_| PhaseAccumulator::new(kind, None))
         .collect();
     let mut windows = Vec::new();
-    engine::run(job, &mut |window| {
+    dyno_load::run(job, &mut |window| {
         merged.add(&window.merged)?;
         for (sum, pair) in pairs.iter_mut().zip(&window.pairs) {
             if let Some(pair) = pair {
@@ -224,7 +214,7 @@ fn an_error_names_its_pair() {
     let pairs = vec![pair(&sound, mix()), pair(&failing, mix())];
     let mut job = job(pairs, PhaseKind::Measure, Schedule::Closed {});
     job.abort_on_failure = true;
-    let error = engine::run(job, &mut |_| Ok(())).unwrap_err();
+    let error = dyno_load::run(job, &mut |_| Ok(())).unwrap_err();
     assert!(
         matches!(&error, LoadError::Pair { pair: 1, source } if matches!(**source, LoadError::Operation { .. })),
         "{error:?}"

@@ -1,8 +1,8 @@
 //! The measurement itself, against responders whose stalls, service times and faults are known.
 
-use dyno_load::clock::Clock;
+use dyno_load::backend::Backend;
 use dyno_load::connect::Connector;
-use dyno_load::engine::{self, Job, Pair, PhaseSpec, ProcessUsage, Transporter};
+use dyno_load::job::{Job, Pair, PhaseSpec};
 use dyno_load::responder::{
     Behaviour, Counters, Fault, FaultRule, Responder, Service, ServiceTime, Stall,
 };
@@ -49,10 +49,6 @@ fn trial(behaviour: Behaviour) -> Trial {
     }
 }
 
-fn no_usage() -> ProcessUsage {
-    ProcessUsage::default()
-}
-
 impl Trial {
     fn run(self) -> (PhaseRecord, Counters) {
         let responder = Responder::start(self.behaviour.clone()).unwrap();
@@ -95,32 +91,22 @@ impl Trial {
                 stop.store(true, Ordering::Relaxed);
             });
         }
+        let backend = Backend::Wire(Connector::new(&target, credentials).unwrap());
+        let pair = Pair {
+            clients: self.clients,
+            threads: self.threads,
+            ..Pair::from_plan(&self.plan, workload, backend)
+        };
         let job = Job {
-            pairs: vec![Pair {
-                workload,
-                transporter: Transporter::Wire(Connector::new(&target, credentials).unwrap()),
-                clients: self.clients,
-                threads: self.threads,
-                pin: false,
-                cpus: None,
-            }],
             phases,
             schedule: self.plan.schedule.clone(),
-            seed: self.plan.client.seed,
             timeout: self.timeout,
-            give_up: Duration::from_secs(30),
-            retry: Default::default(),
             abort_on_failure: false,
-            clock: Clock::start(),
             stop,
-            usage: no_usage,
-            announce: None,
-            awake: None,
-            hold: None,
-            shift_ns: 0,
+            ..Job::from_plan(&self.plan, vec![pair])
         };
         let mut phase = PhaseAccumulator::new(kind, offered);
-        engine::run(job, &mut |window| {
+        dyno_load::run(job, &mut |window| {
             let interval = window.merged;
             if interval.phase == kind {
                 phase.add(&interval)?;

@@ -38,18 +38,18 @@ pub enum Reverted {
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// The value that is there cannot be read.
-    #[error("cannot read what is set at `{}`: {}", place.display(), health.reason().unwrap_or("not known"))]
+    #[error("cannot read the current value of `{}`: {}", target.display(), health.reason().unwrap_or("not known"))]
     Read {
         /// File or mount point.
-        place: PathBuf,
+        target: PathBuf,
         /// What is missing.
         health: Health,
     },
     /// The value cannot be set.
-    #[error("cannot set `{}` to `{value}`", place.display())]
+    #[error("cannot set `{}` to `{value}`", target.display())]
     Set {
         /// File or mount point.
-        place: PathBuf,
+        target: PathBuf,
         /// The value.
         value: String,
         /// What the system said.
@@ -57,20 +57,20 @@ pub enum ChangeError {
         source: io::Error,
     },
     /// It was set without an error and is not there.
-    #[error("the system did not take `{value}` for `{}`, it is `{found}`", place.display())]
+    #[error("the system did not accept `{value}` for `{}`; it is `{found}`", target.display())]
     NotTaken {
         /// File or mount point.
-        place: PathBuf,
+        target: PathBuf,
         /// The value.
         value: String,
         /// What is there instead.
         found: String,
     },
     /// Somebody else has changed the value since.
-    #[error("`{}` is `{found}`, not `{expected}` as it was left: somebody else has changed it", place.display())]
+    #[error("`{}` is `{found}`, not `{expected}`: it was changed after this program set it", target.display())]
     ChangedMeanwhile {
         /// File or mount point.
-        place: PathBuf,
+        target: PathBuf,
         /// What was set.
         expected: String,
         /// What is there now.
@@ -90,7 +90,7 @@ impl Undo {
     }
 
     /// File or mount point.
-    pub fn place(&self) -> &Path {
+    pub fn target(&self) -> &Path {
         match &self.action {
             Action::Write { path, .. } => path,
             Action::Remount { mount_point, .. } => mount_point,
@@ -99,10 +99,10 @@ impl Undo {
 
     /// What a person would type to take it back.
     pub fn revert_command(&self) -> String {
-        let place = self.place().display();
+        let target = self.target().display();
         match &self.action {
-            Action::Write { .. } => format!("echo {} | sudo tee {place}", self.before),
-            Action::Remount { .. } => format!("sudo mount -o remount,{} {place}", self.before),
+            Action::Write { .. } => format!("echo {} | sudo tee {target}", self.before),
+            Action::Remount { .. } => format!("sudo mount -o remount,{} {target}", self.before),
         }
     }
 }
@@ -172,7 +172,7 @@ pub fn revert(undo: &Undo, root: &Path, run: Run<'_>) -> Result<Reverted, Change
     }
     if found != undo.value() {
         return Err(ChangeError::ChangedMeanwhile {
-            place: undo.place().to_owned(),
+            target: undo.target().to_owned(),
             expected: undo.value().to_owned(),
             found,
         });
@@ -200,7 +200,7 @@ fn taken(undo: &Undo, value: &str, found: String) -> Result<(), ChangeError> {
         return Ok(());
     }
     Err(ChangeError::NotTaken {
-        place: undo.place().to_owned(),
+        target: undo.target().to_owned(),
         value: value.to_owned(),
         found,
     })
@@ -211,15 +211,15 @@ fn current(action: &Action, root: &Path) -> Result<String, ChangeError> {
         Action::Write { path, .. } => {
             let text =
                 fs::read_to_string(below(root, path)).map_err(|error| ChangeError::Read {
-                    place: path.clone(),
-                    health: Health::of_io(path, &error),
+                    target: path.clone(),
+                    health: Health::from_io(path, &error),
                 })?;
             Ok(selected(&text).unwrap_or_else(|| text.trim().to_owned()))
         }
         Action::Remount { mount_point, .. } => {
             let options =
                 storage::mount_options(root, mount_point).map_err(|health| ChangeError::Read {
-                    place: mount_point.clone(),
+                    target: mount_point.clone(),
                     health,
                 })?;
             let rules = ["noatime", "relatime"];
@@ -230,7 +230,7 @@ fn current(action: &Action, root: &Path) -> Result<String, ChangeError> {
 }
 
 fn set(action: &Action, value: &str, root: &Path, run: Run<'_>) -> Result<(), ChangeError> {
-    let (place, result) = match action {
+    let (target, result) = match action {
         Action::Write { path, .. } => (path, fs::write(below(root, path), format!("{value}\n"))),
         Action::Remount { mount_point, .. } => {
             let option = format!("remount,{value}");
@@ -239,7 +239,7 @@ fn set(action: &Action, value: &str, root: &Path, run: Run<'_>) -> Result<(), Ch
         }
     };
     result.map_err(|source| ChangeError::Set {
-        place: place.clone(),
+        target: target.clone(),
         value: value.to_owned(),
         source,
     })

@@ -3,11 +3,13 @@
 use super::facts::Facts;
 use super::{Finding, by_hand, judged, unread, write_action, write_file};
 use crate::host::{BOOST, NO_TURBO};
+use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Change, Level};
 use std::collections::BTreeSet;
 
 pub(super) fn governor(facts: &Facts) -> Finding {
-    let why = "a CPU that slows down while idle makes latencies at low load longer and runs differ";
+    let why =
+        "a CPU that slows down while idle lengthens latencies at low load and makes runs differ";
     judged(
         &facts.governors,
         "`performance` on all CPUs",
@@ -46,7 +48,7 @@ fn performance_on(cpus: &[u64]) -> Change {
 /// Ours: turbo is good for throughput and bad for comparisons, because how far it goes depends on
 /// the temperature and on the other cores.
 pub(super) fn turbo(facts: &Facts) -> Finding {
-    let why = "how far the CPU goes above its nominal frequency depends on heat and on the other cores, so that equal runs differ";
+    let why = "how far the CPU exceeds its nominal frequency depends on heat and on the other cores, so equal runs differ";
     judged(
         &facts.turbo,
         "off for comparisons",
@@ -74,10 +76,10 @@ const SLOW_READ_NS: f64 = 100.0;
 /// Clocks of hypervisors (`kvm-clock`, `xen`, `hyperv…`) are scaled readings of the CPU's counter
 /// where the host allows it, and system calls where it does not: the cost of a reading tells.
 pub(super) fn clock_source(facts: &Facts) -> Finding {
-    let why = "client and server read the clock several times per operation; a device behind a bus costs a microsecond each";
+    let why = "client and server read the clock several times per operation; a clock behind a bus costs a microsecond per reading";
     judged(
         &facts.clock_source,
-        "`tsc`, or another that is read in less than 100 ns",
+        "`tsc`, or another clock that is read in less than 100 ns",
         why,
         |source| {
             let cost_ns = facts.clock_read_ns;
@@ -116,7 +118,7 @@ const NAMED: usize = 3;
 /// What others use now decides. The load average and the pressure look back, also at a run that
 /// has just ended, and so they warn at most.
 pub(super) fn other_load(facts: &Facts) -> Finding {
-    let why = "what others use is missing from client and server, at times that nobody chose";
+    let why = "client and server lack the CPU time that others use, at unpredictable times";
     let advised = "an idle machine (below 10 % of the CPUs)";
     let cpus = match &facts.cpus {
         Ok(cpus) => (*cpus).max(1) as f64,
@@ -132,10 +134,10 @@ pub(super) fn other_load(facts: &Facts) -> Finding {
             .take(NAMED)
             .map(|process| {
                 format!(
-                    "{} ({}) {:.0} %",
+                    "{} ({}) {}",
                     process.name,
                     process.pid,
-                    process.cpu_ratio * 100.0
+                    Quantity::ratio(process.cpu_ratio).brief()
                 )
             })
             .collect();
@@ -145,8 +147,8 @@ pub(super) fn other_load(facts: &Facts) -> Finding {
             format!(": {}", names.join(", "))
         };
         parts.push(format!(
-            "others use {:.0} % of {cpus} CPUs{names}",
-            ratio * 100.0
+            "others use {} of {cpus} CPUs{names}",
+            Quantity::ratio(ratio).brief()
         ));
     }
     let mut past = |ratio: f64, text: String| {
@@ -161,14 +163,14 @@ pub(super) fn other_load(facts: &Facts) -> Finding {
     if let Ok(percent) = facts.cpu_pressure_percent {
         past(
             percent / 100.0,
-            format!("some task waits for a CPU {percent} % of the time"),
+            format!("a task waits for a CPU {percent} % of the time"),
         );
     }
     if parts.is_empty() {
-        parts.push("not known: none of the readings is there".to_owned());
+        parts.push("unknown: nothing could be read".to_owned());
     }
     Finding::new(level, parts.join("; "), advised, why).with_change(Some(by_hand(
-        "stop what runs beside, or wait until it has ended",
+        "stop the other processes, or wait until they end",
     )))
 }
 
@@ -183,7 +185,7 @@ fn level_of(ratio: f64) -> Level {
 /// By the affinity of both processes. Threads that are pinned on their own are not looked at.
 pub(super) fn shared_cores(facts: &Facts) -> Finding {
     let why = "a client that takes CPU time from the server measures itself";
-    let advised = "no CPU in common";
+    let advised = "no shared CPUs";
     if facts.server_is_elsewhere() {
         return Finding::new(
             Level::Pass,
@@ -204,11 +206,11 @@ pub(super) fn shared_cores(facts: &Facts) -> Finding {
         _ => Level::Warn,
     };
     let found = format!(
-        "{shared} in common of {} of the client and {} of the server",
+        "{shared} shared, of {} of the client and {} of the server",
         client.len(),
         server.len()
     );
     Finding::new(level, found, advised, why).with_change(Some(by_hand(
-        "give each its own with `taskset -c`, or use two machines",
+        "give each its own CPUs with `taskset -c`, or use two machines",
     )))
 }

@@ -2,8 +2,9 @@
 
 use super::facts::{Facts, Product, ServerFacts};
 use super::processes::MemoryPolicy;
-use super::{Finding, by_hand, bytes, judged, sysctl, unread, write_file};
+use super::{Finding, by_hand, judged, sysctl, unread, write_file};
 use crate::health::Reading;
+use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Change, Level};
 
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -27,7 +28,7 @@ enum Wish {
 /// has the old allocator.
 fn wish(server: Option<&ServerFacts>) -> Result<Wish, &'static str> {
     let Some(server) = server else {
-        return Err("it depends on the server's version, which is not known");
+        return Err("it depends on the server's version, which is unknown");
     };
     match (&server.product, server.major_version()) {
         (Product::Embedded | Product::Other(_), _) => Ok(Wish::NotForAll),
@@ -38,7 +39,7 @@ fn wish(server: Option<&ServerFacts>) -> Result<Wish, &'static str> {
         }
         (Product::MongoDb, Some(WANTED_FROM..)) => Ok(Wish::Always),
         (Product::MongoDb, Some(_)) => Ok(Wish::Never),
-        (Product::MongoDb, None) => Err("it depends on the server's version, which is not known"),
+        (Product::MongoDb, None) => Err("it depends on the server's version, which is unknown"),
     }
 }
 
@@ -54,17 +55,17 @@ pub(super) fn huge_pages(facts: &Facts) -> Finding {
         Wish::Always => (
             "`always`",
             "always",
-            "since MongoDB 8.0 the allocator lays its memory out for huge pages and loses speed without them",
+            "since MongoDB 8.0 the allocator lays out memory for huge pages and is slower without them",
         ),
         Wish::Never => (
             "`never`",
             "never",
-            "up to MongoDB 7.0 memory is used in small scattered pieces: huge pages waste memory and stall the server while they are made",
+            "up to MongoDB 7.0 memory is used in small scattered pieces; huge pages waste memory and stall the server while the kernel assembles them",
         ),
         Wish::NotForAll => (
             "`madvise` or `never`",
             "madvise",
-            "this server does not use MongoDB's allocator and asks for no huge pages; with `always` its memory and latency depend on what the machine did before",
+            "this server neither uses MongoDB's allocator nor asks for huge pages; with `always`, its memory use and latency depend on what the machine did before",
         ),
     };
     let switched_off = facts.server_huge_pages_allowed == Ok(false);
@@ -105,7 +106,8 @@ fn mode_only(mode: &Reading<String>, advised: &'static str, why: &'static str) -
 
 /// From 8.0 on the manual sets `defrag` to `defer+madvise`. Without huge pages it has no effect.
 pub(super) fn huge_pages_defrag(facts: &Facts) -> Finding {
-    let why = "with `always` a page fault waits while the kernel moves memory to make a huge page";
+    let why =
+        "with `always`, a page fault waits while the kernel moves memory to assemble a huge page";
     let (advised, value) = match wish(facts.subject.server.as_ref()) {
         Ok(Wish::Always) => ("`defer+madvise`", "defer+madvise"),
         _ => ("anything but `always`", "madvise"),
@@ -120,7 +122,7 @@ pub(super) fn huge_pages_defrag(facts: &Facts) -> Finding {
             _ => Level::Pass,
         };
         let note = if off {
-            ", without effect as huge pages are off"
+            ", without effect because huge pages are off"
         } else {
             ""
         };
@@ -134,7 +136,7 @@ pub(super) fn huge_pages_defrag(facts: &Facts) -> Finding {
 
 /// The manual's service file for 8.0 sets it to 0.
 pub(super) fn huge_pages_padding(facts: &Facts) -> Finding {
-    let why = "a huge page may be padded with this many unused small pages: above 0 the server takes more memory than its cache says";
+    let why = "a huge page may be padded with this many unused small pages; above 0, the server takes more memory than its cache size suggests";
     let wanted = wish(facts.subject.server.as_ref()) == Ok(Wish::Always);
     let advised = if wanted {
         "0"
@@ -155,7 +157,7 @@ pub(super) fn huge_pages_padding(facts: &Facts) -> Finding {
 /// fault of the client costs.
 pub(super) fn own_huge_pages(facts: &Facts) -> Finding {
     let wanted = wish(facts.subject.server.as_ref()) == Ok(Wish::Always);
-    let why = "a server that `dyno` starts inherits the switch; and a client that waits for huge pages measures that wait";
+    let why = "a server that `dyno` starts inherits the setting, and a client that waits for huge pages measures that wait";
     judged(
         &facts.own_huge_pages,
         "allowed, and none made during page faults",
@@ -165,14 +167,14 @@ pub(super) fn own_huge_pages(facts: &Facts) -> Finding {
                 && facts.huge_pages_defrag.as_deref() == Ok("always");
             let used = own
                 .used_bytes
-                .map(|used| format!(", {} in use", bytes(used)))
+                .map(|used| format!(", {} in use", Quantity::bytes(used)))
                 .unwrap_or_default();
             match (own.allowed, wanted) {
                 (false, true) => (
                     Level::Fail,
                     "switched off for this process".to_owned(),
                     Some(by_hand(
-                        "start `dyno` outside of what sets `PR_SET_THP_DISABLE`",
+                        "start `dyno` without `PR_SET_THP_DISABLE` (systemd, container or launcher)",
                     )),
                 ),
                 (false, false) => (
@@ -194,7 +196,8 @@ pub(super) fn own_huge_pages(facts: &Facts) -> Finding {
 /// Production Notes: 0 or 1.
 pub(super) fn swappiness(facts: &Facts) -> Finding {
     const MOST: u64 = 1;
-    let why = "a page of the cache that was swapped out costs a disk access where the server expects a memory access";
+    let why =
+        "a swapped-out cache page costs a disk access where the server expects a memory access";
     judged(&facts.swappiness, "0 or 1", why, |value| {
         let no_swap = facts.swap_bytes == Ok(0);
         let level = match *value {
@@ -206,7 +209,7 @@ pub(super) fn swappiness(facts: &Facts) -> Finding {
         };
         let swap = match &facts.swap_bytes {
             Ok(0) => ", no swap".to_owned(),
-            Ok(size) => format!(", {} of swap", bytes(*size)),
+            Ok(size) => format!(", {} of swap", Quantity::bytes(*size)),
             Err(_) => String::new(),
         };
         (
@@ -222,11 +225,11 @@ fn several_nodes(facts: &Facts) -> Option<bool> {
     facts.numa_nodes.as_ref().ok().map(|nodes| *nodes > 1)
 }
 
-const ONE_NODE: &str = ", of no effect with one NUMA node";
+const ONE_NODE: &str = ", without effect on one NUMA node";
 
 /// Production Notes, "MongoDB and NUMA Hardware": 0.
 pub(super) fn zone_reclaim(facts: &Facts) -> Finding {
-    let why = "a node that reclaims its own memory throws cached data away while other nodes have free memory";
+    let why = "a node that reclaims its own memory discards cached data while other nodes have free memory";
     judged(&facts.zone_reclaim_mode, "0", why, |mode| {
         let several = several_nodes(facts) != Some(false);
         let level = if *mode != 0 && several {
@@ -246,7 +249,7 @@ pub(super) fn zone_reclaim(facts: &Facts) -> Finding {
 /// Ours: memory is placed on purpose, and a kernel that moves pages afterwards undoes the placement
 /// and unmaps pages to see who uses them, which costs faults.
 pub(super) fn numa_balancing(facts: &Facts) -> Finding {
-    let why = "the kernel unmaps pages to see who uses them and moves them between nodes: faults at times that nobody chose";
+    let why = "the kernel unmaps pages to see who uses them and moves them between nodes, which causes page faults at unpredictable times";
     judged(&facts.numa_balancing, "0", why, |mode| {
         let several = several_nodes(facts) != Some(false);
         let level = if *mode != 0 && several {
@@ -265,8 +268,8 @@ pub(super) fn numa_balancing(facts: &Facts) -> Finding {
 
 /// Production Notes: interleave over all nodes. A server bound to nodes on purpose is as repeatable.
 pub(super) fn numa_interleave(facts: &Facts) -> Finding {
-    let why = "memory that goes where it is touched first fills one node, and the others pay the way to it";
-    let advised = "interleaved over the nodes, or bound to chosen ones";
+    let why = "memory allocated where it is first touched fills one node, and CPUs of the other nodes pay for remote access";
+    let advised = "interleaved across the nodes, or bound to chosen nodes";
     if several_nodes(facts) == Some(false) {
         return Finding::new(Level::Pass, "one NUMA node", advised, why);
     }
@@ -277,12 +280,12 @@ pub(super) fn numa_interleave(facts: &Facts) -> Finding {
             MemoryPolicy::Chosen(nodes) => (Level::Pass, format!("`{nodes}`"), None),
             MemoryPolicy::Local if several_nodes(facts).is_none() => (
                 Level::Unknown,
-                "where it is touched first; the number of nodes is not known".to_owned(),
+                "allocated where it is first touched; the number of nodes is unknown".to_owned(),
                 None,
             ),
             MemoryPolicy::Local => (
                 Level::Warn,
-                "where it is touched first".to_owned(),
+                "allocated where it is first touched".to_owned(),
                 Some(restart),
             ),
         }
@@ -296,7 +299,7 @@ pub(super) fn max_map_count(facts: &Facts) -> Finding {
     const MAPS_PER_CONNECTION: u64 = 2;
     /// Libraries, caches and arenas of a server without connections, generously.
     const OWN_MAPS: u64 = 4_000;
-    let why = "each connection of the server has a thread with two mappings; at the limit it refuses connections or ends";
+    let why = "each connection has a thread with two mappings; at the limit the server refuses connections or exits";
     judged(&facts.max_map_count, "at least 128000", why, |count| {
         let needed = facts.subject.connections.map_or(0, |connections| {
             connections.saturating_mul(MAPS_PER_CONNECTION) + OWN_MAPS
@@ -325,7 +328,7 @@ const CACHE_FAIL_RATIO: f64 = 0.8;
 
 /// Caches of all servers against the memory of the machine, or of the control group if that is less.
 pub(super) fn cache_memory(facts: &Facts) -> Finding {
-    let why = "servers whose caches do not fit together swap or are killed, and each takes its default as if it were alone";
+    let why = "servers whose caches do not fit in memory together swap or are killed, and each default assumes that the server is alone";
     let advised = "at most 60 % of the memory for all caches";
     let limit = facts.memory_limit_bytes.as_ref().ok().copied().flatten();
     let memory = match &facts.memory_bytes {
@@ -333,18 +336,13 @@ pub(super) fn cache_memory(facts: &Facts) -> Finding {
         Err(health) => return unread(health, advised, why),
     };
     let Some(server) = &facts.subject.server else {
-        return Finding::new(Level::Unknown, "no server was named", advised, why);
+        return Finding::new(Level::Unknown, "no server was given", advised, why);
     };
     let (cache, how) = match (server.cache_bytes, &server.product) {
         (Some(cache), _) => (cache, ""),
         (None, Product::MongoDb) => (default_cache(memory), ", its default"),
         (None, _) => {
-            return Finding::new(
-                Level::Unknown,
-                "the size of the cache is not known",
-                advised,
-                why,
-            );
+            return Finding::new(Level::Unknown, "the cache size is unknown", advised, why);
         }
     };
     let total = cache.saturating_mul(server.instances);
@@ -355,11 +353,11 @@ pub(super) fn cache_memory(facts: &Facts) -> Finding {
         _ => Level::Pass,
     };
     let found = format!(
-        "{} × {}{how} of {} ({:.0} %)",
+        "{} × {}{how} of {} ({})",
         server.instances,
-        bytes(cache),
-        bytes(memory),
-        ratio * 100.0
+        Quantity::bytes(cache),
+        Quantity::bytes(memory),
+        Quantity::ratio(ratio).brief()
     );
     Finding::new(level, found, advised, why).with_change(smaller_cache(memory, server.instances))
 }

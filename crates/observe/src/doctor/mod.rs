@@ -131,7 +131,7 @@ impl Finding {
             Level::Unknown,
             "the server is on another machine",
             "run `dyno doctor` there",
-            "the setting counts on the server's machine",
+            "the setting matters on the server's machine",
         )
     }
 
@@ -193,21 +193,5 @@ fn by_hand(command: impl Into<String>) -> Change {
     Change {
         command: command.into(),
         actions: Vec::new(),
-    }
-}
-
-/// A size for people, in powers of 1024.
-fn bytes(size: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = size as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if value.fract() == 0.0 {
-        format!("{value} {}", UNITS[unit])
-    } else {
-        format!("{value:.1} {}", UNITS[unit])
     }
 }

@@ -102,7 +102,7 @@ const RELAYS: [(&str, Relay); 24] = [
 
 impl Relay {
     /// By the short name of the program.
-    pub(super) fn of(name: &str) -> Option<Relay> {
+    pub(super) fn from_name(name: &str) -> Option<Relay> {
         let mut known = RELAYS.iter();
         let (_, relay) = known.find(|(known, _)| *known == name)?;
         Some(*relay)
@@ -120,13 +120,13 @@ pub fn holder(root: &Path, port: u16) -> Reading<Holder> {
         .map(|listener| format!("socket:[{}]", listener.inode))
         .collect();
     let nobody = || Health::Unsupported {
-        reason: format!("no process that we may look into listens on port {port}"),
+        reason: format!("no process that can be inspected listens on port {port}"),
     };
     if inodes.is_empty() {
         return Err(nobody());
     }
     let folder = root.join("proc");
-    let entries = fs::read_dir(&folder).map_err(|error| Health::of_io(&folder, &error))?;
+    let entries = fs::read_dir(&folder).map_err(|error| Health::from_io(&folder, &error))?;
     let mut pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let holds = |pid: &u32| {
         let files = fs::read_dir(folder.join(format!("{pid}/fd")));
@@ -144,7 +144,7 @@ pub fn holder(root: &Path, port: u16) -> Reading<Holder> {
     let name = line(root, &format!("proc/{pid}/comm"))?;
     Ok(Holder {
         pid,
-        relay: Relay::of(&name),
+        relay: Relay::from_name(&name),
         name,
     })
 }
@@ -163,7 +163,7 @@ pub fn listener_pid(root: &Path, port: u16) -> Reading<u32> {
     };
     Err(Health::Unsupported {
         reason: format!(
-            "port {port} belongs to `{name}`, which passes connections on to {where_to}"
+            "port {port} belongs to `{name}`, which forwards connections to {where_to}"
         ),
     })
 }
@@ -174,7 +174,7 @@ pub fn listener_pid(root: &Path, port: u16) -> Reading<u32> {
 /// The reason why they are not found.
 pub fn listening_of(root: &Path, pid: u32) -> Reading<Vec<SocketAddr>> {
     let folder = root.join(format!("proc/{pid}/fd"));
-    let files = fs::read_dir(&folder).map_err(|error| Health::of_io(&folder, &error))?;
+    let files = fs::read_dir(&folder).map_err(|error| Health::from_io(&folder, &error))?;
     let targets: Vec<PathBuf> = files
         .flatten()
         .filter_map(|file| fs::read_link(file.path()).ok())
@@ -254,7 +254,7 @@ pub(super) fn route(root: &Path, address: IpAddr) -> Reading<Route> {
     }
     let IpAddr::V4(address) = address else {
         return Err(Health::Unsupported {
-            reason: "routes of IPv6 are not read".to_owned(),
+            reason: "IPv6 routes are not read".to_owned(),
         });
     };
     let path = "proc/net/route";
@@ -364,7 +364,7 @@ mod tests {
             let found = holder(fixture.root(), 27018).unwrap();
             assert_eq!((found.pid, found.relay), (8, Some(relay)));
             let reason = format!(
-                "port 27018 belongs to `{program}`, which passes connections on to {where_to}"
+                "port 27018 belongs to `{program}`, which forwards connections to {where_to}"
             );
             assert_eq!(
                 listener_pid(fixture.root(), 27018),

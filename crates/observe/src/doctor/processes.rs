@@ -204,7 +204,7 @@ fn ticks_per_s() -> f64 {
 /// Name and CPU time of every process.
 fn cpu_ticks(root: &Path) -> Reading<BTreeMap<u32, (String, u64)>> {
     let folder = root.join("proc");
-    let entries = fs::read_dir(&folder).map_err(|error| Health::of_io(&folder, &error))?;
+    let entries = fs::read_dir(&folder).map_err(|error| Health::from_io(&folder, &error))?;
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     // A process may end between the listing and the look.
     let of = |pid: u32| {

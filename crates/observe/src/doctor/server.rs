@@ -3,6 +3,7 @@
 use super::facts::Facts;
 use super::network::{Relay, RouteKind};
 use super::{Finding, by_hand, judged, unread};
+use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Change, Level};
 
 /// "UNIX ulimit Settings": 64000 files and 64000 processes; `mongod` says so itself below.
@@ -13,7 +14,7 @@ const LEAST_LIMIT: u64 = 4_096;
 const FILES_PER_CONNECTION: u64 = 2;
 
 pub(super) fn open_files(facts: &Facts) -> Finding {
-    let why = "each connection takes two open files and each collection and index at least one; at the limit the server refuses connections or ends";
+    let why = "each connection takes two open files, and each collection and index at least one; at the limit the server refuses connections or exits";
     judged(&facts.limits, "at least 64000", why, |limits| {
         let connections = facts.subject.connections.unwrap_or(0);
         let needed = LEAST_LIMIT.max(connections.saturating_mul(FILES_PER_CONNECTION) + 1_000);
@@ -22,7 +23,8 @@ pub(super) fn open_files(facts: &Facts) -> Finding {
 }
 
 pub(super) fn processes(facts: &Facts) -> Finding {
-    let why = "each connection of the server has a thread of its own; at the limit it refuses connections";
+    let why =
+        "each connection has a thread of its own; at the limit the server refuses connections";
     judged(&facts.limits, "at least 64000", why, |limits| {
         let connections = facts.subject.connections.unwrap_or(0);
         let needed = LEAST_LIMIT.max(connections + 1_000);
@@ -40,7 +42,7 @@ fn limit(
     let whose = if facts.limits_of_server {
         "of the server"
     } else {
-        "of this process, which a server that it starts inherits"
+        "of this process; a server that it starts inherits the limit"
     };
     let level = match found {
         Some(found) if found < needed => Level::Fail,
@@ -49,17 +51,17 @@ fn limit(
     };
     let text = found.map_or_else(|| "unlimited".to_owned(), |found| found.to_string());
     let command = format!(
-        "`{shell} 64000` in the shell that starts it, or `{unit}=64000` in its systemd unit; then start it again"
+        "`{shell} 64000` in the shell that starts it, or `{unit}=64000` in its systemd unit; then restart it"
     );
     (level, format!("{text}, {whose}"), Some(by_hand(command)))
 }
 
 /// "Security Checklist": access control, and listening only where clients are.
 pub(super) fn bind_address(facts: &Facts) -> Finding {
-    let why = "a server without a password that other machines can reach is read, changed and encrypted for ransom by strangers";
+    let why = "strangers read, change and ransom a server that other machines can reach without a password";
     let advised = "only loopback addresses, or a password";
     let Some(server) = &facts.subject.server else {
-        return Finding::new(Level::Unknown, "no server was named", advised, why);
+        return Finding::new(Level::Unknown, "no server was given", advised, why);
     };
     let open: Vec<String> = if server.local {
         match &facts.listening {
@@ -90,7 +92,7 @@ pub(super) fn bind_address(facts: &Facts) -> Finding {
         (open, None) => (
             Level::Warn,
             format!(
-                "open on {}; whether it asks for a password is not known",
+                "open on {}; unknown whether it requires a password",
                 open.join(", ")
             ),
         ),
@@ -110,15 +112,15 @@ const TAIL_US: f64 = 2_000.0;
 /// Time of empty commands, and whether a container's network lies between: a bridge with its
 /// address translation adds some 50 to 200 µs to every operation.
 pub(super) fn round_trip(facts: &Facts) -> Finding {
-    let why = "every operation takes at least a round trip; a container's bridge or its proxy adds to each, and is no part of the server";
-    let advised = "a direct way, and a round trip far below the latencies that are measured";
+    let why = "every operation takes at least one round trip; the bridge or proxy of a container adds to each one and is not part of the server";
+    let advised = "a direct route, and a round trip far shorter than the measured latencies";
     let server = facts.subject.server.as_ref();
     let Some(time) = server.and_then(|server| server.round_trip) else {
         return Finding::new(Level::Unknown, "no server was asked", advised, why);
     };
     let listener = facts.listener.as_deref().unwrap_or_default();
     let detour = match &facts.route {
-        _ if Relay::of(listener).is_some() => Some(format!("through `{listener}`")),
+        _ if Relay::from_name(listener).is_some() => Some(format!("through `{listener}`")),
         Ok(route) => match route.kind {
             RouteKind::Bridge => Some(format!("over the bridge `{}`", route.interface)),
             RouteKind::Pair => Some(format!(
@@ -147,9 +149,9 @@ pub(super) fn round_trip(facts: &Facts) -> Finding {
         Level::Pass
     };
     let found = format!(
-        "median {:.0} µs, p99 {:.0} µs of {} commands{}",
-        time.median_us,
-        time.p99_us,
+        "median {}, p99 {} of {} commands{}",
+        Quantity::microseconds(time.median_us),
+        Quantity::microseconds(time.p99_us),
         time.count,
         detour
             .as_ref()
@@ -157,9 +159,9 @@ pub(super) fn round_trip(facts: &Facts) -> Finding {
             .unwrap_or_default()
     );
     let change = if detour.is_some() {
-        by_hand("run the container with `--network host`, or the client beside the server")
+        by_hand("run the container with `--network host`, or run the client next to the server")
     } else {
-        by_hand("move the client nearer to the server, and look at other load on both")
+        by_hand("move the client closer to the server, and check both for other load")
     };
     Finding::new(level, found, advised, why).with_change(Some(change))
 }

@@ -1,9 +1,10 @@
 //! Checks of the storage that holds the data.
 
 use super::facts::Facts;
-use super::{Finding, by_hand, bytes, judged, write_action};
+use super::{Finding, by_hand, judged, write_action};
 use crate::health::Reading;
 use dyno_record::model::StorageRecord;
+use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Action, Change, Level};
 
 /// Production Notes: readahead between 8 and 32 sectors of 512 bytes.
@@ -11,7 +12,7 @@ const MIN_READAHEAD_BYTES: u64 = 8 * 512;
 const MAX_READAHEAD_BYTES: u64 = 32 * 512;
 
 pub(super) fn readahead(facts: &Facts) -> Finding {
-    let why = "documents are read at random places: what is read ahead costs time and drives useful pages out of the cache";
+    let why = "documents are read at random offsets; read-ahead takes time and evicts useful pages from the cache";
     let reading = facts
         .storage
         .as_ref()
@@ -20,7 +21,7 @@ pub(super) fn readahead(facts: &Facts) -> Finding {
             storage.readahead_bytes.ok_or_else(|| match &facts.queue {
                 Err(health) => health.clone(),
                 Ok(_) => crate::health::Health::Unsupported {
-                    reason: "the device does not say".to_owned(),
+                    reason: "the device does not report it".to_owned(),
                 },
             })
         });
@@ -32,7 +33,7 @@ pub(super) fn readahead(facts: &Facts) -> Finding {
         };
         (
             level,
-            format!("{} sectors ({})", size / 512, bytes(*size)),
+            format!("{} sectors ({})", size / 512, Quantity::bytes(*size)),
             readahead_change(facts),
         )
     })
@@ -51,7 +52,7 @@ fn readahead_change(facts: &Facts) -> Option<Change> {
 /// Production Notes: XFS is strongly recommended for WiredTiger, ext4 has known stalls at
 /// checkpoints, others are not supported.
 pub(super) fn filesystem(facts: &Facts) -> Finding {
-    let why = "WiredTiger's checkpoints stall on ext4; other file systems are not what MongoDB is tested on, and some keep nothing on a disk";
+    let why = "WiredTiger's checkpoints stall on ext4; MongoDB is not tested on other file systems, and some of them store nothing on a disk";
     let in_memory = facts
         .subject
         .server
@@ -70,12 +71,12 @@ pub(super) fn filesystem(facts: &Facts) -> Finding {
                 _ => Level::Fail,
             };
             let note = if in_memory {
-                ", of no concern to an engine in memory"
+                ", irrelevant for an in-memory engine"
             } else {
                 ""
             };
             let change = by_hand(
-                "put the data on a volume made with `mkfs.xfs`, and name a folder there by `--data-dir`",
+                "put the data on a volume made with `mkfs.xfs`, and name a folder there with `--data-dir`",
             );
             let mut found = format!("`{kind}`{note}");
             if let Ok(mount_point) = &facts.mount_point {
@@ -88,7 +89,7 @@ pub(super) fn filesystem(facts: &Facts) -> Finding {
 
 /// Operations Checklist: `noatime` for the data.
 pub(super) fn access_times(facts: &Facts) -> Finding {
-    let why = "without it reading a file writes its access time: at every access, or with `relatime` at least once a day";
+    let why = "without it, reading a file writes its access time: at every access, or at least once a day with `relatime`";
     judged(
         &named(facts, |storage| storage.mount_options.clone()),
         "`noatime`",
@@ -129,8 +130,7 @@ const FREE_WARN_BYTES: u64 = 5 << 30;
 /// Ours: the data needs its own size, and as much again for its journal, indexes, the old blocks
 /// that live until the next checkpoint, and the record of the run.
 pub(super) fn free_disk(facts: &Facts) -> Finding {
-    let why =
-        "a full disk ends the server, and a nearly full one slows its device and its file system";
+    let why = "a full disk stops the server, and a nearly full one slows down the device and the file system";
     let planned = facts.subject.planned_data_bytes.unwrap_or(0);
     let (fail, warn) = if planned == 0 {
         (FREE_FAIL_BYTES, FREE_WARN_BYTES)
@@ -140,7 +140,7 @@ pub(super) fn free_disk(facts: &Facts) -> Finding {
             planned.saturating_mul(2),
         )
     };
-    let advised = format!("at least {}", bytes(warn));
+    let advised = format!("at least {}", Quantity::bytes(warn));
     judged(
         &named(facts, |storage| storage.free_bytes),
         &advised,
@@ -152,7 +152,11 @@ pub(super) fn free_disk(facts: &Facts) -> Finding {
                 _ => Level::Pass,
             };
             let change = by_hand("free some space, or choose another `--data-dir`");
-            (level, format!("{} free", bytes(*free)), Some(change))
+            (
+                level,
+                format!("{} free", Quantity::bytes(*free)),
+                Some(change),
+            )
         },
     )
 }
@@ -161,6 +165,6 @@ pub(super) fn free_disk(facts: &Facts) -> Finding {
 fn named<T>(facts: &Facts, part: impl FnOnce(&StorageRecord) -> Option<T>) -> Reading<T> {
     let storage = facts.storage.as_ref().map_err(Clone::clone)?;
     part(storage).ok_or_else(|| crate::health::Health::Unsupported {
-        reason: "the file system does not say".to_owned(),
+        reason: "the file system does not report it".to_owned(),
     })
 }

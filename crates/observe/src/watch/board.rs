@@ -1,4 +1,4 @@
-//! What the sources told last, for those who look while the run goes on.
+//! What the sources reported last, for those who look while the run goes on.
 
 use dyno_record::metrics::Reading;
 use dyno_record::model::SourceRecord;

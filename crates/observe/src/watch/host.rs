@@ -1,7 +1,7 @@
 //! The machine as a source: CPUs, pressure, memory, disks, network, sensors, and some of its processes with
 //! their control groups, from `/proc` and `/sys`. `docs/metrics.md` lists the metrics.
 //!
-//! Each topic is a part with a file here. A part that cannot be read is told as missing and holds up no other.
+//! Each topic is a part with a file here. A part that cannot be read is reported as missing and holds up no other.
 
 mod activity;
 mod cgroup;
@@ -26,7 +26,7 @@ mod tests;
 mod threads;
 
 use crate::health::{Health, Reading};
-use crate::watch::source::{Description, Source, Told};
+use crate::watch::source::{Description, Reported, Source};
 use dyno_record::model::SourceKind;
 use std::path::{Path, PathBuf};
 
@@ -60,11 +60,11 @@ trait Part: Send {
     /// What it is called among the missing parts.
     fn name(&self) -> &'static str;
 
-    /// Reads it and tells its values.
+    /// Reads it and reports its values.
     ///
     /// # Errors
-    /// The part is missing as a whole, and why. Values that were told before are good.
-    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()>;
+    /// The part is missing as a whole, and why. Values that were reported before are good.
+    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()>;
 }
 
 impl Host {
@@ -106,20 +106,20 @@ impl Source for Host {
         self.description.clone()
     }
 
-    fn read(&mut self, at_s: f64) -> Reading<Told> {
-        let mut told = Told::default();
+    fn read(&mut self, at_s: f64) -> Reading<Reported> {
+        let mut reported = Reported::default();
         for part in &mut self.parts {
-            if let Err(health) = part.read(at_s, &mut told) {
-                told.miss(part.name(), health);
+            if let Err(health) = part.read(at_s, &mut reported) {
+                reported.miss(part.name(), health);
             }
         }
-        if told.values.is_empty() {
-            let reasons = told.missing.into_iter().map(|(_, health)| health);
+        if reported.values.is_empty() {
+            let reasons = reported.missing.into_iter().map(|(_, health)| health);
             let nothing = || Health::Failed {
-                reason: "the machine told nothing".to_owned(),
+                reason: "no metrics of the machine could be read".to_owned(),
             };
             return Err(reasons.max().unwrap_or_else(nothing));
         }
-        Ok(told)
+        Ok(reported)
     }
 }

@@ -3,7 +3,7 @@
 use crate::health::Health;
 use crate::watch::board::{Board, Latest};
 use crate::watch::source::Description;
-use crate::watch::watcher::Keep;
+use crate::watch::watcher::OutputOptions;
 use dyno_record::metrics::{MetricId, MetricsWriter, Reading};
 use dyno_record::model::{OutageRecord, SourceHealth, SourceRecord};
 use std::time::Duration;
@@ -11,9 +11,9 @@ use std::time::Duration;
 /// Outages that are kept; a source that comes and goes must not fill the record.
 const MOST_OUTAGES: usize = 50;
 
-/// Takes what a source tells, in the order of time.
+/// Takes what a source reports, in the order of time.
 pub(super) struct Intake {
-    place: Place,
+    slot: BoardSlot,
     /// Gone once the end was written.
     writer: Option<MetricsWriter>,
     last_s: Option<f64>,
@@ -21,14 +21,14 @@ pub(super) struct Intake {
     fault: Option<String>,
 }
 
-/// The place of a source on a board.
+/// The slot of a source on a board.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct BoardSlot {
     board: Board,
     number: usize,
 }
 
-impl Place {
+impl BoardSlot {
     pub(super) fn change(&self, change: impl FnOnce(&mut SourceRecord)) {
         self.board
             .change(self.number, |latest| change(&mut latest.record));
@@ -36,35 +36,35 @@ impl Place {
 }
 
 impl Intake {
-    /// A new place on the board, and a file that is made with the first reading.
+    /// A new slot on the board, and a file that is made with the first reading.
     pub(super) fn new(
         board: &Board,
         description: Description,
         interval: Duration,
-        keep: &Keep,
+        output: &OutputOptions,
     ) -> Intake {
         let writer = MetricsWriter::new(
-            &keep.run_directory,
+            &output.run_directory,
             &description.name,
-            keep.readings_per_row,
+            output.readings_per_row,
         );
         let number = board.pin(Latest {
-            record: first_record(description, interval, keep),
+            record: first_record(description, interval, output),
             reading: None,
         });
         Intake {
-            place: Place {
+            slot: BoardSlot {
                 board: board.clone(),
                 number,
             },
-            writer: Some(writer.syncing(keep.sync_every)),
+            writer: Some(writer.syncing(output.sync_every)),
             last_s: None,
             fault: None,
         }
     }
 
-    pub(super) fn place(&self) -> &Place {
-        &self.place
+    pub(super) fn slot(&self) -> &BoardSlot {
+        &self.slot
     }
 
     /// Time of the last good reading.
@@ -74,7 +74,7 @@ impl Intake {
 
     /// What the source has cost so far: CPU time, and the time that it was read for.
     pub(super) fn cost(&self, cpu_s: f64, lasted_s: f64) {
-        self.place.change(|record| {
+        self.slot.change(|record| {
             record.cpu_s = cpu_s;
             // The cost of one reading alone says nothing about that of one a second.
             record.cpu_ratio = cpu_s / lasted_s.max(record.interval_s);
@@ -105,24 +105,24 @@ impl Intake {
             .iter()
             .find(|(_, health)| matches!(health, Health::Degraded { .. } | Health::Failed { .. }));
         if let Some((part, health)) = faulty {
-            let text = format!("{part}: {}", health.reason().unwrap_or("not told"));
+            let text = format!("{part}: {}", health.reason().unwrap_or("not reported"));
             self.fault.get_or_insert(text);
         }
         let fault = self.fault.clone();
-        self.place.board.change(self.place.number, |latest| {
+        self.slot.board.change(self.slot.number, |latest| {
             let record = &mut latest.record;
             record.readings += 1;
             if let Some(outage) = record.outages.last_mut() {
                 outage.end_s.get_or_insert(at_s);
             }
             for (part, health) in &missing {
-                let text = format!("{part}: {}", health.reason().unwrap_or("not told"));
+                let text = format!("{part}: {}", health.reason().unwrap_or("not reported"));
                 let is_known = |known: &String| known.starts_with(&format!("{part}: "));
                 if !record.missing.iter().any(is_known) {
                     record.missing.push(text);
                 }
             }
-            let for_a_time = || "it could not be read for a time".to_owned();
+            let for_a_time = || "it could not be read for some time".to_owned();
             record.reason = fault.or_else(|| (!record.outages.is_empty()).then(for_a_time));
             record.health = match record.reason {
                 Some(_) => SourceHealth::Degraded,
@@ -134,15 +134,16 @@ impl Intake {
 
     /// A reading that failed.
     pub(super) fn miss(&mut self, at_s: f64, health: &Health) {
-        let reason = health.reason().unwrap_or("not told").to_owned();
+        let reason = health.reason().unwrap_or("not reported").to_owned();
         let is_unsupported = matches!(health, Health::Unsupported { .. });
-        self.place.board.change(self.place.number, |latest| {
+        self.slot.board.change(self.slot.number, |latest| {
             latest.reading = None;
             let record = &mut latest.record;
             record.missed += 1;
-            record.health = match is_unsupported && record.readings == 0 {
-                true => SourceHealth::Unsupported,
-                false => SourceHealth::Failed,
+            record.health = if is_unsupported && record.readings == 0 {
+                SourceHealth::Unsupported
+            } else {
+                SourceHealth::Failed
             };
             record.reason = Some(reason.clone());
             let is_under_way = record
@@ -163,7 +164,7 @@ impl Intake {
     pub(super) fn finish(&mut self) {
         if let Some(Err(error)) = self.writer.take().map(MetricsWriter::finish) {
             let fault = write_fault(&error);
-            self.place.change(|record| {
+            self.slot.change(|record| {
                 record.health = SourceHealth::Degraded;
                 record.reason = fault.reason().map(str::to_owned);
             });
@@ -171,14 +172,18 @@ impl Intake {
     }
 }
 
-fn first_record(description: Description, interval: Duration, keep: &Keep) -> SourceRecord {
+fn first_record(
+    description: Description,
+    interval: Duration,
+    output: &OutputOptions,
+) -> SourceRecord {
     SourceRecord {
         name: description.name,
         kind: description.kind,
         subject: description.subject,
         of_server: description.of_server,
         interval_s: interval.as_secs_f64(),
-        readings_per_row: keep.readings_per_row.max(1),
+        readings_per_row: output.readings_per_row.max(1),
         health: SourceHealth::Healthy,
         reason: None,
         missing: Vec::new(),

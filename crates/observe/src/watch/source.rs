@@ -28,20 +28,20 @@ pub trait Source: Send {
     ///
     /// # Errors
     /// Nothing could be read, and why.
-    fn read(&mut self, at_s: f64) -> Reading<Told>;
+    fn read(&mut self, at_s: f64) -> Reading<Reported>;
 }
 
-/// What a source told at one time.
+/// What a source reported at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct Reported {
     /// The values.
     pub values: Vec<(MetricId, f64)>,
     /// Parts that are not among them, and why. What does not exist here is no fault.
     pub missing: Vec<(&'static str, Health)>,
 }
 
-impl Told {
-    /// Adds a value, or tells that it is missing.
+impl Reported {
+    /// Adds a value, or reports that it is missing.
     pub(crate) fn note(&mut self, part: &'static str, id: MetricId, reading: Reading<f64>) {
         match reading {
             Ok(value) => self.values.push((id, value)),

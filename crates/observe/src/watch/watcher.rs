@@ -22,7 +22,7 @@ pub type Now = Arc<dyn Fn() -> f64 + Send + Sync>;
 
 /// Where readings are kept.
 #[derive(Clone, Debug)]
-pub struct Keep {
+pub struct OutputOptions {
     /// The run directory.
     pub run_directory: PathBuf,
     /// Readings that become one row of a file; more than 1 in long runs.
@@ -42,15 +42,15 @@ impl Watcher {
     pub fn start(
         sources: Vec<Box<dyn Source>>,
         interval: Duration,
-        keep: &Keep,
+        output: &OutputOptions,
         now: &Now,
     ) -> Watcher {
         let board = Board::default();
         let mut threads = Vec::new();
         for source in sources {
-            let intake = Intake::new(&board, source.description(), interval, keep);
+            let intake = Intake::new(&board, source.description(), interval, output);
             let (end, ended) = mpsc::channel();
-            let place = intake.place().clone();
+            let slot = intake.slot().clone();
             let mut reader = Reader {
                 source,
                 intake,
@@ -61,7 +61,7 @@ impl Watcher {
             let thread = std::thread::Builder::new().name(name);
             match thread.spawn(move || reader.run(&ended)) {
                 Ok(handle) => threads.push((end, handle)),
-                Err(error) => place.change(|record| {
+                Err(error) => slot.change(|record| {
                     record.health = SourceHealth::Failed;
                     record.reason = Some(format!("cannot start a thread: {error}"));
                 }),
@@ -70,7 +70,7 @@ impl Watcher {
         Watcher { board, threads }
     }
 
-    /// What the sources told last.
+    /// What the sources reported last.
     pub fn board(&self) -> Board {
         self.board.clone()
     }
@@ -79,7 +79,7 @@ impl Watcher {
     pub fn end(self) -> Vec<SourceRecord> {
         let mut handles = Vec::new();
         for (end, handle) in self.threads {
-            // A thread that has ended by a panic has no ear.
+            // A thread that has ended by a panic does not listen.
             let _ = end.send(());
             handles.push(handle);
         }
@@ -109,19 +109,19 @@ impl Reader {
     fn run(&mut self, ended: &mpsc::Receiver<()>) {
         let start = Instant::now();
         let started_s = (self.now)();
-        let mut beat: u32 = 0;
+        let mut tick: u32 = 0;
         loop {
             self.read(started_s);
-            beat += 1;
+            tick += 1;
             let mut late = 0;
-            while start + self.interval * beat < Instant::now() {
-                beat += 1;
+            while start + self.interval * tick < Instant::now() {
+                tick += 1;
                 late += 1;
             }
             if late > 0 {
-                self.intake.place().change(|record| record.missed += late);
+                self.intake.slot().change(|record| record.missed += late);
             }
-            let pause = (start + self.interval * beat).saturating_duration_since(Instant::now());
+            let pause = (start + self.interval * tick).saturating_duration_since(Instant::now());
             match ended.recv_timeout(pause) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
@@ -134,15 +134,13 @@ impl Reader {
         }
         self.intake.finish();
         let written_s = thread_cpu_s();
-        self.intake
-            .place()
-            .change(|record| record.cpu_s = written_s);
+        self.intake.slot().change(|record| record.cpu_s = written_s);
     }
 
     fn read(&mut self, started_s: f64) {
         let at_s = (self.now)();
         match self.source.read(at_s) {
-            Ok(told) => self.intake.take(at_s, told.values, &told.missing),
+            Ok(reported) => self.intake.take(at_s, reported.values, &reported.missing),
             Err(health) => self.intake.miss(at_s, &health),
         }
         let lasted_s = (self.now)() - started_s;
@@ -150,7 +148,7 @@ impl Reader {
     }
 }
 
-/// CPU time of this thread, in seconds; 0 if the system does not tell.
+/// CPU time of this thread, in seconds; 0 if the system does not report.
 pub fn thread_cpu_s() -> f64 {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0.0, |time| {
         time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9
@@ -161,17 +159,17 @@ pub fn thread_cpu_s() -> f64 {
 mod tests {
     use super::*;
     use crate::health::{Health, Reading as Result};
-    use crate::watch::source::{Description, Told};
+    use crate::watch::source::{Description, Reported};
     use dyno_record::metrics::{self, MetricId};
     use dyno_record::model::SourceKind;
     use std::sync::Mutex;
 
-    const BEAT: Duration = Duration::from_millis(5);
+    const INTERVAL: Duration = Duration::from_millis(5);
 
-    /// Tells what a closure makes of the number of the reading.
+    /// Reports what a closure makes of the number of the reading.
     struct Scripted<F>(&'static str, u64, F);
 
-    impl<F: FnMut(u64) -> Result<Told> + Send> Source for Scripted<F> {
+    impl<F: FnMut(u64) -> Result<Reported> + Send> Source for Scripted<F> {
         fn description(&self) -> Description {
             Description {
                 name: self.0.to_owned(),
@@ -181,14 +179,14 @@ mod tests {
             }
         }
 
-        fn read(&mut self, _: f64) -> Result<Told> {
+        fn read(&mut self, _: f64) -> Result<Reported> {
             self.1 += 1;
             (self.2)(self.1)
         }
     }
 
-    fn value(value: f64) -> Told {
-        Told {
+    fn value(value: f64) -> Reported {
+        Reported {
             values: vec![(MetricId::of("a", "x"), value)],
             missing: Vec::new(),
         }
@@ -206,14 +204,14 @@ mod tests {
         is_enough: impl Fn(&SourceRecord) -> bool,
     ) -> (Vec<SourceRecord>, tempfile::TempDir) {
         let folder = tempfile::tempdir().expect("there is room");
-        let keep = Keep {
+        let output = OutputOptions {
             run_directory: folder.path().to_owned(),
             readings_per_row: 1,
             sync_every: None,
         };
         let origin = Instant::now();
         let now: Now = Arc::new(move || origin.elapsed().as_secs_f64());
-        let watcher = Watcher::start(sources, BEAT, &keep, &now);
+        let watcher = Watcher::start(sources, INTERVAL, &output, &now);
         let deadline = Instant::now() + Duration::from_secs(20);
         while !is_enough(&watcher.board().look()[0].record) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
@@ -236,12 +234,14 @@ mod tests {
             let joined = table.at_s[row] - table.at_s[row - 1];
             assert!((joined - table.duration_s[row]).abs() < 1e-5);
         }
-        let values = table.column(&MetricId::of("a", "x")).expect("it was told");
+        let values = table
+            .column(&MetricId::of("a", "x"))
+            .expect("it was reported");
         assert_eq!(values[..5], [1.0, 2.0, 3.0, 4.0, 5.0]);
     }
 
     #[test]
-    fn an_outage_is_told_with_its_times_and_the_reading_goes_on() {
+    fn an_outage_is_reported_with_its_times_and_the_reading_goes_on() {
         let script = |number| match number {
             2 | 3 => Err(failed()),
             _ => Ok(value(1.0)),
@@ -278,12 +278,12 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_does_not_exist_is_told_and_no_fault() {
+    fn a_part_that_does_not_exist_is_reported_and_no_fault() {
         let script = |_| {
-            let mut told = value(1.0);
+            let mut reported = value(1.0);
             let reason = "no sensor".to_owned();
-            told.miss("temperature", Health::Unsupported { reason });
-            Ok(told)
+            reported.miss("temperature", Health::Unsupported { reason });
+            Ok(reported)
         };
         let (records, _folder) = watch(vec![Box::new(Scripted("host", 0, script))], |one| {
             one.readings >= 3
@@ -315,14 +315,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("there is room");
         // A file where the folder of the metrics would be.
         std::fs::write(folder.path().join(metrics::FOLDER), "").expect("there is room");
-        let keep = Keep {
+        let output = OutputOptions {
             run_directory: folder.path().to_owned(),
             readings_per_row: 1,
             sync_every: None,
         };
         let source = Scripted("host", 0, |_| Ok(value(1.0)));
         let now: Now = Arc::new(|| 1.0);
-        let records = Watcher::start(vec![Box::new(source)], BEAT, &keep, &now).end();
+        let records = Watcher::start(vec![Box::new(source)], INTERVAL, &output, &now).end();
         assert_eq!(records[0].health, SourceHealth::Degraded);
         assert!(
             records[0]

@@ -24,7 +24,7 @@ pub type NodeSet = IdSet;
 
 /// A text that is no list of CPU or node numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no list of numbers up to {LARGEST_ID} such as `0-3,8`")]
+#[error("`{text}` is not a list of numbers up to {LARGEST_ID} such as `0-3,8`")]
 pub struct IdSetError {
     /// The text as given.
     pub text: String,
@@ -136,9 +136,10 @@ impl fmt::Display for IdSet {
             while let Some(next) = ids.next_if_eq(&(last + 1)) {
                 last = next;
             }
-            match first == last {
-                true => write!(formatter, "{separator}{first}")?,
-                false => write!(formatter, "{separator}{first}-{last}")?,
+            if first == last {
+                write!(formatter, "{separator}{first}")?
+            } else {
+                write!(formatter, "{separator}{first}-{last}")?
             }
             separator = ",";
         }

@@ -12,11 +12,11 @@ const CLIENT_FORMS: &str = "`none`, `same`, `other`, a list of CPUs such as `8-1
     `CPUS@MEMORY/CPUS@MEMORY`";
 const MEMORY_FORMS: &str = "`default`, `local`, `bind:NODES`, `interleave:NODES` or `prefer:NODE`";
 const PLACE_FORMS: &str = "a list of CPUs such as `0-3`, or `any`";
-const REQUEST_FORMS: &str = "a policy, and after a space `client=` and a place of the clients";
+const REQUEST_FORMS: &str = "a policy, then a space, `client=` and the placement of the clients";
 
 /// A text that is no policy, no place of the clients, or no list of places.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no {what}: expected {expected}")]
+#[error("`{text}` is not a valid {what}: expected {expected}")]
 pub struct PolicyError {
     /// The text as given.
     pub text: String,
@@ -92,7 +92,7 @@ impl FromStr for ClientPolicy {
             _ if text.contains(['@', '/']) => places_from(text).map(ClientPolicy::Custom),
             _ => match filled(text) {
                 Some(list) => Ok(ClientPolicy::Cores(list)),
-                None => Err(syntax(text, "place of the clients", CLIENT_FORMS)),
+                None => Err(syntax(text, "client placement", CLIENT_FORMS)),
             },
         }
     }
@@ -108,7 +108,7 @@ impl FromStr for InstancePlacement {
         };
         let cpus = match cpus {
             "any" => None,
-            list => Some(filled(list).ok_or_else(|| syntax(text, "place", PLACE_FORMS))?),
+            list => Some(filled(list).ok_or_else(|| syntax(text, "placement", PLACE_FORMS))?),
         };
         Ok(InstancePlacement { cpus, memory })
     }

@@ -48,17 +48,17 @@ fn errors_name_the_value_and_the_valid_forms() {
     let text = refused("replica=3");
     assert!(
         text.starts_with(
-            "`replica=3` is no topology: `replica` is not known; valid are `standalone`, `pairs=N`"
+            "`replica=3` is not a topology: `replica` is not known; valid forms are `standalone`, `pairs=N`"
         ),
         "{text}"
     );
     for (text, reason) in [
         ("", "`` is not known"),
         ("standalone=2", "takes no number"),
-        ("standalone,config=2", "no part `config`"),
+        ("standalone,config=2", "no option `config`"),
         ("pairs", "`pairs` needs a number"),
         ("pairs=0", "pairs must be 1 to 64, not 0"),
-        ("pairs=-1", "`-1` is no whole number"),
+        ("pairs=-1", "`-1` is not a whole number"),
         ("replica-set=0+1", "data members must be 1 to 50"),
         ("replica-set=3+7", "arbiters must be 0 to 6"),
         ("replica-set=3,priorities=1/1", "2 priorities for 3"),
@@ -68,16 +68,19 @@ fn errors_name_the_value_and_the_valid_forms() {
         ("sharded=2x0", "members per shard must be 1 to 7"),
         ("sharded=30x3", "it has 92 processes"),
         ("sharded=2x1,key=a", "not FIELD:hashed or FIELD:ranged"),
-        ("sharded=2x1,key=a..b:hashed", "no name of a field"),
+        ("sharded=2x1,key=a..b:hashed", "not a field name"),
         ("sharded=2x1,key=a:ranged,chunks=4", "needs a hashed key"),
         ("sharded=1x1,chunks=8192", "chunks must be 1 to 8191"),
         ("sharded=2x1,balancer=maybe", "`on` or `off`"),
-        ("sharded=2x1,nodes=3", "no part `nodes`"),
+        ("sharded=2x1,nodes=3", "no option `nodes`"),
         ("sharded=4294967295x7", "shards must be 1 to 64"),
     ] {
         let message = refused(text);
         assert!(message.contains(reason), "{text}: {message}");
-        assert!(message.contains("; valid are `standalone`"), "{message}");
+        assert!(
+            message.contains("; valid forms are `standalone`"),
+            "{message}"
+        );
     }
 }
 

@@ -74,7 +74,7 @@ impl FromStr for Topology {
     fn from_str(text: &str) -> Result<Topology, TopologyError> {
         let wrong = |reason: String| TopologyError {
             value: text.to_owned(),
-            reason: format!("{reason}; valid are {FORMS}"),
+            reason: format!("{reason}; valid forms are {FORMS}"),
         };
         let mut parts = text.trim().split(',');
         let (name, value) = pair(parts.next().unwrap_or_default());
@@ -115,13 +115,13 @@ fn parse(
 fn no_options(options: &[(&str, Option<&str>)]) -> Result<(), String> {
     match options.first() {
         None => Ok(()),
-        Some((name, _)) => Err(format!("it has no part `{name}`")),
+        Some((name, _)) => Err(format!("it has no option `{name}`")),
     }
 }
 
 fn number(text: &str) -> Result<u32, String> {
     text.parse()
-        .map_err(|_| format!("`{text}` is no whole number"))
+        .map_err(|_| format!("`{text}` is not a whole number"))
 }
 
 fn parse_set(members: &str, options: &[(&str, Option<&str>)]) -> Result<ReplicaSet, String> {
@@ -133,10 +133,13 @@ fn parse_set(members: &str, options: &[(&str, Option<&str>)]) -> Result<ReplicaS
             ("priorities", Some(list)) => {
                 set.priorities = list
                     .split('/')
-                    .map(|text| text.parse().map_err(|_| format!("`{text}` is no priority")))
+                    .map(|text| {
+                        text.parse()
+                            .map_err(|_| format!("`{text}` is not a priority"))
+                    })
                     .collect::<Result<_, _>>()?;
             }
-            (name, _) => return Err(format!("a replica set has no part `{name}`")),
+            (name, _) => return Err(format!("a replica set has no option `{name}`")),
         }
     }
     Ok(set)
@@ -155,8 +158,8 @@ fn parse_cluster(size: &str, options: &[(&str, Option<&str>)]) -> Result<Sharded
             ("key", Some(key)) => cluster.shard_key = parse_key(key)?,
             ("balancer", Some("on")) => cluster.balancer = Balancer::On,
             ("balancer", Some("off")) => cluster.balancer = Balancer::Off,
-            ("balancer", _) => return Err("the balancer is `on` or `off`".to_owned()),
-            (name, _) => return Err(format!("a sharded cluster has no part `{name}`")),
+            ("balancer", _) => return Err("`balancer` must be `on` or `off`".to_owned()),
+            (name, _) => return Err(format!("a sharded cluster has no option `{name}`")),
         }
     }
     Ok(cluster)

@@ -9,7 +9,6 @@ use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
-use crate::quantity::Quantity;
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
 use dyno_analyze::experiment::ab::{AbAnswer, AbEnd, labels, servers};
 use dyno_analyze::experiment::demands::DemandRatio;
@@ -17,6 +16,7 @@ use dyno_analyze::experiment::figures::{Figures, PERCENTILES};
 use dyno_analyze::experiment::relative::Explanation;
 use dyno_analyze::experiment::{Experiment, Side};
 use dyno_analyze::uncertainty::series::Statistic;
+use dyno_record::quantity::Quantity;
 
 /// What charts of ratios have along their axis.
 const AXIS: &str = "B divided by A";

@@ -8,10 +8,10 @@ use super::{sweep, sweep_charts};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
-use crate::quantity::Quantity;
 use dyno_analyze::experiment::Experiment;
 use dyno_analyze::experiment::blocks::BlocksAnswer;
 use dyno_analyze::experiment::sweep::{RATE, SweepAnswer};
+use dyno_record::quantity::Quantity;
 
 /// Why the highest of the offered rates has no interval.
 const OFFERED: &str = "one of the rates offered: no interval";

@@ -6,11 +6,11 @@ use super::{ab, html};
 use crate::error::ReportError;
 use crate::facts::Fact;
 use crate::model::Definition;
-use crate::quantity::Quantity;
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
 use dyno_analyze::experiment::ab::{AbAnswer, RunComparison};
 use dyno_analyze::uncertainty::runs::Basis;
 use dyno_analyze::uncertainty::series::Statistic;
+use dyno_record::quantity::Quantity;
 use std::fmt::Write as _;
 
 /// Tables for people.

@@ -4,10 +4,10 @@ use super::figure::{cell, interval, seconds};
 use super::model::Section;
 use super::rows::{RowValue, RowsChart, Scale};
 use super::table::{Cell, Column, Table, Tone};
-use crate::quantity::Quantity;
 use dyno_analyze::experiment::figures::{Figure, resource_name};
 use dyno_analyze::laws::demand::Demand;
 use dyno_record::model::ResourceKind;
+use dyno_record::quantity::Quantity;
 
 /// What the chart shows.
 const CAPTION: &str = "The demand of an operation, divided by the units that work side by side.";

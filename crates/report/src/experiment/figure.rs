@@ -3,11 +3,11 @@
 use super::model::headline;
 use super::table::{Cell, Tone};
 use crate::model;
-use crate::quantity::Quantity;
 use dyno_analyze::experiment::figures::Figure;
 use dyno_analyze::experiment::sweep::Level;
 use dyno_analyze::laws::demand::Demand;
 use dyno_analyze::uncertainty::series::MIN_BEYOND_PERCENTILE;
+use dyno_record::quantity::Quantity;
 
 /// The ends of an interval: `247–781 µs`, or `0.50 ms – 2.1 s` where they differ in their unit.
 pub(crate) fn interval(low: Quantity, high: Quantity) -> String {

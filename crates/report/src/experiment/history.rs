@@ -7,9 +7,9 @@ use super::table::{Cell, Column, Table, Tone};
 use crate::error::ReportError;
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
-use crate::quantity::Quantity;
 use dyno_analyze::change_point::ChangePoint;
 use dyno_analyze::experiment::history::{History, HistoryRun, HistoryStatistic};
+use dyno_record::quantity::{Quantity, Unit};
 use std::fmt::Write as _;
 
 /// Tables for people.
@@ -25,7 +25,7 @@ pub fn human(history: &History) -> String {
         for (value, one) in run.values.iter().zip(&history.statistics) {
             let changed = one.changes.iter().any(|change| change.position == place);
             let mark = if changed { "*" } else { " " };
-            let _ = write!(text, "{:>17}{mark}", number(*value));
+            let _ = write!(text, "{:>17}{mark}", level(*value).to_string());
         }
         let _ = writeln!(text, "  {}", run.directory);
     }
@@ -56,8 +56,8 @@ pub fn markdown(history: &History) -> String {
         for (value, one) in run.values.iter().zip(&history.statistics) {
             let changed = one.changes.iter().any(|change| change.position == place);
             let _ = match changed {
-                true => write!(text, " **{}** |", number(*value)),
-                false => write!(text, " {} |", number(*value)),
+                true => write!(text, " **{}** |", level(*value)),
+                false => write!(text, " {} |", level(*value)),
             };
         }
         text.push('\n');
@@ -103,7 +103,7 @@ fn changes(history: &History) -> Vec<String> {
             lines.push(format!(
                 "{mark}{} changed by {} at {} (`{}`): {} before, {} after (p = {:.3})",
                 one.name,
-                percent(change.change_ratio),
+                relative_change(change.change_ratio),
                 run.started_at,
                 run.directory,
                 quantity(one)(change.before_mean),
@@ -146,22 +146,13 @@ fn loss_in_parts(history: &History, one: &HistoryStatistic) -> Option<String> {
         format!(
             "{REGRESSION}{} is {} against its best level, which it left at {} (`{}`): {} then, {} now",
             one.name,
-            percent(loss.change_ratio),
+            relative_change(loss.change_ratio),
             run.started_at,
             run.directory,
             quantity(one)(loss.best_mean),
             quantity(one)(loss.present_mean)
         )
     })
-}
-
-fn number(value: f64) -> String {
-    let digits = match value.abs() {
-        0.0..10.0 => 2,
-        10.0..100.0 => 1,
-        _ => 0,
-    };
-    format!("{value:.digits$}")
 }
 
 /// One picture for each figure, one below the other, as an SVG file.
@@ -196,15 +187,20 @@ pub fn html(history: &History) -> Result<String, ReportError> {
     })
 }
 
+/// A level in a table that names its unit.
+fn level(value: f64) -> Quantity {
+    Quantity::new(value, Unit::Parameter)
+}
+
+fn relative_change(ratio: f64) -> Quantity {
+    Quantity::ratio(ratio).signed()
+}
+
 fn quantity(one: &HistoryStatistic) -> fn(f64) -> Quantity {
     match one.unit.as_str() {
         "µs" => Quantity::microseconds,
         _ => Quantity::per_second,
     }
-}
-
-fn percent(ratio: f64) -> String {
-    format!("{:+.1} %", ratio * 100.0).replace('-', "−")
 }
 
 /// The level of each figure since its last change.
@@ -218,7 +214,11 @@ fn figures(history: &History) -> Vec<Figure> {
             .collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let since = |ratio, position: usize| {
-            format!("{} since {}", percent(ratio), day(&history.runs[position]))
+            format!(
+                "{} since {}",
+                relative_change(ratio),
+                day(&history.runs[position])
+            )
         };
         let note = match (one.loss, last) {
             (Some(loss), _) => since(loss.change_ratio, loss.position),
@@ -300,7 +300,7 @@ fn pictures(history: &History) -> Vec<SeriesPicture> {
             .map(|change| PictureChange {
                 position: change.position,
                 is_worse: (change.change_ratio < 0.0) == one.larger_is_better,
-                label: percent(change.change_ratio),
+                label: relative_change(change.change_ratio).to_string(),
             })
             .collect(),
     };
@@ -324,7 +324,8 @@ fn table(history: &History) -> Section {
                 None => Tone::Plain,
             };
             Cell::new(quantity(one)(*value).to_string(), tone).with_detail(
-                change.map(|change| format!("{} from here on", percent(change.change_ratio))),
+                change
+                    .map(|change| format!("{} from here on", relative_change(change.change_ratio))),
             )
         }));
         cells

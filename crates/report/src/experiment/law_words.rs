@@ -1,8 +1,8 @@
 //! How checks of the laws are written, of a sweep and of a single run.
 
 use super::figure::seconds;
-use crate::quantity::Quantity;
 use dyno_analyze::laws::{Law, LawCheck};
+use dyno_record::quantity::Quantity;
 
 /// What has to be known to read the checks.
 pub(crate) const TOLERANCES: &str = "A check whose uncertainty is above a third means nothing, whichever way it ends. Differences below the \
@@ -24,8 +24,7 @@ pub(crate) fn name(law: Law) -> &'static str {
 pub(crate) fn difference(ratio: f64) -> String {
     match ratio {
         ratio if ratio.abs() < 5e-6 => "0 %".to_owned(),
-        ratio if ratio < 0.0 => format!("−{}", Quantity::ratio(-ratio)),
-        ratio => format!("+{}", Quantity::ratio(ratio)),
+        ratio => Quantity::ratio(ratio).signed().to_string(),
     }
 }
 

@@ -10,8 +10,8 @@ use super::{ab, blocks, runs, slo, sweep, xmax};
 use crate::caveat::{CaveatBook, NumberedCaveat, Topic};
 use crate::facts::{self, Fact};
 use crate::model::{Definition, Figure, Status};
-use crate::quantity::Quantity;
 use dyno_analyze::experiment::{Answer, Experiment, Finding, FindingKind, Verb};
+use dyno_record::quantity::Quantity;
 use serde::Serialize;
 
 /// What a report says about an experiment.

@@ -2,7 +2,7 @@
 //! of the page; a file of its own has some for a light and a dark surrounding.
 
 use super::rows::round_step;
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 use minijinja::HtmlEscape;
 use serde::Serialize;
 use std::fmt::Write as _;

@@ -8,7 +8,6 @@ use super::rows::{RowValue, RowsChart};
 use super::sweep::{Sweep, key_column};
 use super::table::{Cell, Column, Table, Tone};
 use crate::model::Definition;
-use crate::quantity::Quantity;
 use dyno_analyze::comparison::{Comparison, ComparisonVerdict};
 use dyno_analyze::experiment::demands::DemandRatio;
 use dyno_analyze::experiment::figures::{Figure, resource_name};
@@ -16,6 +15,7 @@ use dyno_analyze::experiment::relative::{AgainstBase, Explanation, Relative};
 use dyno_analyze::experiment::sweep::Level;
 use dyno_analyze::uncertainty::series::Statistic;
 use dyno_record::model::ResourceKind;
+use dyno_record::quantity::Quantity;
 
 /// Figures of the table, with their ranks.
 const RATIOS: [(Statistic, &str, u8); 5] = [

@@ -3,8 +3,8 @@
 use super::figure::cell;
 use super::model::Section;
 use super::table::{Cell, Column, Table, Tone};
-use crate::quantity::Quantity;
 use dyno_analyze::experiment::{Answer, Block, Experiment, Point};
+use dyno_record::quantity::Quantity;
 
 /// Page of a run, inside its directory.
 const PAGE: &str = "report.html";

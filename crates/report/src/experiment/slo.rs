@@ -7,11 +7,11 @@ use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
-use crate::quantity::Quantity;
 use dyno_analyze::estimate::Estimate;
 use dyno_analyze::experiment::slo::{Attempt, SloAnswer};
 use dyno_analyze::search::objective::ObjectiveEnd;
 use dyno_analyze::search::objective::boundary::Boundary;
+use dyno_record::quantity::Quantity;
 
 /// All that such a search contributes to the report.
 pub(super) fn parts(answer: &SloAnswer, book: &CaveatBook) -> Parts {
@@ -103,8 +103,8 @@ fn of_runs(answer: &SloAnswer) -> [Figure; 2] {
 /// `9,800–10,900/s with 95 %`
 fn interval_of(rate: &Estimate) -> String {
     let ends = [rate.low, rate.high].map(Quantity::per_second);
-    let confidence = rate.confidence_ratio * 100.0;
-    format!("{} with {confidence:.0} %", interval(ends[0], ends[1]))
+    let confidence = Quantity::ratio(rate.confidence_ratio).brief();
+    format!("{} with {confidence}", interval(ends[0], ends[1]))
 }
 
 fn facts(answer: &SloAnswer) -> Vec<Fact> {
@@ -209,7 +209,7 @@ fn tried(answer: &SloAnswer) -> Table {
         let count = |count: u32| Cell::from(Quantity::count(u64::from(count)).to_string());
         let curve = answer.search.boundary.as_ref().map(|boundary| {
             let share = boundary.kept_ratio(one.rate_per_s);
-            Cell::from(format!("{:.0} %", share * 100.0))
+            Cell::from(Quantity::ratio(share).brief().to_string())
         });
         vec![
             Cell::new(

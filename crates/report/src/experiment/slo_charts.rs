@@ -1,10 +1,10 @@
 //! Charts of a search for an objective: its values over the offered rates, and the share of runs that keep it.
 
 use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
-use crate::quantity::Quantity;
 use dyno_analyze::experiment::slo::{Attempt, SloAnswer};
 use dyno_analyze::search::objective::TriedRate;
 use dyno_analyze::search::objective::boundary::Boundary;
+use dyno_record::quantity::Quantity;
 
 /// All attempts at one rate.
 struct Rate {

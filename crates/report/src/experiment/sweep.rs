@@ -11,12 +11,12 @@ use super::sweep_charts as charts;
 use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::model::{Definition, Figure, INTERVAL, LAW_CHECK, SERVICE_DEMAND};
-use crate::quantity::Quantity;
 use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::sweep::{CLIENTS, Level, PROGRAM, RATE, SweepAnswer};
 use dyno_analyze::experiment::{Block, Experiment};
 use dyno_analyze::laws::demand::Demand;
 use dyno_record::model::ResourceKind;
+use dyno_record::quantity::Quantity;
 
 mod laws;
 mod scalability;

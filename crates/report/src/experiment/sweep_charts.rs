@@ -5,12 +5,12 @@ use super::figure::interval_of;
 use super::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, wants_logarithm};
 use super::rows::{RowValue, RowsChart, Scale};
 use super::sweep::Sweep;
-use crate::quantity::Quantity;
 use dyno_analyze::closed_network::ClosedPoint;
 use dyno_analyze::experiment::figures::Figure;
 use dyno_analyze::experiment::sweep::{CLIENTS, Level, RATE};
 use dyno_analyze::knee::Knee;
 use dyno_analyze::laws::bounds::Bounds;
+use dyno_record::quantity::Quantity;
 
 /// The chart of response times over offered rates.
 pub(super) const RESPONSE_OVER_RATE: &str = "plot-response-over-rate";

@@ -8,11 +8,11 @@ use super::table::{Cell, Column, Table, Tone};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::Fact;
 use crate::model::{Definition, Figure};
-use crate::quantity::Quantity;
 use dyno_analyze::experiment::Experiment;
 use dyno_analyze::experiment::figures::Figure as Interval;
 use dyno_analyze::experiment::xmax::{KEPT_RATIO, XmaxAnswer};
 use dyno_analyze::search::clients::{ClientsEnd, TriedClients};
+use dyno_record::quantity::Quantity;
 
 /// All that such a search contributes to the report.
 pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatBook) -> Parts {

@@ -2,8 +2,8 @@
 
 use super::words::took;
 use crate::facts::{Fact, number_at, server_of, settings_of, text_at};
-use crate::quantity::Quantity;
 use dyno_record::index_build::{CollectionFacts, DiskFacts, IndexBuildDocument, RemedyRecord};
+use dyno_record::quantity::Quantity;
 use serde_json::Value;
 
 /// The facts; those that are not known are empty.

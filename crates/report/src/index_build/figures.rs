@@ -5,9 +5,9 @@ use super::sides::Side;
 use super::words::{Change, took};
 use crate::experiment::model::headline;
 use crate::model::Figure;
-use crate::quantity::{Quantity, Unit};
 use dyno_analyze::access_pattern::order_words;
 use dyno_record::index_build::{IndexBuildDocument, RemedyRecord};
+use dyno_record::quantity::{Quantity, Unit};
 
 /// How long, in which order, how much was read, and whether every document is what it was.
 pub(super) fn figures(

@@ -2,10 +2,10 @@
 
 use super::sides::{Side, compared};
 use super::words::{Change, short_hash, took};
-use crate::quantity::Quantity;
 use dyno_analyze::access_pattern::{FilePattern, order_words};
 use dyno_analyze::experiment::{Finding, FindingKind};
 use dyno_record::index_build::{IndexBuildDocument, IoFigures, RemedyRecord};
+use dyno_record::quantity::Quantity;
 
 /// A score below which the order of the file is not that of the scan.
 const RANDOM_SCORE: f64 = 0.3;
@@ -132,18 +132,11 @@ fn scores(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
     if let Some((was, is)) = old.amplification.zip(new.amplification) {
         text += &format!(
             "; {} times the size of the file was read before, and {} times after",
-            multiple(was),
-            multiple(is)
+            Quantity::times(was),
+            Quantity::times(is)
         );
     }
     Some(text)
-}
-
-fn multiple(times: f64) -> String {
-    match times {
-        times if times >= 9.95 => format!("{times:.0}"),
-        times => format!("{times:.1}"),
-    }
 }
 
 fn process(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
@@ -258,7 +251,7 @@ fn jumps(file: &FilePattern, score: f64) -> Vec<String> {
         format!(
             "{} reads moved {} times the size of the file",
             Quantity::count(file.calls),
-            multiple(times)
+            Quantity::times(times)
         )
     }));
     said

@@ -4,8 +4,8 @@ use super::sides::Side;
 use super::words::took;
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use crate::quantity::{Quantity, Unit};
 use dyno_record::index_build::{BuildRecord, IndexBuildDocument, IoFigures};
+use dyno_record::quantity::{Quantity, Unit};
 use std::collections::BTreeSet;
 
 /// Most rows of the table of the server's counters.

@@ -1,6 +1,6 @@
 //! How the figures of an index build are written.
 
-use crate::quantity::Quantity;
+use dyno_record::quantity::Quantity;
 
 /// Durations that differ by a smaller share are the same: a single build of each says no more.
 const SAME_RATIO: f64 = 0.05;
@@ -30,18 +30,10 @@ impl Change {
     /// `6.1 × faster`.
     pub(super) fn words(self) -> String {
         match self {
-            Change::Faster(ratio) => format!("{} × faster", times(ratio)),
-            Change::Slower(ratio) => format!("{} × slower", times(ratio)),
+            Change::Faster(ratio) => format!("{} × faster", Quantity::times(ratio)),
+            Change::Slower(ratio) => format!("{} × slower", Quantity::times(ratio)),
             Change::Same => "as long as before".to_owned(),
         }
-    }
-}
-
-fn times(ratio: f64) -> String {
-    match ratio {
-        ratio if ratio >= 9.95 => Quantity::count(ratio.round() as u64).to_string(),
-        ratio if ratio >= 1.095 => format!("{ratio:.1}"),
-        ratio => format!("{ratio:.2}"),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::caveat::{NumberedCaveat, Severity};
 use crate::model::Status;
-use crate::quantity::Quantity;
 use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary};
 use dyno_record::io_trace::document::{TraceCaveatKind, TraceDocument};
+use dyno_record::quantity::Quantity;
 
 /// All caveats, the most serious first. Of several traces each is named.
 pub(super) fn numbered(

@@ -2,11 +2,11 @@
 
 use super::TraceView;
 use crate::facts::Fact;
-use crate::quantity::{Quantity, Unit};
 use dyno_record::io_trace::document::{
     HookKind, ProbeUse, TraceCost, TraceDocument, TraceFilter, TraceMode,
 };
 use dyno_record::io_trace::event::Operation;
+use dyno_record::quantity::{Quantity, Unit};
 
 /// The facts of a trace.
 pub(super) fn facts(view: &TraceView<'_>) -> Vec<Fact> {

@@ -5,10 +5,10 @@ use super::tables::noun;
 use crate::experiment::model::Section;
 use crate::experiment::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
 use crate::experiment::rows::{RowValue, RowsChart, Scale};
-use crate::quantity::Quantity;
 use dyno_analyze::access_pattern::{FilePattern, Slice};
 use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
+use dyno_record::quantity::Quantity;
 
 /// Parts of a power of two in the charts, as bits; those of recorded totals are whole.
 const PART_BITS: u8 = 2;

@@ -16,13 +16,13 @@ use crate::experiment::ExperimentFormat;
 use crate::experiment::model::{ExperimentModel, FindingModel, Section, headline};
 use crate::experiment::{html, markdown, terminal};
 use crate::model::{Definition, Figure};
-use crate::quantity::{Quantity, Unit};
 use dyno_analyze::access_pattern::{
     AccessPatterns, Activity, FilePattern, compared, findings, order_words,
 };
 use dyno_analyze::experiment::Finding;
 use dyno_record::io_trace::document::TraceDocument;
 use dyno_record::io_trace::event::Operation;
+use dyno_record::quantity::{Quantity, Unit};
 use pairs::Pair;
 use serde::Serialize;
 

@@ -5,8 +5,8 @@ use super::pairs::Pair;
 use super::pictures::{Drawn, drawn, drawn_pairs};
 use super::tables::noun;
 use crate::experiment::model::Sketch;
-use crate::quantity::Quantity;
 use dyno_analyze::access_pattern::{FilePattern, Grid};
+use dyno_record::quantity::Quantity;
 
 /// Size of a picture in characters, without its labels: with these it fits into 80 columns.
 const COLUMNS: usize = 60;

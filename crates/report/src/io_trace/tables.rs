@@ -4,11 +4,11 @@ use super::pairs::Pair;
 use super::{TracePair, TraceView};
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use crate::quantity::{Quantity, Unit};
 use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary, FilePattern};
 use dyno_record::io_trace::document::{FileKind, FileRole};
 use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
+use dyno_record::quantity::{Quantity, Unit};
 
 /// Most rows of the table of the files.
 const MOST_FILES: usize = 20;

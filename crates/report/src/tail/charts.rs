@@ -6,10 +6,10 @@ use crate::experiment::model::Section;
 use crate::experiment::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
 use crate::experiment::rows::{RowValue, RowsChart, Scale};
 use crate::experiment::scatter::{ScatterChart, panel};
-use crate::quantity::Quantity;
 use dyno_analyze::messages::Cause;
 use dyno_analyze::messages::across::{Line, label};
 use dyno_analyze::messages::record::{Latency, TailDocument};
+use dyno_record::quantity::Quantity;
 
 /// Most messages of a picture, and of all pictures of a page: two bytes each.
 const MOST_OF_ONE: usize = 100_000;

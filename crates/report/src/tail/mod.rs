@@ -10,10 +10,10 @@ use crate::experiment::model::{ExperimentModel, FindingModel, headline};
 use crate::facts::{Fact, plan_text, server_of, settings_of};
 use crate::io_trace::shown;
 use crate::model::{Definition, Figure, Status};
-use crate::quantity::Quantity;
 use dyno_analyze::experiment::Finding;
 use dyno_analyze::messages::across::{self, Line};
 use dyno_analyze::messages::record::{CellStatus, HostClock, TailDocument};
+use dyno_record::quantity::Quantity;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

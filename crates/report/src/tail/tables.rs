@@ -2,12 +2,12 @@
 
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use crate::quantity::Quantity;
 use dyno_analyze::messages::Cause;
 use dyno_analyze::messages::across::{Line, label};
 use dyno_analyze::messages::record::{
     BlindCursor, Cell as Measurement, CellStatus, Latency, Resources, TailDocument,
 };
+use dyno_record::quantity::Quantity;
 
 /// The tables that have something to show.
 pub(super) fn sections(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Section> {

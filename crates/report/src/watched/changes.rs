@@ -2,11 +2,11 @@
 
 use super::list;
 use crate::experiment::model::sentence;
-use crate::quantity::{Quantity, Unit};
 use crate::series::rounded;
 use dyno_analyze::course::{Course, CourseChange, CourseDrift, CoursePattern, CourseSeries};
 use dyno_analyze::periodicity::{NamedPattern, PatternSource, SourceEvidence};
 use dyno_analyze::verdict::Stretch;
+use dyno_record::quantity::{Quantity, Unit};
 use serde::Serialize;
 
 /// Changes of several series that are no further apart than this are one.
@@ -156,7 +156,9 @@ fn value(series: CourseSeries, level: f64) -> String {
         CourseSeries::ResponseMeanUs | CourseSeries::ResponseP99Us => {
             Quantity::microseconds(level).to_string()
         }
-        CourseSeries::RatePerS | CourseSeries::DiskOperationsPerS => format!("{}/s", number(level)),
+        CourseSeries::RatePerS | CourseSeries::DiskOperationsPerS => {
+            Quantity::per_second(level).brief().to_string()
+        }
     }
 }
 
@@ -170,14 +172,6 @@ fn chance(p_value: f64) -> String {
         p if p < 1e-6 => "p < 10⁻⁶".to_owned(),
         p if p < 1e-3 => "p < 0.001".to_owned(),
         p => format!("p = {}", rounded(p, 2)),
-    }
-}
-
-/// How many times as much: `3`, `2.5`, `4,906`.
-fn times(ratio: f64) -> String {
-    match ratio {
-        ratio if ratio >= 100.0 => number(ratio),
-        ratio => rounded(ratio, 2).to_string(),
     }
 }
 
@@ -210,7 +204,7 @@ fn drift_text(drift: &CourseDrift, measured_s: f64) -> String {
 /// A change as a share of what it began with, or, where it became a multiple of that, how many times it is.
 fn amount(ratio: f64) -> String {
     match ratio {
-        ratio if ratio >= 1.0 => format!("to {} times its start", times(1.0 + ratio)),
+        ratio if ratio >= 1.0 => format!("to {} times its start", Quantity::times(1.0 + ratio)),
         ratio => format!("by {}", Quantity::ratio(ratio.abs())),
     }
 }
@@ -237,7 +231,7 @@ fn height(found: &CoursePattern) -> String {
         _ => ("higher", "lower", "high"),
     };
     match found.pattern.height_ratio {
-        Some(ratio) if ratio >= 1.0 => format!("{} times as {word}", times(1.0 + ratio)),
+        Some(ratio) if ratio >= 1.0 => format!("{} times as {word}", Quantity::times(1.0 + ratio)),
         Some(ratio) if ratio >= 0.0 => format!("{more} by {}", Quantity::ratio(ratio)),
         Some(ratio) => format!("{less} by {}", Quantity::ratio(-ratio)),
         None if found.pattern.height >= 0.0 => more.to_owned(),

@@ -19,10 +19,10 @@ pub use sources::MissingParts;
 pub use verdict::{CauseModel, EvidenceModel, VerdictModel};
 
 use crate::experiment::model::Section;
-use crate::quantity::Quantity;
 use crate::series::TimeSeries;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_analyze::verdict::{Bench, Stretch};
+use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
 use serde::Serialize;
 

@@ -4,9 +4,9 @@
 use super::lines::{self, Of};
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use crate::quantity::{Quantity, Unit};
 use dyno_analyze::verdict::{Bench, Stretch};
 use dyno_record::metrics::MetricTable;
+use dyno_record::quantity::{Quantity, Unit};
 
 /// Mean over time and largest value.
 #[derive(Clone, Copy, Debug, PartialEq)]

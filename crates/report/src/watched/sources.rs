@@ -2,8 +2,8 @@
 
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use crate::quantity::{Quantity, Unit};
 use dyno_record::model::{OutageRecord, SourceHealth, SourceKind, SourceRecord};
+use dyno_record::quantity::{Quantity, Unit};
 use serde::Serialize;
 
 /// Outages of a source that are told; more say no more.

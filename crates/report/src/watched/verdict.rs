@@ -4,8 +4,8 @@
 use super::panels::BuiltPanel;
 use super::{list, when};
 use crate::experiment::model::sentence;
-use crate::quantity::Quantity;
 use dyno_analyze::verdict::{Cause, CauseFinding, Evidence, Stretch, Verdict};
+use dyno_record::quantity::Quantity;
 use serde::Serialize;
 
 /// Confidence from which on a cause is very likely, and likely.

@@ -2,7 +2,7 @@
 //! edition refuses. Versions 4.4 to 8.x.
 
 use super::{Builder, CommandLine, Launch, refuse};
-use crate::settings::{Role, StorageEngine};
+use crate::settings::{ServerRole, StorageEngine};
 use crate::version::{Program, major_minor};
 use crate::{ServerError, ServerOptions, ServerProgram};
 
@@ -24,12 +24,12 @@ pub(super) fn check(options: &ServerOptions) -> Result<(), ServerError> {
         return check_embedded(options);
     }
     let is_router = options.kind == ServerProgram::Mongos;
-    if is_router != matches!(options.role, Role::Router(_)) {
+    if is_router != matches!(options.role, ServerRole::Router(_)) {
         return Err(refuse(
             options,
             "server.topology",
-            format!("{:?}", options.role),
-            "a router is a `mongos`, and everything else a `mongod`",
+            options.role.name(),
+            "a router must be a `mongos`, and every other server a `mongod`",
         ));
     }
     check_commit_interval(options)?;
@@ -38,11 +38,11 @@ pub(super) fn check(options: &ServerOptions) -> Result<(), ServerError> {
         && !JOURNAL_COMPRESSORS.contains(&name)
     {
         let known = JOURNAL_COMPRESSORS.join(", ");
-        let reason = format!("it has {known}");
+        let reason = format!("supported values are {known}");
         return Err(refuse(options, "server.journal_compressor", name, reason));
     }
     if let Some(name) = settings.parameters.keys().find(|name| !is_word(name)) {
-        let reason = "a parameter has a name of letters, digits, `_` and `.`";
+        let reason = "the name of a parameter consists of letters, digits, `_` and `.`";
         return Err(refuse(options, "server.parameters", name, reason));
     }
     check_memory_engine(options)
@@ -114,11 +114,13 @@ fn check_embedded(options: &ServerOptions) -> Result<(), ServerError> {
     };
     let settings = &options.mongod;
     match &options.role {
-        Role::Standalone => {}
-        Role::ReplicaSetMember(name) => {
+        ServerRole::Standalone => {}
+        ServerRole::ReplicaSetMember(name) => {
             return lacks("server.topology", name.clone(), "replica sets");
         }
-        Role::ShardMember(name) | Role::ConfigServer(name) | Role::Router(name) => {
+        ServerRole::ShardMember(name)
+        | ServerRole::ConfigServer(name)
+        | ServerRole::Router(name) => {
             return lacks("server.topology", name.clone(), "sharding");
         }
     }
@@ -126,7 +128,7 @@ fn check_embedded(options: &ServerOptions) -> Result<(), ServerError> {
         return lacks(
             "server.journal",
             "false".into(),
-            "way to run without its log",
+            "option to run without its log",
         );
     }
     if let Some(interval) = settings.journal_commit_interval {
@@ -148,11 +150,7 @@ fn check_embedded(options: &ServerOptions) -> Result<(), ServerError> {
         return lacks("server.parameters", value, "parameters on its command line");
     }
     if options.security.key_file.is_some() {
-        return lacks(
-            "server.key_file",
-            "file".into(),
-            "members that trust each other",
-        );
+        return lacks("server.key_file", "file".into(), "key file for members");
     }
     Ok(())
 }
@@ -168,7 +166,7 @@ pub(super) fn check_version(options: &ServerOptions, program: &Program) -> Resul
             options,
             "server.storage_engine",
             "inMemory",
-            "this is the Community edition; MongoDB Enterprise and Percona Server have that engine",
+            "the Community edition lacks this engine; MongoDB Enterprise and Percona Server have it",
         ));
     }
     if settings.journal == Some(false) {
@@ -179,7 +177,7 @@ pub(super) fn check_version(options: &ServerOptions, program: &Program) -> Resul
                 "false",
                 format!(
                     "version {} always has a journal; `storage.journal.enabled` and `--nojournal` \
-                     ended with 6.0",
+                     were removed after 6.0",
                     program.version
                 ),
             ));
@@ -206,9 +204,9 @@ pub(super) fn mongod(options: &ServerOptions, launch: Launch<'_>, line: &mut Bui
         journal(options, line);
     }
     match &options.role {
-        Role::ShardMember(_) => line.flag("--shardsvr"),
-        Role::ConfigServer(_) => line.flag("--configsvr"),
-        Role::Standalone | Role::ReplicaSetMember(_) | Role::Router(_) => {}
+        ServerRole::ShardMember(_) => line.flag("--shardsvr"),
+        ServerRole::ConfigServer(_) => line.flag("--configsvr"),
+        ServerRole::Standalone | ServerRole::ReplicaSetMember(_) | ServerRole::Router(_) => {}
     }
     if let Some(name) = options.role.replica_set() {
         line.pair("--replSet", name);
@@ -244,7 +242,7 @@ fn journal(options: &ServerOptions, line: &mut Builder) {
 /// The whole command line of a `mongos`.
 pub(super) fn mongos(options: &ServerOptions, launch: Launch<'_>) -> CommandLine {
     let mut line = Builder::default();
-    if let Role::Router(config) = &options.role {
+    if let ServerRole::Router(config) = &options.role {
         line.pair("--configdb", config);
         line.know("config_servers", config.clone());
     }

@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
 
-use super::layout::standing;
-use super::replica_set::{Progress, Wanted, configuration, progress};
-use super::{Deployment, DeploymentOptions, Duty, Instance, Member, TAIL_LINES, launch, secured};
-use crate::commander::{COMMAND_NOT_FOUND, CommandFailure, Commander};
-use crate::settings::Role;
-use crate::{ServerError, ServerOptions};
+use super::layout::election_settings;
+use super::replica_set::{PlannedMember, Progress, configuration, progress};
+use super::{
+    Deployment, DeploymentOptions, Instance, InstanceKind, Member, TAIL_LINES, launch, secured,
+};
+use crate::admin_client::{AdminClient, COMMAND_NOT_FOUND};
+use crate::settings::ServerRole;
+use crate::{CommandFailure, ServerError, ServerOptions};
 use dyno_plan::topology::Topology;
 
 /// Distance between two questions for a state: short against an election (seconds), and no load.
@@ -23,18 +25,18 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 const DEATH_GRACE: Duration = Duration::from_secs(2);
 
 /// Who carries out the steps.
-pub(super) struct Crew<'a> {
-    pub(super) commander: &'a mut dyn Commander,
+pub(super) struct StepContext<'a> {
+    pub(super) admin: &'a mut dyn AdminClient,
     pub(super) interrupted: &'a dyn Fn() -> bool,
     pub(super) limit: Duration,
 }
 
-/// What a look at a condition found.
-pub(super) enum Look<T> {
+/// Whether a condition holds that a step waits for.
+pub(super) enum Condition<T> {
     /// It holds.
-    Done(T),
+    Met(T),
     /// It does not yet, because of this.
-    NotYet(String),
+    Pending(String),
 }
 
 impl Deployment {
@@ -43,30 +45,30 @@ impl Deployment {
         &mut self,
         planned: Vec<(Instance, ServerOptions)>,
         options: &DeploymentOptions,
-        crew: &mut Crew<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<(), ServerError> {
         let alone = planned.len() == 1;
         let (routers, others): (Vec<_>, Vec<_>) = planned
             .into_iter()
-            .partition(|(instance, _)| instance.duty == Duty::Router);
+            .partition(|(instance, _)| instance.kind == InstanceKind::Router);
         for (instance, mut server) in others {
             secured(&mut server, &self.secrets, options);
-            let server = launch(&instance, &server, alone, crew.interrupted)?;
+            let server = launch(&instance, &server, alone, context.interrupted)?;
             self.add(instance, server);
         }
-        self.initiate_sets(crew)?;
-        self.make_users(crew)?;
+        self.initiate_sets(context)?;
+        self.make_users(context)?;
         let config_servers = self.config_servers();
         for (instance, mut server) in routers {
-            server.role = Role::Router(config_servers.clone());
+            server.role = ServerRole::Router(config_servers.clone());
             secured(&mut server, &self.secrets, options);
-            let server = launch(&instance, &server, alone, crew.interrupted)?;
+            let server = launch(&instance, &server, alone, context.interrupted)?;
             self.add(instance, server);
         }
         if let (Topology::Sharded(cluster), Some(namespace)) =
             (self.topology.clone(), &options.collection)
         {
-            self.make_cluster(&cluster, namespace, crew)?;
+            self.make_cluster(&cluster, namespace, context)?;
         }
         Ok(())
     }
@@ -111,59 +113,67 @@ impl Deployment {
     fn config_servers(&self) -> String {
         self.members
             .iter()
-            .find(|member| member.instance.duty == Duty::ConfigServer)
+            .find(|member| member.instance.kind == InstanceKind::ConfigServer)
             .and_then(|member| member.instance.set.clone())
             .map(|set| self.seed_list(&set))
             .unwrap_or_default()
     }
 
     /// Initiates all sets first and waits then, so that the elections overlap.
-    fn initiate_sets(&mut self, crew: &mut Crew<'_>) -> Result<(), ServerError> {
+    fn initiate_sets(&mut self, context: &mut StepContext<'_>) -> Result<(), ServerError> {
         let sets = self.sets();
         for set in &sets {
             let positions = self.positions(set);
-            let config = self.members[positions[0]].instance.duty == Duty::ConfigServer;
+            let config = self.members[positions[0]].instance.kind == InstanceKind::ConfigServer;
             let document = configuration(set, &self.wanted(&positions), config);
             let step = format!("initiating the replica set `{set}`");
             let command = doc! { "replSetInitiate": document };
-            self.command(crew, positions[0], &step, "admin", command)?;
+            self.command(context, positions[0], &step, "admin", command)?;
         }
         for set in &sets {
-            self.wait_for_set(set, crew)?;
+            self.wait_for_set(set, context)?;
         }
         Ok(())
     }
 
-    fn wanted(&self, positions: &[usize]) -> Vec<Wanted<'_>> {
+    fn wanted(&self, positions: &[usize]) -> Vec<PlannedMember<'_>> {
         (0..)
             .zip(positions)
-            .map(|(index, &at)| Wanted {
+            .map(|(index, &at)| PlannedMember {
                 name: &self.members[at].instance.name,
                 address: self.members[at].server.address(),
-                standing: standing(&self.topology, index),
+                election: election_settings(&self.topology, index),
             })
             .collect()
     }
 
-    fn wait_for_set(&mut self, set: &str, crew: &mut Crew<'_>) -> Result<(), ServerError> {
+    fn wait_for_set(
+        &mut self,
+        set: &str,
+        context: &mut StepContext<'_>,
+    ) -> Result<(), ServerError> {
         let positions = self.positions(set);
         let step = format!("waiting for a primary and all members of the replica set `{set}`");
-        let primary = self.wait(crew, &step, |deployment, crew| {
-            let status = deployment.ask(crew, positions[0], doc! { "replSetGetStatus": 1 });
+        let primary = self.wait(context, &step, |deployment, context| {
+            let status = deployment.ask(context, positions[0], doc! { "replSetGetStatus": 1 });
             Ok(match status {
                 Ok(status) => match progress(&status, &deployment.wanted(&positions)) {
-                    Progress::Ready(primary) => Look::Done(positions[primary]),
-                    Progress::Waiting(reason) => Look::NotYet(reason),
+                    Progress::Ready(primary) => Condition::Met(positions[primary]),
+                    Progress::Waiting(reason) => Condition::Pending(reason),
                 },
-                Err(failure) => Look::NotYet(deployment.blame(positions[0], &failure)),
+                Err(failure) => {
+                    Condition::Pending(deployment.describe_failure(positions[0], &failure))
+                }
             })
         })?;
         let step = format!("waiting for `hello` of the primary of `{set}`");
-        self.wait(crew, &step, |deployment, crew| {
-            Ok(match deployment.hello(crew, primary) {
-                Ok(true) => Look::Done(()),
-                Ok(false) => Look::NotYet(deployment.blames(primary, "accepts no writes yet")),
-                Err(failure) => Look::NotYet(deployment.blame(primary, &failure)),
+        self.wait(context, &step, |deployment, context| {
+            Ok(match deployment.hello(context, primary) {
+                Ok(true) => Condition::Met(()),
+                Ok(false) => {
+                    Condition::Pending(deployment.describe(primary, "accepts no writes yet"))
+                }
+                Err(failure) => Condition::Pending(deployment.describe_failure(primary, &failure)),
             })
         })?;
         self.members[primary].is_primary = true;
@@ -171,10 +181,10 @@ impl Deployment {
     }
 
     /// Whether a member accepts writes. Versions before 4.4.2 know the older name only.
-    fn hello(&self, crew: &mut Crew<'_>, at: usize) -> Result<bool, CommandFailure> {
-        match self.ask(crew, at, doc! { "hello": 1 }) {
+    fn hello(&self, context: &mut StepContext<'_>, at: usize) -> Result<bool, CommandFailure> {
+        match self.ask(context, at, doc! { "hello": 1 }) {
             Err(failure) if failure.code() == Some(COMMAND_NOT_FOUND) => {
-                let reply = self.ask(crew, at, doc! { "isMaster": 1 })?;
+                let reply = self.ask(context, at, doc! { "isMaster": 1 })?;
                 Ok(reply.get_bool("ismaster").unwrap_or(false))
             }
             reply => Ok(reply?.get_bool("isWritablePrimary").unwrap_or(false)),
@@ -184,22 +194,26 @@ impl Deployment {
     /// Makes the user on every server that takes writes, through the exception for connections of
     /// the same host to a server without users. Shards get him too: the exception is closed and
     /// their settings can be read. The cluster's own user is made through a router later.
-    fn make_users(&mut self, crew: &mut Crew<'_>) -> Result<(), ServerError> {
+    fn make_users(&mut self, context: &mut StepContext<'_>) -> Result<(), ServerError> {
         if self.secrets.credentials.is_none() {
             return Ok(());
         }
         for at in 0..self.members.len() {
             let member = &self.members[at];
             let takes_writes = member.instance.set.is_none() || member.is_primary;
-            if takes_writes && member.instance.duty == Duty::Data {
-                self.make_user(at, crew)?;
+            if takes_writes && member.instance.kind == InstanceKind::Data {
+                self.make_user(at, context)?;
             }
         }
         Ok(())
     }
 
     /// Makes the user on one server; members of its set have it as well when this returns.
-    pub(super) fn make_user(&mut self, at: usize, crew: &mut Crew<'_>) -> Result<(), ServerError> {
+    pub(super) fn make_user(
+        &mut self,
+        at: usize,
+        context: &mut StepContext<'_>,
+    ) -> Result<(), ServerError> {
         let Some(credentials) = self.secrets.credentials.clone() else {
             return Ok(());
         };
@@ -213,14 +227,14 @@ impl Deployment {
             None => vec![at],
             Some(set) => {
                 let mut holders = self.positions(&set);
-                holders.retain(|&at| self.members[at].instance.duty == Duty::Data);
-                let timeout = i64::try_from(crew.limit.as_millis()).unwrap_or(i64::MAX);
+                holders.retain(|&at| self.members[at].instance.kind == InstanceKind::Data);
+                let timeout = i64::try_from(context.limit.as_millis()).unwrap_or(i64::MAX);
                 let everybody = i32::try_from(holders.len()).unwrap_or(1);
                 command.insert("writeConcern", doc! { "w": everybody, "wtimeout": timeout });
                 holders
             }
         };
-        self.command(crew, at, "making the user", "admin", command)?;
+        self.command(context, at, "making the user", "admin", command)?;
         for at in holders {
             self.members[at].has_user = true;
         }
@@ -230,26 +244,26 @@ impl Deployment {
     /// Sends a command to `admin` and leaves the judgement to the caller.
     pub(super) fn ask(
         &self,
-        crew: &mut Crew<'_>,
+        context: &mut StepContext<'_>,
         at: usize,
         command: Document,
     ) -> Result<Document, CommandFailure> {
         let target = self.target(&self.members[at]);
-        crew.commander.run(target, "admin", command, crew.limit)
+        context.admin.run(target, "admin", command, context.limit)
     }
 
     /// Sends a command whose failure ends the start.
     pub(super) fn command(
         &mut self,
-        crew: &mut Crew<'_>,
+        context: &mut StepContext<'_>,
         at: usize,
         step: &str,
         database: &str,
         command: Document,
     ) -> Result<Document, ServerError> {
-        self.look(crew, step)?;
+        self.check_running(context, step)?;
         let target = self.target(&self.members[at]);
-        let reply = crew.commander.run(target, database, command, crew.limit);
+        let reply = context.admin.run(target, database, command, context.limit);
         let source = match reply {
             Ok(reply) => return Ok(reply),
             Err(source) => source,
@@ -257,10 +271,10 @@ impl Deployment {
         // A server that died says more in its log than the broken connection does, and a connection
         // may break some time before the process is gone.
         let failed = Instant::now();
-        self.look(crew, step)?;
+        self.check_running(context, step)?;
         while source.code().is_none() && failed.elapsed() < DEATH_GRACE {
             thread::sleep(LOOK_INTERVAL);
-            self.look(crew, step)?;
+            self.check_running(context, step)?;
         }
         Err(ServerError::Step {
             name: self.members[at].instance.name.clone(),
@@ -272,35 +286,35 @@ impl Deployment {
     /// Repeats `condition` until it holds, a server ends, or the limit is over.
     pub(super) fn wait<T>(
         &mut self,
-        crew: &mut Crew<'_>,
+        context: &mut StepContext<'_>,
         step: &str,
-        mut condition: impl FnMut(&mut Self, &mut Crew<'_>) -> Result<Look<T>, ServerError>,
+        mut condition: impl FnMut(&mut Self, &mut StepContext<'_>) -> Result<Condition<T>, ServerError>,
     ) -> Result<T, ServerError> {
         let begin = Instant::now();
         loop {
-            self.look(crew, step)?;
-            let culprit = match condition(self, crew)? {
-                Look::Done(value) => return Ok(value),
-                Look::NotYet(culprit) => culprit,
+            self.check_running(context, step)?;
+            let pending = match condition(self, context)? {
+                Condition::Met(value) => return Ok(value),
+                Condition::Pending(pending) => pending,
             };
-            self.look(crew, step)?;
-            if begin.elapsed() > crew.limit {
+            self.check_running(context, step)?;
+            if begin.elapsed() > context.limit {
                 return Err(ServerError::Deadline {
                     step: step.to_owned(),
-                    culprit,
-                    waited: crew.limit,
+                    pending,
+                    waited: context.limit,
                 });
             }
             let asked = Instant::now();
-            while asked.elapsed() < ASK_INTERVAL && !(crew.interrupted)() {
+            while asked.elapsed() < ASK_INTERVAL && !(context.interrupted)() {
                 thread::sleep(LOOK_INTERVAL);
             }
         }
     }
 
     /// Stops here when the caller gave up or a server has ended.
-    fn look(&mut self, crew: &Crew<'_>, step: &str) -> Result<(), ServerError> {
-        if (crew.interrupted)() {
+    fn check_running(&mut self, context: &StepContext<'_>, step: &str) -> Result<(), ServerError> {
+        if (context.interrupted)() {
             return Err(ServerError::Interrupted {
                 program: self.program,
             });
@@ -319,7 +333,7 @@ impl Deployment {
     }
 
     /// A failure as the reason why a wait goes on, with its cause.
-    fn blame(&self, at: usize, failure: &CommandFailure) -> String {
+    fn describe_failure(&self, at: usize, failure: &CommandFailure) -> String {
         let mut text = failure.to_string();
         let mut cause = std::error::Error::source(failure);
         while let Some(error) = cause {
@@ -329,7 +343,7 @@ impl Deployment {
         format!("`{}`: {text}", self.members[at].instance.name)
     }
 
-    fn blames(&self, at: usize, what: &str) -> String {
+    fn describe(&self, at: usize, what: &str) -> String {
         format!("`{}` {what}", self.members[at].instance.name)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Role, ServerError, ServerProgram};
+use crate::{ServerError, ServerProgram, ServerRole};
 use dyno_plan::topology::{ReplicaSet, Topology};
 
 /// Name of the only replica set of a deployment.
@@ -20,12 +20,12 @@ pub struct Instance {
     /// Its replica set.
     pub set: Option<String>,
     /// What it does.
-    pub duty: Duty,
+    pub kind: InstanceKind,
 }
 
 /// What a process of a deployment does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty {
+pub enum InstanceKind {
     /// Holds data under test.
     Data,
     /// Votes and holds nothing.
@@ -48,7 +48,7 @@ pub enum FolderMapping {
 
 /// How a member takes part in elections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct ElectionSettings {
     /// Without data.
     pub(crate) arbiter: bool,
     /// Of becoming the primary; 0 never does.
@@ -60,77 +60,87 @@ pub(crate) struct Standing {
 /// The processes of `topology` in the order of their start: config servers, data, routers.
 pub fn instances(topology: &Topology) -> Vec<Instance> {
     match topology {
-        Topology::Standalone => vec![instance("server".to_owned(), None, Duty::Data)],
+        Topology::Standalone => vec![instance("server".to_owned(), None, InstanceKind::Data)],
         Topology::Pairs { n } => (0..*n)
-            .map(|i| instance(format!("pair-{i}"), None, Duty::Data))
+            .map(|i| instance(format!("pair-{i}"), None, InstanceKind::Data))
             .collect(),
         Topology::ReplicaSet(set) => {
-            let data = (0..set.data_members)
-                .map(|i| instance(format!("member-{i}"), Some(SET.to_owned()), Duty::Data));
-            let arbiters = (0..set.arbiters)
-                .map(|i| instance(format!("arbiter-{i}"), Some(SET.to_owned()), Duty::Arbiter));
+            let data = (0..set.data_members).map(|i| {
+                instance(
+                    format!("member-{i}"),
+                    Some(SET.to_owned()),
+                    InstanceKind::Data,
+                )
+            });
+            let arbiters = (0..set.arbiters).map(|i| {
+                instance(
+                    format!("arbiter-{i}"),
+                    Some(SET.to_owned()),
+                    InstanceKind::Arbiter,
+                )
+            });
             data.chain(arbiters).collect()
         }
         Topology::Sharded(cluster) => {
             let config = (0..cluster.config_members).map(|i| {
                 let name = format!("config-{i}");
-                instance(name, Some(CONFIG.to_owned()), Duty::ConfigServer)
+                instance(name, Some(CONFIG.to_owned()), InstanceKind::ConfigServer)
             });
             let shards = (0..cluster.shards).flat_map(|shard| {
                 (0..cluster.members_per_shard).map(move |i| {
                     let set = format!("shard-{shard}");
-                    instance(format!("{set}-{i}"), Some(set), Duty::Data)
+                    instance(format!("{set}-{i}"), Some(set), InstanceKind::Data)
                 })
             });
-            let routers =
-                (0..cluster.routers).map(|i| instance(format!("router-{i}"), None, Duty::Router));
+            let routers = (0..cluster.routers)
+                .map(|i| instance(format!("router-{i}"), None, InstanceKind::Router));
             config.chain(shards).chain(routers).collect()
         }
     }
 }
 
-fn instance(name: String, set: Option<String>, duty: Duty) -> Instance {
-    Instance { name, set, duty }
+fn instance(name: String, set: Option<String>, kind: InstanceKind) -> Instance {
+    Instance { name, set, kind }
 }
 
 impl Instance {
     /// Its role on the command line. `config_servers` is known only when those run.
-    pub(crate) fn role(&self, topology: &Topology, config_servers: &str) -> Role {
-        match (self.duty, &self.set) {
-            (Duty::Router, _) => Role::Router(config_servers.to_owned()),
-            (_, None) => Role::Standalone,
-            (Duty::ConfigServer, Some(set)) => Role::ConfigServer(set.clone()),
+    pub(crate) fn role(&self, topology: &Topology, config_servers: &str) -> ServerRole {
+        match (self.kind, &self.set) {
+            (InstanceKind::Router, _) => ServerRole::Router(config_servers.to_owned()),
+            (_, None) => ServerRole::Standalone,
+            (InstanceKind::ConfigServer, Some(set)) => ServerRole::ConfigServer(set.clone()),
             (_, Some(set)) => match topology {
-                Topology::Sharded(_) => Role::ShardMember(set.clone()),
-                _ => Role::ReplicaSetMember(set.clone()),
+                Topology::Sharded(_) => ServerRole::ShardMember(set.clone()),
+                _ => ServerRole::ReplicaSetMember(set.clone()),
             },
         }
     }
 
-    /// The program that does this duty where `data` holds the data.
+    /// The program of this instance where `data` holds the data.
     pub(crate) fn program(&self, data: ServerProgram) -> ServerProgram {
-        match self.duty {
-            Duty::Router => ServerProgram::Mongos,
+        match self.kind {
+            InstanceKind::Router => ServerProgram::Mongos,
             _ => data,
         }
     }
 }
 
 /// How member `index` of a set takes part: data members come before arbiters.
-pub(crate) fn standing(topology: &Topology, index: u32) -> Standing {
+pub(crate) fn election_settings(topology: &Topology, index: u32) -> ElectionSettings {
     let equal = ReplicaSet::new(u32::MAX);
     let set = match topology {
         Topology::ReplicaSet(set) => set,
         _ => &equal,
     };
     if index >= set.data_members {
-        return Standing {
+        return ElectionSettings {
             arbiter: true,
             priority: 0,
             votes: true,
         };
     }
-    Standing {
+    ElectionSettings {
         arbiter: false,
         priority: set.priority(index),
         votes: set.votes(index),
@@ -147,7 +157,7 @@ pub(crate) fn data_folders(
 ) -> Result<Vec<PathBuf>, ServerError> {
     let data = instances
         .iter()
-        .filter(|instance| instance.duty == Duty::Data)
+        .filter(|instance| instance.kind == InstanceKind::Data)
         .count();
     if roots.is_empty() || (mapping == FolderMapping::Direct && roots.len() < data) {
         return Err(ServerError::TooFewFolders {
@@ -162,8 +172,8 @@ pub(crate) fn data_folders(
     Ok(instances
         .iter()
         .map(|instance| {
-            let turn = match instance.duty {
-                Duty::Data => next.next().unwrap_or_default(),
+            let turn = match instance.kind {
+                InstanceKind::Data => next.next().unwrap_or_default(),
                 _ => 0,
             };
             roots[turn % roots.len()].join(Path::new(&instance.name))
@@ -241,7 +251,7 @@ mod tests {
         let refused = folders("pairs=3", &["/a", "/b"], FolderMapping::Direct);
         assert_eq!(
             refused.unwrap_err(),
-            "3 servers with data need a folder each, 2 were given"
+            "3 servers with data need one folder each; 2 given"
         );
     }
 
@@ -249,11 +259,11 @@ mod tests {
     fn members_stand_for_election_as_described() {
         let topology = "replica-set=2+1,priorities=5/0".parse().unwrap();
         let priorities: Vec<_> = (0..3)
-            .map(|index| standing(&topology, index))
+            .map(|index| election_settings(&topology, index))
             .map(|one| (one.priority, one.arbiter))
             .collect();
         assert_eq!(priorities, [(5, false), (0, false), (0, true)]);
-        let shard = standing(&"sharded=1x3".parse().unwrap(), 2);
+        let shard = election_settings(&"sharded=1x3".parse().unwrap(), 2);
         assert_eq!(
             (shard.priority, shard.arbiter, shard.votes),
             (1, false, true)

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use dyno_plan::units::Bytes;
 
-use super::layout::{Duty, Instance, data_folders, instances};
-use super::{DeploymentOptions, of_member};
+use super::layout::{Instance, InstanceKind, data_folders, instances};
+use super::{DeploymentOptions, member_error};
 use crate::cache::{CacheDemand, MemoryShare, cache_shares};
 use crate::version::{Program, program_version};
 use crate::{DataDir, ServerError, ServerOptions, ServerProgram, command_line, server};
@@ -38,7 +38,7 @@ pub(super) fn planned(
         }
         command_line::check(&server).map_err(|source| match topology.instances() {
             1 => source,
-            _ => of_member(&instance.name, source),
+            _ => member_error(&instance.name, source),
         })?;
         planned.push((instance, server));
     }
@@ -78,7 +78,7 @@ pub(super) fn check_programs(
         let checked = checked.and_then(|place| server::check(server, &asked[place].1));
         checked.map_err(|source| match topology.instances() {
             1 => source,
-            _ => of_member(&instance.name, source),
+            _ => member_error(&instance.name, source),
         })?;
     }
     Ok(())
@@ -98,7 +98,7 @@ fn one(
         _ => 0,
     };
     server.log_path = options.log_dir.join(format!("{}.log", instance.name));
-    if instance.duty == Duty::Router {
+    if instance.kind == InstanceKind::Router {
         server.program = options.router.clone().ok_or(ServerError::NotFound {
             program: ServerProgram::Mongos.executable(),
             tried: Vec::new(),
@@ -120,9 +120,10 @@ fn one(
                 source,
             })?,
     };
-    server.data_dir = match options.keeps_data() && instance.duty != Duty::Router {
-        true => DataDir::Kept(folder),
-        false => DataDir::Temporary(folder),
+    server.data_dir = if options.keeps_data() && instance.kind != InstanceKind::Router {
+        DataDir::Kept(folder)
+    } else {
+        DataDir::Temporary(folder)
     };
     Ok(server)
 }
@@ -147,7 +148,7 @@ fn check_collection(topology: &Topology, options: &DeploymentOptions) -> Result<
             options,
             "server.topology",
             topology,
-            "the collection that shall be sharded is not named",
+            "the collection to shard is not given",
         )),
         _ => Ok(()),
     }
@@ -169,9 +170,11 @@ fn check_kept(
     }
     let reason = match topology {
         Topology::ReplicaSet(_) | Topology::Sharded(_) => {
-            "a replica set is not taken up again: its members would have other ports"
+            "an existing replica set cannot be started again, because its members would have other ports"
         }
-        _ if options.server.auth => "a user with a new password cannot be made in an old database",
+        _ if options.server.auth => {
+            "a user with a new password cannot be created in an existing database"
+        }
         _ => return Ok(()),
     };
     Err(setting(options, "server.data_dir", used.display(), reason))
@@ -191,30 +194,30 @@ pub fn planned_caches(
     memory: Option<&[MemoryShare]>,
 ) -> Result<Vec<(Instance, Option<Bytes>)>, ServerError> {
     let all = instances(topology);
-    let count = |wanted: fn(Duty) -> bool| {
-        let found = all.iter().filter(|one| wanted(one.duty)).count();
+    let count = |wanted: fn(InstanceKind) -> bool| {
+        let found = all.iter().filter(|one| wanted(one.kind)).count();
         u32::try_from(found).unwrap_or(u32::MAX)
     };
     let demand = CacheDemand {
         program,
-        data: count(|duty| duty == Duty::Data),
-        small: count(|duty| matches!(duty, Duty::Arbiter | Duty::ConfigServer)),
+        data: count(|kind| kind == InstanceKind::Data),
+        small: count(|kind| matches!(kind, InstanceKind::Arbiter | InstanceKind::ConfigServer)),
     };
     let shares = match (cache, memory, all.len()) {
         (Some(_), _, _) | (None, None, 1) => None,
         (None, Some(memory), _) => Some(cache_shares(memory, demand)?),
         (None, None, _) => {
-            let memory = MemoryShare::of_this_machine(demand.data)
+            let memory = MemoryShare::for_this_machine(demand.data)
                 .map_err(|source| ServerError::Memory { source })?;
             Some(cache_shares(&memory, demand)?)
         }
     };
     let mut data = shares.into_iter().flat_map(|shares| shares.data_bytes);
     let small = Bytes(crate::smallest_share(program));
-    let of = |one: &Instance, data: &mut dyn Iterator<Item = u64>| match one.duty {
-        Duty::Router => None,
-        Duty::Arbiter | Duty::ConfigServer => Some(small),
-        Duty::Data => data.next().map(Bytes).or(cache),
+    let of = |one: &Instance, data: &mut dyn Iterator<Item = u64>| match one.kind {
+        InstanceKind::Router => None,
+        InstanceKind::Arbiter | InstanceKind::ConfigServer => Some(small),
+        InstanceKind::Data => data.next().map(Bytes).or(cache),
     };
     Ok(all
         .into_iter()

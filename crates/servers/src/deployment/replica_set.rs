@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use bson::{Bson, Document, doc};
 
-use super::layout::Standing;
+use super::layout::ElectionSettings;
 
 /// Member states. Source: MongoDB manual, "Replica Set Member States".
 const PRIMARY: i64 = 1;
@@ -14,13 +14,13 @@ const ARBITER: i64 = 7;
 
 /// One member as it shall be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct PlannedMember<'a> {
     /// Name within the deployment.
     pub(super) name: &'a str,
     /// Address, as in the configuration.
     pub(super) address: SocketAddr,
     /// Its part in elections.
-    pub(super) standing: Standing,
+    pub(super) election: ElectionSettings,
 }
 
 /// How far a replica set is.
@@ -33,17 +33,21 @@ pub(super) enum Progress {
 }
 
 /// The argument of `replSetInitiate`.
-pub(super) fn configuration(set: &str, members: &[Wanted<'_>], config_servers: bool) -> Document {
+pub(super) fn configuration(
+    set: &str,
+    members: &[PlannedMember<'_>],
+    config_servers: bool,
+) -> Document {
     let list: Vec<Document> = (0..)
         .zip(members)
         .map(|(id, member): (i32, _)| {
             let mut document = doc! { "_id": id, "host": member.address.to_string() };
-            if member.standing.arbiter {
+            if member.election.arbiter {
                 document.insert("arbiterOnly", true);
-            } else if member.standing.priority != 1 {
-                document.insert("priority", f64::from(member.standing.priority));
+            } else if member.election.priority != 1 {
+                document.insert("priority", f64::from(member.election.priority));
             }
-            if !member.standing.votes {
+            if !member.election.votes {
                 document.insert("votes", 0);
             }
             document
@@ -60,10 +64,10 @@ pub(super) fn configuration(set: &str, members: &[Wanted<'_>], config_servers: b
 /// Judges a reply of `replSetGetStatus`. A set is ready when one of the members with the highest
 /// priority is the primary, as another one would be replaced in mid-run, and all others hold the
 /// data or arbitrate.
-pub(super) fn progress(status: &Document, members: &[Wanted<'_>]) -> Progress {
+pub(super) fn progress(status: &Document, members: &[PlannedMember<'_>]) -> Progress {
     let states = status.get_array("members").map(Vec::as_slice);
     let states = states.unwrap_or_default();
-    let highest = members.iter().map(|one| one.standing.priority).max();
+    let highest = members.iter().map(|one| one.election.priority).max();
     let mut primary = None;
     let mut waiting = Vec::new();
     for (position, member) in members.iter().enumerate() {
@@ -73,9 +77,9 @@ pub(super) fn progress(status: &Document, members: &[Wanted<'_>]) -> Progress {
             .filter_map(Bson::as_document)
             .find(|state| state.get_str("name").is_ok_and(|name| name == host));
         match state.and_then(|state| number(state.get("state"))) {
-            Some(PRIMARY) if Some(member.standing.priority) == highest => primary = Some(position),
-            Some(SECONDARY) if !member.standing.arbiter => {}
-            Some(ARBITER) if member.standing.arbiter => {}
+            Some(PRIMARY) if Some(member.election.priority) == highest => primary = Some(position),
+            Some(SECONDARY) if !member.election.arbiter => {}
+            Some(ARBITER) if member.election.arbiter => {}
             _ => waiting.push(format!("`{}` is {}", member.name, described(state))),
         }
     }
@@ -111,11 +115,16 @@ pub(crate) fn number(value: Option<&Bson>) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn member(name: &'static str, port: u16, priority: u16, arbiter: bool) -> Wanted<'static> {
-        Wanted {
+    fn member(
+        name: &'static str,
+        port: u16,
+        priority: u16,
+        arbiter: bool,
+    ) -> PlannedMember<'static> {
+        PlannedMember {
             name,
             address: ([127, 0, 0, 1], port).into(),
-            standing: Standing {
+            election: ElectionSettings {
                 arbiter,
                 priority,
                 votes: true,
@@ -149,7 +158,7 @@ mod tests {
             ] }
         );
         let mut quiet = member("a", 1, 0, false);
-        quiet.standing.votes = false;
+        quiet.election.votes = false;
         assert_eq!(
             configuration("c", &[quiet], true),
             doc! { "_id": "c", "configsvr": true, "members": [

@@ -3,12 +3,11 @@
 
 use bson::{Bson, Document, doc};
 
-use super::assemble::Crew;
+use super::assemble::StepContext;
 use super::replica_set::number;
-use super::{Deployment, Duty, Namespace};
-use crate::ServerError;
-use crate::commander::CommandFailure;
+use super::{Deployment, InstanceKind, Namespace};
 use crate::version::major_minor;
+use crate::{CommandFailure, ServerError};
 use dyno_plan::topology::{Balancer, PreSplit, ShardKeyKind, Sharded};
 
 /// From this version on a collection can be sharded in any database.
@@ -35,27 +34,27 @@ impl Deployment {
         &mut self,
         cluster: &Sharded,
         namespace: &Namespace,
-        crew: &mut Crew<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<(), ServerError> {
         let router = self.router();
-        self.make_user(router, crew)?;
+        self.make_user(router, context)?;
         self.users_reach_everybody();
         for set in self.sets() {
             let positions = self.positions(&set);
-            if self.members[positions[0]].instance.duty == Duty::Data {
+            if self.members[positions[0]].instance.kind == InstanceKind::Data {
                 let step = format!("adding the shard `{set}`");
                 let command = doc! { "addShard": self.seed_list(&set), "name": &set };
-                self.command(crew, router, &step, "admin", command)?;
+                self.command(context, router, &step, "admin", command)?;
             }
         }
-        let limit_ms = i64::try_from(crew.limit.as_millis()).unwrap_or(i64::MAX);
+        let limit_ms = i64::try_from(context.limit.as_millis()).unwrap_or(i64::MAX);
         let stop = doc! { "balancerStop": 1, "maxTimeMS": limit_ms };
-        self.command(crew, router, "stopping the balancer", "admin", stop)?;
-        self.shard_collection(cluster, namespace, crew)?;
-        self.split(cluster, namespace, crew)?;
+        self.command(context, router, "stopping the balancer", "admin", stop)?;
+        self.shard_collection(cluster, namespace, context)?;
+        self.split(cluster, namespace, context)?;
         if cluster.balancer == Balancer::On {
             let start = doc! { "balancerStart": 1, "maxTimeMS": limit_ms };
-            self.command(crew, router, "starting the balancer", "admin", start)?;
+            self.command(context, router, "starting the balancer", "admin", start)?;
         }
         Ok(())
     }
@@ -63,7 +62,7 @@ impl Deployment {
     fn router(&self) -> usize {
         self.members
             .iter()
-            .position(|member| member.instance.duty == Duty::Router)
+            .position(|member| member.instance.kind == InstanceKind::Router)
             .expect("a checked cluster has a router")
     }
 
@@ -73,7 +72,10 @@ impl Deployment {
             return;
         }
         for member in &mut self.members {
-            if matches!(member.instance.duty, Duty::Router | Duty::ConfigServer) {
+            if matches!(
+                member.instance.kind,
+                InstanceKind::Router | InstanceKind::ConfigServer
+            ) {
                 member.has_user = true;
             }
         }
@@ -87,13 +89,13 @@ impl Deployment {
         &mut self,
         cluster: &Sharded,
         namespace: &Namespace,
-        crew: &mut Crew<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<(), ServerError> {
         let router = self.router();
         if self.version() < Some(NO_ENABLING) {
             let step = format!("enabling sharding for `{}`", namespace.database);
             let command = doc! { "enableSharding": &namespace.database };
-            self.command(crew, router, &step, "admin", command)?;
+            self.command(context, router, &step, "admin", command)?;
         }
         let kind = match cluster.shard_key.kind {
             ShardKeyKind::Hashed => Bson::from("hashed"),
@@ -112,7 +114,7 @@ impl Deployment {
             );
         }
         let step = format!("sharding `{namespace}`");
-        self.command(crew, router, &step, "admin", command)?;
+        self.command(context, router, &step, "admin", command)?;
         Ok(())
     }
 
@@ -120,18 +122,18 @@ impl Deployment {
         &mut self,
         cluster: &Sharded,
         namespace: &Namespace,
-        crew: &mut Crew<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<(), ServerError> {
         let field = cluster.shard_key.field.clone();
         match &cluster.pre_split {
             PreSplit::Default => Ok(()),
             PreSplit::Chunks(wanted) => {
-                let mut chunks = self.chunks(namespace, &field, crew)?;
+                let mut chunks = self.chunks(namespace, &field, context)?;
                 while chunks.len() < *wanted as usize {
                     let Some((at, middle)) = widest(&chunks) else {
                         break;
                     };
-                    self.split_at(namespace, &field, Bson::Int64(middle), crew)?;
+                    self.split_at(namespace, &field, Bson::Int64(middle), context)?;
                     let upper = Chunk {
                         min: Bson::Int64(middle),
                         ..chunks[at].clone()
@@ -141,7 +143,7 @@ impl Deployment {
                 }
                 Ok(())
             }
-            PreSplit::At(points) => self.split_and_spread(points, cluster, namespace, crew),
+            PreSplit::At(points) => self.split_and_spread(points, cluster, namespace, context),
         }
     }
 
@@ -151,14 +153,14 @@ impl Deployment {
         points: &[String],
         cluster: &Sharded,
         namespace: &Namespace,
-        crew: &mut Crew<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<(), ServerError> {
         let field = &cluster.shard_key.field;
         for point in points {
-            self.split_at(namespace, field, Bson::from(point.as_str()), crew)?;
+            self.split_at(namespace, field, Bson::from(point.as_str()), context)?;
         }
         let router = self.router();
-        for (turn, chunk) in (0_u32..).zip(self.chunks(namespace, field, crew)?) {
+        for (turn, chunk) in (0_u32..).zip(self.chunks(namespace, field, context)?) {
             let shard = format!("shard-{}", turn % cluster.shards);
             if chunk.shard == shard {
                 continue;
@@ -170,7 +172,7 @@ impl Deployment {
                 "bounds": bounds.to_vec(),
                 "to": shard,
             };
-            self.command(crew, router, &step, "admin", command)?;
+            self.command(context, router, &step, "admin", command)?;
         }
         Ok(())
     }
@@ -180,12 +182,12 @@ impl Deployment {
         namespace: &Namespace,
         field: &str,
         middle: Bson,
-        crew: &mut Crew<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<(), ServerError> {
         let step = format!("splitting `{namespace}` at {middle}");
         let command = doc! { "split": namespace.to_string(), "middle": { field: middle } };
         let router = self.router();
-        self.command(crew, router, &step, "admin", command)?;
+        self.command(context, router, &step, "admin", command)?;
         Ok(())
     }
 
@@ -195,17 +197,17 @@ impl Deployment {
         &mut self,
         namespace: &Namespace,
         field: &str,
-        crew: &mut Crew<'_>,
+        context: &mut StepContext<'_>,
     ) -> Result<Vec<Chunk>, ServerError> {
         let step = format!("listing the chunks of `{namespace}`");
         let name = namespace.to_string();
-        let found = self.find(crew, &step, "collections", doc! { "_id": &name })?;
+        let found = self.find(context, &step, "collections", doc! { "_id": &name })?;
         let uuid = found.first().and_then(|entry| entry.get("uuid")).cloned();
         let filter = match (self.version() < Some((5, 0)), uuid) {
             (false, Some(uuid)) => doc! { "uuid": uuid },
             _ => doc! { "ns": name },
         };
-        let documents = self.find(crew, &step, "chunks", filter)?;
+        let documents = self.find(context, &step, "chunks", filter)?;
         documents
             .iter()
             .map(|document| chunk(document, field))
@@ -216,7 +218,7 @@ impl Deployment {
 
     fn find(
         &mut self,
-        crew: &mut Crew<'_>,
+        context: &mut StepContext<'_>,
         step: &str,
         collection: &str,
         filter: Document,
@@ -225,7 +227,7 @@ impl Deployment {
         let command = doc! {
             "find": collection, "filter": filter, "sort": { "min": 1 }, "batchSize": BATCH,
         };
-        let reply = self.command(crew, router, step, "config", command)?;
+        let reply = self.command(context, router, step, "config", command)?;
         let batch = reply
             .get_document("cursor")
             .and_then(|cursor| cursor.get_array("firstBatch"))

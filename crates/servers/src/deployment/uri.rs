@@ -8,7 +8,7 @@ use crate::tls::TlsFiles;
 
 /// How to reach a group of servers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Reach<'a> {
+pub(crate) enum ConnectionMode<'a> {
     /// This one server, whatever it is.
     Direct,
     /// The members of this replica set.
@@ -20,15 +20,15 @@ pub(crate) enum Reach<'a> {
 /// A connection string without credentials.
 pub(crate) fn uri(
     addresses: &[SocketAddr],
-    reach: Reach<'_>,
+    mode: ConnectionMode<'_>,
     tls: Option<&TlsFiles>,
     with_certificate: bool,
 ) -> String {
     let hosts: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-    let mut options = match reach {
-        Reach::Direct => vec!["directConnection=true".to_owned()],
-        Reach::ReplicaSet(set) => vec![format!("replicaSet={set}")],
-        Reach::Routers => Vec::new(),
+    let mut options = match mode {
+        ConnectionMode::Direct => vec!["directConnection=true".to_owned()],
+        ConnectionMode::ReplicaSet(set) => vec![format!("replicaSet={set}")],
+        ConnectionMode::Routers => Vec::new(),
     };
     if let Some(tls) = tls {
         options.push("tls=true".to_owned());
@@ -38,9 +38,10 @@ pub(crate) fn uri(
             options.push(format!("tlsCertificateKeyFile={path}"));
         }
     }
-    let query = match options.is_empty() {
-        true => String::new(),
-        false => format!("?{}", options.join("&")),
+    let query = if options.is_empty() {
+        String::new()
+    } else {
+        format!("?{}", options.join("&"))
     };
     format!("mongodb://{}/{query}", hosts.join(","))
 }
@@ -61,9 +62,10 @@ pub(super) fn with_credentials(uri: &str, credentials: &Credentials) -> String {
 fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
-        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            true => out.push(char::from(byte)),
-            false => out.push_str(&format!("%{byte:02X}")),
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte))
+        } else {
+            out.push_str(&format!("%{byte:02X}"))
         }
     }
     out
@@ -78,15 +80,15 @@ mod tests {
     fn strings_name_what_they_reach() {
         let addresses: Vec<SocketAddr> = [1, 2].map(|port| ([127, 0, 0, 1], port).into()).into();
         assert_eq!(
-            uri(&addresses[..1], Reach::Direct, None, false),
+            uri(&addresses[..1], ConnectionMode::Direct, None, false),
             "mongodb://127.0.0.1:1/?directConnection=true"
         );
         assert_eq!(
-            uri(&addresses, Reach::ReplicaSet("dyno"), None, false),
+            uri(&addresses, ConnectionMode::ReplicaSet("dyno"), None, false),
             "mongodb://127.0.0.1:1,127.0.0.1:2/?replicaSet=dyno"
         );
         assert_eq!(
-            uri(&addresses, Reach::Routers, None, false),
+            uri(&addresses, ConnectionMode::Routers, None, false),
             "mongodb://127.0.0.1:1,127.0.0.1:2/"
         );
     }
@@ -101,7 +103,7 @@ mod tests {
             client: "/my run/client.pem".into(),
         };
         let address = ([127, 0, 0, 1], 9).into();
-        let plain = uri(&[address], Reach::Routers, Some(&tls), true);
+        let plain = uri(&[address], ConnectionMode::Routers, Some(&tls), true);
         let credentials = Credentials::new("u".into(), "p@:/?".into(), Some("admin".into()));
         let (target, found) = parse(&with_credentials(&plain, &credentials)).unwrap();
         let found = found.unwrap();

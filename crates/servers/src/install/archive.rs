@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use super::{InstallError, unusable};
+use super::error::{InstallError, unusable};
 
 /// Where the mark of a `tar` without compression is.
 const TAR_MARK: usize = 257;
@@ -125,7 +125,7 @@ fn chosen(names: &[String]) -> Result<Vec<&str>, String> {
         !parts.all(|part| matches!(part, Component::Normal(_)))
     };
     match wanted.iter().find(|name| leads_out(name)) {
-        Some(name) => Err(format!("`{name}` would lead out of its folder")),
+        Some(name) => Err(format!("`{name}` would be unpacked outside its folder")),
         None => Ok(wanted),
     }
 }
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn paths_that_lead_out_are_refused() {
         let error = chosen(&names(&["m/bin/mongod", "m/lib/../../x"])).unwrap_err();
-        assert!(error.contains("would lead out"), "{error}");
+        assert!(error.contains("outside its folder"), "{error}");
         for list in [
             &["/bin/mongod"][..],
             &["bin/mongod"],

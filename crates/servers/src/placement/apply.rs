@@ -52,7 +52,7 @@ impl PreparedPlacement {
         } else {
             nodes.as_ptr()
         };
-        // The kernel looks at one bit less than it is told.
+        // The kernel looks at one bit less than the count says.
         let bits = match nodes.len() {
             0 => 0,
             words => words * c_ulong::BITS as usize + 1,
@@ -102,12 +102,12 @@ fn outcome(result: c_long) -> io::Result<()> {
 pub(crate) fn refusal_hint(error: &io::Error) -> Option<String> {
     let hint = match error.raw_os_error()? {
         libc::EPERM => {
-            "the container forbids it: give it the capability SYS_NICE, or leave memory to the system with `custom=CPUS@default`"
+            "the container forbids it; add the capability SYS_NICE, or leave memory to the system with `custom=CPUS@default`"
         }
         libc::EINVAL => {
-            "CPUs or memory nodes have become unavailable since the placement was planned: plan it again"
+            "CPUs or memory nodes became unavailable after the placement was planned; plan it again"
         }
-        libc::ENOSYS => "the kernel has no memory policies: use `default` as memory of the place",
+        libc::ENOSYS => "the kernel has no memory policies; use the memory policy `default`",
         _ => return None,
     };
     Some(hint.to_owned())

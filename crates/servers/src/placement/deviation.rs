@@ -63,7 +63,7 @@ impl fmt::Display for Deviation {
         match self {
             Deviation::ForeignCpus { thread_count, cpus } => write!(
                 formatter,
-                "{thread_count} threads may run on CPUs {cpus}, which are not theirs"
+                "{thread_count} threads may run on CPUs {cpus}, which are not assigned to them"
             ),
             Deviation::MissingCpus { cpus } => {
                 write!(formatter, "no thread may run on the planned CPUs {cpus}")
@@ -79,7 +79,7 @@ impl fmt::Display for Deviation {
                 let found = found.join(", ");
                 write!(
                     formatter,
-                    "no memory has the policy {planned}, there is {found}"
+                    "no memory has the policy {planned}; found {found}"
                 )
             }
             Deviation::ForeignMemory {
@@ -87,12 +87,12 @@ impl fmt::Display for Deviation {
                 memory_ratio,
             } => write!(
                 formatter,
-                "{:.0} % of the memory lies on nodes {nodes}, where it should not",
+                "{:.0} % of the memory is on nodes {nodes}, where it should not be",
                 memory_ratio * 100.0
             ),
             Deviation::UnevenMemory { node, memory_ratio } => write!(
                 formatter,
-                "only {:.0} % of the interleaved memory lies on node {node}",
+                "only {:.0} % of the interleaved memory is on node {node}",
                 memory_ratio * 100.0
             ),
             Deviation::NotVerified { reason } => {

@@ -34,7 +34,7 @@ pub enum PlacementError {
         path: PathBuf,
     },
     /// The affinity mask and the control groups leave no CPU.
-    #[error("none of the online CPUs `{online}` may be used")]
+    #[error("this process may not use any of the online CPUs `{online}`")]
     NothingAllowed {
         /// CPUs that run.
         online: CpuSet,
@@ -46,8 +46,8 @@ pub enum PlacementError {
     #[error("a placement needs at least one instance")]
     NoInstances,
     /// The number of places that were written out differs from the number of instances.
-    #[error("{given} places are given for {wanted} {who}")]
-    PlaceCount {
+    #[error("{given} placements are given for {wanted} {who}")]
+    PlacementCount {
         /// `instances` or `clients`.
         who: &'static str,
         /// Places in the request.
@@ -56,7 +56,7 @@ pub enum PlacementError {
         wanted: usize,
     },
     /// A node does not exist, or has not what is asked of it.
-    #[error("node {node} has no {what} that may be used, nodes that have are `{known}`")]
+    #[error("node {node} has no usable {what}; nodes that do are `{known}`")]
     UnusableNode {
         /// The number as given.
         node: u32,
@@ -66,7 +66,7 @@ pub enum PlacementError {
         known: NodeSet,
     },
     /// CPUs of a list do not exist, are offline, or are forbidden.
-    #[error("CPUs `{refused}` cannot be used, CPUs that can are `{allowed}`")]
+    #[error("CPUs `{refused}` cannot be used; usable CPUs are `{allowed}`")]
     UnusableCpus {
         /// CPUs of the list that cannot be used.
         refused: CpuSet,
@@ -74,10 +74,10 @@ pub enum PlacementError {
         allowed: CpuSet,
     },
     /// There are fewer whole cores than processes, or than the policy asks for.
-    #[error("too few cores: {place} has {available} free, {needed} needed for {who}")]
+    #[error("too few cores: {location} has {available} free, {needed} needed for {who}")]
     TooFewCores {
         /// Where they are looked for.
-        place: String,
+        location: String,
         /// Cores that are free there.
         available: usize,
         /// Cores that are needed there.
@@ -85,14 +85,14 @@ pub enum PlacementError {
         /// Whom they are for.
         who: String,
     },
-    /// A client is to live on another node than its instance, and there is none.
-    #[error("there is no other node with CPUs for the client of instance {instance}")]
+    /// A client needs another node than its instance, and there is none.
+    #[error("no other node has CPUs for the client of instance {instance}")]
     NoOtherNode {
         /// The instance.
         instance: usize,
     },
     /// A client is placed relative to an instance that has no place of its own.
-    #[error("`client={client}` needs instances on CPUs of their own, `{policy}` gives them none")]
+    #[error("`client={client}` needs instances with their own CPUs, but `{policy}` assigns none")]
     Unpinned {
         /// Place of the clients.
         client: String,
@@ -116,14 +116,16 @@ impl PlacementError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             PlacementError::NothingAllowed { .. } => {
-                Some("look at `taskset -p $$` and at the cpuset of the container")
+                Some("check `taskset -p $$` and the cpuset of the container")
             }
-            PlacementError::PlaceCount { .. } => Some("write one place for each, separated by `/`"),
+            PlacementError::PlacementCount { .. } => {
+                Some("write one placement for each, separated by `/`")
+            }
             PlacementError::UnusableNode { .. } | PlacementError::UnusableCpus { .. } => {
-                Some("`dyno server plan` draws what the machine has")
+                Some("`dyno server plan` shows the CPUs and nodes of the machine")
             }
             PlacementError::TooFewCores { .. } => Some(
-                "use fewer instances or fewer cores for each, or `client=none`, which leaves the clients to the scheduler",
+                "use fewer instances, fewer cores for each, or `client=none`, which leaves the clients to the scheduler",
             ),
             PlacementError::NoOtherNode { .. } => {
                 Some("use `client=same`, or name the CPUs of the clients with `client=LIST`")

@@ -41,14 +41,14 @@ pub struct Core {
     pub cpus: CpuSet,
     /// Node that it belongs to.
     pub node: u32,
-    /// Package (socket); 0 when the system does not tell.
+    /// Package (socket); 0 when the system does not report.
     pub package: u32,
-    /// Die in the package; 0 when the system does not tell.
+    /// Die in the package; 0 when the system does not report.
     pub die: u32,
     /// The kernel's number of the core, unique only within its die.
     pub core_id: u32,
     /// Number of the L3 cache that it shares with others, counted over the machine and apart for
-    /// each node; `None` when the system does not tell.
+    /// each node; `None` when the system does not report.
     pub cache_group: Option<u32>,
 }
 

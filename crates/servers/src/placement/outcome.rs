@@ -99,7 +99,7 @@ impl fmt::Display for Note {
                 let all: Vec<_> = instances.into_iter().chain(clients).collect();
                 write!(
                     formatter,
-                    "{} left to the system, which may put them on CPUs of the others",
+                    "{} left to the system, which may run them on CPUs of the others",
                     all.join(" and ")
                 )
             }
@@ -108,7 +108,7 @@ impl fmt::Display for Note {
                 planned_cpus,
             } => write!(
                 formatter,
-                "the control group gives the time of {quota_cpus} CPUs, the placement has {planned_cpus}"
+                "the control group allows the time of {quota_cpus} CPUs; the placement has {planned_cpus}"
             ),
         }
     }

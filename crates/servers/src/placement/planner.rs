@@ -2,8 +2,8 @@
 
 use super::division::{cpus_of, divide, take};
 use super::error::PlacementError;
-use super::houses::{self, House, Shares, Tenant, even_out, settle};
 use super::machine::{Core, Machine};
+use super::node_cores::{NodeCores, Process, Shares, assign, by_node, divide_cores, even_out};
 use super::outcome::{Placement, notes, process_name};
 use dyno_plan::placement::{
     ClientPolicy, InstancePlacement, MemoryPolicy, PlacementRequest, Policy,
@@ -54,9 +54,9 @@ fn explicit_clients(
     let mut cpus = CpuSet::default();
     match &request.client {
         ClientPolicy::Cores(list) => cpus.extend(list),
-        ClientPolicy::Custom(places) => {
-            for place in places {
-                cpus.extend(place.cpus.as_ref().unwrap_or(&CpuSet::default()));
+        ClientPolicy::Custom(placements) => {
+            for placement in placements {
+                cpus.extend(placement.cpus.as_ref().unwrap_or(&CpuSet::default()));
             }
         }
         ClientPolicy::Unpinned | ClientPolicy::Same | ClientPolicy::Other => {}
@@ -67,12 +67,13 @@ fn explicit_clients(
 
 fn check_allowed(machine: &Machine, cpus: &CpuSet) -> Result<(), PlacementError> {
     let refused = cpus.difference(&machine.allowed_cpus);
-    match refused.is_empty() {
-        true => Ok(()),
-        false => Err(PlacementError::UnusableCpus {
+    if refused.is_empty() {
+        Ok(())
+    } else {
+        Err(PlacementError::UnusableCpus {
             refused,
             allowed: machine.allowed_cpus.clone(),
-        }),
+        })
     }
 }
 
@@ -81,8 +82,10 @@ fn check_overlap(
     clients: &[InstancePlacement],
 ) -> Result<(), PlacementError> {
     let mut owned: Vec<(String, &CpuSet)> = Vec::new();
-    for (index, place) in instances.iter().chain(clients).enumerate() {
-        let Some(cpus) = &place.cpus else { continue };
+    for (index, placement) in instances.iter().chain(clients).enumerate() {
+        let Some(cpus) = &placement.cpus else {
+            continue;
+        };
         let name = process_name(index, instances.len());
         if let Some((first, other)) = owned.iter().find(|(_, other)| !other.is_disjoint(cpus)) {
             return Err(PlacementError::Overlap {
@@ -96,8 +99,12 @@ fn check_overlap(
     Ok(())
 }
 
-/// CPUs of each process; `None` is one that the system places.
-type Seats = Vec<Option<CpuSet>>;
+/// CPUs of each process; `None` is one that the system placements.
+type Assignment = Vec<Option<CpuSet>>;
+
+fn assignment(shares: &Shares) -> Assignment {
+    shares.iter().map(|share| Some(cpus_of(share))).collect()
+}
 
 struct Planner<'a> {
     machine: &'a Machine,
@@ -112,50 +119,49 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     /// CPUs of the instances, and those of the clients where both are decided together.
-    fn cpus(&self) -> Result<(Seats, Option<Seats>), PlacementError> {
+    fn cpus(&self) -> Result<(Assignment, Option<Assignment>), PlacementError> {
         match &self.request.policy {
             Policy::None | Policy::Interleave => Ok((vec![None; self.count], None)),
-            Policy::Spread => self.living_on(None),
-            Policy::Node(node) => self.living_on(Some(*node)),
+            Policy::Spread => self.assigned_to(None),
+            Policy::Node(node) => self.assigned_to(Some(*node)),
             Policy::Cores(list) => Ok((self.divided(list, "instances")?, None)),
             Policy::CoresPerInstance { cores, siblings } => {
                 Ok((self.packed(cores.get() as usize, *siblings)?, None))
             }
-            Policy::Custom(places) => Ok((self.checked(places, "instances")?, None)),
+            Policy::Custom(placements) => Ok((self.checked(placements, "instances")?, None)),
         }
     }
 
     /// Each instance on one node, its client on the same or another; a node's cores are divided
-    /// evenly among all that live there.
-    fn living_on(&self, only: Option<u32>) -> Result<(Seats, Option<Seats>), PlacementError> {
-        let mut houses = self.houses(&self.reserved);
+    /// evenly among the processes assigned to it.
+    fn assigned_to(
+        &self,
+        only: Option<u32>,
+    ) -> Result<(Assignment, Option<Assignment>), PlacementError> {
+        let mut nodes = self.nodes_without(&self.reserved);
         self.check_node(only)?;
-        let mut homes = Vec::new();
+        let mut node_of_instance = Vec::new();
         for instance in 0..self.count {
-            let home = settle(
+            let node = assign(
                 self.machine,
-                &mut houses,
-                Tenant::Instance(instance),
+                &mut nodes,
+                Process::Instance(instance),
                 None,
                 |node| only.is_none_or(|only| only == node),
             );
-            homes.push(home.ok_or_else(|| self.no_core(only, "the instances"))?);
+            node_of_instance.push(node.ok_or_else(|| self.no_core(only, "the instances"))?);
         }
         let client = &self.request.client;
-        if matches!(client, ClientPolicy::Same | ClientPolicy::Other) {
-            for (instance, &home) in homes.iter().enumerate() {
-                let own: NodeSet = [home].into_iter().collect();
-                self.settle_client(&mut houses, instance, &own)?;
+        let pinned = matches!(client, ClientPolicy::Same | ClientPolicy::Other);
+        if pinned {
+            for (instance, &node) in node_of_instance.iter().enumerate() {
+                let own: NodeSet = [node].into_iter().collect();
+                self.assign_client(&mut nodes, instance, &own)?;
             }
         }
-        let (mut instances, clients) = houses::share_out(&houses, self.count)?;
-        even_out(&mut instances, &homes);
-        let seats = |shares: Shares| -> Seats {
-            let seats = shares.iter().map(|share| Some(cpus_of(share)));
-            seats.collect()
-        };
-        let pinned = matches!(client, ClientPolicy::Same | ClientPolicy::Other);
-        Ok((seats(instances), pinned.then(|| seats(clients))))
+        let (mut instances, clients) = divide_cores(&nodes, self.count)?;
+        even_out(&mut instances, &node_of_instance);
+        Ok((assignment(&instances), pinned.then(|| assignment(&clients))))
     }
 
     fn check_node(&self, only: Option<u32>) -> Result<(), PlacementError> {
@@ -171,8 +177,8 @@ impl Planner<'_> {
     }
 
     /// The nodes with the cores of which no CPU is in `taken`.
-    fn houses(&self, taken: &CpuSet) -> Vec<House> {
-        houses::built_of(self.free_of(taken))
+    fn nodes_without(&self, taken: &CpuSet) -> Vec<NodeCores> {
+        by_node(self.free_of(taken))
     }
 
     fn free_of(&self, taken: &CpuSet) -> Vec<Core> {
@@ -182,30 +188,31 @@ impl Planner<'_> {
             .collect()
     }
 
-    /// Finds a node for the client of an instance that has the nodes `own`.
-    fn settle_client(
+    /// Assigns the client of an instance on the nodes `own` to a node.
+    fn assign_client(
         &self,
-        houses: &mut [House],
+        nodes: &mut [NodeCores],
         instance: usize,
         own: &NodeSet,
     ) -> Result<(), PlacementError> {
         let same = self.request.client == ClientPolicy::Same;
-        let tenant = Tenant::Client(instance);
-        let home = settle(self.machine, houses, tenant, own.first(), |node| {
+        let process = Process::Client(instance);
+        let node = assign(self.machine, nodes, process, own.first(), |node| {
             own.contains(node) == same
         });
-        if home.is_some() {
+        if node.is_some() {
             return Ok(());
         }
         if !same && self.cores.iter().all(|core| own.contains(core.node)) {
             return Err(PlacementError::NoOtherNode { instance });
         }
-        let place = match same {
-            true => format!("node {own}"),
-            false => format!("every node but {own}"),
+        let location = if same {
+            format!("node {own}")
+        } else {
+            format!("every node but {own}")
         };
         Err(PlacementError::TooFewCores {
-            place,
+            location,
             available: 0,
             needed: 1,
             who: process_name(self.count + instance, self.count),
@@ -214,7 +221,7 @@ impl Planner<'_> {
 
     fn no_core(&self, only: Option<u32>, who: &str) -> PlacementError {
         PlacementError::TooFewCores {
-            place: only.map_or("the machine".to_owned(), |node| format!("node {node}")),
+            location: only.map_or("the machine".to_owned(), |node| format!("node {node}")),
             available: 0,
             needed: self.count,
             who: who.to_owned(),
@@ -222,22 +229,21 @@ impl Planner<'_> {
     }
 
     /// A list of CPUs, divided core by core.
-    fn divided(&self, list: &CpuSet, who: &'static str) -> Result<Seats, PlacementError> {
+    fn divided(&self, list: &CpuSet, who: &'static str) -> Result<Assignment, PlacementError> {
         check_allowed(self.machine, list)?;
         let cores = self.machine.cores_within(list);
         if cores.len() < self.count {
             return Err(PlacementError::TooFewCores {
-                place: format!("the list `{list}`"),
+                location: format!("the list `{list}`"),
                 available: cores.len(),
                 needed: self.count,
                 who: format!("{} {who}", self.count),
             });
         }
-        let shares = divide(&cores, self.count);
-        Ok(shares.iter().map(|share| Some(cpus_of(share))).collect())
+        Ok(assignment(&divide(&cores, self.count)))
     }
 
-    fn packed(&self, cores: usize, siblings: bool) -> Result<Seats, PlacementError> {
+    fn packed(&self, cores: usize, siblings: bool) -> Result<Assignment, PlacementError> {
         let mut free = self.free_of(&self.reserved);
         let available = free.len();
         let mut placed: Vec<Vec<Core>> = Vec::new();
@@ -248,39 +254,42 @@ impl Planner<'_> {
             };
             let taken = take(&mut free, cores, load);
             placed.push(taken.ok_or_else(|| PlacementError::TooFewCores {
-                place: "the machine".to_owned(),
+                location: "the machine".to_owned(),
                 available,
                 needed: cores * self.count,
                 who: format!("{} instances of {cores}", self.count),
             })?);
         }
-        let seats = placed.iter().map(|cores| match siblings {
-            true => Some(cpus_of(cores)),
-            false => Some(cores.iter().filter_map(|core| core.cpus.first()).collect()),
+        let cpus = placed.iter().map(|cores| {
+            Some(if siblings {
+                cpus_of(cores)
+            } else {
+                cores.iter().filter_map(|core| core.cpus.first()).collect()
+            })
         });
-        Ok(seats.collect())
+        Ok(cpus.collect())
     }
 
     /// Places that are written out.
     fn checked(
         &self,
-        places: &[InstancePlacement],
+        placements: &[InstancePlacement],
         who: &'static str,
-    ) -> Result<Seats, PlacementError> {
-        if places.len() != self.count {
-            return Err(PlacementError::PlaceCount {
+    ) -> Result<Assignment, PlacementError> {
+        if placements.len() != self.count {
+            return Err(PlacementError::PlacementCount {
                 who,
-                given: places.len(),
+                given: placements.len(),
                 wanted: self.count,
             });
         }
-        for place in places {
+        for placement in placements {
             check_allowed(
                 self.machine,
-                place.cpus.as_ref().unwrap_or(&CpuSet::default()),
+                placement.cpus.as_ref().unwrap_or(&CpuSet::default()),
             )?;
             let known = &self.machine.allowed_memory_nodes;
-            let forbidden = place.memory.nodes().difference(known);
+            let forbidden = placement.memory.nodes().difference(known);
             if let Some(node) = forbidden.first() {
                 return Err(PlacementError::UnusableNode {
                     node,
@@ -289,18 +298,24 @@ impl Planner<'_> {
                 });
             }
         }
-        Ok(places.iter().map(|place| place.cpus.clone()).collect())
+        Ok(placements
+            .iter()
+            .map(|placement| placement.cpus.clone())
+            .collect())
     }
 
-    fn with_memory(&self, seats: Seats) -> Result<Vec<InstancePlacement>, PlacementError> {
-        if let Policy::Custom(places) = &self.request.policy {
-            return Ok(places.clone());
+    fn with_memory(
+        &self,
+        cpus_by_process: Assignment,
+    ) -> Result<Vec<InstancePlacement>, PlacementError> {
+        if let Policy::Custom(placements) = &self.request.policy {
+            return Ok(placements.clone());
         }
-        let place = |cpus: Option<CpuSet>| InstancePlacement {
+        let placement = |cpus: Option<CpuSet>| InstancePlacement {
             memory: self.memory_for(cpus.as_ref()),
             cpus,
         };
-        Ok(seats.into_iter().map(place).collect())
+        Ok(cpus_by_process.into_iter().map(placement).collect())
     }
 
     fn memory_for(&self, cpus: Option<&CpuSet>) -> MemoryPolicy {
@@ -324,35 +339,38 @@ impl Planner<'_> {
         &self,
         instances: &[InstancePlacement],
     ) -> Result<Vec<InstancePlacement>, PlacementError> {
-        let seats = match &self.request.client {
+        let cpus_by_process = match &self.request.client {
             ClientPolicy::Unpinned => vec![None; self.count],
             ClientPolicy::Cores(list) => self.divided(list, "clients")?,
             ClientPolicy::Same | ClientPolicy::Other => self.around(instances)?,
-            ClientPolicy::Custom(places) => {
-                self.checked(places, "clients")?;
-                return Ok(places.clone());
+            ClientPolicy::Custom(placements) => {
+                self.checked(placements, "clients")?;
+                return Ok(placements.clone());
             }
         };
-        Ok(self.client_memory(seats))
+        Ok(self.client_memory(cpus_by_process))
     }
 
-    fn client_memory(&self, seats: Seats) -> Vec<InstancePlacement> {
-        let memory = |pinned: bool| match pinned && self.machine.has_memory_choice() {
-            true => MemoryPolicy::Local,
-            false => MemoryPolicy::Default,
+    fn client_memory(&self, cpus_by_process: Assignment) -> Vec<InstancePlacement> {
+        let memory = |pinned: bool| {
+            if pinned && self.machine.has_memory_choice() {
+                MemoryPolicy::Local
+            } else {
+                MemoryPolicy::Default
+            }
         };
-        let place = |cpus: Option<CpuSet>| InstancePlacement {
+        let placement = |cpus: Option<CpuSet>| InstancePlacement {
             memory: memory(cpus.is_some()),
             cpus,
         };
-        seats.into_iter().map(place).collect()
+        cpus_by_process.into_iter().map(placement).collect()
     }
 
     /// Clients on the cores that the instances have left.
-    fn around(&self, instances: &[InstancePlacement]) -> Result<Seats, PlacementError> {
+    fn around(&self, instances: &[InstancePlacement]) -> Result<Assignment, PlacementError> {
         let mut taken = CpuSet::default();
-        for place in instances {
-            let cpus = place
+        for placement in instances {
+            let cpus = placement
                 .cpus
                 .as_ref()
                 .ok_or_else(|| PlacementError::Unpinned {
@@ -361,16 +379,16 @@ impl Planner<'_> {
                 })?;
             taken.extend(cpus);
         }
-        let mut houses = self.houses(&taken);
-        for (index, place) in instances.iter().enumerate() {
-            let cpus = place
+        let mut nodes = self.nodes_without(&taken);
+        for (index, placement) in instances.iter().enumerate() {
+            let cpus = placement
                 .cpus
                 .as_ref()
                 .expect("unpinned instances are refused above");
             let own = self.machine.nodes_of(cpus);
-            self.settle_client(&mut houses, index, &own)?;
+            self.assign_client(&mut nodes, index, &own)?;
         }
-        let (_, clients) = houses::share_out(&houses, self.count)?;
-        Ok(clients.iter().map(|share| Some(cpus_of(share))).collect())
+        let (_, clients) = divide_cores(&nodes, self.count)?;
+        Ok(assignment(&clients))
     }
 }

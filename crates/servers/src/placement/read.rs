@@ -13,7 +13,7 @@ use dyno_plan::placement::{CpuSet, IdSet, NodeSet};
 impl Machine {
     /// Reads the machine below `root`, which is `/` but in tests.
     ///
-    /// CPUs that are offline are left out. What the kernel does not tell about a CPU is filled in
+    /// CPUs that are offline are left out. What the kernel does not report about a CPU is filled in
     /// without inventing neighbours: it is then a core of its own in package 0 without an L3 cache.
     /// Without a folder of nodes all CPUs and all memory are node 0.
     ///
@@ -99,11 +99,12 @@ fn allowed_cpus(status: &str, online: &CpuSet, limits: &Limits) -> Result<CpuSet
     for set in mask.iter().chain(&limits.cpus) {
         allowed = allowed.intersection(set);
     }
-    match allowed.is_empty() {
-        true => Err(PlacementError::NothingAllowed {
+    if allowed.is_empty() {
+        Err(PlacementError::NothingAllowed {
             online: online.clone(),
-        }),
-        false => Ok(allowed),
+        })
+    } else {
+        Ok(allowed)
     }
 }
 
@@ -180,9 +181,12 @@ fn memory_total(path: &Path) -> Result<u64, PlacementError> {
 fn distances(path: &Path, own: u32, nodes: &NodeSet) -> Result<Vec<(u32, u32)>, PlacementError> {
     let text = optional(path)?.unwrap_or_default();
     let mut columns = text.split_whitespace().map(|word| word.parse::<u32>().ok());
-    let guess = |node| match node == own {
-        true => OWN_DISTANCE,
-        false => OTHER_DISTANCE,
+    let guess = |node| {
+        if node == own {
+            OWN_DISTANCE
+        } else {
+            OTHER_DISTANCE
+        }
     };
     let pairs = nodes.iter();
     Ok(pairs

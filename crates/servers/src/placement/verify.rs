@@ -202,7 +202,7 @@ fn read_memory(path: &Path) -> AchievedMemory {
     match optional(path) {
         Ok(Some(text)) => parse_memory(&text),
         Ok(None) => AchievedMemory::Unknown {
-            reason: "the kernel has no `numa_maps`, it is built without NUMA".to_owned(),
+            reason: "the kernel has no `numa_maps`; it was built without NUMA".to_owned(),
         },
         Err(PlacementError::Read { source, .. }) => AchievedMemory::Unknown {
             reason: format!("cannot read `{}`: {source}", path.display()),
@@ -226,9 +226,10 @@ fn parse_memory(text: &str) -> AchievedMemory {
         let words: Vec<_> = words.filter_map(|word| word.split_once('=')).collect();
         let page_kb = words.iter().find(|(name, _)| *name == "kernelpagesize_kB");
         let page_kb: u64 = page_kb.and_then(|(_, size)| size.parse().ok()).unwrap_or(4);
-        let by_node = match words.iter().any(|(name, _)| *name == "file") {
-            true => &mut file_bytes_by_node,
-            false => &mut anonymous_bytes_by_node,
+        let by_node = if words.iter().any(|(name, _)| *name == "file") {
+            &mut file_bytes_by_node
+        } else {
+            &mut anonymous_bytes_by_node
         };
         for (name, pages) in words {
             let node = name.strip_prefix('N').and_then(|node| node.parse().ok());

@@ -13,11 +13,11 @@ use bson::doc;
 use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::Bytes;
 use dyno_servers::{
-    Commander, DataDir, Deployment, DeploymentOptions, Duty, Encryption, FolderMapping,
+    AdminClient, DataDir, Deployment, DeploymentOptions, Encryption, FolderMapping, InstanceKind,
     MemoryShare, Namespace, PreSplit, ServerError, ServerOptions, ShardKeyKind, Sharded, Topology,
     deviations, read_back,
 };
-use dyno_testkit::double::{DoubleCommander, MongoDouble, serve};
+use dyno_testkit::double::{DoubleAdminClient, MongoDouble, serve};
 use tempfile::TempDir;
 
 const HELPER: &str = "deployment::helper_that_is_a_server";
@@ -33,7 +33,7 @@ fn helper_that_is_a_server() {
 struct Bench {
     folder: PathBuf,
     double: MongoDouble,
-    commander: DoubleCommander,
+    admin: DoubleAdminClient,
     _temporary: Option<TempDir>,
 }
 
@@ -49,7 +49,7 @@ impl Bench {
         Bench {
             double: MongoDouble::install(&folder.join("bin"), version, HELPER),
             folder: folder.to_owned(),
-            commander: DoubleCommander::default(),
+            admin: DoubleAdminClient::default(),
             _temporary: None,
         }
     }
@@ -80,7 +80,7 @@ impl Bench {
         options: &DeploymentOptions,
     ) -> Result<Deployment, ServerError> {
         let topology: Topology = text.parse().unwrap();
-        Deployment::start(&topology, options, &mut self.commander, &|| false)
+        Deployment::start(&topology, options, &mut self.admin, &|| false)
     }
 
     fn error(&mut self, text: &str, options: &DeploymentOptions) -> ServerError {
@@ -239,7 +239,7 @@ fn a_replica_set_is_initiated_awaited_and_stopped_with_its_primary_last() {
 
     let member = &deployment.members()[2];
     let limit = Duration::from_secs(10);
-    let found = read_back(&mut bench.commander, deployment.target(member), &[], limit).unwrap();
+    let found = read_back(&mut bench.admin, deployment.target(member), &[], limit).unwrap();
     assert_eq!(found["replica_set"], "dyno");
     assert_eq!(found["replica_set.members"], "3");
     assert_eq!(deviations(member.server().settings(), &found), []);
@@ -266,9 +266,9 @@ fn members_of_the_double_that_are_asked_at_the_same_time_all_answer() {
             let target = deployment.target(member);
             let question = &question;
             scope.spawn(move || {
-                let mut commander = DoubleCommander::default();
+                let mut admin = DoubleAdminClient::default();
                 for _ in 0..200 {
-                    let status = commander.run(target, "admin", question.clone(), limit);
+                    let status = admin.run(target, "admin", question.clone(), limit);
                     let members = status.unwrap().get_array("members").unwrap().clone();
                     for member in members {
                         let state = member.as_document().unwrap().get_i32("state").unwrap();
@@ -293,7 +293,7 @@ fn a_difference_from_what_was_asked_is_a_deviation() {
     let mut asked = member.server().settings().clone();
     asked.insert("cache_bytes".into(), "1".into());
     let limit = Duration::from_secs(10);
-    let found = read_back(&mut bench.commander, deployment.target(member), &[], limit).unwrap();
+    let found = read_back(&mut bench.admin, deployment.target(member), &[], limit).unwrap();
     let all = deviations(&asked, &found);
     assert_eq!(all.len(), 1, "{all:?}");
     assert_eq!(
@@ -307,7 +307,7 @@ fn an_arbiter_holds_nothing_and_has_the_smallest_cache() {
     let mut bench = Bench::new("4.4.29");
     let deployment = bench.start("replica-set=2+1", &bench.options()).unwrap();
     let arbiter = &deployment.members()[2];
-    assert_eq!(arbiter.instance().duty, Duty::Arbiter);
+    assert_eq!(arbiter.instance().kind, InstanceKind::Arbiter);
     assert_eq!(
         arbiter.server().settings()["cache_bytes"],
         (256_u64 << 20).to_string()
@@ -336,16 +336,16 @@ fn members_trust_each_other_and_the_user_exists_before_anybody_needs_him() {
     assert!(uri.contains("tls=true&tlsCAFile=") && uri.contains("tlsCertificateKeyFile="));
     assert!(!deployment.uri().contains(credentials.password()));
     assert!(!format!("{deployment:?}").contains(credentials.password()));
-    assert!(bench.commander.encrypted_targets > 0);
+    assert!(bench.admin.encrypted_targets > 0);
     let limit = Duration::from_secs(10);
     for member in deployment.members() {
         let target = deployment.target(member);
         assert_eq!(
             target.credentials.is_some(),
-            member.instance().duty == Duty::Data
+            member.instance().kind == InstanceKind::Data
         );
-        let found = read_back(&mut bench.commander, target, &[], limit).unwrap();
-        if member.instance().duty == Duty::Data {
+        let found = read_back(&mut bench.admin, target, &[], limit).unwrap();
+        if member.instance().kind == InstanceKind::Data {
             assert_eq!(found["auth"], "true");
         }
     }
@@ -371,7 +371,7 @@ fn a_cluster_is_made_in_the_order_that_each_version_needs() {
         let deployment = bench.start(&text, &options).unwrap();
         let router = deployment.members().last().unwrap().server().address();
         let limit = Duration::from_secs(10);
-        let settings = deployment.read_back(&mut bench.commander, limit).unwrap();
+        let settings = deployment.read_back(&mut bench.admin, limit).unwrap();
         assert_eq!(settings.len(), 2 * members + 2);
         for member in &settings {
             assert_eq!(member.deviations, [], "{}", member.name);
@@ -418,8 +418,7 @@ fn a_ranged_key_is_split_at_its_values_and_spread_over_the_shards() {
     cluster.balancer = dyno_servers::Balancer::On;
     let topology = Topology::Sharded(cluster);
     let options = bench.options();
-    let deployment =
-        Deployment::start(&topology, &options, &mut bench.commander, &|| false).unwrap();
+    let deployment = Deployment::start(&topology, &options, &mut bench.admin, &|| false).unwrap();
     let commands = bench.commands("router");
     let tail = [
         "shardCollection",
@@ -448,7 +447,8 @@ fn a_set_without_a_primary_ends_at_the_deadline_and_is_named() {
     let text = error.to_string();
     assert!(matches!(error, ServerError::Deadline { .. }), "{error:?}");
     assert!(
-        text.contains("replica set `dyno` was not over after 0.6 s: no member is the primary"),
+        text.contains("timed out after 0.6 s while waiting for a primary")
+            && text.ends_with("replica set `dyno`: no member is the primary"),
         "{text}"
     );
 }
@@ -508,7 +508,7 @@ fn a_member_that_does_not_start_is_named_and_takes_the_others_with_it() {
     let error = bench.error("pairs=3", &options);
     let text = texts(&error);
     assert!(
-        text.starts_with("the server `pair-2` of the deployment failed: "),
+        text.starts_with("server `pair-2` of the deployment failed: "),
         "{text}"
     );
 }
@@ -522,8 +522,7 @@ fn an_interrupt_stops_everything_that_was_started() {
     let events = bench.folder.join("bin/events");
     let initiated =
         || fs::read_to_string(&events).is_ok_and(|text| text.contains("replSetInitiate"));
-    let error =
-        Deployment::start(&topology, &options, &mut bench.commander, &initiated).unwrap_err();
+    let error = Deployment::start(&topology, &options, &mut bench.admin, &initiated).unwrap_err();
     assert!(
         matches!(error, ServerError::Interrupted { .. }),
         "{error:?}"
@@ -572,7 +571,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
     assert!(
         error
             .to_string()
-            .contains("the collection that shall be sharded"),
+            .contains("the collection to shard is not given"),
         "{error}"
     );
 
@@ -592,7 +591,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn a_kept_replica_set_is_not_taken_up_again() {
+fn a_kept_replica_set_is_not_started_again() {
     let mut bench = Bench::new("7.0.14");
     let mut options = bench.options();
     let data = bench.folder.join("data");
@@ -604,7 +603,10 @@ fn a_kept_replica_set_is_not_taken_up_again() {
         .unwrap();
     assert!(data.join("member-1/WiredTiger").exists());
     let error = bench.start("replica-set=2", &options).unwrap_err();
-    assert!(error.to_string().contains("not taken up again"), "{error}");
+    assert!(
+        error.to_string().contains("cannot be started again"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn a_taken_port_is_named(kind: Kind) {
     );
     assert_eq!(
         error.to_string(),
-        format!("port {} of 127.0.0.1 is in use", options.port)
+        format!("port {} on 127.0.0.1 is in use", options.port)
     );
     assert!(error.hint().unwrap().contains("port"));
     assert!(!data.exists());

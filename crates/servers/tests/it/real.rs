@@ -1,4 +1,4 @@
-//! What only a real `mongod` can show: that it takes the settings and tells them as they are read back, that its members elect
+//! What only a real `mongod` can show: that it takes the settings and reports them as they are read back, that its members elect
 //! whom they should, and what it says when it ends. The life of one server and its users and certificates are tested in
 //! `one_server` and `secured`, for the embedded server as well.
 
@@ -7,7 +7,7 @@ use crate::secured::{Driver, assert_only_logs, client_options, options};
 use bson::{Document, doc};
 use dyno_plan::units::Span;
 use dyno_servers::{
-    Commander, Deployment, DeploymentOptions, Encryption, FolderMapping, Member, ServerError,
+    AdminClient, Deployment, DeploymentOptions, Encryption, FolderMapping, Member, ServerError,
     StorageEngine,
 };
 use dyno_testkit::{mongos_program, or_skip, percona_program};

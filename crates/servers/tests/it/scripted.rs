@@ -128,7 +128,7 @@ fn a_place_that_does_not_exist_is_an_error_of_its_own() {
     let error = start(&options, &|| false).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cannot start `mongod` on the place `65535@default`"
+        "cannot start `mongod` with placement `65535@default`"
     );
     assert!(error.hint().unwrap().contains("plan it again"));
     assert!(!scripted.data().exists());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::one_server::Kind;
 use bson::{Document, doc};
 use dyno_servers::{
-    CommandFailure, Commander, DataDir, Deployment, DeploymentOptions, Encryption, ServerError,
+    AdminClient, CommandFailure, DataDir, Deployment, DeploymentOptions, Encryption, ServerError,
     ServerOptions, Target, deviations, read_back,
 };
 use dyno_testkit::or_skip;
@@ -62,7 +62,7 @@ pub(crate) fn client_options(
     options
 }
 
-impl Commander for Driver {
+impl AdminClient for Driver {
     fn run(
         &mut self,
         target: Target<'_>,

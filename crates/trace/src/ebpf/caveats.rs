@@ -17,18 +17,19 @@ pub(super) struct Known<'a> {
     pub(super) counters: &'a Counters,
     /// How often the kernel left a program out.
     pub(super) misses: u64,
-    /// Requests whose end the kernel did not tell.
+    /// Requests whose end the kernel did not report.
     pub(super) unseen_ends: u64,
     pub(super) unknown_offsets: u64,
 }
 
 /// The reasons to doubt it.
-pub(super) fn of(known: &Known) -> Vec<TraceCaveat> {
+pub(super) fn from_known(known: &Known) -> Vec<TraceCaveat> {
     let mut caveats = lost(known);
     caveats.extend(not_observed(known));
     caveats.extend(unknown(known));
     if !known.settings.block {
-        let message = "requests of the block layer were not traced: page cache and device cannot be told apart";
+        let message =
+            "block requests were not traced; the page cache and the device cannot be told apart";
         caveats.push(caveat(TraceCaveatKind::NoBlockRequests, message.to_owned()));
     }
     caveats
@@ -56,14 +57,14 @@ fn lost(known: &Known) -> Vec<TraceCaveat> {
     }
     if known.misses > 0 {
         let message = format!(
-            "{} times the kernel left a probe out, because it was running already",
+            "the kernel skipped a probe {} times because it was already running",
             known.misses
         );
         caveats.push(caveat(TraceCaveatKind::LostEvents, message));
     }
     if known.unseen_ends > 0 {
         let message = format!(
-            "the kernel did not tell the end of {} requests to devices, which are left out",
+            "the kernel did not report the end of {} device requests; they are omitted",
             known.unseen_ends
         );
         caveats.push(caveat(TraceCaveatKind::LostEvents, message));
@@ -73,24 +74,24 @@ fn lost(known: &Known) -> Vec<TraceCaveat> {
 
 fn not_observed(known: &Known) -> Vec<TraceCaveat> {
     let by_hook = known.missing.iter().map(|missing| {
-        let what = missing.watched.as_str();
+        let what = missing.target.as_str();
         let message = format!("{what} could not be observed: {}", missing.reason);
         caveat(TraceCaveatKind::NotObserved, message)
     });
-    let ways = [
+    let methods = [
         (Counter::UnseenAio, "by Linux AIO (`io_submit`)"),
         (
             Counter::UnseenCopies,
             "within the kernel (`sendfile`, `splice`, `copy_file_range`)",
         ),
     ];
-    let unseen = ways
+    let unseen = methods
         .into_iter()
         .map(|(counter, how)| (known.counters.get(counter), how));
     let by_call = unseen.filter(|(count, _)| *count > 0).map(|(count, how)| {
-        let message = format!("{count} calls moved data {how}, which is not traced by file");
+        let message = format!("{count} calls moved data {how}, which is not traced per file");
         TraceCaveat {
-            hint: Some("requests of the block layer contain it".to_owned()),
+            hint: Some("the block requests include it".to_owned()),
             ..caveat(TraceCaveatKind::NotObserved, message)
         }
     });
@@ -102,23 +103,23 @@ fn unknown(known: &Known) -> Vec<TraceCaveat> {
     let endless = endless_faults(known.traced);
     if endless > 0 {
         let message = format!(
-            "{endless} page faults found their page in memory; their latency is not known and stands as 0"
+            "{endless} page faults found their page in memory; their latency is unknown and recorded as 0"
         );
         caveats.push(caveat(TraceCaveatKind::Other, message));
     }
     if known.unknown_offsets > 0 {
-        let message = format!("the offset of {} calls is not known", known.unknown_offsets);
+        let message = format!("the offset of {} calls is unknown", known.unknown_offsets);
         caveats.push(caveat(TraceCaveatKind::UnknownOffsets, message));
     }
     let files = known.traced.files.iter();
     let nameless = files.filter(|file| !file.name.starts_with('/')).count();
     if nameless > 0 {
-        let message = format!("the path of {nameless} files is not known");
+        let message = format!("the path of {nameless} files is unknown");
         caveats.push(caveat(TraceCaveatKind::UnknownFiles, message));
     }
     // There exactly where the kernel accounts what threads ask devices for.
     if known.settings.block && !Path::new("/proc/self/io").exists() {
-        let message = "the kernel does not account what threads read from devices: reads that are held back before they \
+        let message = "the kernel does not account what threads read from devices; reads that are held back before they \
                        become requests count as answered by the page cache";
         caveats.push(TraceCaveat {
             hint: Some("use a kernel with CONFIG_TASK_IO_ACCOUNTING".to_owned()),
@@ -126,7 +127,7 @@ fn unknown(known: &Known) -> Vec<TraceCaveat> {
         });
     }
     if known.settings.measure_cost && known.traced.cost.is_none() {
-        let message = "the kernel does not tell what its programs cost".to_owned();
+        let message = "the kernel does not report what its programs cost".to_owned();
         caveats.push(caveat(TraceCaveatKind::UnknownCost, message));
     }
     caveats

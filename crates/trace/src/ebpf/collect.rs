@@ -1,4 +1,4 @@
-//! Takes the events of the kernel apart, and gives files and devices their places in the record.
+//! Takes the events of the kernel apart, and gives files and devices their indexes in the record.
 
 use super::devices::{self, DeviceTable};
 use super::layout::{self, BlockEvent, CallEvent, Fields, FileEvent, FileKey, FileSlot, NameEvent};
@@ -79,7 +79,7 @@ impl Collector {
         let operation = u8::try_from(event.operation)
             .ok()
             .and_then(Operation::from_number);
-        let (Some(operation), Some(file)) = (operation, self.files.place_of(event.file)) else {
+        let (Some(operation), Some(file)) = (operation, self.files.index_of(event.file)) else {
             return;
         };
         let call = Call {
@@ -170,7 +170,7 @@ impl Collector {
             device_ns: event.device_ns,
             sector: event.sector,
             bytes: event.bytes,
-            device: self.devices.place_of(event.device),
+            device: self.devices.index_of(event.device),
             operation,
             process: event.process,
         });

@@ -24,7 +24,7 @@ impl Counting {
 }
 
 /// What is known of a program.
-struct Told {
+struct Reported {
     runs: u64,
     run_time_ns: u64,
     misses: u64,
@@ -40,27 +40,27 @@ pub(super) fn read(object: &Object) -> (TraceCost, u64) {
         if !program.autoload() || program.as_fd().as_raw_fd() < 0 {
             continue;
         }
-        let Some(told) = ask(program.as_fd()) else {
+        let Some(reported) = ask(program.as_fd()) else {
             continue;
         };
-        misses += told.misses;
+        misses += reported.misses;
         cost.programs.push(ProgramCost {
             name: program.name().to_string_lossy().into_owned(),
-            runs: told.runs,
-            run_time_ns: told.run_time_ns,
+            runs: reported.runs,
+            run_time_ns: reported.run_time_ns,
         });
     }
     (cost, misses)
 }
 
-fn ask(program: BorrowedFd<'_>) -> Option<Told> {
+fn ask(program: BorrowedFd<'_>) -> Option<Reported> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;
-    // SAFETY: the structure has the length that is told, holds no pointers of ours, and outlives the call.
+    // SAFETY: the structure has the length that is passed, holds no pointers of ours, and outlives the call.
     let status = unsafe {
         libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut info, &raw mut length)
     };
-    (status == 0).then_some(Told {
+    (status == 0).then_some(Reported {
         runs: info.run_cnt,
         run_time_ns: info.run_time_ns,
         misses: info.recursion_misses,

@@ -85,14 +85,14 @@ fn source_of(number: u32, mountinfo: &str) -> Option<u32> {
 /// Devices in the order in which they were met.
 #[derive(Debug, Default)]
 pub(super) struct DeviceTable {
-    places: HashMap<u32, u32>,
+    indexes: HashMap<u32, u32>,
     devices: Vec<BlockDevice>,
 }
 
 impl DeviceTable {
-    /// The place of a device, which gets one if it has none.
-    pub(super) fn place_of(&mut self, number: u32) -> u32 {
-        *self.places.entry(number).or_insert_with(|| {
+    /// The index of a device, which gets one if it has none.
+    pub(super) fn index_of(&mut self, number: u32) -> u32 {
+        *self.indexes.entry(number).or_insert_with(|| {
             let (major, minor) = parts(number);
             let name = folder_of(number)
                 .file_name()
@@ -136,9 +136,9 @@ mod tests {
     #[test]
     fn each_device_has_one_place() {
         let mut table = DeviceTable::default();
-        assert_eq!(table.place_of(1 << 20), 0);
-        assert_eq!(table.place_of(2 << 20), 1);
-        assert_eq!(table.place_of(1 << 20), 0);
+        assert_eq!(table.index_of(1 << 20), 0);
+        assert_eq!(table.index_of(2 << 20), 1);
+        assert_eq!(table.index_of(1 << 20), 0);
         assert_eq!(table.into_devices().len(), 2);
     }
 }

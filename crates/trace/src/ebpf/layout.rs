@@ -92,7 +92,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What the programs are told before they are loaded.
+/// Constants of the programs, set before they are loaded.
 #[derive(Clone, Debug)]
 pub(super) struct KernelSettings {
     pub(super) syscalls: [u8; SYSCALLS],

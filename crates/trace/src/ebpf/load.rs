@@ -1,11 +1,12 @@
-//! What is loaded for a choice of hooks, and what the programs are told.
+//! What is loaded for a choice of hooks, and the constants of the programs.
 
 use super::layout::{self, KernelSettings, SYSCALLS};
 use super::object;
 use crate::error::TraceError;
-use crate::hooks::{Choice, Way};
-use crate::probes::{Attachment, Place, syscalls};
+use crate::hooks::Choice;
+use crate::probes::{AttachPoint, Attachment, syscalls};
 use crate::settings::Settings;
+use crate::targets::HookMethod;
 use dyno_record::io_trace::document::TraceMode;
 use dyno_record::io_trace::event::Operation;
 use libbpf_rs::Object;
@@ -15,10 +16,10 @@ pub(super) fn attachments_of(choice: &Choice) -> Vec<Attachment> {
     let pair = choice
         .hooks
         .iter()
-        .any(|hook| hook.way == Some(Way::SyscallPair));
+        .any(|hook| hook.method == Some(HookMethod::SyscallPair));
     let mut attachments: Vec<Attachment> = Vec::new();
     for attachment in choice.hooks.iter().flat_map(|hook| &hook.attachments) {
-        let twice = pair && matches!(attachment.place, Place::Point(..));
+        let twice = pair && matches!(attachment.point, AttachPoint::Point(..));
         if !twice && !attachments.contains(attachment) {
             attachments.push(attachment.clone());
         }
@@ -59,9 +60,10 @@ fn kernel_settings(settings: &Settings, choice: &Choice) -> KernelSettings {
         wake_bytes: u64::from(settings.ring_bytes / 4),
         aggregated: settings.mode == TraceMode::Aggregated,
         operations: operations.fold(0, |bits, &operation| bits | 1 << operation as u32),
-        first_verdict: match filter.files.is_empty() {
-            true => layout::ALLOWED,
-            false => layout::PENDING,
+        first_verdict: if filter.files.is_empty() {
+            layout::ALLOWED
+        } else {
+            layout::PENDING
         },
         page_shift: page_bytes.map_or(12, |bytes| bytes.trailing_zeros()),
         compat_bit: COMPAT_BIT,
@@ -73,8 +75,8 @@ fn syscall_codes(settings: &Settings, choice: &Choice) -> [u8; SYSCALLS] {
     let by_syscall = choice
         .hooks
         .iter()
-        .filter(|hook| hook.way > Some(Way::Kprobe));
-    for call in by_syscall.flat_map(|hook| syscalls::of(hook.watched)) {
+        .filter(|hook| hook.method > Some(HookMethod::Kprobe));
+    for call in by_syscall.flat_map(|hook| syscalls::for_target(hook.target)) {
         let wanted = call
             .operation()
             .is_none_or(|operation| settings.filter.has(operation));

@@ -20,7 +20,7 @@ pub(super) struct Maps {
 }
 
 impl Maps {
-    pub(super) fn of(object: &mut Object) -> Result<Maps, TraceError> {
+    pub(super) fn from_object(object: &mut Object) -> Result<Maps, TraceError> {
         Ok(Maps {
             processes: object::map(object, "processes")?,
             files: object::map(object, "files")?,

@@ -4,7 +4,7 @@ use super::devices;
 
 /// The path that a path on a file system has where that file system is mounted; the longest mounted
 /// part wins. `None` if it is not mounted, or only another part of it.
-pub(super) fn place(mountinfo: &str, device: u32, path: &str) -> Option<String> {
+pub(super) fn mounted_path(mountinfo: &str, device: u32, path: &str) -> Option<String> {
     mountinfo
         .lines()
         .filter_map(parse)
@@ -74,29 +74,29 @@ mod tests {
 32 22 7:1 /part /other rw - ext4 /dev/loop1 rw
 ";
 
-    fn placed(device: (u32, u32), path: &str) -> Option<String> {
-        place(INFO, devices::kernel_number(device.0, device.1), path)
+    fn mounted(device: (u32, u32), path: &str) -> Option<String> {
+        mounted_path(INFO, devices::kernel_number(device.0, device.1), path)
     }
 
     #[test]
     fn a_path_is_put_behind_where_its_file_system_is_mounted() {
-        assert_eq!(placed((7, 0), "/a/b").as_deref(), Some("/loop/a/b"));
-        assert_eq!(placed((254, 0), "/etc/x").as_deref(), Some("/etc/x"));
+        assert_eq!(mounted((7, 0), "/a/b").as_deref(), Some("/loop/a/b"));
+        assert_eq!(mounted((254, 0), "/etc/x").as_deref(), Some("/etc/x"));
     }
 
     #[test]
     fn the_longest_mounted_part_wins() {
-        let found = placed((254, 0), "/var/data/db/x");
+        let found = mounted((254, 0), "/var/data/db/x");
         assert_eq!(found.as_deref(), Some("/mnt/with blank/db/x"));
         assert_eq!(
-            placed((254, 0), "/var/database").as_deref(),
+            mounted((254, 0), "/var/database").as_deref(),
             Some("/var/database")
         );
     }
 
     #[test]
-    fn a_part_that_is_not_mounted_has_no_place() {
-        assert_eq!(placed((7, 1), "/elsewhere/x"), None);
-        assert_eq!(placed((9, 9), "/x"), None);
+    fn a_part_that_is_not_mounted_has_no_path() {
+        assert_eq!(mounted((7, 1), "/elsewhere/x"), None);
+        assert_eq!(mounted((9, 9), "/x"), None);
     }
 }

@@ -34,7 +34,7 @@ struct Known {
 pub(super) struct FileTable {
     patterns: FilePatterns,
     /// Places of files that are traced; `None` of those that are not.
-    places: HashMap<u32, Option<u32>>,
+    indexes: HashMap<u32, Option<u32>>,
     known: Vec<Known>,
     /// Files that fit no pattern, by their numbers: they may get a name that does.
     left_out: HashMap<u32, Known>,
@@ -69,16 +69,16 @@ impl FileTable {
     }
 
     /// The place of a file in the record, by the number that the kernel gave it.
-    pub(super) fn place_of(&self, id: u32) -> Option<u32> {
-        self.places.get(&id).copied().flatten()
+    pub(super) fn index_of(&self, id: u32) -> Option<u32> {
+        self.indexes.get(&id).copied().flatten()
     }
 
     /// Takes a file that is met the first time, or the first time under another name, and says whether
     /// it is to be traced. What fitted once is traced whatever it is called later.
     pub(super) fn add(&mut self, event: &FileEvent) -> bool {
         let id = event.slot.id;
-        // Its renaming may have been told before.
-        if self.place_of(id).is_some() {
+        // Its renaming may have been reported before.
+        if self.index_of(id).is_some() {
             return true;
         }
         let found = find_name(event);
@@ -104,12 +104,11 @@ impl FileTable {
             partial: event.path.path.clone(),
             elsewhere: false,
         };
-        match wanted {
-            true => self.trace(file),
-            false => {
-                self.places.insert(id, None);
-                self.left_out.insert(id, file);
-            }
+        if wanted {
+            self.trace(file)
+        } else {
+            self.indexes.insert(id, None);
+            self.left_out.insert(id, file);
         }
         wanted
     }
@@ -117,7 +116,7 @@ impl FileTable {
     /// Gives a file a place in the record.
     fn trace(&mut self, mut file: Known) {
         file.elsewhere = has_other_root(file.process);
-        self.places
+        self.indexes
             .insert(file.slot.id, Some(self.known.len() as u32));
         self.known.push(file);
     }
@@ -247,9 +246,10 @@ impl Known {
     }
 
     fn path_for_us(&self, name: &str) -> PathBuf {
-        match self.elsewhere {
-            true => PathBuf::from(format!("/proc/{}/root{name}", self.process)),
-            false => PathBuf::from(name),
+        if self.elsewhere {
+            PathBuf::from(format!("/proc/{}/root{name}", self.process))
+        } else {
+            PathBuf::from(name)
         }
     }
 
@@ -284,7 +284,7 @@ struct FoundName {
     deleted: bool,
 }
 
-/// The path of a file as it was when the kernel met it, which is told by where its file system is
+/// The path of a file as it was when the kernel met it, which shows in where its file system is
 /// mounted; or else that of the descriptor by which it was used, which may have another name by now.
 fn find_name(event: &FileEvent) -> Option<FoundName> {
     let open = open_by_process(event);
@@ -310,7 +310,7 @@ fn path_by_mount(process: u32, device: u32, walked: &WalkedPath) -> Option<Strin
     let mountinfo = of_process
         .or_else(|_| std::fs::read_to_string("/proc/self/mountinfo"))
         .ok()?;
-    mounts::place(&mountinfo, device, &walked.path)
+    mounts::mounted_path(&mountinfo, device, &walked.path)
 }
 
 /// The file where its process has it open, if it still has: by now the descriptor may be another's.
@@ -335,7 +335,7 @@ fn is_inode(metadata: &Metadata, key: &FileKey) -> bool {
 }
 
 /// Whether it is still the same file and not one that got its inode afterwards. Where the file system
-/// does not tell, it is taken for the same.
+/// does not report, it is taken for the same.
 fn is_generation(path: &Path, metadata: &Metadata, generation: u32) -> bool {
     if !metadata.is_file() {
         return true;
@@ -390,9 +390,10 @@ fn whole_path(process: u32, given: &GivenName) -> Option<String> {
     if given.name.is_empty() {
         return None;
     }
-    let whole = match given.name.starts_with('/') {
-        true => PathBuf::from(&given.name),
-        false => folder_of(process, given)?.join(&given.name),
+    let whole = if given.name.starts_with('/') {
+        PathBuf::from(&given.name)
+    } else {
+        folder_of(process, given)?.join(&given.name)
     };
     let folder = whole.parent()?;
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());

@@ -41,7 +41,7 @@ fn renamed(from: &Path, to: Option<&Path>) -> NameEvent {
     }
 }
 
-/// A folder on a disk: file systems in memory do not tell generations.
+/// A folder on a disk: file systems in memory do not report generations.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR").to_owned() + "/../../target").unwrap()
 }
@@ -58,8 +58,8 @@ fn a_file_has_the_path_of_its_descriptor_and_its_size_at_the_end() {
     let mut table = FileTable::default();
     assert!(table.add(&event(7, &file)));
     file.set_len(5000).unwrap();
-    assert_eq!(table.place_of(7), Some(0));
-    assert_eq!(table.place_of(8), None);
+    assert_eq!(table.index_of(7), Some(0));
+    assert_eq!(table.index_of(8), None);
     let entry = table.into_entries().remove(0);
     assert_eq!(Path::new(&entry.name), path);
     assert_eq!((entry.bytes, entry.deleted), (Some(5000), false));
@@ -74,7 +74,7 @@ fn a_file_that_matches_no_pattern_has_no_place() {
     let mut table = FileTable::new(FilePatterns::new(&["*.wt".to_owned()]).unwrap());
     assert!(!table.add(&event(1, &other)));
     assert!(table.add(&event(2, &wanted)));
-    assert_eq!((table.place_of(1), table.place_of(2)), (None, Some(0)));
+    assert_eq!((table.index_of(1), table.index_of(2)), (None, Some(0)));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_folder_that_is_renamed_takes_its_files_along() {
 }
 
 #[test]
-fn renaming_that_nobody_told_is_found_at_the_end() {
+fn renaming_that_nobody_reported_is_found_at_the_end() {
     let folder = folder();
     let (first, second) = (path(&folder, "a"), path(&folder, "b"));
     let file = File::create(&first).unwrap();
@@ -180,7 +180,7 @@ fn a_file_that_is_renamed_into_the_pattern_is_judged_again() {
     let changes = table.rename(&renamed(&first, Some(&second)));
     let fitting: Vec<u32> = changes.fitting.iter().map(|each| each.slot.id).collect();
     assert_eq!(fitting, [4]);
-    assert_eq!(table.place_of(4), Some(0));
+    assert_eq!(table.index_of(4), Some(0));
     // The kernel notices the name too, and asks.
     assert!(table.add(&event(4, &file)));
     let entry = table.into_entries().remove(0);
@@ -212,11 +212,11 @@ fn a_folder_that_is_renamed_into_the_pattern_takes_its_files_along() {
     assert!(!table.add(&event(1, &file)));
     fs::rename(&first, &second).unwrap();
     let changes = table.rename(&renamed(&first, Some(&second)));
-    assert_eq!((changes.fitting.len(), table.place_of(1)), (1, Some(0)));
+    assert_eq!((changes.fitting.len(), table.index_of(1)), (1, Some(0)));
 }
 
 #[test]
-fn what_is_deleted_is_told_whether_it_was_traced_or_left_out() {
+fn what_is_deleted_is_reported_whether_it_was_traced_or_left_out() {
     let folder = folder();
     let (wanted, other) = (path(&folder, "a.wt"), path(&folder, "a.log"));
     let files = [

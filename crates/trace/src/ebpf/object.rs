@@ -2,7 +2,7 @@
 
 use super::layout::{KernelSettings, LATENCY_BUCKETS, SEEK_BUCKETS, SIZE_BUCKETS};
 use crate::error::{PROGRAMS as ALL_PROGRAMS, TraceError};
-use crate::probes::{Attachment, Place};
+use crate::probes::{AttachPoint, Attachment};
 use libbpf_rs::{
     Link, MapCore, MapHandle, MapMut, Object, ObjectBuilder, OpenObject, ProgramMut,
     TracepointCategory,
@@ -18,7 +18,7 @@ static PROGRAMS: &Aligned<[u8]> =
 
 /// The object of all programs, none of them chosen yet.
 pub(super) fn open() -> Result<OpenObject, TraceError> {
-    // What libbpf would print by itself is told by its errors too.
+    // What libbpf would print by itself is reported by its errors too.
     libbpf_rs::set_print(None);
     let mut open = ObjectBuilder::default()
         .name("dyno_tracer")
@@ -104,14 +104,14 @@ pub(super) fn attach(object: &Object, attachment: &Attachment) -> Result<Vec<Lin
             what: format!("the program `{}`", attachment.program),
             reason: "it is not there".to_owned(),
         })?;
-    let link = match &attachment.place {
-        Place::Section => program.attach(),
-        Place::Entry(function) => program.attach_kprobe(false, function),
-        Place::Return(function) => program.attach_kprobe(true, function),
-        Place::Point(category, name) => {
+    let link = match &attachment.point {
+        AttachPoint::Section => program.attach(),
+        AttachPoint::Entry(function) => program.attach_kprobe(false, function),
+        AttachPoint::Return(function) => program.attach_kprobe(true, function),
+        AttachPoint::Point(category, name) => {
             program.attach_tracepoint(TracepointCategory::Custom((*category).to_owned()), name)
         }
-        Place::MajorFault => return attach_to_faults(&program),
+        AttachPoint::MajorFault => return attach_to_faults(&program),
     };
     let link =
         link.map_err(|error| refused(&format!("the hook of `{}`", attachment.program), &error))?;
@@ -162,7 +162,7 @@ fn major_faults_of(cpu: u32) -> std::io::Result<OwnedFd> {
         sample_period: 1,
         ..PerfEvent::default()
     };
-    // SAFETY: the pointer is to a structure of the size that it tells, which outlives the call.
+    // SAFETY: the pointer is to a structure of the size that it holds, which outlives the call.
     let descriptor = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
@@ -217,8 +217,8 @@ mod tests {
 
     #[test]
     fn the_object_has_every_program_that_is_ever_attached() {
-        use crate::hooks::Watched;
         use crate::probes::*;
+        use crate::targets::HookTarget;
         let open = open().unwrap();
         let known: Vec<String> = open
             .progs()
@@ -236,19 +236,19 @@ mod tests {
         for arguments in [3, 7] {
             used.extend(io_uring::programs(arguments).unwrap());
         }
-        for watched in Watched::ALL {
+        for target in HookTarget::ALL {
             used.extend(
-                vfs_fentry::programs(watched)
+                vfs_fentry::programs(target)
                     .into_iter()
                     .flat_map(|(_, programs)| programs),
             );
             used.extend(
-                vfs_kprobe::attachments(watched)
+                vfs_kprobe::attachments(target)
                     .iter()
                     .map(|each| each.program),
             );
             used.extend(
-                syscall_points::attachments(watched)
+                syscall_points::attachments(target)
                     .iter()
                     .map(|each| each.program),
             );

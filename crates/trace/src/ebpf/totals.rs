@@ -206,7 +206,7 @@ impl KernelTotals {
     /// The totals of files that are traced.
     pub(super) fn into_totals(self, files: &FileTable) -> Vec<FileTotals> {
         let one = |((id, operation), (total, slices))| {
-            let file = files.place_of(id)?;
+            let file = files.index_of(id)?;
             Some(to_record(file, operation, total, slices))
         };
         self.read.into_iter().filter_map(one).collect()

@@ -21,7 +21,7 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Requests that were issued so long before the end of a trace have ended, whatever the kernel told.
+/// Requests that were issued so long before the end of a trace have ended, whatever the kernel reported.
 const LONG_REQUEST: Duration = Duration::from_secs(1);
 
 /// A trace that goes on. It ends when it is stopped or dropped, or when its process ends.
@@ -56,10 +56,10 @@ impl Tracer {
         if let Some(&process) = processes.iter().find(|&&process| !tree::exists(process)) {
             return Err(TraceError::NoProcess { process });
         }
-        let choice = hooks::choose(&kernel, &settings.filter, settings.block, settings.way)?;
+        let choice = hooks::choose(&kernel, &settings.filter, settings.block, settings.method)?;
         let attachments = load::attachments_of(&choice);
         let mut object = load::load(&settings, &choice, &attachments)?;
-        let maps = Maps::of(&mut object)?;
+        let maps = Maps::from_object(&mut object)?;
         let zero_ns = settings.zero_monotonic_ns.unwrap_or_else(monotonic_ns);
         let files = FileTable::new(FilePatterns::new(&settings.filter.files)?);
         let collector = Arc::new(Mutex::new(Collector::new(zero_ns, files)));
@@ -207,7 +207,7 @@ impl Tracer {
             Collector::new(self.zero_ns, FileTable::default()),
         );
         let lost_calls = |counter| {
-            let of_traced = |file| collector.files.place_of(file).is_some();
+            let of_traced = |file| collector.files.index_of(file).is_some();
             counters.get(counter) + self.maps.lost(counter, of_traced)
         };
         let lost_block = self
@@ -251,7 +251,7 @@ impl Tracer {
         }
         traced.devices = collector.devices.into_devices();
         traced.files = collector.files.into_entries();
-        traced.caveats = caveats::of(&caveats::Known {
+        traced.caveats = caveats::from_known(&caveats::Known {
             settings: &self.settings,
             missing: &self.choice.missing,
             traced: &traced,

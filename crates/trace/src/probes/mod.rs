@@ -13,7 +13,7 @@ pub(crate) mod vfs_kprobe;
 
 /// Where a program is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AttachPoint {
     /// Where its section says: a tracepoint by its types, or a function by a trampoline.
     Section,
     /// The entry of a function.
@@ -26,20 +26,20 @@ pub(crate) enum Place {
     MajorFault,
 }
 
-/// A program and its place.
+/// A program, and where it is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
     /// Name of the program.
     pub(crate) program: &'static str,
-    /// Its place.
-    pub(crate) place: Place,
+    /// Where it is attached.
+    pub(crate) point: AttachPoint,
 }
 
 /// Programs whose sections say where they belong.
 pub(crate) fn by_section(programs: &[&'static str]) -> Vec<Attachment> {
     let attach = |&program| Attachment {
         program,
-        place: Place::Section,
+        point: AttachPoint::Section,
     };
     programs.iter().map(attach).collect()
 }

@@ -130,7 +130,7 @@ struct {
 	__type(value, u64);
 } counters SEC(".maps");
 
-/* What was lost is told by file or device: only user space knows which of them are wanted. */
+/* What was lost is reported by file or device: only user space knows which of them are wanted. */
 struct loss_key {
 	u32 counter;
 	u32 number;

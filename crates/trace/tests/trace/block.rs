@@ -57,7 +57,7 @@ for place in places:
     assert!(!device.name.is_empty(), "{device:?}");
 }
 
-/// Below a sandbox the kernel does not tell the end of requests that is an interrupt of the sandbox's own threads. What is
+/// Below a sandbox the kernel does not report the end of requests that is an interrupt of the sandbox's own threads. What is
 /// missing then is counted, and is one or two of many.
 #[track_caller]
 fn assert_all_but_untold(everything: &Everything, seen: usize, made: usize) {

@@ -2,7 +2,7 @@
 
 use crate::support::{can_trace, files, folder, python};
 use dyno_record::io_trace::event::{Call, Operation};
-use dyno_trace::hooks::Way;
+use dyno_trace::targets::HookMethod;
 use dyno_trace::{TraceError, Tracer};
 
 fn offsets(calls: &[Call]) -> Vec<(i64, u64, i64)> {
@@ -37,9 +37,13 @@ os.write(fd, b"e" * 9)
 os.pwrite(fd, b"f" * 9, 0)
 "#;
 
-/// Both ways by system calls that work without functions of the kernel, and the best one.
-fn ways() -> [Option<Way>; 3] {
-    [None, Some(Way::SyscallPair), Some(Way::SyscallPoints)]
+/// Both methods by system calls that work without functions of the kernel, and the best one.
+fn methods() -> [Option<HookMethod>; 3] {
+    [
+        None,
+        Some(HookMethod::SyscallPair),
+        Some(HookMethod::SyscallPoints),
+    ]
 }
 
 #[test]
@@ -47,10 +51,10 @@ fn every_system_call_has_its_offset_and_sizes() {
     if !can_trace("every_system_call_has_its_offset_and_sizes") {
         return;
     }
-    for way in ways() {
+    for method in methods() {
         let folder = folder();
         let mut settings = files("data");
-        settings.way = way;
+        settings.method = method;
         let tracer = Tracer::start(settings.clone());
         if let Err(TraceError::NoTracefs { path }) = tracer {
             dyno_testkit::skip_tracing(&format!("{path} is not mounted"));
@@ -69,7 +73,7 @@ fn every_system_call_has_its_offset_and_sizes() {
             (8207, 9, 9),
             (8216, 9, 9),
         ];
-        assert_eq!(writes, expected, "{way:?}");
+        assert_eq!(writes, expected, "{method:?}");
         let reads = offsets(&everything.calls_on(&path, Operation::Read));
         let expected = [
             (100, 50, 50),
@@ -80,9 +84,9 @@ fn every_system_call_has_its_offset_and_sizes() {
             (8200, 4096, 7),
             (1 << 40, 10, 0),
         ];
-        assert_eq!(reads, expected, "{way:?}");
+        assert_eq!(reads, expected, "{method:?}");
         let syncs = everything.calls_on(&path, Operation::Sync);
-        assert_eq!(offsets(&syncs), [(-1, 0, 0), (-1, 0, 0)], "{way:?}");
+        assert_eq!(offsets(&syncs), [(-1, 0, 0), (-1, 0, 0)], "{method:?}");
         assert!(syncs[0].latency_ns > 0);
     }
 }
@@ -166,8 +170,8 @@ fn totals_are_made_of_the_same_calls_in_both_modes() {
 }
 
 #[test]
-fn what_the_probes_cost_is_told_when_it_is_asked_for() {
-    if !can_trace("what_the_probes_cost_is_told_when_it_is_asked_for") {
+fn what_the_probes_cost_is_reported_when_it_is_asked_for() {
+    if !can_trace("what_the_probes_cost_is_reported_when_it_is_asked_for") {
         return;
     }
     let folder = folder();

@@ -234,10 +234,10 @@ fn linux_aio_is_not_traced_and_the_record_says_so() {
     let (everything, rows) = fio(folder.path(), &options, TraceMode::Events);
     assert!(everything.calls.is_empty());
     let caveats = &everything.traced.caveats;
-    let told = caveats
+    let reported = caveats
         .iter()
         .any(|caveat| caveat.message.contains("io_submit"));
-    assert!(told, "{caveats:#?}");
+    assert!(reported, "{caveats:#?}");
     // What the device did is known all the same, from the first request on.
     let requests = everything.block.iter();
     let seen: u64 = requests.map(|request| u64::from(request.bytes)).sum();
@@ -352,9 +352,10 @@ fn compare_percentiles() -> Result<(), (String, i64)> {
             wrong.push(format!("{name}: {ours} ns, fio {theirs} ns"));
         }
     }
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err((wrong.join("; "), lost)),
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err((wrong.join("; "), lost))
     }
 }
 

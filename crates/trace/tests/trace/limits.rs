@@ -1,8 +1,8 @@
-//! What is lost is counted, and what is possible is told.
+//! What is lost is counted, and what is possible is reported.
 
 use crate::support::{Everything, can_trace, file_of, files, folder};
 use dyno_record::io_trace::document::TraceCaveatKind;
-use dyno_trace::hooks::{Watched, Way};
+use dyno_trace::targets::{HookMethod, HookTarget};
 use dyno_trace::{LiveKernel, TraceError, Tracer, possibilities};
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -44,18 +44,18 @@ fn what_is_said_to_be_possible_can_be_done_and_the_rest_is_refused() {
     if !can_trace("what_is_said_to_be_possible_can_be_done_and_the_rest_is_refused") {
         return;
     }
-    let told = possibilities(&LiveKernel::new());
-    assert_eq!(told.refusal, None);
-    assert_eq!(told.ways.len(), Way::ALL.len());
-    for (way, possible) in told.ways {
-        println!("{way:?}: {possible:?}");
+    let reported = possibilities(&LiveKernel::new());
+    assert_eq!(reported.refusal, None);
+    assert_eq!(reported.methods.len(), HookMethod::ALL.len());
+    for (method, possible) in reported.methods {
+        println!("{method:?}: {possible:?}");
         let mut settings = files("data");
-        settings.way = Some(way);
+        settings.method = Some(method);
         let started = Tracer::start(settings).map(drop);
         assert_eq!(
             started.is_ok(),
             possible.is_ok(),
-            "{way:?}: {possible:?}, {started:?}"
+            "{method:?}: {possible:?}, {started:?}"
         );
         if let Err(refusal) = started {
             let expected = matches!(
@@ -65,10 +65,10 @@ fn what_is_said_to_be_possible_can_be_done_and_the_rest_is_refused() {
             assert!(expected, "{refusal}");
         }
     }
-    let processes = told
-        .watched
+    let processes = reported
+        .targets
         .iter()
-        .find(|each| each.watched == Watched::Processes)
+        .find(|each| each.target == HookTarget::Processes)
         .unwrap();
     assert!(processes.hook.is_ok());
 }

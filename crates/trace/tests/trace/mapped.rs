@@ -5,8 +5,8 @@ use dyno_record::io_trace::document::TraceCaveatKind;
 use dyno_record::io_trace::event::Operation;
 
 #[test]
-fn missing_pages_of_a_mapped_file_are_told_with_the_time_that_they_took() {
-    if !can_trace("missing_pages_of_a_mapped_file_are_told_with_the_time_that_they_took") {
+fn missing_pages_of_a_mapped_file_are_reported_with_the_time_that_they_took() {
+    if !can_trace("missing_pages_of_a_mapped_file_are_reported_with_the_time_that_they_took") {
         return;
     }
     let folder = folder();
@@ -54,14 +54,14 @@ for page in [5, 50]:
     assert_eq!(pages, [5, 50]);
     assert!(faults.iter().all(|call| call.latency_ns == 0));
     let caveats = &everything.traced.caveats;
-    let told = caveats
+    let reported = caveats
         .iter()
         .find(|caveat| caveat.kind == TraceCaveatKind::Other)
         .unwrap();
     assert!(
-        told.message.starts_with("2 page faults"),
+        reported.message.starts_with("2 page faults"),
         "{}",
-        told.message
+        reported.message
     );
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// Everything that a trace told.
+/// Everything that a trace reported.
 #[derive(Default)]
 pub(crate) struct Everything {
     pub(crate) calls: Vec<Call>,

@@ -5,14 +5,14 @@ use crate::experiment::figures::resource_name;
 use crate::experiment::relative::Explanation;
 use crate::experiment::words::{list, number, percent, time, times};
 use dyno_record::model::ResourceKind;
+use dyno_record::quantity::Quantity;
 
 /// A ratio from which on it is told as such and not in percent.
 const MANY_TIMES: f64 = 2.0;
 
 /// A ratio as a change with its sign.
 pub(super) fn signed(ratio: f64) -> String {
-    let sign = if ratio >= 1.0 { "+" } else { "−" };
-    format!("{sign}{}", percent((ratio - 1.0).abs()))
+    Quantity::ratio(ratio - 1.0).brief().signed().to_string()
 }
 
 /// `5.2 % higher`.

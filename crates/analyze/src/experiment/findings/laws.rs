@@ -6,6 +6,7 @@ use crate::experiment::Finding;
 use crate::experiment::sweep::{CLIENTS, Level, RATE};
 use crate::experiment::words::{count, list, number, percent, time};
 use crate::laws::{Law, LawCheck, LawVerdict};
+use dyno_record::quantity::Quantity;
 
 /// All laws, in the order in which they are told.
 pub(super) const LAWS: [Law; 6] = [
@@ -205,7 +206,6 @@ fn worst(view: &View<'_>, law: Law, all: &[(&Level, &LawCheck)]) -> Option<Strin
 pub(super) fn signed(ratio: f64) -> String {
     match ratio {
         ratio if ratio.abs() < 0.000_5 => "0.0 %".to_owned(),
-        ratio if ratio < 0.0 => format!("−{}", percent(-ratio)),
-        ratio => format!("+{}", percent(ratio)),
+        ratio => Quantity::ratio(ratio).brief().signed().to_string(),
     }
 }

@@ -78,7 +78,7 @@ pub enum AccessError {
     },
     /// A system that trusts nobody.
     #[error(
-        "this system has no trusted certificates (package `ca-certificates`), and no `ca_file` is given"
+        "this system has no trusted certificates (package `ca-certificates`), and `ca_file` is not set"
     )]
     NoRoots,
 }
@@ -104,7 +104,7 @@ fn token(path: &Path) -> Result<String, AccessError> {
     if token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(token);
     }
-    Err(unfit(path, "is no token: a token is one word of ASCII"))
+    Err(unfit(path, "is not a token, which is one word of ASCII"))
 }
 
 /// What is in a file, without the end of line that editors put there.
@@ -145,7 +145,12 @@ fn certificates_of(path: &Path) -> Result<Vec<CertificateDer<'static>>, AccessEr
     let bytes = std::fs::read(path).map_err(|source| unreadable(path, source))?;
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()
-        .map_err(|error| unfit(path, format!("is no file of certificates (PEM): {error}")))?;
+        .map_err(|error| {
+            unfit(
+                path,
+                format!("is not a file of certificates (PEM): {error}"),
+            )
+        })?;
     if certificates.is_empty() {
         return Err(unfit(path, "holds no certificate (PEM)"));
     }

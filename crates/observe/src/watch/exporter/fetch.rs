@@ -9,7 +9,7 @@ use ureq::config::RedirectAuthHeaders;
 /// Longest time for all of it: a reading must not last longer than a few seconds.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 
-/// Largest text. The exporters of machines and databases tell some hundred kilobytes.
+/// Largest text. The exporters of machines and databases send some hundred kilobytes.
 const SIZE_LIMIT: u64 = 8 << 20;
 
 /// A client that keeps its connection from one reading to the next. It takes no proxy from the environment: what is
@@ -54,8 +54,8 @@ pub(super) fn text(client: &Agent, address: &Address) -> Result<String, Health> 
         let mut what = format!("it answered with status {status}");
         if matches!(status.as_u16(), 401 | 403) {
             what.push_str(match address.credentials {
-                Some(_) => ": it does not take these credentials",
-                None => ": it wants credentials (`token_file`, or `user` and `password_file`, in the plan)",
+                Some(_) => ": it does not accept these credentials",
+                None => ": it requires credentials (`token_file`, or `user` and `password_file`, in the plan)",
             });
         }
         return Err(failed(what));
@@ -69,7 +69,7 @@ pub(super) fn text(client: &Agent, address: &Address) -> Result<String, Health> 
         .read_to_string()
         .map_err(|error| failed(in_words(&error)))?;
     if is_html || text.trim_start().starts_with('<') {
-        let what = "it answered with a page, not with metrics: is `/metrics` missing at its end?";
+        let what = "it answered with a page instead of metrics; is `/metrics` missing at the end of the URL?";
         return Err(failed(what.to_owned()));
     }
     Ok(text)
@@ -82,11 +82,10 @@ fn in_words(error: &ureq::Error) -> String {
             format!("its answer is longer than {} MiB", SIZE_LIMIT >> 20)
         }
         ureq::Error::Io(error) if is_about_certificate(error) => {
-            let hint = match format!("{error:?}").contains("CaUsedAsEndEntity") {
-                true => {
-                    "it is one of an authority: the exporter needs its own, signed by it or made with `basicConstraints=CA:FALSE`"
-                }
-                false => "whom to trust is `ca_file` of the exporter in the plan",
+            let hint = if format!("{error:?}").contains("CaUsedAsEndEntity") {
+                "it is the certificate of an authority; the exporter needs its own, signed by it or created with `basicConstraints=CA:FALSE`"
+            } else {
+                "set `ca_file` of the exporter in the plan to the authority to trust"
             };
             format!("{error} ({hint})")
         }

@@ -1,4 +1,4 @@
-//! Watches anything that tells metrics in the format of Prometheus: what `node_exporter` and `mongodb_exporter` tell
+//! Watches anything that serves metrics in the format of Prometheus: what `node_exporter` and `mongodb_exporter` report
 //! gets the names that the host and server sources use, all else is kept as it is.
 
 mod access;
@@ -15,7 +15,7 @@ pub use access::{AccessError, Address, Credentials};
 use crate::health::{Health, Reading};
 use crate::watch::rates::Rates;
 use crate::watch::server::status::Status;
-use crate::watch::source::{Description, Source, Told};
+use crate::watch::source::{Description, Reported, Source};
 use dyno_record::model::SourceKind;
 use mongodb::Wanted;
 use other::Others;
@@ -35,7 +35,7 @@ pub fn exporter(
     address: Address,
     of_server: bool,
 ) -> Result<impl Source, AccessError> {
-    // Read anew at each question; what is wrong with them now is told now.
+    // Read anew at each question; what is wrong with them now is reported now.
     address
         .credentials
         .as_ref()
@@ -45,8 +45,8 @@ pub fn exporter(
         of_server,
         client: fetch::client(&address)?,
         rates: Rates::default(),
-        wanted: Wanted::of_table(),
-        status: Status::new(&name, "what the exporter tells"),
+        wanted: Wanted::from_table(),
+        status: Status::new(&name, "what the exporter reports"),
         others: Others::default(),
         name,
         address,
@@ -75,21 +75,21 @@ impl Source for Exporter {
         }
     }
 
-    fn read(&mut self, at_s: f64) -> Reading<Told> {
+    fn read(&mut self, at_s: f64) -> Reading<Reported> {
         let text = fetch::text(&self.client, &self.address)?;
-        let scrape = Scrape::of(&text);
+        let scrape = Scrape::parse(&text);
         if scrape.samples.is_empty() {
             return Err(Health::Failed {
                 reason: format!("`{}`: {}", self.address.url, no_metrics(&scrape)),
             });
         }
-        let mut told = Told::default();
+        let mut reported = Reported::default();
         self.rates.begin(at_s);
-        node::tell(&scrape, &mut self.rates, &mut told);
+        node::report(&scrape, &mut self.rates, &mut reported);
         let of_server = self.wanted.among(&scrape);
         if !of_server.is_empty() {
-            self.status.take(at_s, &of_server, &mut told);
-            mongodb::tell_replication(&scrape, &mut told);
+            self.status.take(at_s, &of_server, &mut reported);
+            mongodb::report_replication(&scrape, &mut reported);
         }
         let is_other = |(place, sample): &(usize, &Sample<'_>)| {
             !of_server.places.contains(place) && !node::is_known(sample.name)
@@ -97,12 +97,12 @@ impl Source for Exporter {
         let samples = scrape.samples.iter().enumerate().filter(is_other);
         let samples = samples.map(|(_, sample)| sample);
         self.others
-            .tell(&scrape, samples, &mut self.rates, &mut told);
+            .report(&scrape, samples, &mut self.rates, &mut reported);
         if let Some((line, count)) = scrape.bad {
             let reason = format!("{count} lines cannot be read, such as `{}`", shown(line));
-            told.miss("text", Health::Degraded { reason });
+            reported.miss("text", Health::Degraded { reason });
         }
-        Ok(told)
+        Ok(reported)
     }
 }
 
@@ -113,7 +113,7 @@ fn no_metrics(scrape: &Scrape<'_>) -> String {
     }
 }
 
-/// The start of a line, without what a terminal would take for orders.
+/// The start of a line, without control characters.
 fn shown(line: &str) -> String {
     let plain = |c: char| if c.is_control() { '?' } else { c };
     line.chars().take(SHOWN).map(plain).collect()

@@ -3,12 +3,12 @@
 //! Since version 0.30 the exporter makes the name of a metric from the path of a field by rules: `serverStatus.` becomes
 //! `ss_`, `wiredTiger.` becomes `wt_`, other characters become `_`, and of some sections the last
 //! part of the path becomes a label. So a field is found again by the words of its path, in
-//! whatever order. The names of older versions, which that one can tell beside its own, are in a table.
+//! whatever order. The names of older versions, which that one can report beside its own, are in a table.
 
 use super::text::{Sample, Scrape};
 use crate::watch::server::fields::Fields;
 use crate::watch::server::table::ROWS;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::collections::{HashMap, HashSet};
 
@@ -95,13 +95,13 @@ pub(crate) struct Wanted(HashMap<String, &'static str>);
 
 impl Wanted {
     /// The fields of the table of the server, and its time up.
-    pub(crate) fn of_table() -> Wanted {
+    pub(crate) fn from_table() -> Wanted {
         let paths = ROWS.iter().flat_map(|row| row.measure.paths()).flatten();
         let paths = paths.copied().chain(["uptimeMillis"]);
         Wanted(paths.map(|path| (words(path), path)).collect())
     }
 
-    /// Those that an exporter tells.
+    /// Those that an exporter reports.
     pub(crate) fn among(&self, scrape: &Scrape<'_>) -> Scraped {
         let mut scraped = Scraped::default();
         for (place, sample) in scrape.samples.iter().enumerate() {
@@ -129,7 +129,7 @@ pub(crate) struct Scraped {
 }
 
 impl Scraped {
-    /// Whether the exporter tells nothing of a server.
+    /// Whether the exporter reports nothing of a server.
     pub(crate) fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
@@ -142,7 +142,7 @@ impl Fields for Scraped {
 }
 
 /// State and lag of the members of a replica set, under the names of the source that asks a server itself.
-pub(crate) fn tell_replication(scrape: &Scrape<'_>, told: &mut Told) {
+pub(crate) fn report_replication(scrape: &Scrape<'_>, reported: &mut Reported) {
     let states: Vec<(&str, f64)> = by_member(scrape, "mongodb_rs_members_state");
     let times_ms = by_member(scrape, "mongodb_rs_members_optimeDate");
     let id = |member, name| MetricId::of_instance("replication", member, name);
@@ -153,11 +153,11 @@ pub(crate) fn tell_replication(scrape: &Scrape<'_>, told: &mut Told) {
     let primary = states.iter().find(|(_, state)| *state == 1.0);
     let primary_ms = primary.and_then(|(member, _)| time_ms(member));
     for (member, state) in &states {
-        told.put(id(member, "state_count"), *state);
+        reported.put(id(member, "state_count"), *state);
         // A member that is down has the time 0.
         let lag_ms = primary_ms.zip(time_ms(member).filter(|time_ms| *time_ms > 0.0));
         let lag_s = lag_ms.map(|(ahead, behind)| ((ahead - behind) / 1000.0).max(0.0));
-        told.put_if_known(id(member, "lag_s"), lag_s);
+        reported.put_if_known(id(member, "lag_s"), lag_s);
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     fn scraped(text: &str) -> Scraped {
-        Wanted::of_table().among(&Scrape::of(text))
+        Wanted::from_table().among(&Scrape::parse(text))
     }
 
     #[test]
@@ -298,9 +298,9 @@ mod tests {
                     mongodb_rs_members_optimeDate{member_idx=\"a:1\"} 1.700000005e12\n\
                     mongodb_rs_members_optimeDate{member_idx=\"b:1\"} 1.700000002e12\n\
                     mongodb_rs_members_optimeDate{member_idx=\"c:1\"} 0\n";
-        let mut told = Told::default();
-        tell_replication(&Scrape::of(text), &mut told);
-        let values: Vec<(String, f64)> = told
+        let mut reported = Reported::default();
+        report_replication(&Scrape::parse(text), &mut reported);
+        let values: Vec<(String, f64)> = reported
             .values
             .iter()
             .map(|(id, value)| (id.to_string(), *value))

@@ -1,13 +1,13 @@
 //! The metrics of `node_exporter` under the names of the host source, so that a machine elsewhere is judged as this one
 //! is.
 //!
-//! What the exporter does not tell: which device holds data, processes, control groups, and reclaim by those who
-//! allocate. Its `node_vmstat_pswp*` count pages, whose size it does not tell either: they are taken for 4 KiB.
+//! What the exporter does not report: which device holds data, processes, control groups, and reclaim by those who
+//! allocate. Its `node_vmstat_pswp*` count pages, whose size it does not report either: they are taken for 4 KiB.
 
 use super::text::{Sample, Scrape};
 use crate::health::Health;
 use crate::watch::rates::Rates;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 
 mod cpu;
@@ -30,26 +30,26 @@ const PARTS: [(&str, &str); 11] = [
 ];
 
 /// Tells what a scrape says of a machine; nothing if it is that of another exporter.
-pub(super) fn tell(scrape: &Scrape<'_>, rates: &mut Rates, told: &mut Told) {
+pub(super) fn report(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {
     if !PARTS.iter().any(|(_, name)| has(scrape, name)) {
         return;
     }
-    cpu::tell(scrape, rates, told);
-    cpu::tell_frequency(scrape, told);
-    disk::tell(scrape, rates, told);
-    disk::tell_storage(scrape, told);
-    machine::tell_values(scrape, rates, told);
-    machine::tell_network(scrape, rates, told);
-    machine::tell_temperature(scrape, told);
+    cpu::report(scrape, rates, reported);
+    cpu::report_frequency(scrape, reported);
+    disk::report(scrape, rates, reported);
+    disk::report_storage(scrape, reported);
+    machine::report_values(scrape, rates, reported);
+    machine::report_network(scrape, rates, reported);
+    machine::report_temperature(scrape, reported);
     for (part, name) in PARTS {
         if !has(scrape, name) {
-            let reason = format!("the exporter does not tell `{name}`");
-            told.miss(part, Health::Unsupported { reason });
+            let reason = format!("the exporter does not report `{name}`");
+            reported.miss(part, Health::Unsupported { reason });
         }
     }
 }
 
-/// Whether a metric is told here, or is of no use beside those that are.
+/// Whether a metric is reported here, or is of no use beside those that are.
 pub(super) fn is_known(name: &str) -> bool {
     let of_part = |names: &[&str]| names.contains(&name);
     name.starts_with("node_")

@@ -1,9 +1,9 @@
 //! The metrics of an exporter that have no name of ours, as they are.
 
-use super::text::{Role, Sample, Scrape};
+use super::text::{MetricKind, Sample, Scrape};
 use crate::health::Health;
 use crate::watch::rates::Rates;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::collections::HashSet;
 
@@ -18,64 +18,64 @@ const LONGEST: usize = 300;
 
 const GROUP: &str = "exporter";
 
-/// Which metrics were told; these are told again, and no others once there are too many.
+/// Which metrics were reported; these are reported again, and no others once there are too many.
 #[derive(Debug, Default)]
 pub(super) struct Others {
-    told: HashSet<MetricId>,
+    reported: HashSet<MetricId>,
 }
 
 impl Others {
-    /// Tells the numbers that are not told under other names: a gauge as it is, a total per second.
-    pub(super) fn tell<'a>(
+    /// Tells the numbers that are not reported under other names: a gauge as it is, a total per second.
+    pub(super) fn report<'a>(
         &mut self,
         scrape: &Scrape<'_>,
         samples: impl Iterator<Item = &'a Sample<'a>>,
         rates: &mut Rates,
-        told: &mut Told,
+        reported: &mut Reported,
     ) {
         let (mut beyond, mut unnamed) = (0, 0);
         let mut seen = HashSet::new();
         for sample in samples {
-            let role = scrape.role(sample.name);
+            let kind = scrape.kind(sample.name);
             let is_of_itself = OF_ITSELF.iter().any(|start| sample.name.starts_with(start));
-            if role == Role::Other || is_of_itself || !sample.value.is_finite() {
+            if kind == MetricKind::Other || is_of_itself || !sample.value.is_finite() {
                 continue;
             }
             // Two may differ in the names of their labels alone.
-            let Some(id) = id(sample, role).filter(|id| seen.insert(id.clone())) else {
+            let Some(id) = id(sample, kind).filter(|id| seen.insert(id.clone())) else {
                 unnamed += 1;
                 continue;
             };
-            if !self.told.contains(&id) {
-                if self.told.len() >= MOST {
+            if !self.reported.contains(&id) {
+                if self.reported.len() >= MOST {
                     beyond += 1;
                     continue;
                 }
-                self.told.insert(id.clone());
+                self.reported.insert(id.clone());
             }
-            let value = match role {
-                Role::Counter => rates.per_s(&id, sample.value),
+            let value = match kind {
+                MetricKind::Counter => rates.per_s(&id, sample.value),
                 _ => Some(sample.value),
             };
-            told.put_if_known(id, value);
+            reported.put_if_known(id, value);
         }
         if beyond > 0 {
-            let reason = format!("{beyond} metrics beyond the first {MOST} are left out");
-            told.miss("others", Health::Unsupported { reason });
+            let reason = format!("{beyond} metrics beyond the first {MOST} are omitted");
+            reported.miss("others", Health::Unsupported { reason });
         }
         if unnamed > 0 {
             let reason = format!(
-                "{unnamed} metrics are left out, whose labels are too long or no different from others"
+                "{unnamed} metrics are omitted because their labels are too long or the same as those of others"
             );
-            told.miss("labels", Health::Unsupported { reason });
+            reported.miss("labels", Health::Unsupported { reason });
         }
     }
 }
 
 /// The name of a metric; `None` if its labels are too long for one.
-fn id(sample: &Sample<'_>, role: Role) -> Option<MetricId> {
-    let name = match role {
-        Role::Counter => {
+fn id(sample: &Sample<'_>, kind: MetricKind) -> Option<MetricId> {
+    let name = match kind {
+        MetricKind::Counter => {
             let stem = sample.name.strip_suffix("_total").unwrap_or(sample.name);
             format!("{stem}_per_s")
         }

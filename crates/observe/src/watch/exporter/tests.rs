@@ -77,21 +77,21 @@ fn source(url: &str, of_server: bool) -> impl Source + use<> {
 }
 
 /// Reads texts one second apart.
-fn read_all(texts: &[&str]) -> Vec<Told> {
+fn read_all(texts: &[&str]) -> Vec<Reported> {
     let server = Server::start(texts.iter().map(|text| metrics(text)).collect());
     let mut source = source(&server.url, true);
     let read = |at_s| source.read(at_s as f64).expect("it answers");
     (0..texts.len()).map(read).collect()
 }
 
-fn values(told: &Told) -> BTreeMap<String, f64> {
+fn values(reported: &Reported) -> BTreeMap<String, f64> {
     let named = |(id, value): &(dyno_record::metrics::MetricId, f64)| (id.to_string(), *value);
-    told.values.iter().map(named).collect()
+    reported.values.iter().map(named).collect()
 }
 
 #[track_caller]
-fn assert_values(told: &Told, expected: &[(&str, f64)]) {
-    let values = values(told);
+fn assert_values(reported: &Reported, expected: &[(&str, f64)]) {
+    let values = values(reported);
     for (name, value) in expected {
         let found = values.get(*name).copied();
         let is_it = found.is_some_and(|found| (found - value).abs() < 1e-9 * value.abs().max(1.0));
@@ -114,9 +114,9 @@ fn other_metrics_are_kept_as_they_are_and_totals_become_rates() {
             2 * n
         )
     };
-    let told = read_all(&[&text(1), &text(3)]);
+    let reported = read_all(&[&text(1), &text(3)]);
     assert_eq!(
-        values(&told[0]).keys().collect::<Vec<_>>(),
+        values(&reported[0]).keys().collect::<Vec<_>>(),
         ["exporter.temperature"]
     );
     let expected = [
@@ -126,8 +126,8 @@ fn other_metrics_are_kept_as_they_are_and_totals_become_rates() {
         ("exporter.wait_seconds_sum_per_s", 8.0),
     ];
     let expected = expected.map(|(name, value)| (name.to_owned(), value));
-    assert_eq!(values(&told[1]), BTreeMap::from(expected));
-    assert_eq!(told[1].missing, []);
+    assert_eq!(values(&reported[1]), BTreeMap::from(expected));
+    assert_eq!(reported[1].missing, []);
 }
 
 #[test]
@@ -135,14 +135,14 @@ fn too_many_metrics_are_cut_and_the_first_ones_stay() {
     let lines = |range: std::ops::Range<u32>| -> String {
         range.map(|n| format!("m{{n=\"{n}\"}} {n}\n")).collect()
     };
-    let told = read_all(&[&lines(0..2000), &lines(5..2100)]);
-    assert_eq!(told[0].values.len(), 2000);
-    assert_eq!(told[0].missing, []);
-    assert_eq!(told[1].values.len(), 1995);
-    assert_values(&told[1], &[("exporter.1999.m", 1999.0)]);
-    let reason = "100 metrics beyond the first 2000 are left out".to_owned();
+    let reported = read_all(&[&lines(0..2000), &lines(5..2100)]);
+    assert_eq!(reported[0].values.len(), 2000);
+    assert_eq!(reported[0].missing, []);
+    assert_eq!(reported[1].values.len(), 1995);
+    assert_values(&reported[1], &[("exporter.1999.m", 1999.0)]);
+    let reason = "100 metrics beyond the first 2000 are omitted".to_owned();
     assert_eq!(
-        told[1].missing,
+        reported[1].missing,
         [("others", Health::Unsupported { reason })]
     );
 }
@@ -151,12 +151,12 @@ fn too_many_metrics_are_cut_and_the_first_ones_stay() {
 fn metrics_without_a_name_of_their_own_are_left_out_and_counted() {
     let long = "x".repeat(301);
     let text = format!("m{{a=\"1\"}} 1\nm{{b=\"1\"}} 2\nm{{a=\"{long}\"}} 3\n");
-    let told = read_all(&[&text]);
+    let reported = read_all(&[&text]);
     assert_eq!(
-        values(&told[0]),
+        values(&reported[0]),
         BTreeMap::from([("exporter.1.m".to_owned(), 1.0)])
     );
-    let (part, health) = &told[0].missing[0];
+    let (part, health) = &reported[0].missing[0];
     assert_eq!(*part, "labels");
     assert!(
         health
@@ -179,9 +179,9 @@ fn metrics_of_a_mongodb_exporter_have_the_names_of_the_server_source() {
             1000 * n
         )
     };
-    let told = read_all(&[&text(1), &text(2), &text(1)]);
+    let reported = read_all(&[&text(1), &text(2), &text(1)]);
     assert_values(
-        &told[1],
+        &reported[1],
         &[
             ("operations.x.query_per_s", 70.0),
             ("cache.x.used_ratio", 0.75),
@@ -191,11 +191,11 @@ fn metrics_of_a_mongodb_exporter_have_the_names_of_the_server_source() {
         ],
     );
     assert!(
-        !values(&told[1]).contains_key("exporter.mongodb_ss_wt_cache_maximum_bytes_configured")
+        !values(&reported[1]).contains_key("exporter.mongodb_ss_wt_cache_maximum_bytes_configured")
     );
-    let log = told[0].missing.iter().find(|(part, _)| *part == "log");
-    let reason = "`wiredTiger.log` is not in what the exporter tells".to_owned();
+    let log = reported[0].missing.iter().find(|(part, _)| *part == "log");
+    let reason = "`wiredTiger.log` is not in what the exporter reports".to_owned();
     assert_eq!(log, Some(&("log", Health::Unsupported { reason })));
     // It was started again.
-    assert!(!values(&told[2]).contains_key("operations.x.query_per_s"));
+    assert!(!values(&reported[2]).contains_key("operations.x.query_per_s"));
 }

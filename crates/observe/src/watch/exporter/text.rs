@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// A number that an exporter tells.
+/// A number that an exporter reports.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sample<'a> {
     /// Name of the metric.
@@ -27,7 +27,7 @@ impl Sample<'_> {
 
 /// What the value of a sample is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum MetricKind {
     /// A total that only grows.
     Counter,
     /// A value of its own.
@@ -36,7 +36,7 @@ pub(crate) enum Role {
     Other,
 }
 
-/// All that an exporter tells at one time.
+/// All that an exporter reports at one time.
 #[derive(Debug, Default)]
 pub(crate) struct Scrape<'a> {
     /// The numbers, in the order of the text.
@@ -49,7 +49,7 @@ pub(crate) struct Scrape<'a> {
 
 impl<'a> Scrape<'a> {
     /// Reads a text. Lines that cannot be read are counted and left out.
-    pub(crate) fn of(text: &'a str) -> Scrape<'a> {
+    pub(crate) fn parse(text: &'a str) -> Scrape<'a> {
         let mut scrape = Scrape::default();
         for line in text.lines() {
             let line = line.trim();
@@ -81,13 +81,13 @@ impl<'a> Scrape<'a> {
         self.named(name).next().map(|sample| sample.value)
     }
 
-    /// What a number is, by the type that the text tells for it or else by its name.
-    pub(crate) fn role(&self, name: &str) -> Role {
+    /// What a number is, by the type that the text gives for it or else by its name.
+    pub(crate) fn kind(&self, name: &str) -> MetricKind {
         if let Some(kind) = self.kinds.get(name) {
             return match *kind {
-                "counter" => Role::Counter,
-                "gauge" | "stateset" => Role::Gauge,
-                "histogram" | "gaugehistogram" | "summary" | "info" => Role::Other,
+                "counter" => MetricKind::Counter,
+                "gauge" | "stateset" => MetricKind::Gauge,
+                "histogram" | "gaugehistogram" | "summary" | "info" => MetricKind::Other,
                 _ => by_ending(name),
             };
         }
@@ -99,9 +99,9 @@ impl<'a> Scrape<'a> {
             };
             return match (ending, *kind) {
                 ("_total", "counter") | ("_sum" | "_count", "histogram" | "summary") => {
-                    Role::Counter
+                    MetricKind::Counter
                 }
-                _ => Role::Other,
+                _ => MetricKind::Other,
             };
         }
         by_ending(name)
@@ -124,10 +124,11 @@ impl<'a> Scrape<'a> {
 }
 
 /// What a number of unknown type is: the ending is a rule of Prometheus that most keep to.
-fn by_ending(name: &str) -> Role {
-    match name.ends_with("_total") {
-        true => Role::Counter,
-        false => Role::Gauge,
+fn by_ending(name: &str) -> MetricKind {
+    if name.ends_with("_total") {
+        MetricKind::Counter
+    } else {
+        MetricKind::Gauge
     }
 }
 
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
 
     fn one(line: &str) -> Sample<'_> {
-        let scrape = Scrape::of(line);
+        let scrape = Scrape::parse(line);
         assert_eq!(scrape.bad, None);
         assert_eq!(scrape.samples.len(), 1);
         scrape.samples[0].clone()
@@ -245,7 +246,7 @@ mod tests {
     #[test]
     fn lines_that_are_not_of_the_format_are_counted() {
         let text = "a 1\n<html>\nb{c=\"d} 2\ne{f=\"g\" h=\"i\"} 3\n9x 4\nj k\nl 1 x\nm\n{n=\"o\"} 1\nz 2\n";
-        let scrape = Scrape::of(text);
+        let scrape = Scrape::parse(text);
         let names: Vec<&str> = scrape.samples.iter().map(|sample| sample.name).collect();
         assert_eq!(names, ["a", "z"]);
         assert_eq!(scrape.bad, Some(("<html>", 8)));
@@ -256,8 +257,8 @@ mod tests {
         let text = "# HELP a of TYPE b\n# TYPE a_total counter\n# TYPE b counter\n# TYPE c gauge\n\
                     # TYPE d histogram\n# TYPE e summary\n# TYPE f untyped\n# TYPE f_total unknown\n\
                     # TYPE g info\n# TYPE h stateset\n# TYPE i_count gauge\n# EOF\n";
-        let scrape = Scrape::of(text);
-        let of = |role| move |name: &&str| scrape.role(name) == role;
+        let scrape = Scrape::parse(text);
+        let of = |kind| move |name: &&str| scrape.kind(name) == kind;
         let names = [
             "a_total",
             "b",
@@ -277,17 +278,17 @@ mod tests {
             "x",
             "x_total",
         ];
-        let counters: Vec<&str> = names.into_iter().filter(of(Role::Counter)).collect();
+        let counters: Vec<&str> = names.into_iter().filter(of(MetricKind::Counter)).collect();
         assert_eq!(
             counters,
             [
                 "a_total", "b", "b_total", "d_sum", "d_count", "e_sum", "f_total", "x_total"
             ]
         );
-        let scrape = Scrape::of(text);
+        let scrape = Scrape::parse(text);
         let gauges = names
             .into_iter()
-            .filter(|name| scrape.role(name) == Role::Gauge);
+            .filter(|name| scrape.kind(name) == MetricKind::Gauge);
         assert_eq!(gauges.collect::<Vec<_>>(), ["c", "f", "h", "i_count", "x"]);
     }
 }

@@ -6,7 +6,7 @@ use super::counters::Counters;
 use super::file::{first_numbers, numbers};
 use crate::health::{Health, Reading};
 use crate::host;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ const SOFTIRQS: [&str; 10] = [
     "rcu_per_s",
 ];
 
-/// What `/proc/stat` tells but the times of CPUs.
+/// What `/proc/stat` reports but the times of CPUs.
 pub(super) struct Activity {
     runnable: MetricId,
     blocked: MetricId,
@@ -52,7 +52,7 @@ impl Activity {
     }
 
     /// Tells what the text of `/proc/stat` has.
-    pub(super) fn tell(&mut self, text: &str, at_s: f64, told: &mut Told) {
+    pub(super) fn report(&mut self, text: &str, at_s: f64, reported: &mut Reported) {
         let (mut switches, mut forks, mut interrupts) = (None, None, None);
         let (mut runnable, mut blocked) = (None, None);
         let mut softirqs = None;
@@ -72,20 +72,26 @@ impl Activity {
                 _ => {}
             }
         }
-        told.put_if_known(self.runnable.clone(), runnable.map(|count| count as f64));
-        told.put_if_known(self.blocked.clone(), blocked.map(|count| count as f64));
-        tell_rates(
-            told,
+        reported.put_if_known(self.runnable.clone(), runnable.map(|count| count as f64));
+        reported.put_if_known(self.blocked.clone(), blocked.map(|count| count as f64));
+        report_rates(
+            reported,
             &self.load,
             &mut self.load_counters,
             at_s,
             [switches, forks],
         );
         let ids = std::slice::from_ref(&self.interrupts);
-        tell_rates(told, ids, &mut self.interrupt_counters, at_s, [interrupts]);
+        report_rates(
+            reported,
+            ids,
+            &mut self.interrupt_counters,
+            at_s,
+            [interrupts],
+        );
         let kinds = first_numbers(softirqs.map_or("", |(_, kinds)| kinds));
-        tell_rates(
-            told,
+        report_rates(
+            reported,
             &self.softirqs,
             &mut self.softirq_counters,
             at_s,
@@ -98,16 +104,16 @@ impl Activity {
         ];
         for (part, value) in parts {
             if value.is_none() {
-                let reason = format!("`/proc/stat` does not tell {part}");
-                told.miss(part, Health::Degraded { reason });
+                let reason = format!("`/proc/stat` does not report {part}");
+                reported.miss(part, Health::Degraded { reason });
             }
         }
     }
 }
 
 /// Tells each total as a rate.
-pub(super) fn tell_rates<const N: usize>(
-    told: &mut Told,
+pub(super) fn report_rates<const N: usize>(
+    reported: &mut Reported,
     ids: &[MetricId],
     counters: &mut Counters<N>,
     at_s: f64,
@@ -115,7 +121,7 @@ pub(super) fn tell_rates<const N: usize>(
 ) {
     if let Some(growth) = counters.growth(at_s, totals) {
         for (place, id) in ids.iter().enumerate() {
-            told.put_if_known(id.clone(), growth.per_s(place));
+            reported.put_if_known(id.clone(), growth.per_s(place));
         }
     }
 }
@@ -140,8 +146,8 @@ impl Part for LoadAverage {
         "load_average"
     }
 
-    fn read(&mut self, _: f64, told: &mut Told) -> Reading<()> {
-        told.put(self.id.clone(), host::load_average(&self.root)?);
+    fn read(&mut self, _: f64, reported: &mut Reported) -> Reading<()> {
+        reported.put(self.id.clone(), host::load_average(&self.root)?);
         Ok(())
     }
 }
@@ -161,21 +167,21 @@ mod tests {
     }
 
     #[test]
-    fn counters_become_rates_and_the_rest_is_told_at_once() {
+    fn counters_become_rates_and_the_rest_is_reported_at_once() {
         let first = stat(1000, 50, 7, "99 1 2 3 4 5 6 7 8 9 10");
         let fixture = Fixture::new().with("proc/stat", &first);
         let mut cpus = Cpus::new(fixture.root());
-        let told = read(&mut cpus, 10.0);
+        let reported = read(&mut cpus, 10.0);
         assert_values(
-            &told,
+            &reported,
             &[("load.runnable_count", 3.0), ("load.blocked_count", 2.0)],
         );
-        assert_eq!(told.values.len(), 2);
+        assert_eq!(reported.values.len(), 2);
         let second = stat(1500, 250, 9, "199 1 12 3 24 5 6 7 8 9 30");
         let _fixture = fixture.with("proc/stat", &second);
-        let told = read(&mut cpus, 12.0);
+        let reported = read(&mut cpus, 12.0);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("load.context_switches_per_s", 100.0),
                 ("load.forks_per_s", 1.0),
@@ -186,35 +192,35 @@ mod tests {
                 ("softirq.rcu_per_s", 10.0),
             ],
         );
-        assert_eq!(names(&told, "softirq.").len(), 10);
-        assert_eq!(told.missing, []);
+        assert_eq!(names(&reported, "softirq.").len(), 10);
+        assert_eq!(reported.missing, []);
     }
 
     #[test]
-    fn a_counter_that_went_back_is_not_told_and_one_that_is_absent_is_missing() {
+    fn a_counter_that_went_back_is_not_reported_and_one_that_is_absent_is_missing() {
         let fixture = Fixture::new().with("proc/stat", &stat(1000, 50, 7, "9 1 2 3"));
         let mut cpus = Cpus::new(fixture.root());
         read(&mut cpus, 1.0);
         let text = stat(10, 60, 8, "9 1 2 3").replace("ctxt", "none");
         let _fixture = fixture.with("proc/stat", &text);
-        let told = read(&mut cpus, 2.0);
-        assert_eq!(value(&told, "interrupts.total_per_s"), None);
-        assert_eq!(value(&told, "load.context_switches_per_s"), None);
-        assert_values(&told, &[("load.forks_per_s", 1.0)]);
-        assert_eq!(names(&told, "softirq.").len(), 3);
+        let reported = read(&mut cpus, 2.0);
+        assert_eq!(value(&reported, "interrupts.total_per_s"), None);
+        assert_eq!(value(&reported, "load.context_switches_per_s"), None);
+        assert_values(&reported, &[("load.forks_per_s", 1.0)]);
+        assert_eq!(names(&reported, "softirq.").len(), 3);
         assert!(matches!(
-            missing(&told, "load"),
+            missing(&reported, "load"),
             Some(Health::Degraded { .. })
         ));
-        assert_eq!(missing(&told, "interrupts"), None);
+        assert_eq!(missing(&reported, "interrupts"), None);
     }
 
     #[test]
     fn the_load_average_is_that_of_a_minute() {
         let fixture = Fixture::new().with("proc/loadavg", "0.42 0.30 0.25 1/234 5678\n");
-        let told = read(&mut LoadAverage::new(fixture.root()), 1.0);
-        assert_values(&told, &[("load.average_1m_count", 0.42)]);
-        let told = read(&mut LoadAverage::new(Path::new("/no-such-folder")), 1.0);
-        assert!(missing(&told, "load_average").is_some());
+        let reported = read(&mut LoadAverage::new(fixture.root()), 1.0);
+        assert_values(&reported, &[("load.average_1m_count", 0.42)]);
+        let reported = read(&mut LoadAverage::new(Path::new("/no-such-folder")), 1.0);
+        assert!(missing(&reported, "load_average").is_some());
     }
 }

@@ -8,7 +8,7 @@ use super::counters::Counters;
 use super::file::{Content, first_numbers, health};
 use super::hierarchy::{Groups, Hierarchies, Version};
 use crate::health::{Health, Reading};
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use nix::errno::Errno;
 use std::io;
@@ -86,18 +86,18 @@ impl ControlGroups {
         process: &Path,
         hierarchies: &Hierarchies,
         at_s: f64,
-        told: &mut Told,
+        reported: &mut Reported,
     ) {
         if let Err(health) = self.find(&process.join("cgroup"), hierarchies) {
-            return told.miss(PART, health);
+            return reported.miss(PART, health);
         }
         let outcomes = [
-            self.tell_cpu(at_s, told),
-            self.tell_memory(told),
-            self.tell_io(told),
+            self.report_cpu(at_s, reported),
+            self.report_memory(reported),
+            self.report_io(reported),
         ];
         for health in outcomes.into_iter().filter_map(Result::err) {
-            told.miss(PART, health);
+            reported.miss(PART, health);
         }
         let found = [
             ("cpu", &self.cpu),
@@ -106,8 +106,11 @@ impl ControlGroups {
         ];
         for (controller, groups) in found {
             if groups.is_none() {
-                let reason = format!("no group of `{}` for {controller} can be seen", self.name);
-                told.miss(PART, Health::Unsupported { reason });
+                let reason = format!(
+                    "no control group of `{}` for {controller} is visible",
+                    self.name
+                );
+                reported.miss(PART, Health::Unsupported { reason });
             }
         }
     }
@@ -131,7 +134,7 @@ impl ControlGroups {
         Ok(())
     }
 
-    fn tell_cpu(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+    fn report_cpu(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let Some(groups) = &self.cpu else {
             return Ok(());
         };
@@ -155,13 +158,13 @@ impl ControlGroups {
             }
         }
         let limit = lowest.is_finite().then_some(lowest);
-        told.put_if_known(self.ids.cpu_limit.clone(), limit);
-        told.put_if_known(self.ids.throttled.clone(), throttled);
-        told.put_if_known(self.ids.throttled_periods.clone(), throttled_periods);
+        reported.put_if_known(self.ids.cpu_limit.clone(), limit);
+        reported.put_if_known(self.ids.throttled.clone(), throttled);
+        reported.put_if_known(self.ids.throttled_periods.clone(), throttled_periods);
         Ok(())
     }
 
-    fn tell_memory(&mut self, told: &mut Told) -> Reading<()> {
+    fn report_memory(&mut self, reported: &mut Reported) -> Reading<()> {
         let Some(groups) = &self.memory else {
             return Ok(());
         };
@@ -181,13 +184,13 @@ impl ControlGroups {
         }
         if let Some((limit, folder)) = lowest {
             let used = number(&mut self.content, &folder.join(used_file))?;
-            told.put(self.ids.memory_limit.clone(), limit as f64);
-            told.put_if_known(self.ids.memory_used.clone(), used.map(|used| used as f64));
+            reported.put(self.ids.memory_limit.clone(), limit as f64);
+            reported.put_if_known(self.ids.memory_used.clone(), used.map(|used| used as f64));
         }
         Ok(())
     }
 
-    fn tell_io(&mut self, told: &mut Told) -> Reading<()> {
+    fn report_io(&mut self, reported: &mut Reported) -> Reading<()> {
         let Some(groups) = &self.io else {
             return Ok(());
         };
@@ -198,7 +201,7 @@ impl ControlGroups {
                 Version::Two => rules_of_two(&mut self.content, folder)?,
             };
         }
-        told.put(self.ids.io_limited.clone(), rules as f64);
+        reported.put(self.ids.io_limited.clone(), rules as f64);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Growth of totals that are read together, each known by its place. [`Rates`](crate::watch::rates) knows
+//! Growth of totals that are read together, each known by its index. [`Rates`](crate::watch::rates) knows
 //! totals by name, which fits documents with hundreds of names; a machine has the same few of each disk, and each
 //! comes and goes with its own time.
 
@@ -18,7 +18,7 @@ impl<const N: usize> Counters<N> {
     /// By how much each total grew since the reading before. `None` at the first reading.
     pub(super) fn growth(&mut self, at_s: f64, totals: [Option<u64>; N]) -> Option<Growth<N>> {
         let (before_s, before) = self.last.replace((at_s, totals))?;
-        let grew = |place: usize| totals[place]?.checked_sub(before[place]?);
+        let grew = |index: usize| totals[index]?.checked_sub(before[index]?);
         Growth::over(at_s - before_s, std::array::from_fn(grew))
     }
 
@@ -41,20 +41,20 @@ impl<const N: usize> Growth<N> {
         (duration_s > 0.0).then_some(Growth { duration_s, by })
     }
 
-    /// Growth of the total at a place; `None` if it is absent, or went back because what counts was started again.
-    pub(super) fn of(&self, place: usize) -> Option<f64> {
-        self.by[place].map(|growth| growth as f64)
+    /// Growth of the total at an index; `None` if it is absent, or went back because what counts was started again.
+    pub(super) fn delta(&self, index: usize) -> Option<f64> {
+        self.by[index].map(|growth| growth as f64)
     }
 
     /// The same per second.
-    pub(super) fn per_s(&self, place: usize) -> Option<f64> {
-        Some(self.of(place)? / self.duration_s)
+    pub(super) fn per_s(&self, index: usize) -> Option<f64> {
+        Some(self.delta(index)? / self.duration_s)
     }
 
     /// Growth of one total for each unit of another, such as bytes per read; `None` if that did not grow.
     pub(super) fn mean(&self, sum: usize, count: usize) -> Option<f64> {
-        let count = self.of(count).filter(|count| *count > 0.0)?;
-        Some(self.of(sum)? / count)
+        let count = self.delta(count).filter(|count| *count > 0.0)?;
+        Some(self.delta(sum)? / count)
     }
 }
 
@@ -69,8 +69,8 @@ mod tests {
         let growth = counters
             .growth(3.0, [Some(16), Some(6), Some(5)])
             .expect("it is the second reading");
-        assert_eq!((growth.of(0), growth.per_s(0)), (Some(6.0), Some(3.0)));
-        assert_eq!((growth.of(1), growth.of(2)), (None, None));
+        assert_eq!((growth.delta(0), growth.per_s(0)), (Some(6.0), Some(3.0)));
+        assert_eq!((growth.delta(1), growth.delta(2)), (None, None));
         let growth = counters.growth(4.0, [Some(16), Some(8), Some(9)]);
         let growth = growth.expect("it is the third reading");
         assert_eq!(growth.mean(2, 1), Some(2.0));

@@ -7,7 +7,7 @@ use super::file::KeptFile;
 use super::present::Present;
 use crate::health::Reading;
 use crate::stat::{CpuTimes, cores};
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::path::Path;
 
@@ -78,7 +78,7 @@ impl Part for Cpus {
         "cpu"
     }
 
-    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
         let mut seen = 0;
         // The sum of the cores rather than the line of all: that one holds cores that are offline as well, and jumps
@@ -93,11 +93,11 @@ impl Part for Cpus {
             };
             let growth = times.growth_since(&before);
             all = all.plus(&growth);
-            tell_ratios(told, &core.ids, &OF_CORE, &growth);
+            report_ratios(reported, &core.ids, &OF_CORE, &growth);
         }
         self.cores.end();
-        tell_ratios(told, &self.all, &OF_ALL, &all);
-        self.activity.tell(text, at_s, told);
+        report_ratios(reported, &self.all, &OF_ALL, &all);
+        self.activity.report(text, at_s, reported);
         match seen {
             0 => Err(self.file.not_understood("CPU")),
             _ => Ok(()),
@@ -106,13 +106,13 @@ impl Part for Cpus {
 }
 
 /// Shares of the time that was counted; nothing if the readings were closer than a tick.
-fn tell_ratios(told: &mut Told, ids: &[MetricId], kinds: &[Kind], growth: &CpuTimes) {
+fn report_ratios(reported: &mut Reported, ids: &[MetricId], kinds: &[Kind], growth: &CpuTimes) {
     let total = growth.total();
     if total == 0 {
         return;
     }
     for (id, (_, time)) in ids.iter().zip(kinds) {
-        told.put(id.clone(), time(growth) as f64 / total as f64);
+        reported.put(id.clone(), time(growth) as f64 / total as f64);
     }
 }
 
@@ -136,9 +136,9 @@ mod tests {
             "proc/stat",
             "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 140 20 70 810 25 2 13 20 5 2\ncpu1 0 0 0 90 10 0 0 0 0 0\n",
         );
-        let told = read(&mut cpus, 2.0);
+        let reported = read(&mut cpus, 2.0);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("cpu.0.user_ratio", 0.4),
                 ("cpu.0.system_ratio", 0.2),
@@ -159,10 +159,10 @@ mod tests {
                 ("cpu.all.busy_ratio", 0.425),
             ],
         );
-        assert_eq!(names(&told, "cpu.").len(), 22);
+        assert_eq!(names(&reported, "cpu.").len(), 22);
         // Less than a tick later.
-        let told = read(&mut cpus, 2.001);
-        assert_eq!(names(&told, "cpu."), [""; 0]);
+        let reported = read(&mut cpus, 2.001);
+        assert_eq!(names(&reported, "cpu."), [""; 0]);
         drop(fixture);
     }
 
@@ -172,9 +172,9 @@ mod tests {
         let mut cpus = Cpus::new(fixture.root());
         read(&mut cpus, 1.0);
         let _fixture = fixture.with("proc/stat", "cpu0 130 0 0 510 48 0 0 0\n");
-        let told = read(&mut cpus, 2.0);
+        let reported = read(&mut cpus, 2.0);
         assert_values(
-            &told,
+            &reported,
             &[("cpu.0.iowait_ratio", 0.0), ("cpu.0.busy_ratio", 0.75)],
         );
     }
@@ -185,34 +185,34 @@ mod tests {
         let mut cpus = Cpus::new(fixture.root());
         read(&mut cpus, 1.0);
         let fixture = fixture.with("proc/stat", "cpu0 50 0 0 50\n");
-        let told = read(&mut cpus, 2.0);
-        assert_values(&told, &[("cpu.all.busy_ratio", 0.5)]);
-        assert_eq!(value(&told, "cpu.1.busy_ratio"), None);
+        let reported = read(&mut cpus, 2.0);
+        assert_values(&reported, &[("cpu.all.busy_ratio", 0.5)]);
+        assert_eq!(value(&reported, "cpu.1.busy_ratio"), None);
         let fixture = fixture.with("proc/stat", "cpu0 100 0 0 100\ncpu1 500 0 0 0\n");
-        let told = read(&mut cpus, 3.0);
-        assert_values(&told, &[("cpu.all.busy_ratio", 0.5)]);
-        assert_eq!(value(&told, "cpu.1.busy_ratio"), None);
+        let reported = read(&mut cpus, 3.0);
+        assert_values(&reported, &[("cpu.all.busy_ratio", 0.5)]);
+        assert_eq!(value(&reported, "cpu.1.busy_ratio"), None);
         let _fixture = fixture.with("proc/stat", "cpu0 100 0 0 200\ncpu1 600 0 0 0\n");
-        let told = read(&mut cpus, 4.0);
+        let reported = read(&mut cpus, 4.0);
         assert_values(
-            &told,
+            &reported,
             &[("cpu.1.busy_ratio", 1.0), ("cpu.all.busy_ratio", 0.5)],
         );
     }
 
     #[test]
-    fn garbage_and_a_missing_file_are_told() {
+    fn garbage_and_a_missing_file_are_reported() {
         let fixture = Fixture::new();
         let mut cpus = Cpus::new(fixture.root());
-        let told = read(&mut cpus, 1.0);
+        let reported = read(&mut cpus, 1.0);
         assert!(matches!(
-            missing(&told, "cpu"),
+            missing(&reported, "cpu"),
             Some(Health::Unsupported { .. })
         ));
         let _fixture = fixture.with("proc/stat", "cpu one two\nintr\n");
-        let told = read(&mut cpus, 2.0);
+        let reported = read(&mut cpus, 2.0);
         assert!(matches!(
-            missing(&told, "cpu"),
+            missing(&reported, "cpu"),
             Some(Health::Degraded { .. })
         ));
     }

@@ -2,7 +2,7 @@
 
 use crate::health::Health;
 use crate::storage;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::collections::BTreeMap;
 use std::fs;
@@ -48,7 +48,7 @@ impl DataFolders {
     }
 
     /// Tells the space on the file systems and which devices hold data.
-    pub(super) fn tell(&mut self, told: &mut Told) {
+    pub(super) fn report(&mut self, reported: &mut Reported) {
         if self.has_changed() {
             self.find();
         }
@@ -58,17 +58,17 @@ impl DataFolders {
             };
             let existing = storage::nearest_existing(&folder.path);
             if let Some((free_bytes, total_bytes)) = storage::space(&existing) {
-                told.put(free.clone(), free_bytes as f64);
+                reported.put(free.clone(), free_bytes as f64);
                 let total = (total_bytes > 0).then_some(total_bytes as f64);
                 let share = total.map(|total| free_bytes as f64 / total);
-                told.put_if_known(ratio.clone(), share);
+                reported.put_if_known(ratio.clone(), share);
             }
         }
         for (id, count) in self.devices.values() {
-            told.put(id.clone(), *count as f64);
+            reported.put(id.clone(), *count as f64);
         }
         if let Some(health) = &self.missing {
-            told.miss("storage", health.clone());
+            reported.miss("storage", health.clone());
         }
     }
 
@@ -87,7 +87,7 @@ impl DataFolders {
     fn find(&mut self) {
         self.devices.clear();
         self.missing = None;
-        let mut told: Vec<(Option<u64>, String)> = Vec::new();
+        let mut reported: Vec<(Option<u64>, String)> = Vec::new();
         for folder in &mut self.folders {
             folder.ids = None;
             let (filesystem, device) = match storage::device(&self.root, &folder.path) {
@@ -104,13 +104,13 @@ impl DataFolders {
                     self.missing.get_or_insert(health);
                 }
             }
-            let known = told.iter().any(|(number, _)| *number == folder.number);
+            let known = reported.iter().any(|(number, _)| *number == folder.number);
             if !known {
                 let name = devices.first().cloned().unwrap_or(filesystem);
-                let name = free_name(&told, &name);
+                let name = free_name(&reported, &name);
                 let id = |metric| MetricId::of_instance("storage", &name, metric);
                 folder.ids = Some([id("free_bytes"), id("free_ratio")]);
-                told.push((folder.number, name));
+                reported.push((folder.number, name));
             }
             for device in devices {
                 let id = MetricId::of_instance("storage", &device, "holds_data_count");
@@ -121,8 +121,8 @@ impl DataFolders {
 }
 
 /// The name, or one with a number if another file system has it, such as a second `tmpfs`.
-fn free_name(told: &[(Option<u64>, String)], name: &str) -> String {
-    let is_free = |name: &String| !told.iter().any(|(_, known)| known == name);
+fn free_name(reported: &[(Option<u64>, String)], name: &str) -> String {
+    let is_free = |name: &String| !reported.iter().any(|(_, known)| known == name);
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut names = std::iter::once(name.to_owned()).chain(numbered);
     names.find(is_free).unwrap_or_else(|| name.to_owned())
@@ -200,10 +200,10 @@ mod tests {
         fixture.with("proc/self/mountinfo", &mounts)
     }
 
-    fn tell(folders: &mut DataFolders) -> Told {
-        let mut told = Told::default();
-        folders.tell(&mut told);
-        told
+    fn report(folders: &mut DataFolders) -> Reported {
+        let mut reported = Reported::default();
+        folders.report(&mut reported);
+        reported
     }
 
     #[test]
@@ -211,9 +211,9 @@ mod tests {
         let fixture = machine();
         let folder = fixture.root().join("data/db");
         let mut folders = DataFolders::new(fixture.root(), vec![folder]);
-        let told = tell(&mut folders);
+        let reported = report(&mut folders);
         assert_eq!(
-            names(&told, "storage."),
+            names(&reported, "storage."),
             [
                 "storage.loop3.free_bytes",
                 "storage.loop3.free_ratio",
@@ -222,22 +222,22 @@ mod tests {
                 "storage.vda1.holds_data_count",
             ]
         );
-        assert_values(&told, &[("storage.loop3.holds_data_count", 1.0)]);
-        let ratio = value(&told, "storage.loop3.free_ratio").unwrap();
+        assert_values(&reported, &[("storage.loop3.holds_data_count", 1.0)]);
+        let ratio = value(&reported, "storage.loop3.free_ratio").unwrap();
         assert!(ratio > 0.0 && ratio <= 1.0, "{ratio}");
         assert!(folders.is_on("vda") && !folders.is_on("vdb"));
-        assert_eq!(told.missing, []);
+        assert_eq!(reported.missing, []);
     }
 
     #[test]
-    fn folders_on_one_file_system_are_told_once_and_counted() {
+    fn folders_on_one_file_system_are_reported_once_and_counted() {
         let fixture = machine();
         let folder = |name: &str| fixture.root().join("data").join(name);
         let folders = vec![folder("db"), folder("not-yet/there")];
-        let told = tell(&mut DataFolders::new(fixture.root(), folders));
-        assert_eq!(names(&told, "storage.loop3.free_bytes").len(), 1);
+        let reported = report(&mut DataFolders::new(fixture.root(), folders));
+        assert_eq!(names(&reported, "storage.loop3.free_bytes").len(), 1);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("storage.loop3.holds_data_count", 2.0),
                 ("storage.vda.holds_data_count", 2.0),
@@ -255,15 +255,15 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_without_device_is_told_by_its_kind() {
+    fn a_file_system_without_device_is_reported_by_its_kind() {
         let fixture = machine().with("proc/self/mountinfo", "1 0 0:40 / / rw - tmpfs tmpfs rw\n");
-        let told = tell(&mut DataFolders::new(fixture.root(), vec!["/".into()]));
+        let reported = report(&mut DataFolders::new(fixture.root(), vec!["/".into()]));
         assert_eq!(
-            names(&told, "storage."),
+            names(&reported, "storage."),
             ["storage.tmpfs.free_bytes", "storage.tmpfs.free_ratio"]
         );
         assert!(matches!(
-            missing(&told, "storage"),
+            missing(&reported, "storage"),
             Some(Health::Unsupported { .. })
         ));
         let known = [(None, "tmpfs".to_owned()), (None, "tmpfs-2".to_owned())];

@@ -7,7 +7,7 @@ use super::data::DataFolders;
 use super::file::{KeptFile, first_numbers};
 use super::present::Present;
 use crate::health::Reading;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -113,8 +113,8 @@ impl Part for Disks {
         "disk"
     }
 
-    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
-        self.data.tell(told);
+    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
+        self.data.report(reported);
         let text = self.file.read()?;
         self.disks.begin();
         let mut not_understood = 0;
@@ -130,7 +130,7 @@ impl Part for Disks {
                 last: None,
                 ids: None,
             });
-            disk.read(at_s, name, fields, self.data.is_on(name), told);
+            disk.read(at_s, name, fields, self.data.is_on(name), reported);
         }
         self.disks.end();
         match not_understood {
@@ -175,13 +175,20 @@ fn counts_flushes(root: &Path, (major, minor): (u64, u64)) -> bool {
 }
 
 impl Disk {
-    fn read(&mut self, at_s: f64, name: &str, fields: Fields, has_data: bool, told: &mut Told) {
+    fn read(
+        &mut self,
+        at_s: f64,
+        name: &str,
+        fields: Fields,
+        has_data: bool,
+        reported: &mut Reported,
+    ) {
         let before = self.last.replace((at_s, fields));
         let growth =
             before.and_then(|(before_s, before)| growth(at_s - before_s, &before, &fields));
         let has_moved = || {
             let requests = |growth: &Growth<FIELDS>| {
-                let of = |place| growth.of(place).unwrap_or(0.0);
+                let of = |place| growth.delta(place).unwrap_or(0.0);
                 of(READS) + of(WRITES) + of(DISCARDS) + of(FLUSHES)
             };
             growth.as_ref().is_some_and(|growth| requests(growth) > 0.0)
@@ -196,7 +203,7 @@ impl Disk {
             return;
         }
         let [in_flight, ids @ ..] = self.ids.get_or_insert_with(|| ids(name));
-        told.put_if_known(
+        reported.put_if_known(
             in_flight.clone(),
             fields[IN_FLIGHT].map(|count| count as f64),
         );
@@ -205,7 +212,7 @@ impl Disk {
                 if metric == FLUSHES_PER_S && !self.counts_flushes {
                     continue;
                 }
-                told.put_if_known(id.clone(), value(&growth));
+                reported.put_if_known(id.clone(), value(&growth));
             }
         }
     }
@@ -295,16 +302,16 @@ mod tests {
         let first = "100 5 1000 50 200 6 4000 400 0 300 450 10 0 80 5 7 70";
         let fixture = machine().with("proc/diskstats", &stats(first, IDLE));
         let mut disks = Disks::new(fixture.root(), Vec::new());
-        let told = read(&mut disks, 1.0);
+        let reported = read(&mut disks, 1.0);
         assert_eq!(
-            names(&told, "disk."),
+            names(&reported, "disk."),
             ["disk.nvme0n1.in_flight_count", "disk.vda.in_flight_count"]
         );
         let second = "120 5 1160 80 240 6 4800 500 3 1300 1450 14 0 90 6 9 100";
         let fixture = fixture.with("proc/diskstats", &stats(second, IDLE));
-        let told = read(&mut disks, 3.0);
+        let reported = read(&mut disks, 3.0);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("disk.vda.read_per_s", 10.0),
                 ("disk.vda.write_per_s", 20.0),
@@ -323,9 +330,9 @@ mod tests {
                 ("disk.nvme0n1.utilization_ratio", 0.0),
             ],
         );
-        assert_eq!(names(&told, "disk.vda.").len(), 14);
+        assert_eq!(names(&reported, "disk.vda.").len(), 14);
         // Where no request ended, none took any time.
-        assert_eq!(value(&told, "disk.nvme0n1.read_await_ms"), None);
+        assert_eq!(value(&reported, "disk.nvme0n1.read_await_ms"), None);
         drop(fixture);
     }
 
@@ -334,24 +341,27 @@ mod tests {
         let fixture = machine().with("proc/diskstats", &stats(IDLE, IDLE));
         let folder = fixture.root().join("data");
         let mut disks = Disks::new(fixture.root(), vec![folder, "/no-such-folder".into()]);
-        let shown = |told: &Told| {
-            names(told, "disk.")
+        let shown = |reported: &Reported| {
+            names(reported, "disk.")
                 .join(" ")
                 .replace(".in_flight_count", "")
         };
-        let told = read(&mut disks, 1.0);
-        assert_eq!(shown(&told), "disk.loop1 disk.nvme0n1 disk.vda disk.vda1");
-        assert_values(&told, &[("storage.vda.holds_data_count", 1.0)]);
+        let reported = read(&mut disks, 1.0);
+        assert_eq!(
+            shown(&reported),
+            "disk.loop1 disk.nvme0n1 disk.vda disk.vda1"
+        );
+        assert_values(&reported, &[("storage.vda.holds_data_count", 1.0)]);
         let moved = "1 0 8 1 0 0 0 0 0 1 1 0 0 0 0 0 0";
         let _fixture = fixture.with("proc/diskstats", &stats(IDLE, moved));
-        let told = read(&mut disks, 2.0);
-        assert_values(&told, &[("disk.loop0.read_per_s", 1.0)]);
-        assert_eq!(names(&told, "disk.vda2."), [""; 0]);
-        assert_eq!(names(&told, "disk.ram0."), [""; 0]);
+        let reported = read(&mut disks, 2.0);
+        assert_values(&reported, &[("disk.loop0.read_per_s", 1.0)]);
+        assert_eq!(names(&reported, "disk.vda2."), [""; 0]);
+        assert_eq!(names(&reported, "disk.ram0."), [""; 0]);
     }
 
     #[test]
-    fn flushes_are_told_where_the_kernel_counts_them() {
+    fn flushes_are_reported_where_the_kernel_counts_them() {
         let fixture = machine().with("sys/devices/virtual/block/dm-0/slaves/vda2/size", "1\n");
         link(&fixture, "253:0", "virtual/block/dm-0");
         let lines = |fields: &str| {
@@ -364,9 +374,9 @@ mod tests {
         read(&mut disks, 1.0);
         let some = "8 0 64 8 0 0 0 0 0 8 8 0 0 0 0 4 4";
         let _fixture = fixture.with("proc/diskstats", &lines(some));
-        let told = read(&mut disks, 2.0);
+        let reported = read(&mut disks, 2.0);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("disk.vda.flush_per_s", 4.0),
                 ("disk.loop1.flush_per_s", 4.0),
@@ -374,10 +384,13 @@ mod tests {
         );
         for device in ["vda1", "dm-0"] {
             assert_eq!(
-                value(&told, &format!("disk.{device}.read_per_s")),
+                value(&reported, &format!("disk.{device}.read_per_s")),
                 Some(8.0)
             );
-            assert_eq!(value(&told, &format!("disk.{device}.flush_per_s")), None);
+            assert_eq!(
+                value(&reported, &format!("disk.{device}.flush_per_s")),
+                None
+            );
         }
     }
 
@@ -390,9 +403,9 @@ mod tests {
         read(&mut disks, 1.0);
         let second = line("102 0 816 4 0 0 0 0 0 400 994");
         let fixture = fixture.with("proc/diskstats", &second);
-        let told = read(&mut disks, 2.0);
+        let reported = read(&mut disks, 2.0);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("disk.vda.read_await_ms", 5.0),
                 ("disk.vda.utilization_ratio", 0.5),
@@ -400,10 +413,10 @@ mod tests {
             ],
         );
         // The kernel is too old to tell of discards and flushes.
-        assert_eq!(value(&told, "disk.vda.flush_per_s"), None);
+        assert_eq!(value(&reported, "disk.vda.flush_per_s"), None);
         let _fixture = fixture.with("proc/diskstats", &line("3 0 24 9 0 0 0 0 0 9 9"));
-        let told = read(&mut disks, 3.0);
-        assert_eq!(names(&told, "disk."), ["disk.vda.in_flight_count"]);
+        let reported = read(&mut disks, 3.0);
+        assert_eq!(names(&reported, "disk."), ["disk.vda.in_flight_count"]);
     }
 
     #[test]
@@ -413,22 +426,22 @@ mod tests {
         let mut disks = Disks::new(fixture.root(), Vec::new());
         read(&mut disks, 1.0);
         let fixture = fixture.with("proc/diskstats", "");
-        assert_eq!(read(&mut disks, 2.0), Told::default());
+        assert_eq!(read(&mut disks, 2.0), Reported::default());
         let _fixture = fixture.with("proc/diskstats", with);
         assert_eq!(read(&mut disks, 3.0).values.len(), 1);
     }
 
     #[test]
-    fn garbage_is_told() {
+    fn garbage_is_reported() {
         let fixture = Fixture::new().with("proc/diskstats", "254 0 vda 1 2\nx\n");
-        let told = read(&mut Disks::new(fixture.root(), Vec::new()), 1.0);
+        let reported = read(&mut Disks::new(fixture.root(), Vec::new()), 1.0);
         assert!(matches!(
-            missing(&told, "disk"),
+            missing(&reported, "disk"),
             Some(Health::Degraded { .. })
         ));
-        let told = read(&mut Disks::new(Path::new("/no-such"), Vec::new()), 1.0);
+        let reported = read(&mut Disks::new(Path::new("/no-such"), Vec::new()), 1.0);
         assert!(matches!(
-            missing(&told, "disk"),
+            missing(&reported, "disk"),
             Some(Health::Unsupported { .. })
         ));
     }

@@ -113,7 +113,7 @@ pub(super) fn health(path: &Path, error: &io::Error) -> Health {
         Some(code) if code == Errno::EOPNOTSUPP as i32 => Health::Unsupported {
             reason: format!("`{}`: {error}", path.display()),
         },
-        _ => Health::of_io(path, error),
+        _ => Health::from_io(path, error),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Part;
 use super::file::KeptFile;
 use crate::health::Reading;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::path::Path;
 
@@ -45,7 +45,7 @@ impl Part for Memory {
         "memory"
     }
 
-    fn read(&mut self, _: f64, told: &mut Told) -> Reading<()> {
+    fn read(&mut self, _: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
         let (mut swap_total, mut swap_free) = (None, None);
         let mut has_total = false;
@@ -61,17 +61,18 @@ impl Part for Memory {
                 "SwapFree" => swap_free = Some(bytes),
                 _ => {
                     if let Some(place) = LINES.iter().position(|(line, _)| *line == name) {
-                        told.put(self.ids[place].clone(), bytes);
+                        reported.put(self.ids[place].clone(), bytes);
                         has_total |= place == 0;
                     }
                 }
             }
         }
         let swap_used = swap_total.zip(swap_free).map(|(total, free)| total - free);
-        told.put_if_known(self.swap_used.clone(), swap_used);
-        match has_total {
-            true => Ok(()),
-            false => Err(self.file.not_understood("`MemTotal`")),
+        reported.put_if_known(self.swap_used.clone(), swap_used);
+        if has_total {
+            Ok(())
+        } else {
+            Err(self.file.not_understood("`MemTotal`"))
         }
     }
 }
@@ -97,9 +98,9 @@ mod tests {
              Dirty: 3 kB\nWriteback: 2 kB\nAnonPages: 6000 kB\nSlab: 50 kB\nAnonHugePages: 4 kB\n\
              HugePages_Total: 5\nHugepagesize: 2048 kB\nHugetlb: 10240 kB\n",
         );
-        let told = read(&mut Memory::new(fixture.root()), 1.0);
+        let reported = read(&mut Memory::new(fixture.root()), 1.0);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("memory.total_bytes", 16_308_156.0 * 1024.0),
                 ("memory.free_bytes", 1_024_000.0),
@@ -115,20 +116,20 @@ mod tests {
                 ("memory.swap_used_bytes", 409_600.0),
             ],
         );
-        assert_eq!((told.values.len(), told.missing.len()), (12, 0));
+        assert_eq!((reported.values.len(), reported.missing.len()), (12, 0));
     }
 
     #[test]
     fn what_a_kernel_does_not_tell_is_not_made_up() {
         let fixture = Fixture::new().with("proc/meminfo", "MemTotal: 9 kB\nSwapTotal: 0 kB\n");
-        let told = read(&mut Memory::new(fixture.root()), 1.0);
-        assert_eq!(told.values.len(), 1);
-        assert_eq!(value(&told, "memory.swap_used_bytes"), None);
+        let reported = read(&mut Memory::new(fixture.root()), 1.0);
+        assert_eq!(reported.values.len(), 1);
+        assert_eq!(value(&reported, "memory.swap_used_bytes"), None);
         let fixture = fixture.with("proc/meminfo", "MemTotal: many kB\nMemFree: 1 MB\n");
-        let told = read(&mut Memory::new(fixture.root()), 1.0);
-        assert!(told.values.is_empty());
+        let reported = read(&mut Memory::new(fixture.root()), 1.0);
+        assert!(reported.values.is_empty());
         assert!(matches!(
-            missing(&told, "memory"),
+            missing(&reported, "memory"),
             Some(Health::Degraded { .. })
         ));
     }

@@ -6,7 +6,7 @@ use super::file::{KeptFile, numbers};
 use super::present::Present;
 use crate::health::Reading;
 use crate::host::line;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ const COLUMNS: usize = 16;
 
 /// The speed of a link changes when it is plugged in anew: rarely.
 const SPEED_INTERVAL_S: f64 = 10.0;
-/// What drivers tell in place of a speed that they do not know, in Mbit/s: -1, in 16 or 32 bits.
+/// What drivers report in place of a speed that they do not know, in Mbit/s: -1, in 16 or 32 bits.
 const NO_SPEEDS: [u64; 3] = [0, 65_535, 4_294_967_295];
 
 /// The interfaces.
@@ -60,7 +60,7 @@ impl Part for Network {
         "network"
     }
 
-    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
         self.interfaces.begin();
         let mut not_understood = false;
@@ -75,17 +75,18 @@ impl Part for Network {
                 continue;
             }
             let interface = self.interfaces.see(name, || Interface::new(name));
-            interface.tell_speed(&self.root, name, at_s, told);
+            interface.report_speed(&self.root, name, at_s, reported);
             if let Some(growth) = interface.counters.growth(at_s, totals) {
                 for (place, id) in interface.ids.iter().enumerate() {
-                    told.put_if_known(id.clone(), growth.per_s(place));
+                    reported.put_if_known(id.clone(), growth.per_s(place));
                 }
             }
         }
         self.interfaces.end();
-        match not_understood {
-            false => Ok(()),
-            true => Err(self.file.not_understood("counters in some of its lines")),
+        if not_understood {
+            Err(self.file.not_understood("counters in some of its lines"))
+        } else {
+            Ok(())
         }
     }
 }
@@ -116,7 +117,7 @@ impl Interface {
         }
     }
 
-    fn tell_speed(&mut self, root: &Path, name: &str, at_s: f64, told: &mut Told) {
+    fn report_speed(&mut self, root: &Path, name: &str, at_s: f64, reported: &mut Reported) {
         if at_s >= self.speed_due_s {
             self.speed_due_s = at_s + SPEED_INTERVAL_S;
             // Loopback and many virtual interfaces have none, or say so by an error.
@@ -125,7 +126,7 @@ impl Interface {
             let megabits = megabits.filter(|speed| !NO_SPEEDS.contains(speed));
             self.speed_bytes_per_s = megabits.map(|megabits| megabits as f64 * 1e6 / 8.0);
         }
-        told.put_if_known(self.speed_id.clone(), self.speed_bytes_per_s);
+        reported.put_if_known(self.speed_id.clone(), self.speed_bytes_per_s);
     }
 }
 
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn both_directions_are_told_of_those_that_carried_something() {
+    fn both_directions_are_reported_of_those_that_carried_something() {
         let fixture = Fixture::new()
             .with("sys/class/net/eth0/speed", "10000\n")
             .with("sys/class/net/lo/speed", "-1\n")
@@ -158,9 +159,9 @@ mod tests {
                 ]),
             );
         let mut network = Network::new(fixture.root());
-        let told = read(&mut network, 1.0);
-        assert_values(&told, &[("network.eth0.speed_bytes_per_s", 1.25e9)]);
-        assert_eq!(told.values.len(), 1);
+        let reported = read(&mut network, 1.0);
+        assert_values(&reported, &[("network.eth0.speed_bytes_per_s", 1.25e9)]);
+        assert_eq!(reported.values.len(), 1);
         let fixture = fixture.with(
             "proc/net/dev",
             &devices(&[
@@ -169,9 +170,9 @@ mod tests {
                 "  eth0: 2500 25 2 4 0 0 0 0 4700 17 4 6 0 0 0 0",
             ]),
         );
-        let told = read(&mut network, 3.0);
+        let reported = read(&mut network, 3.0);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("network.eth0.received_bytes_per_s", 1000.0),
                 ("network.eth0.sent_bytes_per_s", 2000.0),
@@ -182,9 +183,9 @@ mod tests {
                 ("network.lo.sent_packets_per_s", 10.0),
             ],
         );
-        assert_eq!(value(&told, "network.lo.received_bytes_per_s"), None);
-        assert_eq!(names(&told, "network.ifb0."), [""; 0]);
-        assert_eq!(names(&told, "network.eth0:1."), [""; 0]);
+        assert_eq!(value(&reported, "network.lo.received_bytes_per_s"), None);
+        assert_eq!(names(&reported, "network.ifb0."), [""; 0]);
+        assert_eq!(names(&reported, "network.eth0:1."), [""; 0]);
         drop(fixture);
     }
 
@@ -195,21 +196,21 @@ mod tests {
         let mut network = Network::new(fixture.root());
         assert!(read(&mut network, 1.0).values.is_empty());
         let _fixture = fixture.with("sys/class/net/eth0/speed", "1000\n");
-        let speed = |told: Told| value(&told, "network.eth0.speed_bytes_per_s");
+        let speed = |reported: Reported| value(&reported, "network.eth0.speed_bytes_per_s");
         assert_eq!(speed(read(&mut network, 2.0)), None);
         assert_eq!(speed(read(&mut network, 11.0)), Some(1.25e8));
     }
 
     #[test]
-    fn an_interface_that_was_away_begins_again_and_garbage_is_told() {
+    fn an_interface_that_was_away_begins_again_and_garbage_is_reported() {
         let line = "eth0: 5 5 1 2 0 0 0 0 700 7 3 4 0 0 0 0";
         let fixture = Fixture::new().with("proc/net/dev", &devices(&[line]));
         let mut network = Network::new(fixture.root());
         read(&mut network, 1.0);
         let fixture = fixture.with("proc/net/dev", &devices(&["eth1: 1 2 3"]));
-        let told = read(&mut network, 2.0);
+        let reported = read(&mut network, 2.0);
         assert!(matches!(
-            missing(&told, "network"),
+            missing(&reported, "network"),
             Some(Health::Degraded { .. })
         ));
         let _fixture = fixture.with("proc/net/dev", &devices(&[line]));

@@ -5,7 +5,7 @@ use super::counters::Counters;
 use super::file::KeptFile;
 use crate::health::Reading;
 use crate::process::page_bytes;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::path::Path;
 
@@ -66,7 +66,7 @@ impl Part for Paging {
         "paging"
     }
 
-    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
         let mut totals = [None; COUNTERS];
         for line in text.lines() {
@@ -84,7 +84,7 @@ impl Part for Paging {
         if let Some(growth) = self.counters.growth(at_s, totals) {
             for (place, id) in self.ids.iter().enumerate() {
                 let rate = growth.per_s(place).map(|rate| rate * self.units[place]);
-                told.put_if_known(id.clone(), rate);
+                reported.put_if_known(id.clone(), rate);
             }
         }
         match totals[0] {
@@ -109,16 +109,16 @@ mod tests {
              allocstall_normal 5\noom_kill 0\n",
         );
         let mut paging = Paging::new(fixture.root());
-        assert_eq!(read(&mut paging, 1.0), Told::default());
+        assert_eq!(read(&mut paging, 1.0), Reported::default());
         let fixture = fixture.with(
             "proc/vmstat",
             "pgpgin 104\npgpgout 300\npswpin 12\npswpout 20\npgmajfault 17\nallocstall_dma 3\n\
              allocstall_normal 11\noom_kill 1\n",
         );
-        let told = read(&mut paging, 3.0);
+        let reported = read(&mut paging, 3.0);
         let page_bytes = page_bytes() as f64;
         assert_values(
-            &told,
+            &reported,
             &[
                 ("paging.in_bytes_per_s", 2048.0),
                 ("paging.out_bytes_per_s", 51_200.0),
@@ -131,11 +131,11 @@ mod tests {
         );
         // An older kernel, and a counter that went back.
         let _fixture = fixture.with("proc/vmstat", "pgpgin 4\npgpgout 300\nallocstall 90\n");
-        let told = read(&mut paging, 4.0);
-        assert_eq!(value(&told, "paging.in_bytes_per_s"), None);
-        assert_eq!(value(&told, "paging.oom_kills_per_s"), None);
+        let reported = read(&mut paging, 4.0);
+        assert_eq!(value(&reported, "paging.in_bytes_per_s"), None);
+        assert_eq!(value(&reported, "paging.oom_kills_per_s"), None);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("paging.out_bytes_per_s", 0.0),
                 ("paging.reclaim_direct_per_s", 76.0),
@@ -146,9 +146,9 @@ mod tests {
     #[test]
     fn garbage_is_degraded() {
         let fixture = Fixture::new().with("proc/vmstat", "pgpgin\npgpgin x\n");
-        let told = read(&mut Paging::new(fixture.root()), 1.0);
+        let reported = read(&mut Paging::new(fixture.root()), 1.0);
         assert!(matches!(
-            missing(&told, "paging"),
+            missing(&reported, "paging"),
             Some(Health::Degraded { .. })
         ));
     }

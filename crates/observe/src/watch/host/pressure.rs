@@ -5,7 +5,7 @@ use super::Part;
 use super::counters::Counters;
 use super::file::KeptFile;
 use crate::health::Reading;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::path::Path;
 
@@ -49,17 +49,17 @@ impl Part for Pressure {
         "pressure"
     }
 
-    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let mut outcome = Ok(());
         for resource in &mut self.resources {
-            outcome = outcome.and(resource.read(at_s, told));
+            outcome = outcome.and(resource.read(at_s, reported));
         }
         outcome
     }
 }
 
 impl Resource {
-    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
         let mut totals = [None; 2];
         for (total, (line, _)) in totals.iter_mut().zip(&self.lines) {
@@ -70,12 +70,13 @@ impl Resource {
             for (place, (_, id)) in self.lines.iter().enumerate() {
                 // The kernel's clock and that of the readings are not read at the same time.
                 let ratio = growth.per_s(place).map(|us| (us / 1e6).min(1.0));
-                told.put_if_known(id.clone(), ratio);
+                reported.put_if_known(id.clone(), ratio);
             }
         }
-        match is_whole {
-            true => Ok(()),
-            false => Err(self.file.not_understood("total of pressure")),
+        if is_whole {
+            Ok(())
+        } else {
+            Err(self.file.not_understood("total of pressure"))
         }
     }
 }
@@ -105,14 +106,14 @@ mod tests {
             .with("proc/pressure/io", &lines(5_000_000, 1_000_000))
             .with("proc/pressure/memory", &lines(0, 0));
         let mut pressure = Pressure::new(fixture.root());
-        assert_eq!(read(&mut pressure, 1.0), Told::default());
+        assert_eq!(read(&mut pressure, 1.0), Reported::default());
         let _fixture = fixture
             .with("proc/pressure/cpu", &lines(1_500_000, 0))
             .with("proc/pressure/io", &lines(7_000_100, 1_200_000))
             .with("proc/pressure/memory", &lines(0, 0));
-        let told = read(&mut pressure, 3.0);
+        let reported = read(&mut pressure, 3.0);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("pressure.cpu.some_ratio", 0.25),
                 ("pressure.io.some_ratio", 1.0),
@@ -121,16 +122,16 @@ mod tests {
                 ("pressure.memory.full_ratio", 0.0),
             ],
         );
-        assert_eq!(names(&told, "").len(), 5);
+        assert_eq!(names(&reported, "").len(), 5);
     }
 
     #[test]
     fn a_kernel_without_pressure_is_unsupported_and_garbage_degraded() {
         let fixture = Fixture::new();
         let mut pressure = Pressure::new(fixture.root());
-        let told = read(&mut pressure, 1.0);
+        let reported = read(&mut pressure, 1.0);
         assert!(matches!(
-            missing(&told, "pressure"),
+            missing(&reported, "pressure"),
             Some(Health::Unsupported { .. })
         ));
         let fixture = fixture
@@ -142,15 +143,15 @@ mod tests {
         let _fixture = fixture
             .with("proc/pressure/cpu", &lines(500_010, 0))
             .with("proc/pressure/memory", &lines(100, 0));
-        let told = read(&mut pressure, 2.0);
+        let reported = read(&mut pressure, 2.0);
         assert!(matches!(
-            missing(&told, "pressure"),
+            missing(&reported, "pressure"),
             Some(Health::Degraded { .. })
         ));
-        // The other two are told, but what went back is not.
-        assert_values(&told, &[("pressure.cpu.some_ratio", 0.5)]);
-        assert_eq!(value(&told, "pressure.io.some_ratio"), None);
-        assert_eq!(value(&told, "pressure.memory.some_ratio"), None);
-        assert_values(&told, &[("pressure.memory.full_ratio", 0.0)]);
+        // The other two are reported, but what went back is not.
+        assert_values(&reported, &[("pressure.cpu.some_ratio", 0.5)]);
+        assert_eq!(value(&reported, "pressure.io.some_ratio"), None);
+        assert_eq!(value(&reported, "pressure.memory.some_ratio"), None);
+        assert_values(&reported, &[("pressure.memory.full_ratio", 0.0)]);
     }
 }

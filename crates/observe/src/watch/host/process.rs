@@ -11,7 +11,7 @@ use crate::health::{Health, Reading};
 use crate::host::{field, number};
 use crate::process::{page_bytes, ticks_per_s};
 use crate::stat::ProcessStat;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use nix::sys::statfs::{PROC_SUPER_MAGIC, statfs};
 use std::fs;
@@ -143,15 +143,15 @@ impl Part for Processes {
         "process"
     }
 
-    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         if let Some(health) = &self.unknown {
-            told.miss("process.server", health.clone());
+            reported.miss("process.server", health.clone());
         }
         if self.processes.is_empty() {
             return Ok(());
         }
         if let Err(health) = self.find_hierarchies() {
-            told.miss("cgroup", health);
+            reported.miss("cgroup", health);
         }
         let delay = self
             .counts_delay
@@ -159,16 +159,16 @@ impl Part for Processes {
         let counts_delay = matches!(delay, Ok(1..));
         if !counts_delay {
             let reason = format!("the kernel does not count it, see `{DELAY_ACCOUNTING}`");
-            told.miss("process_delay", Health::Unsupported { reason });
+            reported.miss("process_delay", Health::Unsupported { reason });
         }
         let mut outcome = Ok(());
         for process in &mut self.processes {
             process.look_again(&self.root, at_s);
-            let read = process.read(at_s, counts_delay, told);
+            let read = process.read(at_s, counts_delay, reported);
             if let (Ok(()), Some(hierarchies)) = (&read, &self.hierarchies) {
                 process
                     .groups
-                    .read(&process.folder, hierarchies, at_s, told);
+                    .read(&process.folder, hierarchies, at_s, reported);
             }
             outcome = outcome.and(read);
         }
@@ -212,9 +212,9 @@ impl Process {
         }
     }
 
-    fn read(&mut self, at_s: f64, counts_delay: bool, told: &mut Told) -> Reading<()> {
+    fn read(&mut self, at_s: f64, counts_delay: bool, reported: &mut Reported) -> Reading<()> {
         let stat = self.stat()?;
-        let io_bytes = self.io_bytes(told);
+        let io_bytes = self.io_bytes(reported);
         let [read, written] = io_bytes.map_or([None; 2], |bytes| bytes.map(Some));
         let totals = [
             Some(stat.user_ticks),
@@ -225,20 +225,20 @@ impl Process {
             written,
         ];
         if let Some(growth) = self.counters.growth(at_s, totals) {
-            self.tell_growth(&growth, told);
+            self.report_growth(&growth, reported);
         }
         let resident = stat
             .resident_pages
             .map(|pages| (pages * page_bytes()) as f64);
-        told.put_if_known(self.ids.resident.clone(), resident);
-        told.put(self.ids.threads.clone(), stat.threads as f64);
+        reported.put_if_known(self.ids.resident.clone(), resident);
+        reported.put(self.ids.threads.clone(), stat.threads as f64);
         let open_files = open_files(&self.folder.join("fd"));
-        told.note(
+        reported.note(
             "process_open_files",
             self.ids.open_files.clone(),
             open_files,
         );
-        self.tell_threads(&stat, at_s, counts_delay, told);
+        self.report_threads(&stat, at_s, counts_delay, reported);
         Ok(())
     }
 
@@ -271,7 +271,7 @@ impl Process {
         self.end.insert(health).clone()
     }
 
-    fn tell_growth(&self, growth: &Growth<6>, told: &mut Told) {
+    fn report_growth(&self, growth: &Growth<6>, reported: &mut Reported) {
         let ids = &self.ids;
         let share = |place| Some(growth.per_s(place)? / ticks_per_s());
         let (user, system) = (share(USER), share(SYSTEM));
@@ -286,12 +286,12 @@ impl Process {
             (&ids.written, growth.per_s(WRITTEN)),
         ];
         for (id, value) in values {
-            told.put_if_known(id.clone(), value);
+            reported.put_if_known(id.clone(), value);
         }
     }
 
     /// Bytes that it had read from disks, and written to them: the page cache is not counted.
-    fn io_bytes(&mut self, told: &mut Told) -> Option<[u64; 2]> {
+    fn io_bytes(&mut self, reported: &mut Reported) -> Option<[u64; 2]> {
         let path = self.folder.join("io");
         let found = self
             .content
@@ -303,36 +303,44 @@ impl Process {
             both.map(|(read, written)| [read, written])
                 .ok_or_else(|| Health::not_understood(&path, "count of bytes"))
         });
-        bytes.map_err(|health| told.miss("process_io", health)).ok()
+        bytes
+            .map_err(|health| reported.miss("process_io", health))
+            .ok()
     }
 
-    fn tell_threads(&mut self, stat: &ProcessStat, at_s: f64, counts_delay: bool, told: &mut Told) {
+    fn report_threads(
+        &mut self,
+        stat: &ProcessStat,
+        at_s: f64,
+        counts_delay: bool,
+        reported: &mut Reported,
+    ) {
         let read = self
             .threads
             .read(&self.folder, stat.threads, at_s, counts_delay);
         let growth = match read {
             Ok(Some(growth)) => growth,
             Ok(None) => return,
-            Err(health) => return told.miss("process_threads", health),
+            Err(health) => return reported.miss("process_threads", health),
         };
         let ids = &self.ids;
-        told.put(ids.voluntary.clone(), growth.per_s(VOLUNTARY));
-        told.put(ids.involuntary.clone(), growth.per_s(INVOLUNTARY));
+        reported.put(ids.voluntary.clone(), growth.per_s(VOLUNTARY));
+        reported.put(ids.involuntary.clone(), growth.per_s(INVOLUNTARY));
         if counts_delay {
             let delay = growth.per_s(IO_DELAY_TICKS) / ticks_per_s();
-            told.put(ids.delay_io.clone(), delay);
+            reported.put(ids.delay_io.clone(), delay);
         }
         let has_worked = stat.user_ticks + stat.system_ticks >= SOME_WORK_TICKS;
         if growth.total_run_ns == 0 && has_worked {
             let reason = "the kernel does not count the time of threads".to_owned();
-            return told.miss("process_wait", Health::Unsupported { reason });
+            return reported.miss("process_wait", Health::Unsupported { reason });
         }
-        told.put(ids.cpu_wait.clone(), growth.per_s(WAIT_NS) / 1e9);
-        told.put(ids.busiest_thread.clone(), growth.busiest_ratio());
+        reported.put(ids.cpu_wait.clone(), growth.per_s(WAIT_NS) / 1e9);
+        reported.put(ids.busiest_thread.clone(), growth.busiest_ratio());
     }
 }
 
-/// How many files are open. Kernels since 6.2 tell it as the size of the folder; on others the folder is listed.
+/// How many files are open. Kernels since 6.2 report it as the size of the folder; on others the folder is listed.
 fn open_files(folder: &Path) -> Reading<f64> {
     let failed = |error: io::Error| health(folder, &error);
     let size = fs::metadata(folder).map_err(failed)?.len();

@@ -1,16 +1,16 @@
 //! Clock frequency of the CPUs and temperatures. Reading them disturbs: on some machines the kernel
-//! interrupts each CPU to know its frequency, or asks firmware for a temperature. So they are read, and told, once in
+//! interrupts each CPU to know its frequency, or asks firmware for a temperature. So they are read, and reported, once in
 //! ten seconds.
 
 use super::Part;
 use crate::health::{Health, Reading};
 use crate::host::{field, line, number, online_list, text};
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Time between two looks, a little less than so many beats of a second.
+/// Time between two readings, a little less than ten intervals of a second.
 const INTERVAL_S: f64 = 9.5;
 
 /// Chips that ask a disk for its temperature, which holds up the disk's own work.
@@ -19,14 +19,14 @@ const CHIPS_OF_DISKS: [&str; 2] = ["drivetemp", "nvme"];
 /// Temperatures that can be, in degrees Celsius; beyond them a sensor is not connected.
 const CELSIUS: std::ops::RangeInclusive<f64> = -60.0..=200.0;
 
-/// When to look again.
-struct Beat {
+/// When to read again.
+struct Schedule {
     due_s: f64,
 }
 
-impl Beat {
-    fn new() -> Beat {
-        Beat { due_s: f64::MIN }
+impl Schedule {
+    fn new() -> Schedule {
+        Schedule { due_s: f64::MIN }
     }
 
     fn is_due(&mut self, at_s: f64) -> bool {
@@ -41,7 +41,7 @@ impl Beat {
 /// The frequencies of all cores online.
 pub(super) struct Frequency {
     root: PathBuf,
-    beat: Beat,
+    schedule: Schedule,
     mean: MetricId,
     lowest: MetricId,
 }
@@ -50,7 +50,7 @@ impl Frequency {
     pub(super) fn new(root: &Path) -> Frequency {
         Frequency {
             root: root.to_owned(),
-            beat: Beat::new(),
+            schedule: Schedule::new(),
             mean: MetricId::of_instance("frequency", "all", "mean_hz"),
             lowest: MetricId::of_instance("frequency", "all", "min_hz"),
         }
@@ -62,8 +62,8 @@ impl Part for Frequency {
         "frequency"
     }
 
-    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
-        if !self.beat.is_due(at_s) {
+    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
+        if !self.schedule.is_due(at_s) {
             return Ok(());
         }
         let mut found_hz = of_driver(&self.root);
@@ -72,18 +72,18 @@ impl Part for Frequency {
         }
         if found_hz.is_empty() {
             return Err(Health::Unsupported {
-                reason: "this machine tells no frequency of its CPUs".to_owned(),
+                reason: "this machine reports no CPU frequency".to_owned(),
             });
         }
         let mean_hz = found_hz.iter().sum::<f64>() / found_hz.len() as f64;
         let lowest_hz = found_hz.iter().copied().fold(f64::INFINITY, f64::min);
-        told.put(self.mean.clone(), mean_hz);
-        told.put(self.lowest.clone(), lowest_hz);
+        reported.put(self.mean.clone(), mean_hz);
+        reported.put(self.lowest.clone(), lowest_hz);
         Ok(())
     }
 }
 
-/// Frequencies that the driver of the CPUs tells; none without a driver.
+/// Frequencies that the driver of the CPUs reports; none without a driver.
 fn of_driver(root: &Path) -> Vec<f64> {
     let cores = online_list(root).unwrap_or_default();
     let of_core = |core: u64| {
@@ -108,7 +108,7 @@ fn of_cpuinfo(root: &Path) -> Reading<Vec<f64>> {
 /// The temperatures of thermal zones and chips.
 pub(super) struct Temperature {
     root: PathBuf,
-    beat: Beat,
+    schedule: Schedule,
     /// File below the root, and metric; found at the first look.
     sensors: Option<Vec<(String, MetricId)>>,
 }
@@ -117,7 +117,7 @@ impl Temperature {
     pub(super) fn new(root: &Path) -> Temperature {
         Temperature {
             root: root.to_owned(),
-            beat: Beat::new(),
+            schedule: Schedule::new(),
             sensors: None,
         }
     }
@@ -128,12 +128,12 @@ impl Part for Temperature {
         "temperature"
     }
 
-    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
-        if !self.beat.is_due(at_s) {
+    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
+        if !self.schedule.is_due(at_s) {
             return Ok(());
         }
         let sensors = self.sensors.get_or_insert_with(|| find_sensors(&self.root));
-        let mut has_told = false;
+        let mut has_reported = false;
         for (file, id) in sensors {
             // Sensors of devices that sleep or are not there answer with an error.
             let celsius = line(&self.root, file).ok().and_then(|text| {
@@ -141,14 +141,15 @@ impl Part for Temperature {
                 Some(thousandths as f64 / 1e3)
             });
             let celsius = celsius.filter(|celsius| CELSIUS.contains(celsius));
-            has_told |= celsius.is_some();
-            told.put_if_known(id.clone(), celsius);
+            has_reported |= celsius.is_some();
+            reported.put_if_known(id.clone(), celsius);
         }
-        match has_told {
-            true => Ok(()),
-            false => Err(Health::Unsupported {
-                reason: "no sensor that can be read".to_owned(),
-            }),
+        if has_reported {
+            Ok(())
+        } else {
+            Err(Health::Unsupported {
+                reason: "no readable sensor".to_owned(),
+            })
         }
     }
 }
@@ -208,7 +209,7 @@ mod tests {
     use crate::host::tests::Fixture;
 
     #[test]
-    fn the_driver_tells_the_frequency_of_each_core_online() {
+    fn the_driver_reports_the_frequency_of_each_core_online() {
         let file = |core| format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
         let fixture = Fixture::new()
             .with("sys/devices/system/cpu/online", "0,2\n")
@@ -217,46 +218,46 @@ mod tests {
             .with(&file(1), "9000000\n")
             .with(&file(2), "3000000\n");
         let mut frequency = Frequency::new(fixture.root());
-        let told = read(&mut frequency, 5.0);
+        let reported = read(&mut frequency, 5.0);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("frequency.all.mean_hz", 2.5e9),
                 ("frequency.all.min_hz", 2e9),
             ],
         );
-        assert_eq!(read(&mut frequency, 14.0), Told::default());
+        assert_eq!(read(&mut frequency, 14.0), Reported::default());
         let _fixture = fixture.with(&file(0), "1000000\n");
-        let told = read(&mut frequency, 15.0);
-        assert_values(&told, &[("frequency.all.min_hz", 1e9)]);
+        let reported = read(&mut frequency, 15.0);
+        assert_values(&reported, &[("frequency.all.min_hz", 1e9)]);
     }
 
     #[test]
-    fn without_a_driver_cpuinfo_tells_it_or_nothing_does() {
+    fn without_a_driver_cpuinfo_reports_it_or_nothing_does() {
         let core = |number, megahertz| {
             format!("processor\t: {number}\ncpu MHz\t\t: {megahertz}\nflags\t\t: fpu\n\n")
         };
         let text = core(0, "2600.000") + &core(1, "1300.000");
         let fixture = Fixture::new().with("proc/cpuinfo", &text);
-        let told = read(&mut Frequency::new(fixture.root()), 1.0);
+        let reported = read(&mut Frequency::new(fixture.root()), 1.0);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("frequency.all.mean_hz", 1.95e9),
                 ("frequency.all.min_hz", 1.3e9),
             ],
         );
         let fixture = fixture.with("proc/cpuinfo", "processor\t: 0\nCPU part\t: 0xd0c\n");
-        let told = read(&mut Frequency::new(fixture.root()), 1.0);
-        assert!(told.values.is_empty());
+        let reported = read(&mut Frequency::new(fixture.root()), 1.0);
+        assert!(reported.values.is_empty());
         assert!(matches!(
-            missing(&told, "frequency"),
+            missing(&reported, "frequency"),
             Some(Health::Unsupported { .. })
         ));
     }
 
     #[test]
-    fn zones_and_chips_are_told_once_each() {
+    fn zones_and_chips_are_reported_once_each() {
         let fixture = Fixture::new()
             .with("sys/class/thermal/thermal_zone0/type", "acpitz\n")
             .with("sys/class/thermal/thermal_zone0/temp", "41500\n")
@@ -273,9 +274,9 @@ mod tests {
             .with("sys/class/hwmon/hwmon2/temp1_input", "30000\n")
             .with("sys/class/hwmon/hwmon3/name", "iwlwifi\n")
             .with("sys/class/hwmon/hwmon3/temp1_input", "-274000\n");
-        let told = read(&mut Temperature::new(fixture.root()), 1.0);
+        let reported = read(&mut Temperature::new(fixture.root()), 1.0);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("temperature.acpitz.celsius", 41.5),
                 ("temperature.x86_pkg_temp.celsius", 60.0),
@@ -283,16 +284,16 @@ mod tests {
                 ("temperature.k10temp.celsius", -5.25),
             ],
         );
-        assert_eq!(names(&told, "").len(), 4);
-        assert!(told.missing.is_empty());
+        assert_eq!(names(&reported, "").len(), 4);
+        assert!(reported.missing.is_empty());
     }
 
     #[test]
     fn a_machine_without_sensors_is_unsupported() {
         let fixture = Fixture::new().with("sys/class/thermal/thermal_zone0/type", "broken\n");
-        let told = read(&mut Temperature::new(fixture.root()), 1.0);
+        let reported = read(&mut Temperature::new(fixture.root()), 1.0);
         assert!(matches!(
-            missing(&told, "temperature"),
+            missing(&reported, "temperature"),
             Some(Health::Unsupported { .. })
         ));
     }

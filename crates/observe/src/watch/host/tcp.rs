@@ -2,11 +2,11 @@
 //! Source of the names: `Documentation/networking/snmp_counter.rst` of Linux.
 
 use super::Part;
-use super::activity::tell_rates;
+use super::activity::report_rates;
 use super::counters::Counters;
 use super::file::KeptFile;
 use crate::health::Reading;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::path::Path;
 
@@ -53,7 +53,7 @@ impl Part for Tcp {
         "tcp"
     }
 
-    fn read(&mut self, at_s: f64, told: &mut Told) -> Reading<()> {
+    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()> {
         let text = self.file.read()?;
         let mut totals = [None; TCP.len()];
         let mut established = None;
@@ -66,8 +66,8 @@ impl Part for Tcp {
         }
         let is_whole = totals.iter().all(Option::is_some);
         let count = established.map(|count| count as f64);
-        told.put_if_known(self.established.clone(), count);
-        tell_rates(told, &self.ids, &mut self.counters, at_s, totals);
+        reported.put_if_known(self.established.clone(), count);
+        report_rates(reported, &self.ids, &mut self.counters, at_s, totals);
         if !is_whole {
             return Err(self.file.not_understood("some of the counters of TCP"));
         }
@@ -75,7 +75,7 @@ impl Part for Tcp {
         let found = table(text, "TcpExt:").find(|(name, _)| *name == OVERFLOWS.0);
         let total = found.and_then(|(_, value)| value.parse().ok());
         let counters = &mut self.overflow_counters;
-        tell_rates(told, &self.overflows, counters, at_s, [total]);
+        report_rates(reported, &self.overflows, counters, at_s, [total]);
         match total {
             Some(_) => Ok(()),
             None => Err(self.more.not_understood("`ListenOverflows`")),
@@ -119,15 +119,15 @@ mod tests {
             .with("proc/net/snmp", &snmp("10 20 34 1000 2000 5 7"))
             .with("proc/net/netstat", &netstat(3));
         let mut tcp = Tcp::new(fixture.root());
-        let told = read(&mut tcp, 1.0);
-        assert_values(&told, &[("tcp.established_count", 34.0)]);
-        assert_eq!((told.values.len(), told.missing.len()), (1, 0));
+        let reported = read(&mut tcp, 1.0);
+        assert_values(&reported, &[("tcp.established_count", 34.0)]);
+        assert_eq!((reported.values.len(), reported.missing.len()), (1, 0));
         let _fixture = fixture
             .with("proc/net/snmp", &snmp("12 40 35 1600 2800 9 3"))
             .with("proc/net/netstat", &netstat(5));
-        let told = read(&mut tcp, 3.0);
+        let reported = read(&mut tcp, 3.0);
         assert_values(
-            &told,
+            &reported,
             &[
                 ("tcp.retransmits_per_s", 2.0),
                 ("tcp.segments_sent_per_s", 400.0),
@@ -139,23 +139,23 @@ mod tests {
             ],
         );
         // It went back.
-        assert_eq!(value(&told, "tcp.resets_sent_per_s"), None);
+        assert_eq!(value(&reported, "tcp.resets_sent_per_s"), None);
     }
 
     #[test]
-    fn what_is_missing_or_cut_off_is_told() {
+    fn what_is_missing_or_cut_off_is_reported() {
         let fixture = Fixture::new().with("proc/net/snmp", &snmp("10 20 34 1000 2000 5 7"));
         let mut tcp = Tcp::new(fixture.root());
-        let told = read(&mut tcp, 1.0);
-        assert_values(&told, &[("tcp.established_count", 34.0)]);
+        let reported = read(&mut tcp, 1.0);
+        assert_values(&reported, &[("tcp.established_count", 34.0)]);
         assert!(matches!(
-            missing(&told, "tcp"),
+            missing(&reported, "tcp"),
             Some(Health::Unsupported { .. })
         ));
         let _fixture = fixture.with("proc/net/snmp", "Tcp: RetransSegs\n");
-        let told = read(&mut tcp, 2.0);
+        let reported = read(&mut tcp, 2.0);
         assert!(matches!(
-            missing(&told, "tcp"),
+            missing(&reported, "tcp"),
             Some(Health::Degraded { .. })
         ));
     }

@@ -15,16 +15,16 @@ fn subject() -> HostSubject {
 }
 
 #[test]
-fn this_machine_tells_of_cpus_memory_disks_and_processes() {
+fn this_machine_reports_of_cpus_memory_disks_and_processes() {
     let mut host = Host::new(Path::new("/"), subject());
     let origin = Instant::now();
     let mut read = || host.read(origin.elapsed().as_secs_f64()).unwrap();
     read();
     // A share of CPU time is known once a tick has passed on that core.
     let deadline = origin + Duration::from_secs(20);
-    let mut told = read();
-    while value(&told, "cpu.0.busy_ratio").is_none() && Instant::now() < deadline {
-        told = read();
+    let mut reported = read();
+    while value(&reported, "cpu.0.busy_ratio").is_none() && Instant::now() < deadline {
+        reported = read();
     }
     for name in [
         "cpu.0.busy_ratio",
@@ -39,16 +39,16 @@ fn this_machine_tells_of_cpus_memory_disks_and_processes() {
         "process.client.voluntary_switches_per_s",
         "tcp.established_count",
     ] {
-        let found = value(&told, name);
+        let found = value(&reported, name);
         assert!(found.is_some_and(|value| value >= 0.0), "{name} {found:?}");
     }
     // A machine may have its root on something that is no disk, and then says so.
-    let has_disks = !names(&told, "disk.").is_empty();
-    assert!(has_disks || told.missing.iter().any(|(part, _)| *part == "storage"));
-    let mut all = names(&told, "");
+    let has_disks = !names(&reported, "disk.").is_empty();
+    assert!(has_disks || reported.missing.iter().any(|(part, _)| *part == "storage"));
+    let mut all = names(&reported, "");
     all.dedup();
-    assert_eq!(all.len(), told.values.len(), "a name is told twice");
-    for (id, value) in &told.values {
+    assert_eq!(all.len(), reported.values.len(), "a name is reported twice");
+    for (id, value) in &reported.values {
         let is_share = id.name().ends_with("_ratio") && id.group() != "process";
         assert!(value.is_finite() && *value >= 0.0, "{id} {value}");
         assert!(
@@ -65,8 +65,8 @@ fn every_name_ends_in_its_unit() {
     ];
     let mut host = Host::new(Path::new("/"), subject());
     host.read(0.0).unwrap();
-    let told = host.read(100.0).unwrap();
-    for (id, _) in &told.values {
+    let reported = host.read(100.0).unwrap();
+    for (id, _) in &reported.values {
         assert!(units.iter().any(|unit| id.name().ends_with(unit)), "{id}");
     }
 }
@@ -77,9 +77,9 @@ fn one_part_that_fails_does_not_hold_up_the_others() {
         .with("proc/stat", "garbage\n")
         .with("proc/meminfo", "MemTotal: 4 kB\n");
     let mut host = Host::new(fixture.root(), HostSubject::default());
-    let told = host.read(1.0).unwrap();
-    assert_eq!(value(&told, "memory.total_bytes"), Some(4096.0));
-    let mut parts: Vec<&str> = told.missing.iter().map(|(part, _)| *part).collect();
+    let reported = host.read(1.0).unwrap();
+    assert_eq!(value(&reported, "memory.total_bytes"), Some(4096.0));
+    let mut parts: Vec<&str> = reported.missing.iter().map(|(part, _)| *part).collect();
     parts.sort_unstable();
     assert_eq!(
         parts,
@@ -101,7 +101,7 @@ fn one_part_that_fails_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn a_machine_that_tells_nothing_is_an_error_and_is_described_all_the_same() {
+fn a_machine_that_reports_nothing_is_an_error_and_is_described_all_the_same() {
     let fixture = Fixture::new();
     let mut host = Host::new(fixture.root(), subject());
     let description = host.description();

@@ -1,4 +1,4 @@
-//! What the kernel tells of each thread only: time on a CPU and waiting for one, context switches, and time
+//! What the kernel reports of each thread only: time on a CPU and waiting for one, context switches, and time
 //! waiting for disks. The files of a process have the first thread's alone.
 //! Sources: `Documentation/scheduler/sched-stats.rst` of Linux, `proc_pid_status(5)`.
 
@@ -327,7 +327,7 @@ mod tests {
         let fixture = thread(fixture, 8, [0, 0, 7, 0, 0]);
         let growth = read(&mut threads, &fixture, 2.0).unwrap();
         assert_eq!(growth.sums, [0, 0, 2, 0, 0]);
-        // What was not looked at is told once the thread runs.
+        // What was not looked at is reported once the thread runs.
         let fixture = thread(fixture, 7, [130, 0, 9, 0, 0]);
         let growth = read(&mut threads, &fixture, 3.0).unwrap();
         assert_eq!(growth.sums, [30, 0, 4, 0, 0]);

@@ -10,7 +10,7 @@ use dyno_record::model::CollectionStatistics;
 /// collection that is spread over shards they are sums. A collection that does not exist is an empty one for most versions.
 ///
 /// # Errors
-/// Why the server does not tell.
+/// Why the server does not report.
 pub fn collection_statistics(
     ask: &mut dyn Ask,
     database: &str,
@@ -48,7 +48,7 @@ pub fn collection_statistics(
     of_parts(&parts)
 }
 
-/// The sum of what the shards tell; a single server is one part.
+/// The sum of what the shards report; a single server is one part.
 fn of_parts(parts: &[&Document]) -> Result<CollectionStatistics, Health> {
     let sum = |path: &str| -> Option<u64> {
         let numbers: Option<Vec<f64>> = parts.iter().map(|part| part.number(path)).collect();

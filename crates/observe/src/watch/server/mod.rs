@@ -15,7 +15,7 @@ pub use ask::{Ask, AskError};
 pub use collection::collection_statistics;
 
 use crate::health::{Health, Reading};
-use crate::watch::source::{Description, Source, Told};
+use crate::watch::source::{Description, Reported, Source};
 use ask::{failure, is_forbidden};
 use bson::{Document, doc};
 use dyno_record::model::SourceKind;
@@ -115,9 +115,9 @@ impl Server {
     }
 
     /// What is asked beside the status.
-    fn read_more(&mut self, at_s: f64, told: &mut Told) -> Result<(), AskError> {
-        self.replication.read(self.ask.as_mut(), told)?;
-        self.slow.read(at_s, self.ask.as_mut(), told)
+    fn read_more(&mut self, at_s: f64, reported: &mut Reported) -> Result<(), AskError> {
+        self.replication.read(self.ask.as_mut(), reported)?;
+        self.slow.read(at_s, self.ask.as_mut(), reported)
     }
 }
 
@@ -131,11 +131,11 @@ impl Source for Server {
         }
     }
 
-    fn read(&mut self, at_s: f64) -> Reading<Told> {
-        let mut told = Told::default();
+    fn read(&mut self, at_s: f64) -> Reading<Reported> {
+        let mut reported = Reported::default();
         let refused = match self.ask_status() {
             Ok(status) => {
-                if self.status.take(at_s, &status, &mut told) {
+                if self.status.take(at_s, &status, &mut reported) {
                     let subject = &self.subject;
                     self.replication = Replication::default();
                     self.slow =
@@ -147,17 +147,17 @@ impl Source for Server {
             Err(error) => Some(failure("serverStatus", &error)),
         };
         if let Some(health) = &refused {
-            told.miss("serverStatus", health.clone());
+            reported.miss("serverStatus", health.clone());
         }
-        if let Err(lost) = self.read_more(at_s, &mut told) {
-            told.miss("connection", failure("replSetGetStatus", &lost));
+        if let Err(lost) = self.read_more(at_s, &mut reported) {
+            reported.miss("connection", failure("replSetGetStatus", &lost));
         }
         match refused {
-            Some(health) if told.values.is_empty() => Err(health),
-            _ if told.values.is_empty() => Err(Health::Degraded {
-                reason: "the answer to `serverStatus` has nothing that is known".to_owned(),
+            Some(health) if reported.values.is_empty() => Err(health),
+            _ if reported.values.is_empty() => Err(Health::Degraded {
+                reason: "the answer to `serverStatus` has no known field".to_owned(),
             }),
-            _ => Ok(told),
+            _ => Ok(reported),
         }
     }
 }

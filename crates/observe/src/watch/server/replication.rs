@@ -3,7 +3,7 @@
 use super::ask::{Ask, AskError, refusal};
 use super::fields::{Fields, at};
 use crate::health::Health;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use bson::{Bson, Document, doc};
 use dyno_record::metrics::MetricId;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ enum Membership {
     Unknown,
     /// The server is in a replica set.
     Member,
-    /// It is not, or does not tell.
+    /// It is not, or does not report.
     Outside,
 }
 
@@ -46,10 +46,14 @@ impl Replication {
     /// Asks, when it is time, and adds what was answered.
     ///
     /// # Errors
-    /// The connection was lost: [`AskError::Lost`]; a refusal is told as missing.
-    pub(crate) fn read(&mut self, ask: &mut dyn Ask, told: &mut Told) -> Result<(), AskError> {
+    /// The connection was lost: [`AskError::Lost`]; a refusal is reported as missing.
+    pub(crate) fn read(
+        &mut self,
+        ask: &mut dyn Ask,
+        reported: &mut Reported,
+    ) -> Result<(), AskError> {
         if self.membership == Membership::Unknown {
-            self.membership = membership(ask, told)?;
+            self.membership = membership(ask, reported)?;
         }
         let is_due = !self.is_expensive || self.readings.is_multiple_of(PAUSE);
         self.readings += 1;
@@ -60,11 +64,11 @@ impl Replication {
         let answer = ask.ask("admin", doc! { "replSetGetStatus": 1 });
         self.is_expensive = start.elapsed() > EXPENSIVE;
         match answer {
-            Ok(status) => tell(&status, told),
+            Ok(status) => report(&status, reported),
             Err(AskError::Refused { code, message }) => {
                 // It would refuse again, and write each time a line to its log.
                 self.membership = Membership::Outside;
-                told.miss(PART, refusal("replSetGetStatus", code, &message));
+                reported.miss(PART, refusal("replSetGetStatus", code, &message));
             }
             Err(lost @ AskError::Lost { .. }) => return Err(lost),
         }
@@ -72,7 +76,7 @@ impl Replication {
     }
 }
 
-fn membership(ask: &mut dyn Ask, told: &mut Told) -> Result<Membership, AskError> {
+fn membership(ask: &mut dyn Ask, reported: &mut Reported) -> Result<Membership, AskError> {
     let answer = match ask.ask("admin", doc! { "hello": 1 }) {
         Err(AskError::Refused {
             code: COMMAND_NOT_FOUND,
@@ -88,12 +92,12 @@ fn membership(ask: &mut dyn Ask, told: &mut Told) -> Result<Membership, AskError
         Err(AskError::Refused { code, message }) => refusal("hello", code, &message),
         Err(lost) => return Err(lost),
     };
-    told.miss(PART, health);
+    reported.miss(PART, health);
     Ok(Membership::Outside)
 }
 
 /// Adds state and lag of each member of an answer to `replSetGetStatus`.
-fn tell(status: &Document, told: &mut Told) {
+fn report(status: &Document, reported: &mut Reported) {
     let no_members = Vec::new();
     let members = status.get_array("members").unwrap_or(&no_members);
     let members: Vec<&Document> = members.iter().filter_map(Bson::as_document).collect();
@@ -103,18 +107,18 @@ fn tell(status: &Document, told: &mut Told) {
     for member in &members {
         let name = member.get_str("name").unwrap_or_default();
         let id = |metric| MetricId::of_instance("replication", name, metric);
-        told.put_if_known(id("state_count"), member.number("state"));
+        reported.put_if_known(id("state_count"), member.number("state"));
         let is_up = member.number("health") != Some(0.0);
         let lag_s = primary.and_then(|primary| lag_s(primary, member));
-        told.put_if_known(id("lag_s"), lag_s.filter(|_| is_up));
+        reported.put_if_known(id("lag_s"), lag_s.filter(|_| is_up));
     }
     if members.is_empty() {
         let reason = "the answer to `replSetGetStatus` has no `members`".to_owned();
-        told.miss(PART, Health::Degraded { reason });
+        reported.miss(PART, Health::Degraded { reason });
     }
 }
 
-/// Seconds from what the member applied last to what the primary did. Where both tell the time to the millisecond
+/// Seconds from what the member applied last to what the primary did. Where both report the time to the millisecond
 /// (MongoDB 4.4), it is that, else whole seconds. What the primary knows of itself may be older than what it knows of another: that
 /// is no lag.
 fn lag_s(primary: &Document, member: &Document) -> Option<f64> {

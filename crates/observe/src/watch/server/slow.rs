@@ -7,7 +7,7 @@
 use super::ask::{Ask, AskError, refusal};
 use super::fields::Fields;
 use crate::health::Health;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use bson::{Bson, Document, doc};
 use dyno_record::metrics::MetricId;
 
@@ -46,12 +46,12 @@ impl SlowOperations {
     /// Looks, when it is time.
     ///
     /// # Errors
-    /// The connection was lost: [`AskError::Lost`]; a refusal is told as missing.
+    /// The connection was lost: [`AskError::Lost`]; a refusal is reported as missing.
     pub(crate) fn read(
         &mut self,
         at_s: f64,
         ask: &mut dyn Ask,
-        told: &mut Told,
+        reported: &mut Reported,
     ) -> Result<(), AskError> {
         let is_due = self.readings.is_multiple_of(PAUSE);
         self.readings += 1;
@@ -59,12 +59,12 @@ impl SlowOperations {
             return Ok(());
         }
         match ask.ask("admin", doc! { "getLog": "global" }) {
-            Ok(answer) => match self.look(at_s, &answer, told) {
+            Ok(answer) => match self.look(at_s, &answer, reported) {
                 Ok(()) => {}
-                Err(health) => self.end(health, told),
+                Err(health) => self.end(health, reported),
             },
             Err(AskError::Refused { code, message }) => {
-                self.end(refusal("getLog", code, &message), told);
+                self.end(refusal("getLog", code, &message), reported);
             }
             Err(lost @ AskError::Lost { .. }) => return Err(lost),
         }
@@ -72,25 +72,30 @@ impl SlowOperations {
     }
 
     /// It will not be there the next time either.
-    fn end(&mut self, health: Health, told: &mut Told) {
+    fn end(&mut self, health: Health, reported: &mut Reported) {
         self.is_there = false;
-        told.miss(PART, health);
+        reported.miss(PART, health);
     }
 
-    fn look(&mut self, at_s: f64, answer: &Document, told: &mut Told) -> Result<(), Health> {
+    fn look(
+        &mut self,
+        at_s: f64,
+        answer: &Document,
+        reported: &mut Reported,
+    ) -> Result<(), Health> {
         let unsupported = |reason: &str| Health::Unsupported {
             reason: reason.to_owned(),
         };
         let written = answer
             .number("totalLinesWritten")
-            .ok_or_else(|| unsupported("`getLog` does not tell how many lines were written"))?;
+            .ok_or_else(|| unsupported("`getLog` does not report how many lines were written"))?;
         let lines = answer
             .get_array("log")
             .map_err(|_| unsupported("the answer to `getLog` has no `log`"))?;
         let lines: Vec<&str> = lines.iter().filter_map(Bson::as_str).collect();
         if lines.last().is_some_and(|line| is_of_old_form(line)) {
             return Err(unsupported(
-                "the lines of the log have the form of before MongoDB 4.4",
+                "the log has the format used before MongoDB 4.4",
             ));
         }
         let before = self.before.replace((at_s, written));
@@ -102,15 +107,18 @@ impl SlowOperations {
             return Ok(());
         }
         let left = new.min(lines.len() as f64);
-        let per_s = |count: usize| match left > 0.0 {
-            true => count as f64 * new / left / duration_s,
-            false => 0.0,
+        let per_s = |count: usize| {
+            if left > 0.0 {
+                count as f64 * new / left / duration_s
+            } else {
+                0.0
+            }
         };
         let is_slow = |line: &&&str| is_slow_operation(line);
         let slow = || lines.iter().rev().take(left as usize).filter(is_slow);
         let of_collection = slow().filter(|line| line.contains(&self.namespace));
-        told.put(self.all.clone(), per_s(slow().count()));
-        told.put(self.of_collection.clone(), per_s(of_collection.count()));
+        reported.put(self.all.clone(), per_s(slow().count()));
+        reported.put(self.of_collection.clone(), per_s(of_collection.count()));
         Ok(())
     }
 }
@@ -118,9 +126,10 @@ impl SlowOperations {
 /// Whether a line of the log is about a slow operation. Its message comes before the attributes, in which a
 /// client's text could be anything. The embedded server writes `TIME I COMMAND Slow query {…}` instead of JSON.
 fn is_slow_operation(line: &str) -> bool {
-    let message = match line.starts_with('{') {
-        true => line.split_once("\"msg\":\"").map(|(_, rest)| rest),
-        false => line.splitn(4, ' ').nth(3),
+    let message = if line.starts_with('{') {
+        line.split_once("\"msg\":\"").map(|(_, rest)| rest)
+    } else {
+        line.splitn(4, ' ').nth(3)
     };
     message.is_some_and(|rest| rest.starts_with("Slow query"))
 }

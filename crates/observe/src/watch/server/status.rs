@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::table::{AREAS, Measure, Paths, ROWS, Row};
 use crate::health::Health;
 use crate::watch::rates::Rates;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 
 /// The state from one reading to the next.
@@ -13,8 +13,8 @@ pub(crate) struct Status {
     rates: Rates,
     /// When the server was asked last, and for how long it had been up.
     up: Option<(f64, f64)>,
-    /// Whether what the server lacks was told since it started.
-    has_told_missing: bool,
+    /// Whether what the server lacks was reported since it started.
+    has_reported_missing: bool,
     /// Where the numbers are from, for what is missing.
     place: &'static str,
 }
@@ -39,14 +39,14 @@ impl Status {
             entries: ROWS.iter().map(entry).collect(),
             rates: Rates::default(),
             up: None,
-            has_told_missing: false,
+            has_reported_missing: false,
             place,
         }
     }
 
     /// Takes a reading, and says whether the server was started again since the last one: then all its totals
     /// are first ones.
-    pub(crate) fn take(&mut self, at_s: f64, fields: &dyn Fields, told: &mut Told) -> bool {
+    pub(crate) fn take(&mut self, at_s: f64, fields: &dyn Fields, reported: &mut Reported) -> bool {
         let uptime_s = fields
             .number("uptimeMillis")
             .map(|uptime_ms| uptime_ms / 1000.0)
@@ -57,28 +57,28 @@ impl Status {
         self.up = now;
         if is_restarted {
             self.rates = Rates::default();
-            self.has_told_missing = false;
+            self.has_reported_missing = false;
         }
         self.rates.begin(at_s);
         let mut absent = Vec::new();
         for entry in &self.entries {
-            let is_there = |paths| of(fields, paths).is_some();
+            let is_there = |paths| first_number(fields, paths).is_some();
             if entry.row.measure.paths().all(is_there) {
                 let value = entry.value(fields, &mut self.rates);
-                told.put_if_known(entry.id.clone(), value);
+                reported.put_if_known(entry.id.clone(), value);
             } else {
                 absent.push(entry.row);
             }
         }
-        if !self.has_told_missing {
-            self.has_told_missing = true;
-            self.miss(&absent, told);
+        if !self.has_reported_missing {
+            self.has_reported_missing = true;
+            self.miss(&absent, reported);
         }
         is_restarted
     }
 
     /// Tells what the server lacks, once for each area.
-    fn miss(&self, absent: &[&'static Row], told: &mut Told) {
+    fn miss(&self, absent: &[&'static Row], reported: &mut Reported) {
         for (area, section) in AREAS {
             let is_of_area = |row: &&&'static Row| row.area == *area;
             let lacks: Vec<String> = absent
@@ -91,9 +91,9 @@ impl Status {
             let reason = match lacks.len() {
                 0 => continue,
                 count if count == rows => format!("`{section}` is not in {place}"),
-                _ => format!("not in {place}: what {} come from", lacks.join(", ")),
+                _ => format!("not in {place}: the fields for {}", lacks.join(", ")),
             };
-            told.miss(area, Health::Unsupported { reason });
+            reported.miss(area, Health::Unsupported { reason });
         }
     }
 }
@@ -102,9 +102,10 @@ impl Entry {
     /// The value, of a row whose numbers are all there; `None` if it needs an earlier reading or has no meaning, as a mean
     /// of nothing.
     fn value(&self, fields: &dyn Fields, rates: &mut Rates) -> Option<f64> {
-        let number = |paths| of(fields, paths);
-        let mut growth =
-            |place: usize, paths| rates.growth(self.totals.get(place)?, of(fields, paths)?);
+        let number = |paths| first_number(fields, paths);
+        let mut growth = |place: usize, paths| {
+            rates.growth(self.totals.get(place)?, first_number(fields, paths)?)
+        };
         match self.row.measure {
             Measure::Gauge(paths, factor) => Some(number(paths)? * factor),
             Measure::Flag(paths) => Some(f64::from(u8::from(number(paths)? != 0.0))),
@@ -128,7 +129,7 @@ impl Entry {
 
 /// Share of the time between two readings that the clock of a server must show at least: clocks are set at times.
 const UPTIME_SHARE: f64 = 0.9;
-/// Times that uptimes may be apart from the clock of the readings: they are told in whole seconds by some, and an answer
+/// Times that uptimes may be apart from the clock of the readings: they are reported in whole seconds by some, and an answer
 /// takes its time.
 const UPTIME_SLACK_S: f64 = 2.0;
 
@@ -143,7 +144,7 @@ fn total(paths: Paths) -> MetricId {
     MetricId::of("total", paths.first().copied().unwrap_or_default())
 }
 
-fn of(fields: &dyn Fields, paths: Paths) -> Option<f64> {
+fn first_number(fields: &dyn Fields, paths: Paths) -> Option<f64> {
     paths.iter().find_map(|path| fields.number(path))
 }
 

@@ -75,14 +75,14 @@ fn source_of(answers: Vec<Document>) -> impl Source {
 }
 
 /// Values by name, without what is before the first dot's instance.
-fn values(told: &Told) -> BTreeMap<String, f64> {
+fn values(reported: &Reported) -> BTreeMap<String, f64> {
     let named = |(id, value): &(dyno_record::metrics::MetricId, f64)| (id.to_string(), *value);
-    told.values.iter().map(named).collect()
+    reported.values.iter().map(named).collect()
 }
 
 #[track_caller]
-fn assert_values(told: &Told, expected: &[(&str, f64)]) {
-    let values = values(told);
+fn assert_values(reported: &Reported, expected: &[(&str, f64)]) {
+    let values = values(reported);
     for (name, value) in expected {
         let found = values.get(*name).copied();
         let is_it = found.is_some_and(|found| (found - value).abs() < 1e-9 * value.abs().max(1.0));
@@ -90,8 +90,8 @@ fn assert_values(told: &Told, expected: &[(&str, f64)]) {
     }
 }
 
-fn missing<'t>(told: &'t Told, part: &str) -> Option<&'t Health> {
-    let found = told.missing.iter().find(|(known, _)| *known == part);
+fn missing<'t>(reported: &'t Reported, part: &str) -> Option<&'t Health> {
+    let found = reported.missing.iter().find(|(known, _)| *known == part);
     found.map(|(_, health)| health)
 }
 

@@ -4,9 +4,9 @@ use super::Sweep;
 use crate::experiment::figure::interval;
 use crate::experiment::model::Section;
 use crate::experiment::table::{Cell, Column, Table, Tone};
-use crate::quantity::{Quantity, Unit};
 use dyno_analyze::estimate::Estimate;
 use dyno_analyze::usl::{OpenEstimate, UslFit};
+use dyno_record::quantity::{Quantity, Unit};
 
 /// The section; absent where no numbers of clients were compared.
 pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {

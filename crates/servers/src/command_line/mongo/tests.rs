@@ -40,7 +40,7 @@ fn tls() -> TlsFiles {
 #[test]
 fn a_member_gets_its_set_its_kind_and_its_key() {
     let mut options = options(ServerProgram::Mongod);
-    options.role = Role::ShardMember("shard-0".into());
+    options.role = ServerRole::ShardMember("shard-0".into());
     options.auth = true;
     options.security.key_file = Some("/secrets/key".into());
     let line = |version| line(&options, version);
@@ -54,16 +54,16 @@ fn a_member_gets_its_set_its_kind_and_its_key() {
             "--replSet shard-0 --setParameter shutdownTimeoutMillisForSignaledShutdown=100"
         )
     );
-    options.role = Role::ConfigServer("config".into());
+    options.role = ServerRole::ConfigServer("config".into());
     assert!(self::line(&options, "8.0.4").contains("--configsvr --replSet config"));
-    options.role = Role::ReplicaSetMember("set".into());
+    options.role = ServerRole::ReplicaSetMember("set".into());
     assert!(self::line(&options, "8.0.4").contains("--auth --replSet set"));
 }
 
 #[test]
 fn a_router_has_no_data_folder_and_no_auth_flag() {
     let mut options = options(ServerProgram::Mongos);
-    options.role = Role::Router("config/127.0.0.1:1".into());
+    options.role = ServerRole::Router("config/127.0.0.1:1".into());
     options.auth = true;
     options.security.key_file = Some("/key".into());
     options.mongod.parameters.insert(
@@ -136,7 +136,7 @@ fn the_journal_can_be_off_up_to_6_0_and_outside_of_replica_sets() {
         assert!(text.contains("`storage.journal.enabled`"), "{text}");
         assert!(text.contains(version), "{text}");
     }
-    options.role = Role::ReplicaSetMember("set".into());
+    options.role = ServerRole::ReplicaSetMember("set".into());
     let error = check_version(&options, &program("5.0.31", Edition::Community)).unwrap_err();
     assert!(error.to_string().contains("members of a replica set"));
     options.mongod.journal = Some(true);
@@ -148,7 +148,7 @@ fn the_memory_engine_needs_its_edition_and_no_settings_of_files() {
     let mut options = options(ServerProgram::Mongod);
     options.mongod.storage_engine = StorageEngine::InMemory;
     let error = check_version(&options, &program("7.0.14", Edition::Community)).unwrap_err();
-    assert!(error.to_string().contains("this is the Community edition"));
+    assert!(error.to_string().contains("the Community edition lacks"));
     check_version(&options, &program("7.0.14", Edition::Enterprise)).unwrap();
     check_version(&options, &program("7.0.14-8", Edition::Percona)).unwrap();
     options.block_compressor = Some("zstd".into());
@@ -168,7 +168,7 @@ fn values_out_of_range_are_refused_by_name() {
     }
     options.mongod = Default::default();
     options.mongod.journal_compressor = Some("lz4".into());
-    assert!(refused(&options).contains("it has none, snappy, zlib, zstd"));
+    assert!(refused(&options).contains("supported values are none, snappy, zlib, zstd"));
     options.mongod = Default::default();
     options
         .mongod
@@ -176,8 +176,8 @@ fn values_out_of_range_are_refused_by_name() {
         .insert("a=1 --x".into(), "1".into());
     assert!(refused(&options).contains("`server.parameters` = `a=1 --x`"));
     options.mongod = Default::default();
-    options.role = Role::Router("c/h:1".into());
-    assert!(refused(&options).contains("a router is a `mongos`"));
+    options.role = ServerRole::Router("c/h:1".into());
+    assert!(refused(&options).contains("a router must be a `mongos`"));
 }
 
 #[test]
@@ -186,11 +186,11 @@ fn what_the_embedded_server_lacks_is_refused_with_what_to_install() {
     type Change = fn(&mut ServerOptions);
     let changes: [(Change, &str); 9] = [
         (
-            |o| o.role = Role::ReplicaSetMember("rs".into()),
+            |o| o.role = ServerRole::ReplicaSetMember("rs".into()),
             "replica sets",
         ),
-        (|o| o.role = Role::ShardMember("s".into()), "sharding"),
-        (|o| o.role = Role::Router("c/h:1".into()), "sharding"),
+        (|o| o.role = ServerRole::ShardMember("s".into()), "sharding"),
+        (|o| o.role = ServerRole::Router("c/h:1".into()), "sharding"),
         (|o| o.mongod.journal = Some(false), "without its log"),
         (
             |o| o.mongod.journal_commit_interval = Some(Span::from_secs(1)),
@@ -210,7 +210,7 @@ fn what_the_embedded_server_lacks_is_refused_with_what_to_install() {
         ),
         (
             |o| o.security.key_file = Some(PathBuf::from("/key")),
-            "trust each other",
+            "key file for members",
         ),
     ];
     for (change, what) in changes {

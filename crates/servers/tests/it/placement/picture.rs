@@ -110,7 +110,7 @@ fn nodes_of_memory_alone_and_of_cpus_alone_are_boxes() {
     c1  client 1: any CPU, memory default
     note: instance 1 runs on node 1, which has no memory for it; the nearest is on
           node 2
-    note: 2 clients left to the system, which may put them on CPUs of the others
+    note: 2 clients left to the system, which may run them on CPUs of the others
     "#);
 }
 

@@ -133,7 +133,7 @@ fn one_node_holds_all_instances() {
     let error = refused(&machine, "node=2", 1);
     assert_eq!(
         error.to_string(),
-        "node 2 has no CPU that may be used, nodes that have are `0-1`"
+        "node 2 has no usable CPU; nodes that do are `0-1`"
     );
 }
 
@@ -174,7 +174,7 @@ fn a_list_with_cpus_that_are_forbidden_or_offline_is_refused() {
     let error = refused(&machine, "cores=6-9", 1);
     assert_eq!(
         error.to_string(),
-        "CPUs `8-9` cannot be used, CPUs that can are `0-7`"
+        "CPUs `8-9` cannot be used; usable CPUs are `0-7`"
     );
     let error = refused(&machine, "cores=0-3 client=64", 1);
     assert!(error.to_string().contains("`64`"), "{error}");
@@ -252,13 +252,13 @@ fn clients_on_another_node_need_another_node() {
     let error = refused(&machine, "spread client=other", 1);
     assert_eq!(
         error.to_string(),
-        "there is no other node with CPUs for the client of instance 0"
+        "no other node has CPUs for the client of instance 0"
     );
     assert!(error.hint().unwrap().contains("client=same"));
     let error = refused(&machine, "none client=same", 1);
     assert_eq!(
         error.to_string(),
-        "`client=same` needs instances on CPUs of their own, `none` gives them none"
+        "`client=same` needs instances with their own CPUs, but `none` assigns none"
     );
 }
 
@@ -295,11 +295,11 @@ fn processes_that_may_run_on_the_cpus_of_others_are_noted() {
     };
     assert_eq!(
         notes("spread client=none"),
-        ["2 clients left to the system, which may put them on CPUs of the others"]
+        ["2 clients left to the system, which may run them on CPUs of the others"]
     );
     assert_eq!(
         notes("custom=0@local/any client=1/any"),
-        ["1 instance and 1 client left to the system, which may put them on CPUs of the others"]
+        ["1 instance and 1 client left to the system, which may run them on CPUs of the others"]
     );
     assert_eq!(notes("spread"), [""; 0]);
 }
@@ -316,11 +316,11 @@ fn custom_places_are_taken_as_they_are_and_checked() {
     assert_eq!(texts(&placement.clients), ["8@prefer:0", "any@local"]);
     assert_eq!(
         refused(&machine, "custom=0-3@bind:0", 2).to_string(),
-        "1 places are given for 2 instances"
+        "1 placements are given for 2 instances"
     );
     assert_eq!(
         refused(&machine, "custom=0-3@bind:5", 1).to_string(),
-        "node 5 has no memory that may be used, nodes that have are `0-1`"
+        "node 5 has no usable memory; nodes that do are `0-1`"
     );
     assert_eq!(
         refused(&machine, "custom=0-3/2-5", 2).to_string(),
@@ -370,7 +370,7 @@ fn a_quota_below_the_planned_cpus_is_noted() {
     let notes: Vec<_> = placement.notes.iter().map(ToString::to_string).collect();
     assert_eq!(
         notes,
-        ["the control group gives the time of 2.5 CPUs, the placement has 3"]
+        ["the control group allows the time of 2.5 CPUs; the placement has 3"]
     );
     assert_eq!(planned(&machine, "cores=0 client=2", 1).notes, []);
 }
@@ -428,7 +428,7 @@ fn caches_fit_the_limit_of_the_control_group() {
     let error = try_caches(&machine, "none", 3).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "3 servers with a cache of at least 256 MiB each do not fit into half of 1023 MiB of memory"
+        "3 servers with a cache of at least 256 MiB each do not fit in half of the 1023 MiB of memory"
     );
 }
 

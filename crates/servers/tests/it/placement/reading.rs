@@ -237,7 +237,7 @@ fn a_machine_that_allows_nothing_is_an_error_with_a_hint() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "none of the online CPUs `0-7` may be used"
+        "this process may not use any of the online CPUs `0-7`"
     );
     assert!(error.hint().unwrap().contains("taskset"));
 }

@@ -148,7 +148,7 @@ fn threads_may_be_pinned_further_but_not_elsewhere() {
     let fixture = process(&["0-3", "0-7", "4-7"], Some(BOUND));
     assert_eq!(
         deviations(&fixture, "0-3@bind:1"),
-        ["2 threads may run on CPUs 4-7, which are not theirs"]
+        ["2 threads may run on CPUs 4-7, which are not assigned to them"]
     );
     let fixture = process(&["0-2"], Some(BOUND));
     assert_eq!(
@@ -167,7 +167,7 @@ fn some_threads_of_a_process_are_judged_alone() {
     assert_eq!(found(&[8, 9], "0-1@local"), [""; 0]);
     assert_eq!(
         found(&[7, 8], "0-1@local"),
-        ["1 threads may run on CPUs 2-7, which are not theirs"]
+        ["1 threads may run on CPUs 2-7, which are not assigned to them"]
     );
     assert!(found(&[8, 99], "0-1@local")[0].contains("task/99/status"));
 }
@@ -178,16 +178,16 @@ fn memory_on_the_wrong_node_and_another_policy_are_seen() {
     assert_eq!(
         deviations(&fixture, "0-3@bind:0"),
         [
-            "no memory has the policy bind:0, there is bind:1, default",
-            "100 % of the memory lies on nodes 1, where it should not"
+            "no memory has the policy bind:0; found bind:1, default",
+            "100 % of the memory is on nodes 1, where it should not be"
         ]
     );
     assert_eq!(
         deviations(&fixture, "0-3@bind:2"),
         [
             "memory of the planned nodes 2 is forbidden",
-            "no memory has the policy bind:2, there is bind:1, default",
-            "100 % of the memory lies on nodes 1, where it should not"
+            "no memory has the policy bind:2; found bind:1, default",
+            "100 % of the memory is on nodes 1, where it should not be"
         ]
     );
 }
@@ -198,7 +198,7 @@ fn interleaved_memory_must_lie_on_all_nodes() {
     let fixture = process(&["0-3"], Some(uneven));
     assert_eq!(
         deviations(&fixture, "0-3@interleave:0-1"),
-        ["only 10 % of the interleaved memory lies on node 1"]
+        ["only 10 % of the interleaved memory is on node 1"]
     );
     let even = "7f10 interleave=static:0-1 anon=4000 N0=2100 N1=1900 kernelpagesize_kB=4";
     let fixture = process(&["0-3"], Some(even));
@@ -219,7 +219,7 @@ fn a_kernel_without_nodes_is_said_and_no_failure() {
     assert_eq!(
         deviations(&fixture, "0-3@local"),
         [
-            "the placement could not be verified: the kernel has no `numa_maps`, it is built without NUMA"
+            "the placement could not be verified: the kernel has no `numa_maps`; it was built without NUMA"
         ]
     );
 }

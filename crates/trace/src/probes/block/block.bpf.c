@@ -8,7 +8,7 @@
  * is block_rq_requeue; the last issue counts.
  * Missed: devices that do not work by requests, such as those of the device mapper; the devices below
  * them are seen. What does not fit into the buffer is counted by device: see `has_room`. And ends that the
- * kernel does not tell: below a sandbox, those in interrupts of its own threads. They are known by what is
+ * kernel does not report: below a sandbox, those in interrupts of its own threads. They are known by what is
  * left of the request, when its memory is used for the next one or the trace ends. */
 #include "../shared.bpf.h"
 

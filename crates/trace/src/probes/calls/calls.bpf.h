@@ -174,7 +174,7 @@ static __always_inline void send_file(struct file_event *event, struct file_key 
 	look_at_device(key, inode);
 }
 
-/* A file that was not seen before: gets a number, and user space is told. Returns its verdict in the
+/* A file that was not seen before: gets a number, and user space is notified. Returns its verdict in the
  * upper and its number in the lower half; all ones if it could not be done. */
 static __noinline u64 new_file(struct file_key *key, struct inode *inode, struct file *file, s32 descriptor)
 {

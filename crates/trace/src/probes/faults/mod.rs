@@ -1,16 +1,16 @@
 //! Page faults of mapped files.
 
-use super::{Attachment, Place, by_section};
+use super::{AttachPoint, Attachment, by_section};
 
 /// Tracepoint that it needs.
 pub(crate) const TRACEPOINT: &str = "mm_filemap_fault";
 
-/// Its programs and their places.
+/// Its programs and where they are attached.
 pub(crate) fn attachments() -> Vec<Attachment> {
     let mut all = by_section(&["fault_begin", "fault_exit"]);
     all.push(Attachment {
         program: "fault_end",
-        place: Place::MajorFault,
+        point: AttachPoint::MajorFault,
     });
     all
 }

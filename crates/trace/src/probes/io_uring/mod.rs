@@ -6,7 +6,7 @@ pub(crate) const SUBMIT: &str = "io_uring_submit_req";
 pub(crate) const COMPLETE: &str = "io_uring_complete";
 
 /// The programs for a kernel whose tracepoint of the end has so many arguments; `None` of a form that
-/// does not tell the request.
+/// does not report the request.
 pub(crate) fn programs(arguments_of_complete: usize) -> Option<[&'static str; 2]> {
     match arguments_of_complete {
         3 => Some(["ring_submit", "ring_complete_entry"]),

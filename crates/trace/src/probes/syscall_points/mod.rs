@@ -1,21 +1,21 @@
 //! System calls, by the tracepoints that tracefs lists.
 
-use super::{Attachment, Place};
-use crate::hooks::Watched;
+use super::{AttachPoint, Attachment};
 use crate::probes::syscalls;
+use crate::targets::HookTarget;
 
 /// Category of the tracepoints.
 pub(crate) const CATEGORY: &str = "syscalls";
 
-/// Programs and places for something.
-pub(crate) fn attachments(watched: Watched) -> Vec<Attachment> {
+/// Programs for a target, and where they are attached.
+pub(crate) fn attachments(target: HookTarget) -> Vec<Attachment> {
     let both = |call: &syscalls::Syscall| {
         [("point_enter", "sys_enter_"), ("point_exit", "sys_exit_")].map(|(program, prefix)| {
             Attachment {
                 program,
-                place: Place::Point(CATEGORY, format!("{prefix}{}", call.name)),
+                point: AttachPoint::Point(CATEGORY, format!("{prefix}{}", call.name)),
             }
         })
     };
-    syscalls::of(watched).iter().flat_map(both).collect()
+    syscalls::for_target(target).iter().flat_map(both).collect()
 }

@@ -1,6 +1,6 @@
 //! System calls: which ones, and how their arguments are read.
 
-use crate::hooks::Watched;
+use crate::targets::HookTarget;
 #[cfg(feature = "ebpf")]
 use dyno_record::io_trace::event::Operation;
 
@@ -91,7 +91,7 @@ const NAMES: &[Syscall] = &[
     Syscall::new("unlink", libc::SYS_unlink, NAME | 2),
     Syscall::new("unlinkat", libc::SYS_unlinkat, NAME | 3),
 ];
-// These move data in ways that are only counted: Linux AIO, and copies within the kernel.
+// These move data in methods that are only counted: Linux AIO, and copies within the kernel.
 const UNSEEN_CALLS: &[Syscall] = &[
     Syscall::new("io_submit", libc::SYS_io_submit, UNSEEN),
     Syscall::new("sendfile64", libc::SYS_sendfile, UNSEEN | 1),
@@ -100,14 +100,14 @@ const UNSEEN_CALLS: &[Syscall] = &[
 ];
 
 /// The system calls that have to do with something.
-pub(crate) fn of(watched: Watched) -> &'static [Syscall] {
-    match watched {
-        Watched::Transfers => TRANSFERS,
-        Watched::Vectors => VECTORS,
-        Watched::Syncs => SYNCS,
-        Watched::SyncRanges => SYNC_RANGES,
-        Watched::Names => NAMES,
-        Watched::Unseen => UNSEEN_CALLS,
+pub(crate) fn for_target(target: HookTarget) -> &'static [Syscall] {
+    match target {
+        HookTarget::Transfers => TRANSFERS,
+        HookTarget::Vectors => VECTORS,
+        HookTarget::Syncs => SYNCS,
+        HookTarget::SyncRanges => SYNC_RANGES,
+        HookTarget::Names => NAMES,
+        HookTarget::Unseen => UNSEEN_CALLS,
         _ => &[],
     }
 }

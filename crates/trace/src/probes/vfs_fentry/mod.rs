@@ -1,17 +1,17 @@
 //! Functions of the virtual file system, by trampolines.
 
-use crate::hooks::Watched;
+use crate::targets::HookTarget;
 
 /// The functions and programs that observe something.
 pub(crate) fn programs(
-    watched: Watched,
+    target: HookTarget,
 ) -> Option<(&'static [&'static str], &'static [&'static str])> {
-    Some(match watched {
-        Watched::Transfers => (
+    Some(match target {
+        HookTarget::Transfers => (
             &["vfs_read", "vfs_write"],
             &["fentry_read", "fexit_read", "fentry_write", "fexit_write"],
         ),
-        Watched::Vectors => (
+        HookTarget::Vectors => (
             &["vfs_readv", "vfs_writev"],
             &[
                 "fentry_readv",
@@ -20,7 +20,7 @@ pub(crate) fn programs(
                 "fexit_writev",
             ],
         ),
-        Watched::Syncs => (&["vfs_fsync_range"], &["fentry_sync", "fexit_sync"]),
+        HookTarget::Syncs => (&["vfs_fsync_range"], &["fentry_sync", "fexit_sync"]),
         _ => return None,
     })
 }

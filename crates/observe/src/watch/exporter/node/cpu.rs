@@ -3,7 +3,7 @@
 use super::super::text::Scrape;
 use super::{growth, instances};
 use crate::watch::rates::Rates;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ type Modes<'s> = BTreeMap<&'s str, f64>;
 
 /// Shares of the time of each core and of all. A counter that goes back, as the kernel's do now and then for idle
 /// time, has not grown.
-pub(super) fn tell(scrape: &Scrape<'_>, rates: &mut Rates, told: &mut Told) {
+pub(super) fn report(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {
     let mut by_core: BTreeMap<&str, Modes<'_>> = BTreeMap::new();
     for sample in scrape.named(SECONDS) {
         let (Some(core), Some(mode)) = (sample.label("cpu"), sample.label("mode")) else {
@@ -45,7 +45,7 @@ pub(super) fn tell(scrape: &Scrape<'_>, rates: &mut Rates, told: &mut Told) {
             *all.entry(mode).or_default() += grown_s;
         }
         let ratio = |parts: &[&str]| share(modes, parts);
-        let mut put = |name, value| told.put_if_known(id(core, name), value);
+        let mut put = |name, value| reported.put_if_known(id(core, name), value);
         put("user_ratio", ratio(&["user"]));
         put("system_ratio", ratio(&["system"]));
         put("iowait_ratio", ratio(&["iowait"]));
@@ -54,14 +54,14 @@ pub(super) fn tell(scrape: &Scrape<'_>, rates: &mut Rates, told: &mut Told) {
         put("busy_ratio", busy(modes));
     }
     for (mode, name) in OF_ALL {
-        told.put_if_known(id("all", name), share(&all, &[mode]));
+        reported.put_if_known(id("all", name), share(&all, &[mode]));
     }
-    told.put_if_known(id("all", "busy_ratio"), busy(&all));
-    tell_guest(scrape, rates, all.values().sum(), told);
+    reported.put_if_known(id("all", "busy_ratio"), busy(&all));
+    report_guest(scrape, rates, all.values().sum(), reported);
 }
 
 /// The time of guests is a part of `user` and `nice`.
-fn tell_guest(scrape: &Scrape<'_>, rates: &mut Rates, whole_s: f64, told: &mut Told) {
+fn report_guest(scrape: &Scrape<'_>, rates: &mut Rates, whole_s: f64, reported: &mut Reported) {
     let mut guest_s = None;
     for sample in scrape.named(GUEST_SECONDS) {
         let (Some(core), Some(mode)) = (sample.label("cpu"), sample.label("mode")) else {
@@ -72,14 +72,14 @@ fn tell_guest(scrape: &Scrape<'_>, rates: &mut Rates, whole_s: f64, told: &mut T
         *guest_s.get_or_insert(0.0) += grown_s;
     }
     let ratio = guest_s.filter(|_| whole_s > 0.0);
-    told.put_if_known(
+    reported.put_if_known(
         id("all", "guest_ratio"),
         ratio.map(|guest_s| guest_s / whole_s),
     );
 }
 
 /// Mean and least frequency of the cores.
-pub(super) fn tell_frequency(scrape: &Scrape<'_>, told: &mut Told) {
+pub(super) fn report_frequency(scrape: &Scrape<'_>, reported: &mut Reported) {
     let cores = instances(scrape, FREQUENCY, "cpu").len();
     let least = scrape
         .named(FREQUENCY)
@@ -87,11 +87,11 @@ pub(super) fn tell_frequency(scrape: &Scrape<'_>, told: &mut Told) {
         .reduce(f64::min);
     let sum: f64 = scrape.named(FREQUENCY).map(|sample| sample.value).sum();
     if let Some(least) = least {
-        told.put(
+        reported.put(
             MetricId::of_instance("frequency", "all", "mean_hz"),
             sum / cores as f64,
         );
-        told.put(MetricId::of_instance("frequency", "all", "min_hz"), least);
+        reported.put(MetricId::of_instance("frequency", "all", "min_hz"), least);
     }
 }
 

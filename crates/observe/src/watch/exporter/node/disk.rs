@@ -3,7 +3,7 @@
 use super::super::text::Scrape;
 use super::{growth, instances, of_instance};
 use crate::watch::rates::Rates;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 
 const READS: &str = "node_disk_reads_completed_total";
@@ -38,7 +38,7 @@ pub(super) const NAMES: [&str; 14] = [
     SIZE,
 ];
 
-/// Totals that are told per second.
+/// Totals that are reported per second.
 const RATES: [(&str, &str); 7] = [
     (READS, "read_per_s"),
     (WRITES, "write_per_s"),
@@ -60,7 +60,7 @@ const MEANS: [(&str, &str, &str, f64); 5] = [
 ];
 
 /// Tells of every device.
-pub(super) fn tell(scrape: &Scrape<'_>, rates: &mut Rates, told: &mut Told) {
+pub(super) fn report(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {
     for device in instances(scrape, BUSY_SECONDS, "device") {
         let id = |name| MetricId::of_instance("disk", device, name);
         let number = |series| of_instance(scrape, series, "device", device);
@@ -68,7 +68,7 @@ pub(super) fn tell(scrape: &Scrape<'_>, rates: &mut Rates, told: &mut Told) {
         let mut grown = |series| growth(rates, series, device, number(series)?);
         for (series, name) in RATES {
             let per_s = grown(series).zip(duration_s);
-            told.put_if_known(
+            reported.put_if_known(
                 id(name),
                 per_s.map(|(growth, duration_s)| growth / duration_s),
             );
@@ -76,20 +76,20 @@ pub(super) fn tell(scrape: &Scrape<'_>, rates: &mut Rates, told: &mut Told) {
         for (sum, count, name, factor) in MEANS {
             let (sum, count) = (grown(sum), grown(count));
             let ended = count.filter(|count| *count > 0.0);
-            told.put_if_known(
+            reported.put_if_known(
                 id(name),
                 sum.zip(ended).map(|(sum, count)| sum / count * factor),
             );
         }
         let busy = grown(BUSY_SECONDS).zip(duration_s);
         let ratio = busy.map(|(busy_s, duration_s)| (busy_s / duration_s).min(1.0));
-        told.put_if_known(id("utilization_ratio"), ratio);
-        told.put_if_known(id("in_flight_count"), number(IN_FLIGHT));
+        reported.put_if_known(id("utilization_ratio"), ratio);
+        reported.put_if_known(id("in_flight_count"), number(IN_FLIGHT));
     }
 }
 
 /// Tells of every file system on a device; of one that is mounted at several places once.
-pub(super) fn tell_storage(scrape: &Scrape<'_>, told: &mut Told) {
+pub(super) fn report_storage(scrape: &Scrape<'_>, reported: &mut Reported) {
     for device in instances(scrape, AVAILABLE, "device") {
         let Some(name) = device.strip_prefix("/dev/") else {
             continue;
@@ -97,8 +97,8 @@ pub(super) fn tell_storage(scrape: &Scrape<'_>, told: &mut Told) {
         let id = |metric| MetricId::of_instance("storage", name, metric);
         let number = |series| of_instance(scrape, series, "device", device);
         let size = number(SIZE).filter(|size| *size > 0.0);
-        told.put_if_known(id("free_bytes"), number(AVAILABLE));
+        reported.put_if_known(id("free_bytes"), number(AVAILABLE));
         let ratio = number(AVAILABLE).zip(size).map(|(free, size)| free / size);
-        told.put_if_known(id("free_ratio"), ratio);
+        reported.put_if_known(id("free_ratio"), ratio);
     }
 }

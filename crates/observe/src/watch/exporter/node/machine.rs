@@ -3,7 +3,7 @@
 use super::super::text::Scrape;
 use super::{growth, instances, of_instance};
 use crate::watch::rates::Rates;
-use crate::watch::source::Told;
+use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 
 const RECEIVED_BYTES: &str = "node_network_receive_bytes_total";
@@ -34,7 +34,7 @@ pub(super) const NAMES: [&str; 15] = [
     "node_network_transmit_drop_total",
 ];
 
-/// Totals of an interface that are added up and told per second.
+/// Totals of an interface that are added up and reported per second.
 const OF_INTERFACE: [(&[&str], &str); 6] = [
     (&[RECEIVED_BYTES], "received_bytes_per_s"),
     (&[SENT_BYTES], "sent_bytes_per_s"),
@@ -72,7 +72,7 @@ pub(super) struct Value {
     group: &'static str,
     instance: Option<&'static str>,
     name: &'static str,
-    /// Told per second.
+    /// Reported per second.
     is_total: bool,
     factor: f64,
 }
@@ -153,7 +153,7 @@ pub(super) const VALUES: &[Value] = &[
 ];
 
 /// Tells what a machine has once.
-pub(super) fn tell_values(scrape: &Scrape<'_>, rates: &mut Rates, told: &mut Told) {
+pub(super) fn report_values(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {
     for value in VALUES {
         let Some(number) = scrape.number(value.series) else {
             continue;
@@ -162,29 +162,30 @@ pub(super) fn tell_values(scrape: &Scrape<'_>, rates: &mut Rates, told: &mut Tol
             Some(instance) => MetricId::of_instance(value.group, instance, value.name),
             None => MetricId::of(value.group, value.name),
         };
-        let known = match value.is_total {
-            true => rates.per_s(&id, number),
-            false => Some(number),
+        let known = if value.is_total {
+            rates.per_s(&id, number)
+        } else {
+            Some(number)
         };
-        told.put_if_known(id, known.map(|known| known * value.factor));
+        reported.put_if_known(id, known.map(|known| known * value.factor));
     }
     let memory = |name| MetricId::of("memory", name);
     let swap = scrape.number(SWAP_TOTAL).zip(scrape.number(SWAP_FREE));
-    told.put_if_known(
+    reported.put_if_known(
         memory("swap_used_bytes"),
         swap.map(|(total, free)| total - free),
     );
     let pages = scrape
         .number(HUGE_PAGES)
         .zip(scrape.number(HUGE_PAGE_BYTES));
-    told.put_if_known(
+    reported.put_if_known(
         memory("hugepages_bytes"),
         pages.map(|(count, bytes)| count * bytes),
     );
 }
 
 /// Tells of every interface that ever carried anything.
-pub(super) fn tell_network(scrape: &Scrape<'_>, rates: &mut Rates, told: &mut Told) {
+pub(super) fn report_network(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {
     for interface in instances(scrape, RECEIVED_BYTES, "device") {
         let number = |series: &str| of_instance(scrape, series, "device", interface);
         let carried = number(RECEIVED_BYTES).unwrap_or(0.0) + number(SENT_BYTES).unwrap_or(0.0);
@@ -196,18 +197,18 @@ pub(super) fn tell_network(scrape: &Scrape<'_>, rates: &mut Rates, told: &mut To
             let total: Option<f64> = series.iter().map(|series| number(series)).sum();
             let grown = total.and_then(|total| growth(rates, name, interface, total));
             let per_s = grown.zip(rates.duration_s());
-            told.put_if_known(
+            reported.put_if_known(
                 id(name),
                 per_s.map(|(growth, duration_s)| growth / duration_s),
             );
         }
         let speed = number(SPEED).filter(|speed| *speed > 0.0);
-        told.put_if_known(id("speed_bytes_per_s"), speed);
+        reported.put_if_known(id("speed_bytes_per_s"), speed);
     }
 }
 
 /// Tells of every sensor.
-pub(super) fn tell_temperature(scrape: &Scrape<'_>, told: &mut Told) {
+pub(super) fn report_temperature(scrape: &Scrape<'_>, reported: &mut Reported) {
     for (series, labels) in [
         (ZONE_TEMPERATURE, ["type", "zone"]),
         (SENSOR_TEMPERATURE, ["chip", "sensor"]),
@@ -218,7 +219,7 @@ pub(super) fn tell_temperature(scrape: &Scrape<'_>, told: &mut Told) {
                 .filter_map(|label| sample.label(label))
                 .collect();
             let id = MetricId::of_instance("temperature", &parts.join("-"), "celsius");
-            told.put(id, sample.value);
+            reported.put(id, sample.value);
         }
     }
 }

@@ -71,7 +71,7 @@ fn an_exporter_that_refuses_says_what_it_wants() {
     let health = source(&server.url, true).read(1.0).expect_err("it refuses");
     let reason = health.reason().expect("a fault has a reason");
     assert!(
-        reason.contains("it wants credentials (`token_file`"),
+        reason.contains("it requires credentials (`token_file`"),
         "{reason}"
     );
 
@@ -82,7 +82,7 @@ fn an_exporter_that_refuses_says_what_it_wants() {
     server.requests();
     let reason = health.reason().expect("a fault has a reason");
     assert!(
-        reason.contains("does not take these credentials"),
+        reason.contains("does not accept these credentials"),
         "{reason}"
     );
     assert!(!reason.contains("not-this-one"), "{reason}");
@@ -112,24 +112,28 @@ fn files_that_are_no_secret_and_no_certificate_are_named_and_not_shown() {
     for (content, expected) in [
         ("", "is empty"),
         ("\n", "is empty"),
-        ("two words", "is no token"),
-        ("caf\u{e9}", "is no token"),
+        ("two words", "is not a token"),
+        ("caf\u{e9}", "is not a token"),
         (&"x".repeat(5000), "is longer than 4096 bytes"),
     ] {
         let (_folder, path) = file(content);
-        let told = problem(Some(Credentials::Token(path.clone())), None);
-        assert_eq!(told.find(&path.display().to_string()), Some(1), "{told}");
-        assert!(told.contains(expected), "{told}");
-        assert!(!told.contains("two words"), "{told}");
+        let reported = problem(Some(Credentials::Token(path.clone())), None);
+        assert_eq!(
+            reported.find(&path.display().to_string()),
+            Some(1),
+            "{reported}"
+        );
+        assert!(reported.contains(expected), "{reported}");
+        assert!(!reported.contains("two words"), "{reported}");
     }
     let (folder, path) = file("no certificate");
     assert!(problem(None, Some(path)).contains("holds no certificate"));
     let gone = folder.path().join("gone");
-    for told in [
+    for reported in [
         problem(None, Some(gone.clone())),
         problem(Some(Credentials::Token(gone)), None),
     ] {
-        assert!(told.starts_with("cannot read `"), "{told}");
+        assert!(reported.starts_with("cannot read `"), "{reported}");
     }
 }
 
@@ -183,8 +187,8 @@ fn an_encrypted_exporter_is_read_if_its_certificate_is_trusted_and_for_its_name(
         let mut source = exporter("x".to_owned(), address, true).expect("the file is good");
         source.read(1.0)
     };
-    let told = read("localhost", Some(trusted.clone())).expect("it is trusted");
-    assert_values(&told, &[("exporter.a", 1.0)]);
+    let reported = read("localhost", Some(trusted.clone())).expect("it is trusted");
+    assert_values(&reported, &[("exporter.a", 1.0)]);
 
     let (_folder, stranger) = file(&of_a_stranger());
     for (host, ca_file) in [("localhost", stranger), ("127.0.0.1", trusted)] {
@@ -209,7 +213,10 @@ fn the_certificate_of_an_authority_is_none_of_an_exporter_and_that_is_said() {
     let health = source.read(1.0).expect_err("it is refused");
     thread.join().expect("the server does not panic");
     let reason = health.reason().expect("a fault has a reason");
-    assert!(reason.contains("one of an authority"), "{reason}");
+    assert!(
+        reason.contains("the certificate of an authority"),
+        "{reason}"
+    );
 }
 
 /// The certificate of somebody else.

@@ -18,7 +18,7 @@ fn reason(answer: Answer) -> String {
 }
 
 #[test]
-fn a_status_that_is_not_200_is_told() {
+fn a_status_that_is_not_200_is_reported() {
     let answer = response("500 Internal Server Error", "text/plain", "a 1\n");
     assert_eq!(
         reason(answer),
@@ -30,7 +30,8 @@ fn a_status_that_is_not_200_is_told() {
 
 #[test]
 fn a_page_is_not_metrics() {
-    let expected = "it answered with a page, not with metrics: is `/metrics` missing at its end?";
+    let expected =
+        "it answered with a page instead of metrics; is `/metrics` missing at the end of the URL?";
     assert_eq!(reason(response("200 OK", "text/html", "welcome")), expected);
     assert_eq!(reason(metrics("\n<!DOCTYPE html>\n")), expected);
 }
@@ -50,12 +51,12 @@ fn garbage_and_nothing_are_not_metrics() {
 #[test]
 fn some_lines_that_cannot_be_read_do_not_hide_the_others() {
     let server = Server::start(vec![metrics("a 1\nb x\nc\n")]);
-    let told = source(&server.url, false)
+    let reported = source(&server.url, false)
         .read(1.0)
         .expect("a line is good");
-    assert_values(&told, &[("exporter.a", 1.0)]);
+    assert_values(&reported, &[("exporter.a", 1.0)]);
     let reason = "2 lines cannot be read, such as `b x`".to_owned();
-    assert_eq!(told.missing, [("text", Health::Degraded { reason })]);
+    assert_eq!(reported.missing, [("text", Health::Degraded { reason })]);
 }
 
 #[test]
@@ -70,8 +71,8 @@ fn an_answer_without_end_is_cut_off() {
 fn a_silent_exporter_is_given_up_and_a_half_answer_is_none() {
     assert_eq!(reason(Answer::Silence), "no answer within 2 s");
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\na 1\n";
-    let told = reason(Answer::Bytes(half.into()));
-    assert!(!told.is_empty());
+    let reported = reason(Answer::Bytes(half.into()));
+    assert!(!reported.is_empty());
 }
 
 #[test]
@@ -100,10 +101,10 @@ fn a_request_names_what_it_wants_and_the_answer_may_come_in_chunks() {
     let chunked = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n\
                    3\r\na 1\r\n3\r\n2\nb\r\n3\r\n 3\n\r\n0\r\n\r\n";
     let server = Server::start(vec![Answer::Bytes(chunked.into())]);
-    let told = source(&server.url, false)
+    let reported = source(&server.url, false)
         .read(1.0)
         .expect("it is a good answer");
-    assert_values(&told, &[("exporter.a", 12.0), ("exporter.b", 3.0)]);
+    assert_values(&reported, &[("exporter.a", 12.0), ("exporter.b", 3.0)]);
     let requests = server.requests();
     assert!(
         requests[0].starts_with("GET /metrics HTTP/1.1\r\n"),

@@ -1,4 +1,4 @@
-//! What `node_exporter` tells.
+//! What `node_exporter` reports.
 
 use super::*;
 
@@ -99,9 +99,9 @@ fn machine(n: f64) -> String {
 
 #[test]
 fn a_machine_has_the_names_of_the_host_source() {
-    let told = read_all(&[&machine(10.0), &machine(11.0)]);
+    let reported = read_all(&[&machine(10.0), &machine(11.0)]);
     assert_values(
-        &told[1],
+        &reported[1],
         &[
             ("cpu.0.user_ratio", 0.2 / 1.0),
             ("cpu.0.busy_ratio", 0.4),
@@ -152,7 +152,7 @@ fn a_machine_has_the_names_of_the_host_source() {
             ("exporter.node_entropy_available_bits", 256.0),
         ],
     );
-    let values = values(&told[1]);
+    let values = values(&reported[1]);
     // No flush ended, an interface carried nothing, and memory is no file system.
     for name in [
         "disk.vda.flush_await_ms",
@@ -161,19 +161,19 @@ fn a_machine_has_the_names_of_the_host_source() {
     ] {
         assert!(!values.contains_key(name), "{name}");
     }
-    // What has a name of ours is not told twice.
+    // What has a name of ours is not reported twice.
     let others: Vec<&String> = values
         .keys()
         .filter(|name| name.starts_with("exporter."))
         .collect();
     assert_eq!(others, ["exporter.node_entropy_available_bits"]);
-    assert_eq!(told[1].missing, []);
+    assert_eq!(reported[1].missing, []);
 }
 
 #[test]
 fn the_first_reading_of_a_machine_has_no_shares_and_no_rates() {
-    let told = read_all(&[&machine(10.0)]);
-    let values = values(&told[0]);
+    let reported = read_all(&[&machine(10.0)]);
+    let values = values(&reported[0]);
     let are_gauges = [
         "_count",
         "_bytes",
@@ -197,18 +197,18 @@ fn idle_time_that_goes_back_has_not_grown() {
     let first = line(0, "idle", 10.0) + &line(0, "user", 5.0);
     // A second core comes.
     let second = line(0, "idle", 9.99) + &line(0, "user", 5.5) + &line(1, "idle", 3.0);
-    let told = read_all(&[&first, &second]);
+    let reported = read_all(&[&first, &second]);
     assert_values(
-        &told[1],
+        &reported[1],
         &[("cpu.0.user_ratio", 1.0), ("cpu.all.busy_ratio", 1.0)],
     );
-    assert!(!values(&told[1]).contains_key("cpu.1.busy_ratio"));
+    assert!(!values(&reported[1]).contains_key("cpu.1.busy_ratio"));
 }
 
 #[test]
 fn parts_that_the_exporter_does_not_tell_are_missing() {
-    let told = read_all(&["node_load1 1\nnode_procs_running 2\n"]);
-    let parts: Vec<&str> = told[0].missing.iter().map(|(part, _)| *part).collect();
+    let reported = read_all(&["node_load1 1\nnode_procs_running 2\n"]);
+    let parts: Vec<&str> = reported[0].missing.iter().map(|(part, _)| *part).collect();
     let expected = [
         "cpu",
         "pressure",
@@ -222,7 +222,7 @@ fn parts_that_the_exporter_does_not_tell_are_missing() {
         "temperature",
     ];
     assert_eq!(parts, expected);
-    let reason = told[0].missing[1].1.reason();
-    let expected = "the exporter does not tell `node_pressure_cpu_waiting_seconds_total`";
+    let reason = reported[0].missing[1].1.reason();
+    let expected = "the exporter does not report `node_pressure_cpu_waiting_seconds_total`";
     assert_eq!(reason, Some(expected));
 }

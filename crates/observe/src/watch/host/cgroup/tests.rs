@@ -30,12 +30,12 @@ impl Watched {
         self
     }
 
-    fn read(&mut self, at_s: f64) -> Told {
-        let mut told = Told::default();
+    fn read(&mut self, at_s: f64) -> Reported {
+        let mut reported = Reported::default();
         let process = self.fixture.root().join("proc/7");
         self.groups
-            .read(&process, &self.hierarchies, at_s, &mut told);
-        told
+            .read(&process, &self.hierarchies, at_s, &mut reported);
+        reported
     }
 }
 
@@ -63,10 +63,10 @@ fn limits_of_version_two_are_the_lowest_on_the_way_up() {
             "cg/unified/a/io.max",
             "8:0 rbps=1 wbps=max riops=max wiops=max\n",
         );
-    let told = watched.read(1.0);
-    assert_eq!(value(&told, "cgroup.server.cpu_throttled_ratio"), None);
+    let reported = watched.read(1.0);
+    assert_eq!(value(&reported, "cgroup.server.cpu_throttled_ratio"), None);
     assert_values(
-        &told,
+        &reported,
         &[
             ("cgroup.server.cpu_limit_count", 1.5),
             ("cgroup.server.memory_limit_bytes", 2e6),
@@ -74,12 +74,12 @@ fn limits_of_version_two_are_the_lowest_on_the_way_up() {
             ("cgroup.server.io_limited_count", 3.0),
         ],
     );
-    assert_eq!(told.missing, []);
+    assert_eq!(reported.missing, []);
     let stat = stat_of_two(120, 15, 7_000_000);
     let mut watched = watched.with("cg/unified/a/cpu.stat", &stat);
-    let told = watched.read(3.0);
+    let reported = watched.read(3.0);
     assert_values(
-        &told,
+        &reported,
         &[
             ("cgroup.server.cpu_throttled_ratio", 3.0),
             ("cgroup.server.cpu_throttled_periods_ratio", 0.25),
@@ -111,9 +111,9 @@ fn limits_of_version_one_are_found_up_to_the_root() {
         );
     watched.read(1.0);
     let mut watched = watched.with("cg/cpu/x/cpu.stat", &stat(10, 9, 500_000_000));
-    let told = watched.read(2.0);
+    let reported = watched.read(2.0);
     assert_values(
-        &told,
+        &reported,
         &[
             ("cgroup.server.cpu_limit_count", 0.5),
             ("cgroup.server.cpu_throttled_ratio", 0.5),
@@ -123,7 +123,7 @@ fn limits_of_version_one_are_found_up_to_the_root() {
             ("cgroup.server.io_limited_count", 2.0),
         ],
     );
-    assert_eq!(told.missing, []);
+    assert_eq!(reported.missing, []);
 }
 
 #[test]
@@ -134,16 +134,16 @@ fn a_machine_with_both_versions_has_each_controller_in_one() {
         .with("cg/unified/y/memory.max", "5000\n")
         .with("cg/unified/y/memory.current", "3000\n")
         .with("cg/unified/y/io.max", "");
-    let told = watched.read(1.0);
+    let reported = watched.read(1.0);
     assert_eq!(
-        names(&told, "cgroup."),
+        names(&reported, "cgroup."),
         [
             "cgroup.server.io_limited_count",
             "cgroup.server.memory_limit_bytes",
             "cgroup.server.memory_used_bytes",
         ]
     );
-    assert_values(&told, &[("cgroup.server.io_limited_count", 0.0)]);
+    assert_values(&reported, &[("cgroup.server.io_limited_count", 0.0)]);
 }
 
 #[test]
@@ -157,25 +157,25 @@ fn a_process_that_is_moved_has_the_limits_of_its_new_groups() {
         None
     );
     let mut watched = watched.with("proc/7/cgroup", "0::/b\n");
-    let told = watched.read(2.0);
-    assert_values(&told, &[("cgroup.server.cpu_limit_count", 0.2)]);
-    assert_eq!(value(&told, "cgroup.server.cpu_throttled_ratio"), None);
-    let told = watched.read(3.0);
-    assert_values(&told, &[("cgroup.server.cpu_throttled_ratio", 0.0)]);
+    let reported = watched.read(2.0);
+    assert_values(&reported, &[("cgroup.server.cpu_limit_count", 0.2)]);
+    assert_eq!(value(&reported, "cgroup.server.cpu_throttled_ratio"), None);
+    let reported = watched.read(3.0);
+    assert_values(&reported, &[("cgroup.server.cpu_throttled_ratio", 0.0)]);
     // No period passed.
     assert_eq!(
-        value(&told, "cgroup.server.cpu_throttled_periods_ratio"),
+        value(&reported, "cgroup.server.cpu_throttled_periods_ratio"),
         None
     );
 }
 
 #[test]
-fn what_cannot_be_seen_or_understood_is_told() {
+fn what_cannot_be_seen_or_understood_is_reported() {
     let mut watched = Watched::new("1 0 0:1 / / rw - ext4 /dev/vda rw\n", "0::/a\n");
-    let told = watched.read(1.0);
-    assert!(told.values.is_empty());
+    let reported = watched.read(1.0);
+    assert!(reported.values.is_empty());
     assert!(matches!(
-        missing(&told, PART),
+        missing(&reported, PART),
         Some(Health::Unsupported { .. })
     ));
     let mut watched = Watched::new(TWO, "0::/a\n")
@@ -197,7 +197,7 @@ fn a_process_without_limits_has_none() {
         .with("cg/memory/memory.usage_in_bytes", "1000\n")
         .with("cg/blkio/blkio.throttle.read_iops_device", "\n");
     watched.read(1.0);
-    let told = watched.read(2.0);
-    assert_values(&told, &[("cgroup.server.io_limited_count", 0.0)]);
-    assert_eq!((told.values.len(), told.missing.len()), (1, 0));
+    let reported = watched.read(2.0);
+    assert_values(&reported, &[("cgroup.server.io_limited_count", 0.0)]);
+    assert_eq!((reported.values.len(), reported.missing.len()), (1, 0));
 }

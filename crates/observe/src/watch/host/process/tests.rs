@@ -46,12 +46,12 @@ fn watched(fixture: &Fixture) -> Processes {
 }
 
 #[test]
-fn a_process_is_told_with_its_threads_and_groups() {
+fn a_process_is_reported_with_its_threads_and_groups() {
     let fixture = machine(&stat('S', [100, 3], [50, 20], 1, 987));
     let mut processes = watched(&fixture);
-    let told = read(&mut processes, 1.0);
+    let reported = read(&mut processes, 1.0);
     assert_values(
-        &told,
+        &reported,
         &[
             ("process.server.resident_bytes", (380 * page_bytes()) as f64),
             ("process.server.threads_count", 1.0),
@@ -59,17 +59,17 @@ fn a_process_is_told_with_its_threads_and_groups() {
             ("cgroup.server.cpu_limit_count", 1.5),
         ],
     );
-    assert_eq!(names(&told, "process.").len(), 3);
+    assert_eq!(names(&reported, "process.").len(), 3);
     let status = "voluntary_ctxt_switches:\t25\nnonvoluntary_ctxt_switches:\t5\n";
     let _fixture = fixture
         .with("proc/7/stat", &stat('R', [140, 5], [250, 70], 1, 987))
         .with("proc/7/io", &io_of(5000, 3000))
         .with("proc/7/task/7/schedstat", "501000000 1002000000 9\n")
         .with("proc/7/task/7/status", status);
-    let told = read(&mut processes, 3.0);
+    let reported = read(&mut processes, 3.0);
     let ticks_per_s = ticks_per_s();
     assert_values(
-        &told,
+        &reported,
         &[
             ("process.server.cpu_ratio", 125.0 / ticks_per_s),
             ("process.server.cpu_user_ratio", 100.0 / ticks_per_s),
@@ -86,13 +86,13 @@ fn a_process_is_told_with_its_threads_and_groups() {
         ],
     );
     assert!(matches!(
-        missing(&told, "process_delay"),
+        missing(&reported, "process_delay"),
         Some(Health::Unsupported { .. })
     ));
 }
 
 #[test]
-fn the_delay_by_disks_is_told_where_the_kernel_counts_it() {
+fn the_delay_by_disks_is_reported_where_the_kernel_counts_it() {
     let of_thread = |ticks: u64| format!("7 (x) S{} {ticks} 0 0\n", " 1".repeat(38));
     let fixture = machine(&stat('S', [0, 0], [0, 0], 1, 987))
         .with("proc/sys/kernel/task_delayacct", "1\n")
@@ -102,14 +102,14 @@ fn the_delay_by_disks_is_told_where_the_kernel_counts_it() {
     let _fixture = fixture
         .with("proc/7/task/7/schedstat", "1000001 2000000 6\n")
         .with("proc/7/task/7/stat", &of_thread(150));
-    let told = read(&mut processes, 2.0);
+    let reported = read(&mut processes, 2.0);
     let expected = 50.0 / ticks_per_s();
-    assert_values(&told, &[("process.server.delay_io_ratio", expected)]);
-    assert_eq!(missing(&told, "process_delay"), None);
+    assert_values(&reported, &[("process.server.delay_io_ratio", expected)]);
+    assert_eq!(missing(&reported, "process_delay"), None);
 }
 
-/// Two readings of a process that is there, and what the third one tells of it.
-fn after(change: impl FnOnce(Fixture) -> Fixture) -> (Told, Processes) {
+/// Two readings of a process that is there, and what the third one reports of it.
+fn after(change: impl FnOnce(Fixture) -> Fixture) -> (Reported, Processes) {
     let fixture = machine(&stat('S', [100, 3], [50, 20], 1, 987));
     let mut processes = watched(&fixture);
     read(&mut processes, 1.0);
@@ -118,19 +118,19 @@ fn after(change: impl FnOnce(Fixture) -> Fixture) -> (Told, Processes) {
     (read(&mut processes, 3.0), processes)
 }
 
-fn assert_ended(told: &Told) {
-    assert!(told.values.is_empty(), "{:?}", told.values);
-    let reason = missing(told, "process").and_then(Health::reason);
+fn assert_ended(reported: &Reported) {
+    assert!(reported.values.is_empty(), "{:?}", reported.values);
+    let reason = missing(reported, "process").and_then(Health::reason);
     assert_eq!(reason, Some("process 7 of `server` has ended"));
 }
 
 #[test]
-fn a_process_that_ended_is_told_as_missing_and_stays_so() {
-    let (told, mut processes) = after(|fixture| {
+fn a_process_that_ended_is_reported_as_missing_and_stays_so() {
+    let (reported, mut processes) = after(|fixture| {
         fs::remove_file(fixture.root().join("proc/7/stat")).unwrap();
         fixture
     });
-    assert_ended(&told);
+    assert_ended(&reported);
     assert_ended(&read(&mut processes, 4.0));
     // Nobody waited for it yet.
     assert_ended(
@@ -168,13 +168,16 @@ fn a_server_that_was_started_again_is_watched_again() {
     fs::create_dir_all(&files).unwrap();
     std::os::unix::fs::symlink("socket:[4711]", files.join("3")).unwrap();
     assert_ended(&read(&mut processes, 5.0));
-    let told = read(&mut processes, 6.0);
-    assert_eq!(missing(&told, "process"), None);
+    let reported = read(&mut processes, 6.0);
+    assert_eq!(missing(&reported, "process"), None);
     // It begins anew: what the one before had used is not taken from what this one has.
-    assert_eq!(value(&told, "process.server.cpu_ratio"), None);
+    assert_eq!(value(&reported, "process.server.cpu_ratio"), None);
     let _fixture = fixture.with("proc/9/stat", &stat('S', [0, 0], [53, 1], 1, 5000));
-    let told = read(&mut processes, 7.0);
-    assert_values(&told, &[("process.server.cpu_ratio", 50.0 / ticks_per_s())]);
+    let reported = read(&mut processes, 7.0);
+    assert_values(
+        &reported,
+        &[("process.server.cpu_ratio", 50.0 / ticks_per_s())],
+    );
 }
 
 #[test]
@@ -182,27 +185,27 @@ fn a_process_that_never_was_there_does_not_hide_the_others() {
     let fixture = machine(&stat('S', [100, 3], [50, 20], 1, 987));
     let named = |name: &str, number| (name.to_owned(), number);
     let both = vec![named("client", 8), named("server", 7)];
-    let told = read(&mut Processes::new(fixture.root(), both, &[], None), 1.0);
-    assert_eq!(names(&told, "process.server.").len(), 3);
+    let reported = read(&mut Processes::new(fixture.root(), both, &[], None), 1.0);
+    assert_eq!(names(&reported, "process.server.").len(), 3);
     assert_eq!(
-        missing(&told, "process").and_then(Health::reason),
+        missing(&reported, "process").and_then(Health::reason),
         Some("process 8 of `client` is not there")
     );
 }
 
 #[test]
-fn a_process_with_very_many_threads_is_told_by_some_of_them() {
+fn a_process_with_very_many_threads_is_reported_by_some_of_them() {
     let fixture = machine(&stat('S', [100, 3], [50, 20], 600, 987))
         .with("proc/7/task/8/schedstat", "1000000 1000000 5\n")
         .with("proc/7/task/8/status", "voluntary_ctxt_switches:\t5\n");
     let mut processes = watched(&fixture);
     read(&mut processes, 1.0);
     let _fixture = fixture.with("proc/7/task/8/schedstat", "101000000 101000000 6\n");
-    let told = read(&mut processes, 2.0);
+    let reported = read(&mut processes, 2.0);
     // Thread 8 stands for itself and thread 7.
-    assert_values(&told, &[("process.server.cpu_wait_ratio", 0.2)]);
-    assert_values(&told, &[("process.server.busiest_thread_ratio", 0.1)]);
-    assert_eq!(missing(&told, "process_threads"), None);
+    assert_values(&reported, &[("process.server.cpu_wait_ratio", 0.2)]);
+    assert_values(&reported, &[("process.server.busiest_thread_ratio", 0.1)]);
+    assert_eq!(missing(&reported, "process_threads"), None);
 }
 
 #[test]
@@ -212,16 +215,19 @@ fn counters_that_are_not_counted_or_not_readable_are_missing() {
         .with("proc/7/io", "rchar: 5\n");
     let mut processes = watched(&fixture);
     read(&mut processes, 1.0);
-    let told = read(&mut processes, 2.0);
-    assert_eq!(value(&told, "process.server.cpu_wait_ratio"), None);
-    assert_eq!(value(&told, "process.server.read_bytes_per_s"), None);
-    assert_values(&told, &[("process.server.voluntary_switches_per_s", 0.0)]);
+    let reported = read(&mut processes, 2.0);
+    assert_eq!(value(&reported, "process.server.cpu_wait_ratio"), None);
+    assert_eq!(value(&reported, "process.server.read_bytes_per_s"), None);
+    assert_values(
+        &reported,
+        &[("process.server.voluntary_switches_per_s", 0.0)],
+    );
     assert!(matches!(
-        missing(&told, "process_wait"),
+        missing(&reported, "process_wait"),
         Some(Health::Unsupported { .. })
     ));
     assert!(matches!(
-        missing(&told, "process_io"),
+        missing(&reported, "process_io"),
         Some(Health::Degraded { .. })
     ));
 }
@@ -233,14 +239,14 @@ fn a_garbled_stat_is_degraded_and_not_an_end() {
     let mut processes = watched(&fixture);
     read(&mut processes, 1.0);
     let fixture = fixture.with("proc/7/stat", "7 (x) S\n");
-    let told = read(&mut processes, 2.0);
-    assert!(told.values.is_empty());
-    let reason = missing(&told, "process").and_then(Health::reason);
+    let reported = read(&mut processes, 2.0);
+    assert!(reported.values.is_empty());
+    let reason = missing(&reported, "process").and_then(Health::reason);
     assert!(reason.is_some_and(|reason| reason.ends_with("has no counters of a process")));
     let _fixture = fixture.with("proc/7/stat", &whole);
-    let told = read(&mut processes, 3.0);
-    assert_eq!(missing(&told, "process"), None);
-    assert_values(&told, &[("process.server.cpu_ratio", 0.0)]);
+    let reported = read(&mut processes, 3.0);
+    assert_eq!(missing(&reported, "process"), None);
+    assert_values(&reported, &[("process.server.cpu_ratio", 0.0)]);
 }
 
 #[test]

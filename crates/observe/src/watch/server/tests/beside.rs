@@ -17,7 +17,7 @@ fn member(name: &str, state: i32, behind_ms: i64) -> Document {
 }
 
 /// Reads once from a member of a replica set whose state is this.
-fn of_set(members: Vec<Document>) -> Told {
+fn of_set(members: Vec<Document>) -> Reported {
     let (mut source, _) = source(move |name, _| match name {
         "serverStatus" => Ok(up()),
         "hello" => Ok(doc! { "setName": "rs0", "isWritablePrimary": true }),
@@ -31,7 +31,7 @@ fn of_set(members: Vec<Document>) -> Told {
 fn lag_is_the_time_between_what_the_primary_and_a_member_applied_last() {
     let mut down = member("c:1", 8, 0);
     down.insert("health", 0.0);
-    let told = of_set(vec![
+    let reported = of_set(vec![
         member("a:1", 1, 0),
         member("b:1", 2, 2250),
         down,
@@ -40,7 +40,7 @@ fn lag_is_the_time_between_what_the_primary_and_a_member_applied_last() {
         member("e:1", 2, -40),
     ]);
     assert_values(
-        &told,
+        &reported,
         &[
             ("replication.a:1.lag_s", 0.0),
             ("replication.b:1.lag_s", 2.25),
@@ -50,10 +50,10 @@ fn lag_is_the_time_between_what_the_primary_and_a_member_applied_last() {
             ("replication.e:1.lag_s", 0.0),
         ],
     );
-    let values = values(&told);
+    let values = values(&reported);
     assert!(!values.contains_key("replication.c:1.lag_s"));
     assert!(!values.contains_key("replication.arbiter:1.lag_s"));
-    assert_eq!(missing(&told, "replication"), None);
+    assert_eq!(missing(&reported, "replication"), None);
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn before_4_4_lag_is_in_whole_seconds_and_without_a_primary_there_is_none() {
         member.remove("lastAppliedWallTime");
         member
     };
-    let told = of_set(vec![old("a:1", 1, 0), old("b:1", 2, 2250)]);
-    assert_values(&told, &[("replication.b:1.lag_s", 3.0)]);
-    let told = of_set(vec![member("a:1", 2, 0), member("b:1", 2, 2250)]);
-    assert!(!values(&told).contains_key("replication.b:1.lag_s"));
-    assert_values(&told, &[("replication.a:1.state_count", 2.0)]);
+    let reported = of_set(vec![old("a:1", 1, 0), old("b:1", 2, 2250)]);
+    assert_values(&reported, &[("replication.b:1.lag_s", 3.0)]);
+    let reported = of_set(vec![member("a:1", 2, 0), member("b:1", 2, 2250)]);
+    assert!(!values(&reported).contains_key("replication.b:1.lag_s"));
+    assert_values(&reported, &[("replication.a:1.state_count", 2.0)]);
 }
 
 #[test]
@@ -77,10 +77,10 @@ fn a_server_outside_a_replica_set_is_asked_once_even_by_the_old_name() {
         "isMaster" => Ok(doc! { "ismaster": true }),
         _ => refused(59, "no such command"),
     });
-    let told = source.read(1.0).expect("it answers");
+    let reported = source.read(1.0).expect("it answers");
     let reason = "the server is not a member of a replica set".to_owned();
     assert_eq!(
-        missing(&told, "replication"),
+        missing(&reported, "replication"),
         Some(&Health::Unsupported { reason })
     );
     source.read(2.0).expect("it answers");
@@ -109,8 +109,8 @@ fn a_refusal_to_tell_the_state_of_the_set_is_a_fault_if_it_is_about_rights() {
             "hello" => Ok(doc! { "setName": "rs0" }),
             _ => refused(code, "no"),
         });
-        let told = source.read(1.0).expect("the status is there");
-        let health = missing(&told, "replication").expect("it is told");
+        let reported = source.read(1.0).expect("the status is there");
+        let health = missing(&reported, "replication").expect("it is reported");
         assert_eq!(
             matches!(health, Health::Failed { .. }),
             is_fault,
@@ -130,10 +130,10 @@ fn a_connection_that_is_lost_after_the_status_costs_only_the_rest() {
         "hello" => Ok(doc! { "setName": "rs0" }),
         _ => lost(),
     });
-    let told = source.read(1.0).expect("the status is there");
-    assert_values(&told, &[("server.s.uptime_s", 1.0)]);
+    let reported = source.read(1.0).expect("the status is there");
+    assert_values(&reported, &[("server.s.uptime_s", 1.0)]);
     assert!(matches!(
-        missing(&told, "connection"),
+        missing(&reported, "connection"),
         Some(Health::Failed { .. })
     ));
     // The log was not asked for over a connection that is gone.
@@ -160,12 +160,12 @@ fn slow(before: i64, written: i64, lines: Vec<String>) -> Option<(f64, f64)> {
         _ => refused(59, "no such command"),
     });
     for at_s in 0..10 {
-        let told = source.read(f64::from(at_s)).expect("it answers");
-        assert!(!values(&told).contains_key("slow.s.operations_per_s"));
+        let reported = source.read(f64::from(at_s)).expect("it answers");
+        assert!(!values(&reported).contains_key("slow.s.operations_per_s"));
     }
-    let told = source.read(10.0).expect("it answers");
-    assert_eq!(missing(&told, "slow"), None);
-    let values = values(&told);
+    let reported = source.read(10.0).expect("it answers");
+    assert_eq!(missing(&reported, "slow"), None);
+    let values = values(&reported);
     let all = values.get("slow.s.operations_per_s")?;
     Some((*all, values["slow.s.collection_operations_per_s"]))
 }
@@ -214,8 +214,8 @@ fn a_log_that_cannot_be_counted_in_is_unsupported_and_not_asked_for_again() {
             "getLog" => Ok(answer.clone()),
             _ => refused(59, "no such command"),
         });
-        let told = source.read(0.0).expect("it answers");
-        let health = missing(&told, "slow").expect("it is told");
+        let reported = source.read(0.0).expect("it answers");
+        let health = missing(&reported, "slow").expect("it is reported");
         assert!(matches!(health, Health::Unsupported { .. }), "{health:?}");
         assert!(
             health.reason().is_some_and(|reason| reason.contains(part)),

@@ -63,7 +63,7 @@ fn of_4_4(n: i32) -> Document {
     }
 }
 
-/// What is told of two such answers that are 2 s and one step apart.
+/// What is reported of two such answers that are 2 s and one step apart.
 const OF_4_4: &[(&str, f64)] = &[
     ("server.s.uptime_s", 4.0),
     ("operations.s.insert_per_s", 1.0),
@@ -171,7 +171,7 @@ fn two_readings_of_4_4_give_every_area_its_values() {
 }
 
 #[test]
-fn what_a_version_lacks_is_told_once() {
+fn what_a_version_lacks_is_reported_once() {
     let mut source = source_of(vec![of_4_4(1), of_4_4(2)]);
     let first = source.read(1.0).expect("it answers");
     let unsupported = |reason: &str| Health::Unsupported {
@@ -180,7 +180,7 @@ fn what_a_version_lacks_is_told_once() {
     assert_eq!(
         missing(&first, "asserts"),
         Some(&unsupported(
-            "not in `serverStatus`: what `tripwire_per_s` come from"
+            "not in `serverStatus`: the fields for `tripwire_per_s`"
         ))
     );
     assert_eq!(missing(&first, "cache"), None);
@@ -216,9 +216,9 @@ fn of_8_0(n: i32) -> Document {
 fn the_names_of_8_0_give_the_same_metrics() {
     let mut source = source_of(vec![of_8_0(1), of_8_0(2)]);
     source.read(1.0).expect("it answers");
-    let told = source.read(2.0).expect("it answers");
+    let reported = source.read(2.0).expect("it answers");
     assert_values(
-        &told,
+        &reported,
         &[
             ("tickets.s.read_in_use_count", 4.0),
             ("tickets.s.read_available_count", 6.0),
@@ -242,18 +242,18 @@ fn a_router_has_no_storage_and_says_so_without_zeros() {
         "connections": { "current": 1, "available": 2, "totalCreated": 3_i64, "active": 1 },
     };
     let mut source = source_of(vec![router]);
-    let told = source.read(1.0).expect("it answers");
+    let reported = source.read(1.0).expect("it answers");
     let expected = "`wiredTiger.cache` is not in `serverStatus`".to_owned();
     assert_eq!(
-        missing(&told, "cache"),
+        missing(&reported, "cache"),
         Some(&Health::Unsupported { reason: expected })
     );
     let expected =
         "`wiredTiger.concurrentTransactions` or `queues.execution` is not in `serverStatus`";
-    let tickets = missing(&told, "tickets").and_then(Health::reason);
+    let tickets = missing(&reported, "tickets").and_then(Health::reason);
     assert_eq!(tickets, Some(expected));
-    assert_eq!(missing(&told, "connections"), None);
-    let groups: Vec<&str> = told.values.iter().map(|(id, _)| id.group()).collect();
+    assert_eq!(missing(&reported, "connections"), None);
+    let groups: Vec<&str> = reported.values.iter().map(|(id, _)| id.group()).collect();
     assert_eq!(
         groups,
         ["server", "connections", "connections", "connections"]
@@ -270,10 +270,10 @@ fn after_a_restart_all_totals_are_first_ones() {
     after.insert("opcounters", doc! { "insert": 1_000_010 });
     let mut source = source_of(vec![of_4_4(3), restarted, after]);
     source.read(1.0).expect("it answers");
-    let told = source.read(2.0).expect("it answers");
-    assert!(!values(&told).contains_key("operations.s.insert_per_s"));
-    let told = source.read(3.0).expect("it answers");
-    assert_values(&told, &[("operations.s.insert_per_s", 10.0)]);
+    let reported = source.read(2.0).expect("it answers");
+    assert!(!values(&reported).contains_key("operations.s.insert_per_s"));
+    let reported = source.read(3.0).expect("it answers");
+    assert_values(&reported, &[("operations.s.insert_per_s", 10.0)]);
 }
 
 #[test]
@@ -288,11 +288,11 @@ fn a_young_server_that_was_started_again_while_nobody_could_ask_is_noticed() {
     let answers = vec![of(3_000, 10), of(9_000, 5_000), of(14_500, 5_060)];
     let mut source = source_of(answers);
     source.read(5.0).expect("it answers");
-    let told = source.read(35.0).expect("it answers");
-    assert!(!values(&told).contains_key("operations.s.insert_per_s"));
+    let reported = source.read(35.0).expect("it answers");
+    assert!(!values(&reported).contains_key("operations.s.insert_per_s"));
     // An answer that comes half a second early is none of another server.
-    let told = source.read(41.0).expect("it answers");
-    assert_values(&told, &[("operations.s.insert_per_s", 10.0)]);
+    let reported = source.read(41.0).expect("it answers");
+    assert_values(&reported, &[("operations.s.insert_per_s", 10.0)]);
 }
 
 #[test]
@@ -353,8 +353,8 @@ fn a_lost_connection_is_an_outage_and_the_next_difference_spans_it() {
     let health = source.read(2.0).expect_err("the connection is lost");
     let reason = "connection reset by peer".to_owned();
     assert_eq!(health, Health::Failed { reason });
-    let told = source.read(5.0).expect("it answers");
-    assert_values(&told, &[("operations.s.query_per_s", 100.0)]);
+    let reported = source.read(5.0).expect("it answers");
+    assert_values(&reported, &[("operations.s.query_per_s", 100.0)]);
 }
 
 #[test]

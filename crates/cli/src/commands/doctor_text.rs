@@ -1,0 +1,167 @@
+//! Verdicts as text.
+
+use dyno_engine::doctor::journal::Outcome;
+use dyno_engine::doctor::tracing::Tracing;
+use dyno_observe::doctor::change::Undo;
+use dyno_record::verdict::{Level, Verdict};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// Widest column of values found; longer ones push the rest to the right.
+const FOUND_WIDTH: usize = 44;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    /// The worst of all checks.
+    level: Level,
+    verdicts: &'a [Verdict],
+    changed: &'a [Undo],
+    /// Absent where another machine is looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracing: Option<&'a Tracing>,
+}
+
+/// One JSON document, with a line end.
+pub(crate) fn json(verdicts: &[Verdict], changed: &[Undo], tracing: Option<&Tracing>) -> String {
+    let level = verdicts.iter().map(|verdict| verdict.level).max();
+    pretty(&Document {
+        level: level.unwrap_or(Level::Pass),
+        verdicts,
+        changed,
+        tracing,
+    })
+}
+
+/// What was taken back, as JSON.
+pub(crate) fn reverted_json(outcome: &Outcome) -> String {
+    pretty(outcome)
+}
+
+fn pretty(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("texts and numbers can be written");
+    text.push('\n');
+    text
+}
+
+/// A table for people: what was changed, all checks, what to do, and a line that sums up.
+pub(crate) fn human(verdicts: &[Verdict], changed: &[Undo]) -> String {
+    let mut text = String::new();
+    for undo in changed {
+        let _ = writeln!(
+            text,
+            "changed {} from `{}` to `{}`; to take it back: {}",
+            undo.target().display(),
+            undo.before,
+            undo.value(),
+            undo.revert_command()
+        );
+    }
+    if !changed.is_empty() {
+        text.push_str("`dyno doctor --revert` takes all of it back\n\n");
+    }
+    let check_width = width(verdicts.iter().map(|verdict| verdict.check.as_str()));
+    let found_width = width(verdicts.iter().map(|verdict| verdict.found.as_str())).min(FOUND_WIDTH);
+    for verdict in verdicts {
+        let _ = writeln!(
+            text,
+            "{:<5} {:<check_width$}  {:<found_width$}  advised: {}",
+            mark(verdict.level),
+            verdict.check,
+            verdict.found,
+            verdict.advised
+        );
+        if verdict.level >= Level::Warn {
+            let _ = writeln!(text, "      why: {}", verdict.why);
+            if let Some(change) = &verdict.change {
+                let _ = writeln!(text, "      do:  {}", change.command);
+            }
+        }
+    }
+    let _ = writeln!(text, "\n{}", summary(verdicts));
+    text
+}
+
+fn width<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+}
+
+fn mark(level: Level) -> &'static str {
+    match level {
+        Level::Pass => "ok",
+        Level::Unknown => "?",
+        Level::Warn => "warn",
+        Level::Fail => "FAIL",
+    }
+}
+
+fn summary(verdicts: &[Verdict]) -> String {
+    let count = |level| {
+        verdicts
+            .iter()
+            .filter(|verdict| verdict.level == level)
+            .count()
+    };
+    format!(
+        "{} fail, {} warn, {} not known, {} pass",
+        count(Level::Fail),
+        count(Level::Warn),
+        count(Level::Unknown),
+        count(Level::Pass)
+    )
+}
+
+/// What was taken back, for people.
+pub(crate) fn reverted_human(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for undo in &outcome.reverted {
+        let place = undo.target().display();
+        let _ = writeln!(
+            text,
+            "{place} is `{}` again, it was `{}`",
+            undo.before,
+            undo.value()
+        );
+    }
+    if outcome.reverted.is_empty() && outcome.refused == 0 {
+        text.push_str("there is nothing to take back\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::verdict::{Change, CheckName};
+
+    fn verdict(level: Level) -> Verdict {
+        Verdict {
+            check: CheckName::Swappiness,
+            level,
+            found: "60".into(),
+            advised: "0 or 1".into(),
+            why: "swapping is slow".into(),
+            change: Some(Change {
+                command: "sudo sysctl -w vm.swappiness=1".into(),
+                actions: Vec::new(),
+            }),
+        }
+    }
+
+    #[test]
+    fn reasons_and_commands_are_shown_for_what_is_wrong() {
+        let text = human(&[verdict(Level::Fail), verdict(Level::Unknown)], &[]);
+        assert_eq!(
+            text,
+            "FAIL  swappiness  60  advised: 0 or 1\n      why: swapping is slow\n      do:  sudo sysctl -w vm.swappiness=1\n\
+             ?     swappiness  60  advised: 0 or 1\n\n1 fail, 0 warn, 1 not known, 0 pass\n"
+        );
+    }
+
+    #[test]
+    fn the_document_has_the_worst_level() {
+        let text = json(&[verdict(Level::Pass), verdict(Level::Warn)], &[], None);
+        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(value["level"], "warn");
+        assert_eq!(value["verdicts"][1]["check"], "swappiness");
+    }
+}

@@ -1,0 +1,283 @@
+//! `dyno sweep`, `xmax`, `slo`, `ab` and `resume`: from what was typed to the answer of an experiment.
+
+use crate::args::{
+    AbArguments, ExperimentArguments, OrderName, ResumeArguments, SloArguments, SweepArguments,
+    XmaxArguments,
+};
+use crate::exit::{Exit, Failure};
+use crate::invocation::Invocation;
+use crate::messages::print_data;
+use crate::metrics::{Endpoint, Metrics};
+use crate::progress::Progress;
+use crate::reports::{ReportFiles, terminal_options};
+use crate::session::task;
+use dyno_analyze::experiment::relative::{BASE, Base};
+use dyno_analyze::experiment::slo::Objective;
+use dyno_analyze::experiment::{Experiment, Verb};
+use dyno_engine::experiment::ab::AbRequest;
+use dyno_engine::experiment::slo::SloRequest;
+use dyno_engine::experiment::sweep::SweepRequest;
+use dyno_engine::experiment::xmax::XmaxRequest;
+use dyno_engine::experiment::{
+    self, ExperimentOptions, FinishedExperiment, Tasks, ab, slo, sweep, xmax,
+};
+use dyno_engine::observer::Shared;
+use dyno_engine::{Error, selfcheck};
+use dyno_plan::request::ScheduleKind;
+use dyno_plan::task::Task;
+use dyno_plan::units::Span;
+use dyno_report::experiment::ExperimentFormat;
+use std::fmt::Write as _;
+
+/// Settings of single keys, and an offered rate with its schedule.
+type Settings<'a> = (&'a [(String, String)], (Option<ScheduleKind>, Option<f64>));
+
+/// `dyno sweep`: several loads or settings, and what they say together.
+pub(crate) fn sweep(
+    arguments: &SweepArguments,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
+    let common = &arguments.experiment;
+    let start = &common.target.start;
+    let given = [
+        (("server.kind", "--server"), start.server.is_some()),
+        (("server.mongod", "--mongod"), start.mongod.is_some()),
+    ];
+    let given = given.into_iter().filter(|(_, is_given)| *is_given);
+    let request = SweepRequest {
+        settings: start.settings.clone(),
+        clients: arguments.clients.clone(),
+        rates: arguments.rates.clone(),
+        cross: arguments.cross,
+        base: arguments.base.clone(),
+        schedule: arguments.schedule,
+        repeat: arguments.repeat,
+        is_random: arguments.order == OrderName::Random,
+        set_by_options: given.map(|(names, _)| names).collect(),
+        embedded_server: start.embedded_server.clone(),
+    };
+    let (document, task) = sweep::plan(
+        &request,
+        &|workload, settings, schedule| resolve(common, workload, (settings, schedule), invocation),
+        invocation.environment(),
+    )?;
+    begin(document, vec![(None, task)], common, invocation)
+}
+
+/// `dyno xmax`: the highest rate that the server sustains.
+pub(crate) fn xmax(arguments: &XmaxArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+    let common = &arguments.experiment;
+    let request = XmaxRequest {
+        settings: common.target.start.settings.clone(),
+        max_clients: arguments.max_clients,
+        repeat: arguments.repeat,
+    };
+    let (document, task) = xmax::plan(&request, &|workload, settings, schedule| {
+        resolve(common, workload, (settings, schedule), invocation)
+    })?;
+    begin(document, vec![(None, task)], common, invocation)
+}
+
+/// `dyno slo`: the highest offered rate that keeps an objective.
+pub(crate) fn slo(arguments: &SloArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+    let common = &arguments.experiment;
+    let request = SloRequest {
+        settings: common.target.start.settings.clone(),
+        clients: arguments.clients,
+        schedule: arguments.schedule,
+        responses: limits(arguments),
+        failed_ratio: arguments.errors,
+        resolution: arguments.resolution,
+        max_runs: arguments.max_runs,
+        max_steal_ratio: arguments.max_steal,
+    };
+    let (document, task) = slo::plan(&request, &|workload, settings, schedule| {
+        resolve(common, workload, (settings, schedule), invocation)
+    })?;
+    begin(document, vec![(None, task)], common, invocation)
+}
+
+/// The limits of response times that were given.
+fn limits(arguments: &SloArguments) -> Vec<Objective> {
+    let limit_us = |limit: Span| limit.0.as_secs_f64() * 1e6;
+    let mean = arguments.mean.map(|limit| Objective {
+        statistic: "mean".to_owned(),
+        limit_us: limit_us(limit),
+    });
+    let named = [
+        (50.0, arguments.p50),
+        (90.0, arguments.p90),
+        (95.0, arguments.p95),
+        (99.0, arguments.p99),
+        (99.9, arguments.p999),
+    ];
+    let named = named
+        .into_iter()
+        .filter_map(|(name, limit)| Some((name, limit?)));
+    let percentiles = named
+        .chain(arguments.percentile.iter().copied())
+        .map(|(percent, limit)| Objective::of_percentile(percent, limit_us(limit)));
+    mean.into_iter().chain(percentiles).collect()
+}
+
+/// `dyno ab`: whether one of two plans is faster.
+pub(crate) fn ab(arguments: &AbArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+    let common = &arguments.experiment;
+    let request = AbRequest {
+        workload_b: arguments.workload_b.clone(),
+        settings_a: arguments.set_a.clone(),
+        // As the help says, `--set` is for B here.
+        settings_b: common.target.start.settings.clone(),
+        settings_of_both: arguments.set_both.clone(),
+        clients: arguments.clients,
+        margin: arguments.margin,
+        min_pairs: arguments.min_pairs,
+        max_pairs: arguments.max_pairs,
+        time_limit: arguments.time_limit.map(|limit| limit.0),
+        max_steal_ratio: arguments.max_steal,
+    };
+    let (document, tasks) = ab::plan(&request, &|workload, settings, schedule| {
+        resolve(common, workload, (settings, schedule), invocation)
+    })?;
+    begin(document, tasks, common, invocation)
+}
+
+/// `dyno resume`: an experiment that was interrupted goes on where it stopped.
+pub(crate) fn resume(
+    arguments: &ResumeArguments,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
+    let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
+    let options = ExperimentOptions {
+        embedded_server: arguments.embedded_server.clone(),
+        ..options(invocation)
+    };
+    let metrics = Metrics::serve(endpoint, invocation.messages)?;
+    let feed = metrics.as_ref().map(Metrics::feed);
+    let mut observer = (Progress::new(invocation.messages), (feed, ReportFiles));
+    let finished = experiment::resume(
+        &arguments.experiment,
+        arguments.uri.as_deref(),
+        &options,
+        &mut observer,
+        invocation.cancel,
+    )?;
+    end(&finished, arguments.format, invocation)
+}
+
+fn resolve(
+    arguments: &ExperimentArguments,
+    workload: Option<&str>,
+    (settings, schedule): Settings<'_>,
+    invocation: Invocation<'_>,
+) -> Result<Task, Error> {
+    let mut arguments = arguments.clone();
+    if let Some(workload) = workload {
+        arguments.target.workload = Some(workload.to_owned());
+    }
+    task::of_experiment(&arguments, settings, schedule, invocation.surroundings)
+}
+
+fn options(invocation: Invocation<'_>) -> ExperimentOptions<'_> {
+    let mut messages = invocation.messages;
+    ExperimentOptions {
+        environment: invocation.environment().clone(),
+        selfcheck: selfcheck::state::for_run(invocation.environment(), &Shared::new(&mut messages)),
+        source: invocation.source,
+        ..ExperimentOptions::default()
+    }
+}
+
+/// Begins an experiment, does it, and shows the answer.
+fn begin(
+    document: Experiment,
+    tasks: Tasks,
+    arguments: &ExperimentArguments,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
+    let options = ExperimentOptions {
+        fresh: arguments.data.fresh,
+        no_load: arguments.no_load,
+        out: arguments.out.clone(),
+        embedded_server: arguments.target.start.embedded_server.clone(),
+        ..options(invocation)
+    };
+    let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
+    if arguments.dry_run {
+        let mut messages = invocation.messages;
+        tasks
+            .iter()
+            .for_each(|(_, task)| task::tell(task, messages));
+        experiment::check_plans(&document, &tasks, &options)?;
+        print_data(&design(&document))?;
+        experiment::check(
+            &document,
+            &tasks,
+            &options,
+            &mut messages,
+            invocation.cancel,
+        )?;
+        return Ok(Exit::Done);
+    }
+    let metrics = Metrics::serve(endpoint, invocation.messages)?;
+    let feed = metrics.as_ref().map(Metrics::feed);
+    let mut observer = (Progress::new(invocation.messages), (feed, ReportFiles));
+    let cancel = invocation.cancel;
+    let finished = experiment::run(document, tasks, &options, &mut observer, cancel)?;
+    end(&finished, arguments.format, invocation)
+}
+
+/// Prints the answer, says where it is, and judges the runs.
+fn end(
+    finished: &FinishedExperiment,
+    format: ExperimentFormat,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
+    let messages = invocation.messages;
+    let document = &finished.document;
+    let options = terminal_options(invocation.surroundings);
+    let text = dyno_report::experiment::render(document, format.into(), &options)?;
+    print_data(&text)?;
+    let place = finished.folder.display();
+    messages.note(&format!("experiment: {place}"));
+    if document.answer.is_none() {
+        let text = if document.verb == Verb::Ab && finished.all_are_set_aside {
+            "no pair counts: the hypervisor took CPU time in each of them; try again on a quieter machine, or accept more of it with `--max-steal`"
+        } else {
+            "the runs say too little for an answer: make them longer with `--duration`, or make more of them"
+        };
+        messages.warning(text);
+    }
+    let failed = &finished.failed_runs;
+    if failed.is_empty() {
+        return Ok(Exit::Done);
+    }
+    messages.warning(&format!(
+        "more operations failed than the plan tolerates, in {} of {} runs: {}",
+        failed.len(),
+        document.points.len(),
+        failed.join(", ")
+    ));
+    Ok(Exit::CheckFailed)
+}
+
+/// The runs that would be made, one per line.
+fn design(document: &Experiment) -> String {
+    let mut text = format!("{}\n", document.question);
+    let base = document.options.get(BASE).cloned();
+    if let Some(base) = base.and_then(|base| serde_json::from_value::<Base>(base).ok()) {
+        let _ = writeln!(text, "relative to {}={}", base.key, base.value);
+    }
+    if document.points.is_empty() {
+        text.push_str("the runs follow from what is measured\n");
+    }
+    for point in &document.points {
+        let settings: Vec<String> = point
+            .settings
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let _ = writeln!(text, "{}  {}", point.directory, settings.join(" "));
+    }
+    text
+}

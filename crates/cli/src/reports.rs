@@ -1,0 +1,205 @@
+//! Reports: the files beside a record, and the text on standard output.
+
+use crate::exit::Failure;
+use crate::invocation::Invocation;
+use crate::messages::print_data;
+use crate::surroundings::Surroundings;
+use dyno_analyze::experiment::Experiment;
+use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_engine::files::write_file;
+use dyno_engine::{Error, Kind, Observer};
+use dyno_record::io_trace;
+use dyno_record::reader::Run;
+use dyno_report::experiment::ExperimentFormat;
+use dyno_report::index_build::IndexBuildView;
+use dyno_report::io_trace::TraceView;
+use dyno_report::tail::{CellMessages, TailView};
+use dyno_report::{Format, RenderOptions, ReportError, experiment, render, render_traced};
+use dyno_results::{AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace};
+use std::path::Path;
+
+/// Name of the page in the folder of a record.
+pub(crate) const HTML: &str = "report.html";
+/// Name of the Markdown report in the folder of a record.
+const MARKDOWN: &str = "report.md";
+/// Operation of the load phase with several documents per command.
+const BATCH: &str = "insert_batch";
+
+/// Writes reports beside runs and experiments once their records are complete.
+pub(crate) struct ReportFiles;
+
+impl Observer for ReportFiles {
+    fn run_saved(&mut self, run: &AnalysedRun) -> Result<(), Error> {
+        let directory = &run.run.directory;
+        if let Some(trace) = &run.trace {
+            write_both(&directory.join(io_trace::FOLDER), |format, options| {
+                trace_text(trace, format, options)
+            })?;
+        }
+        let view = run.trace.as_ref().map(trace_view);
+        for (name, format) in [(HTML, Format::Html), (MARKDOWN, Format::Markdown)] {
+            let analysis = run.analysis.as_ref();
+            let options = RenderOptions::default();
+            let text = render_traced(&run.run, analysis, view.as_ref(), format, &options);
+            write_file(&directory.join(name), &text.map_err(unrenderable)?)?;
+        }
+        Ok(())
+    }
+
+    fn experiment_saved(&mut self, document: &Experiment, folder: &Path) -> Result<(), Error> {
+        write_both(folder, |format, options| {
+            experiment::render(document, format, options)
+        })
+    }
+}
+
+/// A report that cannot be made of a complete record is a bug.
+fn unrenderable(error: ReportError) -> Error {
+    Error::from_cause(Kind::Internal, error)
+}
+
+/// Writes the reports of a record that is no run into its folder.
+fn write_both(
+    folder: &Path,
+    render: impl Fn(ExperimentFormat, &RenderOptions) -> Result<String, ReportError>,
+) -> Result<(), Error> {
+    for (name, format) in [
+        (HTML, ExperimentFormat::Html),
+        (MARKDOWN, ExperimentFormat::Markdown),
+    ] {
+        let text = render(format, &RenderOptions::default()).map_err(unrenderable)?;
+        write_file(&folder.join(name), &text)?;
+    }
+    Ok(())
+}
+
+/// The end of a command: the reports in the folder, one of them on standard output, and where they are.
+pub(crate) fn present(
+    folder: &Path,
+    format: ExperimentFormat,
+    invocation: Invocation<'_>,
+    render: impl Fn(ExperimentFormat, &RenderOptions) -> Result<String, ReportError>,
+) -> Result<(), Failure> {
+    write_both(folder, &render)?;
+    let options = terminal_options(invocation.surroundings);
+    print_data(&render(format, &options)?)?;
+    let note = format!("the experiment is in `{}`", folder.display());
+    invocation.messages.note(&note);
+    Ok(())
+}
+
+/// A run for standard output or a file.
+pub(crate) fn run_text(
+    results: &AnalysedRun,
+    format: Format,
+    options: &RenderOptions,
+) -> Result<String, Failure> {
+    let analysis: Option<&RunAnalysis> = results.analysis.as_ref();
+    // What scripts read has no trace.
+    let trace = results.trace.as_ref().filter(|_| format != Format::Kpi);
+    match format {
+        Format::Ycsb => Ok(ycsb_text(&results.run, options)?),
+        format => {
+            let view = trace.map(trace_view);
+            let text = render_traced(&results.run, analysis, view.as_ref(), format, options);
+            Ok(text?)
+        }
+    }
+}
+
+/// A run as YCSB prints it.
+pub(crate) fn ycsb_text(run: &Run, options: &RenderOptions) -> Result<String, ReportError> {
+    render(&with_inserts(run.clone()), None, Format::Ycsb, options)
+}
+
+/// YCSB knows inserts only: a batch is its documents, with the latency of the batch.
+fn with_inserts(mut run: Run) -> Run {
+    let rename = |name: &mut String| {
+        if name == BATCH {
+            *name = "insert".into();
+        }
+    };
+    for phase in &mut run.document.phases {
+        if let Some(record) = phase.operations.remove(BATCH) {
+            phase.operations.insert("insert".into(), record);
+        }
+    }
+    run.series
+        .iter_mut()
+        .for_each(|point| rename(&mut point.operation));
+    run.distributions
+        .iter_mut()
+        .for_each(|entry| rename(&mut entry.operation));
+    run
+}
+
+/// A trace as the reports take it.
+fn trace_view(trace: &AnalysedTrace) -> TraceView<'_> {
+    TraceView {
+        document: &trace.document,
+        patterns: &trace.patterns,
+        slices: &trace.slices,
+        activity: &trace.activity,
+    }
+}
+
+/// A trace in one of the forms.
+pub(crate) fn trace_text(
+    trace: &AnalysedTrace,
+    format: ExperimentFormat,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    dyno_report::io_trace::render(&trace_view(trace), format, options)
+}
+
+/// Writes the reports of a trace into its folder.
+pub(crate) fn write_trace(trace: &AnalysedTrace, folder: &Path) -> Result<(), Error> {
+    write_both(folder, |format, options| trace_text(trace, format, options))
+}
+
+/// An index build in one of the forms.
+pub(crate) fn index_build_text(
+    build: &AnalysedIndexBuild,
+    format: ExperimentFormat,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    let traces = build.traces.iter();
+    let view = IndexBuildView {
+        document: &build.document,
+        traces: traces
+            .map(|(name, trace)| (name.clone(), trace_view(trace)))
+            .collect(),
+    };
+    dyno_report::index_build::render(&view, format, options)
+}
+
+/// Messages in one of the forms.
+pub(crate) fn messages_text(
+    messages: &AnalysedMessages,
+    format: ExperimentFormat,
+    options: &RenderOptions,
+) -> Result<String, ReportError> {
+    let cells = messages.cells.iter();
+    let cells: Vec<CellMessages> = cells
+        .map(|cell| CellMessages {
+            cell: cell.cell.clone(),
+            latencies_ns: cell.latencies_ns.clone(),
+        })
+        .collect();
+    let view = TailView {
+        document: &messages.document,
+        messages: &cells,
+    };
+    dyno_report::tail::render(&view, format, options)
+}
+
+/// Options for text that goes to standard output.
+pub(crate) fn terminal_options(surroundings: &Surroundings) -> RenderOptions {
+    RenderOptions {
+        width: surroundings
+            .columns
+            .unwrap_or(RenderOptions::default().width),
+        colours: surroundings.columns.is_some() && !surroundings.no_color,
+        ..RenderOptions::default()
+    }
+}

@@ -1,0 +1,267 @@
+//! The process that holds the servers of a deployment that stays: started by `dyno server start`,
+//! ended by `dyno server stop`. Its servers die with it, as those of a run do.
+
+use crate::exit::{Exit, Failure};
+use crate::invocation::Invocation;
+use dyno_engine::Cancel;
+use dyno_engine::deployment;
+use dyno_engine::deployment::placement::HostPlacement;
+use dyno_engine::deployment::server::ServerPaths;
+use dyno_engine::detached::state::State;
+use dyno_engine::detached::{FAILURE, PROBLEM, lock, unusable};
+use dyno_engine::files::write_file;
+use dyno_plan::Plan;
+use dyno_servers::{Deployment, Stopped as MemberStopped};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, dup2_stderr, dup2_stdout, setsid};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+const PLAN: &str = "plan.toml";
+const LOG: &str = "supervisor.log";
+
+/// What the supervisor says when its servers are ready.
+const READY: &str = "ready";
+
+/// How often Ctrl-C is looked at while the servers start.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How often the supervisor looks whether its folder is there.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Starts a supervisor in the folder, which must be locked by `lock`, and waits until its servers are
+/// ready. What goes wrong is said by the supervisor itself; then there is its exit code.
+pub(crate) fn spawn(
+    folder: &Path,
+    lock: File,
+    plan: &Plan,
+    embedded: Option<&Path>,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
+    let path = folder.join(PLAN);
+    std::fs::write(&path, dyno_plan::file::to_toml(plan))
+        .map_err(|error| unusable(&path, error))?;
+    let executable = invocation.environment().executable.as_deref();
+    let executable =
+        executable.ok_or_else(|| Failure::new(Exit::Internal, "the path of `dyno` is unknown"))?;
+    let mut command = Command::new(executable);
+    if invocation.messages.quiet() {
+        command.arg("--quiet");
+    }
+    command.args(["server", "supervise"]).arg(folder);
+    if let Some(embedded) = embedded {
+        command.arg("--embedded-server").arg(embedded);
+    }
+    // The lock goes on with the open file, for as long as the supervisor lives.
+    let mut child = command
+        .stdin(Stdio::from(lock))
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| {
+            Failure::of(Exit::Environment, error).context("cannot start the supervisor")
+        })?;
+    if wait_until_ready(&mut child, invocation.cancel)? {
+        return Ok(Exit::Done);
+    }
+    let status = child
+        .wait()
+        .map_err(|error| Failure::of(Exit::Environment, error).context("the supervisor is lost"))?;
+    Ok(Exit::from_code(status.code()))
+}
+
+/// Whether it became ready. Passes an interrupt on.
+fn wait_until_ready(child: &mut Child, interrupt: &Cancel) -> Result<bool, Failure> {
+    let output = child.stdout.take().expect("it is piped");
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = BufReader::new(output).read_line(&mut line);
+        // Nobody waits any more after an error here.
+        let _ = sender.send(line.trim_end() == READY);
+    });
+    let mut passed_on = false;
+    loop {
+        match receiver.recv_timeout(LOOK_INTERVAL) {
+            Ok(ready) => return Ok(ready),
+            Err(RecvTimeoutError::Disconnected) => return Ok(false),
+            Err(RecvTimeoutError::Timeout) if interrupt.requested() && !passed_on => {
+                passed_on = true;
+                if let Ok(process) = i32::try_from(child.id()) {
+                    // It may be gone by now.
+                    let _ = kill(Pid::from_raw(process), Signal::SIGTERM);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+/// Holds the servers of the plan in `folder` until a signal comes.
+pub(crate) fn supervise(
+    folder: &Path,
+    embedded: Option<&Path>,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Failure> {
+    // Signals of the terminal are for the command that started this, and it passes them on.
+    let _ = setsid();
+    lock::own(folder)?;
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::of(Exit::Environment, error).context("cannot handle signals"))?;
+    let orphaned = notice_end_of_parent()?;
+    let interrupted = || invocation.cancel.requested() || orphaned.load(Ordering::Relaxed);
+    let path = folder.join(PLAN);
+    let text = std::fs::read_to_string(&path).map_err(|error| unusable(&path, error))?;
+    let plan = dyno_plan::file::parse(&text, &path.to_string_lossy())
+        .map_err(|error| Failure::of(Exit::Internal, error))?;
+    let paths = ServerPaths {
+        environment: invocation.environment(),
+        embedded,
+        folder,
+    };
+    let placement = HostPlacement::from_plan(&plan)?;
+    let started = deployment::start(&plan, &paths, placement.as_ref(), &interrupted);
+    if started.is_err() && orphaned.load(Ordering::Relaxed) {
+        remove(folder);
+    }
+    let (mut deployment, settings) = started?;
+    let state = State::of(&plan, &deployment, &settings, placement.as_ref());
+    state.write(folder, &plan, &deployment)?;
+    if !announce(folder)? {
+        let stopped = deployment.stop();
+        remove(folder);
+        return stopped.map(|_| Exit::Interrupted).map_err(Failure::from);
+    }
+    if !invocation.cancel.requested() {
+        watch(folder, signals, &mut deployment);
+    }
+    match deployment.stop() {
+        Ok(stopped) => {
+            let problems: String = stopped.iter().filter_map(ended_badly).collect();
+            if !problems.is_empty() {
+                write_problem(folder, PROBLEM, &problems);
+            }
+            Ok(Exit::Done)
+        }
+        Err(error) => {
+            let failure = Failure::from(error);
+            write_problem(folder, FAILURE, &format!("{:#}", failure.error));
+            Err(failure)
+        }
+    }
+}
+
+/// Removes the folder of servers that nobody got to know. The lock is still held.
+fn remove(folder: &Path) {
+    if let Err(error) = std::fs::remove_dir_all(folder) {
+        tracing::warn!(%error, folder = %folder.display(), "left behind");
+    }
+}
+
+/// Returns when a signal comes, or when the folder is gone: then nobody can stop the servers any more.
+/// Notes the first server that ends by itself.
+fn watch(folder: &Path, mut signals: Signals, deployment: &mut Deployment) {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            // Nobody waits any more after an error here.
+            let _ = sender.send(());
+        }
+    });
+    let mut is_noted = false;
+    // Standard input is the lock.
+    while receiver.recv_timeout(WATCH_INTERVAL) == Err(RecvTimeoutError::Timeout)
+        && lock::is_file_of(std::io::stdin(), folder)
+    {
+        if !is_noted && let Ok(Some(ended)) = deployment.ended() {
+            is_noted = true;
+            let sentence = ended_by_itself(&ended.name, ended.status);
+            write_problem(folder, PROBLEM, &sentence);
+        }
+    }
+}
+
+fn ended_by_itself(name: &str, status: ExitStatus) -> String {
+    format!("server `{name}` ended by itself ({status})\n")
+}
+
+/// What is wrong with the end of a server; `None` if it ended when it was asked to.
+fn ended_badly((name, stopped): &(String, MemberStopped)) -> Option<String> {
+    if stopped.ended_early {
+        return Some(ended_by_itself(name, stopped.status));
+    }
+    stopped
+        .killed
+        .then(|| format!("server `{name}` did not end within its time and was killed\n"))
+}
+
+/// It is for those who look at the folder; that it cannot be written must not keep the servers.
+fn write_problem(folder: &Path, name: &str, text: &str) {
+    if let Err(error) = write_file(&folder.join(name), text) {
+        tracing::warn!(error = %error, "not noted: {text}");
+    }
+}
+
+/// A flag that is set when the command that waits for the servers is gone: until they are ready they
+/// are of use to nobody else. One that is gone already has closed the pipe to it.
+fn notice_end_of_parent() -> Result<Arc<AtomicBool>, Failure> {
+    let orphaned = Arc::new(AtomicBool::new(false));
+    // The kernel sends it once for each thread of the parent, which must not count as a second Ctrl-C.
+    signal_hook::flag::register(SIGUSR1, Arc::clone(&orphaned))
+        .and_then(|_| set_pdeathsig(Signal::SIGUSR1).map_err(Into::into))
+        .map_err(|error| Failure::of(Exit::Environment, error).context("cannot handle signals"))?;
+    Ok(orphaned)
+}
+
+/// Says that the servers are ready, and lets go of the terminal. `false` if nobody listens: then
+/// nobody knows of the servers either.
+fn announce(folder: &Path) -> Result<bool, Failure> {
+    // What cannot be turned off does no harm any more.
+    let _ = set_pdeathsig(None);
+    let mut output = std::io::stdout().lock();
+    let said = writeln!(output, "{READY}").and_then(|()| output.flush());
+    let path = folder.join(LOG);
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .map_err(|error| unusable(&path, error))?;
+    dup2_stdout(&log)
+        .and_then(|()| dup2_stderr(&log))
+        .map_err(|error| unusable(&path, error))?;
+    Ok(said.is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn a_server_that_ended_early_or_was_killed_is_named() {
+        let sentence = |ended_early, killed| {
+            let stopped = MemberStopped {
+                status: ExitStatus::from_raw(9),
+                ended_early,
+                killed,
+            };
+            ended_badly(&("pair-1".into(), stopped))
+        };
+        assert_eq!(sentence(false, false), None);
+        let early = sentence(true, false).expect("it ended early");
+        assert!(
+            early.contains("`pair-1` ended by itself (signal: 9"),
+            "{early}"
+        );
+        let killed = sentence(false, true).expect("it was killed");
+        assert!(killed.contains("`pair-1` did not end"), "{killed}");
+    }
+}

@@ -1,0 +1,498 @@
+//! The servers of a session as one deployment: started for it and stopped after it, or running
+//! already.
+
+pub mod admin;
+pub mod choice;
+pub mod locality;
+pub mod placement;
+pub mod server;
+
+use crate::context::Context;
+use crate::deployment::placement::HostPlacement;
+use crate::deployment::server::{ServerPaths, ServerUnderTest, check_durable};
+use crate::error::{Error, Kind};
+use crate::run::observation::{self, WatchedServer};
+use admin::ControlAdminClient;
+use dyno_load::connect::Control;
+use dyno_load::prepare;
+use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
+use dyno_plan::task::Remote;
+use dyno_plan::uri::{Host, has_option, with_option};
+use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
+use dyno_record::server::ExperimentServer;
+use dyno_servers::placement::InstancePlacement;
+use dyno_servers::{
+    DataDir, Deployment, DeploymentOptions, EndedMember, Instance, InstanceKind, Member,
+    MemberSettings, Namespace, ServerOptions, Stopped, Topology, instances, locate_mongos,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest wait for the settings of one server.
+const READ_BACK_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a plan asks for.
+///
+/// # Errors
+/// A text that is no topology.
+pub fn topology_of(plan: &Plan) -> Result<Topology, Error> {
+    plan.server.topology().map_err(|error| {
+        Error::from_cause(Kind::BadInput, error).with_hint("see docs/servers.md, Topologies")
+    })
+}
+
+/// Servers that hold the data under test, in the order of their start.
+pub fn data_servers(topology: &Topology) -> u32 {
+    let all = instances(topology);
+    let data = all
+        .iter()
+        .filter(|one| one.kind == InstanceKind::Data)
+        .count();
+    u32::try_from(data).unwrap_or(u32::MAX)
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct DeploymentUnderTest {
+    deployment: Option<Deployment>,
+    settings: Vec<MemberSettings>,
+    /// One for each client: the pairs, or the deployment as a whole.
+    pub servers: Vec<ServerUnderTest>,
+}
+
+impl DeploymentUnderTest {
+    /// Starts the servers of the plan, or reaches the one that runs. Nothing is left behind on an
+    /// error but the logs.
+    pub fn open(
+        plan: &Plan,
+        remote: Option<&Remote>,
+        paths: &ServerPaths<'_>,
+        placement: Option<&HostPlacement>,
+        context: Context<'_>,
+    ) -> Result<Self, Error> {
+        if let Some(source) = context.source {
+            let remotes = source.servers(plan, remote, paths.embedded, context)?;
+            let servers = remotes.into_iter();
+            let servers = servers.map(|remote| ServerUnderTest::running(plan, remote, paths));
+            return Ok(DeploymentUnderTest {
+                deployment: None,
+                settings: Vec::new(),
+                servers: servers.collect::<Result<_, _>>()?,
+            });
+        }
+        if let Some(remote) = remote {
+            let server = ServerUnderTest::running(plan, remote.clone(), paths)?;
+            return Ok(DeploymentUnderTest {
+                deployment: None,
+                settings: Vec::new(),
+                servers: vec![server],
+            });
+        }
+        let interrupted = || context.cancel.requested();
+        let (deployment, settings) = start(plan, paths, placement, &interrupted)?;
+        let mut servers = Vec::new();
+        for (number, uri) in deployment.uris().iter().enumerate() {
+            let remote = Remote {
+                credentials: deployment.credentials().cloned(),
+                ..Remote::parse(&with_options(uri, plan))?
+            };
+            let member = spokesman(&deployment, number);
+            servers.push(ServerUnderTest::started(plan, remote, member)?);
+        }
+        Ok(DeploymentUnderTest {
+            deployment: Some(deployment),
+            settings,
+            servers,
+        })
+    }
+
+    /// The connection string of the first server that was started, with credentials: a secret. `None` if it ran already.
+    pub fn uri(&self, plan: &Plan) -> Option<String> {
+        let deployment = self.deployment.as_ref()?;
+        let uri = deployment.uris().into_iter().next()?;
+        Some(deployment.with_credentials(&with_options(&uri, plan)))
+    }
+
+    /// Says why a server ended, if one did.
+    pub fn explain(&mut self, failure: Error) -> Error {
+        let Some((_, ended)) = self.ended() else {
+            return failure;
+        };
+        let name = ended.name;
+        let mut failure = failure.context(format!("the server `{name}` ended ({})", ended.status));
+        failure.log_tail = ended.log_tail;
+        failure
+    }
+
+    /// Connection strings, one for each client, without credentials.
+    pub fn uris(&self) -> Vec<String> {
+        let servers = self.servers.iter();
+        servers.map(ServerUnderTest::uri).collect()
+    }
+
+    /// The server that ended by itself, if one did: its number among the clients' servers, where it
+    /// is one, its name and its last words.
+    pub fn ended(&mut self) -> Option<(Option<usize>, EndedMember)> {
+        let deployment = self.deployment.as_mut()?;
+        let ended = deployment.ended().ok().flatten()?;
+        let is_pairs = matches!(deployment.topology(), Topology::Pairs { .. });
+        let number = deployment
+            .members()
+            .iter()
+            .position(|member| member.instance().name == ended.name)
+            .filter(|_| is_pairs);
+        Some((number, ended))
+    }
+
+    /// Processes of the servers with data, in the order of their start.
+    pub fn processes(&self) -> Vec<u32> {
+        self.members()
+            .iter()
+            .filter(|member| member.instance().kind == InstanceKind::Data)
+            .map(|member| member.server().pid())
+            .collect()
+    }
+
+    /// Names and processes of all servers that were started.
+    pub fn named_processes(&self) -> Vec<(String, u32)> {
+        let members = self.members().iter();
+        members
+            .map(|member| (member.instance().name.clone(), member.server().pid()))
+            .collect()
+    }
+
+    /// The servers that can be asked what they do while the load runs. One that cannot be found is left out.
+    pub fn watched_servers(&self) -> Vec<WatchedServer> {
+        let Some(speaker) = self.servers.first() else {
+            return Vec::new();
+        };
+        let named: Vec<(&ServerUnderTest, String, Host)> = match &self.deployment {
+            Some(_) => {
+                let members = self.members().iter().map(name_and_host);
+                members.map(|(name, host)| (speaker, name, host)).collect()
+            }
+            None => self.named_hosts(),
+        };
+        let watched_server = |(speaker, name, host): (&ServerUnderTest, String, Host)| {
+            Some(WatchedServer {
+                name,
+                address: host.to_string(),
+                connector: speaker.connector_to(host).ok()?,
+            })
+        };
+        named.into_iter().filter_map(watched_server).collect()
+    }
+
+    /// Servers that run already, each with a name; several are numbered.
+    fn named_hosts(&self) -> Vec<(&ServerUnderTest, String, Host)> {
+        let several = self.servers.len() > 1;
+        let of_one = |(number, server): (usize, &'_ ServerUnderTest)| {
+            let hosts = server.hosts().unwrap_or_default();
+            let names = observation::names_of(&hosts).into_iter();
+            let names = names.map(|name| match several {
+                true => format!("{name}-{number}"),
+                false => name,
+            });
+            names.zip(hosts).collect::<Vec<_>>()
+        };
+        let servers = self.servers.iter().enumerate();
+        servers
+            .flat_map(|(number, server)| {
+                let hosts = of_one((number, server)).into_iter();
+                hosts.map(move |(name, host)| (server, name, host))
+            })
+            .collect()
+    }
+
+    fn members(&self) -> &[Member] {
+        self.deployment.as_ref().map_or(&[], Deployment::members)
+    }
+
+    /// What each process is and has, and a caveat for each setting that is not as asked for.
+    pub fn describe(&self) -> (Vec<MemberRecord>, Vec<Caveat>) {
+        let mut records = Vec::new();
+        let mut caveats = Vec::new();
+        for (member, settings) in self.members().iter().zip(&self.settings) {
+            let caveat = |what: &dyno_servers::Deviation| Caveat {
+                kind: CaveatKind::ServerSetting,
+                message: format!(
+                    "server `{}`: `{}` is `{}`, asked for was `{}`",
+                    settings.name, what.setting, what.found, what.asked
+                ),
+                hint: Some("see `server.members` in `run.json`, and docs/servers.md".into()),
+                phase: None,
+            };
+            caveats.extend(settings.deviations.iter().map(caveat));
+            records.push(MemberRecord {
+                name: settings.name.clone(),
+                address: member.server().address().to_string(),
+                version: member.server().version().to_owned(),
+                was_primary: member.was_primary(),
+                asked: member.server().settings().clone(),
+                found: settings.effective.clone(),
+            });
+        }
+        (records, caveats)
+    }
+
+    /// The last lines of a server's log, where there is one server only.
+    pub fn only_log_tail(&self, lines: usize) -> Vec<String> {
+        match self.members() {
+            [only] => only.server().log_tail(lines),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Stops the servers that were started and waits until they are gone. A server that had to be killed, or that
+    /// had ended before, is a caveat.
+    pub fn stop(self) -> (Result<(), Error>, Vec<Caveat>) {
+        let Some(deployment) = self.deployment else {
+            return (Ok(()), Vec::new());
+        };
+        match deployment.stop() {
+            Ok(stopped) => (Ok(()), stopped.iter().filter_map(ending_caveat).collect()),
+            Err(error) => (Err(error.into()), Vec::new()),
+        }
+    }
+}
+
+fn name_and_host(member: &Member) -> (String, Host) {
+    let address = member.server().address();
+    let host = Host::Tcp {
+        host: address.ip().to_string(),
+        port: address.port(),
+    };
+    (member.instance().name.clone(), host)
+}
+
+/// What an unusual end of a server means for the run.
+fn ending_caveat((name, ending): &(String, Stopped)) -> Option<Caveat> {
+    let what = if ending.ended_early {
+        format!("it had ended before it was stopped ({})", ending.status)
+    } else if ending.killed {
+        "it did not end when it was asked to and was killed".to_owned()
+    } else {
+        return None;
+    };
+    Some(Caveat {
+        kind: CaveatKind::ServerSetting,
+        message: format!("server `{name}`: {what}"),
+        hint: Some("see its log in `server-logs`; it may have hung for a part of the run".into()),
+        phase: None,
+    })
+}
+
+/// The server that speaks for client `number`: its own, else the primary, else the first with data.
+fn spokesman(deployment: &Deployment, number: usize) -> &Member {
+    let members = deployment.members();
+    let data = || {
+        members
+            .iter()
+            .filter(|m| m.instance().kind == InstanceKind::Data)
+    };
+    let chosen = match deployment.topology() {
+        Topology::Standalone | Topology::Pairs { .. } => data().nth(number),
+        Topology::ReplicaSet(_) | Topology::Sharded(_) => data()
+            .find(|member| member.was_primary())
+            .or_else(|| data().next()),
+    };
+    chosen.unwrap_or(&members[0])
+}
+
+/// The connection string with the options that the plan adds.
+pub fn with_options(uri: &str, plan: &Plan) -> String {
+    let uri = match &plan.server.connection_options {
+        Some(options) if uri.contains('?') => format!("{uri}&{options}"),
+        Some(options) => format!("{uri}?{options}"),
+        None => uri.to_owned(),
+    };
+    match plan.server.waits_for_journal() && !has_option(&uri, "journal") {
+        true => with_option(&uri, "journal", "true"),
+        false => uri,
+    }
+}
+
+/// Refuses what [`start`] would refuse, as far as that is known before a server runs.
+pub fn check(
+    plan: &Plan,
+    paths: &ServerPaths<'_>,
+    placement: Option<&HostPlacement>,
+) -> Result<(), Error> {
+    let topology = topology_of(plan)?;
+    let options = options(plan, &topology, paths, placement)?;
+    Deployment::check(&topology, &options).map_err(|error| cannot_start(error, &topology, &options))
+}
+
+/// Refuses a connection string that cannot be used, as far as that is known before anybody is asked.
+pub fn check_remote(plan: &Plan, remote: &Remote, paths: &ServerPaths<'_>) -> Result<(), Error> {
+    // The name service has the rest of the string.
+    if remote.target.srv.is_some() {
+        return Ok(());
+    }
+    ServerUnderTest::running(plan, remote.clone(), paths)?.check()
+}
+
+fn cannot_start(
+    error: dyno_servers::ServerError,
+    topology: &Topology,
+    options: &DeploymentOptions,
+) -> Error {
+    let program = options.server.kind.executable();
+    let what = match topology {
+        Topology::Standalone => format!("the server `{program}`"),
+        _ => format!("the servers `{program}` of `{topology}`"),
+    };
+    Error::from(error).context(format!("cannot start {what}"))
+}
+
+/// Starts the deployment and reads its settings back. `interrupted` is asked until it is ready.
+pub fn start(
+    plan: &Plan,
+    paths: &ServerPaths<'_>,
+    placement: Option<&HostPlacement>,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(Deployment, Vec<MemberSettings>), Error> {
+    let topology = topology_of(plan)?;
+    let options = options(plan, &topology, paths, placement)?;
+    let mut admin = ControlAdminClient::default();
+    let deployment = Deployment::start(&topology, &options, &mut admin, interrupted)
+        .map_err(|error| cannot_start(error, &topology, &options))?;
+    let settings = deployment.read_back(&mut admin, READ_BACK_LIMIT)?;
+    Ok((deployment, settings))
+}
+
+fn options(
+    plan: &Plan,
+    topology: &Topology,
+    paths: &ServerPaths<'_>,
+    placement: Option<&HostPlacement>,
+) -> Result<DeploymentOptions, Error> {
+    let path = paths.environment.path.as_deref();
+    let program = choice::program(plan, paths.embedded, paths.environment)?;
+    let router = match topology {
+        Topology::Sharded(_) if plan.server.kind == ServerKind::Mongod => {
+            let named = plan.server.mongos.as_deref().map(Path::new);
+            Some(locate_mongos(named, &program, path)?)
+        }
+        _ => None,
+    };
+    let log = paths.folder.join("server-logs").join("server.log");
+    let server = ServerOptions::from_plan(&plan.server, program, paths.data_dir(plan), log)?;
+    let mut options = DeploymentOptions::from_plan(&plan.server, server);
+    options.router = router;
+    options.secrets_dir = paths.folder.join("server-secrets");
+    options.host_name.clone_from(&paths.environment.hostname);
+    options.collection = Some(Namespace {
+        database: plan.data.database.clone(),
+        collection: plan.data.collection.clone(),
+    });
+    if let Some(placement) = placement {
+        options.memory = placement.memory();
+        let seats = seats(topology, placement);
+        options.adjust = Some(Arc::new(move |instance: &Instance, server| {
+            if let Some(seat) = seats.get(&instance.name) {
+                server.placement = Some(seat.clone());
+            }
+        }));
+    }
+    Ok(options)
+}
+
+/// The paths of the servers with data, by name; the others go where the system puts them.
+fn seats(topology: &Topology, place: &HostPlacement) -> BTreeMap<String, InstancePlacement> {
+    let all = instances(topology);
+    let data = all.into_iter().filter(|one| one.kind == InstanceKind::Data);
+    data.enumerate()
+        .filter_map(|(number, instance)| Some((instance.name, place.of_server(number)?)))
+        .collect()
+}
+
+impl ServerPaths<'_> {
+    /// Folder of the data: the person's own, or one that goes away with the servers.
+    pub fn data_dir(&self, plan: &Plan) -> DataDir {
+        let server = &plan.server;
+        match server.data_dir.as_ref().or(server.data_dirs.first()) {
+            Some(folder) => DataDir::Kept(folder.into()),
+            None => DataDir::Temporary(self.folder.join("server-data")),
+        }
+    }
+}
+
+/// What the server of an experiment says of itself, and what it was started with by `deployment`.
+pub fn describe(
+    control: &mut Control,
+    plan: &Plan,
+    deployment: Option<&DeploymentUnderTest>,
+    started: bool,
+) -> Result<ExperimentServer, Error> {
+    let facts = prepare::server_facts(control)?;
+    check_durable(plan, facts.product.as_deref())?;
+    let mut settings = facts.settings;
+    for member in deployment
+        .into_iter()
+        .flat_map(|deployment| deployment.describe().0)
+    {
+        settings.extend(member.asked);
+    }
+    let kind = match (started, plan.server.kind) {
+        (true, ServerKind::Embedded) => Some("secantusd-rs".to_owned()),
+        (true, ServerKind::Mongod) => Some("mongod".to_owned()),
+        _ => None,
+    };
+    Ok(ExperimentServer {
+        product: kind
+            .or(facts.product)
+            .unwrap_or_else(|| "MongoDB server".to_owned()),
+        version: facts.version,
+        address: control.endpoint().to_string(),
+        started,
+        settings,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(topology: &str) -> Plan {
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        plan.server.kind = ServerKind::Mongod;
+        plan.server.topology = Some(topology.into());
+        plan
+    }
+
+    #[test]
+    fn only_servers_with_data_are_counted_as_such() {
+        let count = |text: &str| data_servers(&text.parse().expect("it is valid"));
+        assert_eq!(count("standalone"), 1);
+        assert_eq!(count("pairs=4"), 4);
+        assert_eq!(count("replica-set=2+1"), 2);
+        assert_eq!(count("sharded=2x3,config=3,routers=2"), 6);
+    }
+
+    #[test]
+    fn options_of_the_plan_join_the_connection_string() {
+        let mut plan = plan("standalone");
+        assert_eq!(with_options("mongodb://h/", &plan), "mongodb://h/");
+        plan.server.connection_options = Some("w=majority".into());
+        assert_eq!(
+            with_options("mongodb://h/", &plan),
+            "mongodb://h/?w=majority"
+        );
+        assert_eq!(
+            with_options("mongodb://h/?tls=true", &plan),
+            "mongodb://h/?tls=true&w=majority"
+        );
+        plan.server.durable_writes = true;
+        let durable = "mongodb://h/?w=majority&journal=true";
+        assert_eq!(with_options("mongodb://h/", &plan), durable);
+        plan.server.connection_options = Some("j=true".into());
+        assert_eq!(with_options("mongodb://h/", &plan), "mongodb://h/?j=true");
+        plan.server.connection_options = None;
+        plan.server.kind = ServerKind::Embedded;
+        assert_eq!(with_options("mongodb://h/", &plan), "mongodb://h/");
+    }
+}

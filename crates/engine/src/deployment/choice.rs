@@ -1,0 +1,161 @@
+//! Which server a plan starts: decided once, when a plan is resolved, so that a plan that is carried out names it.
+
+use crate::environment::{Environment, ServerHome};
+use crate::error::{Error, Kind};
+use dyno_plan::Plan;
+use dyno_plan::host::{FoundServer, WantedServer};
+use dyno_plan::model::ServerKind;
+use dyno_plan::task::chooses_server;
+use dyno_servers::{
+    EmbeddedSearch, InstalledServers, Mongod, MongodSearch, ServerChoice, ServerError,
+    ServerProgram, choose, locate_embedded, locate_mongod, program_version,
+};
+use std::path::{Path, PathBuf};
+
+/// Finds a server that is wanted where servers are started. One of this machine is asked for its version; others are taken
+/// unseen.
+///
+/// # Errors
+/// There is no server that could be started, or the one that is named is not there or cannot be run.
+pub fn find(
+    wanted: &WantedServer<'_>,
+    environment: &Environment,
+) -> Result<FoundServer, ServerError> {
+    match (environment.home, wanted.kind) {
+        (ServerHome::Here, _) => find_here(wanted, environment),
+        (ServerHome::Hosts, ServerKind::Auto) => Ok(FoundServer::unseen(ServerKind::Embedded)),
+        (ServerHome::Pods, ServerKind::Auto) => Ok(FoundServer::unseen(ServerKind::Mongod)),
+        (ServerHome::Hosts | ServerHome::Pods, kind) => Ok(FoundServer::unseen(kind)),
+    }
+}
+
+fn find_here(
+    wanted: &WantedServer<'_>,
+    environment: &Environment,
+) -> Result<FoundServer, ServerError> {
+    let embedded = embedded_places(wanted.embedded, environment);
+    let chosen = match wanted.kind {
+        ServerKind::Embedded => match locate_embedded(&embedded) {
+            Ok(program) => ServerChoice::Embedded(program),
+            // A plan can be shown where it is not built; its start says what is missing, and so does a dry run.
+            Err(_) => return Ok(FoundServer::unseen(ServerKind::Embedded)),
+        },
+        ServerKind::Mongod | ServerKind::Uri => with_installed(environment, |installed| {
+            locate_mongod(wanted.mongod, &mongod_places(environment, installed))
+        })
+        .map(ServerChoice::Mongod)?,
+        ServerKind::Auto => with_installed(environment, |installed| {
+            choose(&mongod_places(environment, installed), &embedded)
+        })?,
+    };
+    let (kind, program, path, mongod) = match chosen {
+        ServerChoice::Mongod(found) => (
+            ServerKind::Mongod,
+            ServerProgram::Mongod,
+            found.program,
+            Some(found.name),
+        ),
+        ServerChoice::Embedded(path) => (ServerKind::Embedded, ServerProgram::Embedded, path, None),
+    };
+    let version = program_version(program, &path)?.version;
+    let description = format!("`{}` {version}, {}", program.executable(), path.display());
+    Ok(FoundServer {
+        kind,
+        mongod,
+        description: Some(description),
+    })
+}
+
+/// Finds the `mongod` that a key of the plan names, or the one that is used if none is named.
+pub fn mongod(text: Option<&str>, environment: &Environment) -> Result<Mongod, Error> {
+    let found = with_installed(environment, |installed| {
+        locate_mongod(text, &mongod_places(environment, installed))
+    });
+    found.map_err(Error::from)
+}
+
+/// The program of a plan whose kind of server is known.
+pub fn program(
+    plan: &Plan,
+    embedded: Option<&Path>,
+    environment: &Environment,
+) -> Result<PathBuf, Error> {
+    Ok(match plan.server.kind {
+        ServerKind::Mongod => mongod(plan.server.mongod.as_deref(), environment)?.program,
+        ServerKind::Auto | ServerKind::Embedded | ServerKind::Uri => {
+            locate_embedded(&embedded_places(embedded, environment))?
+        }
+    })
+}
+
+/// Where the embedded server is looked for.
+pub fn embedded_places<'a>(
+    explicit: Option<&'a Path>,
+    environment: &'a Environment,
+) -> EmbeddedSearch<'a> {
+    EmbeddedSearch {
+        explicit,
+        executable_dir: environment.executable.as_deref().and_then(Path::parent),
+        path_variable: environment.path.as_deref(),
+    }
+}
+
+fn mongod_places<'a>(
+    environment: &'a Environment,
+    installed: &'a InstalledServers,
+) -> MongodSearch<'a> {
+    MongodSearch {
+        named: environment.mongod.as_deref(),
+        path_variable: environment.path.as_deref(),
+        installed: Some(installed),
+    }
+}
+
+fn with_installed<T>(
+    environment: &Environment,
+    find: impl FnOnce(&InstalledServers) -> Result<T, ServerError>,
+) -> Result<T, ServerError> {
+    find(&InstalledServers::new(environment.data_dir.as_deref()))
+}
+
+/// The value of a swept key by which the plan of all runs is settled; `None` where the key does not decide which server is
+/// started. A `mongod` goes first: its program is then known for the runs that start one.
+pub fn representative<'a>(key: &str, values: &'a [String]) -> Option<&'a String> {
+    let is_mongod = |value: &&String| value.as_str() == "mongod";
+    values
+        .iter()
+        .find(|value| key == "server.kind" && is_mongod(value))
+        .or_else(|| values.first())
+        .filter(|_| chooses_server(key))
+}
+
+/// Looks for the servers that the values of a swept key name.
+///
+/// # Errors
+/// One of them is not here, or a value leaves open which server is meant.
+pub fn check_values(
+    key: &str,
+    values: &[String],
+    embedded: Option<&Path>,
+    environment: &Environment,
+) -> Result<(), Error> {
+    if key == "server.kind" && values.iter().any(|value| value == "auto") {
+        let text = "`server.kind=auto` leaves open which server is swept";
+        return Err(Error::new(Kind::BadInput, text).with_hint("name `mongod` or `embedded`"));
+    }
+    if !chooses_server(key) || environment.home != ServerHome::Here {
+        return Ok(());
+    }
+    for value in values {
+        match (key, value.as_str()) {
+            // The plan of all runs names it.
+            ("server.kind", "mongod") => {}
+            ("server.kind", "embedded") => {
+                locate_embedded(&embedded_places(embedded, environment))?;
+            }
+            ("server.kind", _) => {}
+            (_, program) => drop(mongod(Some(program), environment)?),
+        }
+    }
+    Ok(())
+}

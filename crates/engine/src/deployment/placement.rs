@@ -1,0 +1,186 @@
+//! Where the servers of a run and their clients are put on this machine, and what became of it.
+
+use crate::deployment;
+use crate::error::{Error, Kind};
+use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
+use dyno_record::model::{Caveat, CaveatKind, PlacementRecord};
+use dyno_servers::MemoryShare;
+use dyno_servers::placement::{
+    self, AchievedPlacement, InstancePlacement, Machine, Placement, PlacementError,
+    PlacementRequest,
+};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The machine and what is planned on it.
+pub struct HostPlacement {
+    pub machine: Machine,
+    pub placement: Placement,
+}
+
+impl HostPlacement {
+    /// Plans the placement that a plan asks for, with `none` where it says nothing. `None` if the plan
+    /// starts no server and asks for nothing.
+    pub fn from_plan(plan: &Plan) -> Result<Option<Self>, Error> {
+        let Some(request) = request(plan)? else {
+            return Ok(None);
+        };
+        let machine = Machine::read(Path::new("/")).map_err(failure)?;
+        let placement = placement::plan(&machine, &request).map_err(failure)?;
+        Ok(Some(HostPlacement { machine, placement }))
+    }
+
+    /// HostPlacement of one server.
+    pub fn of_server(&self, number: usize) -> Option<InstancePlacement> {
+        let place = self.placement.instances.get(number)?;
+        (*place != InstancePlacement::default()).then(|| place.clone())
+    }
+
+    /// CPUs of one of `clients`. A single client of several servers has those of all of them together.
+    pub fn of_client(&self, number: usize, clients: usize) -> Option<Vec<usize>> {
+        let places = match clients {
+            1 => &self.placement.clients[..],
+            _ => std::slice::from_ref(self.placement.clients.get(number)?),
+        };
+        let mut cpus = BTreeSet::new();
+        for place in places {
+            cpus.extend(place.cpus.as_ref()?.iter().map(|cpu| cpu as usize));
+        }
+        (!cpus.is_empty()).then(|| cpus.into_iter().collect())
+    }
+
+    /// Memory of each server with data, if there are several or they are bound: a single server that
+    /// is not takes its own default.
+    pub fn memory(&self) -> Option<Vec<MemoryShare>> {
+        let instances = &self.placement.instances;
+        let is_bound = instances
+            .iter()
+            .any(|place| *place != InstancePlacement::default());
+        (is_bound || instances.len() > 1).then(|| self.placement.memory_shares(&self.machine))
+    }
+
+    /// What was planned and what became of it, with a caveat for each difference. `processes` are the
+    /// servers that run now.
+    pub fn verify(&self, processes: &[u32]) -> (PlacementRecord, Vec<Caveat>) {
+        let placed = processes.iter().zip(&self.placement.instances).enumerate();
+        let mut record = PlacementRecord {
+            request: self.placement.request.to_string(),
+            instances: texts(&self.placement.instances),
+            clients: texts(&self.placement.clients),
+            notes: self
+                .placement
+                .notes
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            achieved: Vec::new(),
+            clients_as_planned: None,
+        };
+        let mut caveats = Vec::new();
+        for (number, (process, place)) in placed {
+            let deviations = match AchievedPlacement::read(*process, Path::new("/")) {
+                Ok(achieved) => {
+                    record
+                        .achieved
+                        .push(serde_json::to_value(&achieved).unwrap_or_default());
+                    achieved.deviations(place)
+                }
+                Err(_) => placement::verify(*process, place, Path::new("/")),
+            };
+            caveats.extend(deviations.iter().map(|deviation| Caveat {
+                kind: CaveatKind::ServerSetting,
+                message: format!("placement of instance {number}: {deviation}"),
+                hint: Some("see `placement` in `run.json`, and docs/placement.md".into()),
+                phase: None,
+            }));
+        }
+        (record, caveats)
+    }
+}
+
+/// Compares the worker threads of this process with the CPUs planned for them. Workers are numbered
+/// through, `threads` for each of `clients`. `None` if there are no workers or nothing was planned.
+pub fn client_deviations(
+    place: &HostPlacement,
+    clients: usize,
+    threads: usize,
+) -> Option<Vec<Caveat>> {
+    let workers = workers()?;
+    let mut caveats = Vec::new();
+    let mut is_planned = false;
+    for number in 0..clients {
+        let Some(cpus) = place.of_client(number, clients) else {
+            continue;
+        };
+        let own: Vec<u32> = workers
+            .iter()
+            .filter(|(worker, _)| worker / threads.max(1) == number)
+            .map(|(_, thread)| *thread)
+            .collect();
+        if own.is_empty() {
+            continue;
+        }
+        is_planned = true;
+        let planned = InstancePlacement {
+            cpus: Some(
+                cpus.into_iter()
+                    .filter_map(|cpu| u32::try_from(cpu).ok())
+                    .collect(),
+            ),
+            ..InstancePlacement::default()
+        };
+        let found = placement::verify_threads(std::process::id(), &own, &planned, Path::new("/"));
+        caveats.extend(found.iter().map(|deviation| Caveat {
+            kind: CaveatKind::ServerSetting,
+            message: format!("placement of client {number}: {deviation}"),
+            hint: Some("see `placement` in `run.json`, and docs/placement.md".into()),
+            phase: None,
+        }));
+    }
+    is_planned.then_some(caveats)
+}
+
+/// The worker threads that run now: number and thread.
+fn workers() -> Option<Vec<(usize, u32)>> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let found: Vec<_> = tasks
+        .filter_map(|task| {
+            let task = task.ok()?;
+            let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+            let number = name.trim_end().strip_prefix("worker-")?.parse().ok()?;
+            Some((number, task.file_name().to_str()?.parse().ok()?))
+        })
+        .collect();
+    (!found.is_empty()).then_some(found)
+}
+
+fn texts(places: &[InstancePlacement]) -> Vec<String> {
+    places.iter().map(ToString::to_string).collect()
+}
+
+/// What a plan asks for.
+fn request(plan: &Plan) -> Result<Option<PlacementRequest>, Error> {
+    let text = match (&plan.server.placement, plan.server.kind) {
+        (None, ServerKind::Uri) => return Ok(None),
+        (None, _) => "none",
+        (Some(text), _) => text,
+    };
+    let servers = deployment::data_servers(&deployment::topology_of(plan)?);
+    PlacementRequest::parse(text, servers)
+        .map(Some)
+        .map_err(|error| failure(error.into()))
+}
+
+pub fn failure(error: PlacementError) -> Error {
+    let hint = error.hint();
+    let exit = match error {
+        PlacementError::Read { .. } => Kind::Environment,
+        _ => Kind::BadInput,
+    };
+    let failure = Error::from_cause(exit, error);
+    match hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,414 @@
+//! The server under test as one client sees it: a single server or a deployment behind one connection
+//! string, with a connection for set-up commands.
+
+use crate::deployment::locality;
+use crate::doctor::subject;
+use crate::environment::Environment;
+use crate::error::{Error, Kind};
+use dyno_load::backend::{self, driver::DriverTarget};
+use dyno_load::connect::{Connector, Control};
+use dyno_load::workload::Concerns;
+use dyno_load::{prepare, probe};
+use dyno_observe::doctor::{Product, ServerFacts, network};
+use dyno_plan::Plan;
+use dyno_plan::model::{Backend, ServerKind};
+use dyno_plan::task::Remote;
+use dyno_plan::uri::{Credentials, Host, Target, TargetOptions, W};
+use dyno_record::model::ServerRecord;
+use dyno_servers::Member;
+use dyno_wire::command::{Acknowledgement, WriteConcern};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Empty commands that are timed before a run, and how long at most.
+const CHECK_COMMANDS: usize = 100;
+const CHECK_LIMIT: Duration = Duration::from_millis(200);
+
+/// Longest time to connect to a server that is watched.
+const WATCHED_CONNECT_MS: u64 = 2_000;
+
+/// How to find and where to put a server that is started.
+#[derive(Clone, Debug)]
+pub struct ServerPaths<'a> {
+    pub environment: &'a Environment,
+    /// Path of the embedded server, if one was named.
+    pub embedded: Option<&'a Path>,
+    /// Folder for data, logs and secrets: the run directory, where there is a run.
+    pub folder: &'a Path,
+}
+
+/// The data folder of a server that the plan starts, for the record of its storage.
+pub fn data_folder(plan: &Plan, paths: &ServerPaths<'_>) -> Option<PathBuf> {
+    (plan.server.kind != ServerKind::Uri).then(|| paths.data_dir(plan).path().to_owned())
+}
+
+/// What is known of a server that we started.
+#[derive(Debug)]
+struct Started {
+    process: u32,
+    address: SocketAddr,
+    version: String,
+    settings: BTreeMap<String, String>,
+}
+
+/// A server that can be used.
+#[derive(Debug)]
+pub struct ServerUnderTest {
+    started: Option<Started>,
+    target: Target,
+    credentials: Option<Credentials>,
+    connector: Connector,
+    backend: Backend,
+    local: bool,
+}
+
+impl ServerUnderTest {
+    /// Reaches a server that runs already.
+    pub fn running(plan: &Plan, remote: Remote, paths: &ServerPaths<'_>) -> Result<Self, Error> {
+        let local = locality::is_local(&remote, paths.environment.hostname.as_deref());
+        Self::reach(plan, remote, local, None)
+    }
+
+    /// Reaches what was started for the plan. `member` is the process that speaks for it.
+    pub fn started(plan: &Plan, remote: Remote, member: &Member) -> Result<Self, Error> {
+        let server = member.server();
+        let started = Started {
+            process: server.pid(),
+            address: server.address(),
+            version: server.version().to_owned(),
+            settings: server.settings().clone(),
+        };
+        Self::reach(plan, remote, true, Some(started))
+    }
+
+    fn reach(
+        plan: &Plan,
+        remote: Remote,
+        local: bool,
+        started: Option<Started>,
+    ) -> Result<Self, Error> {
+        let Remote {
+            mut target,
+            credentials,
+        } = remote;
+        if plan.server.waits_for_journal() {
+            target.options.write_concern.journal = Some(true);
+        }
+        let backend = plan.client.backend;
+        let connector = Connector::new(&control_target(&target, backend), credentials.clone())
+            .map_err(|error| Error::from(error).context("cannot use the connection string"))?;
+        Ok(ServerUnderTest {
+            started,
+            target,
+            credentials,
+            connector,
+            backend,
+            local,
+        })
+    }
+
+    /// Refuses options that those who perform the operations do not take. No server is asked.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.backend {
+            Backend::Wire => Ok(()),
+            Backend::Driver => Ok(DriverTarget::check(&self.target)?),
+        }
+    }
+
+    /// A connection for set-up commands.
+    pub fn control(&self) -> Result<Control, Error> {
+        self.connector
+            .control()
+            .map_err(|error| Error::from(error).context("cannot connect to the server"))
+    }
+
+    /// What performs the operations.
+    pub fn backend(&self) -> Result<backend::Backend, Error> {
+        Ok(match self.backend {
+            Backend::Wire => backend::Backend::Wire(self.connector.clone()),
+            Backend::Driver => {
+                let target = DriverTarget::new(&self.target, self.credentials.as_ref())?;
+                backend::Backend::Driver(Box::new(target))
+            }
+        })
+    }
+
+    /// What the operations ask for, from the connection string.
+    pub fn concerns(&self) -> Concerns {
+        concerns(&self.target.options)
+    }
+
+    /// What the server says of itself.
+    pub fn describe(&self, control: &mut Control, plan: &Plan) -> Result<ServerRecord, Error> {
+        let facts = prepare::server_facts(control)?;
+        check_durable(plan, facts.product.as_deref())?;
+        let topology = self
+            .connector
+            .discover()
+            .map_err(|error| Error::from(error).context("cannot find out the topology"))?;
+        let mut record = ServerRecord {
+            kind: kind_name(plan.server.kind).into(),
+            address: control.endpoint().to_string(),
+            version: facts.version,
+            product: facts.product,
+            storage_engine: facts.storage_engine,
+            topology: Some(topology.kind.as_str().into()),
+            local: self.local,
+            cache_bytes: facts.cache_bytes,
+            write_concern: write_concern_text(&self.target.options),
+            read_concern: self
+                .target
+                .options
+                .read_concern_level
+                .clone()
+                .unwrap_or_else(|| SERVER_DEFAULT.into()),
+            settings: facts.settings,
+            members: Vec::new(),
+            documents: None,
+            data_bytes: None,
+            storage_bytes: None,
+            round_trip_us: None,
+        };
+        if let Some(started) = &self.started {
+            describe_started(started, plan, &mut record);
+        }
+        Ok(record)
+    }
+
+    /// The servers that can be asked what they do: all members of a replica set, else those that were named.
+    pub fn hosts(&self) -> Result<Vec<Host>, Error> {
+        let control = self.control()?;
+        let members = control.hello().hosts.iter();
+        let members: Vec<Host> = members.filter_map(|member| host_of(member)).collect();
+        let is_direct = self.target.options.direct_connection == Some(true);
+        if members.is_empty() || is_direct {
+            return Ok(match self.target.hosts.as_slice() {
+                [] => vec![control.endpoint().host().clone()],
+                named => named.to_vec(),
+            });
+        }
+        Ok(members)
+    }
+
+    /// A way to it, which makes as many connections as are asked for.
+    pub fn connector(&self) -> Connector {
+        self.connector.clone()
+    }
+
+    /// A way to one server of the deployment, whatever its role, that does not wait long.
+    pub fn connector_to(&self, host: Host) -> Result<Connector, Error> {
+        let mut target = control_target(&self.target, self.backend);
+        target.hosts = vec![host];
+        target.srv = None;
+        target.options.replica_set = None;
+        target.options.direct_connection = Some(true);
+        target.options.connect_timeout_ms = Some(WATCHED_CONNECT_MS);
+        target.options.server_selection_timeout_ms = Some(WATCHED_CONNECT_MS);
+        Connector::new(&target, self.credentials.clone())
+            .map_err(|error| Error::from(error).context("cannot use the connection string"))
+    }
+
+    /// Port of the one server that was named.
+    pub fn port(&self) -> Option<u16> {
+        match self.target.hosts.as_slice() {
+            [Host::Tcp { port, .. }] => Some(*port),
+            _ => None,
+        }
+    }
+
+    /// Whether it is on this machine, as far as its address tells.
+    pub fn is_local(&self) -> bool {
+        self.local
+    }
+
+    /// How clients reach it, without credentials.
+    pub fn uri(&self) -> String {
+        self.target.to_string()
+    }
+
+    /// Where it is, without credentials.
+    pub fn address(&self) -> String {
+        match &self.started {
+            Some(started) => started.address.to_string(),
+            None => self.target.to_string(),
+        }
+    }
+
+    /// What the checks of the machine need to know of the server, with a few empty commands timed.
+    /// `instances` servers of this kind share the machine.
+    pub fn checked(
+        &self,
+        control: &mut Control,
+        record: &ServerRecord,
+        instances: u64,
+    ) -> ServerFacts {
+        let address = control.endpoint().addresses().first().copied();
+        let local_address = address.filter(|_| self.local);
+        let listener = || network::listener_pid(Path::new("/"), local_address?.port()).ok();
+        ServerFacts {
+            product: match record.kind.as_str() {
+                "embedded" => Product::Embedded,
+                _ => subject::product_of(record.product.as_deref()),
+            },
+            version: record.version.clone(),
+            storage_engine: record.storage_engine.clone(),
+            local: self.local,
+            pid: self
+                .started
+                .as_ref()
+                .map(|started| started.process)
+                .or_else(listener),
+            address,
+            cache_bytes: record.cache_bytes,
+            authentication: probe::asks_for_password(&self.target),
+            round_trip: subject::round_trip(control, CHECK_COMMANDS, CHECK_LIMIT),
+            instances,
+        }
+    }
+}
+
+/// Refuses durable writes of a server that runs already and promises them without keeping that.
+pub fn check_durable(plan: &Plan, product: Option<&str>) -> Result<(), Error> {
+    if !plan.server.waits_for_journal() || subject::product_of(product) != Product::Embedded {
+        return Ok(());
+    }
+    let text = "`server.durable_writes` cannot be had of this server: the embedded server acknowledges `journal=true` before the write is on its disk";
+    Err(Error::new(Kind::BadInput, text).with_hint(
+        "start it with `--sync-on-commit` and leave `server.durable_writes` out, or let `dyno` start it",
+    ))
+}
+
+/// The address of a member as servers give it, `host:port`.
+fn host_of(member: &str) -> Option<Host> {
+    let (host, port) = member.rsplit_once(':')?;
+    Some(Host::Tcp {
+        host: host.trim_matches(['[', ']']).to_ascii_lowercase(),
+        port: port.parse().ok()?,
+    })
+}
+
+/// Of a server that we started we know more than it says: the embedded one reports the version of
+/// MongoDB that it imitates.
+fn describe_started(started: &Started, plan: &Plan, record: &mut ServerRecord) {
+    if plan.server.kind == ServerKind::Embedded {
+        if let Some(reported) = record.version.replace(started.version.clone()) {
+            record.settings.insert("reported_version".into(), reported);
+        }
+        record.product.get_or_insert_with(|| "secantusd-rs".into());
+    }
+    record.cache_bytes = record
+        .cache_bytes
+        .or(plan.server.cache_bytes().map(|cache| cache.0));
+    record.settings.extend(started.settings.clone());
+}
+
+/// The connection string for our own connections. What only the driver can honour concerns its
+/// operations, not the set-up commands that go beside it.
+fn control_target(target: &Target, backend: Backend) -> Target {
+    let mut target = target.clone();
+    if backend == Backend::Driver {
+        target.unsupported_by_wire.clear();
+    }
+    target
+}
+
+const SERVER_DEFAULT: &str = "server default";
+
+/// Name of a kind, as in a plan.
+pub fn kind_name(kind: ServerKind) -> &'static str {
+    match kind {
+        ServerKind::Auto => "auto",
+        ServerKind::Embedded => "embedded",
+        ServerKind::Mongod => "mongod",
+        ServerKind::Uri => "uri",
+    }
+}
+
+fn concerns(options: &TargetOptions) -> Concerns {
+    let given = &options.write_concern;
+    let write = (!given.is_empty()).then(|| WriteConcern {
+        w: given.w.as_ref().map(|w| match w {
+            W::Number(members) => Acknowledgement::Number(*members),
+            W::Majority => Acknowledgement::Majority,
+            W::Tag(name) => Acknowledgement::Tag(name.clone()),
+        }),
+        journal: given.journal,
+        wtimeout_ms: given.wtimeout_ms,
+    });
+    Concerns {
+        write,
+        read_level: options.read_concern_level.clone(),
+    }
+}
+
+/// As in a connection string: `w=majority, journal=true`.
+fn write_concern_text(options: &TargetOptions) -> String {
+    let given = &options.write_concern;
+    let w = given.w.as_ref().map(|w| match w {
+        W::Number(members) => format!("w={members}"),
+        W::Majority => "w=majority".into(),
+        W::Tag(name) => format!("w={name}"),
+    });
+    let journal = given.journal.map(|journal| format!("journal={journal}"));
+    let timeout = given
+        .wtimeout_ms
+        .map(|timeout_ms| format!("wtimeoutMS={timeout_ms}"));
+    let parts: Vec<String> = [w, journal, timeout].into_iter().flatten().collect();
+    if parts.is_empty() {
+        SERVER_DEFAULT.into()
+    } else {
+        parts.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(query: &str) -> TargetOptions {
+        Remote::parse(&format!("mongodb://h/?{query}"))
+            .expect("it is valid")
+            .target
+            .options
+    }
+
+    #[test]
+    fn nothing_is_sent_unless_it_is_asked_for() {
+        let options = options("");
+        let concerns = concerns(&options);
+        assert_eq!((concerns.write, concerns.read_level), (None, None));
+        assert_eq!(write_concern_text(&options), "server default");
+    }
+
+    #[test]
+    fn the_connection_string_says_how_durable_writes_are() {
+        let options = options("w=majority&journal=true&wtimeoutMS=100&readConcernLevel=local");
+        let concerns = concerns(&options);
+        let write = concerns.write.expect("it was asked for");
+        assert_eq!(
+            (write.w, write.journal, write.wtimeout_ms),
+            (Some(Acknowledgement::Majority), Some(true), Some(100))
+        );
+        assert_eq!(concerns.read_level.as_deref(), Some("local"));
+        assert_eq!(
+            write_concern_text(&options),
+            "w=majority, journal=true, wtimeoutMS=100"
+        );
+    }
+
+    #[test]
+    fn options_for_the_driver_do_not_stop_the_set_up_and_stop_the_wire_backend() {
+        let target = Remote::parse("mongodb://h/?readPreference=secondary")
+            .expect("it is valid")
+            .target;
+        assert!(Connector::new(&control_target(&target, Backend::Driver), None).is_ok());
+        let failure = Error::from(
+            Connector::new(&control_target(&target, Backend::Wire), None)
+                .expect_err("not honoured"),
+        );
+        assert_eq!(failure.kind, crate::error::Kind::BadInput);
+        assert!(failure.cause.to_string().contains("readPreference"));
+    }
+}

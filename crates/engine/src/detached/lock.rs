@@ -1,0 +1,235 @@
+//! The lock of a deployment: a file in its folder that the supervisor keeps locked for as long as it
+//! lives, and in which it says which process it is. Who only looks takes a shared lock, so that two
+//! who look at once do not take each other for the supervisor.
+
+use super::{LOOK_INTERVAL, unusable};
+use crate::error::{Error, Kind};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::fstat;
+use nix::unistd::Pid;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const FILE: &str = "lock";
+
+/// Where `/proc/PID/stat` has the start of a process, in clock ticks since the start of the system:
+/// field 22, the 20th after the name of the program (proc(5)).
+const START_FIELD: usize = 19;
+
+/// Those who look hold the lock for a moment only.
+const OBSERVER_LIMIT: Duration = Duration::from_secs(5);
+
+/// A process, told apart from a later one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    process: i32,
+    start_ticks: u64,
+}
+
+impl Owner {
+    /// This very process. `None` if `/proc` does not tell.
+    fn current() -> Option<Self> {
+        Owner::of(i32::try_from(std::process::id()).ok()?)
+    }
+
+    fn of(process: i32) -> Option<Self> {
+        let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // The name of the program may hold blanks and parentheses.
+        let (_, after_name) = text.rsplit_once(')')?;
+        let start_ticks = after_name.split_whitespace().nth(START_FIELD)?;
+        Some(Owner {
+            process,
+            start_ticks: start_ticks.parse().ok()?,
+        })
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (process, start_ticks) = text.trim().split_once(' ')?;
+        Some(Owner {
+            process: process.parse().ok()?,
+            start_ticks: start_ticks.parse().ok()?,
+        })
+    }
+
+    /// Its number.
+    pub fn process(self) -> i32 {
+        self.process
+    }
+
+    /// Asks it to end. Does nothing when it is gone, also when another process has its number now.
+    pub fn terminate(self) -> Result<(), Error> {
+        if Owner::of(self.process) != Some(self) {
+            return Ok(());
+        }
+        match kill(Pid::from_raw(self.process), Signal::SIGTERM) {
+            Ok(()) | Err(nix::errno::Errno::ESRCH) => Ok(()),
+            Err(error) => Err(Error::from_cause(Kind::Environment, error)
+                .context(format!("cannot end process {}", self.process))),
+        }
+    }
+}
+
+/// Makes the file in a new folder and locks it.
+pub fn create(folder: &Path) -> Result<File, Error> {
+    let path = folder.join(FILE);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(|error| unusable(&path, error))?;
+    file.lock().map_err(|error| unusable(&path, error))?;
+    Ok(file)
+}
+
+/// Writes into the file that this process is the supervisor.
+pub fn own(folder: &Path) -> Result<(), Error> {
+    let path = folder.join(FILE);
+    let owner = Owner::current().ok_or_else(|| {
+        Error::new(
+            Kind::Environment,
+            "`/proc/self/stat` does not tell the start of this process",
+        )
+    })?;
+    let text = format!("{} {}\n", owner.process, owner.start_ticks);
+    std::fs::write(&path, text).map_err(|error| unusable(&path, error))
+}
+
+/// The supervisor; `None` while the command that starts it has not got so far.
+pub fn owner(folder: &Path) -> Option<Owner> {
+    Owner::parse(&std::fs::read_to_string(folder.join(FILE)).ok()?)
+}
+
+/// Whether somebody holds the lock: the supervisor, or for a moment one who removes the folder.
+pub fn is_held(folder: &Path) -> Result<bool, Error> {
+    let Some((path, file)) = open(folder)? else {
+        return Ok(false);
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(unusable(&path, error)),
+    }
+}
+
+/// What [`take`] found.
+#[derive(Debug)]
+pub enum Taken {
+    /// Nobody else can do anything with the folder. Without a file there was never a supervisor.
+    Free(Option<File>),
+    /// Somebody holds the lock.
+    Held,
+    /// The folder is gone, or it is that of another deployment by now.
+    Replaced,
+}
+
+/// Takes the lock of a folder that is to be removed.
+pub fn take(folder: &Path) -> Result<Taken, Error> {
+    let begin = Instant::now();
+    let Some((path, file)) = open(folder)? else {
+        return Ok(match folder.is_dir() {
+            true => Taken::Free(None),
+            false => Taken::Replaced,
+        });
+    };
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            // A shared lock beside ours says that it is not the supervisor's.
+            Err(TryLockError::WouldBlock) if is_held(folder)? => return Ok(Taken::Held),
+            Err(TryLockError::WouldBlock) if begin.elapsed() > OBSERVER_LIMIT => {
+                return Ok(Taken::Held);
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK_INTERVAL),
+            Err(TryLockError::Error(error)) => return Err(unusable(&path, error)),
+        }
+    }
+    Ok(match is_file_of(&file, folder) {
+        true => Taken::Free(Some(file)),
+        false => Taken::Replaced,
+    })
+}
+
+/// Whether `file`, open here, still is the lock of the folder.
+pub fn is_file_of(file: impl AsFd, folder: &Path) -> bool {
+    let there = std::fs::metadata(folder.join(FILE));
+    match (fstat(file), there) {
+        (Ok(open), Ok(there)) => (open.st_dev, open.st_ino) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+fn open(folder: &Path) -> Result<Option<(PathBuf, File)>, Error> {
+    let path = folder.join(FILE);
+    match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => {
+            let file = other.map_err(|error| unusable(&path, error))?;
+            Ok(Some((path, file)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn two_who_look_at_once_do_not_take_each_other_for_the_supervisor() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let lock = create(folder.path()).expect("it is new");
+        assert!(is_held(folder.path()).expect("it can be read"));
+        drop(lock);
+        let other = File::open(folder.path().join(FILE)).expect("it is there");
+        other.lock_shared().expect("nobody holds it");
+        assert!(!is_held(folder.path()).expect("it can be read"));
+    }
+
+    #[test]
+    fn a_process_with_the_number_of_a_dead_supervisor_is_left_alone() {
+        let mut command = Command::new("sleep");
+        let mut child = command
+            .arg("600")
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it is installed");
+        let process = i32::try_from(child.id()).expect("it is small");
+        let real = Owner::of(process).expect("it runs");
+        let before = Owner {
+            start_ticks: real.start_ticks - 1,
+            ..real
+        };
+        before.terminate().expect("there is nothing to do");
+        assert_eq!(Owner::of(process), Some(real));
+        assert!(child.try_wait().expect("it is ours").is_none());
+        real.terminate().expect("it is ours");
+        let status = child.wait().expect("it is ours");
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&status),
+            Some(15)
+        );
+    }
+
+    #[test]
+    fn the_lock_of_a_folder_that_was_made_anew_is_not_taken_for_the_old_one() {
+        let above = tempfile::tempdir().expect("there is room");
+        let folder = above.path().join("x");
+        std::fs::create_dir(&folder).expect("it is new");
+        let old = create(&folder).expect("it is new");
+        assert!(is_file_of(&old, &folder));
+        own(&folder).expect("it can be written");
+        assert_eq!(owner(&folder), Owner::current());
+        assert!(is_file_of(&old, &folder));
+        std::fs::remove_dir_all(&folder).expect("it is ours");
+        assert!(!is_file_of(&old, &folder));
+        std::fs::create_dir(&folder).expect("it is new");
+        let _new = create(&folder).expect("it is new");
+        assert!(!is_file_of(&old, &folder));
+    }
+}

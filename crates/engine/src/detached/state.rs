@@ -1,0 +1,176 @@
+//! What is known of a deployment that stays, in a file that only its owner can read.
+
+use super::unusable;
+use crate::deployment::placement::HostPlacement;
+use crate::deployment::with_options;
+use crate::error::Error;
+use crate::files::write_file;
+use dyno_plan::Plan;
+use dyno_record::model::PlacementRecord;
+use dyno_servers::{Deployment, InstanceKind, MemberSettings};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+const FILE: &str = "server.json";
+const SECRET_FILE: &str = "uri";
+const SCHEMA_VERSION: u32 = 1;
+
+/// See the module. It holds no secrets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    schema_version: u32,
+    /// As in a plan, such as `replica-set=3`.
+    pub topology: String,
+    /// Program of the servers.
+    pub program: String,
+    /// When the servers were ready, RFC 3339 in UTC, whole seconds.
+    pub started: String,
+    /// Process that holds the servers.
+    pub supervisor: u32,
+    /// Connection strings without user and password, one for each client.
+    pub uris: Vec<String>,
+    /// User that was made, if there is one.
+    pub user: Option<String>,
+    pub members: Vec<MemberState>,
+    /// Where the servers were put, and what became of it; absent if nothing was asked for.
+    #[serde(default)]
+    pub placement: Option<PlacementState>,
+}
+
+/// Places of the servers with data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlacementState {
+    #[serde(flatten)]
+    pub record: PlacementRecord,
+    /// Where it is not as planned, one sentence each.
+    pub deviations: Vec<String>,
+}
+
+impl PlacementState {
+    /// Looks at the servers of a deployment that runs.
+    fn of(deployment: &Deployment, place: &HostPlacement) -> Self {
+        let members = deployment.members().iter();
+        let processes: Vec<u32> = members
+            .filter(|member| member.instance().kind == InstanceKind::Data)
+            .map(|member| member.server().pid())
+            .collect();
+        let (record, caveats) = place.verify(&processes);
+        PlacementState {
+            record,
+            deviations: caveats.into_iter().map(|caveat| caveat.message).collect(),
+        }
+    }
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberState {
+    pub name: String,
+    pub duty: String,
+    pub address: String,
+    pub process: u32,
+    pub version: String,
+    /// Connection string to this very server, without user.
+    pub uri: String,
+    /// Settings that are not as asked for, one sentence each.
+    pub deviations: Vec<String>,
+}
+
+impl State {
+    /// That of a deployment that runs, put where `place` says.
+    pub fn of(
+        plan: &Plan,
+        deployment: &Deployment,
+        settings: &[MemberSettings],
+        place: Option<&HostPlacement>,
+    ) -> Self {
+        let members = deployment.members().iter().zip(settings);
+        State {
+            schema_version: SCHEMA_VERSION,
+            topology: deployment.topology().to_string(),
+            program: match plan.server.kind {
+                dyno_plan::model::ServerKind::Mongod => "mongod".into(),
+                _ => "secantusd-rs".into(),
+            },
+            started: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            supervisor: std::process::id(),
+            uris: uris(plan, deployment),
+            user: deployment.credentials().map(|user| user.username.clone()),
+            members: members
+                .map(|(member, settings)| MemberState {
+                    name: member.instance().name.clone(),
+                    duty: duty(member.instance().kind).into(),
+                    address: member.server().address().to_string(),
+                    process: member.server().pid(),
+                    version: member.server().version().to_owned(),
+                    uri: deployment.target(member).uri(),
+                    deviations: settings.deviations.iter().map(sentence).collect(),
+                })
+                .collect(),
+            placement: place
+                .filter(|_| plan.server.placement.is_some())
+                .map(|place| PlacementState::of(deployment, place)),
+        }
+    }
+
+    /// Reads it; `None` if it is not written yet.
+    pub fn read(folder: &Path) -> Result<Option<Self>, Error> {
+        let path = folder.join(FILE);
+        let text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|error| unusable(&path, error))?,
+        };
+        let state: State = serde_json::from_str(&text).map_err(|error| unusable(&path, error))?;
+        if state.schema_version != SCHEMA_VERSION {
+            let version = state.schema_version;
+            return Err(unusable(&path, anyhow::anyhow!("it has version {version}")));
+        }
+        Ok(Some(state))
+    }
+
+    /// Writes it, and the connection strings with the password beside it.
+    pub fn write(&self, folder: &Path, plan: &Plan, deployment: &Deployment) -> Result<(), Error> {
+        let secret = folder.join(SECRET_FILE);
+        write_file(&secret, "")?;
+        std::fs::set_permissions(&secret, Permissions::from_mode(0o600))
+            .map_err(|error| unusable(&secret, error))?;
+        let lines: String = uris(plan, deployment)
+            .iter()
+            .map(|uri| deployment.with_credentials(uri) + "\n")
+            .collect();
+        std::fs::write(&secret, lines).map_err(|error| unusable(&secret, error))?;
+        let text = serde_json::to_string_pretty(self).expect("texts and numbers can be written");
+        write_file(&folder.join(FILE), &format!("{text}\n"))
+    }
+}
+
+/// The connection strings with user and password, one per line.
+pub fn secret_uris(folder: &Path) -> Result<String, Error> {
+    let path = folder.join(SECRET_FILE);
+    std::fs::read_to_string(&path).map_err(|error| unusable(&path, error))
+}
+
+fn uris(plan: &Plan, deployment: &Deployment) -> Vec<String> {
+    let uris = deployment.uris();
+    uris.iter().map(|uri| with_options(uri, plan)).collect()
+}
+
+fn duty(kind: InstanceKind) -> &'static str {
+    match kind {
+        InstanceKind::Data => "data",
+        InstanceKind::Arbiter => "arbiter",
+        InstanceKind::ConfigServer => "config server",
+        InstanceKind::Router => "router",
+    }
+}
+
+fn sentence(deviation: &dyno_servers::Deviation) -> String {
+    format!(
+        "`{}` is `{}`, asked for was `{}`",
+        deviation.setting, deviation.found, deviation.asked
+    )
+}

@@ -1,0 +1,6 @@
+//! What the doctor and a run need around the checks of the machine: finding out what the server is, what can be traced, and
+//! keeping what was changed until it is taken back.
+
+pub mod journal;
+pub mod subject;
+pub mod tracing;

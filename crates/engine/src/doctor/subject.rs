@@ -1,0 +1,211 @@
+//! Finds out what is to be checked: from the options, the server's answers, and the table of
+//! processes. What the server does not say stays empty.
+
+use crate::deployment::locality;
+use crate::environment::Environment;
+use crate::error::{Error, Kind};
+use dyno_load::connect::{Connector, Control};
+use dyno_load::{prepare, probe};
+use dyno_observe::doctor::{Product, RoundTrip, ServerFacts, Subject, network, processes};
+use dyno_plan::task::Remote;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long other processes are watched: at 100 ticks per second this tells 4 % of a CPU.
+const WATCH: Duration = Duration::from_millis(250);
+/// Empty commands that are timed, and how long at most.
+const COMMANDS: usize = 200;
+const COMMANDS_LIMIT: Duration = Duration::from_secs(5);
+/// Longest time for a question to the server.
+const QUESTION_LIMIT: Duration = Duration::from_secs(10);
+
+/// What is to be checked.
+#[derive(Clone, Debug, Default)]
+pub struct CheckRequest {
+    /// Root of the file system that is looked at, `/` outside of tests.
+    pub root: PathBuf,
+    /// Connection string of a server that runs.
+    pub uri: Option<String>,
+    /// Process of a server, if it has no connection string here.
+    pub server_pid: Option<u32>,
+    /// Servers on this machine, at least 1.
+    pub instances: u64,
+    /// Cache of each server.
+    pub cache_bytes: Option<u64>,
+    /// Version of the server.
+    pub server_version: Option<String>,
+    /// Folder of its data; `None` for the one that the server names.
+    pub data_dir: Option<PathBuf>,
+    /// Size of the documents that will be loaded.
+    pub planned_data_bytes: Option<u64>,
+    /// Connections that will be made.
+    pub connections: Option<u64>,
+}
+
+/// Finds out what the doctor needs to know of the machine's server.
+///
+/// # Errors
+/// A server that cannot be reached, or a process that is not there.
+pub fn subject(request: &CheckRequest, environment: &Environment) -> Result<Subject, Error> {
+    let root = request.root.as_path();
+    let (mut server, reported) = match (&request.uri, request.server_pid) {
+        (Some(uri), _) => {
+            let (server, data_dir) = by_uri(uri, root, environment)?;
+            (Some(server), data_dir)
+        }
+        (None, Some(pid)) => (Some(by_process(pid, root)?), None),
+        (None, None) => (by_options(request), None),
+    };
+    if let Some(server) = &mut server {
+        server.instances = request.instances;
+        server.cache_bytes = request.cache_bytes.or(server.cache_bytes);
+        server.version = request.server_version.clone().or(server.version.take());
+    }
+    Ok(Subject {
+        data_dir: request.data_dir.clone().or(reported),
+        planned_data_bytes: request.planned_data_bytes,
+        connections: request.connections,
+        server,
+        watch: WATCH,
+    })
+}
+
+/// A server that is only described.
+fn by_options(request: &CheckRequest) -> Option<ServerFacts> {
+    let is_described =
+        request.server_version.is_some() || request.cache_bytes.is_some() || request.instances > 1;
+    is_described.then(ServerFacts::default)
+}
+
+fn by_process(pid: u32, root: &Path) -> Result<ServerFacts, Error> {
+    let name = processes::name(root, pid).map_err(|health| {
+        let reason = health
+            .reason()
+            .unwrap_or("it cannot be looked at")
+            .to_owned();
+        Error::new(Kind::Environment, reason)
+            .context(format!("there is no process {pid} to check"))
+            .with_hint("`pgrep -a mongod` lists the servers")
+    })?;
+    let open = network::listening_of(root, pid).unwrap_or_default();
+    Ok(ServerFacts {
+        product: product_of_process(&name),
+        pid: Some(pid),
+        address: open.into_iter().min_by_key(SocketAddr::port).map(reachable),
+        ..ServerFacts::default()
+    })
+}
+
+/// An address to connect to, of one that is open.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
+
+/// The kernel keeps 15 letters of a name.
+fn product_of_process(name: &str) -> Product {
+    match name {
+        "mongod" | "mongos" => Product::MongoDb,
+        name if name.starts_with("secantusd") => Product::Embedded,
+        name => Product::Other(name.to_owned()),
+    }
+}
+
+/// Asks the server; also the folder of its data, if it is on this machine.
+fn by_uri(
+    uri: &str,
+    root: &Path,
+    environment: &Environment,
+) -> Result<(ServerFacts, Option<PathBuf>), Error> {
+    let remote = Remote::parse(uri)?;
+    let connector = Connector::new(&remote.target, remote.credentials.clone())
+        .map_err(|error| Error::from(error).context("cannot use the connection string"))?;
+    let mut control = connector
+        .control()
+        .map_err(|error| Error::from(error).context("cannot connect to the server"))?;
+    control.set_limit(Some(QUESTION_LIMIT));
+    let said = prepare::server_facts(&mut control)?;
+    let address = control.endpoint().addresses().first().copied();
+    let local = locality::is_local(&remote, environment.hostname.as_deref())
+        || address.is_some_and(|at| is_own(at.ip()) && !locality::is_tunnel(at.port()));
+    let data_dir = said
+        .settings
+        .get("storage.dbPath")
+        .filter(|_| local)
+        .map(PathBuf::from);
+    let pid = address
+        .filter(|_| local)
+        .and_then(|at| network::listener_pid(root, at.port()).ok());
+    let server = ServerFacts {
+        product: product_of(said.product.as_deref()),
+        version: said.version,
+        storage_engine: said.storage_engine,
+        local,
+        pid,
+        address,
+        cache_bytes: said.cache_bytes,
+        authentication: probe::asks_for_password(&remote.target),
+        round_trip: round_trip(&mut control, COMMANDS, COMMANDS_LIMIT),
+        ..ServerFacts::default()
+    };
+    Ok((server, data_dir))
+}
+
+/// A machine can bind its own addresses only.
+fn is_own(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// By the name in the server's build information.
+pub fn product_of(product: Option<&str>) -> Product {
+    match product {
+        Some(name) if name.starts_with("secantus") => Product::Embedded,
+        Some(name) if !name.starts_with("MongoDB") && name != "psmdb" => {
+            Product::Other(name.to_owned())
+        }
+        _ => Product::MongoDb,
+    }
+}
+
+/// Times empty commands; `None` if the server does not answer them.
+pub fn round_trip(control: &mut Control, count: usize, limit: Duration) -> Option<RoundTrip> {
+    let times = probe::round_trips(control, count, limit).ok()?;
+    Some(RoundTrip {
+        count: times.count,
+        median_us: times.median_us,
+        p99_us: times.p99_us,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_told_apart_by_what_they_say_and_by_their_process() {
+        assert_eq!(product_of(None), Product::MongoDb);
+        assert_eq!(product_of(Some("MongoDB enterprise")), Product::MongoDb);
+        assert_eq!(product_of(Some("psmdb")), Product::MongoDb);
+        assert_eq!(product_of(Some("secantus")), Product::Embedded);
+        assert_eq!(
+            product_of(Some("ferretdb")),
+            Product::Other("ferretdb".into())
+        );
+        assert_eq!(product_of_process("mongod"), Product::MongoDb);
+        assert_eq!(product_of_process("secantusd-rs"), Product::Embedded);
+        assert_eq!(product_of_process("java"), Product::Other("java".into()));
+    }
+
+    #[test]
+    fn own_addresses_are_those_that_can_be_bound() {
+        assert!(is_own(Ipv4Addr::LOCALHOST.into()));
+        // Reserved for documentation: no machine has it.
+        assert!(!is_own(Ipv4Addr::new(192, 0, 2, 77).into()));
+    }
+}

@@ -1,0 +1,152 @@
+//! What can be traced on this machine, and how.
+
+use dyno_trace::kernel::Kernel;
+use dyno_trace::possibilities;
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// What can be traced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tracing {
+    /// Whether `dyno trace` works here.
+    possible: bool,
+    /// Why it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    /// Each thing that can be watched.
+    watched: Vec<Watched>,
+    /// Ways to see calls, best first, each with the reason why it is not to be had.
+    ways: Vec<WayHere>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Watched {
+    what: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hook: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct WayHere {
+    way: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// Asks the kernel.
+pub fn tracing(kernel: &dyn Kernel) -> Tracing {
+    let found = possibilities(kernel);
+    let watched = found.targets.iter().map(|each| Watched {
+        what: each.target.as_str().to_owned(),
+        hook: each.hook.as_ref().ok().map(|(_, name)| name.clone()),
+        reason: each.hook.as_ref().err().cloned(),
+    });
+    let ways = found.methods.iter().map(|(method, result)| WayHere {
+        way: method.as_str().to_owned(),
+        reason: result.as_ref().err().cloned(),
+    });
+    Tracing {
+        possible: found.refusal.is_none(),
+        reason: found.refusal.as_ref().map(ToString::to_string),
+        hint: found.refusal.as_ref().and_then(|refusal| refusal.hint()),
+        watched: watched.collect(),
+        ways: ways.collect(),
+    }
+}
+
+/// The same for people, after the checks.
+pub fn human(tracing: &Tracing) -> String {
+    let mut text = String::from("\ntracing of file I/O (`dyno trace`): ");
+    if let Some(reason) = &tracing.reason {
+        let _ = writeln!(text, "not possible: {reason}");
+        if let Some(hint) = &tracing.hint {
+            let _ = writeln!(text, "  do: {hint}");
+        }
+        return text;
+    }
+    let best = tracing.ways.iter().find(|way| way.reason.is_none());
+    let _ = writeln!(
+        text,
+        "possible, by {}",
+        best.map_or("other hooks", |way| &way.way)
+    );
+    for way in &tracing.ways {
+        if let Some(reason) = &way.reason {
+            let _ = writeln!(text, "  not by {}: {reason}", way.way);
+        }
+    }
+    for each in &tracing.watched {
+        if let Some(reason) = &each.reason {
+            let _ = writeln!(text, "  cannot see {}: {reason}", each.what);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_trace::TraceError;
+
+    /// A kernel of which it is known what it offers.
+    struct Known(Option<TraceError>);
+
+    impl Kernel for Known {
+        fn admits(&self) -> Result<(), TraceError> {
+            self.0.clone().map_or(Ok(()), Err)
+        }
+        fn fentry(&self) -> Result<(), String> {
+            Err("trampolines are refused".into())
+        }
+        fn kprobe(&self) -> Result<(), String> {
+            Err("there are none".into())
+        }
+        fn function(&self, _: &str) -> bool {
+            false
+        }
+        fn tracepoint(&self, _: &str) -> Result<usize, String> {
+            Ok(3)
+        }
+        fn tracefs(&self) -> Result<(), String> {
+            Ok(())
+        }
+        fn point(&self, _: &str, _: &str) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_told_with_the_way_out() {
+        let error = TraceError::NoTypes {
+            path: "/sys/kernel/btf/vmlinux".into(),
+        };
+        let tracing = tracing(&Known(Some(error)));
+        assert!(!tracing.possible);
+        let text = human(&tracing);
+        assert!(
+            text.contains("not possible: the kernel does not describe its types"),
+            "{text}"
+        );
+        assert!(text.contains("CONFIG_DEBUG_INFO_BTF"), "{text}");
+    }
+
+    #[test]
+    fn the_way_that_is_taken_is_told_with_the_reasons_against_better_ones() {
+        let tracing = tracing(&Known(None));
+        assert!(tracing.possible);
+        let text = human(&tracing);
+        assert!(
+            text.contains("possible, by tracepoints of all system calls"),
+            "{text}"
+        );
+        assert!(
+            text.contains("not by fentry: trampolines are refused"),
+            "{text}"
+        );
+    }
+}

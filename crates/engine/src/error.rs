@@ -1,0 +1,322 @@
+//! Why the engine could not do what it was asked for: the kind of the fault, its causes, what to do about it, and what
+//! the server said last. Nothing here knows about exit codes.
+
+use dyno_load::LoadError;
+use dyno_load::connect::{ConnectError, ControlError};
+use dyno_plan::resolve::PlanError;
+use dyno_plan::uri::UriError;
+use dyno_record::RecordError;
+use dyno_results::ResultsError;
+use dyno_servers::{InstallError, ServerError};
+use dyno_trace::TraceError;
+use std::fmt;
+
+/// Whose fault it is, which decides what a caller does about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The request, the plan or the connection string is wrong. Nothing was done.
+    BadInput,
+    /// What the engine needs is not there or failed: server, permission, disk, program.
+    Environment,
+    /// A bug of this program.
+    Internal,
+    /// The work was cancelled. What was recorded until then is kept.
+    Interrupted,
+    /// The work was done, and a check of it failed.
+    CheckFailed,
+}
+
+/// An error with its causes and what to do about it.
+pub struct Error {
+    /// Whose fault it is.
+    pub kind: Kind,
+    /// The error and its causes, outermost first.
+    pub cause: anyhow::Error,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The last lines of the log of a server that was started.
+    pub log_tail: Vec<String>,
+}
+
+impl Error {
+    /// An error with a message and no cause.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Error::from_cause(kind, anyhow::Error::msg(message.into()))
+    }
+
+    /// An error with a cause.
+    pub fn from_cause(kind: Kind, cause: impl Into<anyhow::Error>) -> Self {
+        Error {
+            kind,
+            cause: cause.into(),
+            hint: None,
+            log_tail: Vec::new(),
+        }
+    }
+
+    /// The same error with a hint. A hint that is there already knows more, and stays.
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint.get_or_insert_with(|| hint.into());
+        self
+    }
+
+    /// The same error as the cause of one that says what was intended.
+    pub fn context(mut self, intent: impl Into<String>) -> Self {
+        self.cause = self.cause.context(intent.into());
+        self
+    }
+
+    /// The error and its causes on one line, without credentials.
+    pub fn reason(&self) -> String {
+        dyno_plan::uri::redact(&format!("{:#}", self.cause))
+    }
+
+    fn with_optional_hint(mut self, hint: Option<String>) -> Self {
+        self.hint = self.hint.or(hint);
+        self
+    }
+}
+
+/// The outermost message; with `{:#}` all causes on one line.
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.cause, formatter)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}: {:?}", self.kind, self.cause)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.chain().nth(1)
+    }
+}
+
+impl From<ResultsError> for Error {
+    fn from(error: ResultsError) -> Self {
+        match error {
+            ResultsError::Record(error) => error.into(),
+            error => {
+                let hint = error.hint().map(str::to_owned);
+                Error::from_cause(Kind::BadInput, error).with_optional_hint(hint)
+            }
+        }
+    }
+}
+
+impl From<TraceError> for Error {
+    fn from(error: TraceError) -> Self {
+        let hint = error.hint();
+        let kind = match &error {
+            TraceError::NoProcess { .. }
+            | TraceError::Pattern { .. }
+            | TraceError::Setting { .. }
+            | TraceError::Command { .. } => Kind::BadInput,
+            _ => Kind::Environment,
+        };
+        Error::from_cause(kind, error).with_optional_hint(hint)
+    }
+}
+
+impl From<PlanError> for Error {
+    fn from(error: PlanError) -> Self {
+        let hint = error.hint();
+        match error {
+            PlanError::Host(error) => match error.downcast::<ServerError>() {
+                Ok(error) => (*error).into(),
+                Err(error) => {
+                    Error::from_cause(Kind::Environment, anyhow::Error::from_boxed(error))
+                }
+            },
+            error @ PlanError::Folder { .. } => Error::from_cause(Kind::Environment, error),
+            error => Error::from_cause(Kind::BadInput, error).with_optional_hint(hint),
+        }
+    }
+}
+
+impl From<UriError> for Error {
+    fn from(error: UriError) -> Self {
+        let hint = error.hint();
+        Error::from_cause(Kind::BadInput, error).with_optional_hint(hint)
+    }
+}
+
+impl From<ServerError> for Error {
+    fn from(error: ServerError) -> Self {
+        let hint = error.hint();
+        Error::from_cause(server_kind(&error), error).with_optional_hint(hint)
+    }
+}
+
+impl From<InstallError> for Error {
+    fn from(error: InstallError) -> Self {
+        let kind = match &error {
+            InstallError::NotPinned { .. } | InstallError::NotInstalled(_) => Kind::BadInput,
+            InstallError::Interrupted => Kind::Interrupted,
+            _ => Kind::Environment,
+        };
+        let hint = error.hint();
+        Error::from_cause(kind, error).with_optional_hint(hint)
+    }
+}
+
+fn server_kind(error: &ServerError) -> Kind {
+    match error {
+        ServerError::Setting { .. }
+        | ServerError::Topology(_)
+        | ServerError::TooFewFolders { .. }
+        | ServerError::NoMemory { .. } => Kind::BadInput,
+        ServerError::NothingToStart => Kind::Internal,
+        ServerError::Interrupted { .. } => Kind::Interrupted,
+        ServerError::Member { source, .. } => server_kind(source),
+        _ => Kind::Environment,
+    }
+}
+
+impl From<ConnectError> for Error {
+    fn from(error: ConnectError) -> Self {
+        let hint = error.hint();
+        Error::from_cause(connect_kind(&error), error).with_optional_hint(hint)
+    }
+}
+
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Self {
+        let (kind, hint) = load_kind(&error);
+        Error::from_cause(kind, error).with_optional_hint(hint)
+    }
+}
+
+fn load_kind(error: &LoadError) -> (Kind, Option<String>) {
+    match error {
+        LoadError::Connect(cause) => (connect_kind(cause), cause.hint()),
+        LoadError::Unreachable(cause) => (
+            Kind::Environment,
+            cause.as_ref().and_then(|cause| cause.hint()),
+        ),
+        LoadError::Pair { source, .. } => load_kind(source),
+        LoadError::Sink(cause) => match cause.downcast_ref::<RecordError>() {
+            Some(RecordError::Write { .. }) => (Kind::Environment, Some(WRITE_HINT.to_owned())),
+            _ => (Kind::Environment, None),
+        },
+        LoadError::Workload { .. } => (Kind::BadInput, None),
+        LoadError::Setup { source, .. } => {
+            let code = source
+                .downcast_ref::<ControlError>()
+                .and_then(ControlError::code);
+            let hint = (code == Some(UNAUTHORIZED)).then(|| USER_HINT.to_owned());
+            (Kind::Environment, hint)
+        }
+        LoadError::DriverOption(_) => (
+            Kind::BadInput,
+            Some("leave the option out, or use `--backend wire` if it honours it".to_owned()),
+        ),
+        LoadError::WorkerPanicked => (Kind::Internal, None),
+        _ => (Kind::Environment, None),
+    }
+}
+
+/// Server code of a command that needs a user, or one with more rights.
+const UNAUTHORIZED: i32 = 13;
+const USER_HINT: &str = "name a user with the rights in the connection string: `mongodb://USER:PASSWORD@HOST/?authSource=admin`";
+const WRITE_HINT: &str = "check the free space and the permissions there";
+
+/// A connection string that asks for what cannot be done is bad input, everything else is the surroundings.
+fn connect_kind(error: &ConnectError) -> Kind {
+    match error {
+        ConnectError::Unsupported { .. } => Kind::BadInput,
+        _ => Kind::Environment,
+    }
+}
+
+impl From<RecordError> for Error {
+    fn from(error: RecordError) -> Self {
+        let (kind, hint) = match &error {
+            RecordError::NoSuchFolder { .. } | RecordError::NotARun { .. } => (
+                Kind::BadInput,
+                Some("give the folder that `dyno run` printed"),
+            ),
+            RecordError::HoldsRun { .. } => {
+                (Kind::BadInput, Some("choose another folder with `--out`"))
+            }
+            RecordError::NewerSchema { .. } => (
+                Kind::BadInput,
+                Some("use the `dyno` that wrote it, or a later one"),
+            ),
+            RecordError::Create { .. } => (
+                Kind::Environment,
+                Some("choose a folder that can be written with `--out`"),
+            ),
+            RecordError::Write { .. } => (Kind::Environment, Some(WRITE_HINT)),
+            RecordError::EncodeDocument { .. }
+            | RecordError::Encode { .. }
+            | RecordError::Name { .. } => (Kind::Internal, None),
+            _ => (Kind::Environment, None),
+        };
+        let hint = hint.map(str::to_owned);
+        Error::from_cause(kind, error).with_optional_hint(hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_command_says_that_a_user_is_missing() {
+        let refused = |code| {
+            let error = ControlError::Server {
+                command: "count".into(),
+                code,
+                code_name: String::new(),
+                message: "command count requires authentication".into(),
+            };
+            Error::from(LoadError::Setup {
+                intent: "count".into(),
+                source: Box::new(error),
+            })
+        };
+        assert!(
+            refused(13)
+                .hint
+                .is_some_and(|hint| hint.contains("USER:PASSWORD"))
+        );
+        assert_eq!(refused(26).hint, None);
+    }
+
+    #[test]
+    fn the_first_hint_stays() {
+        let found = Error::new(Kind::BadInput, "no")
+            .with_hint("first")
+            .with_hint("second");
+        assert_eq!(found.hint.as_deref(), Some("first"));
+    }
+
+    #[test]
+    fn a_full_disk_is_the_surroundings_and_a_run_in_the_way_is_bad_input() {
+        let full = RecordError::Write {
+            path: "/x/run.json".into(),
+            source: std::io::Error::from_raw_os_error(libc::ENOSPC),
+        };
+        let found = Error::from(full);
+        assert_eq!(found.kind, Kind::Environment);
+        assert!(found.hint.is_some_and(|hint| hint.contains("free space")));
+        let in_the_way = RecordError::HoldsRun {
+            directory: "/x".into(),
+            found: "run.json",
+        };
+        assert_eq!(Error::from(in_the_way).kind, Kind::BadInput);
+    }
+
+    #[test]
+    fn a_connection_string_that_is_wrong_is_bad_input() {
+        let error = dyno_plan::uri::parse("http://host").expect_err("the scheme is wrong");
+        let found = Error::from(error);
+        assert_eq!(found.kind, Kind::BadInput);
+        assert!(found.hint.is_some());
+    }
+}

@@ -1,0 +1,420 @@
+//! Experiments: several runs that answer one question, from the request to the saved answer. What the runs mean is
+//! found by `analyze`.
+
+pub mod ab;
+pub mod campaign;
+pub mod folder;
+pub mod slo;
+pub mod sweep;
+pub mod xmax;
+
+use crate::VERSION;
+use crate::cancel::Cancel;
+use crate::context::Context;
+use crate::environment::Environment;
+use crate::error::{Error, Kind};
+use crate::load_source::LoadSource;
+use crate::observer::{Observer, Shared, SharedObserver};
+use crate::run::{observation, preflight};
+use crate::task;
+use campaign::Campaign;
+use dyno_analyze::experiment::figures::measured;
+use dyno_analyze::experiment::{Experiment, Point, SCHEMA_VERSION, Side, Verb};
+use dyno_analyze::uncertainty::series::IntervalSample;
+use dyno_plan::Plan;
+use dyno_plan::request::ScheduleKind;
+use dyno_plan::task::Task;
+use dyno_record::model::{PhaseKind, RunStatus};
+use dyno_record::responses::responses;
+use folder::{DOCUMENT, ExperimentFolder};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Resolves a task: of a workload (`None` for the one that was asked for), with these keys of the plan set, and with a
+/// schedule and a rate in operations per second, each of which may be that of the plan.
+pub type Resolve<'a> = &'a dyn Fn(
+    Option<&str>,
+    &[(String, String)],
+    (Option<ScheduleKind>, Option<f64>),
+) -> Result<Task, Error>;
+
+/// How the runs of an experiment are done, besides what their plans say.
+#[derive(Default)]
+pub struct ExperimentOptions<'a> {
+    /// The place that they are done in.
+    pub environment: Environment,
+    /// Drop the collection before each run.
+    pub fresh: bool,
+    /// Load nothing.
+    pub no_load: bool,
+    /// The folder of the experiment; a new one below `experiments` if none is named.
+    pub out: Option<PathBuf>,
+    /// Path of the embedded server, if it is named.
+    pub embedded_server: Option<PathBuf>,
+    /// Result of the last selfcheck.
+    pub selfcheck: Option<serde_json::Value>,
+    /// Where the load comes from, if not from this process.
+    pub source: Option<&'a dyn LoadSource>,
+}
+
+impl<'a> ExperimentOptions<'a> {
+    fn context(&'a self, observer: &'a dyn SharedObserver, cancel: &'a Cancel) -> Context<'a> {
+        Context {
+            environment: &self.environment,
+            cancel,
+            observer,
+            source: self.source,
+        }
+    }
+}
+
+/// An experiment that has ended as planned.
+#[derive(Debug)]
+pub struct FinishedExperiment {
+    /// The runs and the answer.
+    pub document: Experiment,
+    /// The folder of the experiment.
+    pub folder: PathBuf,
+    /// Whether runs were made and none of them counts, because the hypervisor took CPU time.
+    pub all_are_set_aside: bool,
+    /// The runs in which more operations failed than their plan tolerates, with both shares.
+    pub failed_runs: Vec<String>,
+}
+
+/// A document that has no points yet.
+pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
+    Experiment {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: VERSION.to_owned(),
+        verb,
+        question,
+        name: task.plan.name.clone(),
+        started_at: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        status: RunStatus::Running,
+        status_reason: None,
+        plan: serde_json::to_value(&task.plan).expect("a plan is plain data"),
+        options: BTreeMap::new(),
+        axes: Vec::new(),
+        points: Vec::new(),
+        answer: None,
+        findings: Vec::new(),
+        caveats: Vec::new(),
+    }
+}
+
+/// The recording windows of all points that were run, by their place.
+pub(crate) fn windows(
+    campaign: &Campaign<'_>,
+) -> Result<BTreeMap<usize, Vec<IntervalSample>>, Error> {
+    let mut all = BTreeMap::new();
+    for (place, point) in campaign.document.points.iter().enumerate() {
+        if let Some(figures) = &point.figures {
+            let is_open = figures.offered_rate_per_s.is_some();
+            let directory = campaign.folder().path().join(&point.directory);
+            let windows = responses(&directory, PhaseKind::Measure, None)?;
+            all.insert(place, measured(&windows, is_open).samples);
+        }
+    }
+    Ok(all)
+}
+
+/// The tasks of an experiment: one, or one for each side.
+pub type Tasks = Vec<(Option<Side>, Task)>;
+
+/// Name of the copy of a plan in the folder.
+fn plan_file(side: Option<Side>) -> &'static str {
+    match side {
+        None => "plan.toml",
+        Some(Side::A) => "plan-a.toml",
+        Some(Side::B) => "plan-b.toml",
+    }
+}
+
+/// Refuses what the experiment would refuse before its first run, as far as that is known now.
+///
+/// # Errors
+/// Plans of single runs that are not valid, and what this machine or its servers lack.
+pub fn check(
+    document: &Experiment,
+    tasks: &Tasks,
+    options: &ExperimentOptions<'_>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let observer = Shared::new(observer);
+    let context = options.context(&observer, cancel);
+    let tasks = tasks.iter().cloned().collect();
+    check_planned(document, &tasks, options, context)?;
+    let out = options.out.as_deref();
+    out.map_or(Ok(()), ExperimentFolder::check)
+}
+
+/// Refuses plans of single runs that are not valid. Nothing else is looked at.
+///
+/// # Errors
+/// The first plan that is not valid.
+pub fn check_plans(
+    document: &Experiment,
+    tasks: &Tasks,
+    options: &ExperimentOptions<'_>,
+) -> Result<(), Error> {
+    let tasks = tasks.iter().cloned().collect();
+    campaign::planned(document, &tasks, (options.fresh, options.no_load)).map(drop)
+}
+
+fn check_planned(
+    document: &Experiment,
+    tasks: &BTreeMap<Option<Side>, Task>,
+    options: &ExperimentOptions<'_>,
+    context: Context<'_>,
+) -> Result<(), Error> {
+    let planned = campaign::planned(document, tasks, (options.fresh, options.no_load))?;
+    preflight::of_experiment(&planned.tasks, options.embedded_server.as_deref(), context)
+}
+
+/// Does an experiment from its first run to the answer.
+///
+/// # Errors
+/// What was asked for is wrong or cannot be done, a run failed, or the experiment was cancelled. What was measured
+/// until then is kept, and [`resume`] goes on with it.
+pub fn run(
+    mut document: Experiment,
+    tasks: Tasks,
+    options: &ExperimentOptions<'_>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<FinishedExperiment, Error> {
+    let observer = Shared::new(observer);
+    let context = options.context(&observer, cancel);
+    let tasks: BTreeMap<_, _> = tasks.into_iter().collect();
+    tasks
+        .values()
+        .for_each(|task| task::announce(task, context));
+    check_planned(&document, &tasks, options, context)?;
+    let settings = &mut document.options;
+    settings.insert("fresh".into(), options.fresh.into());
+    settings.insert("no_load".into(), options.no_load.into());
+    if context.source.is_some() {
+        settings.insert(ON_FLEET.into(), true.into());
+    }
+    for (side, task) in &tasks {
+        let threads = serde_json::to_value(task.threads).expect("it is plain data");
+        settings.insert(threads_option(*side).into(), threads);
+    }
+    let name = format!("{}-{}", document.verb.as_str(), document.name);
+    let folder = ExperimentFolder::create(options.out.as_deref(), &name, Timestamp::now())?;
+    let saved = tasks
+        .iter()
+        .try_for_each(|(side, task)| folder.save_plan(plan_file(*side), task));
+    let campaign =
+        saved.and_then(|()| Campaign::new(document, folder.clone(), tasks, options, context));
+    let mut campaign = campaign.inspect_err(|_| folder.discard())?;
+    perform(&mut campaign)
+}
+
+/// Goes on with the experiment in a folder; of one that is complete the answer is found again. `uri` is the connection
+/// string of servers that run already, whose passwords are not kept. Whether runs begin fresh and whether they load is as
+/// the experiment began.
+///
+/// # Errors
+/// As [`run`], and a folder that holds no experiment, or whose plans were changed.
+pub fn resume(
+    path: &Path,
+    uri: Option<&str>,
+    options: &ExperimentOptions<'_>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<FinishedExperiment, Error> {
+    let observer = Shared::new(observer);
+    let context = options.context(&observer, cancel);
+    let (folder, mut document) = ExperimentFolder::open(path)?;
+    check_place(&document, &folder, context)?;
+    let sides: &[Option<Side>] = match document.verb {
+        Verb::Ab => &[Some(Side::A), Some(Side::B)],
+        Verb::Sweep | Verb::Xmax | Verb::Slo => &[None],
+    };
+    let mut tasks = BTreeMap::new();
+    for side in sides {
+        let plan = folder.plan(plan_file(*side))?;
+        let known = match side {
+            Some(Side::B) => document.options.get(PLAN_OF_B),
+            Some(Side::A) | None => Some(&document.plan),
+        };
+        // Older documents have no plan of B.
+        if let Some(known) = known {
+            check_same(&plan, known, plan_file(*side))?;
+        }
+        let threads = document.options.get(threads_option(*side));
+        let threads = threads.and_then(|value| serde_json::from_value(value.clone()).ok());
+        let task = Task::from_plan(plan, threads, uri)?;
+        task::announce(&task, context);
+        tasks.insert(*side, task);
+    }
+    check_exporters(&tasks)?;
+    forget_lost_runs(&mut document, &folder, context);
+    let flag = |name: &str| {
+        let value = document.options.get(name).and_then(|value| value.as_bool());
+        value.unwrap_or(false)
+    };
+    let options = ExperimentOptions {
+        environment: options.environment.clone(),
+        fresh: flag("fresh"),
+        no_load: flag("no_load"),
+        out: None,
+        embedded_server: options.embedded_server.clone(),
+        selfcheck: options.selfcheck.clone(),
+        source: options.source,
+    };
+    let mut campaign = Campaign::new(document, folder, tasks, &options, context)?;
+    perform(&mut campaign)
+}
+
+/// Runs of one machine and runs of a fleet answer no question together. What is complete needs no runs.
+fn check_place(
+    document: &Experiment,
+    folder: &ExperimentFolder,
+    context: Context<'_>,
+) -> Result<(), Error> {
+    let option = document.options.get(ON_FLEET);
+    let on_fleet = option.and_then(|value| value.as_bool()).unwrap_or(false);
+    if document.status == RunStatus::Complete || on_fleet == context.source.is_some() {
+        return Ok(());
+    }
+    let place = folder.path().display();
+    let (text, hint) = match on_fleet {
+        true => (
+            "the experiment began on a fleet",
+            format!("go on with `dyno fleet resume {place} --inventory …`"),
+        ),
+        false => (
+            "the experiment began on one machine",
+            format!("go on there with `dyno resume {place}`"),
+        ),
+    };
+    Err(Error::new(Kind::BadInput, text).with_hint(hint))
+}
+
+/// Runs of different plans answer no question together.
+fn check_same(plan: &Plan, known: &serde_json::Value, file: &str) -> Result<(), Error> {
+    let known: Plan = serde_json::from_value(known.clone()).map_err(|error| {
+        Error::from_cause(Kind::BadInput, error)
+            .context(format!("the plan in `{DOCUMENT}` is not valid"))
+            .with_hint("another version of `dyno` may have written it: use that one")
+    })?;
+    if known != *plan {
+        let text = format!("`{file}` is not the plan of the runs that are done");
+        return Err(Error::new(Kind::BadInput, text)
+            .with_hint("take the change back, or begin a new experiment with it"));
+    }
+    Ok(())
+}
+
+/// A run whose directory has gone is one to be made.
+fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, context: Context<'_>) {
+    for point in &mut document.points {
+        if point.figures.is_some() && !folder.holds(point) {
+            let text = format!("`{}` is gone, and is measured again", point.directory);
+            context.warning(&text);
+            point.figures = None;
+        }
+    }
+}
+
+/// Name of the option that holds the plan of the side that is not that of the document.
+pub(crate) const PLAN_OF_B: &str = "plan_of_b";
+
+/// Name of the option that tells that the runs are those of a fleet.
+const ON_FLEET: &str = "fleet";
+
+/// Name of the option that holds the threads of a side.
+fn threads_option(side: Option<Side>) -> &'static str {
+    match side {
+        None => "threads",
+        Some(Side::A) => "threads_a",
+        Some(Side::B) => "threads_b",
+    }
+}
+
+/// Once for all runs, before the first server is started.
+fn check_exporters(tasks: &BTreeMap<Option<Side>, Task>) -> Result<(), Error> {
+    tasks
+        .values()
+        .try_for_each(|task| observation::check(&task.plan))
+}
+
+fn perform(campaign: &mut Campaign<'_>) -> Result<FinishedExperiment, Error> {
+    let result = match campaign.document.verb {
+        Verb::Sweep => sweep::run(campaign),
+        Verb::Xmax => xmax::run(campaign),
+        Verb::Slo => slo::run(campaign),
+        Verb::Ab => ab::run(campaign),
+    };
+    campaign.end(result)?;
+    let document = &campaign.document;
+    let all_are_set_aside = document.verb == Verb::Ab && ab::all_are_set_aside(campaign)?;
+    let tolerated = |point: &Point| campaign.tolerated_error_ratio(point);
+    Ok(FinishedExperiment {
+        all_are_set_aside,
+        failed_runs: failed_runs(document.verb, &document.points, tolerated)?,
+        folder: campaign.folder().path().to_owned(),
+        document: document.clone(),
+    })
+}
+
+/// The runs in which more operations failed than their plan tolerates, with both shares. A search for an objective
+/// has a limit of its own, and is meant to go beyond it.
+fn failed_runs(
+    verb: Verb,
+    points: &[Point],
+    tolerated: impl Fn(&Point) -> Result<f64, Error>,
+) -> Result<Vec<String>, Error> {
+    let mut failed = Vec::new();
+    for point in points {
+        let Some(figures) = point.figures.as_ref().filter(|_| verb != Verb::Slo) else {
+            continue;
+        };
+        let tolerated = tolerated(point)?;
+        if figures.failed_ratio > tolerated {
+            failed.push(format!(
+                "`{}` (a share of {:.6}, tolerated are {tolerated})",
+                point.directory, figures.failed_ratio
+            ));
+        }
+    }
+    Ok(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn with_failures(failed_ratio: f64) -> Point {
+        let figures = json!({
+            "clients": 1, "threads": 1, "rate_per_s": {"value": 100.0}, "response_mean_us": {"value": 10.0},
+            "response_us": {}, "service_mean_us": 10.0, "mean_in_flight": 1.0, "succeeded": 100,
+            "failed_ratio": failed_ratio, "dropped_ratio": 0.0, "duration_s": 1.0, "resources": [],
+            "demands": [], "laws": [], "caveats": [],
+        });
+        Point {
+            figures: Some(serde_json::from_value(figures).expect("it has all fields")),
+            ..campaign::point(0, BTreeMap::new(), None, 0)
+        }
+    }
+
+    #[test]
+    fn failures_beyond_what_the_plan_tolerates_are_named_but_not_in_a_search_for_an_objective() {
+        let points = [0.0, 0.01, 0.02].map(with_failures);
+        let failed = |verb, limit| failed_runs(verb, &points, |_| Ok(limit)).expect("it is known");
+        for verb in [Verb::Sweep, Verb::Xmax, Verb::Ab] {
+            assert_eq!(
+                failed(verb, 0.01),
+                ["`runs/001` (a share of 0.020000, tolerated are 0.01)"]
+            );
+            assert_eq!(failed(verb, 0.0).len(), 2);
+            assert_eq!(failed(verb, 0.02), Vec::<String>::new());
+        }
+        assert_eq!(failed(Verb::Slo, 0.0), Vec::<String>::new());
+    }
+}

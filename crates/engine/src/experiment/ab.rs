@@ -1,0 +1,259 @@
+//! `dyno ab`: two plans in interleaved pairs, until the ratio is known well enough.
+
+use super::campaign::Campaign;
+use super::{PLAN_OF_B, Resolve, Tasks, document};
+use crate::error::{Error, Kind};
+use dyno_analyze::experiment::ab::{
+    AbAnswer, Deciding, DisturbedPair, analyze, disturbed, pairs, side,
+};
+use dyno_analyze::experiment::{Answer, Experiment, Side, Verb};
+use dyno_analyze::resampling::Resampling;
+use dyno_plan::model::Schedule;
+use dyno_plan::task::Task;
+use dyno_record::quantity::Quantity;
+use std::time::{Duration, Instant};
+
+/// What is compared, and when it is known well enough.
+#[derive(Clone, Debug, Default)]
+pub struct AbRequest {
+    /// The plan of B; `None` for that of A.
+    pub workload_b: Option<String>,
+    /// Keys of the plan of A and their values.
+    pub settings_a: Vec<(String, String)>,
+    /// Keys of the plan of B and their values.
+    pub settings_b: Vec<(String, String)>,
+    /// Keys of both plans and their values, which those of one side override.
+    pub settings_of_both: Vec<(String, String)>,
+    /// Concurrent connections of both; `None` for those of the plans.
+    pub clients: Option<u32>,
+    /// Difference that is of no interest, as a share, above 0 and below 1.
+    pub margin: f64,
+    /// Fewest pairs of runs; `None` for 3, or the most if that is less.
+    pub min_pairs: Option<u32>,
+    /// Most pairs of runs; `None` for 20, or the fewest if that is more.
+    pub max_pairs: Option<u32>,
+    /// No further pair begins after this time.
+    pub time_limit: Option<Duration>,
+    /// A pair in which the hypervisor took more than this share of the CPU time does not count.
+    pub max_steal_ratio: f64,
+}
+
+/// The experiment that was asked for, and the tasks of both sides.
+///
+/// # Errors
+/// Plans that are not valid or cannot be compared, and numbers of pairs that contradict each other.
+pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Tasks), Error> {
+    let task_of = |workload: Option<&str>, settings: &[(String, String)]| {
+        let mut all = request.settings_of_both.clone();
+        all.extend(settings.iter().cloned());
+        let mut task = resolve(workload, &all, (None, None))?;
+        if let Some(clients) = request.clients {
+            task.set_clients(clients)?;
+        }
+        Ok::<Task, Error>(task)
+    };
+    let (least, most) = pairs_to_run(request)?;
+    let a = task_of(None, &request.settings_a)?;
+    let b = task_of(request.workload_b.as_deref(), &request.settings_b)?;
+    if is_open(&a) != is_open(&b) {
+        let text =
+            "one plan has an offered rate and the other a closed loop, which cannot be compared";
+        return Err(Error::new(Kind::BadInput, text).with_hint("give both the same schedule"));
+    }
+    let changes = request.settings_a.len() + request.settings_b.len();
+    let question = match (&request.workload_b, changes) {
+        (None, 0) => format!("Is `{}` as fast as itself?", a.plan.name),
+        _ => format!(
+            "Is B (`{}`) faster than A (`{}`)?",
+            b.plan.name, a.plan.name
+        ),
+    };
+    let mut experiment = document(Verb::Ab, question, &a);
+    let options = &mut experiment.options;
+    let settings = |list: &[(String, String)]| -> serde_json::Value {
+        list.iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect::<Vec<_>>()
+            .into()
+    };
+    options.insert("plan_b".into(), b.plan.name.clone().into());
+    let plan_of_b = serde_json::to_value(&b.plan).expect("a plan is plain data");
+    options.insert(PLAN_OF_B.into(), plan_of_b);
+    options.insert("set_a".into(), settings(&request.settings_a));
+    options.insert("set_b".into(), settings(&request.settings_b));
+    options.insert("margin".into(), request.margin.into());
+    options.insert("min_pairs".into(), least.into());
+    options.insert("max_pairs".into(), most.into());
+    let limit_s = request.time_limit.map(|limit| limit.as_secs_f64());
+    options.insert("time_limit_s".into(), limit_s.into());
+    options.insert("max_steal".into(), request.max_steal_ratio.into());
+    Ok((experiment, vec![(Some(Side::A), a), (Some(Side::B), b)]))
+}
+
+/// Fewest and most pairs; one that was given moves the other one that was not.
+fn pairs_to_run(request: &AbRequest) -> Result<(u32, u32), Error> {
+    match (request.min_pairs, request.max_pairs) {
+        (Some(least), Some(most)) if least > most => {
+            let text = format!("`--min-pairs {least}` is more than `--max-pairs {most}`");
+            Err(Error::new(Kind::BadInput, text).with_hint("give one of them, or both alike"))
+        }
+        (least, most) => {
+            let least = least.unwrap_or_else(|| MIN_PAIRS.min(most.unwrap_or(MIN_PAIRS)));
+            Ok((least, most.unwrap_or_else(|| MAX_PAIRS.max(least))))
+        }
+    }
+}
+
+/// Pairs unless others are asked for.
+const MIN_PAIRS: u32 = 3;
+const MAX_PAIRS: u32 = 20;
+
+fn is_open(task: &Task) -> bool {
+    task.plan.schedule != (Schedule::Closed {})
+}
+
+/// Runs pairs until their number, their precision or the time is enough, and finds the answer.
+pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
+    if campaign.was_complete() {
+        // Runs that were taken away are made again, and no others.
+        campaign.run_all()?;
+        campaign.document.answer = answer(campaign)?.map(boxed);
+        return Ok(());
+    }
+    let (least, most): (usize, usize) =
+        (campaign.value("min_pairs")?, campaign.value("max_pairs")?);
+    let limit_s: Option<f64> = campaign.value("time_limit_s")?;
+    let clock = Clock::of(campaign)?;
+    let mut pair = 0;
+    loop {
+        let made = measure_pair(campaign, pair, &clock);
+        let set_aside = set_aside(campaign)?;
+        if let Some(one) = set_aside.iter().find(|one| one.pair as usize == pair) {
+            campaign.context().note(format!(
+                "set aside: the hypervisor took {} of the CPU time",
+                Quantity::ratio(one.stolen_ratio)
+            ));
+        }
+        let found = answer(campaign);
+        if let Err(failure) = made {
+            // What is known of the pairs before is not lost.
+            campaign.document.answer = found.ok().flatten().map(boxed);
+            return Err(failure);
+        }
+        let found = found?;
+        let is_precise = found
+            .as_ref()
+            .and_then(AbAnswer::decision)
+            .is_some_and(|decision| decision.is_precise());
+        campaign.document.answer = found.map(boxed);
+        let is_over = limit_s.is_some_and(|limit_s| clock.spent_s() >= limit_s);
+        pair += 1;
+        let counted = counted(pair, &set_aside);
+        if counted >= most || counted >= least && is_precise || pair >= least && is_over {
+            return Ok(());
+        }
+    }
+}
+
+/// How many of the first pairs count. Of an experiment that goes on later pairs are known, too.
+fn counted(pairs: usize, set_aside: &[DisturbedPair]) -> usize {
+    let is_before = |one: &&DisturbedPair| (one.pair as usize) < pairs;
+    pairs - set_aside.iter().filter(is_before).count()
+}
+
+/// Whether pairs were run and none of them counts.
+pub(crate) fn all_are_set_aside(campaign: &Campaign<'_>) -> Result<bool, Error> {
+    let pairs = campaign.document.points.len() / 2;
+    Ok(pairs > 0 && counted(pairs, &set_aside(campaign)?) == 0)
+}
+
+/// Pairs that do not count.
+fn set_aside(campaign: &Campaign<'_>) -> Result<Vec<DisturbedPair>, Error> {
+    let most: usize = campaign.value("max_pairs")?;
+    let max_steal_ratio: Option<f64> = campaign.value("max_steal")?;
+    Ok(disturbed(&campaign.document, max_steal_ratio, most))
+}
+
+fn measure_pair(campaign: &mut Campaign<'_>, pair: usize, clock: &Clock) -> Result<(), Error> {
+    for number in [2 * pair, 2 * pair + 1] {
+        let measured = campaign.measure(&[], Some(side(number)), number);
+        clock.keep(campaign)?;
+        measured?;
+    }
+    Ok(())
+}
+
+/// The time that the experiment has taken, also before an interruption.
+struct Clock {
+    before_s: f64,
+    begin: Instant,
+}
+
+/// Name of the option that holds the time.
+const TIME_SPENT: &str = "time_spent_s";
+
+impl Clock {
+    fn of(campaign: &Campaign<'_>) -> Result<Clock, Error> {
+        let before_s: Option<f64> = campaign.value(TIME_SPENT)?;
+        Ok(Clock {
+            before_s: before_s.unwrap_or(0.0),
+            begin: Instant::now(),
+        })
+    }
+
+    fn spent_s(&self) -> f64 {
+        self.before_s + self.begin.elapsed().as_secs_f64()
+    }
+
+    /// Writes it into the document.
+    fn keep(&self, campaign: &mut Campaign<'_>) -> Result<(), Error> {
+        let options = &mut campaign.document.options;
+        options.insert(TIME_SPENT.into(), self.spent_s().into());
+        campaign.save()
+    }
+}
+
+fn boxed(answer: AbAnswer) -> Answer {
+    Answer::Ab(Box::new(answer))
+}
+
+fn answer(campaign: &Campaign<'_>) -> Result<Option<AbAnswer>, Error> {
+    let windows = super::windows(campaign)?;
+    let set_aside = set_aside(campaign)?;
+    let pairs = pairs(&campaign.document, &windows, &set_aside);
+    let deciding = match campaign.tasks().any(is_open) {
+        true => Deciding::P99,
+        false => Deciding::Rate,
+    };
+    let margin = campaign.value("margin")?;
+    let found = analyze(
+        &pairs,
+        deciding,
+        margin,
+        Resampling::seeded(campaign.seed()),
+    );
+    Ok(found.map(|answer| {
+        let answer = AbAnswer {
+            set_aside,
+            ..answer
+        };
+        answer.explained(&campaign.document)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_that_are_known_from_before_are_not_taken_from_those_that_come_first() {
+        let aside = |pair: u32| DisturbedPair {
+            pair,
+            stolen_ratio: 0.1,
+        };
+        let set_aside = [aside(0), aside(4), aside(5)];
+        assert_eq!(counted(1, &set_aside), 0);
+        assert_eq!(counted(4, &set_aside), 3);
+        assert_eq!(counted(6, &set_aside), 3);
+    }
+}

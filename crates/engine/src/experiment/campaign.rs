@@ -1,0 +1,702 @@
+//! Runs the points of an experiment one after the other, each into a run directory of its own, and keeps
+//! the document of the experiment up to date, so that an interruption loses the current point at most.
+
+use super::ExperimentOptions;
+use super::folder::ExperimentFolder;
+use crate::context::Context;
+use crate::deployment::DeploymentUnderTest;
+use crate::deployment::placement::HostPlacement;
+use crate::deployment::server::ServerPaths;
+use crate::error::{Error, Kind};
+use crate::observer::Observer;
+use crate::run::{Extent, RunOptions, run_on};
+use dyno_analyze::experiment::figures::{self, Figures};
+use dyno_analyze::experiment::{Experiment, Point, Side, Verb};
+use dyno_load::job::RetryRule;
+use dyno_plan::Plan;
+use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
+use dyno_plan::request::Setting;
+use dyno_plan::resolve::check_loads_what_it_drops;
+use dyno_plan::task::Task;
+use dyno_record::model::{PhaseKind, RunStatus};
+use dyno_record::responses::responses;
+use dyno_results::experiment::conclude;
+use dyno_results::run::stolen_ratio;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What the points have in common besides their plan.
+struct Common<'a> {
+    context: Context<'a>,
+    /// Path of the embedded server, if it is named.
+    embedded_server: Option<PathBuf>,
+    /// Result of the last selfcheck.
+    selfcheck: Option<serde_json::Value>,
+    /// Drop the collection before each point.
+    fresh: bool,
+    /// Load nothing.
+    no_load: bool,
+}
+
+/// An experiment under way.
+pub(crate) struct Campaign<'a> {
+    pub(crate) document: Experiment,
+    folder: ExperimentFolder,
+    /// The plans that the points change: one, or one for each side.
+    tasks: BTreeMap<Option<Side>, Task>,
+    common: Common<'a>,
+    deployment: Option<OpenDeployment>,
+    /// Whether the points work on different documents.
+    varies_data: bool,
+    /// Whether two kinds of servers are compared. Each run starts its own then: what is peculiar to one start, such as where
+    /// its memory lies, makes a difference of several percent, and would be the same in all pairs.
+    compares_servers: bool,
+    was_complete: bool,
+}
+
+/// Servers that are up.
+struct OpenDeployment {
+    key: DeploymentKey,
+    deployment: DeploymentUnderTest,
+    /// What they hold; `None` where that is not known.
+    loaded: Option<DataPlan>,
+}
+
+/// Servers can be kept for the next point if all of this is the same.
+#[derive(Clone, PartialEq)]
+struct DeploymentKey {
+    server: ServerPlan,
+    /// What hosts of servers read of themselves for the run.
+    observe: Option<ObservePlan>,
+    backend: Backend,
+    namespace: (String, String),
+}
+
+impl DeploymentKey {
+    fn of(plan: &Plan) -> Self {
+        DeploymentKey {
+            server: plan.server.clone(),
+            observe: plan.fleet.is_some().then(|| plan.observe.clone()),
+            backend: plan.client.backend,
+            namespace: (plan.data.database.clone(), plan.data.collection.clone()),
+        }
+    }
+}
+
+impl<'a> Campaign<'a> {
+    /// Takes up an experiment; points that have figures already are done.
+    pub(crate) fn new(
+        document: Experiment,
+        folder: ExperimentFolder,
+        tasks: BTreeMap<Option<Side>, Task>,
+        options: &ExperimentOptions<'_>,
+        context: Context<'a>,
+    ) -> Result<Self, Error> {
+        let common = Common {
+            context,
+            embedded_server: options.embedded_server.clone(),
+            selfcheck: options.selfcheck.clone(),
+            fresh: options.fresh,
+            no_load: options.no_load,
+        };
+        let mut campaign = Campaign {
+            was_complete: document.status == RunStatus::Complete,
+            document,
+            folder,
+            tasks,
+            common,
+            deployment: None,
+            varies_data: false,
+            compares_servers: false,
+        };
+        let wishes = (campaign.common.fresh, campaign.common.no_load);
+        let Planned {
+            tasks: planned,
+            varies_data,
+        } = planned(&campaign.document, &campaign.tasks, wishes)?;
+        if let Some(source) = context.source {
+            let plans: Vec<&Plan> = planned.iter().map(|task| &task.plan).collect();
+            source.check_same(&plans)?;
+            if matches!(campaign.document.verb, Verb::Xmax | Verb::Slo) {
+                let verb = campaign.document.verb.as_str();
+                plans
+                    .iter()
+                    .try_for_each(|plan| source.check_amounts(plan, verb))?;
+            }
+            if campaign.document.verb == Verb::Xmax {
+                // The number of clients in its plan is of no account: it is searched for.
+                let (least, most) = (campaign.least_clients()?, campaign.option("max_clients"));
+                if most < least {
+                    let text = format!(
+                        "`--max-clients` is {most}, but must be at least {least}: one for each agent and server that it loads"
+                    );
+                    return Err(Error::new(Kind::BadInput, text));
+                }
+            } else {
+                let plans = planned.iter();
+                let plans: Vec<_> = plans
+                    .map(|task| (&task.plan, task.remote.as_ref()))
+                    .collect();
+                source.check_shares(&plans, context)?;
+            }
+        }
+        campaign.varies_data = varies_data;
+        campaign.compares_servers = campaign.document.verb == Verb::Ab
+            && planned
+                .windows(2)
+                .any(|pair| DeploymentKey::of(&pair[0].plan) != DeploymentKey::of(&pair[1].plan));
+        campaign.document.status = RunStatus::Running;
+        campaign.document.status_reason = None;
+        campaign.save()?;
+        Ok(campaign)
+    }
+
+    pub(crate) fn folder(&self) -> &ExperimentFolder {
+        &self.folder
+    }
+
+    /// Whether the experiment had ended as planned when it was taken up: it has all the points that it needs.
+    pub(crate) fn was_complete(&self) -> bool {
+        self.was_complete
+    }
+
+    /// The tasks that the points change.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values()
+    }
+
+    /// An option of the experiment.
+    pub(crate) fn value<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
+        let value = self.document.options.get(name).cloned().unwrap_or_default();
+        serde_json::from_value(value).map_err(|error| {
+            Error::from_cause(Kind::BadInput, error)
+                .context(format!("the experiment has no valid option `{name}`"))
+        })
+    }
+
+    /// A whole number among the options; at least 1.
+    pub(crate) fn option(&self, name: &str) -> u32 {
+        self.value::<u32>(name).unwrap_or(1).max(1)
+    }
+
+    /// Share of the operations of a point that may fail, by its plan.
+    pub(crate) fn tolerated_error_ratio(&self, point: &Point) -> Result<f64, Error> {
+        let task = plan_of(&self.tasks[&point.side], point)?;
+        Ok(task.plan.client.tolerated_error_ratio)
+    }
+
+    /// Fewest clients that a run can have: on a fleet everybody needs one.
+    pub(crate) fn least_clients(&self) -> Result<u32, Error> {
+        let context = self.common.context;
+        let Some((source, task)) = context.source.zip(self.tasks().next()) else {
+            return Ok(1);
+        };
+        source.least_clients(&task.plan, task.remote.as_ref(), context)
+    }
+
+    pub(crate) fn context(&self) -> Context<'a> {
+        self.common.context
+    }
+
+    /// Runs all points that are not done. One that fails does not keep the others from it; at the end that is an
+    /// error. Those that an earlier process failed to measure come last.
+    pub(crate) fn run_all(&mut self) -> Result<(), Error> {
+        let points = self.document.points.iter().enumerate();
+        let missing = points.filter(|(_, point)| point.figures.is_none());
+        let (failed, new): (Vec<_>, Vec<_>) = missing
+            .map(|(index, point)| (index, point.problem.is_some()))
+            .partition(|(_, has_failed)| *has_failed);
+        let mut first = None;
+        for (index, _) in new.into_iter().chain(failed) {
+            match self.run(index) {
+                Ok(_) => {}
+                Err(failure) if failure.kind == Kind::Interrupted => return Err(failure),
+                Err(failure) => {
+                    self.set_aside(index, &failure)?;
+                    first.get_or_insert(failure);
+                    // Without them other points would be of another fleet.
+                    let source = self.common.context.source;
+                    if source.is_some_and(|source| source.has_lost_hosts()) {
+                        break;
+                    }
+                }
+            }
+        }
+        let is_empty = self
+            .document
+            .points
+            .iter()
+            .all(|point| point.figures.is_none());
+        match (first, self.check_problems()) {
+            // Where nothing works at all, the first failure knows best why.
+            (Some(failure), _) if is_empty => Err(failure),
+            (Some(failure), Err(all)) => Err(Error {
+                hint: failure.hint,
+                log_tail: failure.log_tail,
+                ..all
+            }),
+            (_, result) => result,
+        }
+    }
+
+    /// Keeps the reason why a point failed, and begins the next one with a new server.
+    fn set_aside(&mut self, index: usize, failure: &Error) -> Result<(), Error> {
+        let context = self.common.context;
+        let point = &mut self.document.points[index];
+        if point.problem.is_none() {
+            let reason = dyno_plan::uri::redact(&format!("{:#}", failure.cause));
+            context.warning(&reason);
+            point.problem = Some(reason);
+            // Of a server that has died the end is no news.
+            drop(self.close());
+        }
+        self.save()
+    }
+
+    /// An error with the points that failed.
+    fn check_problems(&self) -> Result<(), Error> {
+        let points = &self.document.points;
+        let failed: Vec<String> = points
+            .iter()
+            .filter_map(|point| {
+                Some(format!(
+                    "`{}`: {}",
+                    point.directory,
+                    point.problem.as_ref()?
+                ))
+            })
+            .collect();
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let (count, all) = (failed.len(), points.len());
+        let text = format!("{count} of {all} runs failed: {}", failed.join("; "));
+        Err(Error::new(Kind::Environment, text))
+    }
+
+    /// Runs one more point with these settings, or gives the figures of an interrupted experiment that
+    /// has it. Searches ask for the same points again when they are resumed.
+    pub(crate) fn measure(
+        &mut self,
+        settings: &[(&str, String)],
+        side: Option<Side>,
+        number: usize,
+    ) -> Result<Figures, Error> {
+        self.ask(settings, side, number);
+        match &self.document.points[number].figures {
+            Some(figures) => Ok(figures.clone()),
+            None => self.run(number),
+        }
+    }
+
+    /// As [`Campaign::measure`], for a load that may be too much: `None` if no operation succeeded.
+    pub(crate) fn probe(
+        &mut self,
+        settings: &[(&str, String)],
+        number: usize,
+    ) -> Result<Option<Figures>, Error> {
+        self.ask(settings, None, number);
+        let has_failed = |campaign: &Self| campaign.document.points[number].problem.is_some();
+        if has_failed(self) {
+            return Ok(None);
+        }
+        match self.measure(settings, None, number) {
+            Err(_) if has_failed(self) => Ok(None),
+            result => result.map(Some),
+        }
+    }
+
+    /// Makes point `number` one with these settings, unless it is one.
+    fn ask(&mut self, settings: &[(&str, String)], side: Option<Side>, number: usize) {
+        let settings: BTreeMap<String, String> = settings
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.clone()))
+            .collect();
+        if let Some(known) = self.document.points.get(number) {
+            if known.settings == settings && known.side == side {
+                return;
+            }
+            // The search went another way.
+            self.document.points.truncate(number);
+        }
+        let repeat = self
+            .document
+            .points
+            .iter()
+            .filter(|point| point.settings == settings && point.side == side)
+            .count();
+        self.document.points.push(point(
+            number,
+            settings,
+            side,
+            u32::try_from(repeat).unwrap_or(u32::MAX),
+        ));
+    }
+
+    fn run(&mut self, index: usize) -> Result<Figures, Error> {
+        let interrupt = self.common.context.cancel;
+        interrupt.check()?;
+        let point = &self.document.points[index];
+        let task = plan_of(&self.tasks[&point.side], point)?;
+        self.announce(index);
+        self.document.points[index].problem = None;
+        let directory = self
+            .folder
+            .path()
+            .join(&self.document.points[index].directory);
+        // What an interrupted run left there is not part of the experiment.
+        if directory.exists() {
+            std::fs::remove_dir_all(&directory).map_err(|error| {
+                Error::from_cause(Kind::Environment, error)
+                    .context(format!("cannot use `{}`", directory.display()))
+            })?;
+        }
+        self.open_deployment(&task)?;
+        let context = self.common.context;
+        let options = RunOptions {
+            environment: context.environment.clone(),
+            extent: Extent::Whole,
+            no_load: self.common.no_load,
+            fresh: self.begins_fresh(&task),
+            retry: RetryRule::default(),
+            abort_load: true,
+            out: Some(directory.clone()),
+            embedded_server: self.common.embedded_server.clone(),
+            selfcheck: self.common.selfcheck.clone(),
+            guard: None,
+            source: context.source,
+        };
+        let deployment = self.deployment.as_mut().map(|open| {
+            // A run that fails may leave anything.
+            open.loaded = None;
+            &mut open.deployment
+        });
+        let outcome = run_on(&task, &options, context, deployment);
+        let finished =
+            outcome?.ok_or_else(|| Error::new(Kind::Internal, "the run recorded nothing"))?;
+        if let Some(fault) = finished.fault {
+            return Err(fault.context(format!("the run in `{}` failed", directory.display())));
+        }
+        if finished.interrupted {
+            return Err(Error::new(Kind::Interrupted, "interrupted"));
+        }
+        if let Some(open) = &mut self.deployment {
+            open.loaded = Some(documents(&task.plan));
+        }
+        let windows = responses(&directory, PhaseKind::Measure, None)?;
+        let mut found = figures::of_run(&finished.results.run.document, &windows, self.seed());
+        if let Ok(figures) = &mut found {
+            figures.stolen_ratio = stolen_ratio(&finished.results.run);
+        }
+        let point = &mut self.document.points[index];
+        point.problem = found.as_ref().err().map(ToString::to_string);
+        point.figures = found.as_ref().ok().cloned();
+        self.save()?;
+        found.map_err(|error| {
+            Error::from_cause(Kind::Environment, error)
+                .context(format!("the run in `{}` failed", directory.display()))
+        })
+    }
+
+    /// Seed of the resampling: that of the plan, so that the same runs give the same figures.
+    pub(crate) fn seed(&self) -> u64 {
+        self.tasks
+            .values()
+            .next()
+            .map_or(0, |task| task.plan.client.seed)
+    }
+
+    fn announce(&self, index: usize) {
+        let point = &self.document.points[index];
+        let settings: Vec<String> = point
+            .settings
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let side = match point.side {
+            Some(side) => format!(" {side:?}"),
+            None => String::new(),
+        };
+        let what = match settings.is_empty() {
+            true => "as planned".to_owned(),
+            false => settings.join(", "),
+        };
+        let count = match self.document.axes.is_empty() {
+            true => format!("run {}", index + 1),
+            false => format!("run {} of {}", index + 1, self.document.points.len()),
+        };
+        let repeat = match point.repeat {
+            0 => String::new(),
+            number => format!(", repetition {number}"),
+        };
+        self.common
+            .context
+            .note(format!("{count}:{side} {what}{repeat}"));
+    }
+
+    /// Whether a run does not work on what an earlier one left.
+    fn begins_fresh(&self, task: &Task) -> bool {
+        self.common.fresh
+            || match task.plan.data.fresh {
+                FreshData::Collection | FreshData::Server => true,
+                FreshData::Never => false,
+                FreshData::WhenChanged => {
+                    task.remote.is_none()
+                        && (changes_the_collection(&task.plan) || self.holds_other_documents(task))
+                }
+            }
+    }
+
+    /// Whether what an earlier run loaded is, or may be, not what this one works on.
+    fn holds_other_documents(&self, task: &Task) -> bool {
+        let open = self.deployment.as_ref();
+        let loaded = open.and_then(|open| open.loaded.as_ref());
+        self.varies_data && loaded != Some(&documents(&task.plan))
+    }
+
+    /// Makes the servers those of the plan.
+    fn open_deployment(&mut self, task: &Task) -> Result<(), Error> {
+        let key = DeploymentKey::of(&task.plan);
+        // A cluster whose collection is dropped is no longer what was asked for.
+        let is_reusable = !(self.compares_servers && task.remote.is_none())
+            && task.plan.data.fresh != FreshData::Server
+            && (task.plan.server.topology.is_none() || !self.begins_fresh(task));
+        if is_reusable && self.deployment.as_ref().is_some_and(|open| open.key == key) {
+            return Ok(());
+        }
+        self.close()?;
+        let placement = match (&task.remote, self.common.context.source) {
+            (None, None) => HostPlacement::from_plan(&task.plan)?,
+            _ => None,
+        };
+        let paths = ServerPaths {
+            environment: self.common.context.environment,
+            embedded: self.common.embedded_server.as_deref(),
+            folder: self.folder.path(),
+        };
+        let remote = task.remote.as_ref();
+        let deployment = DeploymentUnderTest::open(
+            &task.plan,
+            remote,
+            &paths,
+            placement.as_ref(),
+            self.common.context,
+        )?;
+        self.deployment = Some(OpenDeployment {
+            key,
+            deployment,
+            loaded: None,
+        });
+        Ok(())
+    }
+
+    /// Stops the servers.
+    pub(crate) fn close(&mut self) -> Result<(), Error> {
+        let open = self.deployment.take();
+        open.map_or(Ok(()), |open| stop(open.deployment, self.common.context))
+    }
+
+    /// Writes the document.
+    pub(crate) fn save(&self) -> Result<(), Error> {
+        self.folder.save(&self.document)
+    }
+
+    /// Stops the servers, says how the experiment ended, and writes it. With a failure this is that failure.
+    pub(crate) fn end(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+        let result = result.and(self.close());
+        (self.document.status, self.document.status_reason) = match &result {
+            Ok(()) => (RunStatus::Complete, None),
+            Err(failure) if failure.kind == Kind::Interrupted => {
+                (RunStatus::Partial, Some("interrupted by a signal".into()))
+            }
+            Err(failure) => (
+                RunStatus::Failed,
+                Some(dyno_plan::uri::redact(&format!("{:#}", failure.cause))),
+            ),
+        };
+        if result.is_err() && self.folder.is_new() && !self.is_worth_keeping() {
+            self.folder.discard();
+            return result;
+        }
+        let saved = self.conclude();
+        let place = self.folder.path().display();
+        let resume = match self.common.context.source {
+            Some(source) => source.resume_command(&place.to_string()),
+            None => format!("dyno resume {place}"),
+        };
+        let result = result.map_err(|failure| match failure.hint {
+            None => failure.with_hint(format!(
+                "what was measured is in `{place}`; go on with `{resume}`"
+            )),
+            Some(hint) => Error {
+                hint: Some(format!(
+                    "{hint}; what was measured is in `{place}`, and `{resume}` goes on with it"
+                )),
+                ..failure
+            },
+        });
+        result.and(saved)
+    }
+
+    /// Finds what follows from the answer, and writes the document with its reports.
+    fn conclude(&mut self) -> Result<(), Error> {
+        conclude(&mut self.document, self.folder.path());
+        self.save()?;
+        let mut observer = self.common.context.observer;
+        observer.experiment_saved(&self.document, self.folder.path())
+    }
+
+    /// Whether a run was done, or one that failed has left its record.
+    fn is_worth_keeping(&self) -> bool {
+        let has_failed = self.document.status == RunStatus::Failed;
+        self.document.points.iter().any(|point| {
+            let tells_why = has_failed || point.problem.is_some();
+            point.figures.is_some() || tells_why && self.folder.holds(point)
+        })
+    }
+}
+
+/// What is known of the runs before the first one.
+pub(crate) struct Planned {
+    /// A search has the plans of its sides; the points of a sweep have plans of their own.
+    pub(crate) tasks: Vec<Task>,
+    /// Whether the points work on different documents.
+    varies_data: bool,
+}
+
+/// Looks at the plans of all points, so that nothing is run if one of them is wrong.
+pub(crate) fn planned(
+    document: &Experiment,
+    tasks: &BTreeMap<Option<Side>, Task>,
+    (fresh, no_load): (bool, bool),
+) -> Result<Planned, Error> {
+    for task in tasks.values() {
+        check_loads_what_it_drops(&task.plan, no_load)?;
+    }
+    let of_point = |point: &Point| {
+        let task = tasks.get(&point.side).ok_or_else(|| {
+            let text = format!("`{}` is of a side that has no plan", point.directory);
+            Error::new(Kind::BadInput, text)
+        })?;
+        plan_of(task, point)
+    };
+    let points = document.points.iter().map(of_point);
+    let points = points.collect::<Result<Vec<_>, _>>()?;
+    let tasks = match document.axes.is_empty() {
+        true => {
+            let all = tasks.values().map(|task| plan_of(task, &as_planned()));
+            all.collect::<Result<_, _>>()?
+        }
+        false => points,
+    };
+    let varies_data = check_data(&tasks, fresh, no_load)?;
+    Ok(Planned { tasks, varies_data })
+}
+
+/// Whether the points work on different documents; an error where old ones would be measured in place of those of
+/// the plan.
+fn check_data(plans: &[Task], fresh: bool, no_load: bool) -> Result<bool, Error> {
+    let differs = |one: &Task, other: &Task| documents(&one.plan) != documents(&other.plan);
+    let place = |task: &Task| {
+        (
+            task.plan.data.database.clone(),
+            task.plan.data.collection.clone(),
+        )
+    };
+    let varies = plans.iter().any(|task| differs(task, &plans[0]));
+    let stays = |task: &Task| !fresh && !task.plan.data.fresh.is_for_each_run();
+    for task in plans.iter().filter(|task| varies && stays(task)) {
+        let is_kept = task.remote.is_some() || task.plan.data.fresh == FreshData::Never;
+        let mut others = plans.iter().filter(|other| place(other) == place(task));
+        if is_kept && others.any(|other| differs(other, task)) {
+            return Err(other_documents(
+                "give `--fresh`, so that each run loads its own, or a collection of its own to each",
+            ));
+        }
+    }
+    if varies && no_load && plans.iter().any(|task| task.remote.is_none()) {
+        return Err(other_documents("leave out `--no-load`"));
+    }
+    Ok(varies)
+}
+
+/// A point that changes nothing.
+fn as_planned() -> Point {
+    point(0, BTreeMap::new(), None, 0)
+}
+
+/// What decides which documents are loaded.
+fn documents(plan: &Plan) -> DataPlan {
+    let standard = DataPlan::default();
+    DataPlan {
+        fresh: standard.fresh,
+        page_cache: standard.page_cache,
+        ..plan.data.clone()
+    }
+}
+
+/// An error: runs would find the documents of others.
+fn other_documents(hint: &str) -> Error {
+    let text = "the runs work on different documents (`data`) in the same collection, and find those of the run before";
+    Error::new(Kind::BadInput, text).with_hint(hint)
+}
+
+/// What a point runs.
+fn plan_of(task: &Task, point: &Point) -> Result<Task, Error> {
+    let settings = point.settings.iter();
+    let settings: Vec<Setting> = settings
+        .map(|(key, text)| Setting::from_text(key, text))
+        .collect();
+    Ok(task.with_settings(&settings)?)
+}
+
+/// Stops servers; what is unusual about their end is told.
+fn stop(deployment: DeploymentUnderTest, context: Context<'_>) -> Result<(), Error> {
+    let (stopped, caveats) = deployment.stop();
+    for caveat in caveats {
+        context.warning(&*caveat.message);
+    }
+    stopped
+}
+
+/// A point that is not run yet.
+pub(crate) fn point(
+    number: usize,
+    settings: BTreeMap<String, String>,
+    side: Option<Side>,
+    repeat: u32,
+) -> Point {
+    let mut label = format!("{:03}", number + 1);
+    if let Some(side) = side {
+        label.push_str(&format!("-{side:?}").to_lowercase());
+    }
+    for (key, value) in &settings {
+        let name = key.rsplit('.').next().unwrap_or(key);
+        label.push_str(&format!("-{name}-{value}"));
+    }
+    let label: String = label
+        .chars()
+        .map(|c| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '-' | '_' => c,
+            _ => '_',
+        })
+        .take(LABEL_CHARACTERS)
+        .collect();
+    Point {
+        settings,
+        side,
+        block: None,
+        repeat,
+        directory: format!("runs/{label}"),
+        figures: None,
+        problem: None,
+    }
+}
+
+/// Longest name of a run's folder.
+const LABEL_CHARACTERS: usize = 80;
+
+/// Whether a run leaves another number of documents than it found.
+fn changes_the_collection(plan: &Plan) -> bool {
+    plan.operations.insert > 0.0 || plan.operations.delete > 0.0
+}

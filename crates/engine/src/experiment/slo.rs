@@ -1,0 +1,245 @@
+//! `dyno slo`: open-loop runs at rates that close in on the highest one that keeps an objective.
+
+use super::campaign::Campaign;
+use super::{Resolve, document};
+use crate::error::{Error, Kind};
+use dyno_analyze::experiment::figures::{Figures, measured};
+use dyno_analyze::experiment::slo::{Attempt, Objective, Objectives, SloAnswer, attempt};
+use dyno_analyze::experiment::sweep::RATE;
+use dyno_analyze::experiment::{Answer, Experiment, Verb};
+use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
+use dyno_plan::model::Schedule;
+use dyno_plan::request::ScheduleKind;
+use dyno_plan::resolve;
+use dyno_plan::task::Task;
+use dyno_record::model::PhaseKind;
+use dyno_record::quantity::Quantity;
+use dyno_record::responses::{WindowResponses, responses};
+
+/// The objective, and how closely its rate is searched for.
+#[derive(Clone, Debug, Default)]
+pub struct SloRequest {
+    /// Keys of the plan and their values.
+    pub settings: Vec<(String, String)>,
+    /// Concurrent connections; `None` for those of the plan.
+    pub clients: Option<u32>,
+    /// When operations start; `None` for the schedule of the plan, or a constant one.
+    pub schedule: Option<ScheduleKind>,
+    /// Limits of response times.
+    pub responses: Vec<Objective>,
+    /// Largest share of operations that may fail, 0 to 1; `None` for 0, which alone is no objective.
+    pub failed_ratio: Option<f64>,
+    /// Distance of neighbouring rates, as a share, above 0 and below 1.
+    pub resolution: f64,
+    /// Most runs.
+    pub max_runs: u32,
+    /// A run in which the hypervisor took more than this share of the CPU time is made again.
+    pub max_steal_ratio: f64,
+}
+
+/// Share of the closed-loop rate that is offered first: surely sustained, and not far from the boundary.
+const START_RATIO: f64 = 0.5;
+
+/// No rate above this share of the closed-loop rate is tried: it would not be achieved.
+const MOST_RATIO: f64 = 1.5;
+
+/// At most one run is made again for each so many that are allowed: where the hypervisor always takes CPU time, that is
+/// the machine to be measured.
+const SET_ASIDE_PART: usize = 2;
+
+/// The experiment that was asked for.
+///
+/// # Errors
+/// A plan that is not valid, and objectives that are missing or contradict each other.
+pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, Task), Error> {
+    let mut task = resolve(None, &request.settings, (None, None))?;
+    let is_poisson = matches!(task.plan.schedule, Schedule::Poisson { .. });
+    if let Some(clients) = request.clients {
+        task.set_clients(clients)?;
+    }
+    let kind = match request.schedule {
+        Some(ScheduleKind::Poisson) => "poisson",
+        None if is_poisson => "poisson",
+        Some(ScheduleKind::Closed) => {
+            let text = "an objective needs an offered rate, and a closed loop has none";
+            return Err(Error::new(Kind::BadInput, text)
+                .with_hint("use `--schedule constant` or `--schedule poisson`"));
+        }
+        _ => "constant",
+    };
+    let delay = max_start_delay(&task.plan.schedule);
+    // The first run finds out how fast a closed loop is.
+    task.plan.schedule = Schedule::Closed {};
+    resolve::check(&task.plan)?;
+    let objectives = objectives(request)?;
+    let question = format!(
+        "Which rate of `{}` keeps {}?",
+        task.plan.name,
+        in_words(&objectives)
+    );
+    let mut experiment = document(Verb::Slo, question, &task);
+    let options = &mut experiment.options;
+    let value = serde_json::to_value(&objectives).expect("it is plain data");
+    options.insert("objectives".into(), value);
+    options.insert("schedule".into(), kind.into());
+    if let Some(delay) = delay {
+        options.insert("max_start_delay".into(), delay.into());
+    }
+    options.insert("resolution".into(), request.resolution.into());
+    options.insert("max_runs".into(), request.max_runs.into());
+    options.insert("max_steal".into(), request.max_steal_ratio.into());
+    Ok((experiment, task))
+}
+
+/// How late an arrival may start by a plan that has its own idea of it.
+pub(super) fn max_start_delay(schedule: &Schedule) -> Option<String> {
+    match schedule {
+        Schedule::Closed {} => None,
+        Schedule::Constant {
+            max_start_delay, ..
+        }
+        | Schedule::Poisson {
+            max_start_delay, ..
+        } => (*max_start_delay != Schedule::DEFAULT_MAX_START_DELAY)
+            .then(|| max_start_delay.to_string()),
+    }
+}
+
+/// What makes a run one at an offered rate.
+fn offering(
+    campaign: &Campaign<'_>,
+    rate_per_s: f64,
+) -> Result<Vec<(&'static str, String)>, Error> {
+    let delay: Option<String> = campaign.value("max_start_delay")?;
+    let mut settings = vec![
+        ("schedule.kind", campaign.value("schedule")?),
+        (RATE, rounded(rate_per_s)),
+    ];
+    settings.extend(delay.map(|delay| ("schedule.max_start_delay", delay)));
+    Ok(settings)
+}
+
+/// The objectives as they stand in a question.
+fn in_words(objectives: &Objectives) -> String {
+    let responses = objectives.responses.iter().map(|one| {
+        let name = one.statistic.replace('_', ".");
+        format!("{name} at or below {} ms", one.limit_us / 1e3)
+    });
+    let mut limits: Vec<String> = responses.collect();
+    if limits.is_empty() || objectives.failed_ratio > 0.0 {
+        // Without the digits that a product of binary fractions has too many.
+        let percent = (objectives.failed_ratio * 1e8).round() / 1e6;
+        limits.push(format!("failed operations at or below {percent} %"));
+    }
+    limits.join(" and ")
+}
+
+fn objectives(request: &SloRequest) -> Result<Objectives, Error> {
+    let responses = request.responses.clone();
+    if responses.is_empty() && request.failed_ratio.is_none() {
+        return Err(
+            Error::new(Kind::BadInput, "there is no objective").with_hint(
+                "give one, such as `--p99 5ms`, `--percentile 75=5ms` or `--errors 0.001`",
+            ),
+        );
+    }
+    if let Some(one) = responses.iter().find(|one| one.limit_us <= 0.0) {
+        let text = format!(
+            "no response time keeps `--{} 0s`",
+            one.statistic.replace('_', ".")
+        );
+        return Err(Error::new(Kind::BadInput, text).with_hint("give a time above 0"));
+    }
+    for (place, one) in responses.iter().enumerate() {
+        let is_same = |other: &Objective| other.statistic == one.statistic;
+        if responses[..place].iter().any(is_same) {
+            let name = one.statistic.replace('_', ".");
+            let text = format!("`{name}` has two limits");
+            return Err(Error::new(Kind::BadInput, text).with_hint("give the smaller one"));
+        }
+    }
+    let failed_ratio = request.failed_ratio.unwrap_or(0.0);
+    if !(0.0..=1.0).contains(&failed_ratio) {
+        let text = format!("`--errors` is `{failed_ratio}`, but must be 0 to 1");
+        return Err(Error::new(Kind::BadInput, text).with_hint("such as `--errors 0.001`"));
+    }
+    Ok(Objectives {
+        responses,
+        failed_ratio,
+    })
+}
+
+/// Searches and finds the answer.
+pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
+    let objectives: Objectives = campaign.value("objectives")?;
+    let closed = campaign.measure(&[], None, 0)?;
+    let closed_rate_per_s = closed.rate_per_s;
+    let mut search = ObjectiveSearch::new(ObjectiveSettings {
+        resolution_ratio: campaign.value("resolution")?,
+        max_rate_per_s: (closed_rate_per_s.value * MOST_RATIO).max(1.0),
+        max_measurements: campaign.option("max_runs"),
+        ..ObjectiveSettings::starting_at((closed_rate_per_s.value * START_RATIO).max(1.0))
+    });
+    let max_steal: Option<f64> = campaign.value("max_steal")?;
+    let most_set_aside = campaign.option("max_runs") as usize / SET_ASIDE_PART;
+    let (mut attempts, mut set_aside) = (Vec::new(), Vec::new());
+    let found = loop {
+        match search.step() {
+            ObjectiveStep::Done(found) => break *found,
+            ObjectiveStep::Measure { rate_per_s } => {
+                let settings = offering(campaign, rate_per_s)?;
+                let number = attempts.len() + set_aside.len() + 1;
+                let figures = campaign.probe(&settings, number)?;
+                let attempt = judged(campaign, rate_per_s, &objectives, figures, number)?;
+                let stolen = attempt.stolen_ratio.unwrap_or_default();
+                if stolen > max_steal.unwrap_or(1.0) && set_aside.len() < most_set_aside {
+                    campaign.context().note(format!(
+                        "set aside: the hypervisor took {} of the CPU time",
+                        Quantity::ratio(stolen)
+                    ));
+                    set_aside.push(attempt);
+                } else {
+                    search.record(attempt.kept);
+                    attempts.push(attempt);
+                }
+            }
+        }
+    };
+    campaign.document.answer = Some(Answer::Slo(Box::new(SloAnswer {
+        objectives,
+        closed_rate_per_s,
+        search: found,
+        attempts,
+        set_aside,
+    })));
+    Ok(())
+}
+
+/// Whether a run kept the objectives; one in which nothing succeeded did not.
+fn judged(
+    campaign: &Campaign<'_>,
+    rate_per_s: f64,
+    objectives: &Objectives,
+    figures: Option<Figures>,
+    number: usize,
+) -> Result<Attempt, Error> {
+    let Some(mut figures) = figures else {
+        return Ok(Attempt::without_success(rate_per_s));
+    };
+    if objectives.need_more(&figures) {
+        let windows = windows_of(campaign, number)?;
+        objectives.complete(&mut figures, &measured(&windows, true).samples);
+    }
+    Ok(attempt(rate_per_s, objectives, &figures))
+}
+
+/// The recording windows of the measure phase of a run.
+fn windows_of(campaign: &Campaign<'_>, number: usize) -> Result<Vec<WindowResponses>, Error> {
+    let point = &campaign.document.points[number];
+    let directory = campaign.folder().path().join(&point.directory);
+    Ok(responses(&directory, PhaseKind::Measure, None)?)
+}
+
+fn rounded(rate_per_s: f64) -> String {
+    format!("{rate_per_s:.2}")
+}

@@ -1,0 +1,435 @@
+//! `dyno sweep`: every combination of the values of some keys, in random order; of numbers of clients and offered rates
+//! first the ones, then the others, unless their combinations are asked for.
+
+use super::campaign::{Campaign, point};
+use super::slo::max_start_delay;
+use super::{Resolve, document};
+use crate::deployment::choice;
+use crate::environment::Environment;
+use crate::error::{Error, Kind};
+use dyno_analyze::experiment::blocks;
+use dyno_analyze::experiment::relative::{BASE, Base};
+use dyno_analyze::experiment::sweep::{CLIENTS, RATE};
+use dyno_analyze::experiment::{Axis, Block, Experiment, Point, Verb};
+use dyno_analyze::resampling::Resampling;
+use dyno_plan::axis::{self, AxisError};
+use dyno_plan::model::Schedule;
+use dyno_plan::request::ScheduleKind;
+use dyno_plan::task::Task;
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::seq::SliceRandom;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Most runs of a sweep: more take days.
+const MOST_RUNS: usize = 10_000;
+
+/// Key of the plan that says whether a rate is offered.
+const KIND: &str = "schedule.kind";
+
+/// Keys whose values may hold commas; theirs are separated by `;`.
+const KEYS_WITH_COMMAS: [&str; 5] = [
+    "server.uri",
+    "server.topology",
+    "server.placement",
+    "server.connection_options",
+    "description",
+];
+
+/// What is swept, and how.
+#[derive(Clone, Debug, Default)]
+pub struct SweepRequest {
+    /// Keys of the plan and their values; several values of one key, separated by commas, are swept.
+    pub settings: Vec<(String, String)>,
+    /// Numbers of clients, as in `1,2,4` or `1..100 by 2x`.
+    pub clients: Option<String>,
+    /// Offered rates in operations per second, in the same form.
+    pub rates: Option<String>,
+    /// Offer every rate with every number of clients, in place of a closed loop over the clients and an open loop over
+    /// the rates.
+    pub cross: bool,
+    /// The value that the others are compared with.
+    pub base: Option<String>,
+    /// When operations start at an offered rate; `None` for the schedule of the plan, or a constant one.
+    pub schedule: Option<ScheduleKind>,
+    /// Runs of each point.
+    pub repeat: u32,
+    /// Whether the points are run in random order.
+    pub is_random: bool,
+    /// Keys of the plan that an option of its own has set, with the name of the option.
+    pub set_by_options: Vec<(&'static str, &'static str)>,
+    /// Path of the embedded server, if it is named.
+    pub embedded_server: Option<PathBuf>,
+}
+
+/// The experiment that was asked for, with all its points, and the task that they change.
+///
+/// # Errors
+/// Nothing or too much is swept, values that are not valid, servers that are not here.
+pub fn plan(
+    request: &SweepRequest,
+    resolve: Resolve<'_>,
+    environment: &Environment,
+) -> Result<(Experiment, Task), Error> {
+    let (fixed, mut axes) = split(&request.settings);
+    if let Some(text) = &request.clients {
+        check_once(CLIENTS, "--clients", &fixed, &axes)?;
+        axes.push(axis(CLIENTS, axis::whole_numbers(text))?);
+    }
+    if let Some(text) = &request.rates {
+        check_once(RATE, "--rates", &fixed, &axes)?;
+        axes.push(axis(RATE, axis::numbers(text))?);
+    }
+    if axes.is_empty() {
+        let hint = "give `--clients`, `--rates`, or several values with `--set`, such as `--set server.cache=1GiB,2GiB`";
+        return Err(Error::new(Kind::BadInput, "nothing is swept").with_hint(hint));
+    }
+    let is_swept = |key: &str| axes.iter().any(|axis| axis.key == key);
+    if is_swept(RATE) && is_swept(KIND) {
+        let text =
+            format!("`{KIND}` is swept together with offered rates, and a closed loop has none");
+        let hint = "choose it with `--schedule`, or give `--clients` and `--rates` for a closed and an open loop";
+        return Err(Error::new(Kind::BadInput, text).with_hint(hint));
+    }
+    let base = base(request.base.as_deref(), &axes)?;
+    let has_blocks = has_blocks(&axes, request.cross)?;
+    let rate = axes.iter().find(|axis| axis.key == RATE);
+    for (key, option) in &request.set_by_options {
+        check_once(key, option, &[], &axes)?;
+    }
+    let mut settled = fixed;
+    for axis in &axes {
+        let embedded = request.embedded_server.as_deref();
+        choice::check_values(&axis.key, &axis.values, embedded, environment)?;
+        let value = choice::representative(&axis.key, &axis.values);
+        settled.extend(value.map(|value| (axis.key.clone(), value.clone())));
+    }
+    let task = task(request, &settled, rate, resolve)?;
+    let blocks: Vec<Combinations> = match has_blocks {
+        false => vec![Combinations::of(&axes, None, &task)],
+        true => Block::ALL
+            .map(|block| Combinations::of(&axes, Some(block), &task))
+            .into(),
+    };
+    let question = format!(
+        "How does `{}` respond to {}?",
+        task.plan.name,
+        axes.iter()
+            .map(in_words)
+            .collect::<Vec<_>>()
+            .join(if has_blocks {
+                ", and then to "
+            } else {
+                " and "
+            })
+    );
+    let mut experiment = document(Verb::Sweep, question, &task);
+    experiment.points = points(&blocks, request, &task)?;
+    experiment.axes = axes;
+    let options = &mut experiment.options;
+    options.insert("repeat".into(), request.repeat.into());
+    let is_random = request.is_random;
+    options.insert(
+        "order".into(),
+        if is_random { "random" } else { "given" }.into(),
+    );
+    if let Some(base) = base {
+        let base = serde_json::to_value(base).expect("it is plain data");
+        options.insert(BASE.into(), base);
+    }
+    Ok((experiment, task))
+}
+
+/// The value that the others are compared with: the one that was named, else the first of the only setting that is swept.
+fn base(named: Option<&str>, axes: &[Axis]) -> Result<Option<Base>, Error> {
+    let swept = axes.iter().filter(|axis| axis.values.len() > 1);
+    let of = |axis: &Axis, value: &str| Base {
+        key: axis.key.clone(),
+        value: value.to_owned(),
+    };
+    let Some(named) = named else {
+        let settings: Vec<&Axis> = swept.filter(|axis| !is_load(&axis.key)).collect();
+        return Ok(match settings.as_slice() {
+            [only] => Some(of(only, &only.values[0])),
+            _ => None,
+        });
+    };
+    let values = swept.flat_map(|axis| axis.values.iter().map(|value| of(axis, value)));
+    let values: Vec<Base> = values.collect();
+    let is_meant = |base: &&Base| {
+        is_same(&base.value, named)
+            || named
+                .strip_prefix(&base.key)
+                .and_then(|rest| rest.strip_prefix('='))
+                .is_some_and(|value| is_same(&base.value, value))
+    };
+    let meant: Vec<&Base> = values.iter().filter(is_meant).collect();
+    match meant.as_slice() {
+        [only] => Ok(Some((*only).clone())),
+        [] if values.is_empty() => {
+            let text = format!(
+                "`--base {named}` has nothing to be compared with: no key has several values"
+            );
+            Err(Error::new(Kind::BadInput, text)
+                .with_hint("give several values, such as `--set server.cache=1GiB,2GiB`"))
+        }
+        [] => {
+            let text = format!("`{named}` is not among the values that are swept");
+            let known: Vec<String> = values.iter().map(in_full).collect();
+            let hint = format!("the base is one of {}", known.join(", "));
+            Err(Error::new(Kind::BadInput, text).with_hint(hint))
+        }
+        several => {
+            let text = format!("`{named}` is a value of several keys that are swept");
+            let known: Vec<String> = several.iter().map(|base| in_full(base)).collect();
+            let hint = format!("give the key too: {}", known.join(" or "));
+            Err(Error::new(Kind::BadInput, text).with_hint(hint))
+        }
+    }
+}
+
+fn in_full(base: &Base) -> String {
+    format!("`{}={}`", base.key, base.value)
+}
+
+fn is_load(key: &str) -> bool {
+    [CLIENTS, RATE].contains(&key)
+}
+
+/// Whether two texts are the same value; `1` and `1.0` are.
+fn is_same(one: &str, other: &str) -> bool {
+    let numbers = one.parse::<f64>().ok().zip(other.parse::<f64>().ok());
+    one == other || numbers.is_some_and(|(one, other)| one == other)
+}
+
+/// What the points change; with an offered rate where rates are swept.
+fn task(
+    request: &SweepRequest,
+    fixed: &[(String, String)],
+    rate: Option<&Axis>,
+    resolve: Resolve<'_>,
+) -> Result<Task, Error> {
+    let rate_per_s = rate.map(|axis| axis.values[0].parse().unwrap_or(1.0));
+    // A plan that has a random schedule keeps it unless another one is asked for.
+    resolve(None, fixed, (request.schedule, rate_per_s))
+}
+
+fn in_words(axis: &Axis) -> String {
+    let what = match axis.key.as_str() {
+        CLIENTS => "clients",
+        RATE => "operations offered per second",
+        key => key,
+    };
+    match axis.values.as_slice() {
+        [first, .., last] => format!("{what} from {first} to {last}"),
+        values => format!("{what} of {}", values.concat()),
+    }
+}
+
+/// Single values stay settings; several of one key are an axis.
+fn split(settings: &[(String, String)]) -> (Vec<(String, String)>, Vec<Axis>) {
+    let mut fixed: Vec<(String, String)> = Vec::new();
+    let mut axes: Vec<Axis> = Vec::new();
+    for (key, text) in settings {
+        let separator = match KEYS_WITH_COMMAS.contains(&key.as_str()) || text.contains(';') {
+            true => ';',
+            false => ',',
+        };
+        let values: Vec<String> = text
+            .split(separator)
+            .map(|value| value.trim().to_owned())
+            .collect();
+        let mut once: Vec<String> = Vec::new();
+        for value in values {
+            if !once.contains(&value) {
+                once.push(value);
+            }
+        }
+        // The last one of a key wins.
+        axes.retain(|axis| axis.key != *key);
+        fixed.retain(|(other, _)| other != key);
+        match once.as_slice() {
+            [only] => fixed.push((key.clone(), only.clone())),
+            _ => axes.push(Axis {
+                key: key.clone(),
+                values: once,
+            }),
+        }
+    }
+    (fixed, axes)
+}
+
+/// An option and `--set` for the same key contradict each other.
+fn check_once(
+    key: &str,
+    option: &str,
+    fixed: &[(String, String)],
+    axes: &[Axis],
+) -> Result<(), Error> {
+    let is_set = fixed.iter().any(|(other, _)| other == key);
+    if is_set || axes.iter().any(|axis| axis.key == key) {
+        let text = format!("`{key}` is given by `{option}` and by `--set`");
+        return Err(Error::new(Kind::BadInput, text).with_hint("give one of them"));
+    }
+    Ok(())
+}
+
+fn axis(key: &str, numbers: Result<Vec<f64>, AxisError>) -> Result<Axis, Error> {
+    let numbers = numbers.map_err(|error| {
+        Error::from_cause(Kind::BadInput, error)
+            .context(format!("the values of `{key}` are not valid"))
+            .with_hint("such as `1,2,4,8`, `10..50 by 10` or `100..8000 by 2x`")
+    })?;
+    Ok(Axis {
+        key: key.to_owned(),
+        values: numbers.iter().map(f64::to_string).collect(),
+    })
+}
+
+/// Whether the closed loop and the open loop are blocks of their own: several numbers of clients and several rates,
+/// of which nobody asked for every combination.
+fn has_blocks(axes: &[Axis], cross: bool) -> Result<bool, Error> {
+    let is_swept = |key: &str| {
+        let mut axes = axes.iter();
+        axes.any(|axis| axis.key == key && axis.values.len() > 1)
+    };
+    let has_both = is_swept(CLIENTS) && is_swept(RATE);
+    if cross && !has_both {
+        let text =
+            "`--cross` is about several numbers of clients with several rates, and there are none";
+        return Err(Error::new(Kind::BadInput, text).with_hint(
+            "give `--clients` and `--rates`, each with several values, or leave it out",
+        ));
+    }
+    Ok(has_both && !cross)
+}
+
+/// The points of a block, or of a sweep without blocks.
+struct Combinations {
+    block: Option<Block>,
+    /// Settings of all of them.
+    common: BTreeMap<String, String>,
+    axes: Vec<Axis>,
+    /// What belongs to an offered rate.
+    schedule: Vec<(&'static str, String)>,
+}
+
+impl Combinations {
+    fn of(axes: &[Axis], block: Option<Block>, task: &Task) -> Self {
+        let common = match block {
+            None => BTreeMap::new(),
+            Some(Block::Closed) => BTreeMap::from([(KIND.to_owned(), "closed".to_owned())]),
+            Some(Block::Open) => {
+                let clients = clients_of_the_open_loop(axes, task);
+                BTreeMap::from([(CLIENTS.to_owned(), clients.to_string())])
+            }
+        };
+        let is_varied = |axis: &&Axis| block.is_none_or(|block| block.varies(&axis.key));
+        let schedule = &task.plan.schedule;
+        let delay = max_start_delay(schedule).map(|delay| ("schedule.max_start_delay", delay));
+        Combinations {
+            block,
+            common,
+            axes: axes.iter().filter(is_varied).cloned().collect(),
+            schedule: std::iter::once((KIND, kind(schedule).to_owned()))
+                .chain(delay)
+                .collect(),
+        }
+    }
+
+    /// Their number; of more than a sweep may have it is a larger one than that.
+    fn count(&self) -> usize {
+        let sizes = self.axes.iter().map(|axis| axis.values.len());
+        sizes.fold(1, usize::saturating_mul)
+    }
+
+    fn all(&self) -> Vec<BTreeMap<String, String>> {
+        let mut all = vec![self.common.clone()];
+        for axis in &self.axes {
+            let with = |settings: &BTreeMap<String, String>, value: &String| {
+                let mut settings = settings.clone();
+                settings.insert(axis.key.clone(), value.clone());
+                if axis.key == RATE {
+                    for (key, text) in &self.schedule {
+                        // What is swept itself stays.
+                        let setting = settings.entry((*key).to_owned());
+                        setting.or_insert_with(|| text.clone());
+                    }
+                }
+                settings
+            };
+            all = all
+                .iter()
+                .flat_map(|settings| axis.values.iter().map(|value| with(settings, value)))
+                .collect();
+        }
+        all
+    }
+}
+
+/// Connections for the offered rates. An arrival that finds none free waits for one, which is no time of the server: so
+/// it is the largest of the numbers that are swept, or that of the plan where it is larger.
+fn clients_of_the_open_loop(axes: &[Axis], task: &Task) -> u32 {
+    let swept = axes.iter().filter(|axis| axis.key == CLIENTS);
+    let swept = swept.flat_map(|axis| &axis.values);
+    let numbers = swept.filter_map(|value| value.parse::<u32>().ok());
+    numbers.fold(task.plan.client.clients, u32::max)
+}
+
+/// All combinations, as often as asked for. Each round has all of them once, block by block, in an order of its own, so
+/// that a drift is spread over all points of a block alike.
+fn points(
+    blocks: &[Combinations],
+    request: &SweepRequest,
+    task: &Task,
+) -> Result<Vec<Point>, Error> {
+    let round = blocks.iter().map(Combinations::count);
+    let round = round.fold(0, usize::saturating_add);
+    if round.saturating_mul(request.repeat as usize) > MOST_RUNS {
+        let text = format!("the sweep would have more than {MOST_RUNS} runs");
+        return Err(Error::new(Kind::BadInput, text).with_hint("give fewer values"));
+    }
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(task.plan.client.seed);
+    let mut points = Vec::new();
+    for repeat in 0..request.repeat {
+        for block in blocks {
+            let mut all = block.all();
+            if request.is_random {
+                all.shuffle(&mut random);
+            }
+            for settings in all {
+                points.push(Point {
+                    block: block.block,
+                    ..point(points.len(), settings, None, repeat)
+                });
+            }
+        }
+    }
+    Ok(points)
+}
+
+fn kind(schedule: &Schedule) -> &'static str {
+    match schedule {
+        Schedule::Poisson { .. } => "poisson",
+        Schedule::Closed {} | Schedule::Constant { .. } => "constant",
+    }
+}
+
+/// Runs what is left of the sweep and finds the answer.
+pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
+    let ran = campaign.run_all();
+    let answered = answer(campaign);
+    ran.and(answered)
+}
+
+/// What can be said of the points that were run; also of some of them after an interruption.
+fn answer(campaign: &mut Campaign<'_>) -> Result<(), Error> {
+    let windows = super::windows(campaign)?;
+    let seed = campaign.seed();
+    let found = blocks::answer(&campaign.document, &windows, Resampling::seeded(seed));
+    if found.is_some() {
+        campaign.document.answer = found;
+    }
+    Ok(())
+}

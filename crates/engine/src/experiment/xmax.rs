@@ -1,0 +1,175 @@
+//! `dyno xmax`: closed-loop runs with more and more clients, then open-loop runs just below the best.
+
+use super::campaign::Campaign;
+use super::{Resolve, document};
+use crate::error::{Error, Kind};
+use dyno_analyze::experiment::figures::Figures;
+use dyno_analyze::experiment::sweep::{CLIENTS, RATE};
+use dyno_analyze::experiment::xmax::{
+    CONFIRMATION_RATIOS, Confirmation, answer, confirmation, without_success,
+};
+use dyno_analyze::experiment::{Answer, Experiment, Verb};
+use dyno_analyze::search::clients::{ClientsResult, ClientsSearch, ClientsSettings, ClientsStep};
+use dyno_plan::model::Schedule;
+use dyno_plan::task::Task;
+use dyno_record::model::CaveatKind;
+
+/// How the highest rate is searched for.
+#[derive(Clone, Debug, Default)]
+pub struct XmaxRequest {
+    /// Keys of the plan and their values.
+    pub settings: Vec<(String, String)>,
+    /// Most clients that are tried.
+    pub max_clients: u32,
+    /// Runs with the best number of clients, after it was found.
+    pub repeat: u32,
+}
+
+/// The experiment that was asked for.
+///
+/// # Errors
+/// A plan that is not valid, or offers a rate.
+pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, Task), Error> {
+    let settings = &request.settings;
+    let task = resolve(None, settings, (None, None))?;
+    if task.plan.schedule != (Schedule::Closed {}) {
+        let text = "the plan offers a rate, but the highest one is searched with a closed loop";
+        return Err(Error::new(Kind::BadInput, text)
+            .with_hint("use a plan without `[schedule]`, or `dyno slo` or `dyno sweep --rates`"));
+    }
+    if settings.iter().any(|(key, _)| key == CLIENTS) {
+        let text = format!("`--set {CLIENTS}` has no place here: their number is searched for");
+        return Err(Error::new(Kind::BadInput, text)
+            .with_hint("`--max-clients` limits it; `dyno sweep` takes given numbers"));
+    }
+    let question = format!(
+        "How many operations of `{}` per second can it take?",
+        task.plan.name
+    );
+    let mut experiment = document(Verb::Xmax, question, &task);
+    let options = &mut experiment.options;
+    options.insert("max_clients".into(), request.max_clients.into());
+    options.insert("repeat".into(), request.repeat.into());
+    Ok((experiment, task))
+}
+
+/// Searches, confirms, and finds the answer.
+pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
+    let repeats = campaign.option("repeat");
+    let defaults = ClientsSettings::default();
+    let mut search = ClientsSearch::new(ClientsSettings {
+        start_clients: campaign.least_clients()?,
+        max_clients: campaign.option("max_clients"),
+        repeats,
+        // The limit is one of the search; what was asked for comes on top.
+        max_measurements: defaults.max_measurements + repeats,
+        ..defaults
+    });
+    let mut number = 0;
+    let result = loop {
+        match search.step() {
+            ClientsStep::Done(result) => break result,
+            ClientsStep::Measure { clients } => {
+                let settings = [(CLIENTS, clients.to_string())];
+                // More clients may be too many; of none that succeeds nothing follows.
+                let figures = match number {
+                    0 => Some(campaign.measure(&settings, None, number)?),
+                    _ => campaign.probe(&settings, number)?,
+                };
+                search.record(figures.map_or(0.0, |figures| figures.rate_per_s.value));
+                number += 1;
+            }
+        }
+    };
+    let best = best_runs(campaign, result.clients);
+    let reasons = generator_bound(campaign, &result, &best)?;
+    let figures: Vec<&Figures> = best.iter().map(|(_, figures)| figures).collect();
+    let answer_with = |confirmations: &[Confirmation]| {
+        let (result, reasons) = (result.clone(), reasons.clone());
+        let found = answer(result, &figures, reasons, confirmations.to_vec());
+        Answer::Xmax(Box::new(found))
+    };
+    // What the search has found is not lost with a confirmation that fails.
+    campaign.document.answer = Some(answer_with(&[]));
+    campaign.save()?;
+    if reasons.is_empty() {
+        confirm(campaign, &result, number, answer_with)?;
+    }
+    Ok(())
+}
+
+/// The closed-loop runs with this many clients: directory and figures.
+fn best_runs(campaign: &Campaign<'_>, clients: u32) -> Vec<(String, Figures)> {
+    let settings = [(CLIENTS.to_owned(), clients.to_string())].into();
+    let points = campaign.document.points.iter();
+    points
+        .filter(|point| point.settings == settings)
+        .filter_map(|point| Some((point.directory.clone(), point.figures.clone()?)))
+        .collect()
+}
+
+/// Why the maximum is not that of the server.
+fn generator_bound(
+    campaign: &Campaign<'_>,
+    result: &ClientsResult,
+    best: &[(String, Figures)],
+) -> Result<Vec<String>, Error> {
+    let bound: Vec<&str> = best
+        .iter()
+        .filter(|(_, figures)| figures.is_generator_bound())
+        .map(|(directory, _)| directory.as_str())
+        .collect();
+    // A single run may have been unlucky.
+    if bound.len() * 2 <= best.len() {
+        return Ok(Vec::new());
+    }
+    let mut reasons = vec![format!(
+        "{} of {} runs with {} clients say that the client was the limit",
+        bound.len(),
+        best.len(),
+        result.clients
+    )];
+    for directory in bound {
+        let run = dyno_results::run::open(&campaign.folder().path().join(directory))?;
+        let caveats = run.document.caveats.into_iter();
+        reasons.extend(
+            caveats
+                .filter(|caveat| caveat.kind == CaveatKind::GeneratorBottleneck)
+                .map(|caveat| format!("`{directory}`: {}", caveat.message)),
+        );
+    }
+    Ok(reasons)
+}
+
+/// Offers less and less until the server keeps up, and keeps the answer up to date.
+fn confirm(
+    campaign: &mut Campaign<'_>,
+    result: &ClientsResult,
+    first: usize,
+    answer_with: impl Fn(&[Confirmation]) -> Answer,
+) -> Result<(), Error> {
+    let mut confirmations = Vec::new();
+    for (step, ratio) in CONFIRMATION_RATIOS.into_iter().enumerate() {
+        let offered = (result.rate_per_s * ratio).max(1.0).floor();
+        // Twice the clients, so that a server that keeps up is not held back by the number of connections.
+        let clients = result.clients.saturating_mul(2).max(2);
+        let settings = [
+            (CLIENTS, clients.to_string()),
+            ("schedule.kind", "constant".to_owned()),
+            (RATE, offered.to_string()),
+        ];
+        confirmations.push(match campaign.probe(&settings, first + step)? {
+            Some(figures) => confirmation(ratio, offered, &figures),
+            None => without_success(ratio, offered),
+        });
+        campaign.document.answer = Some(answer_with(&confirmations));
+        campaign.save()?;
+        if confirmations
+            .last()
+            .is_some_and(|last: &Confirmation| last.kept)
+        {
+            break;
+        }
+    }
+    Ok(())
+}

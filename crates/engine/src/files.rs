@@ -1,0 +1,34 @@
+//! Files that are written whole or not at all.
+
+use crate::error::{Error, Kind};
+use std::path::{Path, PathBuf};
+
+/// Writes a file, whole or not at all. A device or a pipe is written to, and a link stays a link.
+///
+/// # Errors
+/// [`Kind::Environment`] if the file cannot be written.
+pub fn write_file(path: &Path, text: &str) -> Result<(), Error> {
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let is_special = std::fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file());
+    let written = if is_special {
+        std::fs::write(&target, text)
+    } else {
+        replace_file(&target, text)
+    };
+    written.map_err(|error| {
+        Error::from_cause(Kind::Environment, error)
+            .context(format!("cannot write `{}`", path.display()))
+            .with_hint("check the path, its permissions and the free space")
+    })
+}
+
+fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.new", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    std::fs::write(&temporary, text)
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .inspect_err(|_| {
+            let _ = std::fs::remove_file(&temporary);
+        })
+}

@@ -1,0 +1,78 @@
+//! The end of a program that was started for a trace.
+
+use crate::error::{Error, Kind};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// Time that it has to end after it was asked to.
+const END_LIMIT: Duration = Duration::from_secs(30);
+/// How often it is looked at while it ends.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A program that runs. It does not outlive this.
+#[derive(Debug)]
+pub struct Program(pub Child);
+
+impl Program {
+    /// Its status, once it has ended.
+    pub fn status(&mut self) -> Result<Option<ExitStatus>, Error> {
+        self.0.try_wait().map_err(|error| {
+            Error::from_cause(Kind::Environment, error).context("cannot wait for the program")
+        })
+    }
+
+    /// Asks it to end, as Ctrl-C does, and ends it if it does not; `meanwhile` is called all the time.
+    pub fn end(&mut self, mut meanwhile: impl FnMut()) -> Result<ExitStatus, Error> {
+        let asked = Instant::now();
+        let _ = kill(self.number(), Signal::SIGINT);
+        while asked.elapsed() < END_LIMIT {
+            if let Some(status) = self.status()? {
+                return Ok(status);
+            }
+            meanwhile();
+            std::thread::sleep(LOOK);
+        }
+        let _ = self.0.kill();
+        self.0.wait().map_err(|error| {
+            Error::from_cause(Kind::Environment, error).context("cannot wait for the program")
+        })
+    }
+
+    fn number(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.0.id()).expect("process numbers are positive `i32`"))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // After an error it may still run, and nobody waits for it any more.
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = self.end(|| ());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_program_is_asked_to_end_and_its_status_is_told() {
+        let child = Command::new("sleep").arg("600").spawn();
+        let mut program = Program(child.expect("there is a `sleep`"));
+        assert_eq!(program.status().expect("it is ours"), None);
+        assert!(!program.end(|| ()).expect("it ends").success());
+    }
+
+    #[test]
+    fn a_program_does_not_outlive_what_holds_it() {
+        let child = Command::new("sleep").arg("600").spawn();
+        let program = Program(child.expect("there is a `sleep`"));
+        let number = program.number();
+        drop(program);
+        assert!(kill(number, None).is_err());
+    }
+}

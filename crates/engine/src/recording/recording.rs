@@ -1,0 +1,178 @@
+//! A trace on its way from the kernel into its folder.
+
+use crate::VERSION;
+use crate::error::Error;
+use crate::recording::roles::Tables;
+use crate::recording::settings::monotonic_ns;
+use dyno_record::RecordError;
+use dyno_record::io_trace::document::{TraceDocument, TraceFilter, TraceTarget};
+use dyno_record::io_trace::event::{BlockRequest, Call};
+use dyno_record::io_trace::writer::{PartLimits, TraceWriter};
+use dyno_trace::{Settings, Sink, Tracer};
+use jiff::Timestamp;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// How often the folder is made readable as it is.
+const KEEP: Duration = Duration::from_secs(10);
+
+/// A trace that goes on. Nothing is recorded before there is a process to follow.
+pub struct Recording {
+    tracer: Tracer,
+    storage: Storage,
+    document: TraceDocument,
+    /// When the folder was last made readable as it is.
+    kept: Instant,
+}
+
+/// Where events go. The first fault is kept: events cannot be refused.
+struct Storage {
+    writer: TraceWriter,
+    fault: Option<RecordError>,
+}
+
+impl Storage {
+    fn keep(&mut self, result: Result<(), RecordError>) {
+        if let Err(error) = result {
+            self.fault.get_or_insert(error);
+        }
+    }
+}
+
+impl Sink for Storage {
+    fn calls(&mut self, calls: &[Call]) {
+        let written = self.writer.calls(calls);
+        self.keep(written);
+    }
+
+    fn block(&mut self, requests: &[BlockRequest]) {
+        let written = self.writer.block(requests);
+        self.keep(written);
+    }
+}
+
+/// A trace that has ended and lacks its document.
+pub struct Recorded {
+    writer: TraceWriter,
+    pub document: TraceDocument,
+}
+
+impl Recording {
+    /// Attaches the tracer, and makes the folder of the trace.
+    pub fn start(
+        settings: Settings,
+        target: TraceTarget,
+        gap_bytes: Option<u64>,
+        folder: &Path,
+    ) -> Result<Recording, Error> {
+        let now_ns = monotonic_ns();
+        let zero_ns = settings.zero_monotonic_ns.unwrap_or(now_ns).min(now_ns);
+        let zero = Timestamp::now() - Duration::from_nanos(now_ns - zero_ns);
+        let mut document = TraceDocument::new(VERSION, &zero.to_string(), settings.mode);
+        document.zero_monotonic_ns = zero_ns;
+        document.target = target;
+        document.filter = TraceFilter {
+            files: settings.filter.files.clone(),
+            operations: settings.filter.operations.clone(),
+            smallest_bytes: settings.filter.smallest_bytes,
+        };
+        document.gap_bytes = gap_bytes;
+        document.block_traced = settings.block;
+        let tracer = Tracer::start(settings)?;
+        let writer = TraceWriter::create(folder, &document, PartLimits::default())?;
+        Ok(Recording {
+            tracer,
+            storage: Storage {
+                writer,
+                fault: None,
+            },
+            document,
+            kept: Instant::now(),
+        })
+    }
+
+    /// Traces one more process.
+    pub fn follow(&mut self, process: u32) -> Result<(), Error> {
+        self.tracer.follow(process)?;
+        self.document.target.processes.push(process);
+        Ok(())
+    }
+
+    /// Starts a program and traces it from its first instruction.
+    pub fn spawn(&mut self, command: &mut Command) -> Result<Child, Error> {
+        let child = self.tracer.spawn(command)?;
+        self.document.target.processes.push(child.id());
+        Ok(child)
+    }
+
+    /// Takes what has happened, waiting for something to happen for at most `timeout`.
+    pub fn poll(&mut self, timeout: Duration) -> Result<(), Error> {
+        self.tracer.poll(&mut self.storage, timeout)?;
+        if self.kept.elapsed() >= KEEP {
+            self.kept = Instant::now();
+            self.keep();
+        }
+        match self.storage.fault.take() {
+            Some(fault) => Err(Error::from(fault).context("cannot keep the trace")),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the folder readable for those who find it after this program was killed: parts that are old enough
+    /// are closed also when nothing happens, and the files have their names.
+    fn keep(&mut self) {
+        self.document.files = self.tracer.files();
+        let writer = &mut self.storage.writer;
+        let kept = writer
+            .calls(&[])
+            .and_then(|()| writer.block(&[]))
+            .and_then(|()| writer.set_document(&self.document));
+        self.storage.keep(kept);
+    }
+
+    /// Ends the trace and takes the rest.
+    pub fn stop(self) -> Result<Recorded, Error> {
+        let Recording {
+            tracer,
+            mut storage,
+            mut document,
+            kept: _,
+        } = self;
+        let traced = tracer.stop(&mut storage)?;
+        if let Some(fault) = storage.fault {
+            return Err(Error::from(fault).context("cannot keep the trace"));
+        }
+        document.zero_monotonic_ns = traced.zero_monotonic_ns;
+        document.start_s = traced.start_ns as f64 / 1e9;
+        document.duration_s = (traced.end_ns - traced.start_ns).max(0) as f64 / 1e9;
+        document.probes = traced.probes;
+        document.calls = traced.calls;
+        document.lost_calls = traced.lost_calls;
+        document.block_requests = traced.block_requests;
+        document.lost_block_requests = traced.lost_block_requests;
+        document.files = traced.files;
+        document.totals = traced.totals;
+        document.devices = traced.devices;
+        document.cost = traced.cost;
+        document.caveats = traced.caveats;
+        Ok(Recorded {
+            writer: storage.writer,
+            document,
+        })
+    }
+}
+
+impl Recorded {
+    /// Says when it was watched, of a trace that was attached before.
+    pub fn set_window(&mut self, start_s: f64, end_s: f64) {
+        self.document.start_s = start_s;
+        self.document.duration_s = (end_s - start_s).max(0.0);
+    }
+
+    /// Says what the files hold, and completes the folder.
+    pub fn finish(mut self, tables: &Tables) -> Result<TraceDocument, Error> {
+        tables.name(&mut self.document.files);
+        Ok(self.writer.finish(self.document)?)
+    }
+}

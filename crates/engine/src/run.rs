@@ -1,0 +1,570 @@
+//! The course of a session: run directory, server, collection, phases, and the saved run, in this
+//! order, with everything taken back when nothing was recorded and everything kept once it was.
+
+pub mod collection;
+pub mod directory;
+pub mod document;
+mod documents;
+pub mod guard;
+#[cfg(test)]
+mod hour;
+mod instance;
+pub mod live;
+pub mod observation;
+mod phases;
+pub mod preflight;
+pub mod recorder;
+mod saving;
+mod steering;
+pub mod trace;
+
+use crate::VERSION;
+use crate::cancel::Cancel;
+use crate::context::Context;
+use crate::deployment::placement::HostPlacement;
+use crate::deployment::server::{ServerPaths, ServerUnderTest, data_folder, kind_name};
+use crate::deployment::{self, DeploymentUnderTest};
+use crate::environment::Environment;
+use crate::error::{Error, Kind};
+use crate::load_source::{LoadSource, Readings};
+use crate::observer::{Observer, RunFacts, Shared};
+use crate::run::directory::RunDirectory;
+use crate::run::guard::{Guard, SYNC_EVERY};
+use crate::run::instance::InstanceRun;
+use crate::run::live::Live;
+use crate::run::recorder::{Recorder, Totals};
+use crate::run::steering::Steering;
+use crate::task;
+use dyno_load::clock::Clock;
+use dyno_load::connect::Control;
+use dyno_load::job::RetryRule;
+use dyno_load::prepare;
+use dyno_load::workload::Workload;
+use dyno_observe::doctor::{self, Subject};
+use dyno_observe::watch::{Board, OutputOptions, Watcher};
+use dyno_plan::Plan;
+use dyno_plan::model::PageCache;
+use dyno_plan::task::Task;
+use dyno_record::model::{Caveat, FleetRecord, PhaseEdge, RunDocument, ServerRecord};
+use dyno_record::verdict::CheckName;
+use dyno_record::writer::RunWriter;
+use dyno_results::{AnalysedRun, AnalysedTrace};
+use jiff::Timestamp;
+pub use phases::usage;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest time for a command before a run: long for a look, and short enough to find out that a server hangs.
+const SET_UP_LIMIT: Duration = Duration::from_secs(60);
+
+/// Longest time to drop a collection.
+const DROP_LIMIT: Duration = Duration::from_secs(600);
+
+/// How long other processes are watched before a run: long enough for one that is busy, and no
+/// longer than the start of a server.
+const WATCH: Duration = Duration::from_millis(100);
+
+/// Lines of a server's log that an error shows.
+const LOG_TAIL_LINES: usize = 12;
+
+/// Which phases are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// Load what is missing, warm up, measure.
+    #[default]
+    Whole,
+    /// Load only.
+    Load,
+    /// Load the documents of this client whatever is there, as YCSB does.
+    BlindLoad,
+    /// Measure whatever is there, as YCSB does.
+    BlindMix,
+}
+
+/// How a run is done, besides what its plan says.
+#[derive(Default)]
+pub struct RunOptions<'a> {
+    /// The place that it is done in.
+    pub environment: Environment,
+    /// Which phases are run.
+    pub extent: Extent,
+    /// Load nothing, and refuse a collection that lacks documents.
+    pub no_load: bool,
+    /// Drop the collection first.
+    pub fresh: bool,
+    /// When failed inserts of the load phase are sent again.
+    pub retry: RetryRule,
+    /// End the load phase with the first insert that finally fails.
+    pub abort_load: bool,
+    /// The run directory; a new one below `runs` if none is named.
+    pub out: Option<PathBuf>,
+    /// Path of the embedded server, if it is named.
+    pub embedded_server: Option<PathBuf>,
+    /// Result of the last selfcheck.
+    pub selfcheck: Option<serde_json::Value>,
+    /// What makes a long run safe to leave alone.
+    pub guard: Option<Guard>,
+    /// Where the load comes from, if not from this process.
+    pub source: Option<&'a dyn LoadSource>,
+}
+
+/// A run that is saved.
+pub struct Finished {
+    /// The record, and what the run means.
+    pub results: AnalysedRun,
+    /// Operations of the last phase that was meant to be the result.
+    pub totals: Totals,
+    /// Whether it was cancelled.
+    pub interrupted: bool,
+    /// What ended it early, other than a cancellation.
+    pub fault: Option<Error>,
+}
+
+/// Does a run: servers, load phase, measured phases, record. `None` means that there was nothing to do.
+///
+/// # Errors
+/// Nothing was recorded, and nothing is left behind. A run that ends early after something was recorded is a
+/// [`Finished`] with a fault.
+pub fn run(
+    task: &Task,
+    options: &RunOptions<'_>,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<Option<Finished>, Error> {
+    let observer = Shared::new(observer);
+    let context = Context {
+        environment: &options.environment,
+        cancel,
+        observer: &observer,
+        source: options.source,
+    };
+    run_on(task, options, context, None)
+}
+
+/// As [`run`], on servers that are open already and stay open, or on its own.
+pub(crate) fn run_on(
+    task: &Task,
+    options: &RunOptions<'_>,
+    context: Context<'_>,
+    deployment: Option<&mut DeploymentUnderTest>,
+) -> Result<Option<Finished>, Error> {
+    task::announce(task, context);
+    preflight::machine(task, context)?;
+    let started = Timestamp::now();
+    let clock = Clock::start();
+    let directory = RunDirectory::create(options.out.as_deref(), &task.plan.name, started)?;
+    let path = directory.path().to_owned();
+    let mut session = match Session::new(task, options, context, &path, started, clock) {
+        Ok(session) => session,
+        Err(error) => {
+            directory.discard();
+            return Err(error);
+        }
+    };
+    let result = session.perform(deployment);
+    if session.recorder.is_empty() {
+        drop(session);
+        directory.discard();
+        return match result {
+            _ if context.cancel.requested() => Err(Error::new(
+                Kind::Interrupted,
+                "interrupted before anything was recorded",
+            )),
+            result => result.map(|()| None),
+        };
+    }
+    session.save(result.err()).map(Some)
+}
+
+struct Session<'a> {
+    plan: &'a Plan,
+    task: &'a Task,
+    options: &'a RunOptions<'a>,
+    context: Context<'a>,
+    directory: PathBuf,
+    paths: ServerPaths<'a>,
+    clock: Clock,
+    document: RunDocument,
+    recorder: Recorder<'a>,
+    /// The records of the instances, if there are several.
+    instances: Vec<InstanceRun>,
+    /// What is known of each server.
+    servers: Vec<ServerRecord>,
+    /// Places of servers and clients on this machine; absent if all run elsewhere.
+    placement: Option<HostPlacement>,
+    /// Whether the clients ran where they were planned, once that was seen.
+    clients_as_planned: Option<bool>,
+    /// Packets of a network card that go to other CPUs until the run is over.
+    steering: Option<Steering<'a>>,
+    /// What the sources that watch the run told last, while they do.
+    board: Option<Board>,
+    /// Caveats that only this program can know of.
+    caveats: Vec<Caveat>,
+    /// Documents of the servers after the run, as far as they told.
+    documents_after: Vec<u64>,
+    /// Servers that are loaded, and whether documents that they have stay.
+    keeps: Vec<(usize, bool)>,
+    /// What becomes of a fleet.
+    fleet: RefCell<FleetRecord>,
+    /// The trace of file I/O, once it is complete.
+    trace: Option<AnalysedTrace>,
+}
+
+/// What a server calls the folder of its data.
+const DATA_FOLDER_SETTING: &str = "storage.dbPath";
+
+impl<'a> Session<'a> {
+    fn new(
+        task: &'a Task,
+        options: &'a RunOptions<'a>,
+        context: Context<'a>,
+        directory: &'a Path,
+        started: Timestamp,
+        clock: Clock,
+    ) -> Result<Self, Error> {
+        let plan = &task.plan;
+        let placement = match (&task.remote, context.source) {
+            (None, None) => HostPlacement::from_plan(plan)?,
+            _ => None,
+        };
+        let paths = ServerPaths {
+            environment: context.environment,
+            embedded: options.embedded_server.as_deref(),
+            folder: directory,
+        };
+        let folder = data_folder(plan, &paths).filter(|_| context.source.is_none());
+        let observation = dyno_observe::environment::observe(folder.as_deref());
+        let mut document = document::initial(plan, started, observation.environment);
+        document.selfcheck.clone_from(&options.selfcheck);
+        let writer = RunWriter::create(directory, &task.plan_text(), &document)?;
+        let per_row = observation::per_row(plan, Duration::from_nanos(dyno_load::WINDOW_NS));
+        let instances = match plan.server.pairs {
+            0 | 1 => Vec::new(),
+            pairs => (0..pairs as usize)
+                .map(|number| InstanceRun::create(number, directory, plan, &document, per_row))
+                .collect::<Result<_, _>>()?,
+        };
+        let mut observer = context.observer;
+        observer.run_started(&run_facts(plan, directory, started));
+        let live = Live::new(
+            directory,
+            &plan.name,
+            started.to_string(),
+            context.environment.state_dir.as_deref(),
+            Box::new(context.observer),
+        );
+        let mut recorder = Recorder::new(writer, Box::new(live));
+        recorder.join_windows(per_row);
+        Ok(Session {
+            plan,
+            task,
+            options,
+            context,
+            directory: directory.to_owned(),
+            paths,
+            clock,
+            document,
+            recorder,
+            instances,
+            servers: Vec::new(),
+            placement,
+            clients_as_planned: None,
+            steering: None,
+            board: None,
+            documents_after: Vec::new(),
+            keeps: Vec::new(),
+            fleet: RefCell::default(),
+            trace: None,
+            caveats: dyno_observe::health::caveat(&observation.probes)
+                .into_iter()
+                .collect(),
+        })
+    }
+
+    /// Everything between the run directory and the saved run. The servers are gone when it returns.
+    fn perform(&mut self, deployment: Option<&mut DeploymentUnderTest>) -> Result<(), Error> {
+        self.context.cancel.check()?;
+        if let Some(guard) = &self.options.guard {
+            let folders = vec![self.directory.clone()];
+            guard.watch(folders).fault().map_or(Ok(()), Err)?;
+        }
+        self.steering = Steering::set(
+            self.plan,
+            self.context.environment.state_dir.as_deref(),
+            self.context.observer,
+        )?;
+        self.document.packet_steering = self.steering.as_ref().map(|set| set.record().clone());
+        let result = match deployment {
+            Some(deployment) => self
+                .with_servers(deployment)
+                .map_err(|failure| explain(failure, deployment)),
+            None => self.with_own_servers(),
+        };
+        if let Some(steering) = self.steering.take() {
+            steering.put_back();
+        }
+        result
+    }
+
+    fn with_own_servers(&mut self) -> Result<(), Error> {
+        let remote = self.task.remote.as_ref();
+        let placement = self.placement.as_ref();
+        let mut deployment =
+            DeploymentUnderTest::open(self.plan, remote, &self.paths, placement, self.context)?;
+        let result = self
+            .with_servers(&mut deployment)
+            .map_err(|failure| explain(failure, &mut deployment));
+        let (stopped, caveats) = deployment.stop();
+        self.caveats.extend(caveats);
+        result.and(stopped)
+    }
+
+    /// Whether the servers are none that this program starts on this machine.
+    fn is_elsewhere(&self) -> bool {
+        self.task.remote.is_some() || self.context.source.is_some()
+    }
+
+    /// Folders of this machine that hold the data: of servers that were started those of the plan, of one that runs here
+    /// the one that it names.
+    fn data_folders(&self, deployment: &DeploymentUnderTest) -> Vec<PathBuf> {
+        if !self.is_elsewhere() {
+            let several = &self.plan.server.data_dirs;
+            let all = several.iter().map(PathBuf::from);
+            return match several.is_empty() || self.plan.server.data_dir.is_some() {
+                true => data_folder(self.plan, &self.paths).into_iter().collect(),
+                false => all.collect(),
+            };
+        }
+        let local = deployment.servers.iter().zip(&self.servers);
+        let local = local.filter(|(server, _)| server.is_local());
+        let named = local.filter_map(|(_, record)| record.settings.get(DATA_FOLDER_SETTING));
+        // That of a server in a container is not a folder here.
+        named
+            .map(PathBuf::from)
+            .filter(|path| path.is_dir())
+            .collect()
+    }
+
+    fn with_servers(&mut self, deployment: &mut DeploymentUnderTest) -> Result<(), Error> {
+        let mut controls = Vec::new();
+        for server in &deployment.servers {
+            let mut control = server.control()?;
+            control.set_patience(self.context.cancel.patience());
+            control.set_limit(Some(SET_UP_LIMIT));
+            controls.push(control);
+        }
+        for (server, control) in deployment.servers.iter().zip(&mut controls) {
+            self.servers.push(server.describe(control, self.plan)?);
+        }
+        self.describe_members(deployment);
+        self.document_servers();
+        let folder = self.data_folders(deployment).into_iter().next();
+        let sync_every = self.options.guard.as_ref().map(|_| SYNC_EVERY);
+        let keep = OutputOptions {
+            run_directory: self.directory.clone(),
+            readings_per_row: observation::per_row(self.plan, self.plan.observe.interval.0),
+            sync_every,
+        };
+        let watcher = observation::start(self.plan, deployment, folder, &keep, self.clock)?;
+        let board = watcher.as_ref().map(Watcher::board);
+        let reads = self.plan.observe.host;
+        let source = self.context.source.filter(|_| reads && board.is_some());
+        if let (Some(board), Some(source)) = (&board, source) {
+            source.begin_readings(Readings {
+                board: board.clone(),
+                keep,
+                interval: self.plan.observe.interval.0,
+                clock: self.clock,
+            });
+        }
+        self.set_board(board);
+        let result = self.work(deployment, controls);
+        if let Some(source) = source {
+            source.end_readings();
+        }
+        if let Some(watcher) = watcher {
+            self.document.sources = watcher.end();
+            self.caveats
+                .extend(observation::caveats(&self.document.sources));
+        }
+        self.set_board(None);
+        result
+    }
+
+    /// Where the latest readings of the sources are from now on.
+    fn set_board(&mut self, board: Option<Board>) {
+        let mut observer = self.context.observer;
+        observer.sources(board.as_ref());
+        self.board = board;
+    }
+
+    /// Everything that is done with servers that are known, while they are watched.
+    fn work(
+        &mut self,
+        deployment: &mut DeploymentUnderTest,
+        mut controls: Vec<Control>,
+    ) -> Result<(), Error> {
+        // The collection of a cluster is new, and dropping it would leave an unsharded one.
+        let is_joined = self.plan.server.topology.is_some();
+        let is_fresh = self.options.fresh || self.plan.data.fresh.is_for_each_run();
+        if is_fresh && !is_joined {
+            for control in &mut controls {
+                // A large collection takes its time.
+                control.set_limit(Some(DROP_LIMIT));
+                prepare::drop_collection(control, &self.plan.data)?;
+                control.set_limit(Some(SET_UP_LIMIT));
+            }
+        }
+        self.check_machine(&deployment.servers, &mut controls);
+        self.load_what_is_missing(deployment, &mut controls)?;
+        self.note_collections(&mut controls, PhaseEdge::Start);
+        for (number, control) in controls.iter_mut().enumerate() {
+            self.check_collection(number, control)?;
+        }
+        self.document_servers();
+        self.save_progress()?;
+        self.drop_page_cache(deployment)?;
+        if matches!(self.options.extent, Extent::Whole | Extent::BlindMix) {
+            let mut targets = Vec::new();
+            for (number, server) in deployment.servers.iter().enumerate() {
+                let workload = Workload::mix(self.plan, &server.concerns())?;
+                targets.push((number, Arc::new(workload)));
+            }
+            self.measure(&targets, deployment)?;
+        }
+        self.verify_placement(deployment);
+        self.verify_steering();
+        self.save_progress()?;
+        for (number, control) in controls.iter_mut().enumerate() {
+            self.look_back(number, control);
+        }
+        self.check_sum_of_documents();
+        self.note_collections(&mut controls, PhaseEdge::End);
+        self.document_servers();
+        Ok(())
+    }
+
+    /// Takes the files out of the machine's memory, if the plan wants reads from the disk.
+    fn drop_page_cache(&self, deployment: &DeploymentUnderTest) -> Result<(), Error> {
+        if self.plan.data.page_cache == PageCache::Keep {
+            return Ok(());
+        }
+        if !deployment.servers.iter().all(ServerUnderTest::is_local) {
+            return Err(preflight::page_cache_of_others());
+        }
+        dyno_observe::environment::drop_page_cache().map_err(preflight::page_cache_stays)
+    }
+
+    /// Passes the processes that were started to the records of those that they belong to.
+    fn describe_members(&mut self, deployment: &DeploymentUnderTest) {
+        let (members, caveats) = deployment.describe();
+        self.caveats.extend(caveats);
+        match self.servers.as_mut_slice() {
+            [only] => only.members = members,
+            several => {
+                for (server, member) in several.iter_mut().zip(members) {
+                    server.members = vec![member];
+                }
+            }
+        }
+    }
+
+    /// Looks where the servers were after they have worked, when their memory is where it will be.
+    fn verify_placement(&mut self, deployment: &DeploymentUnderTest) {
+        let Some(placement) = &self.placement else {
+            return;
+        };
+        let (mut record, caveats) = placement.verify(&deployment.processes());
+        record.clients_as_planned = self.clients_as_planned;
+        self.document.placement = Some(record);
+        self.caveats.extend(caveats);
+    }
+
+    /// Looks whether the packets of the network card went where they should to the end.
+    fn verify_steering(&mut self) {
+        let Some(steering) = &self.steering else {
+            return;
+        };
+        let (record, caveat) = steering.look();
+        self.document.packet_steering = Some(record);
+        self.caveats.extend(caveat);
+    }
+
+    /// What `dyno doctor` says of the machine and the first server goes into the record; a check that
+    /// fails becomes a caveat there.
+    fn check_machine(&mut self, servers: &[ServerUnderTest], controls: &mut [Control]) {
+        let (Some(server), Some(control)) = (servers.first(), controls.first_mut()) else {
+            return;
+        };
+        // A server of ours with a folder of its own has nothing yet; of others it is not known what is missing.
+        let is_kept = self.plan.server.data_dir.is_some() || !self.plan.server.data_dirs.is_empty();
+        let is_empty = !self.is_elsewhere() && !is_kept;
+        let documents = collection::own_documents(self.plan).saturating_mul(servers.len() as u64);
+        let instances = match &self.task.remote {
+            None => deployment::topology_of(self.plan)
+                .map_or(1, |topology| deployment::data_servers(&topology)),
+            Some(_) => 1,
+        };
+        let instances = u64::from(instances);
+        let subject = Subject {
+            data_dir: data_folder(self.plan, &self.paths).filter(|_| !self.is_elsewhere()),
+            planned_data_bytes: is_empty
+                .then(|| collection::planned_bytes(&self.plan.data, documents))
+                .flatten(),
+            connections: Some(u64::from(self.plan.client.clients)),
+            server: Some(server.checked(control, &self.servers[0], instances)),
+            watch: WATCH,
+        };
+        let round_trip = subject.server.as_ref().and_then(|server| server.round_trip);
+        self.servers[0].round_trip_us = round_trip.map(|time| time.median_us);
+        let facts = doctor::observe(Path::new("/"), &subject);
+        let mut verdicts = doctor::examine(&facts);
+        if self.context.source.is_some() && self.task.remote.is_none() {
+            // Servers that other hosts are to reach cannot listen on this one alone; docs/fleet.md says where that is safe.
+            verdicts.retain(|verdict| verdict.check != CheckName::BindAddress);
+        }
+        self.document.environment.doctor = verdicts;
+    }
+
+    /// Puts what is known of the servers into the document.
+    fn document_servers(&mut self) {
+        self.document.server = document::server_of_all(&self.servers);
+    }
+}
+
+/// Says of a failure whether a server of ours is the reason, and shows its last output.
+fn explain(mut failure: Error, deployment: &mut DeploymentUnderTest) -> Error {
+    if let Some((number, ended)) = deployment.ended() {
+        // Whatever failed then failed for this reason.
+        let what = match (number, deployment.servers.len()) {
+            (Some(number), 2..) => {
+                let address = deployment.servers[number].address();
+                format!("instance {number} at `{address}`: ")
+            }
+            _ if ended.name == "server" => String::new(),
+            _ => format!("`{}`: ", ended.name),
+        };
+        let reason = format!("{what}the server ended by itself ({})", ended.status);
+        failure = Error::new(Kind::Environment, reason).context(failure.cause.to_string());
+        failure.log_tail = ended.log_tail;
+    } else if failure.kind == Kind::Environment {
+        failure.log_tail = deployment.only_log_tail(LOG_TAIL_LINES);
+    }
+    failure
+}
+
+/// What the metrics say of a run.
+fn run_facts(plan: &Plan, directory: &Path, started: Timestamp) -> RunFacts {
+    let name = directory.file_name().unwrap_or_default();
+    let offered = plan.schedule.rate_per_s();
+    RunFacts {
+        name: plan.name.clone(),
+        version: VERSION.to_owned(),
+        server: kind_name(plan.server.kind).to_owned(),
+        directory: name.to_string_lossy().into_owned(),
+        started_s: started.as_millisecond() as f64 / 1e3,
+        offered_rate_per_s: offered.map(|rate| rate * f64::from(plan.server.pairs.max(1))),
+    }
+}

@@ -1,0 +1,245 @@
+//! What to do about the collection before a run: load it, complete it, take it as it is, or refuse.
+
+use crate::error::{Error, Kind};
+use dyno_load::prepare::{CollectionState, check_shape};
+use dyno_plan::Plan;
+use dyno_plan::model::DataPlan;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Everything is there.
+    Ready,
+    /// Load all documents of this client; the collection is empty.
+    Load,
+    /// Load what is missing and keep what is there.
+    Complete,
+}
+
+/// Documents that this client loads and works on.
+pub fn own_documents(plan: &Plan) -> u64 {
+    let data = &plan.data;
+    data.insert_count
+        .unwrap_or(data.records.saturating_sub(data.insert_start))
+}
+
+/// Size of so many documents of a data set, without keys and names of fields; `None` where the
+/// lengths follow a histogram.
+pub fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
+    let document = data.mean_document_bytes()?;
+    Some(documents.saturating_mul(document))
+}
+
+/// Decides, or says why the collection is not what the plan assumes.
+pub fn decide(plan: &Plan, state: &CollectionState, no_load: bool) -> Result<Decision, Error> {
+    let (found, planned) = (state.documents, plan.data.records);
+    if found > planned {
+        return Err(too_many(plan, found));
+    }
+    let own = own_documents(plan);
+    // With a part of the data set, the rest is the business of other clients.
+    let complete = if own == planned {
+        found == planned
+    } else {
+        has_own(state) && found >= own
+    };
+    let differences = check_shape(plan, &state.sample, complete);
+    if !differences.is_empty() {
+        return Err(other_shape(plan, &differences));
+    }
+    match (complete, found) {
+        (true, _) => Ok(Decision::Ready),
+        (false, _) if no_load => Err(too_few(plan, found)),
+        (false, 0) => Ok(Decision::Load),
+        (false, _) => Ok(Decision::Complete),
+    }
+}
+
+/// After loading nothing may be missing.
+pub fn check_loaded(plan: &Plan, state: &CollectionState) -> Result<(), Error> {
+    decide(plan, state, true).map(|_| ()).map_err(|failure| {
+        failure.context("the load phase ended, and the collection is not complete")
+    })
+}
+
+fn has_own(state: &CollectionState) -> bool {
+    state
+        .sample
+        .expected
+        .iter()
+        .all(|(_, document)| document.is_some())
+}
+
+fn namespace(plan: &Plan) -> String {
+    format!("{}.{}", plan.data.database, plan.data.collection)
+}
+
+fn too_many(plan: &Plan, found: u64) -> Error {
+    let message = format!(
+        "the collection `{}` holds {found} documents, the plan assumes {}",
+        namespace(plan),
+        plan.data.records
+    );
+    Error::new(Kind::Environment, message).with_hint(format!(
+        "an earlier run may have inserted them; `--records {found}` works on all of them, `--fresh` drops the collection first"
+    ))
+}
+
+fn too_few(plan: &Plan, found: u64) -> Error {
+    let message = format!(
+        "the collection `{}` holds {found} documents, the plan assumes {}",
+        namespace(plan),
+        plan.data.records
+    );
+    let hint = match found {
+        0 => "leave out `--no-load` to load them".to_owned(),
+        _ => format!(
+            "leave out `--no-load` to load what is missing, or work on what is there with `--records {found}`"
+        ),
+    };
+    Error::new(Kind::Environment, message).with_hint(hint)
+}
+
+fn other_shape(plan: &Plan, differences: &[String]) -> Error {
+    let message = format!(
+        "the collection `{}` does not hold the documents of the plan: {}",
+        namespace(plan),
+        differences.join("; ")
+    );
+    Error::new(Kind::Environment, message)
+        .with_hint("`--fresh` drops the collection first; or change the plan's `data`, or aim at another collection with `-p table=NAME`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{Binary, Document, doc, spec::BinarySubtype};
+    use dyno_load::prepare::Sample;
+
+    fn plan() -> Plan {
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        plan.data.records = 10;
+        plan.data.field_count = 1;
+        plan
+    }
+
+    fn document(key: &str) -> Document {
+        let value = Binary {
+            subtype: BinarySubtype::Generic,
+            bytes: vec![32; 100],
+        };
+        doc! { "_id": key, "field0": value }
+    }
+
+    fn state(documents: u64) -> CollectionState {
+        let key = "user6284781860667377211";
+        let sample = match documents {
+            0 => Sample {
+                ends: Vec::new(),
+                expected: vec![(key.into(), None)],
+            },
+            _ => Sample {
+                ends: vec![document(key)],
+                expected: vec![(key.into(), Some(document(key)))],
+            },
+        };
+        CollectionState {
+            exists: documents > 0,
+            documents,
+            sample,
+            ..CollectionState::default()
+        }
+    }
+
+    const LOADS: bool = false;
+    const LOADS_NOT: bool = true;
+
+    #[test]
+    fn an_empty_collection_is_loaded_and_a_part_is_completed() {
+        assert_eq!(
+            decide(&plan(), &state(0), LOADS).expect("it can be"),
+            Decision::Load
+        );
+        assert_eq!(
+            decide(&plan(), &state(4), LOADS).expect("it can be"),
+            Decision::Complete
+        );
+        assert_eq!(
+            decide(&plan(), &state(10), LOADS).expect("it can be"),
+            Decision::Ready
+        );
+        assert_eq!(
+            decide(&plan(), &state(10), LOADS_NOT).expect("it can be"),
+            Decision::Ready
+        );
+    }
+
+    #[test]
+    fn more_documents_than_planned_are_refused_with_both_numbers() {
+        let failure = decide(&plan(), &state(11), LOADS).expect_err("an earlier run inserted one");
+        let text = failure.cause.to_string();
+        assert!(
+            text.contains("holds 11 documents") && text.contains("assumes 10"),
+            "{text}"
+        );
+        let hint = failure.hint.expect("there is a way out");
+        assert!(
+            hint.contains("--records 11") && hint.contains("--fresh"),
+            "{hint}"
+        );
+    }
+
+    #[test]
+    fn without_loading_missing_documents_are_refused() {
+        for found in [0, 4] {
+            let failure =
+                decide(&plan(), &state(found), LOADS_NOT).expect_err("documents are missing");
+            assert_eq!(failure.kind, Kind::Environment);
+            assert!(
+                failure
+                    .hint
+                    .expect("there is a way out")
+                    .contains("--no-load")
+            );
+        }
+    }
+
+    #[test]
+    fn documents_of_another_shape_are_refused_whatever_their_number() {
+        let mut plan = plan();
+        plan.data.field_count = 2;
+        for found in [4, 10] {
+            let failure = decide(&plan, &state(found), LOADS).expect_err("the shape differs");
+            assert!(
+                failure
+                    .cause
+                    .to_string()
+                    .contains("have 1 fields, the plan has 2")
+            );
+        }
+    }
+
+    #[test]
+    fn a_client_of_several_needs_its_own_part_only() {
+        let mut plan = plan();
+        plan.data.insert_start = 5;
+        plan.data.insert_count = Some(5);
+        assert_eq!(
+            decide(&plan, &state(5), LOADS).expect("its part is there"),
+            Decision::Ready
+        );
+        let mut others = state(5);
+        others.sample.expected[0].1 = None;
+        assert_eq!(
+            decide(&plan, &others, LOADS).expect("the others' part is there"),
+            Decision::Complete
+        );
+    }
+
+    #[test]
+    fn a_load_that_left_something_out_is_an_error() {
+        let failure = check_loaded(&plan(), &state(9)).expect_err("one is missing");
+        assert!(failure.cause.to_string().contains("load phase ended"));
+        assert!(check_loaded(&plan(), &state(10)).is_ok());
+    }
+}

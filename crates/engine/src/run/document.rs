@@ -1,0 +1,71 @@
+//! The run document as it is before anything was measured.
+
+use crate::VERSION;
+use dyno_plan::Plan;
+use dyno_record::model::{Environment, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord};
+use jiff::Timestamp;
+
+/// A document with status `running` and without results.
+pub fn initial(plan: &Plan, started: Timestamp, environment: Environment) -> RunDocument {
+    RunDocument {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: VERSION.into(),
+        name: plan.name.clone(),
+        started_at: started.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+        status: RunStatus::Running,
+        status_reason: None,
+        plan: serde_json::to_value(plan).expect("a plan is plain data"),
+        environment,
+        server: ServerRecord::default(),
+        phases: Vec::new(),
+        instances: Vec::new(),
+        fleet: None,
+        placement: None,
+        packet_steering: None,
+        traces: Vec::new(),
+        resources: Vec::new(),
+        sources: Vec::new(),
+        collections: Vec::new(),
+        caveats: Vec::new(),
+        selfcheck: None,
+    }
+}
+
+/// What all servers of a run are together: that of a single server as it is; of several the sums of
+/// sizes, the first one's settings, and all addresses.
+pub(crate) fn server_of_all(servers: &[ServerRecord]) -> ServerRecord {
+    let Some(first) = servers.first() else {
+        return ServerRecord::default();
+    };
+    if servers.len() == 1 {
+        return first.clone();
+    }
+    let sum =
+        |size: fn(&ServerRecord) -> Option<u64>| -> Option<u64> { servers.iter().map(size).sum() };
+    let addresses: Vec<&str> = servers.iter().map(|s| s.address.as_str()).collect();
+    let one = first.topology.as_deref().unwrap_or("unknown");
+    ServerRecord {
+        address: addresses.join(", "),
+        topology: Some(format!("{} x {one}", servers.len())),
+        cache_bytes: sum(|server| server.cache_bytes),
+        documents: sum(|server| server.documents),
+        data_bytes: sum(|server| server.data_bytes),
+        storage_bytes: sum(|server| server.storage_bytes),
+        ..first.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_document_is_running_and_says_when_it_started() {
+        let plan = dyno_plan::builtin::find("a").expect("it is built in");
+        let started = "2026-08-22T10:15:00.5Z".parse().expect("it is a time");
+        let document = initial(&plan, started, Environment::default());
+        assert_eq!(document.status, RunStatus::Running);
+        assert_eq!(document.started_at, "2026-08-22T10:15:00.500Z");
+        assert_eq!(document.plan["data"]["records"], plan.data.records);
+    }
+}

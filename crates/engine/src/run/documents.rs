@@ -1,0 +1,296 @@
+//! The documents of a session: which are to be loaded, and whether those that should be there are there.
+
+use super::{Extent, Session};
+use crate::deployment::DeploymentUnderTest;
+use crate::error::Error;
+use crate::run::collection::{self, Decision};
+use crate::run::observation;
+use dyno_load::connect::{Control, Patience};
+use dyno_load::prepare;
+use dyno_load::workload::{LoadTask, Workload};
+use dyno_plan::Plan;
+use dyno_record::model::{Caveat, CaveatKind, PhaseEdge, PhaseKind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest time for the look at the collection after a run, and after one that was interrupted: the
+/// server may hang, and what was measured is worth more than the sizes.
+const LOOK_BACK_LIMIT: Duration = Duration::from_secs(60);
+const LOOK_BACK_LIMIT_INTERRUPTED: Duration = Duration::from_secs(2);
+
+impl Session<'_> {
+    /// Loads those collections that lack documents, all at once, and waits until all are loaded.
+    pub(super) fn load_what_is_missing(
+        &mut self,
+        deployment: &mut DeploymentUnderTest,
+        controls: &mut [Control],
+    ) -> Result<(), Error> {
+        let mut targets = Vec::new();
+        self.keeps.clear();
+        let mut count = 0;
+        for (number, control) in controls.iter_mut().enumerate() {
+            let Some(load) = self.plan_load(control)? else {
+                continue;
+            };
+            prepare::create_collection(control, &self.plan.data)?;
+            let concerns = deployment.servers[number].concerns();
+            let workload = Arc::new(Workload::load(self.plan, load, &concerns)?);
+            count += load.count;
+            self.keeps.push((number, load.keep_existing));
+            targets.push((number, workload));
+        }
+        if targets.is_empty() {
+            return Ok(());
+        }
+        self.load(&targets, count, deployment)?;
+        self.context.cancel.check()
+    }
+
+    /// The load phase, if there is something to load.
+    fn plan_load(&mut self, control: &mut Control) -> Result<Option<LoadTask>, Error> {
+        let data = &self.plan.data;
+        let load = |keep_existing| LoadTask {
+            first: data.insert_start,
+            count: collection::own_documents(self.plan),
+            batch: self.plan.client.batch,
+            keep_existing,
+        };
+        match self.options.extent {
+            Extent::BlindMix => return Ok(None),
+            Extent::BlindLoad => return Ok(Some(load(false))),
+            Extent::Whole | Extent::Load => {}
+        }
+        let state = prepare::collection_state(control, self.plan)?;
+        Ok(
+            match collection::decide(self.plan, &state, self.options.no_load)? {
+                Decision::Ready => {
+                    let note = format!(
+                        "the collection holds its {} documents, nothing to load",
+                        state.documents
+                    );
+                    self.context.note(note);
+                    None
+                }
+                Decision::Load => Some(load(false)),
+                Decision::Complete => {
+                    let note = format!(
+                        "the collection holds {} of {} documents, loading the rest",
+                        state.documents, data.records
+                    );
+                    self.context.note(note);
+                    Some(load(true))
+                }
+            },
+        )
+    }
+
+    /// Records what the servers say of their collections before or after the measured load.
+    pub(super) fn note_collections(&mut self, controls: &mut [Control], at: PhaseEdge) {
+        let phase = match self.options.extent {
+            Extent::Whole | Extent::BlindMix => PhaseKind::Measure,
+            Extent::Load | Extent::BlindLoad => PhaseKind::Load,
+        };
+        if !self.plan.observe.server || self.context.cancel.requested() {
+            return;
+        }
+        let is_one = controls.len() == 1;
+        for (number, control) in controls.iter_mut().enumerate() {
+            let instance = if is_one {
+                "server".to_owned()
+            } else {
+                format!("pair-{number}")
+            };
+            let found = observation::collection(control, self.plan, instance, phase, at);
+            self.document.collections.extend(found);
+        }
+    }
+
+    /// After loading, and before measuring: the collection must be what the plan assumes, or, for
+    /// those who measure whatever is there, it is said what is.
+    pub(super) fn check_collection(
+        &mut self,
+        number: usize,
+        control: &mut Control,
+    ) -> Result<(), Error> {
+        let state = match self.options.extent {
+            Extent::Whole | Extent::Load => prepare::collection_state(control, self.plan)?,
+            Extent::BlindLoad | Extent::BlindMix => {
+                prepare::collection_size(control, &self.plan.data)?
+            }
+        };
+        match self.options.extent {
+            Extent::Whole | Extent::Load => collection::check_loaded(self.plan, &state)?,
+            Extent::BlindLoad => {}
+            Extent::BlindMix => self.warn_about_count(state.documents),
+        }
+        let server = &mut self.servers[number];
+        server.documents = Some(state.documents);
+        server.data_bytes = state.data_bytes;
+        server.storage_bytes = state.storage_bytes;
+        Ok(())
+    }
+
+    fn warn_about_count(&mut self, found: u64) {
+        let planned = self.plan.data.records;
+        if found != planned {
+            let message =
+                format!("the collection holds {found} documents, `recordcount` says {planned}");
+            self.context.warning(&*message);
+        }
+    }
+
+    /// Sizes after the run, and whether the documents that were written are there.
+    pub(super) fn look_back(&mut self, number: usize, control: &mut Control) {
+        let limit = if self.context.cancel.requested() {
+            // It has asked for the end already: what is left is this look, with a limit of its own.
+            control.set_patience(Patience::new(|| false));
+            LOOK_BACK_LIMIT_INTERRUPTED
+        } else {
+            LOOK_BACK_LIMIT
+        };
+        control.set_limit(Some(limit));
+        let Ok(state) = prepare::collection_size(control, &self.plan.data) else {
+            return;
+        };
+        let changes = self.document_changes(number);
+        let server = &mut self.servers[number];
+        server.data_bytes = state.data_bytes.or(server.data_bytes);
+        server.storage_bytes = state.storage_bytes.or(server.storage_bytes);
+        let before = server.documents.unwrap_or(0);
+        self.documents_after.push(state.documents);
+        if self.has_common_record() {
+            return;
+        }
+        let caveat = count_caveat(self.plan, before, state.documents, &changes);
+        match self.instances.get_mut(number) {
+            None => self.caveats.extend(caveat),
+            Some(instance) => {
+                let of_instance = |caveat: Caveat| Caveat {
+                    message: format!("instance {number}: {}", caveat.message),
+                    ..caveat
+                };
+                self.caveats.extend(caveat.clone().map(of_instance));
+                instance.caveats.extend(caveat);
+            }
+        }
+    }
+
+    /// Whether several servers have one record, as in a fleet: it does not tell which of them changed.
+    fn has_common_record(&self) -> bool {
+        self.servers.len() > 1 && self.instances.is_empty()
+    }
+
+    pub(super) fn check_sum_of_documents(&mut self) {
+        if !self.has_common_record() || self.documents_after.len() < self.servers.len() {
+            return;
+        }
+        let before = self.servers.iter().filter_map(|server| server.documents);
+        let (before, after) = (before.sum(), self.documents_after.iter().sum());
+        let changes = self.document_changes(0);
+        self.caveats
+            .extend(count_caveat(self.plan, before, after, &changes));
+    }
+
+    fn document_changes(&self, number: usize) -> Changes {
+        let mut changes = Changes::default();
+        let recorder = match self.instances.get(number) {
+            Some(instance) => &instance.recorder,
+            None => &self.recorder,
+        };
+        for phase in recorder
+            .phases()
+            .iter()
+            .filter(|phase| phase.name != PhaseKind::Load)
+        {
+            let count = |name: &str| {
+                phase
+                    .operations
+                    .get(name)
+                    .map_or(0, |operation| operation.count)
+            };
+            changes.inserted += count("insert");
+            changes.deleted += count("delete");
+            let unclear = ["timeout", "disconnected", "protocol", "cancelled", "driver"];
+            changes.unclear += unclear
+                .iter()
+                .filter_map(|kind| phase.errors.get(*kind))
+                .sum::<u64>();
+        }
+        changes
+    }
+}
+
+/// Documents that the phases after the load wrote and removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Changes {
+    inserted: u64,
+    deleted: u64,
+    /// Operations of which nobody knows whether they took effect.
+    unclear: u64,
+}
+
+/// A caveat if the number of documents is not what the acknowledged operations make of it.
+fn count_caveat(plan: &Plan, before: u64, after: u64, changes: &Changes) -> Option<Caveat> {
+    // An upsert does not tell an insert from a replacement.
+    if plan.access.upsert && changes.inserted > 0 {
+        return None;
+    }
+    let expected = (before + changes.inserted).saturating_sub(changes.deleted);
+    // Operations that began in the warm-up and ended after it are in the statistics of no phase.
+    let slack = changes.unclear + u64::from(plan.client.clients);
+    (after.abs_diff(expected) > slack).then(|| Caveat {
+        kind: CaveatKind::DocumentCount,
+        message: format!(
+            "the collection holds {after} documents after the run, {before} before it and the acknowledged operations make {expected}"
+        ),
+        hint: Some("somebody else may have written to it, or acknowledged writes were lost".into()),
+        phase: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        let mut plan = dyno_plan::builtin::find("d").expect("it is built in");
+        plan.client.clients = 2;
+        plan
+    }
+
+    #[test]
+    fn documents_that_were_acknowledged_and_are_missing_are_a_caveat() {
+        let changes = Changes {
+            inserted: 10,
+            deleted: 3,
+            unclear: 1,
+        };
+        assert_eq!(count_caveat(&plan(), 100, 107, &changes), None);
+        assert_eq!(count_caveat(&plan(), 100, 104, &changes), None);
+        let caveat = count_caveat(&plan(), 100, 103, &changes).expect("four are missing");
+        assert_eq!(caveat.kind, CaveatKind::DocumentCount);
+        assert!(
+            caveat.message.contains("103") && caveat.message.contains("make 107"),
+            "{}",
+            caveat.message
+        );
+    }
+
+    #[test]
+    fn an_upsert_tells_nothing_about_the_number_of_documents() {
+        let mut plan = plan();
+        plan.access.upsert = true;
+        assert_eq!(
+            count_caveat(
+                &plan,
+                100,
+                100,
+                &Changes {
+                    inserted: 50,
+                    ..Changes::default()
+                }
+            ),
+            None
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! The record of one of several servers that are measured at once: a run directory of its own inside
+//! that of the run, which every report can be made from.
+
+use crate::error::Error;
+use crate::run::recorder::Recorder;
+use dyno_plan::Plan;
+use dyno_record::model::{Caveat, InstanceRecord, RunDocument, ServerRecord};
+use dyno_record::reader::Run;
+use dyno_record::writer::RunWriter;
+use dyno_results::AnalysedRun;
+use dyno_results::run::find_caveats;
+use std::path::{Path, PathBuf};
+
+/// Folder of the instances in the run directory.
+const INSTANCES: &str = "instances";
+
+/// See the module.
+pub(crate) struct InstanceRun {
+    number: usize,
+    /// Below the working folder.
+    directory: PathBuf,
+    pub(crate) document: RunDocument,
+    pub(crate) recorder: Recorder<'static>,
+    /// Caveats about this instance that are not found in its figures.
+    pub(crate) caveats: Vec<Caveat>,
+}
+
+impl InstanceRun {
+    /// Makes the folder of instance `number` in that of the run. `document` is that of the whole run, whose rows are of
+    /// as many windows.
+    pub(crate) fn create(
+        number: usize,
+        run: &Path,
+        plan: &Plan,
+        document: &RunDocument,
+        windows_per_row: u64,
+    ) -> Result<Self, Error> {
+        let mut plan = plan.clone();
+        plan.server.pairs = 1;
+        let document = RunDocument {
+            plan: serde_json::to_value(&plan).expect("a plan is plain data"),
+            ..document.clone()
+        };
+        let directory = run.join(relative(number));
+        let toml = dyno_plan::file::to_toml(&plan);
+        let writer = RunWriter::create(&directory, &toml, &document)?;
+        let mut recorder = Recorder::new(writer, Box::new(()));
+        recorder.join_windows(windows_per_row);
+        Ok(InstanceRun {
+            number,
+            directory,
+            document,
+            recorder,
+            caveats: Vec::new(),
+        })
+    }
+
+    /// Saves what is known so far.
+    pub(crate) fn save(&mut self, server: &ServerRecord) -> Result<(), Error> {
+        self.document.server.clone_from(server);
+        self.recorder.save(&mut self.document)?;
+        Ok(())
+    }
+
+    /// The part of the whole run's document.
+    pub(crate) fn to_record(&self) -> InstanceRecord {
+        InstanceRecord {
+            number: self.number as u64,
+            directory: relative(self.number),
+            server: self.document.server.clone(),
+            phases: self.recorder.phases().to_vec(),
+        }
+    }
+
+    /// Finds the caveats of this instance and what its record means; `None` if nothing was recorded.
+    pub(crate) fn analyse(&mut self) -> Result<Option<AnalysedRun>, Error> {
+        if self.recorder.is_empty() {
+            return Ok(None);
+        }
+        let mut run = Run::open(&self.directory)?;
+        find_caveats(&mut run, std::mem::take(&mut self.caveats));
+        self.document.caveats.clone_from(&run.document.caveats);
+        self.recorder.save(&mut self.document)?;
+        Ok(Some(AnalysedRun::with_trace(run, None)?))
+    }
+
+    /// Brings everything to the disk.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        self.recorder.finish(&self.document)?;
+        Ok(())
+    }
+}
+
+fn relative(number: usize) -> String {
+    format!("{INSTANCES}/{number}")
+}

@@ -1,0 +1,331 @@
+//! What watches a run: the sources that the plan asks for, started before the load and ended after it.
+
+use crate::deployment::DeploymentUnderTest;
+use crate::deployment::server::ServerUnderTest;
+use crate::error::{Error, Kind};
+use dyno_load::clock::Clock;
+use dyno_load::connect::{Connector, Control, ControlError};
+use dyno_observe::doctor::network;
+use dyno_observe::watch::{
+    Address, Ask, AskError, Credentials, Host as HostSource, HostSubject, Now, OutputOptions,
+    ServerSubject, Source, Watcher, collection_statistics, exporter, server,
+};
+use dyno_plan::Plan;
+use dyno_plan::model::ExporterPlan;
+use dyno_plan::uri::Host;
+use dyno_record::model::{
+    Caveat, CaveatKind, CollectionRecord, PhaseEdge, PhaseKind, SourceHealth, SourceRecord,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest time for one question to a server: a source must not hang.
+const QUESTION_LIMIT: Duration = Duration::from_secs(2);
+
+/// Most rows of a metrics file, and of the windows of a phase; those of longer runs share rows.
+const MOST_ROWS: f64 = 7200.0;
+
+/// A server that is asked while the load runs.
+pub struct WatchedServer {
+    /// Name of its metrics.
+    pub name: String,
+    /// Address without credentials.
+    pub address: String,
+    /// Makes connections to it.
+    pub connector: Connector,
+}
+
+/// Starts what the plan wants watched; nothing if it wants nothing.
+pub(crate) fn start(
+    plan: &Plan,
+    deployment: &DeploymentUnderTest,
+    data_folder: Option<PathBuf>,
+    keep: &OutputOptions,
+    clock: Clock,
+) -> Result<Option<Watcher>, Error> {
+    let observe = &plan.observe;
+    let mut sources: Vec<Box<dyn Source>> = Vec::new();
+    if observe.host {
+        let subject = host_subject(deployment, data_folder);
+        sources.push(Box::new(HostSource::new(Path::new("/"), subject)));
+    }
+    if observe.server {
+        for watched_server in deployment.watched_servers() {
+            let subject = ServerSubject {
+                name: watched_server.name,
+                address: watched_server.address,
+                database: plan.data.database.clone(),
+                collection: plan.data.collection.clone(),
+            };
+            let asker = Asker::new(watched_server.connector);
+            sources.push(Box::new(server(subject, Box::new(asker))));
+        }
+    }
+    for other in &observe.exporters {
+        sources.push(Box::new(source_of(other)?));
+    }
+    if sources.is_empty() {
+        return Ok(None);
+    }
+    let now: Now = Arc::new(move || clock.now_ns() as f64 / 1e9);
+    let watcher = Watcher::start(sources, observe.interval.0, keep, &now);
+    Ok(Some(watcher))
+}
+
+/// Refuses exporters whose credentials or certificates cannot be read, before anything is started.
+pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
+    let exporters = &plan.observe.exporters;
+    exporters
+        .iter()
+        .try_for_each(|other| source_of(other).map(drop))
+}
+
+fn source_of(other: &ExporterPlan) -> Result<impl Source + use<>, Error> {
+    let password = other.user.clone().zip(other.password_file.clone());
+    let password = password.map(|(user, file)| Credentials::Password { user, file });
+    let address = Address {
+        url: other.url.clone(),
+        credentials: other
+            .token_file
+            .clone()
+            .map(Credentials::Token)
+            .or(password),
+        ca_file: other.ca_file.clone(),
+    };
+    exporter(other.name.clone(), address, other.of_server).map_err(|error| {
+        let what = format!("exporter `{}` cannot be asked", other.name);
+        Error::from_cause(Kind::BadInput, error).context(what)
+    })
+}
+
+/// How many windows or readings of this length share a row of a run that long, so that files have a bounded length.
+pub(crate) fn per_row(plan: &Plan, each: Duration) -> u64 {
+    let phases = &plan.phases;
+    let by_time_s = phases.duration.map(|span| span.0.as_secs_f64());
+    // How long a closed loop takes for its operations is not known before.
+    let rate_per_s = plan.schedule.rate_per_s();
+    let by_count_s = phases.operations.zip(rate_per_s);
+    let by_count_s = by_count_s.map(|(operations, rate_per_s)| operations as f64 / rate_per_s);
+    let length_s = [by_time_s, by_count_s]
+        .into_iter()
+        .flatten()
+        .reduce(f64::min);
+    let length_s = length_s.unwrap_or(0.0);
+    let rows = length_s / each.as_secs_f64();
+    (rows / MOST_ROWS).ceil().max(1.0) as u64
+}
+
+fn host_subject(deployment: &DeploymentUnderTest, data_folder: Option<PathBuf>) -> HostSubject {
+    let mut processes = vec![("client".to_owned(), std::process::id())];
+    let started = deployment.named_processes();
+    let is_local = !started.is_empty() || deployment.servers.iter().all(ServerUnderTest::is_local);
+    processes.extend(started);
+    let mut ports = Vec::new();
+    let mut unknown_process = None;
+    // A server of someone else, who may start it again.
+    if let ([only], 1) = (deployment.servers.as_slice(), processes.len())
+        && only.is_local()
+        && let Some(port) = only.port()
+    {
+        match network::listener_pid(Path::new("/"), port) {
+            Ok(process) => {
+                processes.push(("server".to_owned(), process));
+                ports.push(("server".to_owned(), port));
+            }
+            Err(health) => unknown_process = Some(health),
+        }
+    }
+    HostSubject {
+        hostname: dyno_observe::environment::hostname().unwrap_or_else(|| "this machine".into()),
+        of_server: is_local,
+        processes,
+        ports,
+        unknown_process,
+        data_folders: data_folder.into_iter().collect(),
+    }
+}
+
+/// What a source that could not be read means for the run.
+pub(crate) fn caveats(records: &[SourceRecord]) -> Vec<Caveat> {
+    let is_doubtful = |record: &&SourceRecord| {
+        matches!(record.health, SourceHealth::Failed | SourceHealth::Degraded)
+    };
+    let doubtful = records.iter().filter(is_doubtful);
+    let caveat = |record: &SourceRecord| {
+        let reason = record.reason.as_deref().unwrap_or("not told");
+        let what = match record.health {
+            SourceHealth::Failed => "could not be watched",
+            _ => "was watched in part",
+        };
+        Caveat {
+            kind: CaveatKind::ProbeUnavailable,
+            message: format!("`{}` ({}) {what}: {reason}", record.name, record.subject),
+            hint: None,
+            phase: None,
+        }
+    };
+    doubtful.map(caveat).collect()
+}
+
+/// Asks one server over a connection of its own, which is opened when it is needed.
+struct Asker {
+    connector: Connector,
+    control: Option<Control>,
+}
+
+impl Asker {
+    fn new(connector: Connector) -> Self {
+        Asker {
+            connector,
+            control: None,
+        }
+    }
+}
+
+impl Ask for Asker {
+    fn ask(&mut self, database: &str, command: bson::Document) -> Result<bson::Document, AskError> {
+        let control = match &mut self.control {
+            Some(control) => control,
+            None => {
+                let opened = self.connector.control();
+                let mut control = opened.map_err(|error| lost(&error))?;
+                control.set_limit(Some(QUESTION_LIMIT));
+                self.control.insert(control)
+            }
+        };
+        let answer = control
+            .run(database, command)
+            .map_err(|error| refused_or_lost(&error));
+        if matches!(answer, Err(AskError::Lost { .. })) {
+            self.control = None;
+        }
+        answer
+    }
+}
+
+/// Asks over a connection that is there already.
+struct Borrowed<'a>(&'a mut Control);
+
+impl Ask for Borrowed<'_> {
+    fn ask(&mut self, database: &str, command: bson::Document) -> Result<bson::Document, AskError> {
+        self.0
+            .run(database, command)
+            .map_err(|error| refused_or_lost(&error))
+    }
+}
+
+/// What a server says of the collection under test; nothing if it does not tell.
+pub(crate) fn collection(
+    control: &mut Control,
+    plan: &Plan,
+    instance: String,
+    phase: PhaseKind,
+    at: PhaseEdge,
+) -> Option<CollectionRecord> {
+    let (database, collection) = (&plan.data.database, &plan.data.collection);
+    let statistics = collection_statistics(&mut Borrowed(control), database, collection).ok()?;
+    Some(CollectionRecord {
+        phase,
+        at,
+        instance,
+        database: database.clone(),
+        collection: collection.clone(),
+        statistics,
+    })
+}
+
+fn refused_or_lost(error: &ControlError) -> AskError {
+    match error.code() {
+        Some(code) => AskError::Refused {
+            code,
+            message: error.to_string(),
+        },
+        None => lost(error),
+    }
+}
+
+/// An error with its causes, without credentials.
+fn lost(error: &dyn std::error::Error) -> AskError {
+    let mut reason = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        reason.push_str(&format!(": {next}"));
+        cause = next.source();
+    }
+    AskError::Lost {
+        reason: dyno_plan::uri::redact(&reason),
+    }
+}
+
+/// Names of servers that run already: `server`, or `member-N` of several.
+pub(crate) fn names_of(hosts: &[Host]) -> Vec<String> {
+    match hosts {
+        [_] => vec!["server".to_owned()],
+        several => (0..several.len())
+            .map(|number| format!("member-{number}"))
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_plan::units::Span;
+    use dyno_record::model::SourceKind;
+
+    #[test]
+    fn long_runs_have_rows_of_several_readings() {
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        for (seconds, expected) in [(30, 1), (7200, 1), (7201, 2), (86_400, 12)] {
+            plan.phases.duration = Some(Span::from_secs(seconds));
+            assert_eq!(
+                per_row(&plan, plan.observe.interval.0),
+                expected,
+                "{seconds}"
+            );
+        }
+        // What ends by a count is as long as its rate says.
+        plan.phases.operations = Some(14_400_000);
+        plan.schedule = dyno_plan::model::Schedule::Constant {
+            rate_per_s: 1_000.0,
+            max_start_delay: Span::from_secs(10),
+        };
+        assert_eq!(per_row(&plan, plan.observe.interval.0), 2);
+        plan.phases.duration = None;
+        assert_eq!(per_row(&plan, plan.observe.interval.0), 2);
+        plan.phases.operations = None;
+        assert_eq!(per_row(&plan, plan.observe.interval.0), 1);
+    }
+
+    #[test]
+    fn only_what_should_have_been_read_is_a_caveat() {
+        let record = |health, reason: &str| SourceRecord {
+            name: "server".into(),
+            kind: SourceKind::Server,
+            subject: "db:27017".into(),
+            of_server: true,
+            interval_s: 1.0,
+            readings_per_row: 1,
+            health,
+            reason: Some(reason.into()),
+            missing: Vec::new(),
+            readings: 0,
+            missed: 0,
+            outages: Vec::new(),
+            cpu_s: 0.0,
+            cpu_ratio: 0.0,
+        };
+        let records = [
+            record(SourceHealth::Unsupported, "no such command"),
+            record(SourceHealth::Healthy, ""),
+            record(SourceHealth::Failed, "not authorized"),
+        ];
+        let caveats = caveats(&records);
+        assert_eq!(caveats.len(), 1);
+        assert_eq!(
+            caveats[0].message,
+            "`server` (db:27017) could not be watched: not authorized"
+        );
+    }
+}

@@ -1,0 +1,501 @@
+//! The phases of a session: what the engine or a fleet is to do, and what is looked at while it does it.
+
+use super::{Extent, Session};
+use crate::deployment::DeploymentUnderTest;
+use crate::deployment::placement;
+use crate::deployment::server::ServerUnderTest;
+use crate::error::Error;
+use crate::load_source::{Phases, Stage};
+use crate::observer::Expectation;
+use crate::recording::roles::Tables;
+use crate::run::instance::InstanceRun;
+use crate::run::trace::io::{Attached, Completed, RunTrace};
+use crate::run::trace::{self, Watched, Watchers};
+use dyno_load::clock::Clock;
+use dyno_load::job::RetryRule;
+use dyno_load::job::{Job, OnPlanned, Pair, PhaseSpec, ProcessUsage};
+use dyno_load::workload::Workload;
+use dyno_load::{LoadError, Window};
+use dyno_observe::usage::UsageSampler;
+use dyno_plan::Plan;
+use dyno_plan::model::Schedule;
+use dyno_plan::units::Span;
+use dyno_record::model::{Caveat, CaveatKind, PhaseKind, ResourceUse};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Longest time until a server tells whose its files are: it may hang, and a trace is worth having without.
+const FILE_NAMES_LIMIT: Duration = Duration::from_secs(2);
+
+impl Session<'_> {
+    pub(super) fn load(
+        &mut self,
+        targets: &[LoadTarget],
+        documents: u64,
+        deployment: &mut DeploymentUnderTest,
+    ) -> Result<(), Error> {
+        let client = &self.plan.client;
+        let clients = client.load_clients.unwrap_or(client.clients);
+        let expected = Expectation {
+            kind: PhaseKind::Load,
+            duration: None,
+            operations: Some(documents),
+        };
+        // YCSB throttles and limits its load phase too.
+        let blind = self.options.extent == Extent::BlindLoad;
+        let duration = self.plan.phases.duration.map(|duration| duration.0);
+        let spec = PhaseSpec {
+            kind: PhaseKind::Load,
+            duration: duration.filter(|_| blind),
+            operations: targets
+                .iter()
+                .filter_map(|(_, workload)| workload.load_operations())
+                .max(),
+        };
+        let schedule = if blind {
+            load_schedule(self.plan)
+        } else {
+            Schedule::Closed {}
+        };
+        self.begin(targets, &[expected], None);
+        let part = JobPart {
+            phases: vec![spec],
+            schedule,
+            clients,
+            retry: self.options.retry,
+            abort_on_failure: self.options.abort_load,
+        };
+        self.drive(part, targets, deployment)
+            .map_err(|failure| failure.context("the load phase failed"))
+    }
+
+    pub(super) fn measure(
+        &mut self,
+        targets: &[LoadTarget],
+        deployment: &mut DeploymentUnderTest,
+    ) -> Result<(), Error> {
+        let specs = PhaseSpec::run_from_plan(self.plan);
+        let expected: Vec<Expectation> = specs
+            .iter()
+            .map(|spec| Expectation {
+                kind: spec.kind,
+                duration: spec.duration,
+                operations: spec.operations.map(|count| match self.context.source {
+                    Some(source) => source.operations(self.plan, count),
+                    None => count.saturating_mul(targets.len() as u64),
+                }),
+            })
+            .collect();
+        let offered = self.plan.schedule.rate_per_s();
+        self.begin(targets, &expected, offered);
+        let part = JobPart {
+            phases: specs,
+            schedule: self.plan.schedule.clone(),
+            clients: self.plan.client.clients,
+            retry: RetryRule::default(),
+            abort_on_failure: false,
+        };
+        self.drive(part, targets, deployment)
+            .map_err(|failure| failure.context("the run failed"))
+    }
+
+    /// Tells the records that phases begin. The offered rate is that of one server.
+    fn begin(
+        &mut self,
+        targets: &[LoadTarget],
+        expected: &[Expectation],
+        offered_rate_per_s: Option<f64>,
+    ) {
+        // Agents count the keys of their own.
+        let alone = match (targets, self.context.source) {
+            ([(_, workload)], None) => Some(Arc::clone(workload)),
+            _ => None,
+        };
+        let offered = match self.context.source {
+            Some(source) => offered_rate_per_s.and_then(|_| source.offered_rate_per_s(self.plan)),
+            None => offered_rate_per_s.map(|rate| rate * targets.len() as f64),
+        };
+        self.recorder.begin(alone, expected.to_vec(), offered);
+        for (number, workload) in targets {
+            if let Some(instance) = self.instances.get_mut(*number) {
+                instance.recorder.begin(
+                    Some(Arc::clone(workload)),
+                    expected.to_vec(),
+                    offered_rate_per_s,
+                );
+            }
+        }
+    }
+
+    /// Runs phases and passes their windows to the recorders, also when they end with a fault.
+    fn drive(
+        &mut self,
+        part: JobPart,
+        targets: &[LoadTarget],
+        deployment: &mut DeploymentUnderTest,
+    ) -> Result<(), Error> {
+        let clients = part.clients;
+        let stop = self.context.cancel.phase_flag();
+        let phases: Vec<PhaseKind> = part.phases.iter().map(|phase| phase.kind).collect();
+        let attached = Attached::new(
+            self.plan,
+            &phases,
+            deployment.processes(),
+            &self.directory,
+            self.clock,
+        )?;
+        let watchers = Arc::new(Mutex::new(Watchers::new(attached)));
+        let on_planned = self.on_planned(Arc::clone(&watchers), deployment);
+        let stage = match phases.contains(&PhaseKind::Load) {
+            true => Stage::Load,
+            false => Stage::Run,
+        };
+        let job = match self.context.source {
+            Some(_) => None,
+            None => Some(self.job(
+                part,
+                targets,
+                &deployment.servers,
+                Arc::clone(&stop),
+                on_planned,
+            )?),
+        };
+        let data_folders = self.data_folders(deployment);
+        let (recorder, instances) = (&mut self.recorder, &mut self.instances);
+        let ending = stop;
+        let mut ended = false;
+        // With fewer targets than clients the workers have other numbers.
+        let is_whole = targets.len() == deployment.servers.len();
+        let placement = self.placement.as_ref().filter(|_| is_whole);
+        let threads = (self.plan.client.threads.min(clients).max(1)) as usize;
+        let mut seen_clients = None;
+        let clock = self.clock;
+        let folder = data_folders.first().map(PathBuf::as_path);
+        let folder = folder.filter(|_| !deployment.processes().is_empty());
+        let mut sampler = UsageSampler::new(Path::new("/"), &deployment.processes(), folder);
+        let is_local = deployment.servers.iter().all(ServerUnderTest::is_local);
+        sampler.sample(seconds(&clock));
+        let mut watchman = self.options.guard.as_ref().map(|guard| {
+            let own = std::iter::once(self.directory.clone());
+            guard.watch(own.chain(data_folders.iter().cloned()).collect())
+        });
+        let mut guarded = None;
+        let mut sink = |window: Window| {
+            recorder.record(&window.merged)?;
+            if let Some(watchman) = &mut watchman
+                && guarded.is_none()
+            {
+                if watchman.sync_is_due() {
+                    recorder.sync()?;
+                    for instance in instances.iter_mut() {
+                        instance.recorder.sync()?;
+                    }
+                }
+                guarded = watchman.fault();
+                if guarded.is_some() {
+                    ending.store(true, Ordering::Relaxed);
+                }
+            }
+            record_instances(instances, targets, &window)?;
+            if seen_clients.is_none()
+                && let Some(placement) = placement
+            {
+                seen_clients = placement::client_deviations(placement, targets.len(), threads);
+            }
+            sampler.sample(seconds(&clock));
+            // A server of ours that has ended does not come back: no need to try for long. What the
+            // clients still see of its end belongs to the record.
+            ended = ended || deployment.ended().is_some();
+            if ended {
+                ending.store(true, Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        let result = match (job, self.context.source) {
+            (Some(job), _) => {
+                dyno_load::run(job, &mut sink).map_err(|error| of_target(error, targets))
+            }
+            (None, Some(source)) => {
+                let phases = Phases {
+                    stage,
+                    plan: self.plan,
+                    servers: self.keeps.clone(),
+                    threads: self.task.threads,
+                    clock,
+                    stop: &ending,
+                    record: &self.fleet,
+                };
+                source.perform(&phases, self.context, &mut sink)
+            }
+            (None, None) => Ok(()),
+        };
+        sampler.sample(seconds(&clock));
+        recorder.end();
+        for (number, _) in targets {
+            if let Some(instance) = instances.get_mut(*number) {
+                instance.recorder.end();
+            }
+        }
+        self.keep_fleet();
+        let watchers = std::mem::replace(
+            &mut *watchers.lock().unwrap_or_else(PoisonError::into_inner),
+            Watchers::new(None),
+        );
+        let (watched, traced) = watchers.end();
+        self.keep_traces(watched);
+        if let Some(traced) = traced {
+            self.keep_io_trace(traced, deployment);
+        }
+        // The load of a fleet is that of other hosts, and so are its servers: their agents tell of them.
+        match self.context.source {
+            None if is_local => {
+                self.keep_usage(|phase, start_s, end_s| sampler.between(phase, start_s, end_s));
+            }
+            None => {}
+            Some(source) => {
+                let record = self.fleet.borrow().clone();
+                self.keep_usage(|phase, start_s, end_s| {
+                    source.server_use(&record, phase, start_s, end_s)
+                });
+            }
+        }
+        // The load phase may be too short to be looked at, and has the same places.
+        if let Some(caveats) = seen_clients
+            && self.clients_as_planned.is_none()
+        {
+            self.clients_as_planned = Some(caveats.is_empty());
+            self.caveats.extend(caveats);
+        }
+        match result {
+            Ok(()) if guarded.is_some() => guarded.map_or(Ok(()), Err),
+            Ok(()) if ended => Err(LoadError::Unreachable(None).into()),
+            result => result,
+        }
+    }
+
+    /// Puts into the document what the hosts of a fleet did so far.
+    fn keep_fleet(&mut self) {
+        if self.context.source.is_some() {
+            self.document.fleet = Some(self.fleet.borrow().clone());
+        }
+    }
+
+    /// Puts into the document how busy the resources were in the phases that have just ended.
+    fn keep_usage(&mut self, between: impl Fn(PhaseKind, f64, f64) -> Vec<ResourceUse>) {
+        for phase in self.recorder.phases() {
+            let is_known = |known: &ResourceUse| known.phase == phase.name;
+            if !self.document.resources.iter().any(is_known) {
+                let end_s = phase.start_s + phase.duration_s;
+                let found = between(phase.name, phase.start_s, end_s);
+                self.document.resources.extend(found);
+            }
+        }
+    }
+
+    /// What starts the watching programs once the starts of the phases are known.
+    fn on_planned(
+        &self,
+        watchers: Arc<Mutex<Watchers>>,
+        deployment: &DeploymentUnderTest,
+    ) -> OnPlanned {
+        let traces = self.plan.traces.clone();
+        let subject = trace::Subject {
+            run: self.directory.clone(),
+            servers: deployment.processes(),
+            clock: self.clock,
+        };
+        Box::new(move |phases| {
+            let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
+            watchers.start(&traces, phases, &subject);
+        })
+    }
+
+    /// Puts into the document what became of the watching programs, with a caveat where one failed.
+    fn keep_traces(&mut self, watched: Vec<Watched>) {
+        for Watched { record, fault } in watched {
+            if let Some(fault) = fault {
+                self.caveats.push(Caveat {
+                    kind: CaveatKind::ProbeUnavailable,
+                    message: format!("trace `{}`: {fault}", record.name),
+                    hint: Some(format!("see `{}/output.log`", record.directory)),
+                    phase: None,
+                });
+            }
+            self.document.traces.push(record);
+        }
+    }
+
+    /// Completes the trace of file I/O and puts into the document what became of it.
+    fn keep_io_trace(&mut self, traced: RunTrace, deployment: &DeploymentUnderTest) {
+        let tables = || {
+            let mut all = Tables::default();
+            for server in &deployment.servers {
+                let asked = server.control().ok().and_then(|mut control| {
+                    control.set_limit(Some(FILE_NAMES_LIMIT));
+                    Tables::ask(&mut control).ok()
+                });
+                // A server that has ended says nothing, and the trace is worth having all the same.
+                all.join(asked.unwrap_or_default());
+            }
+            all
+        };
+        let Completed {
+            record,
+            fault,
+            trace,
+        } = traced.finish(tables);
+        self.trace = trace;
+        if let Some(fault) = fault {
+            self.caveats.push(Caveat {
+                kind: CaveatKind::ProbeUnavailable,
+                message: format!("trace of file I/O: {fault}"),
+                hint: Some(format!("see `{}/report.html`", record.directory)),
+                phase: None,
+            });
+        }
+        self.document.traces.push(record);
+    }
+
+    fn job(
+        &self,
+        part: JobPart,
+        targets: &[LoadTarget],
+        servers: &[ServerUnderTest],
+        stop: Arc<AtomicBool>,
+        on_planned: OnPlanned,
+    ) -> Result<Job, Error> {
+        let mut pairs = Vec::new();
+        for (number, workload) in targets {
+            let server = &servers[*number];
+            pairs.push(Pair {
+                cpus: self
+                    .placement
+                    .as_ref()
+                    .and_then(|placement| placement.of_client(*number, servers.len())),
+                ..Pair::from_plan(self.plan, Arc::clone(workload), server.backend()?)
+            });
+        }
+        Ok(Job {
+            phases: part.phases,
+            schedule: part.schedule,
+            retry: part.retry,
+            abort_on_failure: part.abort_on_failure,
+            clock: self.clock,
+            stop,
+            usage,
+            on_planned: Some(on_planned),
+            ..Job::from_plan(self.plan, pairs)
+        })
+    }
+}
+
+/// What differs between the load phase and the rest.
+struct JobPart {
+    phases: Vec<PhaseSpec>,
+    schedule: Schedule,
+    clients: u32,
+    retry: RetryRule,
+    abort_on_failure: bool,
+}
+
+/// A server that takes part in a phase: its number, and what is done with it.
+pub(super) type LoadTarget = (usize, Arc<Workload>);
+
+/// Time since the start of the run.
+fn seconds(clock: &Clock) -> f64 {
+    clock.now_ns() as f64 / 1e9
+}
+
+/// The engine counts the targets of its job, and people the servers.
+fn of_target(error: LoadError, targets: &[LoadTarget]) -> Error {
+    match error {
+        LoadError::Pair { pair, source } if targets.len() > pair => {
+            let number = targets[pair].0;
+            Error::from(*source).context(format!("instance {number} failed"))
+        }
+        error => error.into(),
+    }
+}
+
+/// Passes the windows of single instances to their records.
+fn record_instances(
+    instances: &mut [InstanceRun],
+    targets: &[LoadTarget],
+    window: &Window,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    if instances.is_empty() {
+        return Ok(());
+    }
+    // With one party the engine has nothing to tell apart.
+    if let [(number, _)] = targets {
+        return instances[*number].recorder.record(&window.merged);
+    }
+    for ((number, _), interval) in targets.iter().zip(&window.pairs) {
+        if let Some(interval) = interval {
+            instances[*number].recorder.record(interval)?;
+        }
+    }
+    Ok(())
+}
+
+/// The schedule of a throttled load. Its rate counts documents, the engine's counts commands; and
+/// nothing may be dropped, as a dropped command is a part of the data set.
+fn load_schedule(plan: &Plan) -> Schedule {
+    let batch = f64::from(plan.client.batch.max(1));
+    let max_start_delay = Span::from_secs(u64::from(u32::MAX));
+    match plan.schedule {
+        Schedule::Closed {} => Schedule::Closed {},
+        Schedule::Constant { rate_per_s, .. } => Schedule::Constant {
+            rate_per_s: rate_per_s / batch,
+            max_start_delay,
+        },
+        Schedule::Poisson { rate_per_s, .. } => Schedule::Poisson {
+            rate_per_s: rate_per_s / batch,
+            max_start_delay,
+        },
+    }
+}
+
+/// CPU time and memory of this process, as the engine wants them.
+pub fn usage() -> ProcessUsage {
+    let usage = dyno_observe::process::usage_self();
+    ProcessUsage {
+        user_ns: usage.user_ns,
+        system_ns: usage.system_ns,
+        max_rss_bytes: usage.max_rss_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        let mut plan = dyno_plan::builtin::find("d").expect("it is built in");
+        plan.client.clients = 2;
+        plan
+    }
+
+    #[test]
+    fn a_throttled_load_counts_documents_and_drops_none() {
+        let mut plan = plan();
+        plan.client.batch = 10;
+        plan.schedule = Schedule::Constant {
+            rate_per_s: 500.0,
+            max_start_delay: Span::from_secs(1),
+        };
+        let Schedule::Constant {
+            rate_per_s,
+            max_start_delay,
+        } = load_schedule(&plan)
+        else {
+            panic!("it stays constant")
+        };
+        assert_eq!(rate_per_s, 50.0);
+        assert!(max_start_delay > Span::from_secs(1_000_000));
+        plan.schedule = Schedule::Closed {};
+        assert_eq!(load_schedule(&plan), Schedule::Closed {});
+    }
+}

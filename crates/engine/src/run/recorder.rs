@@ -1,0 +1,402 @@
+//! Takes the recording windows as they come: writes them, adds them up, and passes them to whoever
+//! watches the run. Memory does not grow with the length of the run.
+
+use crate::observer::{Expectation, Observer};
+use dyno_load::workload::Workload;
+use dyno_record::RecordError;
+use dyno_record::accumulate::PhaseAccumulator;
+use dyno_record::interval::IntervalRecord;
+use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
+use dyno_record::writer::RunWriter;
+use std::sync::Arc;
+
+/// Logical operations of the measure phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub succeeded: u64,
+    pub failed: u64,
+}
+
+impl Totals {
+    /// Share of the operations that failed; 0 without operations.
+    pub fn failed_ratio(self) -> f64 {
+        let finished = self.succeeded + self.failed;
+        if finished == 0 {
+            0.0
+        } else {
+            self.failed as f64 / finished as f64
+        }
+    }
+}
+
+/// The sink of the engine's windows.
+pub struct Recorder<'a> {
+    writer: RunWriter,
+    observer: Box<dyn Observer + 'a>,
+    phases: Vec<PhaseRecord>,
+    current: Option<Current>,
+    /// Operations by phase.
+    totals: Vec<(PhaseKind, Totals)>,
+    windows: u64,
+    joint: Joint,
+}
+
+/// Windows that are written as one: long runs have a bounded number of rows.
+struct Joint {
+    windows_per_row: u64,
+    windows: u64,
+    row: Option<IntervalRecord>,
+    /// Number of the next row in its phase.
+    index: u64,
+}
+
+impl Joint {
+    /// Takes a window, and returns what is to be written now, in order.
+    fn take(&mut self, window: &IntervalRecord) -> Vec<IntervalRecord> {
+        let mut full = Vec::new();
+        if let Some(row) = &self.row
+            && row.phase != window.phase
+        {
+            full.extend(self.close());
+            self.index = 0;
+        }
+        match &mut self.row {
+            Some(row) => row.join(window.clone()),
+            None => {
+                self.row = Some(IntervalRecord {
+                    index: self.index,
+                    ..window.clone()
+                });
+            }
+        }
+        self.windows += 1;
+        if self.windows >= self.windows_per_row {
+            full.extend(self.close());
+        }
+        full
+    }
+
+    fn close(&mut self) -> Option<IntervalRecord> {
+        let row = self.row.take()?;
+        self.windows = 0;
+        self.index += 1;
+        Some(row)
+    }
+}
+
+/// The phase whose windows are coming.
+struct Current {
+    accumulator: PhaseAccumulator,
+    /// Whose keys are counted.
+    workload: Option<Arc<Workload>>,
+    expected: Vec<Expectation>,
+    offered_rate_per_s: Option<f64>,
+}
+
+impl<'a> Recorder<'a> {
+    pub fn new(writer: RunWriter, observer: Box<dyn Observer + 'a>) -> Self {
+        Recorder {
+            writer,
+            observer,
+            phases: Vec::new(),
+            current: None,
+            totals: Vec::new(),
+            windows: 0,
+            joint: Joint {
+                windows_per_row: 1,
+                windows: 0,
+                row: None,
+                index: 0,
+            },
+        }
+    }
+
+    /// Writes this many windows as one from now on.
+    pub fn join_windows(&mut self, windows_per_row: u64) {
+        self.joint.windows_per_row = windows_per_row.max(1);
+    }
+
+    /// Brings what was written to the disk.
+    pub fn sync(&mut self) -> Result<(), RecordError> {
+        self.writer.sync()
+    }
+
+    /// Phases that follow each other under one load begin. The first of them is `expected[0]`. The skew
+    /// of the keys is that of `workload`; several workloads have none in common.
+    pub fn begin(
+        &mut self,
+        workload: Option<Arc<Workload>>,
+        expected: Vec<Expectation>,
+        offered_rate_per_s: Option<f64>,
+    ) {
+        let Some(first) = expected.first() else {
+            return;
+        };
+        self.observer.phase_started(first);
+        self.current = Some(Current {
+            accumulator: PhaseAccumulator::new(first.kind, offered_rate_per_s),
+            workload,
+            expected,
+            offered_rate_per_s,
+        });
+    }
+
+    /// One window.
+    pub fn record(
+        &mut self,
+        interval: &IntervalRecord,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        if self.joint.windows_per_row == 1 {
+            self.writer.record(interval)?;
+        } else {
+            for row in self.joint.take(interval) {
+                self.writer.record(&row)?;
+            }
+        }
+        self.windows += 1;
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|current| current.accumulator.phase() != interval.phase)
+        {
+            self.next_phase(interval.phase);
+        }
+        let Some(current) = &mut self.current else {
+            return Ok(());
+        };
+        current.accumulator.add(interval)?;
+        let totals = match self
+            .totals
+            .iter_mut()
+            .find(|(kind, _)| *kind == interval.phase)
+        {
+            Some((_, totals)) => totals,
+            None => {
+                self.totals.push((interval.phase, Totals::default()));
+                &mut self.totals.last_mut().expect("it was pushed just now").1
+            }
+        };
+        totals.succeeded += interval.succeeded;
+        totals.failed += interval.failed;
+        self.observer.window(interval);
+        Ok(())
+    }
+
+    fn next_phase(&mut self, kind: PhaseKind) {
+        let Some(current) = &mut self.current else {
+            return;
+        };
+        let offered = current.offered_rate_per_s;
+        let ended = std::mem::replace(
+            &mut current.accumulator,
+            PhaseAccumulator::new(kind, offered),
+        );
+        let started = current
+            .expected
+            .iter()
+            .find(|expected| expected.kind == kind)
+            .copied();
+        let record = ended.to_record();
+        self.observer.phase_ended(&record);
+        self.phases.push(record);
+        if let Some(started) = started {
+            self.observer.phase_started(&started);
+        }
+    }
+
+    /// The phases have ended. A row that cannot be written is lost; the totals have it.
+    pub fn end(&mut self) {
+        if let Some(row) = self.joint.close() {
+            let _ = self.writer.record(&row);
+        }
+        self.joint.index = 0;
+        let Some(current) = self.current.take() else {
+            return;
+        };
+        let mut record = current.accumulator.to_record();
+        if record.name == PhaseKind::Measure {
+            record.keys = current.workload.and_then(|workload| workload.key_shares());
+        }
+        self.observer.phase_ended(&record);
+        self.phases.push(record);
+    }
+
+    /// Saves the document with the phases that have ended so far.
+    pub fn save(&mut self, document: &mut RunDocument) -> Result<(), RecordError> {
+        document.phases.clone_from(&self.phases);
+        self.writer.set_document(document)
+    }
+
+    /// Brings everything to the disk.
+    pub fn finish(self, document: &RunDocument) -> Result<(), RecordError> {
+        self.writer.finish(document)
+    }
+
+    /// Whether anything was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.windows == 0
+    }
+
+    /// Operations of a phase so far.
+    pub fn totals(&self, kind: PhaseKind) -> Totals {
+        self.totals
+            .iter()
+            .find(|(known, _)| *known == kind)
+            .map(|(_, totals)| *totals)
+            .unwrap_or_default()
+    }
+
+    /// Phases that have ended.
+    pub fn phases(&self) -> &[PhaseRecord] {
+        &self.phases
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_load::workload::Concerns;
+    use dyno_record::reader::Run;
+    use std::time::Duration;
+
+    #[derive(Default)]
+    struct Log(Vec<String>);
+
+    impl Observer for Log {
+        fn phase_started(&mut self, expected: &Expectation) {
+            self.0.push(format!("start {}", expected.kind.as_str()));
+        }
+        fn window(&mut self, interval: &IntervalRecord) {
+            self.0
+                .push(format!("{} {}", interval.phase.as_str(), interval.index));
+        }
+        fn phase_ended(&mut self, phase: &PhaseRecord) {
+            self.0.push(format!("end {}", phase.name.as_str()));
+        }
+    }
+
+    fn interval(phase: PhaseKind, index: u64, start_s: u64) -> IntervalRecord {
+        IntervalRecord {
+            duration_ns: 1_000_000_000,
+            succeeded: 3,
+            failed: 1,
+            ..IntervalRecord::empty(phase, index, start_s * 1_000_000_000)
+        }
+    }
+
+    #[test]
+    fn phases_are_told_apart_by_their_windows_and_kept_in_order() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let plan = dyno_plan::builtin::find("read").expect("it is built in");
+        let mut document =
+            super::super::document::initial(&plan, jiff::Timestamp::UNIX_EPOCH, Default::default());
+        let writer = RunWriter::create(folder.path(), "", &document).expect("it can be written");
+        let mut log = Log::default();
+        let mut recorder = Recorder::new(writer, Box::new(&mut log));
+        assert!(recorder.is_empty());
+        let workload =
+            Arc::new(Workload::mix(&plan, &Concerns::default()).expect("the plan is valid"));
+        let expect = |kind, seconds| Expectation {
+            kind,
+            duration: Some(Duration::from_secs(seconds)),
+            operations: None,
+        };
+        let expected = vec![expect(PhaseKind::Warmup, 1), expect(PhaseKind::Measure, 2)];
+        recorder.begin(Some(workload), expected, None);
+        let windows = [
+            (PhaseKind::Warmup, 0, 0),
+            (PhaseKind::Measure, 0, 1),
+            (PhaseKind::Measure, 1, 2),
+        ];
+        for (kind, index, start_s) in windows {
+            recorder
+                .record(&interval(kind, index, start_s))
+                .expect("it can be written");
+        }
+        recorder.end();
+        assert!(!recorder.is_empty());
+        assert_eq!(
+            recorder.totals(PhaseKind::Measure),
+            Totals {
+                succeeded: 6,
+                failed: 2
+            }
+        );
+        assert_eq!(recorder.totals(PhaseKind::Load), Totals::default());
+        recorder.save(&mut document).expect("it can be written");
+        recorder.finish(&document).expect("it can be written");
+        let names: Vec<_> = document.phases.iter().map(|phase| phase.name).collect();
+        assert_eq!(names, [PhaseKind::Warmup, PhaseKind::Measure]);
+        assert_eq!(
+            log.0,
+            [
+                "start warmup",
+                "warmup 0",
+                "end warmup",
+                "start measure",
+                "measure 0",
+                "measure 1",
+                "end measure"
+            ]
+        );
+        assert_eq!(
+            Run::open(folder.path())
+                .expect("it can be read")
+                .intervals
+                .len(),
+            3
+        );
+    }
+
+    #[test]
+    fn windows_are_joined_within_their_phase() {
+        let mut joint = Joint {
+            windows_per_row: 2,
+            windows: 0,
+            row: None,
+            index: 0,
+        };
+        let mut written = Vec::new();
+        for (kind, start_s) in [
+            (PhaseKind::Warmup, 0),
+            (PhaseKind::Measure, 1),
+            (PhaseKind::Measure, 2),
+            (PhaseKind::Measure, 3),
+        ] {
+            written.extend(joint.take(&interval(kind, start_s, start_s)));
+        }
+        written.extend(joint.close());
+        let rows: Vec<(PhaseKind, u64, u64, u64)> = written
+            .iter()
+            .map(|row| {
+                (
+                    row.phase,
+                    row.index,
+                    row.duration_ns / 1_000_000_000,
+                    row.succeeded,
+                )
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                (PhaseKind::Warmup, 0, 1, 3),
+                (PhaseKind::Measure, 0, 2, 6),
+                (PhaseKind::Measure, 1, 1, 3),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_share_of_failures_is_of_all_operations() {
+        assert_eq!(
+            Totals {
+                succeeded: 3,
+                failed: 1
+            }
+            .failed_ratio(),
+            0.25
+        );
+        assert_eq!(Totals::default().failed_ratio(), 0.0);
+    }
+}

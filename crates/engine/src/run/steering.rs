@@ -1,0 +1,388 @@
+//! Receive packet steering for the time of a run: set before anything is started, and put back at its
+//! end, whatever that is. What was there before is kept in the journal of `dyno doctor`, so that
+//! `dyno doctor --revert` can put it back when this program was killed.
+
+use crate::doctor::journal::{self, Journal};
+use crate::error::{Error, Kind};
+use crate::observer::SharedObserver;
+use dyno_observe::doctor::change::{self, Undo};
+use dyno_observe::steering::{self, SteeringError};
+use dyno_plan::Plan;
+use dyno_record::model::{Caveat, CaveatKind, SteeredQueue, SteeringRecord};
+use dyno_record::verdict::Action;
+use std::path::{Path, PathBuf};
+
+/// A network card whose packets go to other CPUs. They go where they went before when this is dropped.
+pub(crate) struct Steering<'a> {
+    root: PathBuf,
+    /// Folder of the journal.
+    folder: PathBuf,
+    observer: &'a dyn SharedObserver,
+    record: SteeringRecord,
+    /// All queues, as they were and as they are.
+    queues: Vec<Undo>,
+    /// What is to be put back: queues that were as wanted are not touched.
+    changed: Vec<Undo>,
+}
+
+impl<'a> Steering<'a> {
+    /// Sets what a plan asks for on this machine; `None` if it asks for nothing.
+    pub(crate) fn set(
+        plan: &Plan,
+        state_dir: Option<&Path>,
+        observer: &'a dyn SharedObserver,
+    ) -> Result<Option<Self>, Error> {
+        match &plan.server.receive_packet_steering {
+            Some(text) => Steering::set_in(Path::new("/"), text, state_dir, observer).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Refuses what [`set`](Steering::set) would refuse, as far as that is known before anything is written.
+    pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
+        match &plan.server.receive_packet_steering {
+            Some(text) => steering::find(text, Path::new("/"))
+                .map(drop)
+                .map_err(|error| failure(error, text)),
+            None => Ok(()),
+        }
+    }
+
+    fn set_in(
+        root: &Path,
+        text: &str,
+        state_dir: Option<&Path>,
+        observer: &'a dyn SharedObserver,
+    ) -> Result<Self, Error> {
+        let found = steering::find(text, root).map_err(|error| failure(error, text))?;
+        let folder = journal::folder(state_dir)?;
+        let intent = || format!("cannot steer the packets of `{}`", found.interface);
+        let hint = "it needs root, and a `/sys` that can be written, which many containers lack";
+        // Open until the change is made, so that nobody changes what is read here.
+        let mut journal = Journal::open(folder, root)
+            .map_err(|failure| failure.with_hint(hint).context(intent()))?;
+        let queues = queues(&found.actions, root)
+            .map_err(|error| Error::from_cause(Kind::Environment, error).context(intent()))?;
+        let changed = change::prepare_for_run(&found.actions, root)
+            .map_err(|error| Error::from_cause(Kind::Environment, error).context(intent()))?;
+        let record = SteeringRecord {
+            interface: found.interface.clone(),
+            cpus: found.cpus,
+            queues: queues.iter().map(queue_record).collect(),
+        };
+        let mut steering = Steering {
+            root: root.to_owned(),
+            folder: folder.to_owned(),
+            observer,
+            record,
+            queues,
+            changed: Vec::new(),
+        };
+        if changed.is_empty() {
+            observer.note(&format!(
+                "the packets of `{}` went to these CPUs already",
+                found.interface
+            ));
+            return Ok(steering);
+        }
+        journal
+            .perform_all(&changed, root, observer)
+            .map_err(|failure| failure.with_hint(hint).context(intent()))?;
+        steering.changed = changed;
+        Ok(steering)
+    }
+
+    /// What was set.
+    pub(crate) fn record(&self) -> &SteeringRecord {
+        &self.record
+    }
+
+    /// What is there now, and a caveat if that is something else than was set.
+    pub(crate) fn look(&self) -> (SteeringRecord, Option<Caveat>) {
+        let mut record = self.record.clone();
+        for (queue, undo) in record.queues.iter_mut().zip(&self.queues) {
+            queue.at_end = change::value_now(undo, &self.root).ok();
+        }
+        let other = record
+            .queues
+            .iter()
+            .find(|queue| queue.at_end.as_ref() != Some(&queue.set));
+        let caveat = other.map(|queue| Caveat {
+            kind: CaveatKind::MachineSetting,
+            message: match &queue.at_end {
+                Some(found) => format!(
+                    "`{}` was set to `{}` and is `{found}` at the end of the run",
+                    queue.file, queue.set
+                ),
+                None => format!("`{}` cannot be read at the end of the run", queue.file),
+            },
+            hint: Some("somebody else steers the packets of that network card".into()),
+            phase: None,
+        });
+        (record, caveat)
+    }
+
+    /// Puts back what was there before. What cannot be put back is told, with the way to do it by hand.
+    pub(crate) fn put_back(mut self) {
+        self.restore();
+    }
+
+    fn restore(&mut self) {
+        let changed = std::mem::take(&mut self.changed);
+        if changed.is_empty() {
+            return;
+        }
+        let restored = Journal::open(&self.folder, &self.root)
+            .and_then(|mut journal| journal.take_back(&changed, &self.root, self.observer));
+        if let Err(failure) = restored {
+            let commands: Vec<String> = changed.iter().map(Undo::revert_command).collect();
+            self.observer.warning(&format!(
+                "the packets of `{}` are not steered as before: {:#}; `dyno doctor --revert` tries again, or type: {}",
+                self.record.interface,
+                failure.cause,
+                commands.join("; ")
+            ));
+        }
+    }
+}
+
+impl Drop for Steering<'_> {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
+
+/// All queues with what they hold now, those that need no change too.
+fn queues(actions: &[Action], root: &Path) -> Result<Vec<Undo>, change::ChangeError> {
+    let queue = |action: &Action| {
+        let mut undo = Undo {
+            check: None,
+            action: action.clone(),
+            before: String::new(),
+        };
+        undo.before = change::value_now(&undo, root)?;
+        Ok(undo)
+    };
+    actions.iter().map(queue).collect()
+}
+
+fn queue_record(undo: &Undo) -> SteeredQueue {
+    SteeredQueue {
+        file: undo.target().display().to_string(),
+        before: undo.before.clone(),
+        set: undo.value().to_owned(),
+        at_end: None,
+    }
+}
+
+fn failure(error: SteeringError, text: &str) -> Error {
+    let hint = error.hint();
+    let failure = Error::from_cause(Kind::Environment, error);
+    let failure = match hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    };
+    failure.context(format!("cannot steer packets as `{text}` says"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observer::Unobserved;
+    use std::fs;
+    use tempfile::TempDir;
+
+    const QUEUE: &str = "sys/class/net/eth0/queues/rx-0/rps_cpus";
+    const OTHER: &str = "sys/class/net/eth0/queues/rx-1/rps_cpus";
+
+    /// A machine with four CPUs and a card with two queues, and a folder for the journal.
+    struct Bench {
+        folder: TempDir,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let bench = Bench {
+                folder: TempDir::new().unwrap(),
+            };
+            bench.write("sys/devices/system/cpu/online", "0-3\n");
+            bench.write("proc/sys/kernel/random/boot_id", "one\n");
+            bench.write(QUEUE, "0\n");
+            bench.write(OTHER, "1\n");
+            bench
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.root().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn read(&self, path: &str) -> String {
+            let text = fs::read_to_string(self.root().join(path)).unwrap();
+            text.trim().to_owned()
+        }
+
+        fn root(&self) -> PathBuf {
+            self.folder.path().join("machine")
+        }
+
+        fn state(&self) -> PathBuf {
+            self.folder.path().join("state")
+        }
+
+        fn set(&self, text: &str) -> Result<Steering<'static>, Error> {
+            Steering::set_in(&self.root(), text, Some(&self.state()), &Unobserved)
+        }
+
+        fn journal_is_empty(&self) -> bool {
+            !self.state().join("doctor-undo.json").exists()
+        }
+    }
+
+    #[test]
+    fn queues_are_set_for_the_run_and_put_back_after_it() {
+        let bench = Bench::new();
+        let steering = bench.set("eth0").unwrap();
+        assert_eq!(
+            (bench.read(QUEUE), bench.read(OTHER)),
+            ("f".into(), "f".into())
+        );
+        assert!(!bench.journal_is_empty());
+        let (record, caveat) = steering.look();
+        assert_eq!(record.interface, "eth0");
+        assert_eq!(record.cpus, [0, 1, 2, 3]);
+        assert_eq!(record.queues[0].before, "0");
+        assert_eq!(record.queues[1].before, "1");
+        assert_eq!(record.queues[0].at_end.as_deref(), Some("f"));
+        assert_eq!(caveat, None);
+        steering.put_back();
+        assert_eq!(
+            (bench.read(QUEUE), bench.read(OTHER)),
+            ("0".into(), "1".into())
+        );
+        assert!(bench.journal_is_empty());
+    }
+
+    #[test]
+    fn a_run_that_falls_over_puts_them_back_too() {
+        let bench = Bench::new();
+        drop(bench.set("eth0=2").unwrap());
+        assert_eq!(
+            (bench.read(QUEUE), bench.read(OTHER)),
+            ("0".into(), "1".into())
+        );
+        assert!(bench.journal_is_empty());
+    }
+
+    #[test]
+    fn after_a_sudden_end_the_doctor_puts_them_back() {
+        let bench = Bench::new();
+        std::mem::forget(bench.set("eth0=1,3").unwrap());
+        assert_eq!(bench.read(QUEUE), "a");
+        let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
+        let outcome = journal.revert(&bench.root(), &Unobserved).unwrap();
+        assert_eq!((outcome.reverted.len(), outcome.refused), (2, 0));
+        assert_eq!(
+            (bench.read(QUEUE), bench.read(OTHER)),
+            ("0".into(), "1".into())
+        );
+        assert!(bench.journal_is_empty());
+    }
+
+    #[test]
+    fn a_queue_that_is_as_wanted_is_not_touched() {
+        let bench = Bench::new();
+        let steering = bench.set("eth0=0").unwrap();
+        assert_eq!(steering.changed.len(), 1);
+        bench.write(OTHER, "3\n");
+        let (record, caveat) = steering.look();
+        assert_eq!(record.queues[1].at_end.as_deref(), Some("3"));
+        assert!(caveat.is_some_and(|caveat| caveat.message.contains("rx-1/rps_cpus")));
+        steering.put_back();
+        assert_eq!(
+            (bench.read(QUEUE), bench.read(OTHER)),
+            ("0".into(), "3".into())
+        );
+    }
+
+    #[test]
+    fn what_somebody_else_sets_meanwhile_is_left_alone() {
+        let bench = Bench::new();
+        let steering = bench.set("eth0").unwrap();
+        bench.write(QUEUE, "8\n");
+        steering.put_back();
+        assert_eq!(
+            (bench.read(QUEUE), bench.read(OTHER)),
+            ("8".into(), "1".into())
+        );
+        assert!(
+            !bench.journal_is_empty(),
+            "the entry is kept for a decision"
+        );
+    }
+
+    #[test]
+    fn changes_of_the_doctor_during_a_run_stay_in_the_journal() {
+        let bench = Bench::new();
+        let steering = bench.set("eth0").unwrap();
+        let swappiness = "proc/sys/vm/swappiness";
+        bench.write(swappiness, "60\n");
+        let undo = Undo {
+            check: None,
+            action: Action::Write {
+                path: Path::new("/").join(swappiness),
+                value: "1".into(),
+            },
+            before: "60".into(),
+        };
+        let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
+        journal
+            .perform_all(&[undo], &bench.root(), &Unobserved)
+            .unwrap();
+        drop(journal);
+        steering.put_back();
+        assert_eq!(bench.read(swappiness), "1");
+        let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
+        let outcome = journal.revert(&bench.root(), &Unobserved).unwrap();
+        assert_eq!(outcome.reverted.len(), 1);
+        assert_eq!(bench.read(swappiness), "60");
+    }
+
+    #[test]
+    fn when_one_queue_cannot_be_set_none_is() {
+        let bench = Bench::new();
+        let mut actions = steering::find("eth0", &bench.root()).unwrap().actions;
+        // A folder in place of a file: it can be neither read nor written.
+        fs::remove_file(bench.root().join(OTHER)).unwrap();
+        fs::create_dir(bench.root().join(OTHER)).unwrap();
+        let undo = |action: Action| Undo {
+            check: None,
+            action,
+            before: "0".into(),
+        };
+        let steps: Vec<Undo> = actions.drain(..).map(undo).collect();
+        let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
+        assert!(
+            journal
+                .perform_all(&steps, &bench.root(), &Unobserved)
+                .is_err()
+        );
+        assert_eq!(bench.read(QUEUE), "0");
+        assert!(bench.journal_is_empty());
+    }
+
+    #[test]
+    fn what_is_not_there_is_a_fault_of_the_surroundings_and_changes_nothing() {
+        let bench = Bench::new();
+        for (text, part) in [("eth1", "no network card `eth1`"), ("eth0=9", "CPU 9")] {
+            let failure = bench.set(text).map(drop).unwrap_err();
+            assert_eq!(failure.kind, Kind::Environment);
+            assert!(format!("{:#}", failure.cause).contains(part), "{failure:?}");
+        }
+        let failure = Steering::set_in(&bench.root(), "eth0", None, &Unobserved);
+        assert!(failure.map(drop).unwrap_err().hint.is_some());
+        assert_eq!(bench.read(QUEUE), "0");
+        assert!(bench.journal_is_empty());
+    }
+}

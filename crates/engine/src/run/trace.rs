@@ -1,0 +1,325 @@
+//! Windows of a run in which other programs watch: starts each at its time, asks it to end, and keeps
+//! what it wrote in the run directory.
+
+mod check;
+mod group;
+pub mod io;
+mod program;
+
+pub use check::check;
+
+use dyno_load::clock::Clock;
+use dyno_plan::model::{TracePhase, TracePlan};
+use dyno_plan::units::Span;
+use dyno_record::model::{PhaseKind, TraceRecord};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Folder of the traces in the run directory.
+const TRACES: &str = "traces";
+
+/// What became of a watching program.
+#[derive(Debug)]
+pub struct Watched {
+    pub record: TraceRecord,
+    /// What went wrong, with what the program printed last; `None` if it did what it was for.
+    pub fault: Option<String>,
+}
+
+/// What the watching programs are told.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Run directory.
+    pub run: PathBuf,
+    /// Process ids of the servers that were started for the run.
+    pub servers: Vec<u32>,
+    pub clock: Clock,
+}
+
+/// The programs of phases that run under one load.
+pub struct Watchers {
+    threads: Vec<JoinHandle<Watched>>,
+    /// The trace of file I/O, before and after its window is known.
+    attached: Option<io::Attached>,
+    traced: Option<io::RunTrace>,
+    over: Arc<Over>,
+}
+
+/// Whether the phases have ended.
+#[derive(Default)]
+struct Over {
+    over: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Over {
+    /// Waits until then, or until the phases have ended; whether they have.
+    fn wait_until(&self, due: Instant) -> bool {
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = due.saturating_duration_since(Instant::now());
+        *self
+            .changed
+            .wait_timeout_while(over, wait, |over| !*over)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+
+    fn end(&self) {
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Watchers {
+    /// None yet, and perhaps a trace of file I/O.
+    pub fn new(attached: Option<io::Attached>) -> Self {
+        Watchers {
+            threads: Vec::new(),
+            attached,
+            traced: None,
+            over: Arc::default(),
+        }
+    }
+
+    /// Programs for the phases that are about to start: their kinds and starts by the run's clock.
+    pub fn start(&mut self, traces: &[TracePlan], phases: &[(PhaseKind, u64)], subject: &Subject) {
+        if let Some(attached) = self.attached.take() {
+            self.traced = attached.start(phases, &self.over);
+        }
+        for trace in traces {
+            let kind = kind_of(trace.phase);
+            let place = phases.iter().position(|(phase, _)| *phase == kind);
+            let Some(place) = place else { continue };
+            let end_ns = phases.get(place + 1).map(|(_, start_ns)| *start_ns);
+            let (from, length) = (trace.from, trace.length);
+            let window = Window::new(from, length, phases[place].1, end_ns, subject.clock);
+            let (trace, subject) = (trace.clone(), subject.clone());
+            let over = Arc::clone(&self.over);
+            self.threads.push(std::thread::spawn(move || {
+                watch(&trace, window, &subject, &over)
+            }));
+        }
+    }
+
+    /// Ends what still runs and returns what became of each, and the trace of file I/O, which is to be finished.
+    pub fn end(self) -> (Vec<Watched>, Option<io::RunTrace>) {
+        self.over.end();
+        let ended = self.threads.into_iter().map(JoinHandle::join);
+        (ended.filter_map(Result::ok).collect(), self.traced)
+    }
+}
+
+fn kind_of(phase: TracePhase) -> PhaseKind {
+    match phase {
+        TracePhase::Load => PhaseKind::Load,
+        TracePhase::Warmup => PhaseKind::Warmup,
+        TracePhase::Measure => PhaseKind::Measure,
+    }
+}
+
+/// When a program runs.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    start: Instant,
+    /// Absent: until the phases end.
+    end: Option<Instant>,
+}
+
+impl Window {
+    fn new(
+        from: Span,
+        length: Option<Span>,
+        phase_start_ns: u64,
+        phase_end_ns: Option<u64>,
+        clock: Clock,
+    ) -> Self {
+        let (now, now_ns) = (Instant::now(), clock.now_ns());
+        let at = |time_ns: u64| now + Duration::from_nanos(time_ns.saturating_sub(now_ns));
+        let start = at(phase_start_ns) + from.0;
+        let own_end = length.map(|length| start + length.0);
+        let phase_end = phase_end_ns.filter(|end_ns| *end_ns != u64::MAX).map(at);
+        let end = match (own_end, phase_end) {
+            (Some(own), Some(phase)) => Some(own.min(phase)),
+            (own, phase) => own.or(phase),
+        };
+        Window { start, end }
+    }
+}
+
+/// Waits for the window of a program and lets it run then.
+fn watch(trace: &TracePlan, window: Window, subject: &Subject, over: &Over) -> Watched {
+    let directory = format!("{TRACES}/{}", trace.name);
+    let mut record = TraceRecord {
+        name: trace.name.clone(),
+        command: trace.command.clone(),
+        directory,
+        start_s: None,
+        end_s: None,
+        outcome: "the phases ended before its window".to_owned(),
+    };
+    if over.wait_until(window.start) {
+        let fault = Some(record.outcome.clone());
+        return Watched { record, fault };
+    }
+    let folder = subject.run.join(&record.directory);
+    let now_s = || subject.clock.now_ns() as f64 / 1e9;
+    record.start_s = Some(now_s());
+    let ending = program::run(trace, &folder, subject, window.end, over);
+    record.end_s = Some(now_s());
+    record.outcome = ending.outcome;
+    let fault = (!ending.is_sound).then(|| {
+        let last = program::last_words(&folder.join("output.log"));
+        match last.as_str() {
+            "" => record.outcome.clone(),
+            last => format!("{}; it printed at last: {last}", record.outcome),
+        }
+    });
+    Watched { record, fault }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::program::LOOK;
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    fn trace(command: &[&str], from_ms: u64, length_ms: Option<u64>) -> TracePlan {
+        let span = |ms| Span(Duration::from_millis(ms));
+        TracePlan {
+            name: "t".into(),
+            command: command.iter().map(|word| (*word).to_owned()).collect(),
+            phase: TracePhase::Measure,
+            from: span(from_ms),
+            length: length_ms.map(span),
+        }
+    }
+
+    fn subject(run: &Path) -> Subject {
+        Subject {
+            run: run.to_owned(),
+            servers: vec![12, 34],
+            clock: Clock::start(),
+        }
+    }
+
+    #[test]
+    fn a_program_runs_in_its_window_and_its_output_is_kept() {
+        let run = tempfile::tempdir().expect("a folder");
+        let subject = subject(run.path());
+        let script =
+            "trap 'echo end; exit 0' INT; echo $DYNO_SERVER_PIDS; while :; do sleep 0.01; done";
+        let mut watchers = Watchers::new(None);
+        let traces = [trace(&["sh", "-c", script], 100, Some(300))];
+        watchers.start(&traces, &[(PhaseKind::Measure, 0)], &subject);
+        let log = run.path().join("traces/t/output.log");
+        let begin = Instant::now();
+        while !fs::read_to_string(&log).is_ok_and(|text| text.ends_with("end\n")) {
+            assert!(begin.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(LOOK);
+        }
+        let watched = watchers.end().0;
+        assert!(watched[0].fault.is_none(), "{watched:?}");
+        let record = &watched[0].record;
+        assert_eq!(
+            fs::read_to_string(log).expect("it is there"),
+            "12,34\nend\n"
+        );
+        let (start_s, end_s) = (
+            record.start_s.expect("it ran"),
+            record.end_s.expect("it ended"),
+        );
+        assert!(start_s >= 0.1 && end_s - start_s >= 0.3, "{record:?}");
+    }
+
+    #[test]
+    fn the_end_of_the_phases_ends_a_program_and_keeps_a_later_one_from_starting() {
+        let run = tempfile::tempdir().expect("a folder");
+        let subject = subject(run.path());
+        let mut watchers = Watchers::new(None);
+        let mut late = trace(&["sleep", "600"], 600_000, None);
+        late.name = "late".into();
+        let traces = [trace(&["sleep", "600"], 0, None), late];
+        watchers.start(&traces, &[(PhaseKind::Measure, 0)], &subject);
+        let folder = run.path().join("traces/t");
+        let begin = Instant::now();
+        while !folder.join("output.log").exists() {
+            assert!(begin.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(LOOK);
+        }
+        let watched = watchers.end().0;
+        let outcome = &watched[0].record.outcome;
+        assert!(outcome.contains("signal: 2"), "{outcome}");
+        assert!(watched[0].fault.is_none(), "{watched:?}");
+        assert_eq!(watched[1].record.start_s, None);
+        assert!(watched[1].fault.is_some());
+    }
+
+    /// Runs one command for a window of the measure phase.
+    fn watched(run: &Path, command: &[&str], length_ms: u64) -> Watched {
+        let mut watchers = Watchers::new(None);
+        let traces = [trace(command, 0, Some(length_ms))];
+        watchers.start(&traces, &[(PhaseKind::Measure, 0)], &subject(run));
+        let thread = watchers.threads.remove(0);
+        thread.join().expect("it does not panic")
+    }
+
+    /// Whether a process is alive, and no zombie.
+    fn is_alive(process: &str) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let state = stat
+            .rsplit(") ")
+            .next()
+            .and_then(|rest| rest.chars().next());
+        state.is_some_and(|state| !"ZX".contains(state))
+    }
+
+    #[test]
+    fn a_program_that_ends_before_its_window_is_a_fault_with_its_last_words() {
+        let run = tempfile::tempdir().expect("a folder");
+        let script = "echo no permission; exit 3";
+        let watched = watched(run.path(), &["sh", "-c", script], 600_000);
+        let fault = watched.fault.expect("it is one");
+        assert!(fault.contains("before the end of its window"), "{fault}");
+        assert!(fault.contains("exit status: 3"), "{fault}");
+        assert!(fault.ends_with("no permission"), "{fault}");
+    }
+
+    #[test]
+    fn a_bad_status_at_the_end_of_the_window_is_a_fault_and_that_of_an_interrupt_is_none() {
+        let run = tempfile::tempdir().expect("a folder");
+        for (status, is_fault) in [(0, false), (1, true), (130, false)] {
+            let script = format!("trap 'exit {status}' INT; while :; do sleep 0.01; done");
+            let watched = watched(run.path(), &["sh", "-c", &script], 200);
+            assert_eq!(watched.fault.is_some(), is_fault, "{watched:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_behind_a_shell_that_ends_first_can_write_its_results() {
+        let run = tempfile::tempdir().expect("a folder");
+        // The shell does not wait: `SIGINT` ends it at once.
+        let slow = "trap \"sleep 0.5; echo results; exit 0\" INT; while :; do sleep 0.01; done";
+        let script = format!("sh -c '{slow}'; true");
+        watched(run.path(), &["sh", "-c", &script], 200);
+        let log = run.path().join("traces/t/output.log");
+        assert_eq!(fs::read_to_string(log).expect("it is there"), "results\n");
+    }
+
+    #[test]
+    fn background_processes_of_a_shell_end_with_it() {
+        let run = tempfile::tempdir().expect("a folder");
+        let script = "sleep 600 & echo $!; wait";
+        let watched = watched(run.path(), &["sh", "-c", script], 200);
+        assert!(watched.fault.is_none(), "{watched:?}");
+        let log = run.path().join("traces/t/output.log");
+        let process = fs::read_to_string(log).expect("it is there");
+        let begin = Instant::now();
+        while is_alive(process.trim()) {
+            assert!(begin.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(LOOK);
+        }
+    }
+}

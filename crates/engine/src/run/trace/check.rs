@@ -1,0 +1,127 @@
+//! Programs that cannot be found, named before anything is started.
+
+use crate::error::{Error, Kind};
+use dyno_plan::model::TracePlan;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Refuses programs that cannot be found. Of a shell command that is its first word, if it is plain.
+pub fn check(traces: &[TracePlan], path: Option<&OsStr>) -> Result<(), Error> {
+    for trace in traces {
+        let program = trace.command.first().map_or("", String::as_str);
+        let missing = if can_be_found(program, path) {
+            shell_word(&trace.command).filter(|word| !shell_knows(program, word, path))
+        } else {
+            Some(program)
+        };
+        if let Some(program) = missing {
+            let message = format!(
+                "trace `{}`: cannot find the program `{program}`",
+                trace.name
+            );
+            return Err(
+                Error::new(Kind::Environment, message).with_hint("install it, or give its path")
+            );
+        }
+    }
+    Ok(())
+}
+
+fn can_be_found(program: &str, path: Option<&OsStr>) -> bool {
+    if program.contains('/') {
+        return Path::new(program).is_file();
+    }
+    path.is_some_and(|path| {
+        std::env::split_paths(path).any(|folder| folder.join(program).is_file())
+    })
+}
+
+/// The first word of a command that a shell is given, unless it is something else than a name: an
+/// assignment, a quoted text, a bracket. A path that is not absolute begins in the folder of the
+/// trace, which is not there yet.
+fn shell_word(command: &[String]) -> Option<&str> {
+    let [shell, option, text] = command else {
+        return None;
+    };
+    let is_shell = matches!(shell.as_str(), "sh" | "/bin/sh") && option == "-c";
+    let word = text.split([' ', '\t', '\n', ';', '|', '&']).next()?;
+    let is_plain = word
+        .chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || "_-+./".contains(letter));
+    let is_relative = word.contains('/') && !word.starts_with('/');
+    (is_shell && is_plain && !word.is_empty() && !is_relative).then_some(word)
+}
+
+/// Asks the shell itself, which has words of its own beside the programs.
+fn shell_knows(shell: &str, word: &str, path: Option<&OsStr>) -> bool {
+    let mut command = Command::new(shell);
+    command
+        .args(["-c", "command -v -- \"$1\"", "sh", word])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    match path {
+        Some(path) => command.env("PATH", path),
+        None => command.env_remove("PATH"),
+    };
+    // A shell that cannot be started says so again, and better, when its window begins.
+    command.status().map_or(true, |status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_plan::model::TracePhase;
+    use dyno_plan::units::Span;
+
+    fn trace(command: &[&str]) -> TracePlan {
+        TracePlan {
+            name: "t".into(),
+            command: command.iter().map(|word| (*word).to_owned()).collect(),
+            phase: TracePhase::Measure,
+            from: Span::from_secs(0),
+            length: None,
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named_before_the_run() {
+        let traces = [trace(&["no-such-program"])];
+        let failure = check(&traces, Some(OsStr::new("/usr/bin"))).expect_err("it is missing");
+        assert_eq!(failure.kind, Kind::Environment);
+        assert!(failure.cause.to_string().contains("no-such-program"));
+        assert!(check(&[trace(&["/bin/sh"])], None).is_ok());
+    }
+
+    #[test]
+    fn the_first_word_of_a_shell_command_is_looked_for_if_it_is_plain() {
+        let path = OsStr::new("/usr/bin:/bin");
+        for missing in [
+            "no-such-program -x",
+            "no-such-program|cat",
+            "/no/such",
+            "no-such;ls",
+        ] {
+            let failure = check(&[trace(&["sh", "-c", missing])], Some(path));
+            let text = failure.expect_err(missing).cause.to_string();
+            assert!(
+                text.contains("/no/such") || text.contains("`no-such"),
+                "{text}"
+            );
+        }
+        for present in [
+            "sleep 1",
+            "cd /tmp && sleep 1",
+            "FOO=1 no-such-program",
+            "./later",
+            "for i in 1 2; do sleep 1; done",
+            "\"$HOME/x\"",
+            "(sleep 1)",
+            "trap '' INT; sleep 1",
+        ] {
+            let traces = [trace(&["sh", "-c", present])];
+            assert!(check(&traces, Some(path)).is_ok(), "{present}");
+        }
+    }
+}

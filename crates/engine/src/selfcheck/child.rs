@@ -1,0 +1,82 @@
+//! The responder as a child process of our own program, so that its work is not counted as ours.
+//! It ends when its standard input is closed, which the kernel does for us however we end.
+
+use crate::error::{Error, Kind};
+use dyno_plan::uri::{self, Target};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+/// Start of the line that says where it listens.
+const LISTENING: &str = "listening on ";
+
+/// A running responder.
+#[derive(Debug)]
+pub struct ResponderProcess {
+    child: Child,
+    /// Open as long as the responder shall live.
+    input: Option<ChildStdin>,
+    target: Target,
+}
+
+impl ResponderProcess {
+    /// Starts a responder that answers everything at once.
+    pub fn start(executable: &Path) -> Result<Self, Error> {
+        let mut child = Command::new(executable)
+            .arg("responder")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // A Ctrl-C on the terminal is for us; we end it in order.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| {
+                Error::from_cause(Kind::Environment, error)
+                    .context(format!("cannot run `{}`", executable.display()))
+            })?;
+        let input = child.stdin.take();
+        let mut line = String::new();
+        if let Some(output) = child.stdout.take() {
+            let _ = BufReader::new(output).read_line(&mut line);
+        }
+        let address = line
+            .trim_end()
+            .strip_prefix(LISTENING)
+            .map(|address| format!("mongodb://{address}/?directConnection=true"));
+        let parsed = address.and_then(|address| uri::parse(&address).ok());
+        let mut process = match parsed {
+            Some((target, _)) => ResponderProcess {
+                child,
+                input,
+                target,
+            },
+            None => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Error::new(
+                    Kind::Internal,
+                    format!(
+                        "the responder did not say where it listens, but `{}`",
+                        line.trim_end()
+                    ),
+                ));
+            }
+        };
+        match process.child.try_wait() {
+            Ok(None) => Ok(process),
+            _ => Err(Error::new(Kind::Internal, "the responder ended at once")),
+        }
+    }
+
+    /// Where it listens.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+}
+
+impl Drop for ResponderProcess {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.child.wait();
+    }
+}

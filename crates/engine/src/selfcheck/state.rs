@@ -1,0 +1,149 @@
+//! Keeps the result of a selfcheck between runs, and takes it back for runs on the same machine.
+
+use super::{Machine, SCHEMA_VERSION, Selfcheck};
+use crate::environment::Environment;
+use crate::error::{Error, Kind};
+use crate::files::write_file;
+use crate::observer::SharedObserver;
+use std::path::{Path, PathBuf};
+
+const FILE: &str = "selfcheck.json";
+
+/// Keeps a result.
+pub fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<PathBuf, Error> {
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Error::from_cause(Kind::Environment, error)
+            .context(format!("cannot make the folder `{}`", folder.display()))
+            .with_hint("choose another one with `--state-dir`, or pass `--no-save`")
+    })?;
+    let path = folder.join(FILE);
+    write_file(&path, &selfcheck.to_json())?;
+    Ok(path)
+}
+
+/// The result that was kept on this machine, as it goes into a run; `None` if there is none that can be used.
+pub fn for_run(
+    environment: &Environment,
+    observer: &dyn SharedObserver,
+) -> Option<serde_json::Value> {
+    read(environment.state_dir.as_deref()?, observer)
+}
+
+/// The kept result as it goes into a run, if there is one and it is of this machine.
+pub fn read(folder: &Path, observer: &dyn SharedObserver) -> Option<serde_json::Value> {
+    let path = folder.join(FILE);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            observer.warning(&format!("cannot read `{}`: {error}", path.display()));
+            return None;
+        }
+    };
+    match usable(&text, &Machine::this()) {
+        Ok(selfcheck) => serde_json::to_value(selfcheck).ok(),
+        Err(reason) => {
+            let place = path.display();
+            observer.warning(&format!(
+                "the selfcheck in `{place}` is not used: {reason}; `dyno selfcheck` makes a new one"
+            ));
+            None
+        }
+    }
+}
+
+fn usable(text: &str, machine: &Machine) -> Result<Selfcheck, String> {
+    let selfcheck: Selfcheck =
+        serde_json::from_str(text).map_err(|error| format!("it cannot be understood ({error})"))?;
+    if selfcheck.schema_version != SCHEMA_VERSION {
+        return Err(format!(
+            "it has version {}, needed is {SCHEMA_VERSION}",
+            selfcheck.schema_version
+        ));
+    }
+    if selfcheck.machine != *machine {
+        return Err("it is of another machine or kernel".into());
+    }
+    Ok(selfcheck)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ClosedLoop, ConstantRate, StartDelay};
+    use super::*;
+
+    fn selfcheck() -> Selfcheck {
+        Selfcheck {
+            schema_version: SCHEMA_VERSION,
+            dyno_version: "0.1.0".into(),
+            measured_at: "2026-08-22T10:15:00Z".into(),
+            machine: Machine {
+                hostname: Some("bench".into()),
+                ..Machine::default()
+            },
+            max_rate_per_core_per_s: 100_000.0,
+            closed_loop: ClosedLoop {
+                connections: 32,
+                duration_s: 3.0,
+                rate_per_s: 90_000.0,
+                cpu_us_per_operation: 10.0,
+                cpu_user_us_per_operation: 1.0,
+                cpu_system_us_per_operation: 9.0,
+                core_busy_ratio: 0.9,
+                max_rss_bytes: 1 << 24,
+            },
+            constant_rates: vec![ConstantRate {
+                offered_rate_per_s: 1_000.0,
+                achieved_rate_per_s: 1_000.0,
+                achieved_ratio: 1.0,
+                dropped_arrivals: 0,
+                start_delay_us: StartDelay {
+                    p50: 1.0,
+                    p99: 9.0,
+                    max: 50.0,
+                },
+            }],
+        }
+    }
+
+    #[test]
+    fn a_kept_result_comes_back_on_the_same_machine_only() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path =
+            write(&folder.path().join("new/state"), &selfcheck()).expect("it can be written");
+        let text = std::fs::read_to_string(path).expect("it is there");
+        assert_eq!(usable(&text, &selfcheck().machine), Ok(selfcheck()));
+        let other = Machine {
+            hostname: Some("laptop".into()),
+            ..Machine::default()
+        };
+        assert!(
+            usable(&text, &other)
+                .expect_err("another machine")
+                .contains("another machine")
+        );
+    }
+
+    #[test]
+    fn a_file_of_another_version_or_kind_is_not_used() {
+        let mut old = selfcheck();
+        old.schema_version = 0;
+        let text = serde_json::to_string(&old).expect("it is plain data");
+        assert!(
+            usable(&text, &old.machine)
+                .expect_err("too old")
+                .contains("version 0")
+        );
+        assert!(
+            usable("{", &old.machine)
+                .expect_err("no document")
+                .contains("cannot be understood")
+        );
+    }
+
+    #[test]
+    fn the_key_that_the_analysis_reads_is_there() {
+        let value = serde_json::to_value(selfcheck()).expect("it is plain data");
+        assert_eq!(value["max_rate_per_core_per_s"], 100_000.0);
+    }
+}

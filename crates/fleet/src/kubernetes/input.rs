@@ -1,0 +1,124 @@
+//! What all manifests are rendered from, and what they have in common: names, labels, limits and rights.
+
+use dyno_plan::Plan;
+use dyno_plan::fleet::{FleetPlan, KubernetesPlan};
+use dyno_plan::model::ServerKind;
+use dyno_plan::units::Bytes;
+use serde_json::{Value, json};
+
+/// Name of the `Secret` that the address of Redis and the password are read from.
+pub const SECRET: &str = "dyno-redis";
+/// Name of the `Job` of the clients.
+pub const JOB: &str = "dyno-client";
+/// Name of the `Deployment` and the `Service` of Redis.
+pub const REDIS: &str = "dyno-redis";
+/// Name of the `StatefulSet` and the `Service` of the servers.
+pub const SERVERS: &str = "dyno-server";
+/// Port of Redis.
+pub const REDIS_PORT: u16 = 6379;
+/// Port of the first `mongod` of a pod; the others have those that follow.
+pub const SERVER_PORT: u16 = 27_017;
+
+/// What all parts are rendered from.
+pub(super) struct RenderInput<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) fleet: &'a FleetPlan,
+    pub(super) kubernetes: &'a KubernetesPlan,
+    /// Name of the run, in the names of the keys in Redis.
+    pub(super) run: &'a str,
+    /// The same for the agents beside the servers.
+    pub(super) watch_run: &'a str,
+}
+
+/// Whether an agent is beside the servers of each pod.
+pub fn watches_servers(plan: &Plan) -> bool {
+    plan.server.kind != ServerKind::Uri && plan.observe.host
+}
+
+impl RenderInput<'_> {
+    pub(super) fn starts_servers(&self) -> bool {
+        !matches!(self.plan.server.kind, ServerKind::Uri)
+    }
+
+    pub(super) fn watches_servers(&self) -> bool {
+        watches_servers(self.plan)
+    }
+
+    pub(super) fn metadata(&self, name: &str, part: &str) -> Value {
+        json!({"name": name, "namespace": self.kubernetes.namespace, "labels": self.labels(part)})
+    }
+
+    pub(super) fn labels(&self, part: &str) -> Value {
+        json!({
+            "app.kubernetes.io/name": "dyno",
+            "app.kubernetes.io/component": part,
+            "app.kubernetes.io/instance": label(self.run),
+        })
+    }
+
+    /// What a pod gets. With CPUs of its own, limits equal requests in whole CPUs, also of memory: the pod is `Guaranteed`,
+    /// which the static policy needs.
+    pub(super) fn resources(&self, cpus: u32, memory: Bytes) -> Value {
+        let amounts = json!({"cpu": cpus.to_string(), "memory": quantity(memory)});
+        if self.kubernetes.pin_cpus {
+            return json!({"requests": amounts, "limits": amounts});
+        }
+        json!({"requests": amounts, "limits": {"memory": quantity(memory)}})
+    }
+
+    /// Network of a pod: of its own, or of its node.
+    pub(super) fn add_network(&self, pod: &mut Value) {
+        if self.kubernetes.host_network {
+            pod["hostNetwork"] = true.into();
+            pod["dnsPolicy"] = "ClusterFirstWithHostNet".into();
+        }
+    }
+}
+
+/// A value that a label can have.
+fn label(text: &str) -> String {
+    let text: String = text.chars().take(63).collect();
+    text.trim_matches(|c: char| !c.is_ascii_alphanumeric())
+        .to_owned()
+}
+
+/// Bytes as a quantity: in the largest unit that leaves a whole number.
+pub(super) fn quantity(Bytes(bytes): Bytes) -> String {
+    let units = [(30, "Gi"), (20, "Mi"), (10, "Ki")];
+    let fits = units.iter().find(|(shift, _)| bytes % (1 << shift) == 0);
+    fits.map_or_else(
+        || bytes.to_string(),
+        |(shift, unit)| format!("{}{unit}", bytes >> shift),
+    )
+}
+
+/// Nobody in the container is root, nothing can be gained, and the file system of the image cannot be written.
+pub(super) fn container_security() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "capabilities": {"drop": ["ALL"]},
+    })
+}
+
+pub(super) fn pod_security(user: u32) -> Value {
+    json!({
+        "runAsNonRoot": true,
+        "runAsUser": user,
+        "runAsGroup": user,
+        "fsGroup": user,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_whole() {
+        assert_eq!(quantity(Bytes(3 << 30)), "3Gi");
+        assert_eq!(quantity(Bytes(1536 << 20)), "1536Mi");
+        assert_eq!(quantity(Bytes(1_000_000_001)), "1000000001");
+    }
+}

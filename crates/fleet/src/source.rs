@@ -1,0 +1,318 @@
+//! A fleet as the source of the load: hosts that load servers, and hosts that servers are started on.
+
+mod checks;
+mod cluster;
+mod hosts;
+mod open;
+mod opening;
+mod program;
+mod readings;
+mod record;
+mod run;
+mod server_use;
+
+pub use opening::check_run_name;
+
+use crate::FleetError;
+use crate::controller::{Controller, forget};
+use crate::options::FleetOptions;
+use crate::shares::{least_clients, shares};
+use checks::{check, check_fits};
+use dyno_engine::context::Context;
+use dyno_engine::load_source::{LoadSource, Phases, Readings};
+use dyno_engine::{Error, Kind};
+use dyno_load::Sink;
+use dyno_plan::Plan;
+use dyno_plan::fleet::Amounts;
+use dyno_plan::task::Remote;
+use dyno_record::model::{Caveat, FleetRecord, PhaseKind, ResourceUse};
+use open::{Open, Places, PrivateFolder};
+use readings::HostSources;
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::time::Duration;
+
+/// Longest time for the end of agents, and of servers that write their last checkpoint.
+const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+const STOP_WITHIN: Duration = Duration::from_secs(90);
+
+/// The hosts of a plan. Nothing is done with them until servers are asked for; [`Fleet::close`] takes everything away from
+/// them again, and has to be called whatever became of the work.
+pub struct Fleet<'a> {
+    options: &'a FleetOptions,
+    state: RefCell<Option<Open>>,
+    size: Cell<Option<Size>>,
+    /// What agents read of their hosts during a run, if the plan wants it.
+    readings: RefCell<Option<HostSources>>,
+}
+
+/// How many take part.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    agents: u32,
+    servers: u32,
+}
+
+impl<'a> Fleet<'a> {
+    /// A fleet that nothing has been done with yet.
+    pub fn new(options: &'a FleetOptions) -> Self {
+        Fleet {
+            options,
+            state: RefCell::new(None),
+            size: Cell::new(None),
+            readings: RefCell::new(None),
+        }
+    }
+
+    /// Ends agents and servers in order, and takes everything away from the hosts. What cannot be ended is a warning.
+    pub fn close(&self, context: Context<'_>) {
+        if let Some(open) = self.state.borrow_mut().take() {
+            self.end(open, None, context);
+        }
+    }
+
+    /// How many agents and servers a plan has, before anything of it is started.
+    fn size(
+        &self,
+        plan: &Plan,
+        remote: Option<&Remote>,
+        context: Context<'_>,
+    ) -> Result<Size, Error> {
+        if let Some(size) = self.size.get() {
+            return Ok(size);
+        }
+        let fleet = check(plan, remote, self.options.kubernetes)?;
+        let (agents, servers) = if self.options.kubernetes {
+            let pods = cluster::table(fleet)?;
+            (pods.client_pods, pods.server_pods * pods.disks)
+        } else {
+            let folder = PrivateFolder::create()?;
+            let found = self.hosts(fleet, &folder, context)?;
+            (found.agents(fleet), found.servers.len() as u32)
+        };
+        let servers = if remote.is_some() { 1 } else { servers };
+        let size = Size { agents, servers };
+        self.size.set(Some(size));
+        Ok(size)
+    }
+
+    /// Ends everything: in order without a reason. What could not be ended is a warning. With a reason, the last line of
+    /// each log is returned, by the name of its file.
+    fn end(
+        &self,
+        mut open: Open,
+        reason: Option<&str>,
+        context: Context<'_>,
+    ) -> Vec<(String, String)> {
+        let mut left = Vec::new();
+        let mut is_redis_gone = false;
+        // Servers last: agents may still talk to them.
+        let both = [
+            (open.clients.take(), LEAVE_WITHIN),
+            (open.servers.take(), STOP_WITHIN),
+        ];
+        for (controller, within) in both {
+            let Some(controller) = controller.filter(|_| !is_redis_gone) else {
+                continue;
+            };
+            let ended = match reason {
+                None => controller.finish(within),
+                Some(reason) => controller.abort(reason, within),
+            };
+            match ended {
+                Ok(silent) => left.extend(silent),
+                Err(FleetError::RedisGone { .. }) => {
+                    is_redis_gone = true;
+                    let text = "Redis has gone: agents end by their lease, and keys expire";
+                    context.warning(text);
+                }
+                Err(error) => context.warning(error.to_string()),
+            }
+        }
+        for agent in &left {
+            context.warning(format!("{agent} did not say that it ended"));
+        }
+        let logs = self.options.logs_folder();
+        let base = &self.options.host_folder;
+        let (hosts, names) = match &mut open.places {
+            Places::Hosts(hosts, names) => (hosts, names),
+            // Redis goes with all others.
+            Places::Cluster(cluster) => {
+                cluster.end(logs.as_deref(), context);
+                return Vec::new();
+            }
+        };
+        let own = open.folder.0.join("logs");
+        let logs = logs.or(reason.map(|_| own));
+        if let Err(error) = hosts.stop(&open.run, base, names, logs.as_deref()) {
+            context.warning(format!("{error:#}"));
+            for line in &error.log_tail {
+                context.warning(line);
+            }
+        }
+        // Now that nobody is there any more: an agent may have said why it ended after its controller had gone.
+        for run in open.keys.iter().filter(|_| !is_redis_gone) {
+            if let Err(error) = forget(&open.endpoint, run) {
+                context.warning(error.to_string());
+            }
+        }
+        logs.filter(|_| reason.is_some())
+            .map_or_else(Vec::new, |logs| last_lines(&logs))
+    }
+
+    /// What amounts of the plan are to be multiplied by.
+    fn multiple(&self, plan: &Plan) -> f64 {
+        let state = self.state.borrow();
+        let agents = state.as_ref().map_or(1, |open| open.agents.len());
+        match plan.fleet.as_ref().map(|fleet| fleet.amounts) {
+            Some(Amounts::PerAgent) => agents as f64,
+            Some(Amounts::InAll) | None => 1.0,
+        }
+    }
+}
+
+impl LoadSource for Fleet<'_> {
+    /// The first call brings agents to all hosts.
+    fn servers(
+        &self,
+        plan: &Plan,
+        remote: Option<&Remote>,
+        embedded: Option<&Path>,
+        context: Context<'_>,
+    ) -> Result<Vec<Remote>, Error> {
+        let fleet = check(plan, remote, self.options.kubernetes)?;
+        let mut state = self.state.borrow_mut();
+        if state.is_none() {
+            *state = Some(if self.options.kubernetes {
+                self.open_cluster(plan, fleet, context)?
+            } else {
+                self.open(plan, fleet, embedded, context)?
+            });
+        }
+        let open = state.as_mut().expect("it was opened just now");
+        check_fits(plan, Some(&open.plan), open.kind)?;
+        let seen = match remote {
+            Some(remote) => vec![(remote.clone(), remote.target.to_string())],
+            None => open.serve(plan, context)?,
+        };
+        open.start_clients(context)?;
+        let (remotes, uris): (Vec<Remote>, Vec<String>) = seen.into_iter().unzip();
+        // A host that would have nothing to do is refused before anything is recorded.
+        shares(plan, open.agents.len() as u32, remotes.len() as u32)
+            .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
+        open.uris = uris;
+        Ok(remotes)
+    }
+
+    fn perform(
+        &self,
+        phases: &Phases<'_>,
+        context: Context<'_>,
+        sink: Sink<'_>,
+    ) -> Result<(), Error> {
+        let offered = self.offered_rate_per_s(phases.plan);
+        let mut state = self.state.borrow_mut();
+        let open = state
+            .as_mut()
+            .ok_or_else(|| Error::new(Kind::Internal, "the fleet has not been opened"))?;
+        run::perform(open, phases, &self.readings, offered, context, sink)
+    }
+
+    fn offered_rate_per_s(&self, plan: &Plan) -> Option<f64> {
+        Some(plan.schedule.rate_per_s()? * self.multiple(plan))
+    }
+
+    fn operations(&self, plan: &Plan, planned: u64) -> u64 {
+        planned.saturating_mul(self.multiple(plan) as u64)
+    }
+
+    fn begin_readings(&self, readings: Readings) {
+        self.readings.replace(Some(HostSources::new(readings)));
+    }
+
+    fn server_use(
+        &self,
+        record: &FleetRecord,
+        phase: PhaseKind,
+        start_s: f64,
+        end_s: f64,
+    ) -> Vec<ResourceUse> {
+        let cpus = record.servers.iter().map(|server| server.cpus).sum();
+        self.readings
+            .borrow()
+            .as_ref()
+            .map_or_else(Vec::new, |sources| {
+                sources.server_use(cpus, phase, start_s, end_s)
+            })
+    }
+
+    fn end_readings(&self) {
+        if let Some(sources) = self.readings.take() {
+            sources.end();
+        }
+    }
+
+    fn caveats(&self, record: &FleetRecord) -> Vec<Caveat> {
+        record::caveats(record)
+    }
+
+    fn check_same(&self, plans: &[&Plan]) -> Result<(), Error> {
+        checks::check_same(plans)
+    }
+
+    fn check_amounts(&self, plan: &Plan, verb: &str) -> Result<(), Error> {
+        checks::check_amounts(plan, verb)
+    }
+
+    fn check_shares(
+        &self,
+        plans: &[(&Plan, Option<&Remote>)],
+        context: Context<'_>,
+    ) -> Result<(), Error> {
+        for (plan, remote) in plans {
+            let size = self.size(plan, *remote, context)?;
+            shares(plan, size.agents, size.servers)
+                .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
+        }
+        Ok(())
+    }
+
+    fn least_clients(
+        &self,
+        plan: &Plan,
+        remote: Option<&Remote>,
+        context: Context<'_>,
+    ) -> Result<u32, Error> {
+        let size = self.size(plan, remote, context)?;
+        let least = least_clients(plan, size.agents, size.servers).unwrap_or(1);
+        Ok(u32::try_from(least).unwrap_or(u32::MAX))
+    }
+
+    fn has_lost_hosts(&self) -> bool {
+        let state = self.state.borrow();
+        let open = state.as_ref();
+        let going =
+            |controller: &Option<Controller>| controller.as_ref().map_or(0, Controller::going);
+        open.is_some_and(|open| {
+            // In pods the agent beside a server is not the server.
+            going(&open.clients) < open.agents.len()
+                || open.is_on_hosts() && going(&open.servers) < open.server_hosts.len()
+        })
+    }
+
+    fn resume_command(&self, folder: &str) -> String {
+        format!("dyno fleet resume {folder} --inventory …")
+    }
+}
+
+/// The last line of each log in a folder, by the name of its file.
+fn last_lines(folder: &Path) -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let line = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let text = std::fs::read(entry.path()).ok()?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Some((name, text.lines().next_back()?.to_owned()))
+    };
+    entries.filter_map(line).collect()
+}

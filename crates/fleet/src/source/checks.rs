@@ -1,0 +1,149 @@
+//! What a fleet cannot do is refused before anything is started.
+
+use dyno_engine::{Error, Kind};
+use dyno_plan::Plan;
+use dyno_plan::fleet::{Amounts, FleetPlan, Mapping};
+use dyno_plan::model::{Encryption, PageCache, ServerKind};
+use dyno_plan::task::Remote;
+
+/// All runs of an experiment have the hosts, the agents and the kind of server of the first one.
+pub(super) fn check_same(plans: &[&Plan]) -> Result<(), Error> {
+    let Some((first, others)) = plans.split_first() else {
+        return Ok(());
+    };
+    let mut others = others.iter();
+    others.try_for_each(|plan| check_fits(plan, first.fleet.as_ref(), first.server.kind))
+}
+
+pub(super) fn check_fits(
+    plan: &Plan,
+    fleet: Option<&FleetPlan>,
+    kind: ServerKind,
+) -> Result<(), Error> {
+    let what = match (plan.fleet.as_ref() == fleet, plan.server.kind == kind) {
+        (true, true) => return Ok(()),
+        (false, _) => "another table `[fleet]`",
+        (true, false) => "another `server.kind`",
+    };
+    let text = format!("a later plan has {what} than the first, whose hosts have been made ready");
+    Err(Error::new(Kind::BadInput, text)
+        .with_hint("make an experiment of each, and compare their runs with `dyno compare`"))
+}
+
+/// What a fleet cannot do, or what cannot be done without one.
+pub(super) fn check<'a>(
+    plan: &'a Plan,
+    remote: Option<&Remote>,
+    in_cluster: bool,
+) -> Result<&'a FleetPlan, Error> {
+    let bad = |text: &str| Error::new(Kind::BadInput, text.to_owned());
+    let Some(fleet) = &plan.fleet else {
+        return Err(bad("the plan has no table `[fleet]`")
+            .with_hint("see docs/fleet.md; `dyno run` needs none"));
+    };
+    if fleet.clients.is_empty() && !in_cluster {
+        return Err(bad("`fleet.clients` names no host"));
+    }
+    if remote.is_some_and(|remote| remote.credentials.is_some()) {
+        return Err(bad(
+            "credentials of servers are not given to the hosts of a fleet",
+        ));
+    }
+    if remote.is_some() && !fleet.servers.is_empty() {
+        return Err(bad(
+            "`fleet.servers` has no effect on servers that run already",
+        ));
+    }
+    if remote.is_none() && fleet.servers.is_empty() && !in_cluster {
+        return Err(
+            bad("`fleet.servers` is empty, so that no server would be started").with_hint(
+                "name their hosts, or give the servers that run by `--uri` or `server.uri`",
+            ),
+        );
+    }
+    if let Some(key) = unsupported(plan) {
+        return Err(bad(&format!(
+            "`{key}` is about one machine, and cannot be part of a fleet"
+        )));
+    }
+    dyno_plan::resolve::check(plan)?;
+    Ok(fleet)
+}
+
+/// A key of the plan that is about the machine of this program.
+fn unsupported(plan: &Plan) -> Option<&'static str> {
+    let server = &plan.server;
+    [
+        ("traces", !plan.traces.is_empty()),
+        ("trace", plan.trace.is_some()),
+        ("data.page_cache", plan.data.page_cache != PageCache::Keep),
+        (
+            "server.receive_packet_steering",
+            server.receive_packet_steering.is_some(),
+        ),
+        ("server.listen", server.listen.is_some()),
+        ("server.auth", server.auth),
+        ("server.encryption", server.encryption != Encryption::Off),
+    ]
+    .into_iter()
+    .find_map(|(key, is_given)| is_given.then_some(key))
+}
+
+/// A search for numbers of the whole fleet sets those of the plan.
+pub(super) fn check_amounts(plan: &Plan, verb: &str) -> Result<(), Error> {
+    let amounts = plan.fleet.as_ref().map(|fleet| fleet.amounts);
+    if amounts != Some(Amounts::PerAgent) {
+        return Ok(());
+    }
+    let text = format!(
+        "`fleet.amounts` is `per-agent`, and `dyno fleet {verb}` searches for numbers of the whole fleet"
+    );
+    Err(Error::new(Kind::BadInput, text).with_hint("set `fleet.amounts` to `in-all`"))
+}
+
+pub(super) fn check_servers(fleet: &FleetPlan, servers: &[String]) -> Result<(), Error> {
+    if fleet.mapping == Mapping::Deployment && servers.len() > 1 {
+        let text = format!(
+            "`fleet.mapping` is `deployment`, and {} hosts are named for its servers",
+            servers.len()
+        );
+        return Err(Error::new(Kind::BadInput, text).with_hint(
+            "name one host, or map clients to independent servers by `pairs` or `all-to-all`",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(fleet: FleetPlan) -> Plan {
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        plan.fleet = Some(FleetPlan {
+            clients: vec!["c".to_owned()],
+            ..fleet
+        });
+        plan
+    }
+
+    #[test]
+    fn servers_are_named_or_run_already_and_not_both() {
+        let none = plan(FleetPlan::default());
+        let some = plan(FleetPlan {
+            servers: vec!["s".to_owned()],
+            ..FleetPlan::default()
+        });
+        let remote = Remote::parse("mongodb://db").expect("it is one");
+        let text = |plan: &Plan, remote: Option<&Remote>| {
+            let checked = check(plan, remote, false);
+            checked.err().map(|error| error.cause.to_string())
+        };
+        assert_eq!(text(&none, Some(&remote)), None);
+        assert_eq!(text(&some, None), None);
+        let empty = text(&none, None).expect("no server would be started");
+        assert!(empty.contains("`fleet.servers` is empty"), "{empty}");
+        let both = text(&some, Some(&remote)).expect("servers that have no use");
+        assert!(both.contains("run already"), "{both}");
+    }
+}

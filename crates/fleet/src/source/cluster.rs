@@ -1,0 +1,443 @@
+//! Pods in place of hosts, by `kubectl`: the manifests are applied part by part, Redis and servers are reached over forwarded
+//! ports, and everything is deleted again. The controller stays where it is, and so does the run directory.
+
+use super::program::{self, Call};
+use crate::endpoint::{Endpoint, EndpointSource};
+use crate::kubernetes::{
+    JOB, PodServer, REDIS, REDIS_PORT, SECRET, SERVERS, pod_servers, render, server_pod, watch_run,
+    watches_servers,
+};
+use dyno_engine::Cancel;
+use dyno_engine::context::Context;
+use dyno_engine::files::write_file;
+use dyno_engine::{Error, Kind};
+use dyno_plan::Plan;
+use dyno_plan::fleet::{FleetPlan, KubernetesPlan, Mapping};
+use dyno_plan::model::ServerKind;
+use dyno_plan::task::Remote;
+use serde_json::json;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// How to get `kubectl`.
+const HINT: &str = "see docs/fleet.md; `kubectl` must be there and set to the cluster";
+/// Longest time of one question or change.
+const WITHIN: Duration = Duration::from_secs(120);
+/// Longest time until pods are there: images may have to be fetched, and volumes to be made.
+const READY_WITHIN: Duration = Duration::from_secs(600);
+/// Longest time until a port is forwarded.
+const FORWARD_WITHIN: Duration = Duration::from_secs(30);
+/// Lines of the log of each pod that are kept.
+const LOG_LINES: &str = "--tail=10000";
+
+/// A cluster with the parts of a run.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    /// Path of the programs.
+    path: Option<OsString>,
+    /// Where the manifests are.
+    folder: PathBuf,
+    kubernetes: KubernetesPlan,
+    run: String,
+    /// The namespace was not there before.
+    made_namespace: bool,
+    redis: Option<Forward>,
+    servers: Vec<Forward>,
+    /// How often servers have been started, or would be next.
+    starts: u32,
+    /// Servers of ours are there, or some part of them.
+    has_servers: bool,
+}
+
+/// A server for the controller, and for the pods.
+pub(super) type Seen = (Remote, String);
+
+impl Cluster {
+    /// Writes the manifests into a folder that only this person can read. Nothing is applied.
+    pub(super) fn new(
+        plan: &Plan,
+        run: &str,
+        path: Option<OsString>,
+        folder: &Path,
+    ) -> Result<Self, Error> {
+        let fleet = plan.fleet.clone().unwrap_or_default();
+        let bad = |text: String| Error::new(Kind::BadInput, text);
+        let kubernetes = table(&fleet)?.clone();
+        let starts_servers = plan.server.kind != ServerKind::Uri;
+        let servers = pod_servers(&kubernetes).len();
+        if starts_servers && fleet.mapping == Mapping::Deployment && servers > 1 {
+            let text = format!(
+                "`fleet.mapping` is `deployment`, and `fleet.kubernetes` has {servers} servers"
+            );
+            return Err(bad(text)
+                .with_hint("map clients to independent servers by `pairs` or `all-to-all`"));
+        }
+        let cluster = Cluster {
+            path,
+            folder: folder.to_owned(),
+            kubernetes,
+            run: run.to_owned(),
+            made_namespace: false,
+            redis: None,
+            servers: Vec::new(),
+            starts: 1,
+            has_servers: false,
+        };
+        cluster.write(plan)?;
+        Ok(cluster)
+    }
+
+    fn write(&self, plan: &Plan) -> Result<(), Error> {
+        let manifests = render(plan, &self.run, self.starts);
+        for manifest in manifests.map_err(|error| Error::from_cause(Kind::BadInput, error))? {
+            let path = self.folder.join(&manifest.path);
+            let folder = path.parent().unwrap_or(&self.folder);
+            std::fs::create_dir_all(folder).map_err(|error| {
+                Error::from_cause(Kind::Environment, error)
+                    .context(format!("cannot make `{}`", folder.display()))
+            })?;
+            write_file(&path, &manifest.text)?;
+        }
+        Ok(())
+    }
+
+    /// Client pods.
+    pub(super) fn clients(&self) -> u32 {
+        self.kubernetes.client_pods
+    }
+
+    /// CPUs of a server on a node with so many, if that is known: without CPUs of its own it shares those of the node.
+    pub(super) fn server_cpus(&self, server: &PodServer, of_node: Option<u32>) -> u32 {
+        if self.kubernetes.pin_cpus {
+            return self.kubernetes.server_cpus;
+        }
+        of_node.map_or(self.kubernetes.server_cpus, |cpus| {
+            let disks = self.kubernetes.disks;
+            cpus / disks + u32::from(server.disk < cpus % disks)
+        })
+    }
+
+    /// The servers that are started, in their order.
+    pub(super) fn server_pods(&self) -> Vec<PodServer> {
+        pod_servers(&self.kubernetes)
+    }
+
+    /// The agents beside the servers that run now: name of their run, and the pods. None where the plan wants no metrics of hosts.
+    pub(super) fn watchers(&self, plan: &Plan) -> Option<(String, Vec<String>)> {
+        let pods = 0..self.kubernetes.server_pods;
+        let pods = pods.map(|pod| format!("pod {}", server_pod(pod)));
+        watches_servers(plan).then(|| (watch_run(&self.run, self.starts), pods.collect()))
+    }
+
+    /// Makes the meeting point, and says where it is for this program. Its password is made here, and is in a `Secret` alone.
+    pub(super) fn meet(&mut self, cancel: &Cancel) -> Result<Endpoint, Error> {
+        let namespace = self.kubernetes.namespace.clone();
+        let by = Some(cancel);
+        let found = self.kubectl(
+            &[
+                "get",
+                "namespace",
+                &namespace,
+                "--ignore-not-found",
+                "-o",
+                "name",
+            ],
+            "",
+            by,
+        )?;
+        if found.trim().is_empty() {
+            self.made_namespace = true;
+            self.apply("namespace.yaml", by)?;
+        } else {
+            let job = format!("job/{JOB}");
+            let other = self.kubectl(&["get", &job, "--ignore-not-found", "-o", "name"], "", by)?;
+            if !other.trim().is_empty() {
+                let text = format!(
+                    "there is a `{JOB}` in the namespace `{namespace}`: another run is there, or was not ended"
+                );
+                let hint = format!(
+                    "choose another `fleet.kubernetes.namespace`, or `kubectl --namespace {namespace} delete {job}`"
+                );
+                return Err(Error::new(Kind::Environment, text).with_hint(hint));
+            }
+        }
+        let password = dyno_servers::random_text().map_err(|error| {
+            Error::from_cause(Kind::Environment, error).context("cannot make a password")
+        })?;
+        let secret = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": SECRET, "namespace": namespace},
+            "stringData": {
+                "password": password,
+                "url": format!("redis://:{password}@{REDIS}:{REDIS_PORT}"),
+            },
+        });
+        self.kubectl(&["apply", "-f", "-"], &secret.to_string(), by)?;
+        self.apply("plan.yaml", by)?;
+        self.apply("redis.yaml", by)?;
+        let deployment = format!("deployment/{REDIS}");
+        self.rollout(&deployment, by)?;
+        let forward = self.forward(&deployment, REDIS_PORT)?;
+        let text = format!("redis://:{password}@127.0.0.1:{}", forward.port);
+        self.redis = Some(forward);
+        Ok(Endpoint::find(&EndpointSource {
+            text: Some(text),
+            file: None,
+            authority: None,
+        })?)
+    }
+
+    /// Starts the clients, whose controller is there.
+    pub(super) fn start(&self, cancel: &Cancel) -> Result<(), Error> {
+        self.apply("clients.yaml", Some(cancel))
+    }
+
+    /// Writes what the plan says of servers, after those that run have been deleted with their volumes.
+    pub(super) fn prepare_servers(&mut self, plan: &Plan, cancel: &Cancel) -> Result<(), Error> {
+        self.servers.clear();
+        if self.has_servers {
+            self.delete("servers.yaml", Some(cancel))?;
+            self.has_servers = false;
+            self.starts += 1;
+        }
+        self.write(plan)
+    }
+
+    /// Starts the servers that were prepared.
+    pub(super) fn serve(&mut self, cancel: &Cancel) -> Result<Vec<Seen>, Error> {
+        let by = Some(cancel);
+        self.has_servers = true;
+        self.apply("servers.yaml", by)?;
+        self.rollout(&format!("statefulset/{SERVERS}"), by)?;
+        let mut seen = Vec::new();
+        for server in pod_servers(&self.kubernetes) {
+            let pod = format!("pod/{}", server_pod(server.pod));
+            let forward = self.forward(&pod, server.port)?;
+            let own = Remote::parse(&format!("mongodb://127.0.0.1:{}/", forward.port))?;
+            seen.push((own, format!("mongodb://{}/", server.address)));
+            self.servers.push(forward);
+        }
+        Ok(seen)
+    }
+
+    /// Last lines of the pods of a part, `client` or `server`, for an error.
+    pub(super) fn last_words(&self, part: &str) -> Vec<String> {
+        let component = format!("app.kubernetes.io/component={part}");
+        let pods = self.kubectl(&["get", "pods", "--selector", &component], "", None);
+        let logs = [
+            "logs",
+            "--selector",
+            &component,
+            "--prefix",
+            "--all-containers",
+            "--tail=1",
+        ];
+        let logs = self.kubectl(&logs, "", None);
+        let both = pods.into_iter().chain(logs);
+        both.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+            .take(12)
+            .collect()
+    }
+
+    /// Deletes everything, after its logs were kept where they are wanted. What could not be done is a warning.
+    pub(super) fn end(&mut self, logs: Option<&Path>, context: Context<'_>) {
+        let mut results = Vec::new();
+        if let Some(folder) = logs {
+            results.extend(["client", "server", "redis"].map(|part| self.keep_logs(part, folder)));
+        }
+        self.servers.clear();
+        self.redis = None;
+        for file in ["clients.yaml", "servers.yaml", "redis.yaml", "plan.yaml"] {
+            if self.folder.join("base").join(file).exists() {
+                results.push(self.delete(file, None));
+            }
+        }
+        let secret = ["delete", "secret", SECRET, "--ignore-not-found"];
+        results.push(self.kubectl(&secret, "", None).map(drop));
+        if self.made_namespace {
+            results.push(self.delete("namespace.yaml", None));
+        }
+        for error in results.into_iter().filter_map(Result::err) {
+            context.warning(format!("{error:#}"));
+        }
+    }
+
+    fn keep_logs(&self, part: &str, folder: &Path) -> Result<(), Error> {
+        let component = format!("app.kubernetes.io/component={part}");
+        let text = self.kubectl(
+            &[
+                "logs",
+                "--selector",
+                &component,
+                "--prefix",
+                "--all-containers",
+                LOG_LINES,
+            ],
+            "",
+            None,
+        )?;
+        std::fs::create_dir_all(folder).map_err(|error| {
+            Error::from_cause(Kind::Environment, error)
+                .context(format!("cannot make `{}`", folder.display()))
+        })?;
+        write_file(&folder.join(format!("{part}.log")), &text)
+    }
+
+    fn apply(&self, file: &str, cancel: Option<&Cancel>) -> Result<(), Error> {
+        let path = self.manifest(file);
+        self.kubectl(&["apply", "-f", &path], "", cancel).map(drop)
+    }
+
+    fn delete(&self, file: &str, cancel: Option<&Cancel>) -> Result<(), Error> {
+        let path = self.manifest(file);
+        let words = [
+            "delete",
+            "-f",
+            &path,
+            "--ignore-not-found",
+            // With the pods and their volumes, and not only what made them.
+            "--cascade=foreground",
+            "--timeout=100s",
+        ];
+        self.kubectl(&words, "", cancel).map(drop)
+    }
+
+    fn manifest(&self, file: &str) -> String {
+        self.folder.join("base").join(file).display().to_string()
+    }
+
+    fn rollout(&self, what: &str, cancel: Option<&Cancel>) -> Result<(), Error> {
+        let timeout = format!("--timeout={}s", READY_WITHIN.as_secs());
+        self.called(
+            &["rollout", "status", what, &timeout],
+            "",
+            READY_WITHIN + WITHIN,
+            cancel,
+        )
+        .map(drop)
+        .map_err(|error| error.context(format!("`{what}` is not ready")))
+    }
+
+    fn kubectl(
+        &self,
+        words: &[&str],
+        input: &str,
+        cancel: Option<&Cancel>,
+    ) -> Result<String, Error> {
+        self.called(words, input, WITHIN, cancel)
+    }
+
+    fn called(
+        &self,
+        words: &[&str],
+        input: &str,
+        within: Duration,
+        cancel: Option<&Cancel>,
+    ) -> Result<String, Error> {
+        let call = Call {
+            name: "kubectl",
+            within,
+            input,
+            cancel,
+            hint: HINT,
+        };
+        let found = program::output(self.command(words), call)?;
+        if found.status.success() {
+            return Ok(String::from_utf8_lossy(&found.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&found.stderr).trim().to_owned();
+        let text = format!("`kubectl {}` failed: {said}", words.join(" "));
+        Err(Error::new(Kind::Environment, text).with_hint(HINT))
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("kubectl");
+        command.args(["--namespace", &self.kubernetes.namespace]);
+        command.args(words);
+        if let Some(path) = &self.path {
+            command.env("PATH", path);
+        }
+        command
+    }
+
+    /// Makes a port of a pod one of this machine, as long as the value lives.
+    fn forward(&self, what: &str, port: u16) -> Result<Forward, Error> {
+        let mut command = self.command(&["port-forward", what, &format!(":{port}")]);
+        command
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        dyno_servers::set_death_signal(&mut command, nix::sys::signal::Signal::SIGTERM);
+        let mut child = command.spawn().map_err(|error| {
+            Error::from_cause(Kind::Environment, error)
+                .context("cannot start `kubectl`")
+                .with_hint(HINT)
+        })?;
+        let (sender, first) = channel();
+        if let Some(stdout) = child.stdout.take() {
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stdout);
+                let mut line = String::new();
+                let _ = reader.read_line(&mut line);
+                let _ = sender.send(line);
+                // It says something of each connection.
+                let _ = reader.read_to_end(&mut Vec::new());
+            });
+        }
+        let line = first.recv_timeout(FORWARD_WITHIN).unwrap_or_default();
+        let own = forwarded(&line);
+        let mut forward = Forward { child, port: 0 };
+        forward.port = own.ok_or_else(|| {
+            let text = format!("`kubectl port-forward {what}` forwards no port");
+            Error::new(Kind::Environment, text).with_hint(HINT)
+        })?;
+        Ok(forward)
+    }
+}
+
+/// A port of a pod that is one of this machine.
+#[derive(Debug)]
+struct Forward {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Forward {
+    fn drop(&mut self) {
+        program::end(&mut self.child);
+    }
+}
+
+/// What the plan says of pods.
+pub(super) fn table(fleet: &FleetPlan) -> Result<&KubernetesPlan, Error> {
+    fleet.kubernetes.as_ref().ok_or_else(|| {
+        Error::new(Kind::BadInput, "the plan has no table `[fleet.kubernetes]`")
+            .with_hint("an empty one is enough, see docs/plans.md")
+    })
+}
+
+/// The port in `Forwarding from 127.0.0.1:40123 -> 6379`.
+fn forwarded(line: &str) -> Option<u16> {
+    let rest = line.strip_prefix("Forwarding from 127.0.0.1:")?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_that_of_this_machine() {
+        let line = "Forwarding from 127.0.0.1:40123 -> 6379\n";
+        assert_eq!(forwarded(line), Some(40_123));
+        assert_eq!(forwarded("error: unable to forward port\n"), None);
+        assert_eq!(forwarded(""), None);
+    }
+}

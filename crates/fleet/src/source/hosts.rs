@@ -1,0 +1,280 @@
+//! Programs on hosts, by Ansible: placed and started before a run, ended and taken away after it. The playbooks are those of
+//! `deploy/ansible/`, which are part of the program.
+
+use super::program::{self, Call};
+use crate::inventory::Inventory;
+use dyno_engine::Cancel;
+use dyno_engine::{Error, Kind};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+const START: &str = include_str!("../../../../deploy/ansible/fleet-start.yml");
+const STOP: &str = include_str!("../../../../deploy/ansible/fleet-stop.yml");
+/// How to get Ansible.
+const HINT: &str = "see docs/fleet.md; `scripts/python-tools.sh` installs it";
+/// A host that is cut off is given up after 15 s, also on a connection that is kept open from one task to the next.
+const SSH_ARGS: &str = "-o ControlMaster=auto -o ControlPersist=30s -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3";
+/// Longest time of a playbook: programs go over slow networks to many hosts.
+const WITHIN: Duration = Duration::from_secs(900);
+/// Lines of Ansible that an error shows.
+const TAIL_LINES: usize = 12;
+
+/// A program that is started on a host.
+#[derive(Clone, Debug)]
+pub(super) struct Started {
+    /// Names its log and the file of its number.
+    pub(super) name: String,
+    pub(super) host: String,
+    /// Arguments of `dyno`.
+    pub(super) words: Vec<String>,
+}
+
+/// The address of Redis with its password.
+pub(super) enum RedisAddress {
+    /// In a file of this machine.
+    File(PathBuf),
+    /// As text. It reaches Ansible by the environment, so that nothing of it stays when this program is killed.
+    Text(String),
+}
+
+/// Variable that the address of Redis has for Ansible.
+const REDIS_VARIABLE: &str = "DYNO_FLEET_REDIS";
+
+/// What is to be on the hosts.
+pub(super) struct Wanted<'a> {
+    pub(super) run: &'a str,
+    pub(super) programs: &'a [Started],
+    /// Program of the server, which is copied to the hosts of `servers`.
+    pub(super) server_program: Option<PathBuf>,
+    pub(super) servers: &'a [String],
+    /// Where Redis is.
+    pub(super) redis: RedisAddress,
+    /// File with the certificates that Redis is trusted by.
+    pub(super) redis_ca: Option<PathBuf>,
+    /// Folder of the runs on each host.
+    pub(super) base: &'a str,
+    /// This program.
+    pub(super) program: PathBuf,
+}
+
+/// Ansible with an inventory.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    inventory: PathBuf,
+    /// Path of the programs.
+    path: Option<std::ffi::OsString>,
+    /// Playbooks and variables, for the time of the run.
+    folder: PathBuf,
+}
+
+impl Hosts {
+    /// Writes the playbooks into a folder that only this person can read.
+    pub(super) fn new(
+        inventory: &Path,
+        path: Option<&OsStr>,
+        folder: PathBuf,
+    ) -> Result<Self, Error> {
+        let inventory = match std::path::absolute(inventory) {
+            Ok(absolute) if !is_list(inventory) => absolute,
+            _ => inventory.into(),
+        };
+        let hosts = Hosts {
+            inventory,
+            path: path.map(OsStr::to_owned),
+            folder,
+        };
+        hosts.write("start.yml", START)?;
+        hosts.write("stop.yml", STOP)?;
+        Ok(hosts)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
+        let path = self.folder.join(name);
+        std::fs::write(&path, text).map_err(|error| {
+            Error::from_cause(Kind::Environment, error)
+                .context(format!("cannot write `{}`", path.display()))
+        })?;
+        Ok(path)
+    }
+
+    /// The hosts as Ansible knows them.
+    pub(super) fn inventory(&self, cancel: &Cancel) -> Result<Inventory, Error> {
+        // Ansible takes a file that is not there for an empty inventory.
+        if !is_list(&self.inventory) && !self.inventory.exists() {
+            let text = format!("there is no inventory `{}`", self.inventory.display());
+            return Err(Error::new(Kind::BadInput, text)
+                .with_hint("give `--inventory FILE`, as for `ansible-playbook`"));
+        }
+        let list = ["--list".as_ref()];
+        let output = self.run("ansible-inventory", &list, None, Some(cancel))?;
+        if !output.status.success() {
+            return Err(failed(
+                &output,
+                "the inventory cannot be read",
+                Kind::BadInput,
+            ));
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        Inventory::parse(&text).map_err(|error| Error::from_cause(Kind::BadInput, error))
+    }
+
+    /// Places and starts programs. A signal ends it, with what was started until then left to be stopped.
+    pub(super) fn start(&self, wanted: &Wanted<'_>, cancel: &Cancel) -> Result<(), Error> {
+        let mut programs: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+        for program in wanted.programs {
+            let entry = programs.entry(&program.host).or_default();
+            entry.push(json!({"name": program.name, "words": program.words}));
+        }
+        let (file, text) = match &wanted.redis {
+            RedisAddress::File(file) => (Some(file), None),
+            RedisAddress::Text(text) => (None, Some(text.as_str())),
+        };
+        let variables = json!({
+            "dyno_hosts": programs.keys().collect::<Vec<_>>(),
+            "dyno_run": wanted.run,
+            "dyno_base": wanted.base,
+            "dyno_program": wanted.program,
+            "dyno_programs": programs,
+            "dyno_server_program": wanted.server_program,
+            "dyno_server_hosts": wanted.servers,
+            "dyno_redis_url_file": file,
+            "dyno_redis_ca_file": wanted.redis_ca,
+        });
+        let what = "the hosts cannot be made ready";
+        self.play("start.yml", &variables, what, text, Some(cancel))
+    }
+
+    /// Ends what is left of a run and takes it away. `logs` takes the logs.
+    pub(super) fn stop(
+        &self,
+        run: &str,
+        base: &str,
+        hosts: &[String],
+        logs: Option<&Path>,
+    ) -> Result<(), Error> {
+        let variables = json!({
+            "dyno_hosts": hosts,
+            "dyno_run": run,
+            "dyno_base": base,
+            "dyno_logs": logs,
+        });
+        let what = "not all hosts could be cleaned up";
+        self.play("stop.yml", &variables, what, None, None)
+    }
+
+    fn play(
+        &self,
+        book: &str,
+        variables: &Value,
+        what: &str,
+        redis: Option<&str>,
+        cancel: Option<&Cancel>,
+    ) -> Result<(), Error> {
+        let file = self.write(&format!("{book}.json"), &variables.to_string())?;
+        let mut from = std::ffi::OsString::from("@");
+        from.push(file);
+        let book = self.folder.join(book);
+        let output = self.run(
+            "ansible-playbook",
+            &[book.as_os_str(), "-e".as_ref(), &from],
+            redis,
+            cancel,
+        )?;
+        if !output.status.success() {
+            return Err(failed(&output, what, Kind::Environment));
+        }
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        program: &str,
+        arguments: &[&OsStr],
+        redis: Option<&str>,
+        cancel: Option<&Cancel>,
+    ) -> Result<Output, Error> {
+        let mut command = Command::new(program);
+        command.arg("-i").arg(&self.inventory).args(arguments);
+        if let Some(path) = &self.path {
+            command.env("PATH", path);
+        }
+        if let Some(redis) = redis {
+            command.env(REDIS_VARIABLE, redis);
+        }
+        command
+            .env("ANSIBLE_NOCOLOR", "1")
+            .env("ANSIBLE_RETRY_FILES_ENABLED", "0")
+            .env("ANSIBLE_PIPELINING", "1")
+            .env("ANSIBLE_SSH_ARGS", SSH_ARGS)
+            .env("ANSIBLE_FORKS", "50")
+            .env("ANSIBLE_INTERPRETER_PYTHON", "auto_silent")
+            .env("ANSIBLE_LOCAL_TEMP", &self.folder);
+        let call = Call {
+            name: program,
+            within: WITHIN,
+            input: "",
+            cancel,
+            hint: HINT,
+        };
+        program::output(command, call)
+    }
+}
+
+/// Whether an inventory is no file, but names of hosts: those have a comma, as Ansible wants it.
+fn is_list(inventory: &Path) -> bool {
+    inventory.to_string_lossy().contains(',')
+}
+
+/// What Ansible says of hosts that failed or were not reached: each names its host.
+fn failed(output: &Output, what: &str, kind: Kind) -> Error {
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut reasons: Vec<String> = said.lines().filter_map(reason).collect();
+    reasons.dedup();
+    let what = what.to_owned();
+    if reasons.is_empty() {
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let lines: Vec<&str> = errors.lines().chain(said.lines()).collect();
+        let tail = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+        let mut error = Error::new(kind, what);
+        error.log_tail = tail.iter().map(|line| (*line).to_owned()).collect();
+        return error;
+    }
+    Error::new(kind, reasons.join("; ")).context(what)
+}
+
+/// `fatal: [HOST]: UNREACHABLE! => {…}` as `HOST: what is in it`.
+fn reason(line: &str) -> Option<String> {
+    let is_failure = line.starts_with("fatal: [") || line.starts_with("failed: [");
+    let (_, rest) = line.split_once('[').filter(|_| is_failure)?;
+    let (host, rest) = rest.split_once(']')?;
+    let (_, rest) = rest.split_once("=> ")?;
+    let result = serde_json::from_str::<Value>(rest).ok();
+    let text = |key: &str| Some(result.as_ref()?.get(key)?.as_str()?.trim().to_owned());
+    let filled = |text: String| (!text.is_empty()).then_some(text);
+    let errors = ["stderr", "module_stderr"].into_iter();
+    let mut errors = errors.filter_map(|key| text(key).and_then(filled));
+    let message = errors.next().or_else(|| text("msg"));
+    let message = message.unwrap_or_else(|| rest.to_owned());
+    Some(format!("`{host}`: {}", message.replace('\n', " ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_fail_are_named_with_what_they_say() {
+        let line = r#"fatal: [client2]: UNREACHABLE! => {"changed": false, "msg": "Failed to connect", "unreachable": true}"#;
+        assert_eq!(
+            reason(line).as_deref(),
+            Some("`client2`: Failed to connect")
+        );
+        let line = r#"failed: [db] (item={"a": 1}) => {"msg": "non-zero", "stderr": "no room\n"}"#;
+        assert_eq!(reason(line).as_deref(), Some("`db`: no room"));
+        assert_eq!(reason("ok: [db] => {}"), None);
+    }
+}

@@ -1,0 +1,303 @@
+//! A fleet whose agents have come, and its servers.
+
+use super::cluster::{Cluster, Seen};
+use super::hosts::Hosts;
+use crate::FleetError;
+use crate::controller::{Controller, ControllerOptions, Event};
+use crate::endpoint::Endpoint;
+use crate::names::RunName;
+use crate::protocol::{Registration, Stage, StartedServers, Version, Work, plan_text};
+use crate::shares::Share;
+use dyno_engine::context::Context;
+use dyno_engine::run::collection;
+use dyno_engine::{Error, Kind};
+use dyno_plan::Plan;
+use dyno_plan::fleet::FleetPlan;
+use dyno_plan::model::ServerKind;
+use dyno_plan::task::Remote;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Longest time of a look whether all have come.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Free disk that a client host needs for its program and logs, and a server host besides its data.
+pub(super) const NEEDED_DISK_BYTES: u64 = 64 << 20;
+/// Longest time to start servers, as of a local one with its recovery.
+const SERVE_WITHIN: Duration = Duration::from_secs(180);
+
+/// Free disk that a server host needs, in bytes.
+pub(super) fn needed_by_server(plan: &Plan) -> u64 {
+    let data = collection::planned_bytes(&plan.data, plan.data.records).unwrap_or(0);
+    NEEDED_DISK_BYTES.saturating_add(data)
+}
+
+/// Where the programs of a run are.
+pub(super) enum Places {
+    /// On hosts, with the names of all of them.
+    Hosts(Hosts, Vec<String>),
+    /// In pods.
+    Cluster(Box<Cluster>),
+}
+
+impl Places {
+    fn is_cluster(&self) -> bool {
+        matches!(self, Places::Cluster(_))
+    }
+}
+
+/// A fleet whose agents have come.
+pub(super) struct Open {
+    pub(super) run: String,
+    /// What hosts and agents were made ready for.
+    pub(super) plan: FleetPlan,
+    pub(super) kind: ServerKind,
+    pub(super) places: Places,
+    /// Folder of playbooks and secrets.
+    pub(super) folder: PrivateFolder,
+    pub(super) clients: Option<Controller>,
+    pub(super) agents: Vec<Registration>,
+    pub(super) servers: Option<Controller>,
+    pub(super) server_hosts: Vec<Registration>,
+    /// Addresses that servers listen on.
+    pub(super) addresses: Vec<String>,
+    /// Connection strings of the servers now.
+    pub(super) uris: Vec<String>,
+    /// Where all meet, and under which names.
+    pub(super) endpoint: Endpoint,
+    pub(super) keys: [RunName; 2],
+}
+
+impl Open {
+    /// Waits until all have come.
+    pub(super) fn gather(&mut self, within: Duration, context: Context<'_>) -> Result<(), Error> {
+        let until = Instant::now() + within;
+        if let Some(servers) = &mut self.servers {
+            self.server_hosts = gather(servers, within, until, context)?;
+        }
+        if let Some(clients) = &mut self.clients {
+            self.agents = gather(clients, within, until, context)?;
+        }
+        Ok(())
+    }
+
+    /// Starts servers as the plan says, on all their hosts, in place of those that run there.
+    pub(super) fn serve(&mut self, plan: &Plan, context: Context<'_>) -> Result<Vec<Seen>, Error> {
+        if let Places::Cluster(_) = &self.places {
+            return self.serve_in_pods(plan, context);
+        }
+        let uris = self.ask_servers(plan, context)?;
+        uris.into_iter()
+            .map(|uri| Ok((Remote::parse(&uri)?, uri)))
+            .collect()
+    }
+
+    /// The same in a cluster, which starts them by itself. Agents beside them read their nodes.
+    fn serve_in_pods(&mut self, plan: &Plan, context: Context<'_>) -> Result<Vec<Seen>, Error> {
+        let Places::Cluster(cluster) = &mut self.places else {
+            return Ok(Vec::new());
+        };
+        cluster.prepare_servers(plan, context.cancel)?;
+        self.server_hosts.clear();
+        if let Some(before) = self.servers.take() {
+            // Their pods have gone.
+            before.finish(Duration::ZERO)?;
+        }
+        let watchers = cluster.watchers(plan);
+        if let Some((run, pods)) = &watchers {
+            self.servers = Some(Controller::open(ControllerOptions {
+                endpoint: self.endpoint.clone(),
+                run: RunName::for_servers(run)?,
+                version: Version::current(),
+                lease: self.plan.lease.0,
+                hosts: pods.clone(),
+                needed_disk_bytes: needed_by_server(plan),
+            })?);
+        }
+        let served = cluster.serve(context.cancel);
+        let seen = served.map_err(|mut error| {
+            error.log_tail.extend(cluster.last_words("server"));
+            error
+        })?;
+        match self.watch_nodes(plan, context) {
+            Ok(()) => {}
+            // They read, and others work: a run does not end for the sake of them.
+            Err(error) if is_absence(&error) => {
+                context.warning(format!("the nodes of the servers are not read: {error:#}"));
+                self.server_hosts.clear();
+                if let Some(controller) = self.servers.take() {
+                    controller.abort("not all have come", Duration::ZERO)?;
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(seen)
+    }
+
+    /// Waits for the agents beside the servers of a cluster, and lets them begin.
+    fn watch_nodes(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
+        if let Some(controller) = &mut self.servers {
+            let within = self.plan.join_within.0;
+            self.server_hosts = gather(controller, within, Instant::now() + within, context)?;
+            self.ask_servers(plan, context)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the agents of a cluster, once its servers have their nodes. On hosts they have come before.
+    pub(super) fn start_clients(&mut self, context: Context<'_>) -> Result<(), Error> {
+        let Places::Cluster(cluster) = &self.places else {
+            return Ok(());
+        };
+        let Some(clients) = self.clients.as_mut().filter(|_| self.agents.is_empty()) else {
+            return Ok(());
+        };
+        let within = self.plan.join_within.0;
+        let come = cluster
+            .start(context.cancel)
+            .and_then(|()| gather(clients, within, Instant::now() + within, context));
+        self.agents = come.map_err(|mut error| {
+            error.log_tail.extend(cluster.last_words("client"));
+            error
+        })?;
+        Ok(())
+    }
+
+    /// Lets the agents of the servers do what the plan says, and returns what each has started.
+    fn ask_servers(&mut self, plan: &Plan, context: Context<'_>) -> Result<Vec<String>, Error> {
+        let Some(controller) = &mut self.servers else {
+            return Ok(Vec::new());
+        };
+        let count = self.server_hosts.len() as u32;
+        let shares: Vec<Share> = (0..count)
+            .map(|index| Share {
+                index,
+                agents: count,
+                links: Vec::new(),
+            })
+            .collect();
+        let work = Work {
+            plan: plan_text(plan),
+            servers: self.addresses.clone(),
+            stages: vec![Stage::Serve],
+            ..Work::default()
+        };
+        controller.give(work, &shares)?;
+        let until = Instant::now() + SERVE_WITHIN;
+        let mut uris = vec![None; count as usize];
+        while uris.iter().any(Option::is_none) {
+            context.cancel.check()?;
+            if Instant::now() >= until {
+                let waiting = (0..count).filter(|index| uris[*index as usize].is_none());
+                return Err(FleetError::Late {
+                    step: "serving".into(),
+                    within: SERVE_WITHIN,
+                    waiting: waiting.map(|index| controller.name(index)).collect(),
+                }
+                .into());
+            }
+            match controller.next(LOOK_EVERY)? {
+                Some(Event::Gone { error, .. }) => {
+                    return Err(Error::from(error).context("cannot start the servers"));
+                }
+                Some(Event::Done { agent, summary, .. }) => {
+                    let started: StartedServers = serde_json::from_value(summary)
+                        .map_err(|error| Error::from_cause(Kind::Internal, error))?;
+                    uris[agent as usize] = Some(started.uri);
+                }
+                _ => {}
+            }
+        }
+        Ok(uris.into_iter().flatten().collect())
+    }
+
+    /// Whether agents are started on hosts, several on each if the plan says so.
+    pub(super) fn is_on_hosts(&self) -> bool {
+        !self.places.is_cluster()
+    }
+
+    /// A server host that has gone, or failed; in a cluster, the agent beside a server. It is looked for during `within`.
+    pub(super) fn server_fault(&mut self, within: Duration) -> Result<Option<Error>, Error> {
+        let Some(controller) = &mut self.servers else {
+            return Ok(None);
+        };
+        let until = Instant::now() + within;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match controller.next(left.max(Duration::from_millis(1)))? {
+                Some(Event::Gone { error, .. }) => {
+                    let what = match (&error, self.places.is_cluster()) {
+                        (_, true) => "the node of a server is not read any more",
+                        (FleetError::Lost { .. }, false) => "a server host is lost",
+                        (_, false) => "the server of a host is lost",
+                    };
+                    return Ok(Some(Error::from(error).context(what)));
+                }
+                None if Instant::now() >= until => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether somebody has not come, or did not stay.
+fn is_absence(error: &Error) -> bool {
+    let error = error.cause.downcast_ref::<FleetError>();
+    error.is_some_and(|error| {
+        matches!(
+            error,
+            FleetError::Late { .. } | FleetError::Lost { .. } | FleetError::Failed { .. }
+        )
+    })
+}
+
+/// Waits until the agents of a controller have come.
+fn gather(
+    controller: &mut Controller,
+    within: Duration,
+    until: Instant,
+    context: Context<'_>,
+) -> Result<Vec<Registration>, Error> {
+    loop {
+        context.cancel.check()?;
+        match controller.gather(LOOK_EVERY) {
+            Ok(all) => return Ok(all),
+            Err(FleetError::Late { step, waiting, .. }) if Instant::now() >= until => {
+                return Err(FleetError::Late {
+                    step,
+                    within,
+                    waiting,
+                }
+                .into());
+            }
+            Err(FleetError::Late { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A folder that goes away with this value, and that nobody else can read.
+pub(super) struct PrivateFolder(pub(super) PathBuf);
+
+impl PrivateFolder {
+    pub(super) fn create() -> Result<Self, Error> {
+        use std::os::unix::fs::DirBuilderExt;
+        let name = format!(
+            "dyno-fleet-{}-{:x}",
+            std::process::id(),
+            jiff::Timestamp::now().as_nanosecond()
+        );
+        let path = std::env::temp_dir().join(name);
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| {
+            Error::from_cause(Kind::Environment, error)
+                .context(format!("cannot make `{}`", path.display()))
+        })?;
+        Ok(PrivateFolder(path))
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,341 @@
+//! From nothing to a fleet whose agents have come, on hosts or in pods.
+
+use super::Fleet;
+use super::checks::check_servers;
+use super::cluster::Cluster;
+use super::hosts::{Hosts, RedisAddress, Started, Wanted};
+use super::open::{NEEDED_DISK_BYTES, Open, Places, PrivateFolder, needed_by_server};
+use crate::FleetError;
+use crate::controller::{Controller, ControllerOptions};
+use crate::endpoint::Endpoint;
+use crate::error::reason_with_log;
+use crate::inventory::Inventory;
+use crate::limits::raise_file_limit;
+use crate::names::RunName;
+use crate::options::absolute;
+use crate::protocol::Version;
+use crate::shares::shares;
+use dyno_engine::context::Context;
+use dyno_engine::deployment::choice;
+use dyno_engine::environment::Environment;
+use dyno_engine::{Error, Kind};
+use dyno_plan::Plan;
+use dyno_plan::fleet::FleetPlan;
+use dyno_plan::model::ServerKind;
+use dyno_plan::uri::redact;
+use dyno_servers::locate_embedded;
+use std::path::{Path, PathBuf};
+
+/// Longest name of a run: those of its servers have up to 14 characters more, and names in Redis end at 64.
+const MOST_CHARACTERS: usize = 50;
+
+/// Refuses a name of a run that leaves no room for those of its servers.
+///
+/// # Errors
+/// The name is longer than 50 characters.
+pub fn check_run_name(given: &str) -> Result<(), Error> {
+    if given.len() > MOST_CHARACTERS {
+        let text = format!(
+            "the name `{given}` of the run has {} characters, and may have {MOST_CHARACTERS}",
+            given.len()
+        );
+        return Err(Error::new(Kind::BadInput, text).with_hint("shorten `--fleet-run`"));
+    }
+    Ok(())
+}
+
+impl Fleet<'_> {
+    /// Brings agents to all hosts.
+    pub(super) fn open(
+        &self,
+        plan: &Plan,
+        fleet: &FleetPlan,
+        embedded: Option<&Path>,
+        context: Context<'_>,
+    ) -> Result<Open, Error> {
+        raise_file_limit();
+        let endpoint = self.options.redis.endpoint()?;
+        let folder = PrivateFolder::create()?;
+        let found = self.hosts(fleet, &folder, context)?;
+        let agent_hosts = found.agent_hosts(fleet);
+        let Found {
+            hosts,
+            inventory,
+            clients,
+            servers,
+        } = found;
+        // A host that would have nothing to do is refused before anything is placed.
+        shares(plan, agent_hosts.len() as u32, servers.len().max(1) as u32)
+            .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
+        let run = self.run_of(plan)?;
+        let (client_run, server_run) = (RunName::new(&run)?, RunName::for_servers(&run)?);
+        let keys = [client_run.clone(), server_run.clone()];
+        let programs = programs(&run, &agent_hosts, &servers);
+        let controller = |run, hosts: &[String], needed_disk_bytes| {
+            open_controller(&endpoint, run, fleet, hosts.to_vec(), needed_disk_bytes)
+        };
+        let client_controller = controller(client_run, &agent_hosts, NEEDED_DISK_BYTES)?;
+        let server_controller = if servers.is_empty() {
+            None
+        } else {
+            Some(controller(server_run, &servers, needed_by_server(plan))?)
+        };
+        let addresses = servers
+            .iter()
+            .map(|host| address(&inventory, host))
+            .collect::<Result<_, _>>()?;
+        let wanted = Wanted {
+            run: &run,
+            programs: &programs,
+            server_program: server_program(plan, &servers, embedded, context.environment)?,
+            servers: &servers,
+            redis: self.redis(),
+            redis_ca: self.options.redis.authority.as_deref().map(absolute),
+            base: &self.options.host_folder,
+            program: context.environment.executable.clone().ok_or_else(|| {
+                Error::new(Kind::Environment, "the path of this program is not known")
+            })?,
+        };
+        context.note(format!(
+            "run `{run}`: {} agents on {} hosts, {} servers",
+            agent_hosts.len(),
+            clients.len(),
+            servers.len()
+        ));
+        let started = hosts.start(&wanted, context.cancel);
+        let mut open = Open {
+            run,
+            plan: fleet.clone(),
+            kind: plan.server.kind,
+            places: Places::Hosts(hosts, clients.iter().chain(&servers).cloned().collect()),
+            folder,
+            clients: Some(client_controller),
+            agents: Vec::new(),
+            servers: server_controller,
+            server_hosts: Vec::new(),
+            addresses,
+            uris: Vec::new(),
+            endpoint,
+            keys,
+        };
+        let begun = started.and_then(|()| open.gather(fleet.join_within.0, context));
+        if let Err(mut error) = begun {
+            let words = self.end(open, Some(&reason_with_log(&error)), context);
+            error.log_tail.extend(missing_words(&error, words));
+            return Err(error);
+        }
+        Ok(open)
+    }
+
+    /// Name of the run.
+    fn run_of(&self, plan: &Plan) -> Result<String, Error> {
+        let Some(given) = self.options.run.clone() else {
+            return Ok(format!(
+                "{}-{:x}-{:x}",
+                plan.name.chars().take(30).collect::<String>(),
+                std::process::id(),
+                jiff::Timestamp::now().as_millisecond()
+            ));
+        };
+        check_run_name(&given)?;
+        Ok(given)
+    }
+
+    /// The same with pods of a cluster, where agents come after the servers: these have nodes of their own, which must be free.
+    pub(super) fn open_cluster(
+        &self,
+        plan: &Plan,
+        fleet: &FleetPlan,
+        context: Context<'_>,
+    ) -> Result<Open, Error> {
+        raise_file_limit();
+        let run = self.run_of(plan)?;
+        let (client_run, server_run) = (RunName::new(&run)?, RunName::for_servers(&run)?);
+        let folder = PrivateFolder::create()?;
+        let path = context.environment.path.clone();
+        let mut cluster = Cluster::new(plan, &run, path, &folder.0)?;
+        let pods = cluster.clients();
+        context.note(format!("run `{run}`: {pods} agents in pods"));
+        let met = cluster.meet(context.cancel).and_then(|endpoint| {
+            let hosts = (0..pods).map(|pod| format!("pod {pod}")).collect();
+            let run = client_run.clone();
+            let controller = open_controller(&endpoint, run, fleet, hosts, NEEDED_DISK_BYTES)?;
+            Ok((endpoint, controller))
+        });
+        let logs = self.options.logs_folder();
+        let (endpoint, controller) = match met {
+            Ok(met) => met,
+            Err(error) => {
+                cluster.end(logs.as_deref(), context);
+                return Err(error);
+            }
+        };
+        Ok(Open {
+            run,
+            plan: fleet.clone(),
+            kind: plan.server.kind,
+            places: Places::Cluster(Box::new(cluster)),
+            folder,
+            clients: Some(controller),
+            agents: Vec::new(),
+            servers: None,
+            server_hosts: Vec::new(),
+            addresses: Vec::new(),
+            uris: Vec::new(),
+            endpoint,
+            keys: [client_run, server_run],
+        })
+    }
+
+    /// Looks up the hosts of a plan.
+    pub(super) fn hosts(
+        &self,
+        fleet: &FleetPlan,
+        folder: &PrivateFolder,
+        context: Context<'_>,
+    ) -> Result<Found, Error> {
+        let file = self.options.inventory.as_deref();
+        let path = context.environment.path.as_deref();
+        let hosts = Hosts::new(file.unwrap_or(Path::new("")), path, folder.0.clone())?;
+        let inventory = hosts.inventory(context.cancel)?;
+        let bad =
+            |error| Error::from_cause(Kind::BadInput, error).with_hint("see `fleet` in the plan");
+        let clients = inventory.hosts(&fleet.clients).map_err(bad)?;
+        let servers = inventory.hosts(&fleet.servers).map_err(bad)?;
+        check_servers(fleet, &servers)?;
+        Ok(Found {
+            hosts,
+            inventory,
+            clients,
+            servers,
+        })
+    }
+
+    /// The address of Redis for the hosts.
+    fn redis(&self) -> RedisAddress {
+        let redis = &self.options.redis;
+        match redis.address() {
+            Some(text) => RedisAddress::Text(text.to_owned()),
+            None => {
+                let file = redis.address_file.as_deref();
+                RedisAddress::File(absolute(file.unwrap_or(Path::new(""))))
+            }
+        }
+    }
+}
+
+fn open_controller(
+    endpoint: &Endpoint,
+    run: RunName,
+    fleet: &FleetPlan,
+    hosts: Vec<String>,
+    needed_disk_bytes: u64,
+) -> Result<Controller, Error> {
+    Ok(Controller::open(ControllerOptions {
+        endpoint: endpoint.clone(),
+        run,
+        version: Version::current(),
+        lease: fleet.lease.0,
+        hosts,
+        needed_disk_bytes,
+    })?)
+}
+
+/// What is started where.
+fn programs(run: &str, agents: &[String], servers: &[String]) -> Vec<Started> {
+    let word = |text: &str| text.to_owned();
+    let mut programs = Vec::new();
+    for (index, host) in agents.iter().enumerate() {
+        programs.push(Started {
+            name: format!("agent-{index}"),
+            host: host.clone(),
+            words: vec![word("--run"), word(run), word("--index"), index.to_string()],
+        });
+    }
+    for (index, host) in servers.iter().enumerate() {
+        programs.push(Started {
+            name: format!("server-{index}"),
+            host: host.clone(),
+            words: vec![
+                word("--run"),
+                word(run),
+                word("--index"),
+                index.to_string(),
+                word("--serve"),
+            ],
+        });
+    }
+    programs
+}
+
+/// The embedded server is copied; `mongod` must be on the hosts.
+fn server_program(
+    plan: &Plan,
+    servers: &[String],
+    embedded: Option<&Path>,
+    environment: &Environment,
+) -> Result<Option<PathBuf>, Error> {
+    if servers.is_empty() || plan.server.kind != ServerKind::Embedded {
+        return Ok(None);
+    }
+    let found = locate_embedded(&choice::embedded_places(embedded, environment))?;
+    Ok(Some(absolute(&found)))
+}
+
+/// The hosts of clients and of servers that a plan names.
+pub(super) struct Found {
+    hosts: Hosts,
+    inventory: Inventory,
+    clients: Vec<String>,
+    pub(super) servers: Vec<String>,
+}
+
+impl Found {
+    pub(super) fn agents(&self, fleet: &FleetPlan) -> u32 {
+        self.clients.len() as u32 * fleet.agents_per_host
+    }
+
+    /// The host of each agent; agents of a host follow each other.
+    fn agent_hosts(&self, fleet: &FleetPlan) -> Vec<String> {
+        let per_host = fleet.agents_per_host as usize;
+        let hosts = self.clients.iter();
+        hosts
+            .flat_map(|host| std::iter::repeat_n(host.clone(), per_host))
+            .collect()
+    }
+}
+
+/// Address of a host as a number, which servers can listen on.
+fn address(inventory: &Inventory, host: &str) -> Result<String, Error> {
+    use std::net::ToSocketAddrs;
+    let name = inventory.address(host);
+    let found = (name, 0)
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut all| all.next());
+    found.map(|found| found.ip().to_string()).ok_or_else(|| {
+        Error::new(
+            Kind::Environment,
+            format!("`{name}`, of the host `{host}`, has no address"),
+        )
+        .with_hint("give it `ansible_host` or `dyno_address` in the inventory")
+    })
+}
+
+/// What those said last in their logs that somebody waited for in vain.
+fn missing_words(failure: &Error, words: Vec<(String, String)>) -> Vec<String> {
+    let Some(FleetError::Late { waiting, .. }) = failure.cause.downcast_ref::<FleetError>() else {
+        return Vec::new();
+    };
+    // `agent 1 on `host` (…)`, whose log is `host-agent-1.log` or `host-server-1.log`.
+    let names = waiting.iter().filter_map(|who| {
+        let (number, rest) = who.strip_prefix("agent ")?.split_once(" on `")?;
+        let (host, _) = rest.split_once('`')?;
+        Some(["agent", "server"].map(|kind| format!("{host}-{kind}-{number}.log")))
+    });
+    let names: Vec<String> = names.flatten().collect();
+    let wanted = words.into_iter().filter(|(name, _)| names.contains(name));
+    wanted
+        .map(|(name, line)| format!("{name}: {}", redact(&line)))
+        .collect()
+}

@@ -1,0 +1,179 @@
+//! What agents read of their hosts, as sources of the run.
+
+use super::server_use::{ServerUse, server_use};
+use crate::clock::monotonic_ns;
+use crate::readings::HostReading;
+use dyno_engine::load_source::Readings;
+use dyno_observe::watch::{Description, ReadingStatus, RemoteSource};
+use dyno_record::model::{PhaseKind, ResourceUse, SourceKind};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why a source has no readings.
+const SILENT: &str = "no reading came from the agent";
+
+/// An agent, and whether it is on the host of a server: those have numbers of their own.
+pub(super) type Who = (bool, u32);
+
+/// The sources of one run.
+pub(super) struct HostSources {
+    readings: Readings,
+    relays: BTreeMap<Who, RemoteSource>,
+    /// Of hosts of servers, by the numbers of their agents.
+    busy: BTreeMap<u32, ServerUse>,
+    names: BTreeSet<String>,
+    /// Until when readings were fetched, in seconds of the run.
+    heard_s: f64,
+}
+
+impl HostSources {
+    /// No hosts yet.
+    pub(super) fn new(readings: Readings) -> Self {
+        HostSources {
+            readings,
+            relays: BTreeMap::new(),
+            busy: BTreeMap::new(),
+            names: BTreeSet::new(),
+            heard_s: 0.0,
+        }
+    }
+
+    /// A host whose agent reads it.
+    pub(super) fn expect(&mut self, who: Who, host: &str) {
+        if self.relays.contains_key(&who) {
+            return;
+        }
+        let description = Description {
+            name: self.name_of(who, host),
+            kind: SourceKind::Agent,
+            subject: host.to_owned(),
+            of_server: who.0,
+        };
+        let wanted = &self.readings;
+        let relay = RemoteSource::new(&wanted.board, description, wanted.interval, &wanted.keep);
+        self.relays.insert(who, relay);
+        if let (true, agent) = who {
+            let used = ServerUse::new(wanted.interval.as_secs_f64());
+            self.busy.insert(agent, used);
+        }
+    }
+
+    /// A name of a source, which is one of a file.
+    fn name_of(&mut self, (is_server, agent): Who, host: &str) -> String {
+        let allowed = |c: char| {
+            if c.is_ascii_alphanumeric() || "._-".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        };
+        let plain: String = host.chars().map(allowed).take(40).collect();
+        let mut name = format!("host-{plain}");
+        while !self.names.insert(name.clone()) {
+            let of = if is_server { "server" } else { "agent" };
+            name = format!("{name}-{of}-{agent}");
+        }
+        name
+    }
+
+    /// Takes a reading at an instant of the monotonic clock of this host. One from before the run is of another.
+    pub(super) fn take(&mut self, is_server: bool, local_ns: i64, reading: HostReading) {
+        let at_ns = self.readings.clock.now_ns() as i64 + (local_ns - monotonic_ns());
+        let relay = self.relays.get_mut(&(is_server, reading.agent));
+        let account = serde_json::from_value::<ReadingStatus>(reading.account);
+        if let (Some(relay), Ok(account), 0..) = (relay, account, at_ns) {
+            let at_s = at_ns as f64 / 1e9;
+            if let Some(busy) = self.busy.get_mut(&reading.agent).filter(|_| is_server) {
+                busy.take(at_s, &reading.values);
+            }
+            relay.take(at_s, reading.values, account);
+        }
+    }
+
+    /// How busy the servers were in a phase, which have so many CPUs, and their disks, as far as they were read.
+    pub(super) fn server_use(
+        &self,
+        cpus: u64,
+        phase: PhaseKind,
+        start_s: f64,
+        end_s: f64,
+    ) -> Vec<ResourceUse> {
+        server_use(self.busy.values(), cpus, phase, start_s, end_s)
+    }
+
+    /// All readings until now have been fetched.
+    pub(super) fn heard(&mut self) {
+        self.heard_s = self.readings.clock.now_ns() as f64 / 1e9;
+    }
+
+    /// Writes what is left, and says which hosts fell silent.
+    pub(super) fn end(self) {
+        for relay in self.relays.into_values() {
+            relay.end(self.heard_s, SILENT);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_load::clock::Clock;
+    use dyno_observe::watch::{Board, OutputOptions};
+    use dyno_record::metrics::MetricId;
+    use dyno_record::model::SourceHealth;
+    use std::time::Duration;
+
+    fn reading(agent: u32) -> HostReading {
+        HostReading {
+            agent,
+            at_ns: 0,
+            values: vec![(MetricId::of("a", "x"), 1.0)],
+            account: serde_json::json!(
+                {"cpu_s": 0.1, "lasted_s": 10.0, "missing": [], "failed": null}
+            ),
+        }
+    }
+
+    #[test]
+    fn each_host_is_a_source_and_readings_of_another_run_are_not_of_this_one() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let keep = OutputOptions {
+            run_directory: folder.path().to_owned(),
+            readings_per_row: 1,
+            sync_every: None,
+        };
+        let board = Board::default();
+        let clock = Clock::start();
+        let mut sources = HostSources::new(Readings {
+            board: board.clone(),
+            keep,
+            interval: Duration::from_secs(1),
+            clock,
+        });
+        for who in [(false, 0), (false, 2), (true, 0), (false, 0)] {
+            let host = if who == (false, 2) { "b c/d" } else { "a" };
+            sources.expect(who, host);
+        }
+        let now_ns = monotonic_ns();
+        sources.take(false, now_ns, reading(0));
+        sources.take(true, now_ns - 3_600_000_000_000, reading(0));
+        sources.take(false, now_ns, reading(7));
+        sources.heard();
+        sources.end();
+        let found: Vec<_> = board
+            .look()
+            .into_iter()
+            .map(|latest| latest.record)
+            .map(|record| {
+                let is_well = record.health == SourceHealth::Healthy;
+                (record.name, record.of_server, record.readings, is_well)
+            })
+            .collect();
+        let expected = [
+            ("host-a", false, 1, true),
+            ("host-b_c_d", false, 0, false),
+            ("host-a-server-0", true, 0, false),
+        ];
+        let expected = expected.map(|(name, of, count, well)| (name.to_owned(), of, count, well));
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,361 @@
+//! What one host does in a run of a fleet: it loads servers, or starts one, as the controller says.
+
+mod serve;
+mod stage;
+mod watch;
+
+use crate::agent::{Agent, AgentOptions};
+use crate::error::{leaves_agent_alone, reason_with_log};
+use crate::names::RunName;
+use crate::options::WorkerOptions;
+use crate::protocol::{HostFacts, Stage, Version, Work};
+use crate::shares::{Link, Share};
+use dyno_engine::context::Context;
+use dyno_engine::deployment::server::{ServerPaths, ServerUnderTest};
+use dyno_engine::run::usage;
+use dyno_engine::{Error, Kind};
+use dyno_load::clock::Clock;
+use dyno_load::job::{Job, Pair, ProcessUsage};
+use dyno_load::workload::{LoadTask, Workload};
+use dyno_observe::doctor::{self, Subject};
+use dyno_observe::usage::UsageSampler;
+use dyno_observe::watch::HostSubject;
+use dyno_plan::Plan;
+use dyno_plan::task::Remote;
+use dyno_plan::uri::redact;
+use dyno_record::verdict::Level;
+use stage::{FOREVER, Outlet, Report, StageRun, merger};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{channel, sync_channel};
+use watch::HostWatch;
+
+/// Comes to a run and does what its controller says, until there is no more work or the context is cancelled. Whatever was
+/// started is taken away again; what could not be stopped in order is a warning.
+///
+/// # Errors
+/// A controller or a Redis that is not there or goes away, and everything that the work itself may fail by. The controller has
+/// heard of it already, if it is there.
+pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> {
+    let stop = context.cancel.phase_flag();
+    let result = join(options, context, stop).and_then(|agent| {
+        if options.is_of_server() {
+            return serve::serve(agent, options, context);
+        }
+        let worker = Worker {
+            agent,
+            index: options.index,
+            folder: &options.folder,
+            context,
+            watch: None,
+        };
+        worker.work_until_the_end()
+    });
+    if let (Err(error), true) = (&result, options.remove_folder)
+        && leaves_agent_alone(error)
+    {
+        // Nobody comes to take it away. What cannot be removed is in the error itself.
+        let _ = std::fs::remove_dir_all(&options.folder);
+    }
+    result
+}
+
+fn join(
+    options: &WorkerOptions,
+    context: Context<'_>,
+    stop: Arc<AtomicBool>,
+) -> Result<Agent, Error> {
+    let run = if options.is_of_server() {
+        RunName::for_servers(&options.run)?
+    } else {
+        RunName::new(&options.run)?
+    };
+    Ok(Agent::join(AgentOptions {
+        endpoint: options.redis.endpoint()?,
+        run,
+        index: options.index,
+        version: Version::current(),
+        host: host_facts(options, context),
+        join_within: options.join_within,
+        stop,
+    })?)
+}
+
+fn host_facts(options: &WorkerOptions, context: Context<'_>) -> HostFacts {
+    let environment = context.environment;
+    let free = |folder: &Path| {
+        let free = nix::sys::statvfs::statvfs(folder);
+        free.map_or(0, |disk| disk.blocks_available() * disk.fragment_size())
+    };
+    let watched = options.watch.iter().map(|server| free(&server.folder));
+    // The fullest disk is the one that counts.
+    let free_disk_bytes = watched.min().unwrap_or_else(|| free(&options.folder));
+    let facts = doctor::observe(Path::new("/"), &Subject::default());
+    let verdicts = doctor::examine(&facts);
+    let bad = verdicts
+        .iter()
+        .filter(|verdict| verdict.level >= Level::Warn);
+    // Beside servers it has next to no CPU itself; their machine has all that are online.
+    let online = facts
+        .cpus
+        .as_ref()
+        .ok()
+        .filter(|_| !options.watch.is_empty());
+    let online = online.and_then(|cpus| u32::try_from(*cpus).ok());
+    let cpus = online.unwrap_or(environment.cores);
+    HostFacts {
+        name: options
+            .host
+            .clone()
+            .or(environment.hostname.clone())
+            .unwrap_or_default(),
+        address: None,
+        cpus,
+        free_disk_bytes,
+        findings: bad
+            .map(|verdict| format!("{}: {}, {}", verdict.check, verdict.found, verdict.advised))
+            .collect(),
+    }
+}
+
+/// An agent that loads.
+struct Worker<'a> {
+    agent: Agent,
+    index: u32,
+    folder: &'a Path,
+    context: Context<'a>,
+    watch: Option<HostWatch>,
+}
+
+impl Worker<'_> {
+    fn work_until_the_end(mut self) -> Result<(), Error> {
+        let result = self.work();
+        match (self.watch.take(), &result) {
+            (Some(watch), Err(error)) if leaves_agent_alone(error) => watch.abandon(),
+            (watch, _) => drop(watch),
+        }
+        match &result {
+            Ok(()) => self.agent.leave(),
+            // If the others are gone, there is nobody to report to.
+            Err(error) if leaves_agent_alone(error) => drop(self.agent),
+            Err(error) => self.agent.fail(&reason_with_log(error)),
+        }
+        result
+    }
+
+    fn work(&mut self) -> Result<(), Error> {
+        while let Some((work, share)) = self.agent.next_work(FOREVER)? {
+            let plan = dyno_plan::file::parse(&work.plan, "the plan of the controller")
+                .map_err(|error| Error::from_cause(Kind::Internal, error))?;
+            self.watch_host(&work, &plan);
+            for stage in &work.stages {
+                let task = StageTask {
+                    work: &work,
+                    share: &share,
+                    plan: &plan,
+                    stage: *stage,
+                    clock: Clock::start(),
+                    stop: Arc::default(),
+                };
+                if !self.stage(&task)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The first agent of a host reads it for all.
+    fn watch_host(&mut self, work: &Work, plan: &Plan) {
+        let is_first = self.index.is_multiple_of(work.agents_per_host.max(1));
+        if !is_first || self.watch.as_ref().is_some_and(|watch| watch.fits(plan)) {
+            return;
+        }
+        let subject = HostSubject {
+            processes: vec![("client".to_owned(), std::process::id())],
+            ..HostSubject::default()
+        };
+        self.watch = HostWatch::start(plan, subject, self.agent.readings());
+    }
+
+    /// One stage; `false` if the work was cancelled.
+    fn stage(&mut self, task: &StageTask<'_>) -> Result<bool, Error> {
+        let (work, stage) = (task.work, task.stage);
+        let (reports, inbox) = channel();
+        let (mut parts, mut threads) = (Vec::new(), 0);
+        let mut servers = Vec::new();
+        self.agent.doing(&format!("connecting for {stage}"))?;
+        for link in &task.share.links {
+            let outlet = Outlet {
+                link: parts.len() as u32,
+                reports: reports.clone(),
+            };
+            if let Some(job) = self.job(task, link, &outlet)? {
+                let of_pairs = job.pairs.iter().map(|pair| pair.threads as u64);
+                threads += of_pairs.sum::<u64>();
+                parts.push(stage::start(job, outlet));
+                let server = work.servers.get(link.server as usize);
+                servers.push(redact(server.map_or("", String::as_str)));
+            }
+        }
+        drop(reports);
+        let count = parts.len() as u32;
+        let mut run = StageRun {
+            agent: &mut self.agent,
+            watch: self.watch.as_ref(),
+            work,
+            stage,
+            clock: task.clock,
+            stop: &task.stop,
+            threads,
+            servers,
+            phases: Vec::new(),
+            merger: merger(count),
+            sampler: UsageSampler::new(Path::new("/"), &[], None),
+            start: None,
+            begun: Vec::new(),
+        };
+        let result = run.follow(&inbox, count);
+        task.stop.store(true, Ordering::Relaxed);
+        // Answers that nobody waits for any more end the threads that wait for them.
+        drop(inbox);
+        for part in parts {
+            let _ = part.join();
+        }
+        result
+    }
+
+    /// What is to be done on one server; `None` if nothing.
+    fn job(
+        &self,
+        task: &StageTask<'_>,
+        link: &Link,
+        outlet: &Outlet,
+    ) -> Result<Option<Job>, Error> {
+        let part = match task.stage {
+            Stage::Load => link.load_plan(task.plan),
+            _ => Some(link.run_plan(task.plan)),
+        };
+        let Some(part) = part else {
+            return Ok(None);
+        };
+        let pair = self.pair(task, link, &part)?;
+        let (begun, ready) = (outlet.clone(), outlet.clone());
+        Ok(Some(Job {
+            clock: task.clock,
+            stop: Arc::clone(&task.stop),
+            // The time of the process counts once.
+            usage: match outlet.link {
+                0 => usage,
+                _ => ProcessUsage::default,
+            },
+            on_started: Some(Box::new(move |planned_ns, started_ns| {
+                begun.send(Report::Begun {
+                    planned_ns,
+                    awake_ns: started_ns,
+                });
+            })),
+            start_barrier: Some(Box::new(move || {
+                let (answer, word) = sync_channel(1);
+                ready.send(Report::Ready(answer));
+                word.recv().ok().flatten()
+            })),
+            arrival_offset_ns: link.first_after_ns,
+            ..Job::from_plan(&part, vec![pair])
+        }))
+    }
+
+    /// The server of a link with the clients that load it; `part` is the plan of the link.
+    fn pair(&self, task: &StageTask<'_>, link: &Link, part: &Plan) -> Result<Pair, Error> {
+        let is_load = task.stage == Stage::Load;
+        let text = task.work.servers.get(link.server as usize);
+        let text = text.ok_or_else(|| Error::new(Kind::Internal, "a server has no address"))?;
+        let paths = ServerPaths {
+            environment: self.context.environment,
+            embedded: None,
+            folder: self.folder,
+        };
+        let server = ServerUnderTest::running(part, Remote::parse(text)?, &paths)?;
+        let workload = if is_load {
+            let load = LoadTask {
+                first: link.load_first,
+                count: link.load_count,
+                batch: part.client.batch,
+                keep_existing: link.keep_existing,
+            };
+            Workload::load(part, load, &server.concerns())?
+        } else {
+            Workload::mix(part, &server.concerns())?
+        };
+        let planned = &task.plan.client;
+        let clients = match planned.load_clients {
+            Some(all) if is_load => scaled(all, link.clients, planned.clients),
+            _ => link.clients,
+        };
+        let cores = self.context.environment.cores;
+        let links = task.share.links.len() as u32;
+        Ok(Pair {
+            clients: clients as usize,
+            threads: threads_of_link(task.work, cores, links, clients),
+            ..Pair::from_plan(part, Arc::new(workload), server.backend()?)
+        })
+    }
+}
+
+/// What an agent is to do in one stage.
+struct StageTask<'a> {
+    work: &'a Work,
+    share: &'a Share,
+    plan: &'a Plan,
+    stage: Stage,
+    clock: Clock,
+    /// Ends the jobs early.
+    stop: Arc<AtomicBool>,
+}
+
+/// Worker threads for one of several servers. They spin before each start, so that more than CPUs hinder each other.
+fn threads_of_link(work: &Work, cores: u32, links: u32, clients: u32) -> usize {
+    let own = cores / work.agents_per_host.max(1);
+    let threads = work.threads.unwrap_or(own) / links.max(1);
+    threads.clamp(1, clients.max(1)) as usize
+}
+
+/// `all` clients of the fleet, as many of them as a link with `own` of `planned` clients has.
+fn scaled(all: u32, own: u32, planned: u32) -> u32 {
+    let part = u64::from(all) * u64::from(own) / u64::from(planned.max(1));
+    u32::try_from(part).unwrap_or(u32::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_and_agents_of_a_host_share_its_threads() {
+        let with = |threads, agents_per_host| Work {
+            threads,
+            agents_per_host,
+            ..Work::default()
+        };
+        assert_eq!(threads_of_link(&with(None, 1), 16, 8, 100), 2);
+        assert_eq!(threads_of_link(&with(None, 4), 16, 2, 100), 2);
+        assert_eq!(threads_of_link(&with(Some(8), 1), 16, 8, 100), 1);
+        assert_eq!(
+            threads_of_link(&with(Some(1), 1), 16, 8, 100),
+            1,
+            "each has one"
+        );
+        assert_eq!(
+            threads_of_link(&with(None, 0), 16, 1, 3),
+            3,
+            "one for each client"
+        );
+    }
+
+    #[test]
+    fn clients_of_the_load_phase_are_divided_like_the_others() {
+        assert_eq!(scaled(64, 2, 8), 16);
+        assert_eq!(scaled(1, 2, 8), 1, "at least one");
+    }
+}

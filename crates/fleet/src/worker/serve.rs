@@ -1,0 +1,177 @@
+//! `dyno agent --serve`: starts the servers of the plan on this host, keeps them while the run lasts, and takes them away,
+//! also when nobody is there any more to ask for it. With `--watch` somebody else starts them: it reads the host alone.
+
+use super::watch::HostWatch;
+use crate::FleetError;
+use crate::agent::Agent;
+use crate::error::{leaves_agent_alone, reason_with_log};
+use crate::options::{WatchedServer, WorkerOptions};
+use crate::protocol::{Stage, StartedServers, Work};
+use dyno_engine::context::Context;
+use dyno_engine::deployment::DeploymentUnderTest;
+use dyno_engine::deployment::placement::HostPlacement;
+use dyno_engine::deployment::server::{ServerPaths, data_folder};
+use dyno_engine::{Error, Kind};
+use dyno_observe::doctor::network;
+use dyno_observe::health::Reading;
+use dyno_observe::watch::HostSubject;
+use dyno_plan::Plan;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether servers and controller are there.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Longest time until a server of somebody else listens.
+const LISTENING_WITHIN: Duration = Duration::from_secs(10);
+
+/// Serves until the controller has no more work, and takes everything away.
+pub(super) fn serve(
+    agent: Agent,
+    options: &WorkerOptions,
+    context: Context<'_>,
+) -> Result<(), Error> {
+    let mut host = ServerHost {
+        agent,
+        options,
+        context,
+        deployment: None,
+        watch: None,
+    };
+    let result = host.serve();
+    let stopped = host.stop();
+    let result = result.and(stopped);
+    match &result {
+        Ok(()) => host.agent.leave(),
+        Err(error) if leaves_agent_alone(error) => drop(host.agent),
+        Err(error) => host.agent.fail(&reason_with_log(error)),
+    }
+    result
+}
+
+struct ServerHost<'a> {
+    agent: Agent,
+    options: &'a WorkerOptions,
+    context: Context<'a>,
+    deployment: Option<DeploymentUnderTest>,
+    watch: Option<HostWatch>,
+}
+
+impl ServerHost<'_> {
+    fn serve(&mut self) -> Result<(), Error> {
+        loop {
+            match self.agent.next_work(LOOK_EVERY) {
+                Ok(Some((work, _))) => {
+                    self.stop()?;
+                    self.start(&work)?;
+                }
+                Ok(None) => return Ok(()),
+                Err(FleetError::NoWord { .. }) => self.look()?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn start(&mut self, work: &Work) -> Result<(), Error> {
+        let plan = dyno_plan::file::parse(&work.plan, "the plan of the controller")
+            .map_err(|error| Error::from_cause(Kind::Internal, error))?;
+        let (uri, subject) = match self.options.watch.as_slice() {
+            [] => self.start_servers(work, plan.clone())?,
+            watched => (String::new(), subject(watched)),
+        };
+        self.watch = HostWatch::start(&plan, subject, self.agent.readings());
+        let summary = serde_json::to_value(StartedServers { uri }).expect("texts are plain data");
+        self.agent.done(work.number, Stage::Serve, summary)?;
+        Ok(())
+    }
+
+    /// Connection string of the servers, and what there is to read of them.
+    fn start_servers(
+        &mut self,
+        work: &Work,
+        mut plan: Plan,
+    ) -> Result<(String, HostSubject), Error> {
+        self.agent.doing("starting servers")?;
+        plan.server.listen = work.servers.get(self.options.index as usize).cloned();
+        let paths = ServerPaths {
+            environment: self.context.environment,
+            embedded: self.options.embedded_server.as_deref(),
+            folder: &self.options.folder,
+        };
+        let placement = HostPlacement::from_plan(&plan)?;
+        let deployment =
+            DeploymentUnderTest::open(&plan, None, &paths, placement.as_ref(), self.context)?;
+        let uri = deployment.uris().into_iter().next().unwrap_or_default();
+        let subject = HostSubject {
+            of_server: true,
+            processes: deployment.named_processes(),
+            data_folders: data_folder(&plan, &paths).into_iter().collect(),
+            ..HostSubject::default()
+        };
+        self.deployment = Some(deployment);
+        Ok((uri, subject))
+    }
+
+    /// A server that has ended by itself ends the run.
+    fn look(&mut self) -> Result<(), Error> {
+        let deployment = self.deployment.as_mut();
+        let Some((_, ended)) = deployment.and_then(DeploymentUnderTest::ended) else {
+            return Ok(());
+        };
+        let mut error = Error::new(
+            Kind::Environment,
+            format!(
+                "the server `{}` ended by itself ({})",
+                ended.name, ended.status
+            ),
+        );
+        error.log_tail = ended.log_tail;
+        Err(error)
+    }
+
+    /// The servers first: what reads the host may wait for Redis.
+    fn stop(&mut self) -> Result<(), Error> {
+        let stopped = self.stop_servers();
+        self.watch = None;
+        stopped
+    }
+
+    fn stop_servers(&mut self) -> Result<(), Error> {
+        let Some(deployment) = self.deployment.take() else {
+            return Ok(());
+        };
+        let (stopped, caveats) = deployment.stop();
+        for caveat in caveats {
+            self.context.warning(&caveat.message);
+        }
+        stopped
+    }
+}
+
+/// Servers of somebody else, who may start them again.
+fn subject(watched: &[WatchedServer]) -> HostSubject {
+    let mut subject = HostSubject {
+        of_server: true,
+        data_folders: watched.iter().map(|server| server.folder.clone()).collect(),
+        ..HostSubject::default()
+    };
+    for (number, server) in watched.iter().enumerate() {
+        let name = format!("server-{number}");
+        match listener(server.port) {
+            Ok(process) => subject.processes.push((name.clone(), process)),
+            Err(health) => subject.unknown_process = Some(health),
+        }
+        subject.ports.push((name, server.port));
+    }
+    subject
+}
+
+/// The process that listens on a port. It may be about to start.
+fn listener(port: u16) -> Reading<u32> {
+    let until = Instant::now() + LISTENING_WITHIN;
+    loop {
+        match network::listener_pid(Path::new("/"), port) {
+            Err(_) if Instant::now() < until => std::thread::sleep(LOOK_EVERY),
+            found => return found,
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! What processes, devices and servers did while an index was built, by their counters before and after.
+
+use bson::{Bson, Document, doc};
+use dyno_load::connect::Control;
+use dyno_record::index_build::IoFigures;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Bytes of a sector in the counters of devices, whatever the device has.
+const SECTOR_BYTES: u64 = 512;
+/// Most counters of a server that are kept: those that grew most.
+const MOST_COUNTERS: usize = 400;
+
+/// Counters at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Counters {
+    at: Instant,
+    process: Option<IoFigures>,
+    device: Option<Device>,
+    server: BTreeMap<String, f64>,
+}
+
+/// Counters of a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Device {
+    figures: IoFigures,
+    busy_ms: u64,
+}
+
+/// How much they grew.
+pub(crate) struct Grown {
+    pub(crate) process: Option<IoFigures>,
+    pub(crate) device: Option<IoFigures>,
+    pub(crate) server: BTreeMap<String, f64>,
+}
+
+impl Counters {
+    /// Reads all that can be read.
+    pub(crate) fn read(processes: &[u32], device: Option<&str>, control: &mut Control) -> Counters {
+        Counters {
+            process: processes_io(processes),
+            device: device.and_then(device_io),
+            server: server_counters(control),
+            at: Instant::now(),
+        }
+    }
+
+    /// How much they grew until `later`.
+    pub(crate) fn until(&self, later: &Counters) -> Grown {
+        let between = |from: IoFigures, to: IoFigures| IoFigures {
+            reads: to.reads.saturating_sub(from.reads),
+            read_bytes: to.read_bytes.saturating_sub(from.read_bytes),
+            writes: to.writes.saturating_sub(from.writes),
+            written_bytes: to.written_bytes.saturating_sub(from.written_bytes),
+            busy_ratio: None,
+        };
+        let elapsed_ms = (later.at - self.at).as_secs_f64() * 1e3;
+        let device = self.device.zip(later.device).map(|(from, to)| {
+            let busy_ms = to.busy_ms.saturating_sub(from.busy_ms) as f64;
+            IoFigures {
+                busy_ratio: (elapsed_ms > 0.0).then(|| (busy_ms / elapsed_ms).min(1.0)),
+                ..between(from.figures, to.figures)
+            }
+        });
+        let counters = later.server.iter().filter(|(name, _)| !is_gauge(name));
+        let grown = counters.filter_map(|(name, now)| {
+            let grown = now - self.server.get(name)?;
+            (grown > 0.0).then(|| (name.clone(), grown))
+        });
+        let mut grown: Vec<(String, f64)> = grown.collect();
+        grown.sort_by(|a, b| b.1.total_cmp(&a.1));
+        grown.truncate(MOST_COUNTERS);
+        Grown {
+            process: self
+                .process
+                .zip(later.process)
+                .map(|(from, to)| between(from, to)),
+            device,
+            server: grown.into_iter().collect(),
+        }
+    }
+}
+
+/// Whether a number of WiredTiger says how much there is now, and not how much there was so far.
+fn is_gauge(name: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "currently",
+        "tracked",
+        "maximum",
+        "configured",
+        "percentage",
+        "bytes allocated for updates",
+        "not belonging to page images",
+        "total in use",
+        "connections.current",
+    ];
+    WORDS.iter().any(|word| name.contains(word))
+}
+
+/// Sum over processes; `None` if one cannot be read.
+fn processes_io(processes: &[u32]) -> Option<IoFigures> {
+    let mut sum = IoFigures::default();
+    for process in processes {
+        let text = fs::read_to_string(format!("/proc/{process}/io")).ok()?;
+        let one = parse_io(&text);
+        sum.reads += one.reads;
+        sum.read_bytes += one.read_bytes;
+        sum.writes += one.writes;
+        sum.written_bytes += one.written_bytes;
+    }
+    (!processes.is_empty()).then_some(sum)
+}
+
+/// Bytes that processes have read from devices so far.
+pub(crate) fn read_bytes(processes: &[u32]) -> Option<u64> {
+    processes_io(processes).map(|figures| figures.read_bytes)
+}
+
+fn parse_io(text: &str) -> IoFigures {
+    let of = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|rest| rest.trim_start_matches(':').trim().parse().ok())
+            .unwrap_or(0)
+    };
+    IoFigures {
+        reads: of("syscr"),
+        read_bytes: of("read_bytes"),
+        writes: of("syscw"),
+        written_bytes: of("write_bytes"),
+        busy_ratio: None,
+    }
+}
+
+fn device_io(device: &str) -> Option<Device> {
+    let path = Path::new("/sys/class/block").join(device).join("stat");
+    parse_stat(&fs::read_to_string(path).ok()?)
+}
+
+/// Fields as in the kernel's `Documentation/block/stat.rst`.
+fn parse_stat(text: &str) -> Option<Device> {
+    let fields: Vec<u64> = text
+        .split_ascii_whitespace()
+        .map_while(|field| field.parse().ok())
+        .collect();
+    Some(Device {
+        figures: IoFigures {
+            reads: *fields.first()?,
+            read_bytes: fields.get(2)? * SECTOR_BYTES,
+            writes: *fields.get(4)?,
+            written_bytes: fields.get(6)? * SECTOR_BYTES,
+            busy_ratio: None,
+        },
+        busy_ms: *fields.get(9)?,
+    })
+}
+
+/// The kernel's name of the device that holds a folder; `None` for file systems without one.
+pub(crate) fn device_of(folder: &Path) -> Option<String> {
+    let number = fs::metadata(folder).ok()?.dev();
+    let (major, minor) = (nix::sys::stat::major(number), nix::sys::stat::minor(number));
+    let link = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    Some(link.file_name()?.to_str()?.to_owned())
+}
+
+/// Numbers in the answer to `serverStatus` by their dotted names; none if the server does not answer.
+fn server_counters(control: &mut Control) -> BTreeMap<String, f64> {
+    let command =
+        doc! { "serverStatus": 1, "locks": 0, "repl": 0, "tcmalloc": 0, "mirroredReads": 0 };
+    let mut found = BTreeMap::new();
+    if let Ok(status) = control.run("admin", command) {
+        flatten(&status, "", &mut found);
+    }
+    for clock in [
+        "localTime",
+        "uptime",
+        "uptimeMillis",
+        "uptimeEstimate",
+        "ok",
+        "pid",
+    ] {
+        found.remove(clock);
+    }
+    found
+}
+
+fn flatten(document: &Document, prefix: &str, into: &mut BTreeMap<String, f64>) {
+    for (name, value) in document {
+        let path = match prefix {
+            "" => name.clone(),
+            prefix => format!("{prefix}.{name}"),
+        };
+        let number = match value {
+            Bson::Document(inner) => {
+                flatten(inner, &path, into);
+                continue;
+            }
+            Bson::Int32(number) => f64::from(*number),
+            Bson::Int64(number) => *number as f64,
+            Bson::Double(number) => *number,
+            _ => continue,
+        };
+        into.insert(path, number);
+    }
+}
+
+/// The files in a folder and below, with their sizes.
+pub(crate) fn files_of(folder: &Path) -> Vec<(PathBuf, u64)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
+                Ok(metadata) if metadata.is_file() => found.push((entry.path(), metadata.len())),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Bytes of tables of WiredTiger among files.
+pub(crate) fn table_bytes(files: &[(PathBuf, u64)]) -> u64 {
+    tables(files).map(|(_, bytes)| bytes).sum()
+}
+
+fn tables(files: &[(PathBuf, u64)]) -> impl Iterator<Item = &(PathBuf, u64)> {
+    files
+        .iter()
+        .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "wt"))
+}
+
+/// Bytes of these tables that are in the page cache; `None` if one of them does not tell.
+pub(crate) fn cached_bytes(files: &[(PathBuf, u64)]) -> Option<u64> {
+    tables(files)
+        .map(|(path, bytes)| cached(path, *bytes))
+        .sum()
+}
+
+/// Bytes of a file that are in the page cache.
+fn cached(path: &Path, bytes: u64) -> Option<u64> {
+    let length = usize::try_from(bytes).ok()?;
+    if length == 0 {
+        return Some(0);
+    }
+    let file = File::open(path).ok()?;
+    let page =
+        usize::try_from(nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok()??).ok()?;
+    let mut pages = vec![0u8; length.div_ceil(page)];
+    // SAFETY: the file is mapped without access and unmapped again, nothing is read through the mapping, and `pages` has a
+    // byte for each page of it.
+    let is_told = unsafe {
+        use std::os::fd::AsRawFd;
+        let map = libc::mmap(
+            std::ptr::null_mut(),
+            length,
+            libc::PROT_NONE,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        );
+        if map == libc::MAP_FAILED {
+            return None;
+        }
+        let told = libc::mincore(map, length, pages.as_mut_ptr()) == 0;
+        libc::munmap(map, length);
+        told
+    };
+    let resident = pages.iter().filter(|page| **page & 1 == 1).count();
+    is_told.then_some((resident * page) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn counters_of_a_process_and_of_a_device_are_read() {
+        let text = "rchar: 1\nwchar: 2\nsyscr: 30\nsyscw: 4\nread_bytes: 5000\nwrite_bytes: 600\ncancelled_write_bytes: 7\n";
+        let figures = parse_io(text);
+        assert_eq!((figures.reads, figures.read_bytes), (30, 5_000));
+        assert_eq!((figures.writes, figures.written_bytes), (4, 600));
+        let stat = "  10 1 16 5 20 2 32 6 0 70 80 0 0 0 0 3 4\n";
+        let device = parse_stat(stat).expect("it has all fields");
+        assert_eq!(
+            (device.figures.reads, device.figures.read_bytes),
+            (10, 8_192)
+        );
+        assert_eq!(
+            (device.figures.writes, device.figures.written_bytes),
+            (20, 16_384)
+        );
+        assert_eq!(device.busy_ms, 70);
+        assert_eq!(parse_stat("1 2 3"), None);
+    }
+
+    #[test]
+    fn only_what_grew_is_told() {
+        let counters = |numbers: &[(&str, f64)], busy_ms| Counters {
+            at: Instant::now(),
+            process: None,
+            device: Some(Device {
+                figures: IoFigures::default(),
+                busy_ms,
+            }),
+            server: numbers
+                .iter()
+                .map(|(name, number)| ((*name).to_owned(), *number))
+                .collect(),
+        };
+        let before = counters(&[("a", 1.0), ("b", 5.0), ("c", 3.0)], 0);
+        let mut after = counters(&[("a", 4.0), ("b", 5.0), ("c", 2.0), ("new", 9.0)], 500);
+        after.at = before.at + std::time::Duration::from_secs(1);
+        let grown = before.until(&after);
+        assert_eq!(grown.server, BTreeMap::from([("a".to_owned(), 3.0)]));
+        let busy = grown.device.and_then(|device| device.busy_ratio);
+        assert!(
+            busy.is_some_and(|busy| (busy - 0.5).abs() < 1e-9),
+            "{busy:?}"
+        );
+    }
+
+    #[test]
+    fn what_there_is_now_is_no_counter() {
+        assert!(is_gauge("wiredTiger.cache.bytes currently in the cache"));
+        assert!(is_gauge(
+            "wiredTiger.cache.tracked dirty bytes in the cache"
+        ));
+        assert!(!is_gauge("wiredTiger.cache.bytes read into cache"));
+    }
+
+    #[test]
+    fn a_file_that_was_just_written_is_in_the_page_cache() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t.wt");
+        let mut file = File::create(&path).expect("it can be made");
+        file.write_all(&[1; 100_000]).expect("it can be written");
+        drop(file);
+        fs::write(folder.path().join("other"), [1; 50_000]).expect("it can be written");
+        let files = files_of(folder.path());
+        assert_eq!(files.len(), 2);
+        assert_eq!(table_bytes(&files), 100_000);
+        assert!(cached_bytes(&files).is_some_and(|bytes| bytes >= 100_000));
+    }
+
+    #[test]
+    fn nested_numbers_have_dotted_names() {
+        let mut found = BTreeMap::new();
+        flatten(
+            &doc! { "a": { "b c": 1, "d": "text" }, "e": 2.5 },
+            "",
+            &mut found,
+        );
+        assert_eq!(
+            found,
+            BTreeMap::from([("a.b c".to_owned(), 1.0), ("e".to_owned(), 2.5)])
+        );
+    }
+}

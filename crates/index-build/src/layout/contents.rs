@@ -1,0 +1,148 @@
+//! What a collection holds, in a form that can be compared: number, size and hash of its documents, whatever their
+//! order.
+
+use crate::layout::collection::Collection;
+use crate::layout::{Access, LayoutError};
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// Sum of the SHA-256 hashes of documents as numbers of 256 bits: the same for the same documents in any order,
+/// with repetitions counted. It finds mistakes; it is no proof against somebody who looks for a collision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContentHash([u64; 4]);
+
+impl ContentHash {
+    /// Adds a document, as BSON.
+    pub fn add(&mut self, document: &[u8]) {
+        let hash = Sha256::digest(document);
+        let mut carry = 0u128;
+        for (sum, word) in self.0.iter_mut().zip(hash.chunks_exact(8)) {
+            let word = u64::from_le_bytes(word.try_into().expect("chunks have eight bytes"));
+            carry += u128::from(*sum) + u128::from(word);
+            *sum = carry as u64;
+            carry >>= 64;
+        }
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .rev()
+            .try_for_each(|word| write!(formatter, "{word:016x}"))
+    }
+}
+
+/// What a collection holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Documents.
+    pub documents: u64,
+    /// Their size as BSON, in bytes.
+    pub bytes: u64,
+    /// Hash of all of them, whatever their order.
+    pub hash: ContentHash,
+}
+
+impl Contents {
+    /// Counts one more document, as it is stored.
+    pub(crate) fn add(&mut self, document: &[u8]) {
+        self.documents += 1;
+        self.bytes += document.len() as u64;
+        self.hash.add(document);
+    }
+
+    /// What differs, in words; `None` if nothing does.
+    pub fn difference(&self, other: &Contents) -> Option<String> {
+        if self.documents != other.documents {
+            return Some(format!(
+                "{} documents and {}",
+                self.documents, other.documents
+            ));
+        }
+        (self.hash != other.hash)
+            .then(|| format!("the content of the {} documents differs", self.documents))
+    }
+}
+
+/// Reads all documents of a collection and says what they are.
+///
+/// # Errors
+/// [`LayoutError::Interrupted`], or what a command failed with.
+pub fn contents(
+    access: &Access<'_>,
+    collection: &Collection,
+    what: &str,
+) -> Result<Contents, LayoutError> {
+    let mut control = (access.connect)()?;
+    let all = collection.count(&mut control)?;
+    let mut found = Contents::default();
+    collection.read(&mut control, None, &mut |documents| {
+        access.check()?;
+        for document in documents {
+            found.add(document.as_bytes());
+        }
+        (access.progress)(what, found.documents, all);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::{Document, doc};
+
+    fn of(documents: &[Document]) -> Contents {
+        let mut contents = Contents::default();
+        for document in documents {
+            contents.add(&document.to_vec().expect("it is BSON"));
+        }
+        contents
+    }
+
+    #[test]
+    fn order_does_not_matter_and_everything_else_does() {
+        let (a, b) = (doc! { "_id": 1, "x": "a" }, doc! { "_id": 2, "x": "b" });
+        let both = of(&[a.clone(), b.clone()]);
+        assert_eq!(both, of(&[b.clone(), a.clone()]));
+        assert_eq!(both.difference(&of(&[b.clone(), a.clone()])), None);
+        let changed = of(&[a.clone(), doc! { "_id": 2, "x": "c" }]);
+        let words = both.difference(&changed).expect("they differ");
+        assert!(words.contains("content"), "{words}");
+        // Exchanged values.
+        let crossed = of(&[doc! { "_id": 1, "x": "b" }, doc! { "_id": 2, "x": "a" }]);
+        assert!(both.difference(&crossed).is_some());
+        // The type of a number.
+        assert_ne!(
+            of(&[doc! { "_id": 1_i32 }]).hash,
+            of(&[doc! { "_id": 1_i64 }]).hash
+        );
+        let fewer = both
+            .difference(&of(std::slice::from_ref(&a)))
+            .expect("they differ");
+        assert_eq!(fewer, "2 documents and 1");
+        // Twice is not once, and not none.
+        assert_ne!(of(&[a.clone(), a.clone()]).hash, of(&[b.clone(), b]).hash);
+        assert_ne!(of(&[a.clone(), a]).hash, Contents::default().hash);
+    }
+
+    #[test]
+    fn a_hash_is_printed_with_all_its_digits() {
+        let text = of(&[doc! { "_id": 1 }]).hash.to_string();
+        assert_eq!(text.len(), 64);
+        assert!(text.chars().all(|c| c.is_ascii_hexdigit()));
+    }
+
+    #[test]
+    fn sums_carry_from_word_to_word() {
+        let mut hash = ContentHash([u64::MAX; 4]);
+        hash.add(b"");
+        let mut plain = ContentHash::default();
+        plain.add(b"");
+        // All ones is minus one.
+        assert_eq!(hash.0[0], plain.0[0].wrapping_sub(1));
+        assert_eq!(hash.0[1..], plain.0[1..]);
+    }
+}

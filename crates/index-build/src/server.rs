@@ -1,0 +1,274 @@
+//! The server of the experiment: started for it, stopped and started again, or one that runs already on this machine.
+
+use crate::layout::LayoutError;
+use dyno_engine::context::Context;
+use dyno_engine::deployment::locality::{self, process_at};
+use dyno_engine::deployment::server::ServerPaths;
+use dyno_engine::deployment::{DeploymentUnderTest, describe};
+use dyno_engine::recording::roles::Tables;
+use dyno_engine::{Error, Kind};
+use dyno_load::connect::{Connector, Control};
+use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
+use dyno_plan::task::{Remote, Task};
+use dyno_plan::units::{Bytes, CacheSize};
+use dyno_record::server::ExperimentServer;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Longest time for a question to the server.
+const QUESTION_LIMIT: Duration = Duration::from_secs(60);
+
+/// File in the folder of every database of WiredTiger.
+const DATABASE: &str = "WiredTiger";
+
+/// See the module.
+pub(crate) struct Server<'a> {
+    context: Context<'a>,
+    /// As it is started; its folder for data is settled.
+    plan: Plan,
+    remote: Option<Remote>,
+    embedded: Option<&'a Path>,
+    folder: &'a Path,
+    running: Option<Running>,
+    /// Whether it can be stopped and started with the same data.
+    pub(crate) can_restart: bool,
+}
+
+struct Running {
+    /// Of a server that was started.
+    deployment: Option<DeploymentUnderTest>,
+    connector: Connector,
+    processes: Vec<u32>,
+}
+
+impl<'a> Server<'a> {
+    /// A server that has yet to be started or reached. `folder` is for logs.
+    pub(crate) fn new(
+        task: &Task,
+        context: Context<'a>,
+        embedded: Option<&'a Path>,
+        folder: &'a Path,
+    ) -> Server<'a> {
+        let plan = task.plan.clone();
+        let is_one = plan.server.topology.is_none();
+        Server {
+            context,
+            can_restart: task.remote.is_none() && is_one,
+            remote: task.remote.clone(),
+            plan,
+            embedded,
+            folder,
+            running: None,
+        }
+    }
+
+    /// Whether it is started for the experiment.
+    pub(crate) fn is_own(&self) -> bool {
+        self.remote.is_none()
+    }
+
+    /// Keeps the data there between two starts.
+    pub(crate) fn set_data(&mut self, folder: &Path) {
+        self.plan.server.data_dir = Some(folder.display().to_string());
+    }
+
+    /// The folder of the data, of a single server that was started.
+    pub(crate) fn data(&self) -> Option<PathBuf> {
+        let folder = self.plan.server.data_dir.as_ref();
+        folder.filter(|_| self.is_own()).map(PathBuf::from)
+    }
+
+    /// Whether a server that is started finds data in its folder.
+    pub(crate) fn has_data(&self) -> bool {
+        let server = &self.plan.server;
+        let mut folders = server.data_dir.iter().chain(&server.data_dirs);
+        folders.any(|folder| Path::new(folder).join(DATABASE).exists())
+    }
+
+    /// Refuses a server that runs on another machine, and so has its files there.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match &self.remote {
+            Some(remote)
+                if !locality::is_local(remote, self.context.environment.hostname.as_deref()) =>
+            {
+                let address = remote.target.to_string();
+                let text =
+                    format!("the server `{address}` is not on this machine, and its files neither");
+                Err(Error::new(Kind::BadInput, text).with_hint("run `dyno index-build` there"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The cache that a single server is started with, if the plan says it.
+    pub(crate) fn cache(&self) -> Option<u64> {
+        self.plan.server.cache_bytes().map(|cache| cache.0)
+    }
+
+    /// Whether a collection gets a new name by copying its documents in one transaction, which has to fit into the cache.
+    pub(crate) fn copies_for_a_name(&self) -> bool {
+        self.is_own() && self.plan.server.kind == ServerKind::Embedded
+    }
+
+    /// Starts it, or reaches it. Nothing to do if it runs.
+    pub(crate) fn open(&mut self) -> Result<(), Error> {
+        self.open_with(None)
+    }
+
+    /// With another cache than that of the plan, if one is given.
+    fn open_with(&mut self, cache: Option<u64>) -> Result<(), Error> {
+        if self.running.is_some() {
+            return Ok(());
+        }
+        let running = match self.remote.clone() {
+            Some(remote) => self.reach(&remote)?,
+            None => self.start(cache)?,
+        };
+        self.running = Some(running);
+        Ok(())
+    }
+
+    fn start(&self, cache: Option<u64>) -> Result<Running, Error> {
+        let mut plan = self.plan.clone();
+        if let Some(bytes) = cache {
+            plan.server.cache = Some(CacheSize::Of(Bytes(bytes)));
+        }
+        let paths = ServerPaths {
+            environment: self.context.environment,
+            embedded: self.embedded,
+            folder: self.folder,
+        };
+        let deployment = DeploymentUnderTest::open(&plan, None, &paths, None, self.context)?;
+        let server = deployment.servers.first().ok_or_else(|| {
+            Error::new(Kind::Internal, "a deployment without servers was started")
+        })?;
+        Ok(Running {
+            connector: server.connector(),
+            processes: deployment.processes(),
+            deployment: Some(deployment),
+        })
+    }
+
+    fn reach(&self, remote: &Remote) -> Result<Running, Error> {
+        let connector = Connector::new(&remote.target, remote.credentials.clone())
+            .map_err(|error| Error::from(error).context("cannot use the connection string"))?;
+        let control = connector
+            .control()
+            .map_err(|error| Error::from(error).context("cannot connect to the server"))?;
+        let address = control.endpoint().to_string();
+        let process = process_at(control.endpoint().host()).map_err(|reason| {
+            Error::new(Kind::Environment, reason)
+                .context(format!("cannot find the process of the server `{address}`"))
+        })?;
+        Ok(Running {
+            deployment: None,
+            connector,
+            processes: vec![process],
+        })
+    }
+
+    /// Stops and starts it again, with another cache if that is wanted.
+    pub(crate) fn restart(&mut self, cache: Option<u64>) -> Result<(), Error> {
+        self.stop()?;
+        self.open_with(cache)
+    }
+
+    /// Stops what was started. What was reached stays as it is.
+    pub(crate) fn stop(&mut self) -> Result<(), Error> {
+        let Some(deployment) = self.running.take().and_then(|running| running.deployment) else {
+            return Ok(());
+        };
+        let (stopped, caveats) = deployment.stop();
+        for caveat in caveats {
+            self.context.warning(&caveat.message);
+        }
+        stopped
+    }
+
+    fn running(&self) -> &Running {
+        self.running.as_ref().expect("it was opened")
+    }
+
+    /// Whether it runs.
+    pub(crate) fn is_open(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Its processes with data.
+    pub(crate) fn processes(&self) -> &[u32] {
+        &self.running().processes
+    }
+
+    /// Makes connections. A command on one of them ends when the person interrupts.
+    pub(crate) fn connector(&self) -> impl Fn() -> Result<Control, LayoutError> + Sync + use<> {
+        let patience = self.context.cancel.patience();
+        let connect = self.patient();
+        move || {
+            let mut control = connect()?;
+            control.set_patience(patience.clone());
+            Ok(control)
+        }
+    }
+
+    /// Makes connections on which a command comes to its end, whatever the person wants meanwhile.
+    pub(crate) fn patient(&self) -> impl Fn() -> Result<Control, LayoutError> + Sync + use<> {
+        let connector = self.running().connector.clone();
+        move || {
+            let mut control = connector.control().map_err(LayoutError::from)?;
+            // Copies and verifications take their time.
+            control.set_limit(None);
+            Ok(control)
+        }
+    }
+
+    /// A connection for short questions.
+    pub(crate) fn control(&self) -> Result<Control, Error> {
+        let mut control = self
+            .running()
+            .connector
+            .control()
+            .map_err(|error| Error::from(error).context("cannot connect to the server"))?;
+        control.set_limit(Some(QUESTION_LIMIT));
+        Ok(control)
+    }
+
+    /// What its files hold, as far as it tells: of each member, as a router does not know.
+    pub(crate) fn tables(&self) -> Tables {
+        let running = self.running();
+        let mut tables = Tables::default();
+        let members = running
+            .deployment
+            .iter()
+            .flat_map(DeploymentUnderTest::watched_servers);
+        let connectors = members.map(|server| server.connector);
+        for connector in connectors.chain([running.connector.clone()]) {
+            let Ok(mut control) = connector.control() else {
+                continue;
+            };
+            control.set_limit(Some(QUESTION_LIMIT));
+            if let Ok(found) = Tables::ask(&mut control) {
+                tables.join(found);
+            }
+        }
+        tables
+    }
+
+    /// Says why it ended, if it did.
+    pub(crate) fn explain(&mut self, failure: Error) -> Error {
+        let deployment = self
+            .running
+            .as_mut()
+            .and_then(|running| running.deployment.as_mut());
+        match deployment {
+            Some(deployment) => deployment.explain(failure),
+            None => failure,
+        }
+    }
+
+    /// What it says of itself.
+    pub(crate) fn describe(&self) -> Result<ExperimentServer, Error> {
+        let deployment = self.running().deployment.as_ref();
+        describe(&mut self.control()?, &self.plan, deployment, self.is_own())
+    }
+}

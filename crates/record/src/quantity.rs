@@ -1,0 +1,541 @@
+//! The only number formatter of the workspace: a value, its unit, and a precision that makes sense for both. It stands
+//! beside the records because findings, reports, checks of the machine and progress all write numbers that were recorded.
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// What stands where there is no value.
+pub const NO_VALUE: &str = "–";
+
+/// The unit of a [`Quantity`], which also decides how it is scaled and rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Events per second; never scaled, grouped by thousands.
+    PerSecond,
+    /// A time span given in microseconds, shown in ns, µs, ms or s with three digits.
+    Microseconds,
+    /// A length of time given in seconds, shown as people say it (`2 min 30 s`).
+    Seconds,
+    /// A size in bytes, shown in powers of 1024.
+    Bytes,
+    /// A number of things, whole and grouped by thousands.
+    Count,
+    /// A share from 0 to 1, shown in percent.
+    Ratio,
+    /// A bare number with three decimals.
+    Plain,
+    /// A bare number of any size, with three digits that count.
+    Parameter,
+    /// A bare number with all its digits, such as one that was set.
+    Exact,
+    /// How many times as much, whole from 10 on.
+    Times,
+}
+
+/// How many digits are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Precision {
+    /// Those of a table.
+    #[default]
+    Full,
+    /// Those of a sentence.
+    Brief,
+}
+
+/// A value with its unit and, where known, its error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quantity {
+    value: f64,
+    unit: Unit,
+    error: Option<f64>,
+    precision: Precision,
+    is_signed: bool,
+}
+
+impl Quantity {
+    /// A quantity without a known error.
+    pub fn new(value: f64, unit: Unit) -> Self {
+        Quantity {
+            value,
+            unit,
+            error: None,
+            precision: Precision::Full,
+            is_signed: false,
+        }
+    }
+
+    /// Events per second.
+    pub fn per_second(value: f64) -> Self {
+        Self::new(value, Unit::PerSecond)
+    }
+
+    /// A time span in microseconds.
+    pub fn microseconds(value: f64) -> Self {
+        Self::new(value, Unit::Microseconds)
+    }
+
+    /// A length of time in seconds.
+    pub fn seconds(value: f64) -> Self {
+        Self::new(value, Unit::Seconds)
+    }
+
+    /// A size in bytes.
+    pub fn bytes(value: u64) -> Self {
+        Self::new(value as f64, Unit::Bytes)
+    }
+
+    /// A number of things.
+    pub fn count(value: u64) -> Self {
+        Self::new(value as f64, Unit::Count)
+    }
+
+    /// A share from 0 to 1.
+    pub fn ratio(value: f64) -> Self {
+        Self::new(value, Unit::Ratio)
+    }
+
+    /// A bare number.
+    pub fn plain(value: f64) -> Self {
+        Self::new(value, Unit::Plain)
+    }
+
+    /// A bare number with all its digits.
+    pub fn exact(value: f64) -> Self {
+        Self::new(value, Unit::Exact)
+    }
+
+    /// How many times as much.
+    pub fn times(ratio: f64) -> Self {
+        Self::new(ratio, Unit::Times)
+    }
+
+    /// The same quantity with the digits that a sentence has: three, also before the decimal point, whole percents from
+    /// 10 % on, and whole seconds.
+    pub fn brief(self) -> Self {
+        Quantity {
+            precision: Precision::Brief,
+            ..self
+        }
+    }
+
+    /// The same quantity with its sign, also above zero; zero has none.
+    pub fn signed(self) -> Self {
+        Quantity {
+            is_signed: true,
+            ..self
+        }
+    }
+
+    /// The same quantity known to ± `error`, in the unit of the value. An error that is not a
+    /// finite positive number is no knowledge and is left out.
+    pub fn with_error(self, error: f64) -> Self {
+        let known = error.is_finite() && error > 0.0;
+        Quantity {
+            error: known.then_some(error),
+            ..self
+        }
+    }
+
+    /// The value as it was given, in the unit it was given in.
+    pub fn value(&self) -> f64 {
+        self.value
+    }
+
+    /// Number and unit apart, for layouts that set them differently.
+    pub fn parts(&self) -> (String, &'static str) {
+        if !self.value.is_finite() {
+            return (NO_VALUE.into(), "");
+        }
+        if self.is_signed && self.value != 0.0 {
+            let unsigned = Quantity {
+                value: self.value.abs(),
+                is_signed: false,
+                ..*self
+            };
+            let (number, unit) = unsigned.parts();
+            let sign = if self.value < 0.0 { "−" } else { "+" };
+            return (format!("{sign}{number}"), unit);
+        }
+        let is_brief = self.precision == Precision::Brief;
+        match self.unit {
+            Unit::PerSecond if is_brief => (three_digits(self.value), "/s"),
+            Unit::PerSecond => (self.plain_digits(significant_decimals(self.value, 4)), "/s"),
+            Unit::Microseconds => self.scaled(&TIME_SCALE),
+            Unit::Bytes => self.scaled(&BYTES_SCALE),
+            Unit::Count | Unit::Plain | Unit::Parameter if is_brief => {
+                (three_digits(self.value), "")
+            }
+            Unit::Count => (self.plain_digits(0), ""),
+            Unit::Plain => (self.plain_digits(3), ""),
+            Unit::Parameter => (self.plain_digits(significant_decimals(self.value, 3)), ""),
+            Unit::Exact => (group_thousands(&self.value.to_string()), ""),
+            Unit::Times => (times(self.value), ""),
+            Unit::Seconds if is_brief => (span(self.value.round(), 0), ""),
+            Unit::Seconds => (span(self.value, 1), ""),
+            Unit::Ratio if is_brief => (brief_percent(self.value * 100.0), " %"),
+            Unit::Ratio => (percent(self.value * 100.0), " %"),
+        }
+    }
+
+    /// Number and error in one scale; the error decides the number of decimals where there is one.
+    fn plain_digits(&self, decimals: usize) -> String {
+        with_error_digits(self.value, self.error, decimals)
+    }
+
+    fn scaled(&self, scale: &[(f64, &'static str)]) -> (String, &'static str) {
+        let (factor, unit) = choose_scale(self.value, scale);
+        let value = self.value / factor;
+        // A whole number of the smallest units is exact; a sentence does not tell it from a measured one.
+        let is_whole = factor == 1.0 && value.fract() == 0.0;
+        let number = match self.precision {
+            Precision::Brief if !(is_whole && self.unit == Unit::Bytes) => three_digits(value),
+            _ => {
+                let decimals = if is_whole {
+                    0
+                } else {
+                    significant_decimals(value, 3)
+                };
+                with_error_digits(value, self.error.map(|error| error / factor), decimals)
+            }
+        };
+        (number, unit)
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, unit) = self.parts();
+        write!(formatter, "{number}{unit}")
+    }
+}
+
+/// Serialized as it is shown, number and unit apart: this is for templates, not for data.
+impl Serialize for Quantity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (number, unit) = self.parts();
+        let mut fields = serializer.serialize_struct("Quantity", 2)?;
+        fields.serialize_field("number", &number)?;
+        fields.serialize_field("unit", unit)?;
+        fields.end()
+    }
+}
+
+/// Scales of a time span given in microseconds, smallest first.
+const TIME_SCALE: [(f64, &str); 4] = [(0.001, " ns"), (1.0, " µs"), (1e3, " ms"), (1e6, " s")];
+
+/// Scales of a size given in bytes, smallest first.
+const BYTES_SCALE: [(f64, &str); 5] = [
+    (1.0, " B"),
+    (1024.0, " KiB"),
+    (1_048_576.0, " MiB"),
+    (1_073_741_824.0, " GiB"),
+    (1_099_511_627_776.0, " TiB"),
+];
+
+/// The largest scale that leaves at least 1, after rounding to the digits that will be shown:
+/// 999.96 µs is 1.00 ms, not 1000 µs. Zero takes the scale whose factor is 1.
+fn choose_scale(value: f64, scale: &[(f64, &'static str)]) -> (f64, &'static str) {
+    let natural = scale.iter().find(|(factor, _)| *factor == 1.0);
+    if value == 0.0 {
+        return natural.copied().unwrap_or(scale[0]);
+    }
+    let fits = |(factor, _): &&(f64, &'static str)| round_significant(value.abs() / factor) >= 1.0;
+    *scale.iter().rev().find(fits).unwrap_or(&scale[0])
+}
+
+/// Rounds to three significant digits.
+fn round_significant(value: f64) -> f64 {
+    let decimals = significant_decimals(value, 3) as i32;
+    let power = 10f64.powi(decimals);
+    (value * power).round() / power
+}
+
+/// Decimals that give `value` the wanted number of significant digits, at most six.
+fn significant_decimals(value: f64, digits: i32) -> usize {
+    if value == 0.0 || !value.is_finite() {
+        return 0;
+    }
+    let leading = value.abs().log10().floor() as i32;
+    let decimals = (digits - 1 - leading).clamp(0, 6);
+    // Rounding up to the next power of ten makes the last decimal superfluous: 9.996 is 10.0.
+    let power = 10f64.powi(decimals);
+    let rounded = (value.abs() * power).round() / power;
+    if decimals > 0 && rounded >= 10f64.powi(leading + 1) {
+        (decimals - 1) as usize
+    } else {
+        decimals as usize
+    }
+}
+
+/// The number, and its error if there is one. An error is shown with two digits and decides the
+/// decimals of the value, because digits below the error say nothing.
+fn with_error_digits(value: f64, error: Option<f64>, decimals: usize) -> String {
+    match error {
+        None => group_thousands(&format!("{value:.decimals$}")),
+        Some(error) => {
+            let decimals = significant_decimals(error, 2);
+            format!(
+                "{} ± {}",
+                group_thousands(&format!("{value:.decimals$}")),
+                group_thousands(&format!("{error:.decimals$}"))
+            )
+        }
+    }
+}
+
+/// Puts a comma between groups of three digits of the whole part.
+fn group_thousands(number: &str) -> String {
+    let (sign, unsigned) = match number.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", number),
+    };
+    let (whole, fraction) = match unsigned.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (unsigned, None),
+    };
+    let mut grouped = String::from(sign);
+    for (position, digit) in whole.chars().enumerate() {
+        if position > 0 && (whole.len() - position).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        grouped.push('.');
+        grouped.push_str(fraction);
+    }
+    grouped
+}
+
+/// The number rounded to three digits that count, wherever its decimal point is.
+fn three_digits(value: f64) -> String {
+    let leading = if value == 0.0 {
+        0.0
+    } else {
+        value.abs().log10().floor()
+    };
+    let power = 10f64.powi(2 - leading as i32);
+    let rounded = (value * power).round() / power;
+    group_thousands(&format!("{rounded:.*}", significant_decimals(rounded, 3)))
+}
+
+/// How many times as much: `1.02`, `2.3`, `14`.
+fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 9.95 => group_thousands(&format!("{ratio:.0}")),
+        ratio if ratio >= 1.095 => format!("{ratio:.1}"),
+        ratio => format!("{ratio:.2}"),
+    }
+}
+
+/// A percentage in a sentence. One that rounds to nothing is not nothing.
+fn brief_percent(value: f64) -> String {
+    match value.abs() {
+        size if size >= 9.95 || size == 0.0 => format!("{value:.0}"),
+        size if size >= 0.05 => format!("{value:.1}"),
+        _ => "less than 0.1".into(),
+    }
+}
+
+/// A percentage that never rounds something to nothing or almost everything to everything.
+fn percent(value: f64) -> String {
+    match value {
+        0.0 => "0".into(),
+        _ if value > 0.0 && value < 0.001 => "< 0.001".into(),
+        _ if value.abs() < 0.1 => format!("{value:.3}"),
+        _ if value.abs() < 10.0 => format!("{value:.2}"),
+        _ if value < 99.0 => format!("{value:.1}"),
+        _ if value > 99.99 && value < 100.0 => "> 99.99".into(),
+        _ if value < 100.0 => format!("{value:.2}"),
+        100.0 => "100".into(),
+        _ => format!("{value:.1}"),
+    }
+}
+
+/// A length of time as people say it; below a minute with so many decimals.
+fn span(seconds: f64, decimals: usize) -> String {
+    if seconds.abs() < 59.95 {
+        return format!("{seconds:.decimals$} s");
+    }
+    let whole = seconds.round() as i64;
+    let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
+    match (hours, minutes, rest) {
+        (0, _, 0) => format!("{minutes} min"),
+        (0, _, _) => format!("{minutes} min {rest} s"),
+        (_, 0, _) => format!("{hours} h"),
+        _ => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(unit: Unit, cases: &[(f64, &str)]) {
+        for (value, expected) in cases {
+            assert_eq!(&Quantity::new(*value, unit).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn rates_have_four_digits_and_thousands_separators() {
+        all(
+            Unit::PerSecond,
+            &[
+                (0.0, "0/s"),
+                (0.5, "0.5000/s"),
+                (12.345, "12.35/s"),
+                (999.95, "1,000/s"),
+                (1234.5, "1,234/s"),
+                (103_412.4, "103,412/s"),
+                (1_234_567.8, "1,234,568/s"),
+            ],
+        );
+    }
+
+    #[test]
+    fn time_spans_are_scaled_with_three_digits() {
+        all(
+            Unit::Microseconds,
+            &[
+                (0.0, "0 µs"),
+                (0.0224, "22.4 ns"),
+                (0.9996, "1.00 µs"),
+                (7.314, "7.31 µs"),
+                (412.0, "412 µs"),
+                (999.4, "999 µs"),
+                (999.6, "1.00 ms"),
+                (1_234.5, "1.23 ms"),
+                (12_345.0, "12.3 ms"),
+                (999_600.0, "1.00 s"),
+                (60_000_000.0, "60.0 s"),
+            ],
+        );
+    }
+
+    #[test]
+    fn sizes_use_powers_of_1024() {
+        all(
+            Unit::Bytes,
+            &[
+                (0.0, "0 B"),
+                (512.0, "512 B"),
+                (1536.0, "1.50 KiB"),
+                (67_108_864.0, "64.0 MiB"),
+                (1_073_741_824.0, "1.00 GiB"),
+            ],
+        );
+    }
+
+    #[test]
+    fn percentages_never_round_something_to_nothing() {
+        all(
+            Unit::Ratio,
+            &[
+                (0.0, "0 %"),
+                (0.000_000_1, "< 0.001 %"),
+                (0.000_123, "0.012 %"),
+                (0.0123, "1.23 %"),
+                (0.123_4, "12.3 %"),
+                (0.999_8, "99.98 %"),
+                (0.999_999, "> 99.99 %"),
+                (1.0, "100 %"),
+                (1.002, "100.2 %"),
+            ],
+        );
+    }
+
+    #[test]
+    fn lengths_of_time_read_as_people_say_them() {
+        all(
+            Unit::Seconds,
+            &[
+                (0.25, "0.2 s"),
+                (30.0, "30.0 s"),
+                (59.97, "1 min"),
+                (150.0, "2 min 30 s"),
+                (3600.0, "1 h"),
+                (3900.0, "1 h 5 min"),
+            ],
+        );
+    }
+
+    #[test]
+    fn counts_are_grouped_and_plain_numbers_have_three_decimals() {
+        all(Unit::Count, &[(0.0, "0"), (3_102_360.0, "3,102,360")]);
+        all(Unit::Plain, &[(0.998_7, "0.999"), (-0.5, "-0.500")]);
+        all(
+            Unit::Parameter,
+            &[(0.006_478, "0.00648"), (0.0, "0"), (12.34, "12.3")],
+        );
+    }
+
+    #[test]
+    fn sentences_have_three_digits_that_count() {
+        let cases = [
+            (Quantity::per_second(41_666.7), "41,700/s"),
+            (Quantity::per_second(0.512_3), "0.512/s"),
+            (Quantity::new(999.6, Unit::Parameter), "1,000"),
+            (Quantity::new(2.475_9, Unit::Parameter), "2.48"),
+            (Quantity::plain(-1_234_567.0), "-1,230,000"),
+            (Quantity::microseconds(48.0), "48.0 µs"),
+            (Quantity::microseconds(999.7), "1.00 ms"),
+            (Quantity::microseconds(250_000.0), "250 ms"),
+            (Quantity::microseconds(0.22), "220 ns"),
+            (Quantity::bytes(512), "512 B"),
+            (Quantity::bytes(4 << 20), "4.00 MiB"),
+            (Quantity::ratio(0.934), "93 %"),
+            (Quantity::ratio(0.051), "5.1 %"),
+            (Quantity::ratio(0.000_1), "less than 0.1 %"),
+            (Quantity::ratio(0.0), "0 %"),
+            (Quantity::seconds(12.4), "12 s"),
+            (Quantity::seconds(65.2), "1 min 5 s"),
+        ];
+        for (quantity, expected) in cases {
+            assert_eq!(quantity.brief().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn what_was_set_keeps_its_digits_and_multiples_those_that_count() {
+        all(
+            Unit::Exact,
+            &[(12_500.0, "12,500"), (1_234_567.5, "1,234,567.5")],
+        );
+        all(
+            Unit::Times,
+            &[
+                (1.02, "1.02"),
+                (4.321, "4.3"),
+                (14.2, "14"),
+                (1_234.0, "1,234"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_signed_quantity_has_its_sign_unless_it_is_zero() {
+        let signed = |ratio: f64| Quantity::ratio(ratio).signed().to_string();
+        assert_eq!(signed(0.037), "+3.70 %");
+        assert_eq!(signed(-0.17), "−17.0 %");
+        assert_eq!(signed(0.0), "0 %");
+    }
+
+    #[test]
+    fn an_error_decides_the_decimals_of_its_value() {
+        let rate = Quantity::per_second(103_412.4);
+        assert_eq!(rate.with_error(230.4).to_string(), "103,412 ± 230/s");
+        assert_eq!(rate.with_error(0.25).to_string(), "103,412.40 ± 0.25/s");
+        let time = Quantity::microseconds(1_234.5);
+        assert_eq!(time.with_error(12.0).to_string(), "1.234 ± 0.012 ms");
+        assert_eq!(rate.with_error(f64::NAN), rate);
+        assert_eq!(rate.with_error(0.0), rate);
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_shown_as_no_value() {
+        assert_eq!(Quantity::per_second(f64::NAN).to_string(), NO_VALUE);
+        assert_eq!(Quantity::microseconds(f64::INFINITY).to_string(), NO_VALUE);
+    }
+}

@@ -1,0 +1,44 @@
+//! An experiment as its folder holds it: the caveats of its runs, and what follows from its answer.
+
+use dyno_analyze::experiment::caveats::of_runs;
+use dyno_analyze::experiment::findings::findings;
+use dyno_analyze::experiment::{Experiment, Point};
+use dyno_record::model::{Caveat, CaveatKind, RunDocument};
+use std::path::Path;
+
+/// Document of a run, inside its directory.
+const RUN: &str = "run.json";
+
+/// Gathers the caveats of all runs and finds what follows from the answer.
+pub fn conclude(document: &mut Experiment, folder: &Path) {
+    let done = document
+        .points
+        .iter()
+        .filter(|point| point.figures.is_some());
+    let runs: Vec<(String, Vec<Caveat>)> = done
+        .map(|point| (point.directory.clone(), caveats(point, folder)))
+        .collect();
+    document.caveats = of_runs(&runs);
+    document.findings = findings(document);
+}
+
+/// The caveats of a run; that they cannot be read is one, too.
+fn caveats(point: &Point, folder: &Path) -> Vec<Caveat> {
+    let path = folder.join(&point.directory).join(RUN);
+    let text = std::fs::read_to_string(&path).map_err(|error| error.to_string());
+    let document = text.and_then(|text| {
+        serde_json::from_str::<RunDocument>(&text).map_err(|error| error.to_string())
+    });
+    match document {
+        Ok(document) => document.caveats,
+        Err(error) => vec![Caveat {
+            kind: CaveatKind::ProbeUnavailable,
+            message: format!(
+                "the caveats of `{}` cannot be read: {error}",
+                point.directory
+            ),
+            hint: None,
+            phase: None,
+        }],
+    }
+}

@@ -1,0 +1,34 @@
+//! An index build as its folder holds it, with what follows from its traces.
+
+use crate::ResultsError;
+use crate::trace::{AnalysedTrace, TraceOptions};
+use dyno_record::index_build::IndexBuildDocument;
+use dyno_record::io_trace;
+use std::path::Path;
+
+/// An index build with its analysed traces.
+pub struct AnalysedIndexBuild {
+    /// What was built, how, and how long it took.
+    pub document: IndexBuildDocument,
+    /// The trace of each build that has one, by the name of the build.
+    pub traces: Vec<(String, AnalysedTrace)>,
+}
+
+impl AnalysedIndexBuild {
+    /// Reads and analyses the index build in a folder.
+    ///
+    /// # Errors
+    /// [`ResultsError::Record`] if the document or a trace cannot be read.
+    pub fn open(folder: &Path) -> Result<Self, ResultsError> {
+        let document = IndexBuildDocument::read(folder)?;
+        let mut traces = Vec::new();
+        for build in &document.builds {
+            let folder = folder.join(&build.name);
+            if folder.join(io_trace::DOCUMENT).is_file() {
+                let trace = AnalysedTrace::open(&folder, &TraceOptions::default())?;
+                traces.push((build.name.clone(), trace));
+            }
+        }
+        Ok(AnalysedIndexBuild { document, traces })
+    }
+}

@@ -1,0 +1,85 @@
+//! An experiment with messages as its folder holds it: the document, and the latency of every message.
+
+use crate::ResultsError;
+use dyno_analyze::messages::record::TailDocument;
+use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
+use std::path::Path;
+
+/// Folder of the cells, in that of the experiment.
+pub const CELLS: &str = "cells";
+
+/// The latencies of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellLatencies {
+    /// Name of the cell.
+    pub cell: String,
+    /// From the intended send of each message to its receipt by the first consumer, in nanoseconds, by producer and
+    /// number of the message; `None` where a message has no such time.
+    pub latencies_ns: Vec<Vec<Option<i64>>>,
+}
+
+/// An experiment with its messages.
+pub struct AnalysedMessages {
+    /// What was measured, cell by cell.
+    pub document: TailDocument,
+    /// The cells whose tables of messages can be read.
+    pub cells: Vec<CellLatencies>,
+}
+
+impl AnalysedMessages {
+    /// Reads the messages of the cells in a folder. A cell whose tables cannot be read is left out.
+    pub fn new(document: TailDocument, folder: &Path) -> Self {
+        let measured = document.cells.iter().filter(|cell| cell.measured.is_some());
+        let cells = measured.filter_map(|cell| {
+            let producers = cell.settings.producers.len();
+            let folder = folder.join(CELLS).join(&cell.name);
+            Some(CellLatencies {
+                cell: cell.name.clone(),
+                latencies_ns: latencies_ns(&folder, producers, cell.settings.messages).ok()?,
+            })
+        });
+        AnalysedMessages {
+            cells: cells.collect(),
+            document,
+        }
+    }
+}
+
+/// From when each message was intended until the first consumer had it, by producer and number; `None` where it has no
+/// such time.
+fn latencies_ns(
+    folder: &Path,
+    producers: usize,
+    messages: u64,
+) -> Result<Vec<Vec<Option<i64>>>, ResultsError> {
+    let [producer, n, intended_ns, _, _] = read(&folder.join(MESSAGES), MESSAGE_COLUMNS)?;
+    let [consumer, of, number, received_ns, _] = read(&folder.join(RECEIPTS), RECEIPT_COLUMNS)?;
+    let messages = usize::try_from(messages).unwrap_or(usize::MAX);
+    // A record that somebody changed may name what there is not.
+    let place = |producer: i64, n: i64| {
+        let producer = usize::try_from(producer).ok().filter(|p| *p < producers)?;
+        let n = usize::try_from(n).ok().filter(|n| *n < messages)?;
+        Some((producer, n))
+    };
+    let longest = n.iter().max().and_then(|n| usize::try_from(*n).ok());
+    let room = longest.map_or(0, |longest| messages.min(longest.saturating_add(1)));
+    let mut intended = vec![vec![None; room]; producers];
+    for ((producer, n), intended_ns) in producer.into_iter().zip(n).zip(intended_ns) {
+        if let Some((producer, n)) = place(producer, n) {
+            intended[producer][n] = Some(intended_ns);
+        }
+    }
+    let mut latencies = vec![vec![None; room]; producers];
+    for row in 0..consumer.len() {
+        let Some((producer, n)) = place(of[row], number[row]) else {
+            continue;
+        };
+        let Some(slot) = latencies[producer].get_mut(n) else {
+            continue;
+        };
+        if consumer[row] == 0 && slot.is_none() {
+            *slot = intended[producer][n].map(|intended_ns| received_ns[row] - intended_ns);
+        }
+    }
+    Ok(latencies)
+}

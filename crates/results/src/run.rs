@@ -1,0 +1,137 @@
+//! A run as its directory holds it, with what follows from it.
+
+use crate::ResultsError;
+use crate::trace::{AnalysedTrace, TraceOptions};
+use dyno_analyze::caveats::{IntervalTotals, caveats};
+use dyno_analyze::course::course;
+use dyno_analyze::experiment::run::{MOST_WINDOWS, RunAnalysis, analyze};
+use dyno_analyze::verdict::{Bench, judge};
+use dyno_record::io_trace;
+use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
+use dyno_record::reader::Run;
+use dyno_record::responses::by_operation;
+use std::path::Path;
+
+/// A recorded run and its analysis.
+pub struct AnalysedRun {
+    /// The run as it was read, with its caveats.
+    pub run: Run,
+    /// What the run means; `None` if it measured nothing.
+    pub analysis: Option<RunAnalysis>,
+    /// Its trace of file I/O, if it has one that can be read.
+    pub trace: Option<AnalysedTrace>,
+}
+
+impl AnalysedRun {
+    /// Opens and analyses a run directory. The caveats of a run that was killed are found now: it has none of its own.
+    ///
+    /// # Errors
+    /// [`ResultsError::Record`] if the directory cannot be read or holds no run.
+    pub fn open(directory: &Path) -> Result<Self, ResultsError> {
+        let run = open(directory)?;
+        let trace = trace_of(&run.directory);
+        AnalysedRun::with_trace(run, trace)
+    }
+
+    /// Analyses a run whose caveats are known and whose trace is analysed already.
+    ///
+    /// # Errors
+    /// [`ResultsError::Record`] if the latencies of the run cannot be read.
+    pub fn with_trace(run: Run, trace: Option<AnalysedTrace>) -> Result<Self, ResultsError> {
+        let analysis = analyse(&run)?;
+        Ok(AnalysedRun {
+            run,
+            analysis,
+            trace,
+        })
+    }
+}
+
+/// The trace of file I/O of a run, if it has one. One that cannot be read hides no result.
+fn trace_of(directory: &Path) -> Option<AnalysedTrace> {
+    let folder = directory.join(io_trace::FOLDER);
+    if !folder.join(io_trace::DOCUMENT).is_file() {
+        return None;
+    }
+    AnalysedTrace::open(&folder, &TraceOptions::default())
+        .inspect_err(|error| tracing::warn!("the trace of the run cannot be read: {error}"))
+        .ok()
+}
+
+/// Opens a run directory. The caveats of a run that was killed are found now: it has none of its own.
+///
+/// # Errors
+/// [`ResultsError::Record`] if the directory cannot be read or holds no run.
+pub fn open(directory: &Path) -> Result<Run, ResultsError> {
+    let mut run = Run::open(directory)?;
+    if run.rebuilt {
+        // What the figures do not show: notes of the reader, and what was known when the run began.
+        let kept = [CaveatKind::ProbeUnavailable, CaveatKind::DocumentCount];
+        let known = run
+            .document
+            .caveats
+            .iter()
+            .filter(|caveat| kept.contains(&caveat.kind))
+            .cloned()
+            .collect();
+        find_caveats(&mut run, known);
+    }
+    Ok(run)
+}
+
+/// Finds the caveats of a run anew. `known` are those that its figures do not show.
+pub fn find_caveats(run: &mut Run, known: Vec<Caveat>) {
+    let mut found = caveats(&run.document, &IntervalTotals::of_run(run));
+    for caveat in known {
+        if !found
+            .iter()
+            .any(|other| other.kind == caveat.kind && other.message == caveat.message)
+        {
+            found.push(caveat);
+        }
+    }
+    run.document.caveats = found;
+}
+
+/// What a run means, whose caveats are known by now; `None` if it measured nothing.
+///
+/// # Errors
+/// [`ResultsError::Record`] if the latencies of the run cannot be read.
+pub fn analyse(run: &Run) -> Result<Option<RunAnalysis>, ResultsError> {
+    let mut phases = run.document.phases.iter();
+    if !phases.any(|phase| phase.name == PhaseKind::Measure) {
+        return Ok(None);
+    }
+    let responses = by_operation(&run.directory, PhaseKind::Measure, MOST_WINDOWS)?;
+    let analysis = analyze(&run.document, &responses, seed(&run.document)).ok();
+    Ok(analysis.map(|analysis| {
+        let bench = bench(run);
+        let course = course(&bench, &run.fine, seed(&run.document));
+        let verdict = (!run.metrics.is_empty()).then(|| judge(&bench, &course.transitions()));
+        RunAnalysis {
+            verdict,
+            course: Some(course),
+            ..analysis
+        }
+    }))
+}
+
+/// Share of the CPU time that the hypervisor took while a run measured; `None` where no machine told.
+pub fn stolen_ratio(run: &Run) -> Option<f64> {
+    bench(run).stolen_ratio()
+}
+
+fn bench(run: &Run) -> Bench<'_> {
+    Bench {
+        document: &run.document,
+        tables: &run.metrics,
+        windows: &run.intervals,
+        operations: &run.series,
+    }
+}
+
+/// Seed of the resampling: that of the plan, so that the same run always gives the same figures.
+fn seed(document: &RunDocument) -> u64 {
+    let seed = document.plan.pointer("/client/seed");
+    seed.and_then(|seed| seed.as_u64()).unwrap_or(0)
+}

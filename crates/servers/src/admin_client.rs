@@ -1,0 +1,52 @@
+//! How a deployment sends commands: the connections belong to the caller, so that this crate needs
+//! no client of its own.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bson::Document;
+use dyno_plan::uri::Credentials;
+
+use crate::CommandFailure;
+use crate::deployment::uri::{self, ConnectionMode};
+use crate::tls::TlsFiles;
+
+/// Code of a command that the server does not know.
+pub(crate) const COMMAND_NOT_FOUND: i32 = 59;
+
+/// One server process, and what it takes to talk to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// Where it listens. The connection must go to this very process, as with
+    /// `directConnection=true`.
+    pub address: SocketAddr,
+    /// Files for an encrypted connection; plain text when absent.
+    pub tls: Option<&'a TlsFiles>,
+    /// User to authenticate as; none before the first one is made.
+    pub credentials: Option<&'a Credentials>,
+}
+
+impl Target<'_> {
+    /// The connection string without user and password. The client certificate is in it also where the
+    /// server asks for none.
+    pub fn uri(&self) -> String {
+        uri::uri(&[self.address], ConnectionMode::Direct, self.tls, true)
+    }
+}
+
+/// Sends commands to servers. Implemented by whoever owns a client.
+pub trait AdminClient {
+    /// Sends one command and returns the reply, whose `ok` is 1.
+    ///
+    /// A connection may be kept for the next command to the same target with the same credentials.
+    ///
+    /// # Errors
+    /// A [`CommandFailure`] when there is no reply within `limit`, or one whose `ok` is 0.
+    fn run(
+        &mut self,
+        target: Target<'_>,
+        database: &str,
+        command: Document,
+        limit: Duration,
+    ) -> Result<Document, CommandFailure>;
+}

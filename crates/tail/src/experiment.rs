@@ -1,0 +1,422 @@
+//! Messages through a database: the server is started or reached, and each combination of drivers, bound and pool is
+//! measured by itself, one after the other.
+
+use crate::TailError;
+use crate::cells;
+use crate::document;
+use crate::driver::{Found, find_some};
+use crate::run::{Bench, run};
+use crate::sums::what_is_wrong;
+use dyno_analyze::messages::record::{
+    Cell, CellStatus, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument,
+};
+use dyno_engine::VERSION;
+use dyno_engine::context::Context;
+use dyno_engine::deployment::server::ServerPaths;
+use dyno_engine::deployment::{DeploymentUnderTest, describe};
+use dyno_engine::environment::Environment;
+use dyno_engine::experiment::folder::ExperimentFolder;
+use dyno_engine::observer::{Shared, SharedObserver};
+use dyno_engine::run::preflight;
+use dyno_engine::{Cancel, Observer};
+use dyno_engine::{Error, Kind};
+use dyno_plan::task::Task;
+use dyno_plan::uri::has_option;
+use dyno_record::model::RunStatus;
+use dyno_record::quantity::Quantity;
+use dyno_record::server::ExperimentServer;
+use dyno_results::messages::CELLS;
+use jiff::Timestamp;
+use std::path::{Path, PathBuf};
+
+/// Data of a server, in the folder of the experiment.
+const SERVER_DATA: &str = "server-data";
+
+/// The clock where processes are on several hosts.
+const CLOCKS_OF_HOSTS: &str = "CLOCK_REALTIME of each host, brought to that of this one";
+
+/// How messages are sent, besides what the plan says.
+#[derive(Clone, Debug, Default)]
+pub struct TailOptions {
+    /// The place that it is done in.
+    pub environment: Environment,
+    /// Path of the embedded server, if it is named.
+    pub embedded_server: Option<PathBuf>,
+    /// The folder of the experiment; a new one below `experiments` if none is named.
+    pub out: Option<PathBuf>,
+    /// Folder of the drivers; `None` for the one here or beside the program.
+    pub drivers: Option<PathBuf>,
+    /// Connection string of a server that runs already, with its password.
+    pub uri: Option<String>,
+}
+
+/// An experiment with messages whose document is written.
+#[derive(Debug)]
+pub struct FinishedTail {
+    /// The folder of the experiment.
+    pub folder: PathBuf,
+    /// What is wrong with what was measured, if something is.
+    pub fault: Option<Error>,
+}
+
+/// Refuses what [`perform`] would refuse, as far as that is known before the server runs.
+///
+/// # Errors
+/// Drivers that are not there, and what the server or the folder lacks.
+pub fn check(
+    task: &Task,
+    options: &TailOptions,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let observer = Shared::new(observer);
+    let context = context(options, &observer, cancel);
+    let out = options.out.as_deref();
+    out.map_or(Ok(()), ExperimentFolder::check)?;
+    chosen(task, options, context)?;
+    preflight::servers(task, options.embedded_server.as_deref(), context)
+}
+
+fn context<'a>(
+    options: &'a TailOptions,
+    observer: &'a dyn SharedObserver,
+    cancel: &'a Cancel,
+) -> Context<'a> {
+    Context {
+        environment: &options.environment,
+        cancel,
+        observer,
+        source: None,
+    }
+}
+
+/// Measures every combination of the plan, one after the other.
+///
+/// # Errors
+/// Nothing was measured, and nothing is left behind.
+pub fn perform(
+    task: &Task,
+    options: &TailOptions,
+    observer: &mut dyn Observer,
+    cancel: &Cancel,
+) -> Result<FinishedTail, Error> {
+    let observer = Shared::new(observer);
+    let context = context(options, &observer, cancel);
+    let name = match task.plan.name.as_str() {
+        name if name.starts_with("tail") => name.to_owned(),
+        name => format!("tail-{name}"),
+    };
+    let folder = ExperimentFolder::create(options.out.as_deref(), &name, Timestamp::now())?;
+    folder.save_plan("plan.toml", task)?;
+    let path = folder.path().to_owned();
+    let fault = measure_in(task, options, context, folder)?;
+    Ok(FinishedTail {
+        folder: path,
+        fault,
+    })
+}
+
+/// Measures in a folder, which is discarded with an error if nothing was measured.
+fn measure_in(
+    task: &Task,
+    options: &TailOptions,
+    context: Context<'_>,
+    folder: ExperimentFolder,
+) -> Result<Option<Error>, Error> {
+    let path = folder.path().to_owned();
+    let embedded = options.embedded_server.as_deref();
+    let mut document = empty(task);
+    let result = measure(task, options, context, embedded, &path, &mut document);
+    let _ = std::fs::remove_dir_all(path.join(SERVER_DATA));
+    let measured = document.cells.iter().any(|cell| cell.measured.is_some());
+    match result {
+        Err(failure) if !measured => {
+            let _ = std::fs::remove_dir_all(path.join(CELLS));
+            let _ = std::fs::remove_file(path.join(dyno_analyze::messages::record::FILE));
+            folder.discard();
+            Err(failure)
+        }
+        Err(failure) => {
+            document.status = match failure.kind {
+                Kind::Interrupted => RunStatus::Partial,
+                _ => RunStatus::Failed,
+            };
+            document.status_reason = Some(format!("{:#}", failure.cause));
+            document::write(&document, &path)?;
+            Ok(Some(failure))
+        }
+        Ok(()) => {
+            document.status = RunStatus::Complete;
+            document::write(&document, &path)?;
+            Ok(None)
+        }
+    }
+}
+
+/// What is measured, and by whom.
+struct Chosen {
+    drivers: PathBuf,
+    found: Found,
+    wanted: Vec<Cell>,
+    skipped: Vec<SkippedDriver>,
+}
+
+/// Asks the drivers what they can, and says which are left out.
+fn chosen(task: &Task, options: &TailOptions, context: Context<'_>) -> Result<Chosen, Error> {
+    let plan = task.plan.tail.clone().unwrap_or_default();
+    context.note("asking the drivers what they are");
+    let named = |name: &str| {
+        let mut names = plan.producers.iter().chain(&plan.consumers);
+        plan.producers.is_empty() || names.any(|wanted| wanted == name)
+    };
+    let drivers = drivers_folder(options)?;
+    let drivers = std::path::absolute(&drivers).unwrap_or(drivers);
+    let found = find_some(&drivers, named)?;
+    let (wanted, skipped) = cells::cells(&task.plan, &plan, &found)?;
+    for skipped in &skipped {
+        let text = format!("`{}` is left out: {}", skipped.name, skipped.reason);
+        context.warning(&text);
+    }
+    if wanted.is_empty() {
+        return Err(
+            Error::new(Kind::Environment, "no driver that is wanted can run")
+                .with_hint("`make drivers` builds them, and says what is missing"),
+        );
+    }
+    Ok(Chosen {
+        drivers,
+        found,
+        wanted,
+        skipped,
+    })
+}
+
+fn measure(
+    task: &Task,
+    options: &TailOptions,
+    context: Context<'_>,
+    embedded: Option<&Path>,
+    path: &Path,
+    document: &mut TailDocument,
+) -> Result<(), Error> {
+    let Chosen {
+        drivers,
+        found,
+        wanted,
+        skipped,
+    } = chosen(task, options, context)?;
+    document.skipped = skipped;
+    if wanted.iter().any(|cell| !cell.settings.is_here()) {
+        document.clock = CLOCKS_OF_HOSTS.to_owned();
+    }
+    let host_drivers = task.plan.tail.as_ref();
+    let host_drivers = host_drivers.and_then(|plan| plan.host_drivers.as_ref());
+    let host_drivers = host_drivers.map_or(drivers, PathBuf::from);
+    context.note("starting the server");
+    let paths = ServerPaths {
+        environment: context.environment,
+        embedded,
+        folder: path,
+    };
+    let mut deployment =
+        DeploymentUnderTest::open(&task.plan, task.remote.as_ref(), &paths, None, context)?;
+    let result = on_servers(
+        task,
+        options,
+        context,
+        path,
+        document,
+        &mut deployment,
+        (&found, &host_drivers, wanted),
+    );
+    let result = result.map_err(|failure| deployment.explain(failure));
+    let (stopped, caveats) = deployment.stop();
+    for caveat in caveats {
+        context.warning(&caveat.message);
+    }
+    result.and(stopped)
+}
+
+fn on_servers(
+    task: &Task,
+    options: &TailOptions,
+    context: Context<'_>,
+    path: &Path,
+    document: &mut TailDocument,
+    deployment: &mut DeploymentUnderTest,
+    (found, host_drivers, wanted): (&Found, &Path, Vec<Cell>),
+) -> Result<(), Error> {
+    let uri = match (
+        deployment.uri(&task.plan),
+        &options.uri,
+        &task.plan.server.uri,
+    ) {
+        (Some(uri), ..) => uri,
+        (None, Some(uri), _) | (None, None, Some(uri)) => uri.trim().to_owned(),
+        (None, None, None) => {
+            return Err(Error::new(Kind::Internal, "a server without an address"));
+        }
+    };
+    let server = deployment
+        .servers
+        .first()
+        .ok_or_else(|| Error::new(Kind::Internal, "a deployment without servers"))?;
+    let started = deployment.uri(&task.plan).is_some();
+    document.server = describe(
+        &mut server.control()?,
+        &task.plan,
+        Some(deployment),
+        started,
+    )?;
+    // Java's drivers refuse the heartbeats that it streams: see `drivers/README.md`.
+    document.polls_heartbeats = document.server.product.starts_with("secantus")
+        && !has_option(&uri, "serverMonitoringMode");
+    let processes = deployment.processes();
+    let interrupted = || context.cancel.requested();
+    let bench = Bench {
+        uri: &uri,
+        found,
+        server: &processes,
+        host_drivers,
+        polls_heartbeats: document.polls_heartbeats,
+        interrupted: &interrupted,
+    };
+    let all = wanted.len();
+    let mut failed = Vec::new();
+    for (place, mut cell) in wanted.into_iter().enumerate() {
+        context.cancel.check()?;
+        let name = cell.name.clone();
+        context.note(format!("{} of {all}: {name}", place + 1));
+        let folder = path.join(CELLS).join(&name);
+        std::fs::create_dir_all(&folder).map_err(|error| {
+            Error::from_cause(Kind::Environment, error)
+                .context(format!("cannot use `{}`", folder.display()))
+        })?;
+        match run(&bench, &cell.settings, &folder) {
+            Ok(measured) => {
+                cell.reason = what_is_wrong(&measured, &cell.settings);
+                cell.status = match (&cell.reason, measured.interrupted) {
+                    (_, true) => CellStatus::Partial,
+                    (None, _) => CellStatus::Complete,
+                    (Some(_), _) => CellStatus::Failed,
+                };
+                context.note(&in_short(&measured));
+                cell.measured = Some(measured);
+            }
+            Err(TailError::Interrupted) => {
+                let _ = std::fs::remove_dir_all(&folder);
+                return Err(Error::new(Kind::Interrupted, "interrupted"));
+            }
+            Err(error) => {
+                let failure = Error::from(error);
+                cell.status = CellStatus::Failed;
+                cell.reason = Some(format!("{:#}", failure.cause));
+                if deployment.ended().is_some() || all == 1 {
+                    document.cells.push(cell);
+                    return Err(failure);
+                }
+            }
+        }
+        if let Some(reason) = &cell.reason {
+            context.warning(format!("{name}: {reason}"));
+            failed.push(format!("{name}: {reason}"));
+        }
+        document.cells.push(cell);
+        // A process that is killed leaves what is known.
+        document::write(document, path)?;
+        context.cancel.check()?;
+    }
+    match failed.as_slice() {
+        [] => Ok(()),
+        [only] => Err(Error::new(Kind::CheckFailed, only.clone())),
+        several => {
+            let text = format!("{} of {all} failed: {}", several.len(), several.join("; "));
+            Err(Error::new(Kind::CheckFailed, text))
+        }
+    }
+}
+
+/// One line about a cell, while the next one is measured.
+fn in_short(measured: &Measured) -> String {
+    let rate: f64 = measured
+        .producers
+        .iter()
+        .map(|producer| producer.course.rates.acknowledged_per_s)
+        .sum();
+    let consumer = measured.consumers.first();
+    let median = consumer
+        .and_then(|consumer| consumer.deliveries.first())
+        .map_or(0.0, |delivery| delivery.total.p50_us);
+    let received = consumer.map_or(0, |consumer| consumer.sum.received);
+    format!(
+        "  {} messages received, {}, median latency {}",
+        Quantity::count(received),
+        Quantity::per_second(rate),
+        Quantity::microseconds(median)
+    )
+}
+
+/// Where the drivers are.
+fn drivers_folder(options: &TailOptions) -> Result<PathBuf, Error> {
+    if let Some(folder) = &options.drivers {
+        return Ok(folder.clone());
+    }
+    let holds_drivers = |folder: &PathBuf| folder.join("README.md").is_file() && folder.is_dir();
+    let here = PathBuf::from("drivers");
+    let program = options.environment.executable.as_deref();
+    let beside = program.iter().flat_map(|program| program.ancestors());
+    let beside = beside.map(|folder| folder.join("drivers"));
+    let mut places = std::iter::once(here).chain(beside);
+    places.find(holds_drivers).ok_or_else(|| {
+        Error::new(Kind::Environment, "there is no folder of drivers here")
+            .with_hint("name it: `--drivers DIR`, or the variable `DYNO_DRIVERS`")
+    })
+}
+
+impl From<TailError> for Error {
+    fn from(error: TailError) -> Self {
+        let kind = match &error {
+            TailError::Interrupted => Kind::Interrupted,
+            TailError::Driver { .. } | TailError::Settings(_) | TailError::Uri(_) => Kind::BadInput,
+            TailError::Sum(_)
+            | TailError::Contract { .. }
+            | TailError::Stamps { .. }
+            | TailError::Ended { .. }
+            | TailError::Deadline { .. } => Kind::CheckFailed,
+            _ => Kind::Environment,
+        };
+        Error::from_cause(kind, error)
+    }
+}
+
+fn empty(task: &Task) -> TailDocument {
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+    TailDocument {
+        schema_version: SCHEMA_VERSION,
+        dyno_version: VERSION.to_owned(),
+        started_at: Timestamp::now().to_string(),
+        status: RunStatus::Running,
+        status_reason: None,
+        name: task.plan.name.clone(),
+        plan: serde_json::to_value(&task.plan).expect("it is plain data"),
+        server: ExperimentServer::default(),
+        polls_heartbeats: false,
+        clock: "CLOCK_MONOTONIC of this host".to_owned(),
+        cpus,
+        skipped: Vec::<SkippedDriver>::new(),
+        cells: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_sum_is_a_check_and_a_wrong_driver_is_bad_input() {
+        let kind = |error: TailError| Error::from(error).kind;
+        assert_eq!(kind(TailError::Sum("no".into())), Kind::CheckFailed);
+        assert_eq!(kind(TailError::Interrupted), Kind::Interrupted);
+        assert_eq!(kind(TailError::Settings("no".into())), Kind::BadInput);
+    }
+}
