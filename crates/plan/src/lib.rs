@@ -3,6 +3,7 @@
 
 pub mod axis;
 pub mod builtin;
+pub mod error;
 pub mod file;
 pub mod fleet;
 pub mod host;
@@ -24,8 +25,9 @@ pub mod validate;
 pub mod wsf;
 pub mod ycsb;
 
+pub use error::PlanError;
 pub use host::{Host, HostFacts};
 pub use model::Plan;
 pub use request::Request;
-pub use resolve::{PlanError, resolve};
+pub use resolve::resolve;
 pub use task::Task;

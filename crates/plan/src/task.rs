@@ -1,11 +1,12 @@
 //! What is to be done, and against which server: a valid plan and, apart from it, the connection string with its
 //! credentials.
 
+use crate::error::PlanError;
 use crate::file;
 use crate::model::{Plan, ServerKind};
 use crate::request::Setting;
-use crate::resolve::{PlanError, check};
 use crate::uri::{self, Credentials, Host, Target};
+use crate::validate::validate;
 use serde::{Deserialize, Serialize};
 
 /// What is to be done.
@@ -153,6 +154,19 @@ impl Task {
             Some(server) => format!("# server: {server}\n{text}"),
             None => text,
         }
+    }
+}
+
+/// All problems of the plan as an error.
+///
+/// # Errors
+/// [`PlanError::Invalid`].
+pub fn check(plan: &Plan) -> Result<(), PlanError> {
+    let problems = validate(plan);
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(PlanError::Invalid(problems))
     }
 }
 

@@ -10,8 +10,8 @@ use dyno_analyze::experiment::{Answer, Experiment, Verb};
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
 use dyno_plan::model::Schedule;
 use dyno_plan::request::ScheduleKind;
-use dyno_plan::resolve;
-use dyno_plan::task::Task;
+
+use dyno_plan::task::{self, Task};
 use dyno_record::model::PhaseKind;
 use dyno_record::quantity::Quantity;
 use dyno_record::responses::{WindowResponses, responses};
@@ -70,7 +70,7 @@ pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, T
     let delay = max_start_delay(&task.plan.schedule);
     // The first run finds out how fast a closed loop is.
     task.plan.schedule = Schedule::Closed {};
-    resolve::check(&task.plan)?;
+    task::check(&task.plan)?;
     let objectives = objectives(request)?;
     let question = format!(
         "Which rate of `{}` keeps {}?",

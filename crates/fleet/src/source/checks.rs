@@ -66,7 +66,7 @@ pub(super) fn check<'a>(
             "`{key}` is about one machine, and cannot be part of a fleet"
         )));
     }
-    dyno_plan::resolve::check(plan)?;
+    dyno_plan::task::check(plan)?;
     Ok(fleet)
 }
 

@@ -1,8 +1,9 @@
 //! Parameters of the Workload Services Framework below what a request says: that counts more, and a parameter that has no
 //! effect then is told.
 
-use super::{PlanError, options};
+use super::options;
 use crate::builtin;
+use crate::error::PlanError;
 use crate::file;
 use crate::model::{Plan, ServerKind};
 use crate::problem::Problem;

@@ -1,7 +1,7 @@
 //! The plan that a request names, with the YCSB properties laid over it.
 
-use super::PlanError;
 use crate::builtin;
+use crate::error::PlanError;
 use crate::file;
 use crate::model::Plan;
 use crate::nearest::nearest;

@@ -1,7 +1,7 @@
 //! Options with a place of their own in a request, laid over the plan.
 
-use super::PlanError;
 use crate::builtin;
+use crate::error::PlanError;
 use crate::model::{
     ClientPlan, ExporterPlan, PhasePlan, Plan, Schedule, ServerKind, TracePhase, TracePlan,
 };

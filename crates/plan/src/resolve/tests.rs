@@ -1,6 +1,7 @@
 //! Resolution as a whole.
 
 use super::*;
+use crate::builtin;
 use crate::host::HostFacts;
 use crate::model::Schedule;
 use crate::request::{Overrides, ScheduleKind};
