@@ -2,6 +2,7 @@
 
 mod experiments;
 mod fleet;
+mod names;
 mod run;
 mod servers;
 mod standing;
@@ -12,32 +13,29 @@ mod values;
 
 use clap::{Args, Parser, Subcommand};
 pub(crate) use experiments::{
-    AbArguments, CompareArguments, ExperimentArguments, ExperimentFormat, HistoryArguments,
-    ResumeArguments, SloArguments, SweepArguments, XmaxArguments,
+    AbArguments, CompareArguments, ExperimentArguments, HistoryArguments, ResumeArguments,
+    SloArguments, SweepArguments, XmaxArguments,
 };
 pub(crate) use fleet::{
     AgentArguments, FleetArguments, FleetCommand, HostArguments, RedisArguments, RenderArguments,
     RenderSystem, Watched,
 };
 pub(crate) use run::{
-    BackendName, ClientArguments, DataArguments, LoadArguments, OrderName, RunArguments, RunFormat,
-    ScheduleName, ServerName, StartArguments, TargetArguments, WorkerArguments, YcsbArguments,
+    ClientArguments, DataArguments, LoadArguments, OrderName, RunArguments, StartArguments,
+    TargetArguments, WorkerArguments, YcsbArguments,
 };
 pub(crate) use servers::{
-    ServerArguments, ServerCommand, ServerFormat, ServerInstallArguments, ServerListArguments,
+    ServerArguments, ServerCommand, ServerInstallArguments, ServerListArguments,
     ServerPlanArguments, ServerStartArguments, ServerStatusArguments,
 };
-pub(crate) use standing::{
-    MetricsArguments, ObserveArguments, SoakArguments, StatusArguments, StopArguments,
-};
+pub(crate) use standing::{MetricsArguments, SoakArguments, StatusArguments, StopArguments};
 use std::path::PathBuf;
-pub(crate) use tail::{TailArguments, TailModeName};
+pub(crate) use tail::TailArguments;
 pub(crate) use tools::{
-    CompletionArguments, DoctorArguments, DoctorFormat, ExportArguments, ExportForm, ManArguments,
-    PhaseName, ReportArguments, ReportFormat, ResponderArguments, SelfcheckArguments,
-    SelfcheckFormat,
+    CompletionArguments, DoctorArguments, ExportArguments, ExportForm, ManArguments,
+    ReportArguments, ResponderArguments, SelfcheckArguments,
 };
-pub(crate) use trace::{IndexBuildArguments, RemedyName, TraceArguments, TracePart};
+pub(crate) use trace::{IndexBuildArguments, TraceArguments, TracePart};
 pub(crate) use values::property;
 
 /// A dynamometer for MongoDB: puts a server on the bench, loads it, and says what it saw and how far to trust it
@@ -178,7 +176,10 @@ pub(crate) enum Command {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use dyno_plan::model::{Backend, ServerKind};
+    use dyno_plan::request::ScheduleKind;
     use dyno_plan::units::{Rate, Span};
+    use dyno_report::Format;
 
     fn run(arguments: &[&str]) -> Result<Box<RunArguments>, clap::Error> {
         let all = ["dyno", "run", "a"].iter().chain(arguments);
@@ -214,7 +215,7 @@ mod tests {
             (run.data.records, run.data.batch, run.data.fresh),
             (None, None, false)
         );
-        assert_eq!(run.output.format, RunFormat::Human);
+        assert_eq!(run.output.format, Format::Human);
         assert!(!run.no_load && !run.output.dry_run && run.output.out.is_none());
     }
 
@@ -266,7 +267,7 @@ mod tests {
             "--lenient",
         ])
         .expect("all of them are valid");
-        assert_eq!(run.target.start.server, Some(ServerName::Mongod));
+        assert_eq!(run.target.start.server, Some(ServerKind::Mongod));
         assert_eq!(run.target.start.mongod.as_deref(), Some("/m"));
         assert_eq!(run.target.start.data_dir.as_deref(), Some("/d"));
         assert_eq!(
@@ -286,8 +287,8 @@ mod tests {
             (Some(3), Some(2), Some(5))
         );
         assert_eq!(run.rate, Some(Rate(20_000.0)));
-        assert_eq!(run.schedule, Some(ScheduleName::Poisson));
-        assert_eq!(run.client.worker.backend, Some(BackendName::Driver));
+        assert_eq!(run.schedule, Some(ScheduleKind::Poisson));
+        assert_eq!(run.client.worker.backend, Some(Backend::Driver));
         let properties =
             [("fieldcount", "3"), ("x", "a=b")].map(|(name, value)| (name.into(), value.into()));
         assert_eq!(run.target.properties, properties);
@@ -297,7 +298,7 @@ mod tests {
         );
         assert_eq!(run.tolerate_errors, Some(0.01));
         assert_eq!(run.output.out, Some("/o".into()));
-        assert_eq!(run.output.format, RunFormat::Json);
+        assert_eq!(run.output.format, Format::Json);
         assert!(run.output.dry_run && run.no_load && run.target.lenient);
     }
 

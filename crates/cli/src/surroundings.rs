@@ -2,10 +2,13 @@
 //! once, here, so that everything else gets it as plain values.
 
 use crate::metrics::Secret;
+use dyno_engine::deployment::{choice, locality};
 use dyno_engine::environment::{Environment, ServerHome};
 use dyno_fleet::options::Hidden;
+use dyno_plan::host::{FoundServer, Host, HostError, WantedServer};
 use dyno_plan::wsf::VARIABLES;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 
 /// What was found at the start.
@@ -26,6 +29,33 @@ pub(crate) struct Surroundings {
     pub(crate) redis_file: Option<PathBuf>,
     /// Width of the terminal on standard output, in columns; absent if it is none.
     pub(crate) columns: Option<usize>,
+}
+
+impl Host for Surroundings {
+    fn cores(&self) -> u32 {
+        self.environment.cores
+    }
+
+    fn hostname(&self) -> Option<&str> {
+        self.environment.hostname.as_deref()
+    }
+
+    fn folder(&self) -> io::Result<PathBuf> {
+        std::env::current_dir()
+    }
+
+    fn is_tunnel(&self, port: u16) -> bool {
+        locality::is_tunnel(port)
+    }
+
+    fn server(&self, wanted: &WantedServer<'_>) -> Result<FoundServer, HostError> {
+        let embedded = wanted.embedded.or(self.embedded_server.as_deref());
+        let wanted = WantedServer {
+            embedded,
+            ..*wanted
+        };
+        Ok(choice::find(&wanted, &self.environment)?)
+    }
 }
 
 impl Surroundings {

@@ -24,8 +24,7 @@ use dyno_record::server::ExperimentServer;
 use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
     DataDir, Deployment, DeploymentOptions, EndedMember, Instance, InstanceKind, Member,
-    MemberSettings, Namespace, ServerOptions, ServerProgram, Stopped, Topology, instances,
-    locate_mongos,
+    MemberSettings, Namespace, ServerOptions, Stopped, Topology, instances, locate_mongos,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,39 +39,9 @@ const READ_BACK_LIMIT: Duration = Duration::from_secs(10);
 /// # Errors
 /// A text that is no topology.
 pub fn topology_of(plan: &Plan) -> Result<Topology, Error> {
-    let topology = match &plan.server.topology {
-        Some(text) => text.parse().map_err(|error: dyno_servers::TopologyError| {
-            Error::from_cause(Kind::BadInput, error).with_hint("see docs/servers.md, Topologies")
-        })?,
-        None if plan.server.pairs > 1 => Topology::Pairs {
-            n: plan.server.pairs,
-        },
-        None => Topology::Standalone,
-    };
-    Ok(topology)
-}
-
-/// Gives each topology one form: independent servers are `pairs`, and one server needs no words.
-///
-/// # Errors
-/// A text that is no topology, and one that the servers of the plan cannot form.
-pub fn settle_topology(plan: &mut Plan) -> Result<(), Error> {
-    if plan.server.topology.is_none() {
-        return Ok(());
-    }
-    let topology = topology_of(plan)?;
-    if plan.server.kind == ServerKind::Embedded {
-        topology.check_program(ServerProgram::Embedded)?;
-    }
-    match topology {
-        Topology::Standalone => plan.server.topology = None,
-        Topology::Pairs { n } => {
-            plan.server.topology = None;
-            plan.server.pairs = n;
-        }
-        joined => plan.server.topology = Some(joined.to_string()),
-    }
-    Ok(())
+    plan.server.topology().map_err(|error| {
+        Error::from_cause(Kind::BadInput, error).with_hint("see docs/servers.md, Topologies")
+    })
 }
 
 /// Servers that hold the data under test, in the order of their start.
@@ -493,36 +462,6 @@ mod tests {
         plan.server.kind = ServerKind::Mongod;
         plan.server.topology = Some(topology.into());
         plan
-    }
-
-    #[test]
-    fn the_embedded_server_forms_no_sets_and_the_error_says_what_was_asked_for() {
-        let mut plan = plan("replica-set=2+1");
-        plan.server.kind = ServerKind::Embedded;
-        let failure = settle_topology(&mut plan).expect_err("it has none");
-        assert_eq!(failure.kind, Kind::BadInput);
-        let text = failure.cause.to_string();
-        assert!(
-            text.contains("`server.topology` = `replica-set=2+1`") && text.contains("install"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn every_topology_has_one_form() {
-        let settled = |text: &str| {
-            let mut plan = plan(text);
-            settle_topology(&mut plan).expect("it is valid");
-            (plan.server.topology, plan.server.pairs)
-        };
-        assert_eq!(settled("standalone"), (None, 1));
-        assert_eq!(settled("pairs=3"), (None, 3));
-        assert_eq!(
-            settled("replica-set=2+1"),
-            (Some("replica-set=2+1".into()), 1)
-        );
-        let failure = settle_topology(&mut plan("ring=3")).expect_err("there is no such thing");
-        assert_eq!(failure.kind, Kind::BadInput);
     }
 
     #[test]

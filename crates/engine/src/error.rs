@@ -125,7 +125,16 @@ impl From<TraceError> for Error {
 impl From<PlanError> for Error {
     fn from(error: PlanError) -> Self {
         let hint = error.hint();
-        Error::from_cause(Kind::BadInput, error).with_optional_hint(hint)
+        match error {
+            PlanError::Host(error) => match error.downcast::<ServerError>() {
+                Ok(error) => (*error).into(),
+                Err(error) => {
+                    Error::from_cause(Kind::Environment, anyhow::Error::from_boxed(error))
+                }
+            },
+            error @ PlanError::Folder { .. } => Error::from_cause(Kind::Environment, error),
+            error => Error::from_cause(Kind::BadInput, error).with_optional_hint(hint),
+        }
     }
 }
 

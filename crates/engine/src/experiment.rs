@@ -164,7 +164,7 @@ pub fn resume(
         }
         let threads = document.options.get(threads_option(*side));
         let threads = threads.and_then(|value| serde_json::from_value(value.clone()).ok());
-        let task = task::from_plan(plan, threads, uri)?;
+        let task = Task::from_plan(plan, threads, uri)?;
         task::announce(&task, context);
         tasks.insert(*side, task);
     }

@@ -7,6 +7,7 @@ use crate::builtin;
 use crate::model::{DataPlan, KeyDistribution, OperationWeights, Plan, Schedule, ServerPlan};
 use crate::nearest::nearest;
 use crate::problem::{self, Problem};
+use crate::request::{Setting, SettingValue};
 use crate::units::{Bytes, CacheSize, Span};
 use crate::validate::validate;
 use serde_json::{Map, Value};
@@ -67,19 +68,24 @@ pub fn parse(text: &str, origin: &str) -> Result<Plan, FileError> {
     })
 }
 
-/// Changes single keys of a plan, each given as a dotted key and a value. A value is TOML; what is no TOML,
-/// such as `1GiB` or `embedded`, is a text without its quotes. Of a key that comes twice the last value counts.
-/// The plan as a whole is left to [`validate`].
+/// Changes single keys of a plan. A value that was typed is TOML; what is no TOML, such as `1GiB` or `embedded`, is a text
+/// without its quotes. Of a key that comes twice the last value counts. The plan as a whole is left to [`validate`].
 ///
 /// # Errors
 /// All problems with the keys and values; the plan is unchanged then.
-pub fn set(plan: &mut Plan, settings: &[(String, String)]) -> Result<(), Vec<Problem>> {
+pub fn set(plan: &mut Plan, settings: &[Setting]) -> Result<(), Vec<Problem>> {
     let mut lines = BTreeMap::new();
+    let mut values = BTreeMap::new();
     let mut problems = Vec::new();
-    for (key, value) in settings {
-        match setting_line(key, value) {
-            Ok(line) => drop(lines.insert(key, line)),
-            Err(mut found) => problems.append(&mut found),
+    for Setting { key, value } in settings {
+        match value {
+            SettingValue::Text(text) => match setting_line(key, text) {
+                Ok(line) => drop((lines.insert(key, line), values.remove(key))),
+                Err(mut found) => problems.append(&mut found),
+            },
+            SettingValue::Typed(value) => {
+                drop((lines.remove(key), values.insert(key, value)));
+            }
         }
     }
     if !problems.is_empty() {
@@ -89,8 +95,41 @@ pub fn set(plan: &mut Plan, settings: &[(String, String)]) -> Result<(), Vec<Pro
     let reader = Reader { text: &text };
     let table = reader.table().map_err(without_places)?;
     reader.check(table.get_ref()).map_err(without_places)?;
-    *plan = lay_file_over(plan, table.get_ref()).map_err(|problem| vec![problem])?;
+    let mut changed = lay_file_over(plan, table.get_ref()).map_err(|problem| vec![problem])?;
+    for (key, value) in values {
+        match with_value(&changed, key, value.clone()) {
+            Ok(plan) => changed = plan,
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    // As in a file, where one of both alone replaces the other.
+    let is_given = |key: &str| settings.iter().any(|setting| setting.key == key);
+    if is_given("phases.operations") && !is_given("phases.duration") {
+        changed.phases.duration = None;
+    }
+    if is_given("data.records") && !is_given("data.times_cache") {
+        changed.data.times_cache = None;
+    }
+    *plan = changed;
     Ok(())
+}
+
+/// The plan with another value of a key.
+fn with_value(plan: &Plan, key: &str, value: Value) -> Result<Plan, Problem> {
+    let wrong = |error: serde_json::Error| Problem::new(format!("`{key}`: {error}"));
+    let mut changed = serde_json::to_value(plan).map_err(wrong)?;
+    let mut place = &mut changed;
+    for name in key.split('.') {
+        if !place.is_object() {
+            *place = Value::Object(Map::new());
+        }
+        place = &mut place[name];
+    }
+    *place = value;
+    serde_json::from_value(changed).map_err(wrong)
 }
 
 /// One line of TOML that is valid by itself.
@@ -750,6 +789,36 @@ mod tests {
     }
 
     #[test]
+    fn a_value_of_the_type_of_its_key_is_taken_as_such() {
+        let mut plan = default_plan();
+        let settings = [
+            Setting::new("data.collection", "42"),
+            Setting::new("phases.operations", 7),
+            Setting::new("server.data_dirs", vec!["/a".to_owned(), "/b".to_owned()]),
+            Setting::from_text("client.clients", "5"),
+            Setting::new("client.clients", 6),
+        ];
+        set(&mut plan, &settings).unwrap();
+        assert_eq!(plan.data.collection, "42");
+        assert_eq!(
+            (plan.phases.operations, plan.phases.duration),
+            (Some(7), None)
+        );
+        assert_eq!(plan.server.data_dirs, ["/a", "/b"]);
+        assert_eq!(plan.client.clients, 6);
+        let before = plan.clone();
+        let wrong = [
+            Setting::new("client.clients", "many"),
+            Setting::new("server.cahce", 1),
+        ];
+        let problems = set(&mut plan, &wrong).unwrap_err();
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems[0].message.starts_with("`client.clients`: "));
+        assert!(problems[1].message.contains("unknown field `cahce`"));
+        assert!(plan == before);
+    }
+
+    #[test]
     fn plans_that_older_runs_kept_name_durable_writes_otherwise() {
         let plan = parse(
             "[server]\nsync_on_commit = true\n[operations]\nread = 1.0\n",
@@ -757,7 +826,7 @@ mod tests {
         );
         assert!(plan.unwrap().server.durable_writes);
         let mut plan = default_plan();
-        let old = ("server.sync_on_commit".to_owned(), "true".to_owned());
+        let old = Setting::from_text("server.sync_on_commit", "true");
         set(&mut plan, std::slice::from_ref(&old)).unwrap();
         assert!(plan.server.durable_writes);
         let text = to_toml(&plan);

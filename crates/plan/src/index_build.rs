@@ -1,6 +1,7 @@
 //! `index_build` in a plan: the experiment that builds an index on documents that exist already, under trace. How the
 //! documents come to lie on the disk as they do, on which fields the index is, and what is done about their order.
 
+use crate::names::{Names, name_of};
 use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,29 @@ pub enum Remedy {
     Dump,
     /// The server compacts the collection in its place (`compact`).
     Compact,
+}
+
+impl Remedy {
+    /// All of them with their names.
+    pub const NAMES: Names<Remedy> = &[
+        (
+            Remedy::Rewrite,
+            "rewrite",
+            "A copy in the order of `_id` takes the place of the collection",
+        ),
+        (
+            Remedy::NaturalCopy,
+            "natural-copy",
+            "A copy in the order in which the server gives the documents takes its place",
+        ),
+        (Remedy::Dump, "dump", "Dump to a file and restore"),
+        (Remedy::Compact, "compact", "The server's `compact`"),
+    ];
+
+    /// Its name in a plan.
+    pub fn as_str(self) -> &'static str {
+        name_of(Remedy::NAMES, &self)
+    }
 }
 
 /// An index is built on documents that exist already, and watched.

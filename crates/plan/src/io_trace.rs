@@ -93,6 +93,7 @@ mod tests {
     use super::*;
     use crate::Plan;
     use crate::file;
+    use crate::request::Setting;
 
     fn trace_of(text: &str) -> Option<IoTracePlan> {
         plan_of(text).trace
@@ -155,7 +156,7 @@ mod tests {
     fn an_option_switches_it_on_over_a_table() {
         let mut plan = plan_of("base = \"a\"\n[trace]\nfor = \"30s\"\n");
         let set = |plan: &mut Plan, key: &str, value: &str| {
-            file::set(plan, &[(key.to_owned(), value.to_owned())]).expect("it fits");
+            file::set(plan, &[Setting::from_text(key, value)]).expect("it fits");
         };
         set(&mut plan, "trace.mode", "aggregated");
         assert_eq!(

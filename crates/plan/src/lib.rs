@@ -3,21 +3,31 @@
 
 pub mod axis;
 pub mod builtin;
+pub mod error;
 pub mod file;
 pub mod fleet;
+pub mod host;
 pub mod index_build;
 pub mod io_trace;
 pub mod model;
+pub mod names;
 mod nearest;
+pub mod placement;
 pub mod problem;
+pub mod request;
 pub mod resolve;
 pub mod tail;
 pub mod task;
+pub mod topology;
 pub mod units;
 pub mod uri;
 pub mod validate;
 pub mod wsf;
 pub mod ycsb;
 
+pub use error::PlanError;
+pub use host::{Host, HostFacts};
 pub use model::Plan;
+pub use request::Request;
+pub use resolve::resolve;
 pub use task::Task;

@@ -7,7 +7,9 @@
 use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
+use crate::names::{Names, name_of};
 use crate::tail::TailPlan;
+use crate::topology::{Topology, TopologyError};
 use crate::units::{Bytes, CacheSize, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,6 +81,29 @@ pub enum ServerKind {
     Mongod,
     /// A server that runs already, addressed by `uri`.
     Uri,
+}
+
+impl ServerKind {
+    /// All of them with their names.
+    pub const NAMES: Names<ServerKind> = &[
+        (
+            ServerKind::Auto,
+            "auto",
+            "The first that is there: a server that is named (`--mongod`, `--embedded-server`), a `mongod` on `PATH`, an installed one, the embedded server",
+        ),
+        (
+            ServerKind::Embedded,
+            "embedded",
+            "The embedded server `secantusd-rs`",
+        ),
+        (ServerKind::Mongod, "mongod", "MongoDB's own server"),
+        (ServerKind::Uri, "uri", "A server that runs already"),
+    ];
+
+    /// Its name in a plan.
+    pub fn as_str(self) -> &'static str {
+        name_of(ServerKind::NAMES, &self)
+    }
 }
 
 /// The server under test and the settings it is started with.
@@ -213,6 +238,35 @@ impl ServerKind {
 }
 
 impl ServerPlan {
+    /// The topology that [`ServerPlan::topology`] and [`ServerPlan::pairs`] name together.
+    ///
+    /// # Errors
+    /// The text is no topology.
+    pub fn topology(&self) -> Result<Topology, TopologyError> {
+        match &self.topology {
+            Some(text) => text.parse(),
+            None if self.pairs > 1 => Ok(Topology::Pairs { n: self.pairs }),
+            None => Ok(Topology::Standalone),
+        }
+    }
+
+    /// Gives the topology its one form: independent servers are `pairs`, and one server needs no words. A text that is no
+    /// topology stays.
+    pub fn settle_topology(&mut self) {
+        if self.topology.is_none() {
+            return;
+        }
+        match self.topology() {
+            Ok(Topology::Standalone) => self.topology = None,
+            Ok(Topology::Pairs { n }) => {
+                self.topology = None;
+                self.pairs = n;
+            }
+            Ok(joined) => self.topology = Some(joined.to_string()),
+            Err(_) => {}
+        }
+    }
+
     /// The cache in bytes; `None` for the server's own default.
     pub fn cache_bytes(&self) -> Option<Bytes> {
         match self.cache? {
@@ -546,6 +600,14 @@ pub enum Backend {
     Wire,
     /// The official Rust driver: its cost is part of the result.
     Driver,
+}
+
+impl Backend {
+    /// All of them with their names.
+    pub const NAMES: Names<Backend> = &[
+        (Backend::Wire, "wire", "Our own protocol path"),
+        (Backend::Driver, "driver", "The official Rust driver"),
+    ];
 }
 
 /// Connections, threads, protocol backend and failure handling.

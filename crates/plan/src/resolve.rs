@@ -1,279 +1,414 @@
-//! From what a person typed to the plan: built-in plan, plan file or property file, then options.
+//! From what is asked for to what is done: one pass from a [`Request`] and the machine to a [`Task`].
+//!
+//! The plan is opened and everything typed is laid over it; the address tells whether the server is local; the whole is
+//! checked; then the machine is asked which server is started, and what hangs on that is decided.
 
-use crate::builtin;
-use crate::file::{self, FileError};
-use crate::model::{Backend, Plan, Schedule, ServerKind};
-use crate::nearest::nearest;
-use crate::problem::{self, Problem};
-use crate::units::Span;
-use crate::uri::{self, UriError};
+mod framework;
+mod open;
+mod options;
+#[cfg(test)]
+mod tests;
+
+pub use crate::error::PlanError;
+use crate::file;
+use crate::host::{FoundServer, Host, WantedServer};
+use crate::model::{Plan, ServerKind};
+use crate::problem::Problem;
+use crate::request::{Request, Setting, Work};
+use crate::task::{Remote, Task, Threads, check};
 use crate::validate::{TIMES_CACHE, validate};
-use crate::ycsb::{self, Phase, Properties};
-use std::path::{Path, PathBuf};
+use crate::wsf::WsfSettings;
+use crate::ycsb::{Phase, YcsbPlan};
+use std::path::PathBuf;
 
-/// Why there is no plan.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {
-    /// The workload is neither a built-in plan nor a file.
-    #[error("there is no built-in plan and no file `{name}`")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// The built-in plan that was probably meant.
-        nearest: Option<&'static str>,
-    },
-    /// The layout of an index build is neither a built-in plan nor a file.
-    #[error("there is no built-in index build and no file `{name}`")]
-    UnknownIndexBuild {
-        /// What was asked for.
-        name: String,
-        /// The built-in plan that was probably meant.
-        nearest: Option<&'static str>,
-    },
-    /// The plan for messages is neither a built-in one nor a file.
-    #[error("there is no built-in plan for messages and no file `{name}`")]
-    UnknownTail {
-        /// What was asked for.
-        name: String,
-        /// The built-in plan that was probably meant.
-        nearest: Option<&'static str>,
-    },
-    /// The file cannot be read.
-    #[error("cannot read plan `{}`", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The file is no valid plan.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A property file or `-p` is wrong.
-    #[error("the YCSB properties are not valid:{}", problem::list(.0))]
-    Properties(Vec<Problem>),
-    /// File and options together make no valid plan.
-    #[error("the plan is not valid:{}", problem::list(.0))]
-    Invalid(Vec<Problem>),
-    /// More than one connection string where one is needed.
-    #[error("{count} connection strings were given, and one is needed")]
-    SeveralUris {
-        /// How many there are.
-        count: usize,
-    },
-    /// The connection string is wrong.
-    #[error("the connection string is not valid")]
-    Uri(#[from] UriError),
-}
-
-impl PlanError {
-    /// What to do about it, where that is not in the message.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            PlanError::Unknown {
-                nearest: Some(name),
-                ..
-            }
-            | PlanError::UnknownIndexBuild {
-                nearest: Some(name),
-                ..
-            }
-            | PlanError::UnknownTail {
-                nearest: Some(name),
-                ..
-            } => Some(format!("did you mean `{name}`?")),
-            PlanError::UnknownIndexBuild { nearest: None, .. } => Some(format!(
-                "built-in index builds: {}",
-                builtin::index_build_names().collect::<Vec<_>>().join(", ")
-            )),
-            PlanError::UnknownTail { nearest: None, .. } => Some(format!(
-                "built-in plans for messages: {}",
-                builtin::tail_names().collect::<Vec<_>>().join(", ")
-            )),
-            PlanError::Unknown { nearest: None, .. } => Some(format!(
-                "built-in plans: {}",
-                builtin::names().collect::<Vec<_>>().join(", ")
-            )),
-            PlanError::Unreadable { .. } => Some("check the path and its permissions".into()),
-            PlanError::SeveralUris { .. } => Some("several pairs have one each: run once for each of them; or let `dyno run --pairs N` start the servers and load all of them at once".into()),
-            PlanError::Uri(error) => error.hint(),
-            PlanError::File(_) | PlanError::Properties(_) | PlanError::Invalid(_) => None,
-        }
-    }
-}
-
-/// Name of a schedule, as an option gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScheduleKind {
-    /// See [`Schedule::Closed`].
-    Closed,
-    /// See [`Schedule::Constant`].
-    Constant,
-    /// See [`Schedule::Poisson`].
-    Poisson,
-}
-
-/// What options change; `None` leaves the plan as it is.
-#[derive(Clone, Debug, Default)]
-pub struct Overrides {
-    /// Aim at this server. It may hold credentials; they go to [`Resolved::uri`] and not into the plan.
-    pub uri: Option<String>,
-    /// Independent servers, each with a client of its own.
-    pub pairs: Option<u32>,
-    /// CPUs and memory of the servers and their clients.
-    pub placement: Option<String>,
-    /// Start this kind of server.
-    pub server: Option<ServerKind>,
-    /// Path of the `mongod` program.
-    pub mongod: Option<String>,
-    /// Documents of the data set.
-    pub records: Option<u64>,
-    /// Operations to measure.
-    pub operations: Option<u64>,
-    /// Measuring time.
-    pub duration: Option<Span>,
-    /// Warm-up time.
-    pub warmup: Option<Span>,
-    /// Concurrent connections.
-    pub clients: Option<u32>,
-    /// Worker threads.
-    pub threads: Option<u32>,
-    /// Offered rate in operations per second.
-    pub rate_per_s: Option<f64>,
-    /// When operations start.
-    pub schedule: Option<ScheduleKind>,
-    /// Who speaks the protocol.
-    pub backend: Option<Backend>,
-    /// Seed of all random sequences.
-    pub seed: Option<u64>,
-    /// Longest wait for an answer.
-    pub timeout: Option<Span>,
-    /// Largest share of failed operations that is not a failure.
-    pub tolerated_error_ratio: Option<f64>,
-    /// Documents per insert command of the load phase.
-    pub batch: Option<u32>,
-    /// Keys of the plan and their values, as [`file::set`] takes them, laid over the plan before the other options
-    /// and after the YCSB properties.
-    pub settings: Vec<(String, String)>,
-    /// YCSB properties, laid over the plan before the other options.
-    pub properties: Vec<(String, String)>,
-    /// Accept unknown YCSB property names.
-    pub lenient: bool,
-    /// Most worker threads when nothing gives their number: usually the cores that the client may use.
-    pub thread_limit: Option<u32>,
-}
-
-/// A resolved plan.
-pub struct Resolved {
-    /// The plan; valid.
-    pub plan: Plan,
-    /// The connection string as it was given, from an option or a property; absent when the plan itself has
-    /// one or none is needed. It may hold credentials, so it is kept apart.
-    pub uri: Option<String>,
-    /// What the person should know, one sentence each.
-    pub warnings: Vec<String>,
-    /// Whether somebody gave the number of worker threads; else it follows from [`Overrides::thread_limit`] and
-    /// the number of clients.
-    pub gives_threads: bool,
-}
-
-/// Resolves `source`, the name of a built-in plan or the path of a plan or property file.
+/// Turns what is asked for into what is done.
 ///
 /// # Errors
-/// [`PlanError`] with all problems of the file, or all problems of the whole.
-pub fn resolve(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
-    resolve_opened(open(source, overrides)?, overrides)
-}
-
-/// Resolves `source`, the name of a built-in plan for index builds or the path of a plan. A plan without `index_build`
-/// gets the defaults.
-///
-/// # Errors
-/// As those of [`resolve`].
-pub fn resolve_index_build(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
-    let mut resolved = match builtin::find_index_build(source) {
-        Some(mut plan) => {
-            let mut ignored = None;
-            if overrides.uri.is_some() {
-                let server = std::mem::take(&mut plan.server);
-                ignored = (server != plan.server).then(|| {
-                    "cache and compressor of the plan are for a server that is started: this one keeps its own"
-                        .to_owned()
-                });
-            }
-            let mut resolved = with_properties(plan, overrides)?;
-            resolved.warnings.extend(ignored);
-            resolved
-        }
-        None => open_or(source, overrides, |name| PlanError::UnknownIndexBuild {
-            nearest: nearest(&name, builtin::index_build_names()),
-            name,
-        })?,
-    };
-    resolved.plan.index_build.get_or_insert_default();
-    resolve_opened(resolved, overrides)
-}
-
-/// Resolves `source`, the name of a built-in plan for messages or the path of a plan. A plan without `tail` gets the
-/// defaults.
-///
-/// # Errors
-/// As those of [`resolve`].
-pub fn resolve_tail(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
-    let mut resolved = match builtin::find_tail(source) {
-        Some(plan) => with_properties(plan, overrides)?,
-        None => open_or(source, overrides, |name| PlanError::UnknownTail {
-            nearest: nearest(&name, builtin::tail_names()),
-            name,
-        })?,
-    };
-    resolved.plan.tail.get_or_insert_default();
-    resolve_opened(resolved, overrides)
-}
-
-/// Opens a plan of a kind of its own; what is neither built in nor a file is `unknown` among those of this kind.
-fn open_or(
-    source: &str,
-    overrides: &Overrides,
-    unknown: impl FnOnce(String) -> PlanError,
-) -> Result<Resolved, PlanError> {
-    open(source, overrides).map_err(|error| match error {
-        PlanError::Unknown { name, .. } => unknown(name),
-        other => other,
+/// [`PlanError`] with all problems of the file, or all problems of the whole; and where the machine has not what the plan
+/// needs.
+pub fn resolve(request: &Request, host: &dyn Host) -> Result<Task, PlanError> {
+    let given = request.uri.as_deref().map(Remote::parse).transpose()?;
+    let mut framework = framework::read(request)?;
+    let resolved = resolve_over(request, given, framework.as_mut(), host);
+    resolved.map_err(|error| match &framework {
+        Some(framework) => framework::explain(error, framework),
+        None => error,
     })
 }
 
-fn resolve_opened(mut resolved: Resolved, overrides: &Overrides) -> Result<Resolved, PlanError> {
-    let gives_threads = overrides.threads.is_some() || resolved.plan.client.threads > 1;
-    file::set(&mut resolved.plan, &overrides.settings).map_err(PlanError::Invalid)?;
-    let gives_threads = gives_threads
-        || overrides
-            .settings
-            .iter()
-            .any(|(key, _)| key == "client.threads");
-    apply(&mut resolved.plan, overrides)?;
-    let server = &mut resolved.plan.server;
-    if server.kind == ServerKind::Auto && server.mongod.is_some() {
-        server.kind = ServerKind::Mongod;
+fn resolve_over(
+    request: &Request,
+    given: Option<Remote>,
+    mut framework: Option<&mut WsfSettings>,
+    host: &dyn Host,
+) -> Result<Task, PlanError> {
+    let workload = framework
+        .as_ref()
+        .map(|framework| framework.workload.clone());
+    let source = open::source(request, workload.as_deref());
+    let properties = framework::properties(framework.as_deref(), request);
+    let mut draft = open::open(request, source, &properties)?;
+    let mut settings = match &mut framework {
+        Some(framework) => framework::keys(framework, request, &draft.plan),
+        None => Vec::new(),
+    };
+    settings.extend(request.settings.iter().cloned());
+    let gives_threads = gives_threads(&draft.plan, request, &settings);
+    let window = framework.as_ref().and_then(|framework| framework.trace);
+    let window = window.filter(|_| is_run(request));
+    let plan = &mut draft.plan;
+    let address = given.as_ref().map(|remote| remote.target.to_string());
+    file::set(plan, &settings).map_err(PlanError::Invalid)?;
+    options::apply_server(plan, &request.overrides, address)?;
+    options::apply(plan, &request.overrides)?;
+    options::apply_trace(plan, request.trace.as_deref(), window.as_ref());
+    options::apply_observing(plan, &request.observe);
+    apply_work(plan, request, source, &settings, host)?;
+    let named = named_server(plan, given, draft.uri.as_deref())?;
+    let remote = check_whole(plan, named, request)?;
+    let mut task = Task {
+        plan: draft.plan,
+        remote,
+        warnings: draft.warnings,
+        notes: Vec::new(),
+        threads: Threads::Given(1),
+        server: None,
+    };
+    if let Some(framework) = framework {
+        task.warnings
+            .splice(0..0, framework.warnings.iter().cloned());
+        task.notes.clone_from(&framework.notes);
     }
-    resolved.gives_threads = gives_threads;
-    if !gives_threads && let Some(limit) = overrides.thread_limit {
-        resolved.plan.client.threads = limit.clamp(1, resolved.plan.client.clients.max(1));
+    ask_host(&mut task, request, gives_threads, host)?;
+    if window.is_some() && task.plan.traces.is_empty() {
+        let note =
+            "no program watches in the window of `EVENT_TRACE_PARAMS`: name one by `--trace`";
+        task.notes.push(note.into());
     }
-    separate_credentials(&mut resolved, overrides)?;
-    size_by_cache(&mut resolved.plan);
-    let problems = validate(&resolved.plan);
-    if problems.is_empty() {
-        Ok(resolved)
+    Ok(task)
+}
+
+/// Whether trace windows are looked at.
+fn is_run(request: &Request) -> bool {
+    matches!(request.work, Work::Run | Work::Soak { .. })
+}
+
+/// Aims the plan, looks at the whole of it, and gives the server that runs already. `named` is the one that the plan itself
+/// does not name.
+fn check_whole(
+    plan: &mut Plan,
+    named: Option<Remote>,
+    request: &Request,
+) -> Result<Option<Remote>, PlanError> {
+    let mut problems = Vec::new();
+    if let Some(remote) = &named {
+        aim(plan, remote, request);
+        problems.extend(pool_problem(plan, remote));
+    }
+    size_by_cache(plan);
+    problems.extend(validate(plan));
+    if !problems.is_empty() {
+        return Err(PlanError::Invalid(problems));
+    }
+    check_work(plan, request)?;
+    let own = plan.server.uri.as_deref().filter(|_| named.is_none());
+    let Some(own) = own.map(Remote::parse).transpose()? else {
+        return Ok(named);
+    };
+    aim(plan, &own, request);
+    Ok(Some(own))
+}
+
+/// Decides what hangs on the machine: which server is started, and how many worker threads there are.
+fn ask_host(
+    task: &mut Task,
+    request: &Request,
+    gives_threads: bool,
+    host: &dyn Host,
+) -> Result<(), PlanError> {
+    let is_property = |(name, _): &(String, String)| name == "mongodb.url";
+    if task.remote.is_none() && request.properties.iter().any(is_property) {
+        let text = "`mongodb.url` has no effect, because `--server` starts a server";
+        task.warnings.push(text.into());
+    }
+    let is_open = task.plan.server.kind == ServerKind::Auto;
+    task.server = settle_server(&mut task.plan, request, host)?;
+    let chosen = task.server.iter().filter(|_| is_open);
+    task.notes
+        .extend(chosen.map(|server| format!("server: {server}")));
+    let has_clients = matches!(
+        request.work,
+        Work::Run | Work::Soak { .. } | Work::Load | Work::Experiment
+    );
+    task.threads = if has_clients && !gives_threads {
+        let shared = Threads::Shared(cores_for_clients(task.remote.as_ref(), host));
+        shared.apply(&mut task.plan);
+        shared
     } else {
-        Err(PlanError::Invalid(problems))
+        Threads::Given(task.plan.client.threads)
+    };
+    Ok(())
+}
+
+/// Resolves what YCSB's options say: the clients of a connection string with `maxPoolSize` are limited by it, which is
+/// told, and there are as many worker threads as the machine has cores for them.
+///
+/// # Errors
+/// As those of [`resolve`].
+pub fn resolve_ycsb(ycsb: YcsbPlan, phase: Phase, host: &dyn Host) -> Result<Task, PlanError> {
+    let YcsbPlan {
+        mut plan,
+        uri,
+        mut warnings,
+        ..
+    } = ycsb;
+    let uri = (plan.server.kind == ServerKind::Uri).then_some(uri);
+    if uri.is_none() && phase == Phase::Load {
+        check_data_stays(&plan)?;
+    }
+    let remote = uri.as_deref().map(Remote::parse).transpose()?;
+    if let Some(remote) = &remote {
+        remote.aim(&mut plan);
+        warnings.extend(limit_clients(&mut plan, remote));
+    }
+    Threads::Shared(cores_for_clients(remote.as_ref(), host)).apply(&mut plan);
+    let server = settle_server(&mut plan, &Request::default(), host)?;
+    check(&plan)?;
+    Ok(Task {
+        threads: Threads::Given(plan.client.threads),
+        server,
+        plan,
+        remote,
+        warnings,
+        notes: Vec::new(),
+    })
+}
+
+/// Keeps `maxPoolSize`: more clients than connections would only wait for each other.
+fn limit_clients(plan: &mut Plan, remote: &Remote) -> Option<String> {
+    let limit = remote.target.options.max_pool_size?;
+    let client = &mut plan.client;
+    let asked = client.clients.max(client.load_clients.unwrap_or(0));
+    client.clients = client.clients.min(limit);
+    client.load_clients = client.load_clients.map(|clients| clients.min(limit));
+    (asked > limit).then(|| format!("`maxPoolSize={limit}` in the connection string limits the clients to {limit} (asked for: {asked})"))
+}
+
+/// Whether somebody says how many worker threads there are.
+fn gives_threads(plan: &Plan, request: &Request, settings: &[Setting]) -> bool {
+    request.overrides.threads.is_some()
+        || plan.client.threads > 1
+        || settings
+            .iter()
+            .any(|setting| setting.key == "client.threads")
+}
+
+/// The server that runs already: of the address that was `given`, or of the one among the properties.
+fn named_server(
+    plan: &Plan,
+    given: Option<Remote>,
+    property: Option<&str>,
+) -> Result<Option<Remote>, PlanError> {
+    match (given, property) {
+        (Some(remote), _) => Ok(Some(remote)),
+        (None, Some(text)) if plan.server.kind == ServerKind::Uri => Remote::parse(text).map(Some),
+        (None, _) => Ok(None),
+    }
+}
+
+/// More clients than the address allows connections.
+fn pool_problem(plan: &Plan, remote: &Remote) -> Option<Problem> {
+    let pool = remote.target.options.max_pool_size;
+    let pool = pool.filter(|pool| *pool > 0)?;
+    let clients = plan.client.clients;
+    (clients > pool).then(|| {
+        let text =
+            format!("`maxPoolSize` is `{pool}`, but `{clients}` clients need a connection each");
+        Problem::new(text).with_hint("raise `maxPoolSize` or lower the number of clients")
+    })
+}
+
+/// Aims the plan at a server. A collection that was named keeps its database.
+fn aim(plan: &mut Plan, remote: &Remote, request: &Request) {
+    remote.aim(plan);
+    take_collection(plan, request);
+}
+
+fn take_collection(plan: &mut Plan, request: &Request) {
+    if let Work::IndexBuild {
+        collection: Some((database, collection)),
+    } = &request.work
+    {
+        plan.data.database.clone_from(database);
+        plan.data.collection.clone_from(collection);
+    }
+}
+
+/// What the kind of work adds to the plan.
+fn apply_work(
+    plan: &mut Plan,
+    request: &Request,
+    source: &str,
+    settings: &[Setting],
+    host: &dyn Host,
+) -> Result<(), PlanError> {
+    if let Some(folder) = &request.data_dir {
+        plan.server.data_dir = Some(folder.clone());
+    }
+    match &request.work {
+        Work::Run | Work::Load | Work::Experiment => {}
+        Work::Soak { give_up } => {
+            let is_end = |key: &str| key == "phases.duration" || key == "phases.operations";
+            let is_said = request.overrides.duration.is_some()
+                || request.overrides.operations.is_some()
+                || settings.iter().any(|setting| is_end(&setting.key));
+            options::apply_soak(plan, *give_up, source, is_said);
+        }
+        Work::IndexBuild { .. } => {
+            take_collection(plan, request);
+            absolute(plan, host)?;
+        }
+        Work::Tail | Work::Servers => absolute(plan, host)?,
+    }
+    Ok(())
+}
+
+/// Makes paths valid in every working folder.
+fn absolute(plan: &mut Plan, host: &dyn Host) -> Result<(), PlanError> {
+    let server = &mut plan.server;
+    let paths = [&mut server.data_dir, &mut server.mongos];
+    let paths = paths.into_iter().flatten().chain(&mut server.data_dirs);
+    for path in paths {
+        let full = host
+            .folder()
+            .and_then(|folder| std::path::absolute(folder.join(&*path)))
+            .map_err(|source| PlanError::Folder {
+                path: path.clone(),
+                source,
+            })?;
+        *path = text_of(full)?;
+    }
+    Ok(())
+}
+
+fn text_of(path: PathBuf) -> Result<String, PlanError> {
+    path.into_os_string().into_string().map_err(|path| {
+        let path = path.display().to_string();
+        PlanError::NotText { path }
+    })
+}
+
+/// Refuses a plan that does not fit the work.
+fn check_work(plan: &Plan, request: &Request) -> Result<(), PlanError> {
+    match &request.work {
+        Work::Run | Work::Soak { .. } | Work::Load | Work::Experiment => check_is_load(plan)?,
+        Work::IndexBuild { .. } => check_one_server(
+            plan,
+            "an index is built on one server or one deployment, not on several at once",
+        )?,
+        Work::Tail => check_one_server(
+            plan,
+            "messages go through one server or one deployment, not through several at once",
+        )?,
+        Work::Servers if plan.server.kind == ServerKind::Uri => {
+            return Err(PlanError::NothingToStart);
+        }
+        Work::Servers => {}
+    }
+    if request.work == Work::Load {
+        check_data_stays(plan)?;
+    }
+    check_loads_what_it_drops(plan, request.no_load)
+}
+
+/// Refuses the plan of an index build or of messages where a load is asked for.
+fn check_is_load(plan: &Plan) -> Result<(), PlanError> {
+    let (what, command) = match (&plan.index_build, &plan.tail) {
+        (None, None) => return Ok(()),
+        (Some(_), _) => ("an index build (`index_build`)", "dyno index-build"),
+        (None, Some(_)) => ("messages (`tail`)", "dyno tail"),
+    };
+    Err(PlanError::OtherWork { what, command })
+}
+
+fn check_one_server(plan: &Plan, what: &'static str) -> Result<(), PlanError> {
+    let clients = plan
+        .server
+        .topology()
+        .map_or(1, |topology| topology.clients());
+    if clients > 1 {
+        return Err(PlanError::OneServer { what });
+    }
+    Ok(())
+}
+
+/// Refuses to load into a server that is thrown away afterwards.
+fn check_data_stays(plan: &Plan) -> Result<(), PlanError> {
+    let server = &plan.server;
+    let is_kept = server.data_dir.is_some() || !server.data_dirs.is_empty();
+    if server.kind == ServerKind::Uri || is_kept {
+        return Ok(());
+    }
+    Err(PlanError::DataGoesAway)
+}
+
+/// Refuses to throw the data away before each run and to load none.
+///
+/// # Errors
+/// [`PlanError::NothingLoaded`].
+pub fn check_loads_what_it_drops(plan: &Plan, no_load: bool) -> Result<(), PlanError> {
+    if no_load && plan.data.fresh.is_for_each_run() {
+        return Err(PlanError::NothingLoaded);
+    }
+    Ok(())
+}
+
+/// Puts into a valid plan which server it starts, and says it in words; `None` where it starts none here.
+fn settle_server(
+    plan: &mut Plan,
+    request: &Request,
+    host: &dyn Host,
+) -> Result<Option<String>, PlanError> {
+    let asked = plan.server.kind;
+    let mut description = None;
+    if asked != ServerKind::Uri {
+        let wanted = WantedServer {
+            kind: asked,
+            mongod: plan.server.mongod.as_deref(),
+            embedded: request.embedded_server.as_deref(),
+        };
+        let found = host.server(&wanted).map_err(PlanError::Host)?;
+        description = take_over(plan, found);
+    }
+    if plan.server.kind != asked {
+        // The smallest cache is known now, and what this kind of server cannot do.
+        size_by_cache(plan);
+        check(plan)?;
+    }
+    plan.server.settle_topology();
+    Ok(description)
+}
+
+fn take_over(plan: &mut Plan, found: FoundServer) -> Option<String> {
+    plan.server.kind = found.kind;
+    if found.mongod.is_some() {
+        plan.server.mongod = found.mongod;
+    }
+    found.description
+}
+
+/// Cores for the clients: half of them are left to a server on the same machine.
+fn cores_for_clients(remote: Option<&Remote>, host: &dyn Host) -> u32 {
+    let is_tunnel = |port| host.is_tunnel(port);
+    match remote {
+        Some(remote) if !remote.is_local(host.hostname(), is_tunnel) => host.cores(),
+        _ => (host.cores() / 2).max(1),
     }
 }
 
 /// Turns `data.times_cache` into a number of documents. It stays while the kind of server is open and its smallest cache is
 /// wanted, and where it is a problem of the plan.
-pub fn size_by_cache(plan: &mut Plan) {
+fn size_by_cache(plan: &mut Plan) {
     let data = &mut plan.data;
     let times = data.times_cache.filter(|times| TIMES_CACHE.contains(times));
     let document = data.mean_document_bytes().filter(|bytes| *bytes > 0);
@@ -281,524 +416,5 @@ pub fn size_by_cache(plan: &mut Plan) {
     {
         data.records = (cache.0 as f64 * times / document as f64).ceil() as u64;
         data.times_cache = None;
-    }
-}
-
-/// Keeps the connection string as it was given in `resolved.uri`, and in the plan the part of it that can be shown.
-fn separate_credentials(resolved: &mut Resolved, overrides: &Overrides) -> Result<(), PlanError> {
-    let given = overrides.uri.clone().or_else(|| resolved.uri.take());
-    let plan = &mut resolved.plan;
-    let Some(text) = given.filter(|_| matches!(plan.server.kind, ServerKind::Uri)) else {
-        return Ok(());
-    };
-    let (target, _) = uri::parse(&text).map_err(|error| {
-        let hint = error.hint();
-        PlanError::Invalid(vec![Problem {
-            hint,
-            ..Problem::new(format!("the connection string: {error}"))
-        }])
-    })?;
-    plan.server.uri = Some(target.to_string());
-    if let Some(pool) = target.options.max_pool_size
-        && pool > 0
-        && u64::from(plan.client.clients) > u64::from(pool)
-    {
-        let problem = Problem::new(format!(
-            "`maxPoolSize` is `{pool}`, but `{}` clients need a connection each",
-            plan.client.clients
-        ))
-        .with_hint("raise `maxPoolSize` or lower the number of clients");
-        return Err(PlanError::Invalid(vec![problem]));
-    }
-    resolved.uri = Some(text);
-    Ok(())
-}
-
-fn open(source: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
-    if let Some(plan) = builtin::find(source) {
-        return with_properties(plan, overrides);
-    }
-    let path = Path::new(source);
-    if !path.exists() {
-        return Err(PlanError::Unknown {
-            name: source.into(),
-            nearest: nearest(source, builtin::names()),
-        });
-    }
-    let unreadable = |error| PlanError::Unreadable {
-        path: path.into(),
-        source: error,
-    };
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    if is_property_file(path, &text) {
-        return from_properties(&text, source, overrides);
-    }
-    with_properties(file::parse(&text, source)?, overrides)
-}
-
-/// Property files have no fixed ending, but every one of them names a workload class.
-fn is_property_file(path: &Path, text: &str) -> bool {
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("toml") => false,
-        Some("properties") => true,
-        _ => text.lines().any(|line| {
-            let line = line.trim_start();
-            [
-                "workload=",
-                "workload:",
-                "workload ",
-                "recordcount",
-                "readproportion",
-            ]
-            .iter()
-            .any(|start| line.starts_with(start))
-        }),
-    }
-}
-
-fn from_properties(text: &str, origin: &str, overrides: &Overrides) -> Result<Resolved, PlanError> {
-    let mut properties = Properties::parse(text, origin).map_err(PlanError::Properties)?;
-    for (name, value) in &overrides.properties {
-        properties.set(name, value);
-    }
-    // The options stand in for properties that the file must have otherwise.
-    for (name, value) in [
-        ("recordcount", overrides.records),
-        ("operationcount", overrides.operations),
-    ] {
-        if let Some(value) = value {
-            properties.set(name, &value.to_string());
-        }
-    }
-    let gives_uri = properties.get("mongodb.url").is_some();
-    let gives_server = properties.get("dyno.server").is_some();
-    let resolved =
-        ycsb::resolve(&properties, Phase::Run, overrides.lenient).map_err(PlanError::Properties)?;
-    let mut plan = resolved.plan;
-    if !gives_uri && !gives_server {
-        // The tool's own server unless the properties aim at one.
-        plan.server = Default::default();
-    }
-    Ok(Resolved {
-        plan,
-        uri: gives_uri.then_some(resolved.uri),
-        warnings: resolved.warnings,
-        gives_threads: false,
-    })
-}
-
-fn with_properties(mut plan: Plan, overrides: &Overrides) -> Result<Resolved, PlanError> {
-    if overrides.properties.is_empty() {
-        return Ok(Resolved {
-            plan,
-            uri: None,
-            warnings: Vec::new(),
-            gives_threads: false,
-        });
-    }
-    let mut properties = Properties::default();
-    for (name, value) in &overrides.properties {
-        properties.set(name, value);
-    }
-    let applied =
-        ycsb::apply(&mut plan, &properties, overrides.lenient).map_err(PlanError::Properties)?;
-    if properties.get("recordcount").is_some() {
-        plan.data.times_cache = None;
-    }
-    Ok(Resolved {
-        plan,
-        uri: applied.uri,
-        warnings: applied.warnings,
-        gives_threads: false,
-    })
-}
-
-fn apply(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
-    apply_server(plan, overrides)?;
-    let client = &mut plan.client;
-    set(&mut client.clients, overrides.clients);
-    set(&mut client.threads, overrides.threads);
-    if overrides.threads.is_none() {
-        client.threads = client.threads.min(client.clients.max(1));
-    }
-    set(&mut client.backend, overrides.backend);
-    set(&mut client.seed, overrides.seed);
-    set(&mut client.timeout, overrides.timeout);
-    set(
-        &mut client.tolerated_error_ratio,
-        overrides.tolerated_error_ratio,
-    );
-    set(&mut client.batch, overrides.batch);
-    if overrides.records.is_some() {
-        plan.data.times_cache = None;
-    }
-    set(&mut plan.data.records, overrides.records);
-    set(&mut plan.phases.warmup, overrides.warmup);
-    apply_stop(plan, overrides);
-    apply_schedule(plan, overrides)
-}
-
-fn set<T>(target: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *target = value;
-    }
-}
-
-fn apply_server(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
-    if let Some(pairs) = overrides.pairs {
-        plan.server.pairs = pairs;
-    }
-    if overrides.placement.is_some() {
-        plan.server.placement.clone_from(&overrides.placement);
-    }
-    let kind = match (overrides.server, &overrides.uri, &overrides.mongod) {
-        (Some(kind), Some(_), _) if kind != ServerKind::Uri => {
-            let problem = Problem::new("`--uri` aims at a server that runs, `--server` starts one")
-                .with_hint("give one of them");
-            return Err(PlanError::Invalid(vec![problem]));
-        }
-        (Some(kind), _, _) => Some(kind),
-        (None, Some(_), _) => Some(ServerKind::Uri),
-        (None, None, Some(_)) => Some(ServerKind::Mongod),
-        (None, None, None) => None,
-    };
-    if let Some(kind) = kind {
-        plan.server.kind = kind;
-        plan.server.uri = overrides.uri.clone().or(plan
-            .server
-            .uri
-            .take()
-            .filter(|_| kind == ServerKind::Uri));
-    }
-    if overrides.mongod.is_some() {
-        plan.server.mongod = overrides.mongod.clone();
-    }
-    Ok(())
-}
-
-/// A count alone ends the phase by count, a time alone by time, both by whichever comes first.
-fn apply_stop(plan: &mut Plan, overrides: &Overrides) {
-    match (overrides.operations, overrides.duration) {
-        (None, None) => {}
-        (operations, duration) => {
-            plan.phases.operations = operations;
-            plan.phases.duration = duration;
-        }
-    }
-}
-
-fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
-    let (rate, delay) = match plan.schedule {
-        Schedule::Closed {} => (None, Schedule::DEFAULT_MAX_START_DELAY),
-        Schedule::Constant {
-            rate_per_s,
-            max_start_delay,
-        }
-        | Schedule::Poisson {
-            rate_per_s,
-            max_start_delay,
-        } => (Some(rate_per_s), max_start_delay),
-    };
-    let kind = overrides.schedule.unwrap_or(match plan.schedule {
-        Schedule::Poisson { .. } => ScheduleKind::Poisson,
-        Schedule::Constant { .. } => ScheduleKind::Constant,
-        Schedule::Closed {} if overrides.rate_per_s.is_some() => ScheduleKind::Constant,
-        Schedule::Closed {} => ScheduleKind::Closed,
-    });
-    let rate_per_s = overrides.rate_per_s.or(rate);
-    let missing = || {
-        let problem = Problem::new("an open-loop schedule needs a rate").with_hint("give `--rate`");
-        PlanError::Invalid(vec![problem])
-    };
-    plan.schedule = match kind {
-        ScheduleKind::Closed if overrides.rate_per_s.is_some() => {
-            let problem = Problem::new("a closed loop has no rate")
-                .with_hint("drop `--rate`, or use `--schedule constant` or `--schedule poisson`");
-            return Err(PlanError::Invalid(vec![problem]));
-        }
-        ScheduleKind::Closed => Schedule::Closed {},
-        ScheduleKind::Constant => Schedule::Constant {
-            rate_per_s: rate_per_s.ok_or_else(missing)?,
-            max_start_delay: delay,
-        },
-        ScheduleKind::Poisson => Schedule::Poisson {
-            rate_per_s: rate_per_s.ok_or_else(missing)?,
-            max_start_delay: delay,
-        },
-    };
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_data_follows_the_cache_of_each_kind_of_server() {
-        let records = |overrides: Overrides| {
-            let resolved = resolve("storage-compare", &overrides).expect("it is valid");
-            assert_eq!(resolved.plan.data.times_cache, None);
-            resolved.plan.data.records
-        };
-        let of = |server| Overrides {
-            server: Some(server),
-            ..Overrides::default()
-        };
-        let times_three = |mib: u64| (3 * (mib << 20)).div_ceil(1000);
-        assert_eq!(records(of(ServerKind::Embedded)), times_three(64));
-        assert_eq!(records(of(ServerKind::Mongod)), times_three(256));
-        assert_eq!(records(set(&[("server.cache", "1GiB")])), times_three(1024));
-        assert_eq!(records(set(&[("data.records", "7")])), 7);
-        let counted = Overrides {
-            records: Some(8),
-            ..Overrides::default()
-        };
-        assert_eq!(records(counted), 8);
-        let properties = Overrides {
-            properties: vec![("recordcount".into(), "9".into())],
-            ..Overrides::default()
-        };
-        assert_eq!(records(properties), 9);
-    }
-
-    fn set(settings: &[(&str, &str)]) -> Overrides {
-        Overrides {
-            settings: settings
-                .iter()
-                .map(|(key, value)| ((*key).into(), (*value).into()))
-                .collect(),
-            ..Default::default()
-        }
-    }
-
-    #[test]
-    fn any_key_of_the_plan_can_be_set() {
-        let plan = resolved(
-            "a",
-            set(&[
-                ("server.cache", "1GiB"),
-                ("server.kind", "mongod"),
-                ("server.parameters.ttlMonitorEnabled", "false"),
-                ("schedule.rate_per_s", "500"),
-                ("schedule.kind", "poisson"),
-                ("client.clients", "7"),
-                ("client.clients", "9"),
-                ("phases.operations", "100"),
-                ("operations.read", "3"),
-                ("data.collection", "42"),
-            ]),
-        );
-        assert_eq!(
-            plan.server.cache_bytes().map(|cache| cache.0),
-            Some(1 << 30)
-        );
-        assert_eq!(plan.server.parameters["ttlMonitorEnabled"], "false");
-        assert!(
-            matches!(plan.schedule, Schedule::Poisson { rate_per_s, .. } if rate_per_s == 500.0)
-        );
-        assert_eq!(plan.client.clients, 9);
-        assert_eq!(plan.phases.duration, None);
-        assert!(plan.operations.update > 0.0, "the other weights stay");
-        assert_eq!(plan.data.collection, "42");
-    }
-
-    #[test]
-    fn a_wrong_setting_is_named_with_what_was_meant() {
-        let text = message("a", set(&[("server.cahce", "1GiB"), ("x y", "1")]));
-        assert!(text.contains("did you mean `server.cache`?"), "{text}");
-        assert!(text.contains("`x y` is no key"), "{text}");
-        assert!(!text.contains("line"), "{text}");
-        for (key, value, part) in [
-            ("client.clients", "many", "must be a whole number"),
-            ("server.cache", "1XB", "`server.cache`"),
-            ("server.kind", "mongo", "did you mean `mongod`?"),
-            ("schedule.rate_per_s", "5", "`schedule.kind` is missing"),
-            ("base", "b", "is no key"),
-        ] {
-            let text = message("a", set(&[(key, value)]));
-            assert!(text.contains(part), "{key}={value}: {text}");
-        }
-    }
-
-    fn resolved(source: &str, overrides: Overrides) -> Plan {
-        resolve(source, &overrides)
-            .unwrap_or_else(|error| panic!("{error}"))
-            .plan
-    }
-
-    fn message(source: &str, overrides: Overrides) -> String {
-        match resolve(source, &overrides) {
-            Ok(_) => panic!("{source} should not resolve"),
-            Err(error) => format!("{error} {}", error.hint().unwrap_or_default()),
-        }
-    }
-
-    #[test]
-    fn a_rate_alone_means_a_constant_schedule() {
-        let plan = resolved(
-            "a",
-            Overrides {
-                rate_per_s: Some(500.0),
-                ..Default::default()
-            },
-        );
-        assert_eq!(
-            plan.schedule,
-            Schedule::Constant {
-                rate_per_s: 500.0,
-                max_start_delay: Span::from_secs(10)
-            }
-        );
-    }
-
-    #[test]
-    fn a_rate_with_a_closed_loop_is_refused() {
-        let overrides = Overrides {
-            rate_per_s: Some(5.0),
-            schedule: Some(ScheduleKind::Closed),
-            ..Default::default()
-        };
-        assert!(message("a", overrides).contains("closed loop has no rate"));
-        let overrides = Overrides {
-            schedule: Some(ScheduleKind::Poisson),
-            ..Default::default()
-        };
-        assert!(message("a", overrides).contains("needs a rate"));
-    }
-
-    #[test]
-    fn a_number_of_operations_replaces_the_default_duration() {
-        let plan = resolved(
-            "a",
-            Overrides {
-                operations: Some(1000),
-                ..Default::default()
-            },
-        );
-        assert_eq!(
-            (plan.phases.operations, plan.phases.duration),
-            (Some(1000), None)
-        );
-        let both = Overrides {
-            operations: Some(1000),
-            duration: Some(Span::from_secs(3)),
-            ..Default::default()
-        };
-        let plan = resolved("a", both);
-        assert_eq!(
-            (plan.phases.operations, plan.phases.duration),
-            (Some(1000), Some(Span::from_secs(3)))
-        );
-    }
-
-    #[test]
-    fn fewer_clients_than_threads_lower_the_threads() {
-        let overrides = Overrides {
-            clients: Some(1),
-            thread_limit: Some(8),
-            ..Default::default()
-        };
-        assert_eq!(resolved("a", overrides).client.threads, 1);
-        let overrides = Overrides {
-            clients: Some(2),
-            threads: Some(3),
-            ..Default::default()
-        };
-        assert!(message("a", overrides).contains("client.threads"));
-    }
-
-    #[test]
-    fn an_address_means_a_server_that_runs() {
-        let plan = resolved(
-            "a",
-            Overrides {
-                uri: Some("mongodb://localhost".into()),
-                ..Default::default()
-            },
-        );
-        assert_eq!(plan.server.kind, ServerKind::Uri);
-        let both = Overrides {
-            uri: Some("mongodb://localhost".into()),
-            server: Some(ServerKind::Embedded),
-            ..Default::default()
-        };
-        assert!(message("a", both).contains("`--uri` aims at"));
-    }
-
-    #[test]
-    fn which_server_is_started_is_left_open_unless_a_mongod_is_named() {
-        let kind = |overrides| resolved("a", overrides).server.kind;
-        assert_eq!(kind(Overrides::default()), ServerKind::Auto);
-        assert_eq!(
-            kind(set(&[("server.mongod", "6.0.27")])),
-            ServerKind::Mongod
-        );
-        let named = Overrides {
-            mongod: Some("/opt/mongod".into()),
-            ..Default::default()
-        };
-        assert_eq!(kind(named.clone()), ServerKind::Mongod);
-        let both = Overrides {
-            server: Some(ServerKind::Embedded),
-            ..named
-        };
-        assert!(message("a", both).contains("`server.mongod` is given"));
-    }
-
-    #[test]
-    fn credentials_stay_out_of_the_plan() {
-        let uri = Some("mongodb://ann:secret@localhost/db".to_owned());
-        let resolved = resolve(
-            "a",
-            &Overrides {
-                uri: uri.clone(),
-                ..Default::default()
-            },
-        )
-        .unwrap_or_else(|error| panic!("{error}"));
-        assert!(!file::to_toml(&resolved.plan).contains("secret"));
-        assert_eq!(resolved.uri, uri);
-    }
-
-    #[test]
-    fn more_clients_than_the_pool_allows_are_refused() {
-        let overrides = Overrides {
-            uri: Some("mongodb://h/?maxPoolSize=5".into()),
-            clients: Some(6),
-            ..Default::default()
-        };
-        assert!(message("a", overrides).contains("`maxPoolSize` is `5`"));
-    }
-
-    #[test]
-    fn an_unknown_workload_names_the_nearest_one() {
-        assert!(
-            message("90read10updates", Overrides::default())
-                .contains("did you mean `90read10update`")
-        );
-        assert!(message("no/such/file", Overrides::default()).contains("built-in plans: a, b"));
-    }
-
-    #[test]
-    fn a_property_file_is_told_from_a_plan_by_its_content() {
-        assert!(is_property_file(
-            Path::new("workloada"),
-            "# comment\nrecordcount=1000\n"
-        ));
-        assert!(!is_property_file(Path::new("x.toml"), "recordcount=1000\n"));
-        assert!(!is_property_file(Path::new("plan"), "name = \"x\"\n"));
-    }
-
-    #[test]
-    fn property_files_of_the_ycsb_workloads_have_the_mixes_of_the_built_in_plans() {
-        for name in ["a", "b", "c", "d", "e", "f"] {
-            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/ycsb/workload");
-            let from_file = resolved(&format!("{folder}{name}"), Overrides::default());
-            let built_in = builtin::find(name).expect("it is built in");
-            assert_eq!(from_file.operations, built_in.operations, "{name}");
-            assert_eq!(from_file.keys, built_in.keys, "{name}");
-            assert_eq!(from_file.access, built_in.access, "{name}");
-            assert_eq!(from_file.data.records, 1000, "{name}");
-        }
     }
 }

@@ -2,6 +2,7 @@
 //! tail` measures each combination by itself, and puts them on one page.
 
 use crate::model::Plan;
+use crate::names::{Names, name_of};
 use crate::problem::Problem;
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
@@ -19,6 +20,28 @@ pub enum TailMode {
     ChangeStream,
     /// A query again and again.
     Poll,
+}
+
+impl TailMode {
+    /// All of them with their names.
+    pub const NAMES: Names<TailMode> = &[
+        (
+            TailMode::Tailable,
+            "tailable",
+            "A tailable cursor that awaits data",
+        ),
+        (
+            TailMode::ChangeStream,
+            "change-stream",
+            "A change stream, which needs a replica set",
+        ),
+        (TailMode::Poll, "poll", "A query again and again"),
+    ];
+
+    /// Its name in a plan.
+    pub fn as_str(self) -> &'static str {
+        name_of(TailMode::NAMES, &self)
+    }
 }
 
 /// Distances of messages that are due at a rate.

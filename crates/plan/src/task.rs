@@ -1,8 +1,10 @@
 //! What is to be done, and against which server: a valid plan and, apart from it, the connection string with its
 //! credentials.
 
-use crate::model::Plan;
-use crate::resolve::PlanError;
+use crate::error::PlanError;
+use crate::file;
+use crate::model::{Plan, ServerKind};
+use crate::request::Setting;
 use crate::uri::{self, Credentials, Host, Target};
 use crate::validate::validate;
 use serde::{Deserialize, Serialize};
@@ -52,6 +54,89 @@ impl Threads {
 }
 
 impl Task {
+    /// The task of a plan that was resolved before. The address may be another one by now, and credentials are in `uri`
+    /// alone. `threads` are as in the task of then.
+    ///
+    /// # Errors
+    /// An address that is not valid, and the problems of the plan.
+    pub fn from_plan(
+        mut plan: Plan,
+        threads: Option<Threads>,
+        uri: Option<&str>,
+    ) -> Result<Self, PlanError> {
+        let mut warnings = Vec::new();
+        let remote = match (uri, &plan.server.uri) {
+            (Some(uri), Some(known)) => {
+                let remote = Remote::parse(uri)?;
+                let target = remote.target.to_string();
+                if target != *known {
+                    let text = format!(
+                        "the runs that are done were made at `{known}`, the rest is made at `{target}`"
+                    );
+                    warnings.push(text);
+                    remote.aim(&mut plan);
+                }
+                Some(remote)
+            }
+            (None, Some(known)) => Some(Remote::parse(known)?),
+            (Some(_), None) => {
+                warnings.push("`--uri` has no effect: the experiment starts its servers".into());
+                None
+            }
+            (None, None) => None,
+        };
+        check(&plan)?;
+        Ok(Task {
+            threads: threads.unwrap_or(Threads::Given(plan.client.threads)),
+            plan,
+            remote,
+            warnings,
+            notes: Vec::new(),
+            server: None,
+        })
+    }
+
+    /// The task with other values of single keys, as a point of an experiment has them, and what follows from them. A
+    /// server that a key names is one of its own.
+    ///
+    /// # Errors
+    /// All problems of the keys and of the plan.
+    pub fn with_settings(&self, settings: &[Setting]) -> Result<Self, PlanError> {
+        let mut plan = self.plan.clone();
+        let value_of = |key: &str| settings.iter().rfind(|setting| setting.key == key);
+        file::set(&mut plan, settings).map_err(PlanError::Invalid)?;
+        if plan.server.kind != ServerKind::Mongod && value_of("server.mongod").is_none() {
+            // The program was found for those that start a `mongod`.
+            plan.server.mongod = None;
+        }
+        let is_other_server = settings.iter().any(|setting| chooses_server(&setting.key));
+        plan.server.settle_topology();
+        if !settings.is_empty() && value_of("client.threads").is_none() {
+            self.threads.apply(&mut plan);
+        }
+        check(&plan)?;
+        let remote = match (value_of("server.uri"), &plan.server.uri) {
+            (Some(_), Some(uri)) => Some(self.remote_at(uri)?),
+            _ => self.remote.clone(),
+        };
+        Ok(Task {
+            plan,
+            remote,
+            warnings: Vec::new(),
+            notes: Vec::new(),
+            threads: self.threads,
+            server: self.server.clone().filter(|_| !is_other_server),
+        })
+    }
+
+    /// A server at another address. Credentials belong to the server that they were given for.
+    fn remote_at(&self, uri: &str) -> Result<Remote, PlanError> {
+        let named = Remote::parse(uri)?;
+        let known = self.remote.as_ref();
+        let known = known.filter(|known| known.target.to_string() == named.target.to_string());
+        Ok(known.cloned().unwrap_or(named))
+    }
+
     /// Changes the number of connections, and what follows from it.
     ///
     /// # Errors
@@ -59,22 +144,35 @@ impl Task {
     pub fn set_clients(&mut self, clients: u32) -> Result<(), PlanError> {
         self.plan.client.clients = clients;
         self.threads.apply(&mut self.plan);
-        let problems = validate(&self.plan);
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(PlanError::Invalid(problems))
-        }
+        check(&self.plan)
     }
 
     /// The plan as a file, with the server that was chosen for it.
     pub fn plan_text(&self) -> String {
-        let text = crate::file::to_toml(&self.plan);
+        let text = file::to_toml(&self.plan);
         match &self.server {
             Some(server) => format!("# server: {server}\n{text}"),
             None => text,
         }
     }
+}
+
+/// All problems of the plan as an error.
+///
+/// # Errors
+/// [`PlanError::Invalid`].
+pub fn check(plan: &Plan) -> Result<(), PlanError> {
+    let problems = validate(plan);
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(PlanError::Invalid(problems))
+    }
+}
+
+/// Whether a key of the plan decides which server is started.
+pub fn chooses_server(key: &str) -> bool {
+    matches!(key, "server.kind" | "server.mongod")
 }
 
 /// A server that runs already. The credentials are here alone and not in a [`Plan`].
@@ -103,6 +201,16 @@ impl Remote {
             target,
             credentials,
         })
+    }
+
+    /// Makes the plan one for this server. Its database, unless it is `admin`, becomes that of the plan.
+    pub(crate) fn aim(&self, plan: &mut Plan) {
+        plan.server.kind = ServerKind::Uri;
+        plan.server.uri = Some(self.target.to_string());
+        let database = self.target.database.as_deref();
+        if let Some(database) = database.filter(|database| *database != "admin") {
+            plan.data.database = database.to_owned();
+        }
     }
 
     /// Whether the server is on this machine, as far as its address tells. `hostname` is the name of this machine, and

@@ -5,6 +5,7 @@ use crate::model::{
     DataPlan, DiskMapping, Encryption, ExporterPlan, FieldLength, FreshData, KeyDistribution, Plan,
     Schedule, ServerKind, ServerPlan, StorageEngine,
 };
+use crate::placement::PlacementRequest;
 use crate::problem::Problem;
 use crate::tail;
 use crate::units::{Bytes, is_list};
@@ -288,6 +289,7 @@ fn check_server(problems: &mut Problems, server: &ServerPlan) {
         });
     }
     check_topology(problems, server);
+    check_deployment(problems, server);
     if is_uri {
         for (key, given) in [
             ("cache", server.cache.is_some()),
@@ -360,7 +362,30 @@ fn check_durable(problems: &mut Problems, plan: &Plan) {
     });
 }
 
-/// The topology itself is text that the servers' own code understands.
+/// The texts of the topology and of the placement, and whether the servers can form the topology.
+fn check_deployment(problems: &mut Problems, server: &ServerPlan) {
+    match server.topology() {
+        Ok(topology) => {
+            let lacking = topology
+                .lacking_in_embedded()
+                .filter(|_| server.kind == ServerKind::Embedded);
+            let hint = "install MongoDB 4.4 or later (`dyno server install`) and choose `mongod`";
+            problems.require_or(lacking.is_none(), hint, || {
+                let lacking = lacking.unwrap_or_default();
+                format!("`server.topology` = `{topology}`: the embedded server has no {lacking}")
+            });
+        }
+        Err(error) => problems.require_or(false, "see docs/servers.md, Topologies", || {
+            format!("`server.topology`: {error}")
+        }),
+    }
+    if let Some(text) = &server.placement
+        && let Err(error) = PlacementRequest::parse(text, 1)
+    {
+        problems.require(false, || format!("`server.placement`: {error}"));
+    }
+}
+
 fn check_topology(problems: &mut Problems, server: &ServerPlan) {
     problems.require_or(
         server.topology.is_none() || server.pairs == 1,
@@ -936,6 +961,49 @@ mod tests {
             let problem = only_problem(|plan| plan.observe.exporters = vec![exporter]);
             assert!(problem.contains(expected), "{problem}");
         }
+    }
+
+    #[test]
+    fn the_embedded_server_forms_no_sets_and_the_problem_says_what_was_asked_for() {
+        let mut plan = plan();
+        plan.server.topology = Some("replica-set=2+1".into());
+        plan.server.kind = ServerKind::Embedded;
+        let problems = validate(&plan);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let text = problems[0].to_string();
+        assert!(
+            text.contains("`server.topology` = `replica-set=2+1`") && text.contains("install"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn every_topology_has_one_form() {
+        let settled = |text: &str| {
+            let mut server = ServerPlan {
+                topology: Some(text.into()),
+                ..ServerPlan::default()
+            };
+            server.settle_topology();
+            (server.topology, server.pairs)
+        };
+        assert_eq!(settled("standalone"), (None, 1));
+        assert_eq!(settled("pairs=3"), (None, 3));
+        assert_eq!(
+            settled("replica-set=2+1"),
+            (Some("replica-set=2+1".into()), 1)
+        );
+        let problem = only_problem(|plan| plan.server.topology = Some("ring=3".into()));
+        assert!(problem.contains("`ring=3` is not a topology"), "{problem}");
+    }
+
+    #[test]
+    fn a_placement_that_cannot_be_understood_is_a_problem() {
+        let problem = only_problem(|plan| plan.server.placement = Some("spread=1".into()));
+        assert!(
+            problem.starts_with("`server.placement`: `spread=1` is not a valid"),
+            "{problem}"
+        );
     }
 
     #[test]

@@ -19,6 +19,22 @@ pub enum Format {
     Kpi,
 }
 
+impl Format {
+    /// All of them, each with its name and a line of help.
+    pub const NAMES: &[(Format, &'static str, &'static str)] = &[
+        (Format::Human, "human", "Text and tables for people"),
+        (Format::Markdown, "markdown", "Markdown"),
+        (Format::Html, "html", "One self-contained page with charts"),
+        (Format::Json, "json", "One JSON document"),
+        (Format::Ycsb, "ycsb", "The text that YCSB prints"),
+        (
+            Format::Kpi,
+            "kpi",
+            "The key figures of the multi-instance benchmark, by its labels",
+        ),
+    ];
+}
+
 /// What a page is rendered as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageFormat {
@@ -30,6 +46,27 @@ pub enum PageFormat {
     Html,
     /// The document behind the page, with what follows from it.
     Json,
+}
+
+impl PageFormat {
+    /// All of them, each with its name and a line of help.
+    pub const NAMES: &[(PageFormat, &'static str, &'static str)] = &[
+        (PageFormat::Human, "human", "Text and tables for people"),
+        (PageFormat::Markdown, "markdown", "Markdown"),
+        (PageFormat::Html, "html", "One self-contained page with charts"),
+        (PageFormat::Json, "json", "One JSON document"),
+    ];
+
+    /// The format of a page that is called as one of a run; `None` if only runs have one of this name.
+    pub fn from_format(format: Format) -> Option<Self> {
+        match format {
+            Format::Human => Some(PageFormat::Human),
+            Format::Markdown => Some(PageFormat::Markdown),
+            Format::Html => Some(PageFormat::Html),
+            Format::Json => Some(PageFormat::Json),
+            Format::Ycsb | Format::Kpi => None,
+        }
+    }
 }
 
 /// How a report is rendered. Each format looks only at what concerns it.

@@ -27,8 +27,8 @@ use crate::effective::{Deviation, deviations, read_back};
 use crate::server::{RunningServer, Stopped, start};
 use crate::settings::Security;
 use crate::tls::TlsFiles;
-use crate::topology::Topology;
 use crate::{ServerError, ServerOptions};
+use dyno_plan::topology::Topology;
 
 mod assemble;
 mod layout;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bson::{Bson, Document};
 
 use crate::placement::{InstancePlacement, PlacementError};
+use dyno_plan::topology::TopologyError;
 
 /// A server could not be found, started or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -265,16 +266,6 @@ pub enum ServerError {
         #[source]
         source: io::Error,
     },
-}
-
-/// A text or a description that is no topology.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{value}` is not a topology: {reason}")]
-pub struct TopologyError {
-    /// What was given.
-    pub value: String,
-    /// What is wrong, and what is valid.
-    pub reason: String,
 }
 
 /// Why a command gave no usable reply.

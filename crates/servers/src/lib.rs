@@ -25,7 +25,6 @@ mod secret;
 mod server;
 mod settings;
 mod tls;
-mod topology;
 mod version;
 mod watchdog;
 
@@ -36,8 +35,11 @@ pub use deployment::{
     Adjust, Deployment, DeploymentOptions, Encryption, EndedMember, FolderMapping, Instance,
     InstanceKind, Member, MemberSettings, Namespace, instances, planned_caches,
 };
+pub use dyno_plan::topology::{
+    Balancer, PreSplit, ReplicaSet, ShardKey, ShardKeyKind, Sharded, Topology, TopologyError,
+};
 pub use effective::{Deviation, deviations, read_back};
-pub use error::{CommandFailure, ServerError, TopologyError};
+pub use error::{CommandFailure, ServerError};
 pub use install::{
     InstallError, Installed, Installer, LICENCE, PINS, Pin, Platform, Wheel, default_pin, find_pin,
 };
@@ -51,6 +53,5 @@ pub use secret::random_text;
 pub use server::{RunningServer, Stopped, start};
 pub use settings::{MongodSettings, Security, ServerRole, StorageEngine};
 pub use tls::{TlsFiles, make_tls_files};
-pub use topology::{Balancer, PreSplit, ReplicaSet, ShardKey, ShardKeyKind, Sharded, Topology};
 pub use version::{EMBEDDED_VERSION, Edition, Program, program_version};
 pub use watchdog::GroupWatchdog;

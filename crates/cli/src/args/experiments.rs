@@ -1,11 +1,14 @@
 //! Arguments of experiments, and of what compares runs.
 
-use super::run::{DataArguments, OrderName, ScheduleName, TargetArguments, WorkerArguments};
+use super::names::one_of;
+use super::run::{DataArguments, OrderName, TargetArguments, WorkerArguments};
 use super::standing::MetricsArguments;
 use super::values::{percentile, setting, share, share_or_all, span};
+use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, ValueEnum};
+use dyno_plan::request::ScheduleKind;
 use dyno_plan::units::Span;
+use dyno_report::PageFormat;
 use std::path::PathBuf;
 
 /// What all experiments have in common.
@@ -34,9 +37,10 @@ pub(crate) struct ExperimentArguments {
         long,
         value_name = "FORMAT",
         default_value = "human",
+        value_parser = one_of(PageFormat::NAMES),
         help_heading = "Output"
     )]
-    pub(crate) format: ExperimentFormat,
+    pub(crate) format: PageFormat,
     /// Print the runs that would be made and do nothing
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
@@ -66,10 +70,11 @@ pub(crate) struct SweepArguments {
     #[arg(
         long,
         value_name = "SCHEDULE",
+        value_parser = one_of(ScheduleKind::NAMES),
         help_heading = "Load",
         requires = "rates"
     )]
-    pub(crate) schedule: Option<ScheduleName>,
+    pub(crate) schedule: Option<ScheduleKind>,
     /// Runs of each point
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -106,8 +111,8 @@ pub(crate) struct SloArguments {
     #[arg(long, value_name = "N", help_heading = "Client")]
     pub(crate) clients: Option<u32>,
     /// When operations start; default: that of the plan, or `constant`
-    #[arg(long, value_name = "SCHEDULE", help_heading = "Load")]
-    pub(crate) schedule: Option<ScheduleName>,
+    #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
+    pub(crate) schedule: Option<ScheduleKind>,
     /// Largest mean response time
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
     pub(crate) mean: Option<Span>,
@@ -204,8 +209,8 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "DIFFERENCE")]
     pub(crate) allow: Vec<String>,
     /// What is printed on standard output
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) format: ExperimentFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = one_of(PageFormat::NAMES))]
+    pub(crate) format: PageFormat,
 }
 
 #[derive(Debug, Args)]
@@ -231,8 +236,8 @@ pub(crate) struct HistoryArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) picture: Option<PathBuf>,
     /// What is printed on standard output
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) format: ExperimentFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = one_of(PageFormat::NAMES))]
+    pub(crate) format: PageFormat,
 }
 
 #[derive(Debug, Args)]
@@ -247,31 +252,8 @@ pub(crate) struct ResumeArguments {
     #[arg(long, value_name = "PATH", env = "DYNO_EMBEDDED_SERVER")]
     pub(crate) embedded_server: Option<PathBuf>,
     /// What is printed on standard output
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) format: ExperimentFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = one_of(PageFormat::NAMES))]
+    pub(crate) format: PageFormat,
     #[command(flatten)]
     pub(crate) metrics: MetricsArguments,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExperimentFormat {
-    /// Tables and sentences for people
-    Human,
-    /// Markdown
-    Markdown,
-    /// One self-contained page with charts
-    Html,
-    /// One JSON document
-    Json,
-}
-
-impl From<ExperimentFormat> for dyno_report::PageFormat {
-    fn from(format: ExperimentFormat) -> Self {
-        match format {
-            ExperimentFormat::Human => Self::Human,
-            ExperimentFormat::Markdown => Self::Markdown,
-            ExperimentFormat::Html => Self::Html,
-            ExperimentFormat::Json => Self::Json,
-        }
-    }
 }

@@ -1,10 +1,14 @@
 //! Arguments of a run, and the groups of options that others share with it.
 
+use super::names::{one_of, some_of};
 use super::standing::{MetricsArguments, ObserveArguments};
 use super::values::{cache_size, property, rate, setting, span};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
+use dyno_plan::model::{Backend, ServerKind};
+use dyno_plan::request::ScheduleKind;
 use dyno_plan::units::{CacheSize, Rate, Span};
+use dyno_report::Format;
 use std::path::PathBuf;
 
 /// Options of servers that are started, which say nothing of one that runs already.
@@ -49,8 +53,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Load")]
     pub(crate) rate: Option<Rate>,
     /// When operations start
-    #[arg(long, value_name = "SCHEDULE", help_heading = "Load")]
-    pub(crate) schedule: Option<ScheduleName>,
+    #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
+    pub(crate) schedule: Option<ScheduleKind>,
     /// Largest share of failed operations, 0 to 1, with which the exit status is still 0; default: 0
     #[arg(long, value_name = "RATIO", help_heading = "Load")]
     pub(crate) tolerate_errors: Option<f64>,
@@ -156,8 +160,9 @@ pub(crate) struct StartArguments {
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) placement: Option<String>,
     /// Start this kind of server for the run; default: `auto`, unless `--uri` is given
-    #[arg(long, value_name = "KIND", help_heading = "Server")]
-    pub(crate) server: Option<ServerName>,
+    #[arg(long, value_name = "KIND", help_heading = "Server",
+          value_parser = some_of(ServerKind::NAMES, |kind| *kind != ServerKind::Uri))]
+    pub(crate) server: Option<ServerKind>,
     /// The `mongod` to start: a path, or the version of one that `dyno server install` has put here. Implies `--server mongod`
     ///
     /// Default: that of the variable `DYNO_MONGOD`, else `mongod` on `PATH`, else an installed one.
@@ -218,8 +223,8 @@ pub(crate) struct WorkerArguments {
     #[arg(long, value_name = "N", help_heading = "Client")]
     pub(crate) threads: Option<u32>,
     /// Who speaks the protocol: `wire` is our own and cheapest path, `driver` the official driver
-    #[arg(long, value_name = "BACKEND", help_heading = "Client")]
-    pub(crate) backend: Option<BackendName>,
+    #[arg(long, value_name = "BACKEND", value_parser = one_of(Backend::NAMES), help_heading = "Client")]
+    pub(crate) backend: Option<Backend>,
     /// Start of all random sequences; the same seed repeats the same operations; default: 42
     #[arg(long, value_name = "N", help_heading = "Client")]
     pub(crate) seed: Option<u64>,
@@ -253,9 +258,10 @@ pub(crate) struct OutputArguments {
         long,
         value_name = "FORMAT",
         default_value = "human",
+        value_parser = some_of(Format::NAMES, |format| !matches!(format, Format::Markdown | Format::Html)),
         help_heading = "Output"
     )]
-    pub(crate) format: RunFormat,
+    pub(crate) format: Format,
     /// Print the resolved plan and do nothing
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
@@ -273,50 +279,9 @@ pub(crate) struct YcsbArguments {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ServerName {
-    /// The first that is there: a server that is named (`--mongod`, `--embedded-server`), a `mongod` on `PATH`, an installed
-    /// one, the embedded server
-    Auto,
-    /// The embedded server `secantusd-rs`
-    Embedded,
-    /// MongoDB's own server
-    Mongod,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ScheduleName {
-    /// Each client starts its next operation when its last one has ended
-    Closed,
-    /// Operations start at equal distances, whatever the server does
-    Constant,
-    /// Operations start at random, exponentially distributed distances, whatever the server does
-    Poisson,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OrderName {
     /// At random, by the seed, so that a drift of the machine does not look like an effect
     Random,
     /// As given
     Given,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BackendName {
-    /// Our own protocol path
-    Wire,
-    /// The official Rust driver
-    Driver,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RunFormat {
-    /// Tables for people
-    Human,
-    /// One JSON document, as in `run.json`
-    Json,
-    /// The text that YCSB prints
-    Ycsb,
-    /// The key figures of the multi-instance benchmark, by its labels
-    Kpi,
 }

@@ -1,9 +1,11 @@
 //! Arguments of `dyno server`.
 
+use super::names::{is_human_or_json, some_of};
 use super::run::StartArguments;
 use super::values::sha256;
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use dyno_report::Format;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -58,9 +60,8 @@ pub(crate) struct ServerStartArguments {
         long,
         value_name = "FORMAT",
         default_value = "human",
-        help_heading = "Output"
-    )]
-    pub(crate) format: ServerFormat,
+        help_heading = "Output", value_parser = some_of(Format::NAMES, is_human_or_json))]
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -85,9 +86,8 @@ pub(crate) struct ServerStatusArguments {
         long,
         value_name = "FORMAT",
         default_value = "human",
-        conflicts_with = "uri"
-    )]
-    pub(crate) format: ServerFormat,
+        conflicts_with = "uri", value_parser = some_of(Format::NAMES, is_human_or_json))]
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -113,8 +113,8 @@ pub(crate) struct ServerListArguments {
     #[arg(long)]
     pub(crate) installed: bool,
     /// What is printed on standard output
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) format: ServerFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = some_of(Format::NAMES, is_human_or_json))]
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -136,12 +136,4 @@ pub(crate) struct ServerPlanArguments {
     pub(crate) workload: Option<String>,
     #[command(flatten)]
     pub(crate) start: StartArguments,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ServerFormat {
-    /// A table for people
-    Human,
-    /// One JSON document
-    Json,
 }

@@ -4,7 +4,7 @@ use super::run::RunArguments;
 use super::values::{size, span};
 use crate::metrics::{Secret, listen};
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
+use dyno_plan::request::Exporter;
 use dyno_plan::units::{Bytes, Span};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -57,9 +57,12 @@ pub(crate) struct ObserveArguments {
     ///
     /// Such as `http://db1:9100/metrics` of a `node_exporter` on the server's host. NAME is that of its metrics; default:
     /// `exporter-1` and so on. One that wants a token or a password needs an entry in a plan, see `docs/plans.md`.
-    #[arg(long = "exporter", value_name = "[NAME=]URL", help_heading = "Watching",
-          value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) exporters: Vec<String>,
+    #[arg(
+        long = "exporter",
+        value_name = "[NAME=]URL",
+        help_heading = "Watching"
+    )]
+    pub(crate) exporters: Vec<Exporter>,
 }
 
 /// Who is told while the load runs.

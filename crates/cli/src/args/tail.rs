@@ -1,11 +1,13 @@
 //! Arguments of `dyno tail`.
 
+use super::names::{one_of, some_of};
 use super::run::{OF_STARTED, StartArguments};
-use super::trace::TraceFormat;
 use super::values::{size, span};
+use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, ValueEnum};
+use dyno_plan::tail::TailMode;
 use dyno_plan::units::{Bytes, Span};
+use dyno_report::PageFormat;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -93,8 +95,8 @@ pub(crate) struct TailArguments {
     #[arg(long, value_name = "W", help_heading = "Messages")]
     pub(crate) write_concern: Option<String>,
     /// How consumers get messages; default: `tailable`
-    #[arg(long, value_name = "MODE", help_heading = "Messages")]
-    pub(crate) mode: Option<TailModeName>,
+    #[arg(long, value_name = "MODE", value_parser = one_of(TailMode::NAMES), help_heading = "Messages")]
+    pub(crate) mode: Option<TailMode>,
     /// Time that a consumer spends on each message: a slow consumer
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Messages")]
     pub(crate) work: Option<Span>,
@@ -117,20 +119,11 @@ pub(crate) struct TailArguments {
         long,
         value_name = "FORMAT",
         default_value = "human",
+        value_parser = some_of(PageFormat::NAMES, |format| *format != PageFormat::Html),
         help_heading = "Output"
     )]
-    pub(crate) format: TraceFormat,
+    pub(crate) format: PageFormat,
     /// Print the plan and do nothing
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TailModeName {
-    /// A tailable cursor that awaits data
-    Tailable,
-    /// A change stream, which needs a replica set
-    ChangeStream,
-    /// A query again and again
-    Poll,
 }

@@ -1,9 +1,13 @@
 //! Arguments of reports, checks and helpers.
 
+use super::names::{is_human_or_json, one_of, some_of};
 use super::trace::TracePart;
 use super::values::{server_version, size, span};
 use clap::{Args, ValueEnum};
+use dyno_plan::names::Names;
 use dyno_plan::units::{Bytes, Span};
+use dyno_record::model::PhaseKind;
+use dyno_report::Format;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -12,8 +16,8 @@ pub(crate) struct ReportArguments {
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
     /// What to render
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) format: ReportFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = one_of(Format::NAMES))]
+    pub(crate) format: Format,
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -40,9 +44,16 @@ pub(crate) struct ExportArguments {
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
     /// Only this phase; with `--to hlog`
-    #[arg(long, value_name = "PHASE")]
-    pub(crate) phase: Option<PhaseName>,
+    #[arg(long, value_name = "PHASE", value_parser = one_of(PHASES))]
+    pub(crate) phase: Option<PhaseKind>,
 }
+
+/// The phases of a run.
+const PHASES: Names<PhaseKind> = &[
+    (PhaseKind::Load, "load", "Inserting the data set"),
+    (PhaseKind::Warmup, "warmup", "Load before measuring"),
+    (PhaseKind::Measure, "measure", "The result"),
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportForm {
@@ -58,32 +69,6 @@ pub(crate) enum ExportForm {
     Annotations,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PhaseName {
-    /// Inserting the data set
-    Load,
-    /// Load before measuring
-    Warmup,
-    /// The result
-    Measure,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportFormat {
-    /// Tables for people
-    Human,
-    /// Markdown
-    Markdown,
-    /// One self-contained page with charts
-    Html,
-    /// One JSON document, as in `run.json`
-    Json,
-    /// The text that YCSB prints
-    Ycsb,
-    /// The key figures of the multi-instance benchmark, by its labels
-    Kpi,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct SelfcheckArguments {
     /// Length of each of the measurements
@@ -93,19 +78,11 @@ pub(crate) struct SelfcheckArguments {
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) clients: u32,
     /// What is printed on standard output
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) format: SelfcheckFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = some_of(Format::NAMES, is_human_or_json))]
+    pub(crate) format: Format,
     /// Do not keep the result
     #[arg(long)]
     pub(crate) no_save: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SelfcheckFormat {
-    /// A table for people
-    Human,
-    /// One JSON document, as it is kept
-    Json,
 }
 
 #[derive(Debug, Args)]
@@ -146,8 +123,8 @@ pub(crate) struct DoctorArguments {
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub(crate) connections: Option<u64>,
     /// What is printed on standard output
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) format: DoctorFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = some_of(Format::NAMES, is_human_or_json))]
+    pub(crate) format: Format,
     /// Change what these checks advise, or `all`; nothing else is changed
     ///
     /// What was there before is kept in the state folder until `--revert`.
@@ -159,14 +136,6 @@ pub(crate) struct DoctorArguments {
     /// Read and change the files below this folder in place of `/`
     #[arg(long, value_name = "DIR", hide = true, default_value = "/")]
     pub(crate) root: PathBuf,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DoctorFormat {
-    /// A table for people
-    Human,
-    /// One JSON document
-    Json,
 }
 
 #[derive(Debug, Args)]

@@ -1,10 +1,13 @@
 //! Arguments of the tracer, and of the experiment with index builds.
 
+use super::names::{one_of, some_of};
 use super::run::{OF_STARTED, StartArguments};
 use super::values::{size, span};
+use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, ValueEnum};
+use dyno_plan::index_build::Remedy;
 use dyno_plan::units::{Bytes, Span};
+use dyno_report::PageFormat;
 use dyno_results::trace::TimeRange;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,9 +66,10 @@ pub(crate) struct TraceArguments {
         long,
         value_name = "FORMAT",
         default_value = "human",
+        value_parser = some_of(PageFormat::NAMES, |format| *format != PageFormat::Html),
         help_heading = "Output"
     )]
-    pub(crate) format: TraceFormat,
+    pub(crate) format: PageFormat,
     /// Program to start and trace, with its arguments, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
@@ -107,26 +111,6 @@ fn parse_window(text: &str) -> Result<TimeRange, String> {
     match window.to {
         Some(to) if to <= window.from => Err("it ends before it begins".to_owned()),
         _ => Ok(window),
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TraceFormat {
-    /// Text for a terminal
-    Human,
-    /// Text for a document
-    Markdown,
-    /// For programs
-    Json,
-}
-
-impl From<TraceFormat> for dyno_report::PageFormat {
-    fn from(format: TraceFormat) -> Self {
-        match format {
-            TraceFormat::Human => Self::Human,
-            TraceFormat::Markdown => Self::Markdown,
-            TraceFormat::Json => Self::Json,
-        }
     }
 }
 
@@ -176,8 +160,8 @@ pub(crate) struct IndexBuildArguments {
     ///
     /// `rewrite` copies them in the order of `_id`, `natural-copy` in the order of the server, `dump` goes by a file,
     /// `compact` leaves it to the server. Nothing is dropped before its copy is verified.
-    #[arg(long, value_name = "REMEDY", help_heading = "Index")]
-    pub(crate) remedy: Option<RemedyName>,
+    #[arg(long, value_name = "REMEDY", value_parser = one_of(Remedy::NAMES), help_heading = "Index")]
+    pub(crate) remedy: Option<Remedy>,
     /// Put the data on a disk of its own, in a file, that takes at most this many reads and writes per second while an index is built
     ///
     /// So a fast machine shows what a disk with seeks does. Needs root.
@@ -191,24 +175,13 @@ pub(crate) struct IndexBuildArguments {
         long,
         value_name = "FORMAT",
         default_value = "human",
+        value_parser = some_of(PageFormat::NAMES, |format| *format != PageFormat::Html),
         help_heading = "Output"
     )]
-    pub(crate) format: TraceFormat,
+    pub(crate) format: PageFormat,
     /// Print the plan and do nothing
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RemedyName {
-    /// A copy in the order of `_id` takes the place of the collection
-    Rewrite,
-    /// A copy in the order in which the server gives the documents takes its place
-    NaturalCopy,
-    /// Dump to a file and restore
-    Dump,
-    /// The server's `compact`
-    Compact,
 }
 
 /// `database.collection`, of which the latter may have more dots.

@@ -1,6 +1,6 @@
 //! `dyno compare`: two runs that exist already, side by side.
 
-use crate::args::{CompareArguments, ExperimentFormat};
+use crate::args::CompareArguments;
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
 use dyno_analyze::experiment::ab::{RunComparison, undecided};
@@ -8,6 +8,7 @@ use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::resampling::Resampling;
 use dyno_record::model::{PhaseKind, RunDocument};
 use dyno_record::responses::responses;
+use dyno_report::PageFormat;
 use dyno_report::experiment::comparison;
 use std::path::Path;
 
@@ -47,12 +48,12 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         ));
     }
     print_data(&match arguments.format {
-        ExperimentFormat::Json => {
+        PageFormat::Json => {
             serde_json::to_string_pretty(&found).expect("it is plain data") + "\n"
         }
-        ExperimentFormat::Human => comparison::human(&found),
-        ExperimentFormat::Markdown => comparison::markdown(&found),
-        ExperimentFormat::Html => comparison::html(&found)?,
+        PageFormat::Human => comparison::human(&found),
+        PageFormat::Markdown => comparison::markdown(&found),
+        PageFormat::Html => comparison::html(&found)?,
     })?;
     let Some(share) = arguments.fail_if_slower else {
         if found.answer.is_none() {

@@ -1,6 +1,6 @@
 //! `dyno doctor`: checks the machine and a server, changes what it is told to, and takes it back.
 
-use crate::args::{DoctorArguments, DoctorFormat};
+use crate::args::DoctorArguments;
 use crate::commands::doctor_text as text;
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
@@ -10,6 +10,7 @@ use dyno_engine::doctor::{journal, subject, tracing};
 use dyno_engine::observer::Shared;
 use dyno_observe::doctor::{Facts, examine, observe};
 use dyno_record::verdict::{CheckName, Level};
+use dyno_report::Format;
 use dyno_trace::LiveKernel;
 use std::path::Path;
 
@@ -44,11 +45,11 @@ pub(crate) fn doctor(
     // The tree of files of another machine says nothing of its kernel.
     let tracing = (root == Path::new("/")).then(|| tracing::tracing(&LiveKernel::new()));
     print_data(&match arguments.format {
-        DoctorFormat::Human => {
+        Format::Json => text::json(&verdicts, &changed, tracing.as_ref()),
+        _ => {
             let tracing = tracing.as_ref().map(tracing::human);
             text::human(&verdicts, &changed) + &tracing.unwrap_or_default()
         }
-        DoctorFormat::Json => text::json(&verdicts, &changed, tracing.as_ref()),
     })?;
     let fails = verdicts.iter().any(|verdict| verdict.level == Level::Fail);
     Ok(if fails { Exit::CheckFailed } else { Exit::Done })
@@ -92,8 +93,8 @@ fn revert(
     let mut journal = journal::Journal::open(journal::folder(state_dir)?, root)?;
     let outcome = journal.revert(root, &Shared::new(&mut messages))?;
     print_data(&match arguments.format {
-        DoctorFormat::Human => text::reverted_human(&outcome),
-        DoctorFormat::Json => text::reverted_json(&outcome),
+        Format::Json => text::reverted_json(&outcome),
+        _ => text::reverted_human(&outcome),
     })?;
     Ok(if outcome.refused == 0 {
         Exit::Done

@@ -1,8 +1,8 @@
 //! `dyno sweep`, `xmax`, `slo`, `ab` and `resume`: from what was typed to the answer of an experiment.
 
 use crate::args::{
-    AbArguments, ExperimentArguments, ExperimentFormat, OrderName, ResumeArguments, SloArguments,
-    SweepArguments, XmaxArguments,
+    AbArguments, ExperimentArguments, OrderName, ResumeArguments, SloArguments, SweepArguments,
+    XmaxArguments,
 };
 use crate::exit::{Exit, Failure};
 use crate::invocation::Invocation;
@@ -19,14 +19,15 @@ use dyno_engine::experiment::xmax::XmaxRequest;
 use dyno_engine::experiment::{self, FinishedExperiment, ab, slo, sweep, xmax};
 use dyno_engine::observer::Shared;
 use dyno_engine::{Error, selfcheck};
-use dyno_plan::resolve::ScheduleKind;
+use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
 use dyno_record::experiment::{BASE, Base, Experiment, Objective, Verb};
+use dyno_report::PageFormat;
 use std::fmt::Write as _;
 
 /// Settings of single keys, and an offered rate with its schedule.
-type Settings<'a> = (&'a [(String, String)], Option<(ScheduleKind, f64)>);
+type Settings<'a> = (&'a [(String, String)], (Option<ScheduleKind>, Option<f64>));
 
 /// `dyno sweep`: several loads or settings, and what they say together.
 pub(crate) fn sweep(
@@ -46,7 +47,7 @@ pub(crate) fn sweep(
         rates: arguments.rates.clone(),
         cross: arguments.cross,
         base: arguments.base.clone(),
-        schedule: arguments.schedule.map(task::schedule_kind),
+        schedule: arguments.schedule,
         repeat: arguments.repeat,
         is_random: arguments.order == OrderName::Random,
         set_by_options: given.map(|(names, _)| names).collect(),
@@ -80,7 +81,7 @@ pub(crate) fn slo(arguments: &SloArguments, invocation: Invocation<'_>) -> Resul
     let request = SloRequest {
         settings: common.target.start.settings.clone(),
         clients: arguments.clients,
-        schedule: arguments.schedule.map(task::schedule_kind),
+        schedule: arguments.schedule,
         responses: limits(arguments),
         failed_ratio: arguments.errors,
         resolution: arguments.resolution,
@@ -226,7 +227,7 @@ fn begin(
 /// Prints the answer, says where it is, and judges the runs.
 fn end(
     finished: &FinishedExperiment,
-    format: ExperimentFormat,
+    format: PageFormat,
     invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
     let messages = invocation.messages;

@@ -1,13 +1,12 @@
 //! `dyno export`: a recorded run in a form that other programs read.
 
-use crate::args::{ExportArguments, ExportForm, PhaseName};
+use crate::args::{ExportArguments, ExportForm};
 use crate::commands::report::folder_of;
 use crate::exit::{Exit, Failure};
 use crate::export::output::{self, write_failure};
 use crate::export::{annotations, csv, openmetrics, parquet};
 use crate::messages::Messages;
 use dyno_engine::experiment::folder::DOCUMENT;
-use dyno_record::model::PhaseKind;
 use dyno_record::reader::Run;
 use dyno_record::recorded::{CopyError, copy_latency_log};
 use std::io::Write;
@@ -62,7 +61,7 @@ fn write(
         ExportForm::Parquet => parquet::write(run, output),
         ExportForm::Openmetrics => openmetrics::write(run, output),
         ExportForm::Hlog => {
-            let phase = arguments.phase.map(phase_kind);
+            let phase = arguments.phase;
             let copied = copy_latency_log(folder, phase, output);
             copied.map(|_| ()).map_err(|error| match error {
                 CopyError::Record(error) => error.into(),
@@ -76,13 +75,5 @@ fn write(
             let text = serde_json::to_string_pretty(&found).expect("annotations are plain data");
             writeln!(output, "{text}").map_err(write_failure)
         }
-    }
-}
-
-fn phase_kind(phase: PhaseName) -> PhaseKind {
-    match phase {
-        PhaseName::Load => PhaseKind::Load,
-        PhaseName::Warmup => PhaseKind::Warmup,
-        PhaseName::Measure => PhaseKind::Measure,
     }
 }

@@ -11,7 +11,6 @@ use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::surroundings::Surroundings;
 use dyno_engine::context::Context;
-use dyno_engine::deployment::choice;
 use dyno_engine::environment::{Environment, ServerHome};
 use dyno_engine::files::write_file;
 use dyno_engine::observer::Shared;
@@ -19,7 +18,8 @@ use dyno_fleet::names::RunName;
 use dyno_fleet::options::{FleetOptions, Hidden, RedisOptions, WatchedServer, WorkerOptions};
 use dyno_fleet::source::check_run_name;
 use dyno_fleet::{Fleet, kubernetes, worker};
-use dyno_plan::resolve::{self, Overrides};
+use dyno_plan::request::Request;
+use dyno_plan::resolve::resolve;
 
 /// See the module.
 pub(crate) fn fleet(
@@ -135,12 +135,21 @@ fn in_context<T>(invocation: Invocation<'_>, work: impl FnOnce(Context<'_>) -> T
 fn render(arguments: &RenderArguments) -> Result<Exit, Failure> {
     let run = RunName::new(&arguments.run)?.to_string();
     check_run_name(&run)?;
-    let mut plan = resolve::resolve(&arguments.plan, &Overrides::default())?.plan;
-    let pods = Environment {
+    let request = Request {
+        source: Some(arguments.plan.clone()),
+        ..Request::default()
+    };
+    // How many cores the clients have is known in the pods.
+    let environment = Environment {
         home: ServerHome::Pods,
+        cores: 1,
         ..Environment::default()
     };
-    choice::settle(&mut plan, None, &pods)?;
+    let pods = Surroundings {
+        environment,
+        ..Surroundings::default()
+    };
+    let plan = resolve(&request, &pods)?.plan;
     let manifests = match arguments.system {
         RenderSystem::Kubernetes => kubernetes::render(&plan, &run, 1),
     };

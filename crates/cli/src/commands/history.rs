@@ -1,6 +1,6 @@
 //! `dyno history`: runs of the same plan over time, and where their level changed.
 
-use crate::args::{ExperimentFormat, HistoryArguments};
+use crate::args::HistoryArguments;
 use crate::exit::{Exit, Failure};
 use crate::messages::{Messages, print_data};
 use dyno_analyze::change_point::ChangePointSettings;
@@ -12,6 +12,7 @@ use dyno_record::experiment::Statistic;
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use dyno_record::responses::responses;
+use dyno_report::PageFormat;
 use dyno_report::experiment::history as picture;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -66,12 +67,12 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
         None => found,
     };
     print_data(&match arguments.format {
-        ExperimentFormat::Json => {
+        PageFormat::Json => {
             serde_json::to_string_pretty(&found).expect("it is plain data") + "\n"
         }
-        ExperimentFormat::Human => picture::human(&found),
-        ExperimentFormat::Markdown => picture::markdown(&found),
-        ExperimentFormat::Html => picture::html(&found)?,
+        PageFormat::Human => picture::human(&found),
+        PageFormat::Markdown => picture::markdown(&found),
+        PageFormat::Html => picture::html(&found)?,
     })?;
     if let Some(path) = &arguments.picture {
         write_file(path, &picture::svg(&found))?;

@@ -29,7 +29,7 @@ pub(crate) fn index_build(
     }
     let finished = run(&task, &options, &mut messages, invocation.cancel)?;
     let analysed = AnalysedIndexBuild::open(&finished.folder)?;
-    let format = arguments.format.into();
+    let format = arguments.format;
     reports::present(&finished.folder, format, invocation, |format, options| {
         reports::index_build_text(&analysed, format, options)
     })?;

@@ -1,10 +1,11 @@
 //! `dyno server install` and `dyno server list --installed`: servers for this machine.
 
-use crate::args::{ServerFormat, ServerInstallArguments};
+use crate::args::ServerInstallArguments;
 use crate::exit::{Exit, Failure};
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::surroundings::Surroundings;
+use dyno_report::Format;
 use dyno_servers::{
     Edition, Installed, InstalledServer, InstalledServers, Installer, LICENCE, PINS, Pin, Platform,
     default_pin, find_pin,
@@ -103,12 +104,12 @@ fn maintained(system: &str) -> String {
 }
 
 /// Shows what is installed.
-pub(crate) fn list(format: ServerFormat, surroundings: &Surroundings) -> Result<Exit, Failure> {
+pub(crate) fn list(format: Format, surroundings: &Surroundings) -> Result<Exit, Failure> {
     let installed = InstalledServers::new(surroundings.environment.data_dir.as_deref());
     let servers = installed.list();
     print_data(&match format {
-        ServerFormat::Json => json(&servers),
-        ServerFormat::Human => table(&servers),
+        Format::Json => json(&servers),
+        _ => table(&servers),
     })?;
     Ok(Exit::Done)
 }

@@ -17,7 +17,6 @@ pub(crate) fn load(arguments: &LoadArguments, invocation: Invocation<'_>) -> Res
         &arguments.data,
         invocation.surroundings,
     )?;
-    task::check_data_stays(&task.plan)?;
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
     let options = RunOptions {
         environment: invocation.environment().clone(),

@@ -1,6 +1,6 @@
 //! `dyno report`: renders a recorded run, an experiment or a trace again.
 
-use crate::args::{ReportArguments, ReportFormat};
+use crate::args::ReportArguments;
 use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
 use crate::reports;
@@ -83,15 +83,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-fn of_run(folder: &Path, format: ReportFormat, options: &RenderOptions) -> Result<String, Failure> {
-    let format = match format {
-        ReportFormat::Human => Format::Human,
-        ReportFormat::Markdown => Format::Markdown,
-        ReportFormat::Html => Format::Html,
-        ReportFormat::Json => Format::Json,
-        ReportFormat::Ycsb => Format::Ycsb,
-        ReportFormat::Kpi => Format::Kpi,
-    };
+fn of_run(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Failure> {
     match format {
         // What `dyno ycsb` prints is for programs; this is for people.
         Format::Ycsb => {
@@ -111,11 +103,11 @@ fn of_run(folder: &Path, format: ReportFormat, options: &RenderOptions) -> Resul
 
 fn of_experiment(
     folder: &Path,
-    format: ReportFormat,
+    format: Format,
     options: &RenderOptions,
 ) -> Result<String, Failure> {
     let document = folder::read(folder)?;
-    let Some(format) = without_ycsb(format) else {
+    let Some(format) = PageFormat::from_format(format) else {
         let text = "this format has one run, and the folder holds an experiment";
         let hint = "give the folder of one of its runs, below `runs`";
         return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
@@ -125,10 +117,10 @@ fn of_experiment(
 
 fn of_index_build(
     folder: &Path,
-    format: ReportFormat,
+    format: Format,
     options: &RenderOptions,
 ) -> Result<String, Failure> {
-    let Some(format) = without_ycsb(format) else {
+    let Some(format) = PageFormat::from_format(format) else {
         let text = "this format has a run, and the folder holds an index build";
         return Err(Failure::new(Exit::BadInput, text));
     };
@@ -136,12 +128,8 @@ fn of_index_build(
     Ok(reports::index_build_text(&build, format, options)?)
 }
 
-fn of_tail(
-    folder: &Path,
-    format: ReportFormat,
-    options: &RenderOptions,
-) -> Result<String, Failure> {
-    let Some(format) = without_ycsb(format) else {
+fn of_tail(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Failure> {
+    let Some(format) = PageFormat::from_format(format) else {
         let text = "this format has a run, and the folder holds messages of `dyno tail`";
         return Err(Failure::new(Exit::BadInput, text));
     };
@@ -155,7 +143,7 @@ fn of_trace(
     arguments: &ReportArguments,
     options: &RenderOptions,
 ) -> Result<String, Failure> {
-    let Some(format) = without_ycsb(arguments.format) else {
+    let Some(format) = PageFormat::from_format(arguments.format) else {
         let text = "this format has a run, and the folder holds a trace of file I/O";
         return Err(Failure::new(Exit::BadInput, text));
     };
@@ -165,15 +153,4 @@ fn of_trace(
     };
     let trace = AnalysedTrace::open(folder, &asked)?;
     Ok(reports::trace_text(&trace, format, options)?)
-}
-
-/// The forms that everything but runs has.
-fn without_ycsb(format: ReportFormat) -> Option<PageFormat> {
-    match format {
-        ReportFormat::Human => Some(PageFormat::Human),
-        ReportFormat::Markdown => Some(PageFormat::Markdown),
-        ReportFormat::Html => Some(PageFormat::Html),
-        ReportFormat::Json => Some(PageFormat::Json),
-        ReportFormat::Ycsb | ReportFormat::Kpi => None,
-    }
 }

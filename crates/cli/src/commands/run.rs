@@ -1,6 +1,6 @@
 //! `dyno run`: from a workload to a saved run and its report.
 
-use crate::args::{RunArguments, RunFormat};
+use crate::args::RunArguments;
 use crate::exit::{Exit, Failure};
 use crate::invocation::Invocation;
 use crate::messages::print_data;
@@ -29,7 +29,6 @@ pub(crate) fn perform(
     invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
-    dyno_engine::task::check_loads_what_it_drops(&task.plan, arguments.no_load)?;
     let mut messages = invocation.messages;
     let options = RunOptions {
         environment: invocation.environment().clone(),
@@ -92,7 +91,7 @@ pub(crate) fn observe(
 /// Prints the result and judges it.
 pub(crate) fn end(
     finished: Finished,
-    format: RunFormat,
+    format: Format,
     tolerated_error_ratio: f64,
     invocation: Invocation<'_>,
 ) -> Result<Exit, Failure> {
@@ -105,12 +104,6 @@ pub(crate) fn end(
         ));
         return Err(fault.into());
     }
-    let format = match format {
-        RunFormat::Human => Format::Human,
-        RunFormat::Json => Format::Json,
-        RunFormat::Ycsb => Format::Ycsb,
-        RunFormat::Kpi => Format::Kpi,
-    };
     print_data(&reports::run_text(
         &finished.results,
         format,

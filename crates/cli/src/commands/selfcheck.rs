@@ -1,11 +1,12 @@
 //! `dyno selfcheck`: measures the load generator itself and keeps the result.
 
-use crate::args::{SelfcheckArguments, SelfcheckFormat};
+use crate::args::SelfcheckArguments;
 use crate::commands::selfcheck_text;
 use crate::exit::{Exit, Failure};
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use dyno_engine::selfcheck::{measure::measure, state};
+use dyno_report::Format;
 
 /// See the module.
 pub(crate) fn selfcheck(
@@ -24,8 +25,8 @@ pub(crate) fn selfcheck(
         invocation.cancel,
     )?;
     print_data(&match arguments.format {
-        SelfcheckFormat::Human => selfcheck_text::human(&result),
-        SelfcheckFormat::Json => result.to_json(),
+        Format::Json => result.to_json(),
+        _ => selfcheck_text::human(&result),
     })?;
     if arguments.no_save {
         return Ok(Exit::Done);

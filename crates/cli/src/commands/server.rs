@@ -1,8 +1,8 @@
 //! `dyno server`: servers that stay after the command that started them, and placements.
 
 use crate::args::{
-    ServerArguments, ServerCommand, ServerFormat, ServerListArguments, ServerPlanArguments,
-    ServerStartArguments, ServerStatusArguments,
+    ServerArguments, ServerCommand, ServerListArguments, ServerPlanArguments, ServerStartArguments,
+    ServerStatusArguments,
 };
 use crate::commands::install;
 use crate::commands::server_text::{self as text, Answer};
@@ -17,6 +17,7 @@ use dyno_engine::detached::{DetachedDeployment, Status, Stopped, state};
 use dyno_engine::run::preflight;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
+use dyno_report::Format;
 use dyno_servers::{InstanceKind, ServerProgram, placement, planned_caches};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -91,8 +92,8 @@ fn start(
     };
     let answers: Vec<Answer> = state.members.iter().map(Answer::of).collect();
     print_data(&match arguments.format {
-        ServerFormat::Json => text::status_json(&place.name, &state, answers),
-        ServerFormat::Human => text::status(&place.name, &state, &answers),
+        Format::Json => text::status_json(&place.name, &state, answers),
+        _ => text::status(&place.name, &state, &answers),
     })?;
     let name = &place.name;
     invocation.messages.note(&format!(
@@ -139,8 +140,8 @@ fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, F
     let answers: Vec<Answer> = state.members.iter().map(Answer::of).collect();
     let all_answer = answers.iter().all(Answer::is_good);
     print_data(&match arguments.format {
-        ServerFormat::Json => text::status_json(name, &state, answers),
-        ServerFormat::Human => text::status(name, &state, &answers),
+        Format::Json => text::status_json(name, &state, answers),
+        _ => text::status(name, &state, &answers),
     })?;
     Ok(match all_answer {
         true => Exit::Done,
@@ -157,8 +158,8 @@ fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Failu
         }
     }
     print_data(&match arguments.format {
-        ServerFormat::Json => text::list_json(&all),
-        ServerFormat::Human => text::list(&all),
+        Format::Json => text::list_json(&all),
+        _ => text::list(&all),
     })?;
     Ok(Exit::Done)
 }

@@ -30,7 +30,7 @@ pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Res
     let finished = perform(&task, &options, &mut messages, invocation.cancel)?;
     let folder = &finished.folder;
     let analysed = AnalysedMessages::new(TailDocument::read(folder)?, folder);
-    let format = arguments.format.into();
+    let format = arguments.format;
     reports::present(folder, format, invocation, |format, options| {
         reports::messages_text(&analysed, format, options)
     })?;

@@ -93,7 +93,7 @@ pub(crate) fn trace(
         }
     };
     reports::write_trace(&analysed, &folder)?;
-    let text = reports::trace_text(&analysed, arguments.format.into(), &options)?;
+    let text = reports::trace_text(&analysed, arguments.format, &options)?;
     print_data(&text)?;
     Ok(ending.exit)
 }

@@ -6,21 +6,17 @@ use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
 use crate::metrics::{Endpoint, Metrics};
 use crate::reports::ReportFiles;
-use crate::session::task;
 use crate::surroundings::Surroundings;
 use crate::ycsb::arguments::{HELP, Parsed, YcsbCommand, parse};
 use crate::ycsb::output::export;
 use crate::ycsb::status::Status;
 use dyno_engine::VERSION;
-use dyno_engine::deployment::choice;
-use dyno_engine::deployment::locality;
 use dyno_engine::observer::Shared;
 use dyno_engine::run::options::Extent;
 use dyno_engine::{Finished, Kind, RunOptions, selfcheck};
 use dyno_load::job::RetryRule;
-use dyno_plan::model::ServerKind;
-use dyno_plan::resolve::PlanError;
-use dyno_plan::task::{Remote, Task, Threads};
+use dyno_plan::resolve::{PlanError, resolve_ycsb};
+use dyno_plan::task::Task;
 use dyno_plan::uri::redact;
 use dyno_plan::ycsb::{Phase, YcsbClientOptions, YcsbPlan, resolve};
 use dyno_record::model::PhaseKind;
@@ -116,47 +112,19 @@ fn task(
     command: &YcsbCommand,
     surroundings: &Surroundings,
 ) -> Result<Task, Failure> {
-    let YcsbPlan {
-        mut plan,
-        uri,
-        client,
-        mut warnings,
-    } = resolved;
-    warnings.splice(0..0, command.notes.iter().cloned());
-    if client.report_latency_for_each_error || !client.latency_tracked_errors.is_empty() {
+    let mut warnings = command.notes.clone();
+    let client = &resolved.client;
+    let has_own_latencies =
+        client.report_latency_for_each_error || !client.latency_tracked_errors.is_empty();
+    let mut task = resolve_ycsb(resolved, command.phase, surroundings)?;
+    warnings.append(&mut task.warnings);
+    if has_own_latencies {
         warnings.push(
             "`reportlatencyforeacherror` and `latencytrackederrors` have no effect: latencies of failures are not kept".into(),
         );
     }
-    let remote = match plan.server.kind {
-        ServerKind::Uri => Some(Remote::parse(&uri)?),
-        ServerKind::Auto | ServerKind::Embedded | ServerKind::Mongod => {
-            if command.phase == Phase::Load {
-                task::check_data_stays(&plan)?;
-            }
-            None
-        }
-    };
-    let mut threads = task::local_threads(surroundings.environment.cores);
-    if let Some(remote) = &remote {
-        dyno_engine::task::aim(&mut plan, remote);
-        if !locality::is_local(remote, surroundings.environment.hostname.as_deref()) {
-            threads = surroundings.environment.cores;
-        }
-        warnings.extend(task::limit_clients(&mut plan, &remote.target));
-    }
-    plan.client.threads = threads.clamp(1, plan.client.clients);
-    let embedded = surroundings.embedded_server.as_deref();
-    let server = choice::settle(&mut plan, embedded, &surroundings.environment)?;
-    dyno_engine::task::check(&plan)?;
-    Ok(Task {
-        server,
-        threads: Threads::Given(plan.client.threads),
-        plan,
-        remote,
-        warnings,
-        notes: Vec::new(),
-    })
+    task.warnings = warnings;
+    Ok(task)
 }
 
 fn run_options(

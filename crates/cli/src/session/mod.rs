@@ -1,4 +1,3 @@
 //! What was typed, as a task.
 
-pub(crate) mod framework;
 pub(crate) mod task;

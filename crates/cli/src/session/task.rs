@@ -1,28 +1,17 @@
-//! What is to be done, and against which server: options, plan and connection string put together.
-//! Credentials stay apart from the plan from here on.
+//! What was typed, as a request, and the task that it gives on this machine.
 
 use crate::args::{
-    BackendName, ClientArguments, DataArguments, ExperimentArguments, IndexBuildArguments,
-    ObserveArguments, RemedyName, RunArguments, ScheduleName, ServerName, SoakArguments,
-    StartArguments, TailArguments, TailModeName, TargetArguments, WorkerArguments,
+    ClientArguments, DataArguments, ExperimentArguments, IndexBuildArguments, RunArguments,
+    SoakArguments, StartArguments, TailArguments, TargetArguments, WorkerArguments,
 };
 use crate::messages::Messages;
-use crate::session::framework;
 use crate::surroundings::Surroundings;
-use dyno_engine::deployment::{self, choice, locality};
-use dyno_engine::task::{aim, check};
-use dyno_engine::{Error, Kind};
+use dyno_engine::Error;
 use dyno_plan::Plan;
-use dyno_plan::builtin;
-use dyno_plan::model::{
-    Backend, ClientPlan, ExporterPlan, PhasePlan, ServerKind, TracePhase, TracePlan,
-};
-use dyno_plan::resolve::{self, Overrides, PlanError, ScheduleKind};
-use dyno_plan::task::{Remote, Task, Threads};
+use dyno_plan::request::{Observing, Overrides, Request, ScheduleKind, Setting, Work};
+use dyno_plan::resolve::resolve;
+use dyno_plan::task::Task;
 use dyno_plan::units::Span;
-use dyno_plan::uri::Target;
-use dyno_plan::validate::validate;
-use dyno_plan::wsf::{TraceWindow, WsfSettings};
 
 /// Says what the person should know about a task.
 pub(crate) fn tell(task: &Task, messages: Messages) {
@@ -34,147 +23,22 @@ pub(crate) fn tell(task: &Task, messages: Messages) {
     }
 }
 
-/// How long a soak lasts, and how long its server may be away, unless something else is said.
-const SOAK_DURATION: Span = Span::from_secs(3_600);
-const SOAK_GIVE_UP: Span = Span::from_secs(300);
+/// Resolves what was typed after `dyno run`.
+pub(crate) fn of_run(arguments: &RunArguments, surroundings: &Surroundings) -> Result<Task, Error> {
+    Ok(resolve(&run(arguments, surroundings), surroundings)?)
+}
 
 /// Resolves what was typed after `dyno soak`.
 pub(crate) fn of_soak(
     arguments: &SoakArguments,
     surroundings: &Surroundings,
 ) -> Result<Task, Error> {
-    let mut task = resolve_run(&arguments.run, surroundings, |_| {})?;
-    let usual = usual_phases(arguments.run.target.workload.as_deref());
-    let phases = &mut task.plan.phases;
-    let is_usual = phases.duration == usual.duration && phases.operations == usual.operations;
-    if is_usual && !says_how_long(&arguments.run) {
-        phases.duration = Some(SOAK_DURATION);
-    }
-    let client = &mut task.plan.client;
-    match arguments.give_up {
-        Some(give_up) => client.give_up = give_up,
-        None if client.give_up == ClientPlan::default().give_up => client.give_up = SOAK_GIVE_UP,
-        None => {}
-    }
-    check(&task.plan)?;
-    Ok(task)
-}
-
-/// How long a workload is measured if nobody says it.
-fn usual_phases(workload: Option<&str>) -> PhasePlan {
-    let is_builtin = |name: &&str| builtin::names().any(|known| known == *name);
-    workload
-        .filter(is_builtin)
-        .and_then(|name| resolve::resolve(name, &Overrides::default()).ok())
-        .map_or_else(PhasePlan::default, |resolved| resolved.plan.phases)
-}
-
-/// Whether the end of the measured time was typed, be it the usual one.
-fn says_how_long(arguments: &RunArguments) -> bool {
-    let mut settings = arguments.target.start.settings.iter();
-    arguments.duration.is_some()
-        || arguments.operations.is_some()
-        || settings.any(|(key, _)| key == "phases.duration" || key == "phases.operations")
-}
-
-/// Resolves what was typed after `dyno run`.
-pub(crate) fn of_run(arguments: &RunArguments, surroundings: &Surroundings) -> Result<Task, Error> {
-    resolve_run(arguments, surroundings, |_| {})
-}
-
-fn resolve_run(
-    arguments: &RunArguments,
-    surroundings: &Surroundings,
-    adjust: impl FnOnce(&mut Overrides),
-) -> Result<Task, Error> {
-    let mut overrides = Overrides {
-        operations: arguments.operations,
-        duration: arguments.duration,
-        warmup: arguments.warmup,
-        rate_per_s: arguments.rate.map(|rate| rate.0),
-        schedule: arguments.schedule.map(schedule_kind),
-        tolerated_error_ratio: arguments.tolerate_errors,
-        ..overrides(&arguments.target, &arguments.client, &arguments.data)
+    let give_up = arguments.give_up;
+    let request = Request {
+        work: Work::Soak { give_up },
+        ..run(&arguments.run, surroundings)
     };
-    if let Some(card) = &arguments.rps {
-        let key = "server.receive_packet_steering";
-        overrides.settings.push((key.into(), card.clone()));
-    }
-    adjust(&mut overrides);
-    let framework = framework::lay_below(&arguments.target, &mut overrides, surroundings)?;
-    let mut task = resolve_task(
-        &arguments.target,
-        overrides,
-        surroundings,
-        framework.as_ref(),
-    )?;
-    let window = framework.and_then(|framework| framework.trace);
-    if let Some(window) = &window {
-        move_traces(&mut task.plan, window);
-        if task.plan.traces.is_empty() && arguments.trace.is_none() {
-            let note =
-                "no program watches in the window of `EVENT_TRACE_PARAMS`: name one by `--trace`";
-            task.notes.push(note.into());
-        }
-    }
-    if let Some(command) = &arguments.trace {
-        trace_with(&mut task.plan, command, window.as_ref());
-    }
-    watch_with(&mut task.plan, &arguments.observe);
-    check(&task.plan)?;
-    Ok(task)
-}
-
-/// Puts what was typed about watching over the plan.
-fn watch_with(plan: &mut Plan, arguments: &ObserveArguments) {
-    let observe = &mut plan.observe;
-    if let Some(interval) = arguments.observe_interval {
-        observe.interval = interval;
-    }
-    if arguments.no_observe {
-        (observe.host, observe.server) = (false, false);
-    }
-    for text in &arguments.exporters {
-        // A name comes before the address, and an address may hold `=` only after its scheme.
-        let named = text
-            .split_once('=')
-            .filter(|(name, _)| !name.contains("://"));
-        let number = observe.exporters.len() + 1;
-        let (name, url) = match named {
-            Some((name, url)) => (name.to_owned(), url),
-            None => (format!("exporter-{number}"), text.as_str()),
-        };
-        let exporter = ExporterPlan::open(name, url.to_owned());
-        observe.exporters.push(exporter);
-    }
-}
-
-/// Moves the trace windows of a plan.
-fn move_traces(plan: &mut Plan, window: &TraceWindow) {
-    for trace in &mut plan.traces {
-        (trace.phase, trace.from, trace.length) = (window.phase, window.from, window.length);
-    }
-}
-
-/// Puts a shell command into the trace windows of a plan; if it has none, into this one, or the
-/// measure phase.
-fn trace_with(plan: &mut Plan, command: &str, window: Option<&TraceWindow>) {
-    if plan.traces.is_empty() {
-        plan.traces.push(TracePlan {
-            name: "trace".into(),
-            command: Vec::new(),
-            phase: TracePhase::Measure,
-            from: Span::from_secs(0),
-            length: None,
-        });
-        if let Some(window) = window {
-            move_traces(plan, window);
-        }
-    }
-    for trace in &mut plan.traces {
-        // Without `exec`: more than one program, and assignments, are commands too.
-        trace.command = vec!["sh".into(), "-c".into(), command.to_owned()];
-    }
+    Ok(resolve(&request, surroundings)?)
 }
 
 /// Resolves what was typed after `dyno load`.
@@ -184,61 +48,33 @@ pub(crate) fn of_load(
     data: &DataArguments,
     surroundings: &Surroundings,
 ) -> Result<Task, Error> {
-    let mut overrides = overrides(target, client, data);
-    let framework = framework::lay_below(target, &mut overrides, surroundings)?;
-    resolve_task(target, overrides, surroundings, framework.as_ref())
+    let mut request = on_target(target, &client.worker, data, surroundings);
+    request.work = Work::Load;
+    request.overrides.clients = client.clients;
+    Ok(resolve(&request, surroundings)?)
 }
 
-fn overrides(
-    target: &TargetArguments,
-    client: &ClientArguments,
-    data: &DataArguments,
-) -> Overrides {
-    Overrides {
-        clients: client.clients,
-        ..worker_overrides(target, &client.worker, data)
-    }
-}
-
-fn worker_overrides(
-    target: &TargetArguments,
-    worker: &WorkerArguments,
-    data: &DataArguments,
-) -> Overrides {
-    Overrides {
-        records: data.records,
-        threads: worker.threads,
-        backend: worker.backend.map(|backend| match backend {
-            BackendName::Wire => Backend::Wire,
-            BackendName::Driver => Backend::Driver,
-        }),
-        seed: worker.seed,
-        timeout: worker.timeout,
-        batch: data.batch,
-        properties: target.properties.clone(),
-        lenient: target.lenient,
-        ..start_overrides(&target.start)
-    }
-}
-
-/// Resolves what was typed after the verb of an experiment. `settings` are single keys of the plan.
+/// Resolves what was typed after the verb of an experiment. `settings` are single keys of the plan, in place of those that
+/// were typed.
 pub(crate) fn of_experiment(
     arguments: &ExperimentArguments,
     settings: &[(String, String)],
-    schedule: Option<(ScheduleKind, f64)>,
+    (schedule, rate_per_s): (Option<ScheduleKind>, Option<f64>),
     surroundings: &Surroundings,
 ) -> Result<Task, Error> {
     let mut target = arguments.target.clone();
     target.start.settings = settings.to_vec();
-    let mut overrides = Overrides {
+    let mut request = on_target(&target, &arguments.worker, &arguments.data, surroundings);
+    request.work = Work::Experiment;
+    request.no_load = arguments.no_load;
+    request.overrides = Overrides {
         duration: arguments.duration,
         warmup: arguments.warmup,
-        schedule: schedule.map(|(kind, _)| kind),
-        rate_per_s: schedule.map(|(_, rate_per_s)| rate_per_s),
-        ..worker_overrides(&target, &arguments.worker, &arguments.data)
+        schedule,
+        rate_per_s,
+        ..request.overrides
     };
-    let framework = framework::lay_below(&target, &mut overrides, surroundings)?;
-    resolve_task(&target, overrides, surroundings, framework.as_ref())
+    Ok(resolve(&request, surroundings)?)
 }
 
 /// Resolves what was typed after `dyno index-build`.
@@ -246,86 +82,23 @@ pub(crate) fn of_index_build(
     arguments: &IndexBuildArguments,
     surroundings: &Surroundings,
 ) -> Result<Task, Error> {
-    let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
-    let mut overrides = Overrides {
-        records: arguments.records,
-        seed: arguments.seed,
-        uri: given.as_ref().map(|remote| remote.target.to_string()),
-        ..start_overrides(&arguments.start)
+    let mut request = starting(&arguments.start);
+    request.work = Work::IndexBuild {
+        collection: arguments.collection.clone(),
     };
-    let mut set = |key: &str, value: String| overrides.settings.push((key.to_owned(), value));
-    if let Some((database, collection)) = &arguments.collection {
-        set("data.database", toml_text(database));
-        set("data.collection", toml_text(collection));
-    }
-    if let Some(keys) = &arguments.keys {
-        set("index_build.keys", toml_text(keys));
-    }
-    if arguments.warm {
-        set("index_build.start", "warm".to_owned());
-    }
-    if let Some(remedy) = arguments.remedy {
-        let name = match remedy {
-            RemedyName::Rewrite => "rewrite",
-            RemedyName::NaturalCopy => "natural-copy",
-            RemedyName::Dump => "dump",
-            RemedyName::Compact => "compact",
-        };
-        set("index_build.remedy", name.to_owned());
-    }
-    if let Some(per_s) = arguments.iops {
-        set("index_build.disk_iops", per_s.to_string());
-    }
-    let source = match arguments.collection {
-        Some(_) => "existing",
-        None => &arguments.layout,
-    };
-    let resolved = resolve::resolve_index_build(source, &overrides)?;
-    let mut task = on_one_server(resolved.plan, given, &arguments.start, surroundings)?;
-    task.warnings = resolved.warnings;
-    if let (Some(_), Some((database, _))) = (&task.remote, &arguments.collection) {
-        task.plan.data.database.clone_from(database);
-    }
-    Ok(task)
-}
-
-/// The task of a plan whose work is done on one server or deployment: on that of the address that was `given`, of the one that
-/// the plan names, or of one that is started.
-fn on_one_server(
-    mut plan: Plan,
-    given: Option<Remote>,
-    start: &StartArguments,
-    surroundings: &Surroundings,
-) -> Result<Task, Error> {
-    let remote = match given {
-        Some(remote) => Some(remote),
-        None => plan.server.uri.as_deref().map(Remote::parse).transpose()?,
-    };
-    if let Some(remote) = &remote {
-        aim(&mut plan, remote);
-    }
-    let mut notes = Vec::new();
-    let server = settle_server(&mut plan, start, surroundings, &mut notes)?;
-    absolute(&mut plan, start)?;
-    check(&plan)?;
-    deployment::settle_topology(&mut plan)?;
-    if remote.is_none() && plan.server.pairs > 1 {
-        let text = match plan.tail {
-            Some(_) => {
-                "messages go through one server or one deployment, not through several at once"
-            }
-            None => "an index is built on one server or one deployment, not on several at once",
-        };
-        return Err(Error::new(Kind::BadInput, text).with_hint("leave `--pairs` out"));
-    }
-    Ok(Task {
-        threads: Threads::Given(plan.client.threads),
-        plan,
-        remote,
-        warnings: Vec::new(),
-        notes,
-        server,
-    })
+    request.source = Some(arguments.layout.clone());
+    request.uri.clone_from(&arguments.uri);
+    request.overrides.records = arguments.records;
+    request.overrides.seed = arguments.seed;
+    let remedy = arguments.remedy.map(|remedy| remedy.as_str());
+    let settings = [
+        keys_of("index_build.keys", arguments.keys.as_deref()),
+        keys_of("index_build.start", arguments.warm.then_some("warm")),
+        keys_of("index_build.remedy", remedy),
+        keys_of("index_build.disk_iops", arguments.iops),
+    ];
+    request.settings.extend(settings.into_iter().flatten());
+    Ok(resolve(&request, surroundings)?)
 }
 
 /// Resolves what was typed after `dyno tail`.
@@ -333,90 +106,41 @@ pub(crate) fn of_tail(
     arguments: &TailArguments,
     surroundings: &Surroundings,
 ) -> Result<Task, Error> {
-    let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
-    let mut overrides = Overrides {
-        seed: arguments.seed,
-        uri: given.as_ref().map(|remote| remote.target.to_string()),
-        ..start_overrides(&arguments.start)
-    };
-    let mut set = |key: &str, value: Option<String>| {
-        let settings = &mut overrides.settings;
-        settings.extend(value.map(|value| (format!("tail.{key}"), value)));
-    };
+    let mut request = starting(&arguments.start);
+    request.work = Work::Tail;
+    request.source = Some(arguments.plan.clone());
+    request.uri.clone_from(&arguments.uri);
+    request.overrides.seed = arguments.seed;
+    request.settings.extend(tail_settings(arguments));
+    Ok(resolve(&request, surroundings)?)
+}
+
+fn tail_settings(arguments: &TailArguments) -> impl Iterator<Item = Setting> {
     let texts = |list: &[String]| {
-        let list: Vec<&str> = list.iter().map(|text| text.trim()).collect();
-        (!list.is_empty()).then(|| serde_json::Value::from(list).to_string())
+        let list: Vec<String> = list.iter().map(|text| text.trim().to_owned()).collect();
+        (!list.is_empty()).then_some(list)
     };
-    set("producers", texts(&arguments.producer));
-    set("consumers", texts(&arguments.consumer));
-    set("in_flight", texts(&arguments.in_flight));
     let pool = &arguments.pool;
-    set("pool", (!pool.is_empty()).then(|| format!("{pool:?}")));
-    set("messages", arguments.messages.map(|n| n.to_string()));
-    set("rate_per_s", arguments.rate.map(|rate| format!("{rate:?}")));
-    set(
-        "producers_at_once",
-        arguments.producers.map(|n| n.to_string()),
-    );
-    set(
-        "consumers_at_once",
-        arguments.consumers.map(|n| n.to_string()),
-    );
-    for (key, text) in [
-        ("producer_host", &arguments.producer_host),
-        ("consumer_host", &arguments.consumer_host),
-        ("host_drivers", &arguments.host_drivers),
-    ] {
-        set(key, text.as_deref().map(toml_text));
-    }
-    set("size", arguments.size.map(|size| size.0.to_string()));
-    set(
-        "capped_size",
-        arguments.capped_size.map(|size| size.0.to_string()),
-    );
-    set(
-        "write_concern",
-        arguments.write_concern.as_deref().map(toml_text),
-    );
-    set(
-        "work",
-        arguments.work.map(|span| toml_text(&span.to_string())),
-    );
-    let mode = arguments.mode.map(|mode| match mode {
-        TailModeName::Tailable => "tailable",
-        TailModeName::ChangeStream => "change-stream",
-        TailModeName::Poll => "poll",
-    });
-    set("mode", mode.map(str::to_owned));
-    let plan = resolve::resolve_tail(&arguments.plan, &overrides)?.plan;
-    on_one_server(plan, given, &arguments.start, surroundings)
-}
-
-/// Refuses the plan of an index build or of messages where a load is asked for.
-fn check_is_load(plan: &Plan) -> Result<(), Error> {
-    let (what, command) = match (&plan.index_build, &plan.tail) {
-        (None, None) => return Ok(()),
-        (Some(_), _) => ("an index build (`index_build`)", "dyno index-build"),
-        (None, Some(_)) => ("messages (`tail`)", "dyno tail"),
-    };
-    let hint = format!("give it to `{command}`, or take the table out");
-    Err(Error::new(Kind::BadInput, format!("the plan is one of {what}")).with_hint(hint))
-}
-
-/// What the options say about the servers that are started.
-fn start_overrides(start: &StartArguments) -> Overrides {
-    Overrides {
-        pairs: start.pairs,
-        settings: settings(start),
-        placement: start.placement.clone(),
-        server: start.server.map(|server| match server {
-            ServerName::Auto => ServerKind::Auto,
-            ServerName::Embedded => ServerKind::Embedded,
-            ServerName::Mongod => ServerKind::Mongod,
-        }),
-        mongod: start.mongod.clone(),
-        ..Overrides::default()
-    }
+    let span = |span: Option<Span>| span.map(|span| span.to_string());
+    let settings = [
+        keys_of("tail.producers", texts(&arguments.producer)),
+        keys_of("tail.consumers", texts(&arguments.consumer)),
+        keys_of("tail.in_flight", texts(&arguments.in_flight)),
+        keys_of("tail.pool", (!pool.is_empty()).then(|| pool.clone())),
+        keys_of("tail.messages", arguments.messages),
+        keys_of("tail.rate_per_s", arguments.rate),
+        keys_of("tail.producers_at_once", arguments.producers),
+        keys_of("tail.consumers_at_once", arguments.consumers),
+        keys_of("tail.producer_host", arguments.producer_host.as_deref()),
+        keys_of("tail.consumer_host", arguments.consumer_host.as_deref()),
+        keys_of("tail.host_drivers", arguments.host_drivers.as_deref()),
+        keys_of("tail.size", arguments.size.map(|size| size.0)),
+        keys_of("tail.capped_size", arguments.capped_size.map(|size| size.0)),
+        keys_of("tail.write_concern", arguments.write_concern.as_deref()),
+        keys_of("tail.work", span(arguments.work)),
+        keys_of("tail.mode", arguments.mode.map(|mode| mode.as_str())),
+    ];
+    settings.into_iter().flatten()
 }
 
 /// The plan of servers that stay: of a plan its `[server]` table and its collection, which a cluster
@@ -426,196 +150,102 @@ pub(crate) fn of_server(
     start: &StartArguments,
     surroundings: &Surroundings,
 ) -> Result<Plan, Error> {
-    let mut resolved = resolve::resolve(workload.unwrap_or(ANY_WORKLOAD), &start_overrides(start))?;
-    let server = &mut resolved.plan.server;
-    if server.kind == ServerKind::Uri {
-        let text = "the plan aims at a server that runs already, so that there is nothing to start";
-        return Err(Error::new(Kind::BadInput, text).with_hint("give `--server auto`"));
-    }
-    choice::settle(
-        &mut resolved.plan,
-        start.embedded_server.as_deref(),
-        &surroundings.environment,
-    )?;
-    absolute(&mut resolved.plan, start)?;
-    check(&resolved.plan)?;
-    deployment::settle_topology(&mut resolved.plan)?;
-    Ok(resolved.plan)
+    let mut request = starting(start);
+    request.work = Work::Servers;
+    request.source = workload.map(str::to_owned);
+    Ok(resolve(&request, surroundings)?.plan)
 }
 
-/// Built in, and its servers are the default ones.
-const ANY_WORKLOAD: &str = "a";
-
-/// Takes over the data folder, and makes paths valid in every working folder.
-fn absolute(plan: &mut Plan, start: &StartArguments) -> Result<(), Error> {
-    let server = &mut plan.server;
-    if let Some(folder) = &start.data_dir {
-        server.data_dir = Some(folder.clone());
-    }
-    let paths = [&mut server.data_dir, &mut server.mongos];
-    let paths = paths.into_iter().flatten().chain(&mut server.data_dirs);
-    for path in paths {
-        let full = std::path::absolute(&*path).map_err(|error| {
-            Error::from_cause(Kind::Environment, error).context(format!("cannot use `{path}`"))
-        })?;
-        *path = full.into_os_string().into_string().map_err(|path| {
-            let path = path.display().to_string();
-            Error::new(Kind::BadInput, format!("`{path}` is no UTF-8 text"))
-        })?;
-    }
-    Ok(())
-}
-
-/// Options that stand for a key of the plan, and the keys themselves, which win.
-fn settings(start: &StartArguments) -> Vec<(String, String)> {
-    let quoted = |text: &String| toml_text(text);
-    let options = [
-        ("server.topology", start.topology.as_ref().map(quoted)),
-        ("server.mongos", start.mongos.as_ref().map(quoted)),
-        (
-            "server.cache",
-            start.cache.map(|cache| toml_text(&cache.to_string())),
-        ),
-        ("server.encryption", start.tls.then(|| "server".into())),
-        ("server.auth", start.auth.then(|| "true".into())),
-    ];
-    let options = options
-        .into_iter()
-        .filter_map(|(key, value)| Some((key.to_owned(), value?)));
-    options.chain(start.settings.iter().cloned()).collect()
-}
-
-/// A text that is taken as such, whatever it looks like.
-fn toml_text(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-pub(crate) fn schedule_kind(name: ScheduleName) -> ScheduleKind {
-    match name {
-        ScheduleName::Closed => ScheduleKind::Closed,
-        ScheduleName::Constant => ScheduleKind::Constant,
-        ScheduleName::Poisson => ScheduleKind::Poisson,
-    }
-}
-
-fn resolve_task(
-    arguments: &TargetArguments,
-    mut overrides: Overrides,
-    surroundings: &Surroundings,
-    framework: Option<&WsfSettings>,
-) -> Result<Task, Error> {
-    let workload = match framework {
-        Some(framework) => framework.workload.as_str(),
-        None => arguments.workload.as_deref().unwrap_or_default(),
-    };
-    let resolve = |overrides: &Overrides| {
-        resolve::resolve(workload, overrides).map_err(|error| framework::explain(error, framework))
-    };
-    let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
-    overrides.uri = given.as_ref().map(|remote| remote.target.to_string());
-    overrides.thread_limit = Some(local_threads(surroundings.environment.cores));
-    let resolved = resolve(&overrides)?;
-    let gives_threads = resolved.gives_threads;
-    let mut plan = resolved.plan;
-    check_is_load(&plan)?;
-    let mut warnings = resolved.warnings;
-    let mut cores = local_threads(surroundings.environment.cores);
-    let mut notes = Vec::new();
-    if let Some(framework) = framework {
-        warnings.splice(0..0, framework.warnings.iter().cloned());
-        notes.clone_from(&framework.notes);
-    }
-    let remote = match (given, resolved.uri) {
-        (Some(remote), _) => Some(remote),
-        (None, Some(text)) => Some(Remote::parse(&text)?),
-        (None, None) => plan.server.uri.as_deref().map(Remote::parse).transpose()?,
-    };
-    if let Some(remote) = &remote {
-        aim(&mut plan, remote);
-        if !locality::is_local(remote, surroundings.environment.hostname.as_deref()) {
-            cores = surroundings.environment.cores;
-            overrides.thread_limit = Some(cores);
-            plan.client.threads = resolve(&overrides)?.plan.client.threads;
-        }
-    } else if arguments
-        .properties
-        .iter()
-        .any(|(name, _)| name == "mongodb.url")
-    {
-        warnings.push("`mongodb.url` has no effect, because `--server` starts a server".into());
-    }
-    if let Some(folder) = &arguments.start.data_dir {
-        plan.server.data_dir = Some(folder.clone());
-    }
-    let server = settle_server(&mut plan, &arguments.start, surroundings, &mut notes)?;
-    check(&plan)?;
-    deployment::settle_topology(&mut plan)?;
-    if remote.is_none() && plan.server.pairs > 1 {
-        // The clients share what one would have, unless somebody says how many threads there shall be.
-        overrides.thread_limit = Some(Threads::Shared(cores).most(plan.server.pairs));
-        plan.client.threads = resolve(&overrides)?.plan.client.threads;
-    }
-    let threads = match gives_threads {
-        true => Threads::Given(plan.client.threads),
-        false => Threads::Shared(cores),
-    };
-    Ok(Task {
-        plan,
-        remote,
-        warnings,
-        notes,
-        threads,
-        server,
-    })
-}
-
-/// Decides which server the plan starts; where nobody said its kind, the person is told.
-fn settle_server(
-    plan: &mut Plan,
-    start: &StartArguments,
-    surroundings: &Surroundings,
-    notes: &mut Vec<String>,
-) -> Result<Option<String>, Error> {
-    let is_open = plan.server.kind == ServerKind::Auto;
-    let server = choice::settle(
-        plan,
-        start.embedded_server.as_deref(),
-        &surroundings.environment,
-    )?;
-    if is_open && let Some(server) = &server {
-        notes.push(format!("server: {server}"));
-    }
-    Ok(server)
-}
-
-/// Half of the cores are left to a server on the same machine.
-pub(crate) fn local_threads(cores: u32) -> u32 {
-    (cores / 2).max(1)
-}
-
-/// Keeps `maxPoolSize`: more clients than connections would only wait for each other.
-pub(crate) fn limit_clients(plan: &mut Plan, target: &Target) -> Option<String> {
-    let limit = target.options.max_pool_size?;
-    let client = &mut plan.client;
-    let asked = client.clients.max(client.load_clients.unwrap_or(0));
-    client.clients = client.clients.min(limit);
-    client.threads = client.threads.min(client.clients);
-    client.load_clients = client.load_clients.map(|clients| clients.min(limit));
-    (asked > limit).then(|| format!("`maxPoolSize={limit}` in the connection string limits the clients to {limit} (asked for: {asked})"))
-}
-
-/// Refuses to load into a server that is thrown away afterwards.
-pub(crate) fn check_data_stays(plan: &Plan) -> Result<(), Error> {
-    let server = &plan.server;
-    let is_kept = server.data_dir.is_some() || !server.data_dirs.is_empty();
-    if server.kind == ServerKind::Uri || is_kept {
-        return Ok(());
-    }
-    let failure = Error::new(
-        Kind::BadInput,
-        "the data would be loaded into a server that is removed at once",
+fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
+    let request = on_target(
+        &arguments.target,
+        &arguments.client.worker,
+        &arguments.data,
+        surroundings,
     );
-    Err(failure.with_hint("aim at a server with `--uri`, or keep the data with `--data-dir DIR`"))
+    let observe = &arguments.observe;
+    let card = keys_of("server.receive_packet_steering", arguments.rps.as_deref());
+    Request {
+        overrides: Overrides {
+            clients: arguments.client.clients,
+            operations: arguments.operations,
+            duration: arguments.duration,
+            warmup: arguments.warmup,
+            rate_per_s: arguments.rate.map(|rate| rate.0),
+            schedule: arguments.schedule,
+            tolerated_error_ratio: arguments.tolerate_errors,
+            ..request.overrides
+        },
+        settings: request.settings.into_iter().chain(card).collect(),
+        trace: arguments.trace.clone(),
+        observe: Observing {
+            interval: observe.observe_interval,
+            off: observe.no_observe,
+            exporters: observe.exporters.clone(),
+        },
+        no_load: arguments.no_load,
+        ..request
+    }
+}
+
+/// What all loads have in common.
+fn on_target(
+    target: &TargetArguments,
+    worker: &WorkerArguments,
+    data: &DataArguments,
+    surroundings: &Surroundings,
+) -> Request {
+    let request = starting(&target.start);
+    Request {
+        source: target.workload.clone(),
+        uri: target.uri.clone(),
+        overrides: Overrides {
+            records: data.records,
+            threads: worker.threads,
+            backend: worker.backend,
+            seed: worker.seed,
+            timeout: worker.timeout,
+            batch: data.batch,
+            ..request.overrides
+        },
+        properties: target.properties.clone(),
+        lenient: target.lenient,
+        wsf: target.wsf.then(|| surroundings.wsf.clone()),
+        ..request
+    }
+}
+
+/// What the options say about the servers that are started. Those that stand for a key of the plan come before the keys
+/// themselves, which win.
+fn starting(start: &StartArguments) -> Request {
+    let cache = start.cache.map(|cache| cache.to_string());
+    let options = [
+        keys_of("server.topology", start.topology.as_deref()),
+        keys_of("server.mongos", start.mongos.as_deref()),
+        keys_of("server.cache", cache),
+        keys_of("server.encryption", start.tls.then_some("server")),
+        keys_of("server.auth", start.auth.then_some(true)),
+    ];
+    let typed = start.settings.iter();
+    let typed = typed.map(|(key, text)| Setting::from_text(key, text));
+    Request {
+        embedded_server: start.embedded_server.clone(),
+        data_dir: start.data_dir.clone(),
+        overrides: Overrides {
+            pairs: start.pairs,
+            placement: start.placement.clone(),
+            server: start.server,
+            mongod: start.mongod.clone(),
+            ..Overrides::default()
+        },
+        settings: options.into_iter().flatten().chain(typed).collect(),
+        ..Request::default()
+    }
+}
+
+/// An option that stands for a key of the plan.
+fn keys_of(key: &str, value: Option<impl Into<serde_json::Value>>) -> Option<Setting> {
+    Some(Setting::new(key, value?))
 }
 
 #[cfg(test)]
@@ -625,178 +255,99 @@ mod tests {
     use clap::Parser;
     use dyno_engine::environment::{Environment, ServerHome};
 
-    fn task(cores: u32, arguments: &[&str]) -> Result<Task, Error> {
-        let all = ["dyno", "run", "a"].iter().chain(arguments);
-        let Command::Run(run) = Arguments::parse_from(all).command else {
-            panic!("not a run")
-        };
-        of_run(&run, &surroundings(cores))
-    }
-
-    fn surroundings(cores: u32) -> Surroundings {
-        let environment = Environment {
-            cores,
-            hostname: Some("bench".into()),
-            // Here the embedded server is taken unseen, whatever this machine has.
-            home: ServerHome::Hosts,
-            ..Environment::default()
-        };
+    fn surroundings() -> Surroundings {
         Surroundings {
-            environment,
+            environment: Environment {
+                cores: 8,
+                hostname: Some("bench".into()),
+                // Here the embedded server is taken unseen, whatever this machine has.
+                home: ServerHome::Hosts,
+                ..Environment::default()
+            },
             ..Surroundings::default()
         }
     }
 
-    #[test]
-    fn a_soak_lasts_an_hour_unless_somebody_says_something_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str, text: &str| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            path.display().to_string()
+    fn task(arguments: &[&str]) -> Task {
+        let all = ["dyno", "run", "a"].iter().chain(arguments);
+        let Command::Run(run) = Arguments::parse_from(all).command else {
+            panic!("not a run")
         };
-        let long = file(
-            "long.toml",
-            "name = \"long\"\n[operations]\nread = 1.0\n[phases]\nduration = \"8h\"\n[client]\ngive_up = \"9m\"\n",
-        );
-        let plain = file("plain.toml", "name = \"plain\"\n[operations]\nread = 1.0\n");
-        let lengths = |arguments: &[&str]| {
-            let all = ["dyno", "soak"].iter().chain(arguments);
-            let Command::Soak(soak) = Arguments::parse_from(all).command else {
-                panic!("not a soak")
-            };
-            let plan = of_soak(&soak, &surroundings(2)).unwrap().plan;
-            let seconds = plan.phases.duration.map(|length| length.0.as_secs());
-            (
-                seconds,
-                plan.phases.operations,
-                plan.client.give_up.0.as_secs(),
-            )
+        of_run(&run, &surroundings()).unwrap_or_else(|failure| panic!("{failure:#}"))
+    }
+
+    #[test]
+    fn options_for_keys_of_the_plan_count_less_than_the_keys() {
+        let plan = task(&[
+            "--server",
+            "mongod",
+            "--topology",
+            "replica-set=3",
+            "--cache",
+            "1GiB",
+            "--tls",
+            "--auth",
+            "--set",
+            "server.cache=2GiB",
+        ])
+        .plan;
+        assert_eq!(plan.server.topology.as_deref(), Some("replica-set=3"));
+        let cache = plan.server.cache_bytes().map(|cache| cache.0);
+        assert_eq!(cache, Some(2 << 30));
+        assert!(plan.server.auth);
+        assert_eq!(plan.server.encryption, dyno_plan::model::Encryption::Server);
+    }
+
+    #[test]
+    fn options_with_a_place_of_their_own_count_more_than_keys() {
+        let plan = task(&[
+            "--set",
+            "client.clients=3",
+            "--set",
+            "client.batch=5",
+            "--clients",
+            "4",
+            "--rps",
+            "eth0=0-3",
+            "--exporter",
+            "http://h:1/m",
+        ])
+        .plan;
+        assert_eq!((plan.client.clients, plan.client.batch), (4, 5));
+        let card = plan.server.receive_packet_steering.as_deref();
+        assert_eq!(card, Some("eth0=0-3"));
+        assert_eq!(plan.observe.exporters[0].name, "exporter-1");
+    }
+
+    #[test]
+    fn options_of_messages_are_keys_of_the_plan() {
+        let all = [
+            "dyno",
+            "tail",
+            "--producer",
+            "wire, go",
+            "--in-flight",
+            "1,unbounded",
+            "--pool",
+            "5,50",
+            "--rate",
+            "100",
+            "--size",
+            "1KiB",
+            "--work",
+            "5ms",
+            "--mode",
+            "poll",
+        ];
+        let Command::Tail(tail) = Arguments::parse_from(all).command else {
+            panic!("not tail")
         };
-        assert_eq!(lengths(&["a"]), (Some(3_600), None, 300));
-        assert_eq!(lengths(&["pkm"]), (Some(3_600), None, 300));
-        assert_eq!(lengths(&["a", "--duration", "30s"]), (Some(30), None, 300));
-        assert_eq!(lengths(&["a", "--set", "phases.duration=30s"]).0, Some(30));
-        assert_eq!(lengths(&["a", "--operations", "5"]), (None, Some(5), 300));
-        assert_eq!(lengths(&["a", "--give-up", "7s"]).2, 7);
-        assert_eq!(lengths(&["a", "--set", "client.give_up=8s"]).2, 8);
-        assert_eq!(lengths(&[&plain]), (Some(3_600), None, 300));
-        assert_eq!(lengths(&[&long]), (Some(8 * 3_600), None, 540));
-        assert_eq!(lengths(&[&long, "--duration", "2h"]).0, Some(7_200));
-    }
-
-    #[test]
-    fn credentials_stay_out_of_the_plan() {
-        let task = task(
-            2,
-            &[
-                "--uri",
-                "mongodb://me:secret@db.example/shop?authSource=admin",
-            ],
-        )
-        .expect("it is valid");
-        let text = format!("{:?}{}", task.plan, dyno_plan::file::to_toml(&task.plan));
-        assert!(
-            !text.contains("secret") && !text.contains("me@") && !text.contains("me:s"),
-            "{text}"
-        );
-        let remote = task.remote.expect("there is an address");
-        assert_eq!(
-            remote.credentials.expect("a user is named").password(),
-            "secret"
-        );
-        assert_eq!(task.plan.server.kind, ServerKind::Uri);
-        assert_eq!(task.plan.data.database, "shop");
-    }
-
-    #[test]
-    fn the_database_admin_is_for_authentication_only() {
-        let task = task(2, &["--uri", "mongodb://h/admin"]).expect("it is valid");
-        assert_eq!(task.plan.data.database, "ycsb");
-    }
-
-    #[test]
-    fn a_server_elsewhere_leaves_all_cores_to_the_client() {
-        let threads = |uri: &str| {
-            task(8, &["--uri", uri])
-                .expect("it is valid")
-                .plan
-                .client
-                .threads
-        };
-        assert_eq!(threads("mongodb://db.example"), 8);
-        assert_eq!(threads("mongodb://127.0.0.1"), 4);
-        assert_eq!(threads("mongodb://[::1]:3"), 4);
-        assert_eq!(threads("mongodb://Bench"), 4);
-        assert_eq!(threads("mongodb://%2Ftmp%2Fm.sock"), 4);
-        assert_eq!(task(8, &[]).expect("it is valid").plan.client.threads, 4);
-        assert_eq!(task(1, &[]).expect("it is valid").plan.client.threads, 1);
-    }
-
-    #[test]
-    fn a_number_of_threads_that_was_asked_for_stays() {
-        let task =
-            task(8, &["--uri", "mongodb://db.example", "--threads", "3"]).expect("it is valid");
-        assert_eq!(task.plan.client.threads, 3);
-    }
-
-    #[test]
-    fn clients_of_several_servers_share_the_threads_however_the_servers_are_given() {
-        let threads = |more: &[&str]| task(8, more).expect("it is valid").plan.client.threads;
-        assert_eq!(threads(&["--pairs", "2"]), 2);
-        assert_eq!(threads(&["--topology", "pairs=2"]), 2);
-        assert_eq!(threads(&["--set", "server.pairs=2"]), 2);
-        assert_eq!(threads(&["--pairs", "2", "--threads", "4"]), 4);
-        assert_eq!(threads(&["--pairs", "2", "--set", "client.threads=3"]), 3);
-    }
-
-    #[test]
-    fn the_size_of_the_pool_limits_the_clients_of_ycsb_and_says_so() {
-        let mut plan = task(8, &["--clients", "9"]).expect("it is valid").plan;
-        let remote = Remote::parse("mongodb://h/?maxPoolSize=3").expect("it is valid");
-        let warning = limit_clients(&mut plan, &remote.target).expect("there are too many");
-        assert_eq!((plan.client.clients, plan.client.threads), (3, 3));
-        assert!(warning.contains("maxPoolSize=3"), "{warning}");
-        assert_eq!(limit_clients(&mut plan, &remote.target), None);
-        assert!(
-            task(
-                8,
-                &["--uri", "mongodb://h/?maxPoolSize=3", "--clients", "9"]
-            )
-            .is_err()
-        );
-    }
-
-    #[test]
-    fn an_address_among_the_properties_is_used_unless_a_server_is_started() {
-        let property = "mongodb.url=mongodb://me:secret@localhost/x";
-        let task_with_uri = task(2, &["-p", property]).expect("it is valid");
-        assert_eq!(task_with_uri.plan.data.database, "x");
-        assert!(
-            task_with_uri
-                .remote
-                .is_some_and(|remote| remote.credentials.is_some())
-        );
-        let started = task(2, &["-p", property, "--server", "embedded"]).expect("it is valid");
-        assert!(started.remote.is_none());
-        assert!(
-            started
-                .warnings
-                .iter()
-                .any(|warning| warning.contains("mongodb.url"))
-        );
-    }
-
-    #[test]
-    fn loading_into_a_server_that_is_thrown_away_is_refused() {
-        let plan = task(2, &[]).expect("it is valid").plan;
-        assert_eq!(
-            check_data_stays(&plan)
-                .expect_err("nothing would stay")
-                .kind,
-            Kind::BadInput
-        );
-        let kept = task(2, &["--data-dir", "/d"]).expect("it is valid").plan;
-        assert!(check_data_stays(&kept).is_ok());
+        let task = of_tail(&tail, &surroundings());
+        let task = task.unwrap_or_else(|failure| panic!("{failure:#}"));
+        let tail = task.plan.tail.expect("it is there");
+        assert_eq!(tail.producers, ["wire", "go"]);
+        assert_eq!(tail.rate_per_s, Some(100.0));
+        assert_eq!((tail.size.0, tail.pool), (1024, vec![5, 50]));
+        assert_eq!(tail.mode, dyno_plan::tail::TailMode::Poll);
     }
 }

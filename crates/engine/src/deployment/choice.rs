@@ -3,80 +3,67 @@
 use crate::environment::{Environment, ServerHome};
 use crate::error::{Error, Kind};
 use dyno_plan::Plan;
+use dyno_plan::host::{FoundServer, WantedServer};
 use dyno_plan::model::ServerKind;
-use dyno_plan::resolve::size_by_cache;
+use dyno_plan::task::chooses_server;
 use dyno_servers::{
     EmbeddedSearch, InstalledServers, Mongod, MongodSearch, ServerChoice, ServerError,
     ServerProgram, choose, locate_embedded, locate_mongod, program_version,
 };
 use std::path::{Path, PathBuf};
 
-/// Puts into a plan which server it starts, and says it with its version; `None` where it starts none here.
+/// Finds a server that is wanted where servers are started. One of this machine is asked for its version; others are taken
+/// unseen.
 ///
 /// # Errors
 /// There is no server that could be started, or the one that is named is not there or cannot be run.
-pub fn settle(
-    plan: &mut Plan,
-    embedded: Option<&Path>,
+pub fn find(
+    wanted: &WantedServer<'_>,
     environment: &Environment,
-) -> Result<Option<String>, Error> {
-    let server = settle_kind(plan, embedded, environment)?;
-    // The smallest cache is known now.
-    size_by_cache(plan);
-    Ok(server)
+) -> Result<FoundServer, ServerError> {
+    match (environment.home, wanted.kind) {
+        (ServerHome::Here, _) => find_here(wanted, environment),
+        (ServerHome::Hosts, ServerKind::Auto) => Ok(FoundServer::unseen(ServerKind::Embedded)),
+        (ServerHome::Pods, ServerKind::Auto) => Ok(FoundServer::unseen(ServerKind::Mongod)),
+        (ServerHome::Hosts | ServerHome::Pods, kind) => Ok(FoundServer::unseen(kind)),
+    }
 }
 
-fn settle_kind(
-    plan: &mut Plan,
-    embedded: Option<&Path>,
+fn find_here(
+    wanted: &WantedServer<'_>,
     environment: &Environment,
-) -> Result<Option<String>, Error> {
-    let server = &mut plan.server;
-    match environment.home {
-        ServerHome::Here => {}
-        ServerHome::Hosts | ServerHome::Pods => {
-            if server.kind == ServerKind::Auto {
-                server.kind = match environment.home {
-                    ServerHome::Pods => ServerKind::Mongod,
-                    ServerHome::Here | ServerHome::Hosts => ServerKind::Embedded,
-                };
-            }
-            return Ok(None);
-        }
-    }
-    let chosen = match server.kind {
-        ServerKind::Uri => return Ok(None),
-        // A plan can be shown where it is not built; its start says what is missing, and so does a dry run.
-        ServerKind::Embedded => match locate_embedded(&embedded_places(embedded, environment)) {
+) -> Result<FoundServer, ServerError> {
+    let embedded = embedded_places(wanted.embedded, environment);
+    let chosen = match wanted.kind {
+        ServerKind::Embedded => match locate_embedded(&embedded) {
             Ok(program) => ServerChoice::Embedded(program),
-            Err(_) => return Ok(None),
+            // A plan can be shown where it is not built; its start says what is missing, and so does a dry run.
+            Err(_) => return Ok(FoundServer::unseen(ServerKind::Embedded)),
         },
-        ServerKind::Mongod => ServerChoice::Mongod(mongod(server.mongod.as_deref(), environment)?),
+        ServerKind::Mongod | ServerKind::Uri => with_installed(environment, |installed| {
+            locate_mongod(wanted.mongod, &mongod_places(environment, installed))
+        })
+        .map(ServerChoice::Mongod)?,
         ServerKind::Auto => with_installed(environment, |installed| {
-            choose(
-                &mongod_places(environment, installed),
-                &embedded_places(embedded, environment),
-            )
+            choose(&mongod_places(environment, installed), &embedded)
         })?,
     };
-    let (kind, path) = match &chosen {
-        ServerChoice::Mongod(found) => {
-            server.kind = ServerKind::Mongod;
-            server.mongod = Some(found.name.clone());
-            (ServerProgram::Mongod, &found.program)
-        }
-        ServerChoice::Embedded(program) => {
-            server.kind = ServerKind::Embedded;
-            (ServerProgram::Embedded, program)
-        }
+    let (kind, program, path, mongod) = match chosen {
+        ServerChoice::Mongod(found) => (
+            ServerKind::Mongod,
+            ServerProgram::Mongod,
+            found.program,
+            Some(found.name),
+        ),
+        ServerChoice::Embedded(path) => (ServerKind::Embedded, ServerProgram::Embedded, path, None),
     };
-    let says = program_version(kind, path)?;
-    Ok(Some(format!(
-        "`{}` {}, {}",
-        kind.executable(),
-        says.version,
-        path.display()
-    )))
+    let version = program_version(program, &path)?.version;
+    let description = format!("`{}` {version}, {}", program.executable(), path.display());
+    Ok(FoundServer {
+        kind,
+        mongod,
+        description: Some(description),
+    })
 }
 
 /// Finds the `mongod` that a key of the plan names, or the one that is used if none is named.
@@ -131,11 +118,6 @@ fn with_installed<T>(
     find(&InstalledServers::new(environment.data_dir.as_deref()))
 }
 
-/// Whether a key of the plan decides which server is started.
-pub fn decides(key: &str) -> bool {
-    matches!(key, "server.kind" | "server.mongod")
-}
-
 /// The value of a swept key by which the plan of all runs is settled; `None` where the key does not decide which server is
 /// started. A `mongod` goes first: its program is then known for the runs that start one.
 pub fn representative<'a>(key: &str, values: &'a [String]) -> Option<&'a String> {
@@ -144,7 +126,7 @@ pub fn representative<'a>(key: &str, values: &'a [String]) -> Option<&'a String>
         .iter()
         .find(|value| key == "server.kind" && is_mongod(value))
         .or_else(|| values.first())
-        .filter(|_| decides(key))
+        .filter(|_| chooses_server(key))
 }
 
 /// Looks for the servers that the values of a swept key name.
@@ -161,7 +143,7 @@ pub fn check_values(
         let text = "`server.kind=auto` leaves open which server is swept";
         return Err(Error::new(Kind::BadInput, text).with_hint("name `mongod` or `embedded`"));
     }
-    if !decides(key) || environment.home != ServerHome::Here {
+    if !chooses_server(key) || environment.home != ServerHome::Here {
         return Ok(());
     }
     for value in values {
@@ -176,13 +158,4 @@ pub fn check_values(
         }
     }
     Ok(())
-}
-
-/// Takes back the program that was found for all runs where one of them starts another kind of server. `named` are the
-/// settings of that run.
-pub fn reconsider<'a>(plan: &mut Plan, mut named: impl Iterator<Item = &'a str>) {
-    let server = &mut plan.server;
-    if server.kind != ServerKind::Mongod && !named.any(|key| key == "server.mongod") {
-        server.mongod = None;
-    }
 }

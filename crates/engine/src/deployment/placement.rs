@@ -171,12 +171,7 @@ fn request(plan: &Plan) -> Result<Option<PlacementRequest>, Error> {
     let servers = deployment::data_servers(&deployment::topology_of(plan)?);
     PlacementRequest::parse(text, servers)
         .map(Some)
-        .map_err(failure)
-}
-
-/// Refuses a placement that cannot be understood, before anything else is done.
-pub fn check(plan: &Plan) -> Result<(), Error> {
-    request(plan).map(|_| ())
+        .map_err(|error| failure(error.into()))
 }
 
 fn failure(error: PlacementError) -> Error {

@@ -45,7 +45,7 @@ pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Ta
     let task_of = |workload: Option<&str>, settings: &[(String, String)]| {
         let mut all = request.settings_of_both.clone();
         all.extend(settings.iter().cloned());
-        let mut task = resolve(workload, &all, None)?;
+        let mut task = resolve(workload, &all, (None, None))?;
         if let Some(clients) = request.clients {
             task.set_clients(clients)?;
         }

@@ -4,21 +4,21 @@
 use super::folder::ExperimentFolder;
 use super::request::ExperimentOptions;
 use crate::context::Context;
+use crate::deployment::DeploymentUnderTest;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::ServerPaths;
-use crate::deployment::{self, DeploymentUnderTest, choice};
 use crate::error::{Error, Kind};
 use crate::observer::Observer;
 use crate::run::options::{Extent, RunOptions};
 use crate::run::run_on;
-use crate::task;
 use dyno_analyze::experiment::figures::{self, measured};
 use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_load::job::RetryRule;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
-use dyno_plan::resolve::PlanError;
-use dyno_plan::task::{Remote, Task};
+use dyno_plan::request::Setting;
+use dyno_plan::resolve::check_loads_what_it_drops;
+use dyno_plan::task::Task;
 use dyno_record::document::variant_name;
 use dyno_record::experiment::{Experiment, Figures, Point, Side, Verb};
 use dyno_record::model::{PhaseKind, RunStatus};
@@ -588,7 +588,7 @@ pub(crate) fn planned(
     (fresh, no_load): (bool, bool),
 ) -> Result<Planned, Error> {
     for task in tasks.values() {
-        task::check_loads_what_it_drops(&task.plan, no_load)?;
+        check_loads_what_it_drops(&task.plan, no_load)?;
     }
     let of_point = |point: &Point| {
         let task = tasks.get(&point.side).ok_or_else(|| {
@@ -660,41 +660,11 @@ fn other_documents(hint: &str) -> Error {
 
 /// What a point runs.
 fn plan_of(task: &Task, point: &Point) -> Result<Task, Error> {
-    let mut plan = task.plan.clone();
-    let settings: Vec<(String, String)> = point
-        .settings
-        .iter()
-        .map(|(key, value)| (key.clone(), value.clone()))
+    let settings = point.settings.iter();
+    let settings: Vec<Setting> = settings
+        .map(|(key, text)| Setting::from_text(key, text))
         .collect();
-    let keys = point.settings.keys().map(String::as_str);
-    dyno_plan::file::set(&mut plan, &settings).map_err(PlanError::Invalid)?;
-    choice::reconsider(&mut plan, keys.clone());
-    let is_other_server = keys.clone().any(choice::decides);
-    deployment::settle_topology(&mut plan)?;
-    if !settings.is_empty() && !point.settings.contains_key("client.threads") {
-        task.threads.apply(&mut plan);
-    }
-    task::check(&plan)?;
-    let remote = match point.settings.get("server.uri") {
-        Some(uri) => Some(at(uri, task)?),
-        None => task.remote.clone(),
-    };
-    Ok(Task {
-        plan,
-        remote,
-        warnings: Vec::new(),
-        notes: Vec::new(),
-        threads: task.threads,
-        server: task.server.clone().filter(|_| !is_other_server),
-    })
-}
-
-/// The server of a point that names it. Credentials belong to the server that they were given for.
-fn at(uri: &str, task: &Task) -> Result<Remote, Error> {
-    let named = Remote::parse(uri)?;
-    let known = task.remote.as_ref();
-    let known = known.filter(|known| known.target.to_string() == named.target.to_string());
-    Ok(known.cloned().unwrap_or(named))
+    Ok(task.with_settings(&settings)?)
 }
 
 /// Stops servers; what is unusual about their end is told.

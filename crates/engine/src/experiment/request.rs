@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::load_source::LoadSource;
 use crate::observer::SharedObserver;
 use crate::version::VERSION;
-use dyno_plan::resolve::ScheduleKind;
+use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, SCHEMA_VERSION, Side, Verb};
 use dyno_record::model::RunStatus;
@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Resolves a task: of a workload (`None` for the one that was asked for), with these keys of the plan set, and with a
-/// schedule and its rate in operations per second.
+/// schedule and a rate in operations per second, each of which may be that of the plan.
 pub type Resolve<'a> = &'a dyn Fn(
     Option<&str>,
     &[(String, String)],
-    Option<(ScheduleKind, f64)>,
+    (Option<ScheduleKind>, Option<f64>),
 ) -> Result<Task, Error>;
 
 /// How the runs of an experiment are done, besides what their plans say.

@@ -3,13 +3,12 @@
 use super::campaign::Campaign;
 use super::request::{Resolve, document};
 use crate::error::{Error, Kind};
-use crate::task::check;
 use dyno_analyze::experiment::figures::measured;
 use dyno_analyze::experiment::slo::{attempt, complete, need_more};
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
 use dyno_plan::model::Schedule;
-use dyno_plan::resolve::ScheduleKind;
-use dyno_plan::task::Task;
+use dyno_plan::request::ScheduleKind;
+use dyno_plan::task::{self, Task};
 use dyno_record::experiment::{
     Answer, Attempt, Experiment, Figures, Objective, Objectives, RATE, SloAnswer, Verb,
 };
@@ -53,7 +52,7 @@ const SET_ASIDE_PART: usize = 2;
 /// # Errors
 /// A plan that is not valid, and objectives that are missing or contradict each other.
 pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, Task), Error> {
-    let mut task = resolve(None, &request.settings, None)?;
+    let mut task = resolve(None, &request.settings, (None, None))?;
     let is_poisson = matches!(task.plan.schedule, Schedule::Poisson { .. });
     if let Some(clients) = request.clients {
         task.set_clients(clients)?;
@@ -71,7 +70,7 @@ pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, T
     let delay = max_start_delay(&task.plan.schedule);
     // The first run finds out how fast a closed loop is.
     task.plan.schedule = Schedule::Closed {};
-    check(&task.plan)?;
+    task::check(&task.plan)?;
     let objectives = objectives(request)?;
     let question = format!(
         "Which rate of `{}` keeps {}?",

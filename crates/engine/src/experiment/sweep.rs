@@ -11,7 +11,7 @@ use dyno_analyze::experiment::blocks;
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::axis::{self, AxisError};
 use dyno_plan::model::Schedule;
-use dyno_plan::resolve::ScheduleKind;
+use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Axis, BASE, Base, Block, CLIENTS, Experiment, Point, RATE, Verb};
 use rand::SeedableRng;
@@ -208,18 +208,9 @@ fn task(
     rate: Option<&Axis>,
     resolve: Resolve<'_>,
 ) -> Result<Task, Error> {
-    let of = |schedule| resolve(None, fixed, schedule);
-    let task = of(None)?;
-    let Some(axis) = rate else {
-        return Ok(task);
-    };
+    let rate_per_s = rate.map(|axis| axis.values[0].parse().unwrap_or(1.0));
     // A plan that has a random schedule keeps it unless another one is asked for.
-    let name = match (request.schedule, &task.plan.schedule) {
-        (Some(name), _) => name,
-        (None, Schedule::Poisson { .. }) => ScheduleKind::Poisson,
-        (None, _) => ScheduleKind::Constant,
-    };
-    of(Some((name, axis.values[0].parse().unwrap_or(1.0))))
+    resolve(None, fixed, (request.schedule, rate_per_s))
 }
 
 fn in_words(axis: &Axis) -> String {

@@ -29,7 +29,7 @@ pub struct XmaxRequest {
 /// A plan that is not valid, or offers a rate.
 pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, Task), Error> {
     let settings = &request.settings;
-    let task = resolve(None, settings, None)?;
+    let task = resolve(None, settings, (None, None))?;
     if task.plan.schedule != (Schedule::Closed {}) {
         let text = "the plan offers a rate, but the highest one is searched with a closed loop";
         return Err(Error::new(Kind::BadInput, text)

@@ -25,7 +25,7 @@ pub fn own_documents(plan: &Plan) -> u64 {
 
 /// Size of so many documents of a data set, without keys and names of fields; `None` where the
 /// lengths follow a histogram.
-pub(crate) fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
+pub fn planned_bytes(data: &DataPlan, documents: u64) -> Option<u64> {
     let document = data.mean_document_bytes()?;
     Some(documents.saturating_mul(document))
 }

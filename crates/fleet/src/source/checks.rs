@@ -1,6 +1,6 @@
 //! What a fleet cannot do is refused before anything is started.
 
-use dyno_engine::{Error, Kind, task};
+use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::fleet::{Amounts, FleetPlan, Mapping};
 use dyno_plan::model::{Encryption, PageCache, ServerKind};
@@ -66,7 +66,7 @@ pub(super) fn check<'a>(
             "`{key}` is about one machine, and cannot be part of a fleet"
         )));
     }
-    task::check(plan)?;
+    dyno_plan::task::check(plan)?;
     Ok(fleet)
 }
 

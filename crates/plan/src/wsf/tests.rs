@@ -4,8 +4,10 @@ use super::mapping::CASES;
 use super::*;
 use crate::builtin;
 use crate::file;
-use crate::model::Plan;
-use crate::resolve::{Overrides, resolve};
+use crate::host::{FoundServer, HostFacts};
+use crate::model::{Plan, ServerKind};
+use crate::request::Request;
+use crate::resolve::resolve;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -50,18 +52,22 @@ fn placement(pairs: &[(&str, &str)]) -> String {
 /// The plan that the settings give.
 #[track_caller]
 fn plan(pairs: &[(&str, &str)]) -> Plan {
-    let settings = applied(pairs);
-    let values = |settings: &[Setting]| {
-        let pair = |setting: &Setting| (setting.name.to_owned(), setting.value.clone());
-        settings.iter().map(pair).collect()
+    let request = Request {
+        wsf: Some(map(pairs)),
+        ..Request::default()
     };
-    let overrides = Overrides {
-        settings: values(&settings.keys),
-        properties: values(&settings.properties),
-        ..Overrides::default()
+    let host = HostFacts {
+        cores: 8,
+        hostname: None,
+        folder: "/".into(),
+        tunnels: BTreeSet::new(),
+        servers: vec![
+            FoundServer::unseen(ServerKind::Embedded),
+            FoundServer::unseen(ServerKind::Mongod),
+        ],
     };
-    match resolve(&settings.workload, &overrides) {
-        Ok(resolved) => resolved.plan,
+    match resolve(&request, &host) {
+        Ok(task) => task.plan,
         Err(error) => panic!("{error}"),
     }
 }

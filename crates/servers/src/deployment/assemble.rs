@@ -12,8 +12,8 @@ use super::{
 };
 use crate::admin_client::{AdminClient, COMMAND_NOT_FOUND};
 use crate::settings::ServerRole;
-use crate::topology::Topology;
 use crate::{CommandFailure, ServerError, ServerOptions};
+use dyno_plan::topology::Topology;
 
 /// Distance between two questions for a state: short against an election (seconds), and no load.
 const ASK_INTERVAL: Duration = Duration::from_millis(50);

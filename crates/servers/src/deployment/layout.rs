@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::topology::{ReplicaSet, Topology};
 use crate::{ServerError, ServerProgram, ServerRole};
+use dyno_plan::topology::{ReplicaSet, Topology};
 
 /// Name of the only replica set of a deployment.
 const SET: &str = "dyno";

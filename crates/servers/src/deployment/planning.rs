@@ -8,9 +8,9 @@ use dyno_plan::units::Bytes;
 use super::layout::{Instance, InstanceKind, data_folders, instances};
 use super::{DeploymentOptions, member_error};
 use crate::cache::{CacheDemand, MemoryShare, cache_shares};
-use crate::topology::Topology;
 use crate::version::{Program, program_version};
 use crate::{DataDir, ServerError, ServerOptions, ServerProgram, command_line, server};
+use dyno_plan::topology::Topology;
 
 /// The options of every server, complete but for the security and the address of the config
 /// servers, and checked before anything is made.
@@ -18,7 +18,7 @@ pub(super) fn planned(
     topology: &Topology,
     options: &DeploymentOptions,
 ) -> Result<Vec<(Instance, ServerOptions)>, ServerError> {
-    topology.check_program(options.server.kind)?;
+    check_formable(topology, options.server.kind)?;
     let all = instances(topology);
     let folders = data_folders(topology, &all, &options.data_dirs, options.mapping)?;
     check_collection(topology, options)?;
@@ -43,6 +43,21 @@ pub(super) fn planned(
         planned.push((instance, server));
     }
     Ok(planned)
+}
+
+/// Checks that servers of this kind can be joined in this way.
+fn check_formable(topology: &Topology, program: ServerProgram) -> Result<(), ServerError> {
+    match (program, topology.lacking_in_embedded()) {
+        (ServerProgram::Embedded, Some(lacking)) => Err(ServerError::Setting {
+            program: program.executable(),
+            setting: "server.topology",
+            value: topology.to_string(),
+            reason: format!(
+                "it has no {lacking}; install MongoDB 4.4 or later (`dyno server install`) and choose `mongod`"
+            ),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Looks at programs and folders of planned servers as their starts do. Each program is asked once what it is.
@@ -211,4 +226,24 @@ pub fn planned_caches(
             (one, cache)
         })
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_server_stands_alone_and_says_what_does_not() {
+        for text in ["replica-set=3", "sharded=2x2,chunks=4"] {
+            let topology: Topology = text.parse().unwrap();
+            assert!(check_formable(&topology, ServerProgram::Mongod).is_ok());
+            let error = check_formable(&topology, ServerProgram::Embedded).unwrap_err();
+            let text = format!("`server.topology` = `{text}`: it has no ");
+            assert!(error.to_string().contains(&text), "{error}");
+        }
+        for text in ["standalone", "pairs=2"] {
+            let topology: Topology = text.parse().unwrap();
+            assert!(check_formable(&topology, ServerProgram::Embedded).is_ok());
+        }
+    }
 }

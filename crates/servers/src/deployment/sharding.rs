@@ -6,9 +6,9 @@ use bson::{Bson, Document, doc};
 use super::assemble::StepContext;
 use super::replica_set::number;
 use super::{Deployment, InstanceKind, Namespace};
-use crate::topology::{Balancer, PreSplit, ShardKeyKind, Sharded};
 use crate::version::major_minor;
 use crate::{CommandFailure, ServerError};
+use dyno_plan::topology::{Balancer, PreSplit, ShardKeyKind, Sharded};
 
 /// From this version on a collection can be sharded in any database.
 const NO_ENABLING: (u32, u32) = (6, 0);
@@ -150,14 +150,14 @@ impl Deployment {
     /// Splits at the given values, and lays the chunks on the shards in turn.
     fn split_and_spread(
         &mut self,
-        points: &[Bson],
+        points: &[String],
         cluster: &Sharded,
         namespace: &Namespace,
         context: &mut StepContext<'_>,
     ) -> Result<(), ServerError> {
         let field = &cluster.shard_key.field;
         for point in points {
-            self.split_at(namespace, field, point.clone(), context)?;
+            self.split_at(namespace, field, Bson::from(point.as_str()), context)?;
         }
         let router = self.router();
         for (turn, chunk) in (0_u32..).zip(self.chunks(namespace, field, context)?) {

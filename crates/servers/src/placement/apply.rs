@@ -5,8 +5,8 @@ use std::ptr;
 
 use libc::{c_int, c_long, c_ulong};
 
-use super::id_set::IdSet;
-use super::policy::{InstancePlacement, MemoryPolicy};
+use dyno_plan::placement::IdSet;
+use dyno_plan::placement::{InstancePlacement, MemoryPolicy};
 
 /// A placement in the form that the kernel takes. It is made before a fork; setting it afterwards
 /// makes system calls and nothing else.

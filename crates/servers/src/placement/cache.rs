@@ -1,10 +1,10 @@
 //! The memory that each instance can reach, and its part of it.
 
-use super::id_set::NodeSet;
 use super::machine::Machine;
 use super::outcome::Placement;
-use super::policy::{InstancePlacement, MemoryPolicy};
 use crate::cache::MemoryShare;
+use dyno_plan::placement::NodeSet;
+use dyno_plan::placement::{InstancePlacement, MemoryPolicy};
 
 impl Placement {
     /// Memory of each instance.

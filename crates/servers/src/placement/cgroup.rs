@@ -7,9 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use super::error::PlacementError;
-use super::id_set::IdSet;
 use super::machine::Limits;
 use super::read::optional;
+use dyno_plan::placement::IdSet;
 
 /// Version 1 writes "no limit" as the largest multiple of the page size below 2^63.
 const UNLIMITED_BYTES: u64 = 1 << 62;

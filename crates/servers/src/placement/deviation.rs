@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::id_set::{CpuSet, NodeSet};
-use super::policy::MemoryPolicy;
 use super::verify::PolicyUse;
+use dyno_plan::placement::MemoryPolicy;
+use dyno_plan::placement::{CpuSet, NodeSet};
 
 /// A difference between what was planned and what is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::id_set::CpuSet;
 use super::machine::Core;
+use dyno_plan::placement::CpuSet;
 
 /// CPUs of these cores.
 pub(super) fn cpus_of(cores: &[Core]) -> CpuSet {

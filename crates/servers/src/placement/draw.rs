@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::id_set::IdSet;
 use super::machine::{Core, Machine, Node};
 use super::outcome::Placement;
-use super::policy::{InstancePlacement, MemoryPolicy};
+use dyno_plan::placement::IdSet;
+use dyno_plan::placement::{InstancePlacement, MemoryPolicy};
 
 /// Nothing readable fits into less.
 const SMALLEST_WIDTH: usize = 40;

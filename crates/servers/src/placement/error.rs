@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::id_set::{CpuSet, IdSetError, NodeSet};
+use dyno_plan::placement::{CpuSet, IdSetError, NodeSet, PolicyError};
 
 /// A machine could not be read, or a request does not fit it.
 #[derive(Debug, thiserror::Error)]
@@ -40,15 +40,8 @@ pub enum PlacementError {
         online: CpuSet,
     },
     /// A text is no policy, no place of the clients, or no list of places.
-    #[error("`{text}` is not a valid {what}: expected {expected}")]
-    Syntax {
-        /// The text as given.
-        text: String,
-        /// What it should have been.
-        what: &'static str,
-        /// The possible forms.
-        expected: &'static str,
-    },
+    #[error(transparent)]
+    Syntax(#[from] PolicyError),
     /// There is nothing to place.
     #[error("a placement needs at least one instance")]
     NoInstances,
@@ -146,7 +139,7 @@ impl PlacementError {
             PlacementError::Read { .. }
             | PlacementError::Malformed { .. }
             | PlacementError::NoMemoryTotal { .. }
-            | PlacementError::Syntax { .. }
+            | PlacementError::Syntax(_)
             | PlacementError::NoInstances => None,
         }
     }

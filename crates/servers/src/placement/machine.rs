@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use super::id_set::{CpuSet, NodeSet};
+use dyno_plan::placement::{CpuSet, NodeSet};
 
 /// Distance of a node to itself in the tables of the firmware.
 pub(super) const OWN_DISTANCE: u32 = 10;

@@ -12,13 +12,10 @@ mod deviation;
 mod division;
 mod draw;
 mod error;
-mod id_set;
 mod machine;
 mod node_cores;
 mod outcome;
 mod planner;
-mod policy;
-mod policy_text;
 mod read;
 mod verify;
 
@@ -26,12 +23,14 @@ pub use apply::PreparedPlacement;
 pub(crate) use apply::refusal_hint;
 pub use deviation::Deviation;
 pub use draw::draw;
+pub use dyno_plan::placement::{
+    ClientPolicy, CpuSet, IdSet, IdSetError, InstancePlacement, MemoryPolicy, NodeSet,
+    PlacementRequest, Policy, PolicyError,
+};
 pub use error::PlacementError;
-pub use id_set::{CpuSet, IdSet, IdSetError, NodeSet};
 pub use machine::{Core, Limits, Machine, Node};
 pub use outcome::{Note, Placement};
 pub use planner::plan;
-pub use policy::{ClientPolicy, InstancePlacement, MemoryPolicy, PlacementRequest, Policy};
 pub use verify::{
     AchievedMemory, AchievedPlacement, PolicyUse, ThreadGroup, verify, verify_threads,
 };

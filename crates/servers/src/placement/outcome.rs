@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::id_set::{CpuSet, NodeSet};
 use super::machine::Machine;
-use super::policy::{InstancePlacement, PlacementRequest};
+use dyno_plan::placement::{CpuSet, NodeSet};
+use dyno_plan::placement::{InstancePlacement, PlacementRequest};
 
 /// Where every instance and every client runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

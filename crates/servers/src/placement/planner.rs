@@ -2,11 +2,13 @@
 
 use super::division::{cpus_of, divide, take};
 use super::error::PlacementError;
-use super::id_set::{CpuSet, NodeSet};
 use super::machine::{Core, Machine};
 use super::node_cores::{NodeCores, Process, Shares, assign, by_node, divide_cores, even_out};
 use super::outcome::{Placement, notes, process_name};
-use super::policy::{ClientPolicy, InstancePlacement, MemoryPolicy, PlacementRequest, Policy};
+use dyno_plan::placement::{
+    ClientPolicy, InstancePlacement, MemoryPolicy, PlacementRequest, Policy,
+};
+use dyno_plan::placement::{CpuSet, NodeSet};
 
 /// Plans where the instances and clients of `request` run on `machine`.
 ///

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use super::cgroup;
 use super::error::PlacementError;
-use super::id_set::{CpuSet, IdSet, NodeSet};
 use super::machine::{Core, Limits, Machine, Node, OTHER_DISTANCE, OWN_DISTANCE};
+use dyno_plan::placement::{CpuSet, IdSet, NodeSet};
 
 impl Machine {
     /// Reads the machine below `root`, which is `/` but in tests.

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::deviation::Deviation;
 use super::error::PlacementError;
-use super::id_set::{CpuSet, NodeSet};
-use super::policy::{InstancePlacement, MemoryPolicy};
 use super::read::{optional, required, status_list};
+use dyno_plan::placement::{CpuSet, NodeSet};
+use dyno_plan::placement::{InstancePlacement, MemoryPolicy};
 
 /// Less memory of its own than this says nothing about where a process puts its memory.
 const JUDGED_BYTES: u64 = 4 << 20;

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bson::{Bson, doc};
+use bson::doc;
 use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::units::Bytes;
 use dyno_servers::{
@@ -416,7 +416,7 @@ fn a_ranged_key_is_split_at_its_values_and_spread_over_the_shards() {
     let mut bench = Bench::new("7.0.14");
     let mut cluster = Sharded::new(2, 1);
     cluster.shard_key.kind = ShardKeyKind::Ranged;
-    cluster.pre_split = PreSplit::At(["g", "n", "t"].map(Bson::from).into());
+    cluster.pre_split = PreSplit::At(["g", "n", "t"].map(str::to_owned).into());
     cluster.balancer = dyno_servers::Balancer::On;
     let topology = Topology::Sharded(cluster);
     let options = bench.options();

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Balancer, PreSplit, ReplicaSet, ShardKey, ShardKeyKind, Sharded, Topology};
-use crate::TopologyError;
+use super::{
+    Balancer, PreSplit, ReplicaSet, ShardKey, ShardKeyKind, Sharded, Topology, TopologyError,
+};
 
 /// The valid forms, as errors name them.
 const FORMS: &str = "`standalone`, `pairs=N`, `replica-set=N[+ARBITERS][,priorities=P/P/...]`, \

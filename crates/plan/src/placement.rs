@@ -1,12 +1,15 @@
-//! What is asked for: the policy of the instances and the place of their clients, as values and as
-//! the text of a plan or an option. Reading and printing that text is left to `policy_text`, what
-//! they come to on a machine to `planner`.
+//! Where the servers of a run and their clients are put: the policy of the instances and the place of their clients, as
+//! values and as the text of a plan or an option. What they come to on a machine is left to `servers`.
 
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use super::id_set::{CpuSet, NodeSet};
+mod id_set;
+mod text;
+
+pub use id_set::{CpuSet, IdSet, IdSetError, NodeSet};
+pub use text::PolicyError;
 
 /// Where a process may run and where its memory comes from: one server, or one client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

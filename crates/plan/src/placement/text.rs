@@ -4,9 +4,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-use super::error::PlacementError;
-use super::id_set::IdSet;
-use super::policy::{ClientPolicy, InstancePlacement, MemoryPolicy, PlacementRequest, Policy};
+use super::{ClientPolicy, IdSet, InstancePlacement, MemoryPolicy, PlacementRequest, Policy};
 
 const POLICY_FORMS: &str = "`none`, `interleave`, `spread`, `node=K`, `cores=LIST`, \
     `cores-per-instance=N`, `cores-per-instance=N,smt` or `custom=CPUS@MEMORY/CPUS@MEMORY`";
@@ -16,14 +14,26 @@ const MEMORY_FORMS: &str = "`default`, `local`, `bind:NODES`, `interleave:NODES`
 const PLACE_FORMS: &str = "a list of CPUs such as `0-3`, or `any`";
 const REQUEST_FORMS: &str = "a policy, then a space, `client=` and the placement of the clients";
 
+/// A text that is no policy, no place of the clients, or no list of places.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a valid {what}: expected {expected}")]
+pub struct PolicyError {
+    /// The text as given.
+    pub text: String,
+    /// What it should have been.
+    pub what: &'static str,
+    /// The possible forms.
+    pub expected: &'static str,
+}
+
 impl PlacementRequest {
     /// A request from its text: a policy, and separated by a space `client=` with the place of the
     /// clients, such as `spread client=other`. Without the second the
     /// [default](Policy::default_client) holds.
     ///
     /// # Errors
-    /// [`PlacementError::Syntax`] when the text has another form.
-    pub fn parse(text: &str, instances: u32) -> Result<PlacementRequest, PlacementError> {
+    /// [`PolicyError`] when the text has another form.
+    pub fn parse(text: &str, instances: u32) -> Result<PlacementRequest, PolicyError> {
         let mut words = text.split_whitespace();
         let policy: Policy = words.next().unwrap_or_default().parse()?;
         let client = match (words.next(), words.next()) {
@@ -43,9 +53,9 @@ impl PlacementRequest {
 }
 
 impl FromStr for Policy {
-    type Err = PlacementError;
+    type Err = PolicyError;
 
-    fn from_str(text: &str) -> Result<Policy, PlacementError> {
+    fn from_str(text: &str) -> Result<Policy, PolicyError> {
         let bad = || syntax(text, "placement policy", POLICY_FORMS);
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name, Some(value)),
@@ -72,9 +82,9 @@ impl FromStr for Policy {
 }
 
 impl FromStr for ClientPolicy {
-    type Err = PlacementError;
+    type Err = PolicyError;
 
-    fn from_str(text: &str) -> Result<ClientPolicy, PlacementError> {
+    fn from_str(text: &str) -> Result<ClientPolicy, PolicyError> {
         match text {
             "none" => Ok(ClientPolicy::Unpinned),
             "same" => Ok(ClientPolicy::Same),
@@ -89,9 +99,9 @@ impl FromStr for ClientPolicy {
 }
 
 impl FromStr for InstancePlacement {
-    type Err = PlacementError;
+    type Err = PolicyError;
 
-    fn from_str(text: &str) -> Result<InstancePlacement, PlacementError> {
+    fn from_str(text: &str) -> Result<InstancePlacement, PolicyError> {
         let (cpus, memory) = match text.split_once('@') {
             Some((cpus, memory)) => (cpus, memory.parse()?),
             None => (text, MemoryPolicy::Default),
@@ -105,9 +115,9 @@ impl FromStr for InstancePlacement {
 }
 
 impl FromStr for MemoryPolicy {
-    type Err = PlacementError;
+    type Err = PolicyError;
 
-    fn from_str(text: &str) -> Result<MemoryPolicy, PlacementError> {
+    fn from_str(text: &str) -> Result<MemoryPolicy, PolicyError> {
         let bad = || syntax(text, "memory policy", MEMORY_FORMS);
         match text.split_once(':') {
             None if text == "default" => Ok(MemoryPolicy::Default),
@@ -122,7 +132,7 @@ impl FromStr for MemoryPolicy {
     }
 }
 
-fn places_from(text: &str) -> Result<Vec<InstancePlacement>, PlacementError> {
+fn places_from(text: &str) -> Result<Vec<InstancePlacement>, PolicyError> {
     text.split('/').map(str::parse).collect()
 }
 
@@ -135,8 +145,8 @@ fn single(text: &str) -> Option<u32> {
     set.first()
 }
 
-fn syntax(text: &str, what: &'static str, expected: &'static str) -> PlacementError {
-    PlacementError::Syntax {
+fn syntax(text: &str, what: &'static str, expected: &'static str) -> PolicyError {
+    PolicyError {
         text: text.to_owned(),
         what,
         expected,
@@ -208,9 +218,9 @@ fn joined(places: &[InstancePlacement]) -> String {
 macro_rules! as_text {
     ($($name:ty),*) => {$(
         impl TryFrom<String> for $name {
-            type Error = PlacementError;
+            type Error = PolicyError;
 
-            fn try_from(text: String) -> Result<$name, PlacementError> {
+            fn try_from(text: String) -> Result<$name, PolicyError> {
                 text.parse()
             }
         }

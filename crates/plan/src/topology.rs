@@ -1,9 +1,5 @@
 //! Which servers make up a deployment, as plain data with a text form: `standalone`, `pairs=4`,
-//! `replica-set=3+1`, `sharded=2x3,key=_id:hashed`. How they are started is left to `deployment`.
-
-use bson::Bson;
-
-use crate::{ServerError, ServerProgram, TopologyError};
+//! `replica-set=3+1`, `sharded=2x3,key=_id:hashed`. How they are started is left to `servers`.
 
 mod text;
 
@@ -92,9 +88,9 @@ pub enum PreSplit {
     Default,
     /// So many chunks, evenly over the shards; only for a hashed key.
     Chunks(u32),
-    /// Chunks that begin at these ascending values, in turn on the shards; only for a ranged key.
-    /// It has no text form: the values depend on the data.
-    At(Vec<Bson>),
+    /// Chunks that begin at these ascending texts, in turn on the shards; only for a ranged key whose values are texts.
+    /// It has no text form of its own: the values depend on the data.
+    At(Vec<String>),
 }
 
 /// Whether the balancer may move chunks during the run.
@@ -104,6 +100,16 @@ pub enum Balancer {
     On,
     /// It is stopped before the collection is sharded.
     Off,
+}
+
+/// A text or a description that is no topology.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{value}` is not a topology: {reason}")]
+pub struct TopologyError {
+    /// What was given.
+    pub value: String,
+    /// What is wrong, and what is valid.
+    pub reason: String,
 }
 
 impl ReplicaSet {
@@ -173,27 +179,22 @@ impl Topology {
         }
     }
 
-    /// Checks that servers of this kind can be joined in this way.
-    ///
-    /// # Errors
-    /// [`ServerError::Setting`] for the embedded server, which stands alone: it says what can be
-    /// used instead.
-    pub fn check_program(&self, program: ServerProgram) -> Result<(), ServerError> {
-        let lacks = match self {
-            Topology::ReplicaSet(_) => "replica sets",
-            Topology::Sharded(_) => "sharding",
-            Topology::Standalone | Topology::Pairs { .. } => return Ok(()),
-        };
-        match program {
-            ServerProgram::Mongod | ServerProgram::Mongos => Ok(()),
-            ServerProgram::Embedded => Err(ServerError::Setting {
-                program: program.executable(),
-                setting: "server.topology",
-                value: self.to_string(),
-                reason: format!(
-                    "it has no {lacks}; install MongoDB 4.4 or later (`dyno server install`) and choose `mongod`"
-                ),
-            }),
+    /// What the embedded server, which stands alone, lacks to form it; `None` if it can.
+    pub fn lacking_in_embedded(&self) -> Option<&'static str> {
+        match self {
+            Topology::ReplicaSet(_) => Some("replica sets"),
+            Topology::Sharded(_) => Some("sharding"),
+            Topology::Standalone | Topology::Pairs { .. } => None,
+        }
+    }
+
+    /// Servers that hold the data under test.
+    pub fn data_servers(&self) -> u32 {
+        match self {
+            Topology::Standalone => 1,
+            Topology::Pairs { n } => *n,
+            Topology::ReplicaSet(set) => set.data_members,
+            Topology::Sharded(cluster) => cluster.shards.saturating_mul(cluster.members_per_shard),
         }
     }
 

@@ -1,0 +1,169 @@
+//! Why there is no task.
+
+use crate::builtin;
+use crate::file::FileError;
+use crate::host::HostError;
+use crate::problem::{self, Problem};
+use crate::uri::UriError;
+use std::path::PathBuf;
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The workload is neither a built-in plan nor a file.
+    #[error("there is no built-in plan and no file `{name}`")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The built-in plan that was probably meant.
+        nearest: Option<&'static str>,
+    },
+    /// The layout of an index build is neither a built-in plan nor a file.
+    #[error("there is no built-in index build and no file `{name}`")]
+    UnknownIndexBuild {
+        /// What was asked for.
+        name: String,
+        /// The built-in plan that was probably meant.
+        nearest: Option<&'static str>,
+    },
+    /// The plan for messages is neither a built-in one nor a file.
+    #[error("there is no built-in plan for messages and no file `{name}`")]
+    UnknownTail {
+        /// What was asked for.
+        name: String,
+        /// The built-in plan that was probably meant.
+        nearest: Option<&'static str>,
+    },
+    /// The file cannot be read.
+    #[error("cannot read plan `{}`", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is no valid plan.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A property file or `-p` is wrong.
+    #[error("the YCSB properties are not valid:{}", problem::list(.0))]
+    Properties(Vec<Problem>),
+    /// File and options together make no valid plan.
+    #[error("the plan is not valid:{}", problem::list(.0))]
+    Invalid(Vec<Problem>),
+    /// Parameters of the Workload Services Framework are wrong.
+    #[error("the parameters in the environment cannot be used:{}", problem::list(.0))]
+    Framework(Vec<Problem>),
+    /// A parameter of the Workload Services Framework names what is no workload.
+    #[error("`{variable}` names no workload")]
+    NoWorkload {
+        /// The parameter.
+        variable: &'static str,
+        /// Why.
+        #[source]
+        source: Box<PlanError>,
+    },
+    /// The plan fits another kind of work than the one that was asked for.
+    #[error("the plan is one of {what}")]
+    OtherWork {
+        /// What it is a plan of.
+        what: &'static str,
+        /// The command that does it.
+        command: &'static str,
+    },
+    /// Servers are to be started by a plan that aims at one that runs.
+    #[error("the plan aims at a server that runs already, so that there is nothing to start")]
+    NothingToStart,
+    /// Several independent servers for work that is done on one.
+    #[error("{what}")]
+    OneServer {
+        /// Why one is needed.
+        what: &'static str,
+    },
+    /// Data is loaded into a server that does not outlive the load.
+    #[error("the data would be loaded into a server that is removed at once")]
+    DataGoesAway,
+    /// The data is dropped before each run, and none is loaded.
+    #[error("the plan drops the data before each run (`data.fresh`), and `--no-load` loads none")]
+    NothingLoaded,
+    /// The machine has no folder that a relative path could start from.
+    #[error("cannot use `{path}`")]
+    Folder {
+        /// The path.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A path that no plan can hold.
+    #[error("`{path}` is no UTF-8 text")]
+    NotText {
+        /// The path, with replacements for what is no text.
+        path: String,
+    },
+    /// The machine has not what the plan needs.
+    #[error(transparent)]
+    Host(HostError),
+    /// More than one connection string where one is needed.
+    #[error("{count} connection strings were given, and one is needed")]
+    SeveralUris {
+        /// How many there are.
+        count: usize,
+    },
+    /// The connection string is wrong.
+    #[error("the connection string is not valid")]
+    Uri(#[from] UriError),
+}
+
+impl PlanError {
+    /// What to do about it, where that is not in the message.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            PlanError::Unknown {
+                nearest: Some(name),
+                ..
+            }
+            | PlanError::UnknownIndexBuild {
+                nearest: Some(name),
+                ..
+            }
+            | PlanError::UnknownTail {
+                nearest: Some(name),
+                ..
+            } => Some(format!("did you mean `{name}`?")),
+            PlanError::UnknownIndexBuild { nearest: None, .. } => Some(format!(
+                "built-in index builds: {}",
+                builtin::index_build_names().collect::<Vec<_>>().join(", ")
+            )),
+            PlanError::UnknownTail { nearest: None, .. } => Some(format!(
+                "built-in plans for messages: {}",
+                builtin::tail_names().collect::<Vec<_>>().join(", ")
+            )),
+            PlanError::Unknown { nearest: None, .. } => Some(format!(
+                "built-in plans: {}",
+                builtin::names().collect::<Vec<_>>().join(", ")
+            )),
+            PlanError::Unreadable { .. } => Some("check the path and its permissions".into()),
+            PlanError::SeveralUris { .. } => Some("several pairs have one each: run once for each of them; or let `dyno run --pairs N` start the servers and load all of them at once".into()),
+            PlanError::Uri(error) => error.hint(),
+            PlanError::NoWorkload { source, .. } => source.hint(),
+            PlanError::OtherWork { command, .. } => {
+                Some(format!("give it to `{command}`, or take the table out"))
+            }
+            PlanError::NothingToStart => Some("give `--server auto`".into()),
+            PlanError::OneServer { .. } => Some("leave `--pairs` out".into()),
+            PlanError::DataGoesAway => Some(
+                "aim at a server with `--uri`, or keep the data with `--data-dir DIR`".into(),
+            ),
+            PlanError::NothingLoaded => Some("leave one of them out".into()),
+            PlanError::File(_)
+            | PlanError::Properties(_)
+            | PlanError::Invalid(_)
+            | PlanError::Framework(_)
+            | PlanError::Folder { .. }
+            | PlanError::NotText { .. }
+            | PlanError::Host(_) => None,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Parameters of the Workload Services Framework below what a request says: that counts more, and a parameter that has no
+//! effect then is told.
+
+use super::options;
+use crate::builtin;
+use crate::error::PlanError;
+use crate::file;
+use crate::model::{Plan, ServerKind};
+use crate::problem::Problem;
+use crate::request::{self, Request};
+use crate::wsf::{self, Setting, WsfSettings};
+
+/// Keys that say where the data of the servers is.
+const FOLDERS: [&str; 3] = ["server.data_dir", "server.data_dirs", "server.disk_mapping"];
+
+/// Reads the parameters, if they are wanted.
+pub(super) fn read(request: &Request) -> Result<Option<WsfSettings>, PlanError> {
+    let settings = request
+        .wsf
+        .as_ref()
+        .map(|variables| wsf::apply(variables, request.source.as_deref()));
+    settings.transpose().map_err(PlanError::Framework)
+}
+
+/// The properties of the parameters, and over them those of the request.
+pub(super) fn properties(
+    settings: Option<&WsfSettings>,
+    request: &Request,
+) -> Vec<(String, String)> {
+    let below = settings.map_or(&[][..], |settings| &settings.properties);
+    let below = below
+        .iter()
+        .map(|setting| (setting.name.to_owned(), setting.value.clone()));
+    below.chain(request.properties.iter().cloned()).collect()
+}
+
+/// The keys of the parameters, without those that have no effect. `plan` is the one that they are laid over.
+pub(super) fn keys(
+    settings: &mut WsfSettings,
+    request: &Request,
+    plan: &Plan,
+) -> Vec<request::Setting> {
+    if is_aimed(request, plan) {
+        let reason = "the server runs already";
+        leave_out(settings, |key| key.starts_with("server."), reason);
+    }
+    if request.data_dir.is_some() {
+        let reason = "`--data-dir` takes its place";
+        leave_out(settings, |key| FOLDERS.contains(&key), reason);
+    }
+    if request.overrides.pairs.is_some() {
+        let reason = "`--pairs` takes its place";
+        leave_out(settings, |key| key == "server.topology", reason);
+    }
+    let is_typed_topology = |setting: &request::Setting| {
+        setting.key == "server.topology" && matches!(setting.value, request::SettingValue::Typed(_))
+    };
+    if request.settings.iter().any(is_typed_topology) {
+        let reason = "`--topology` takes its place";
+        let says_how_many = |key: &str| key == "server.topology" || key == "server.pairs";
+        leave_out(settings, says_how_many, reason);
+    }
+    let keys = settings.keys.iter();
+    let mut keys: Vec<request::Setting> = keys
+        .map(|setting| request::Setting::from_text(setting.name, setting.value.clone()))
+        .collect();
+    keys.extend(load_one_by_one(settings, request));
+    keys
+}
+
+/// The clients of the framework load one document per command. The latency of a command with many would stand beside theirs
+/// by the same name.
+fn load_one_by_one(settings: &mut WsfSettings, request: &Request) -> Option<request::Setting> {
+    let is_batch = |name: &str| ["client.batch", "batchsize", "mongodb.batchsize"].contains(&name);
+    let mut typed = (request.settings.iter().map(|setting| &setting.key))
+        .chain(request.properties.iter().map(|(name, _)| name));
+    let is_given = request.overrides.batch.is_some() || typed.any(|name| is_batch(name));
+    // Files of plans and of properties say it themselves.
+    if is_given || !builtin::names().any(|name| name == settings.workload) {
+        return None;
+    }
+    let note = "documents are loaded one by one, as in that workload: `--batch 100` is faster";
+    settings.notes.push(note.into());
+    Some(request::Setting::new("client.batch", 1))
+}
+
+/// Whether the run aims at a server that runs already.
+fn is_aimed(request: &Request, plan: &Plan) -> bool {
+    let mut plan = plan.clone();
+    request.uri.is_some()
+        || file::set(&mut plan, &request.settings).is_ok()
+            && options::apply_server(&mut plan, &request.overrides, None).is_ok()
+            && plan.server.kind == ServerKind::Uri
+}
+
+/// Takes out keys that have no effect, which is told of those that were given.
+fn leave_out(settings: &mut WsfSettings, has_no_effect: impl Fn(&str) -> bool, reason: &str) {
+    let keys = std::mem::take(&mut settings.keys);
+    let (gone, left): (Vec<Setting>, Vec<Setting>) =
+        keys.into_iter().partition(|key| has_no_effect(key.name));
+    for setting in gone.iter().filter(|setting| setting.given) {
+        let text = format!("`{}` has no effect: {reason}", setting.variable);
+        settings.warnings.push(text);
+    }
+    settings.keys = left;
+}
+
+/// Names the parameters behind what is wrong with the plan.
+pub(super) fn explain(error: PlanError, settings: &WsfSettings) -> PlanError {
+    let named = |mut problems: Vec<Problem>| {
+        settings.explain(&mut problems);
+        problems
+    };
+    match (error, settings.workload_variable) {
+        (PlanError::Properties(problems), _) => PlanError::Properties(named(problems)),
+        (PlanError::Invalid(problems), _) => PlanError::Invalid(named(problems)),
+        (
+            error @ (PlanError::Unknown { .. } | PlanError::Unreadable { .. } | PlanError::File(_)),
+            Some(variable),
+        ) => PlanError::NoWorkload {
+            variable,
+            source: Box::new(error),
+        },
+        (error, _) => error,
+    }
+}

@@ -1,0 +1,213 @@
+//! The plan that a request names, with the YCSB properties laid over it.
+
+use crate::builtin;
+use crate::error::PlanError;
+use crate::file;
+use crate::model::Plan;
+use crate::nearest::nearest;
+use crate::request::{Request, Work};
+use crate::ycsb::{self, Phase, Properties};
+use std::path::Path;
+
+/// A plan on its way to a task.
+pub(super) struct Draft {
+    pub(super) plan: Plan,
+    /// The connection string among the properties. It may hold credentials.
+    pub(super) uri: Option<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// A built-in plan whose servers are the default ones.
+const USUAL_LOAD: &str = "a";
+const USUAL_INDEX_BUILD: &str = "churned";
+const USUAL_TAIL: &str = "tail";
+/// The built-in index build that takes a collection as it is.
+const EXISTING: &str = "existing";
+
+/// Name of a built-in plan or path of a file.
+pub(super) fn source<'a>(request: &'a Request, framework: Option<&'a str>) -> &'a str {
+    let usual = match &request.work {
+        Work::IndexBuild {
+            collection: Some(_),
+        } => return EXISTING,
+        Work::IndexBuild { collection: None } => USUAL_INDEX_BUILD,
+        Work::Tail => USUAL_TAIL,
+        Work::Run | Work::Soak { .. } | Work::Load | Work::Experiment | Work::Servers => USUAL_LOAD,
+    };
+    framework.or(request.source.as_deref()).unwrap_or(usual)
+}
+
+/// Opens the plan of the work. `properties` are those of the request and what lies below them.
+pub(super) fn open(
+    request: &Request,
+    source: &str,
+    properties: &[(String, String)],
+) -> Result<Draft, PlanError> {
+    let unknown = match request.work {
+        Work::IndexBuild { .. } => {
+            if let Some(plan) = builtin::find_index_build(source) {
+                return index_build(plan, request, properties);
+            }
+            unknown_index_build
+        }
+        Work::Tail => match builtin::find_tail(source) {
+            Some(plan) => return with_properties(plan, request, properties),
+            None => unknown_tail,
+        },
+        _ => unknown_load,
+    };
+    let mut draft = load(request, source, properties, unknown)?;
+    match request.work {
+        Work::IndexBuild { .. } => drop(draft.plan.index_build.get_or_insert_default()),
+        Work::Tail => drop(draft.plan.tail.get_or_insert_default()),
+        _ => {}
+    }
+    Ok(draft)
+}
+
+/// A built-in index build says how its server is started.
+fn index_build(
+    mut plan: Plan,
+    request: &Request,
+    properties: &[(String, String)],
+) -> Result<Draft, PlanError> {
+    let server = plan.server.clone();
+    if request.uri.is_some() {
+        plan.server = Default::default();
+    }
+    let is_ignored = server != plan.server;
+    let mut draft = with_properties(plan, request, properties)?;
+    if is_ignored {
+        let text = "cache and compressor of the plan are for a server that is started: this one keeps its own";
+        draft.warnings.push(text.into());
+    }
+    Ok(draft)
+}
+
+fn unknown_load(name: &str) -> PlanError {
+    PlanError::Unknown {
+        name: name.into(),
+        nearest: nearest(name, builtin::names()),
+    }
+}
+
+fn unknown_index_build(name: &str) -> PlanError {
+    PlanError::UnknownIndexBuild {
+        name: name.into(),
+        nearest: nearest(name, builtin::index_build_names()),
+    }
+}
+
+fn unknown_tail(name: &str) -> PlanError {
+    PlanError::UnknownTail {
+        name: name.into(),
+        nearest: nearest(name, builtin::tail_names()),
+    }
+}
+
+fn load(
+    request: &Request,
+    source: &str,
+    properties: &[(String, String)],
+    unknown: fn(&str) -> PlanError,
+) -> Result<Draft, PlanError> {
+    if let Some(plan) = builtin::find(source) {
+        return with_properties(plan, request, properties);
+    }
+    let path = Path::new(source);
+    if !path.exists() {
+        return Err(unknown(source));
+    }
+    let unreadable = |error| PlanError::Unreadable {
+        path: path.into(),
+        source: error,
+    };
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    if is_property_file(path, &text) {
+        return from_properties(&text, source, request, properties);
+    }
+    with_properties(file::parse(&text, source)?, request, properties)
+}
+
+/// Property files have no fixed ending, but every one of them names a workload class.
+pub(super) fn is_property_file(path: &Path, text: &str) -> bool {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("toml") => false,
+        Some("properties") => true,
+        _ => text.lines().any(|line| {
+            let line = line.trim_start();
+            [
+                "workload=",
+                "workload:",
+                "workload ",
+                "recordcount",
+                "readproportion",
+            ]
+            .iter()
+            .any(|start| line.starts_with(start))
+        }),
+    }
+}
+
+fn from_properties(
+    text: &str,
+    origin: &str,
+    request: &Request,
+    more: &[(String, String)],
+) -> Result<Draft, PlanError> {
+    let mut properties = Properties::parse(text, origin).map_err(PlanError::Properties)?;
+    for (name, value) in more {
+        properties.set(name, value);
+    }
+    // The options stand in for properties that the file must have otherwise.
+    for (name, value) in [
+        ("recordcount", request.overrides.records),
+        ("operationcount", request.overrides.operations),
+    ] {
+        if let Some(value) = value {
+            properties.set(name, &value.to_string());
+        }
+    }
+    let gives_uri = properties.get("mongodb.url").is_some();
+    let gives_server = properties.get("dyno.server").is_some();
+    let resolved =
+        ycsb::resolve(&properties, Phase::Run, request.lenient).map_err(PlanError::Properties)?;
+    let mut plan = resolved.plan;
+    if !gives_uri && !gives_server {
+        // The tool's own server unless the properties aim at one.
+        plan.server = Default::default();
+    }
+    Ok(Draft {
+        plan,
+        uri: gives_uri.then_some(resolved.uri),
+        warnings: resolved.warnings,
+    })
+}
+
+fn with_properties(
+    mut plan: Plan,
+    request: &Request,
+    given: &[(String, String)],
+) -> Result<Draft, PlanError> {
+    if given.is_empty() {
+        return Ok(Draft {
+            plan,
+            uri: None,
+            warnings: Vec::new(),
+        });
+    }
+    let mut properties = Properties::default();
+    for (name, value) in given {
+        properties.set(name, value);
+    }
+    let applied =
+        ycsb::apply(&mut plan, &properties, request.lenient).map_err(PlanError::Properties)?;
+    if properties.get("recordcount").is_some() {
+        plan.data.times_cache = None;
+    }
+    Ok(Draft {
+        plan,
+        uri: applied.uri,
+        warnings: applied.warnings,
+    })
+}

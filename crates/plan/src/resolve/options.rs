@@ -1,0 +1,191 @@
+//! Options with a place of their own in a request, laid over the plan.
+
+use crate::builtin;
+use crate::error::PlanError;
+use crate::model::{
+    ClientPlan, ExporterPlan, PhasePlan, Plan, Schedule, ServerKind, TracePhase, TracePlan,
+};
+use crate::problem::Problem;
+use crate::request::{Observing, Overrides, ScheduleKind};
+use crate::units::Span;
+use crate::wsf::TraceWindow;
+
+/// Lays single values over the plan, but for those about the server.
+pub(super) fn apply(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
+    let client = &mut plan.client;
+    set(&mut client.clients, overrides.clients);
+    set(&mut client.threads, overrides.threads);
+    if overrides.threads.is_none() {
+        client.threads = client.threads.min(client.clients.max(1));
+    }
+    set(&mut client.backend, overrides.backend);
+    set(&mut client.seed, overrides.seed);
+    set(&mut client.timeout, overrides.timeout);
+    set(
+        &mut client.tolerated_error_ratio,
+        overrides.tolerated_error_ratio,
+    );
+    set(&mut client.batch, overrides.batch);
+    if overrides.records.is_some() {
+        plan.data.times_cache = None;
+    }
+    set(&mut plan.data.records, overrides.records);
+    set(&mut plan.phases.warmup, overrides.warmup);
+    apply_stop(plan, overrides);
+    apply_schedule(plan, overrides)
+}
+
+fn set<T>(target: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *target = value;
+    }
+}
+
+/// Lays the options about the server over the plan. `uri` is the address that was given, without credentials.
+pub(super) fn apply_server(
+    plan: &mut Plan,
+    overrides: &Overrides,
+    uri: Option<String>,
+) -> Result<(), PlanError> {
+    set(&mut plan.server.pairs, overrides.pairs);
+    if overrides.placement.is_some() {
+        plan.server.placement.clone_from(&overrides.placement);
+    }
+    let kind = match (overrides.server, &uri, &overrides.mongod) {
+        (Some(kind), Some(_), _) if kind != ServerKind::Uri => {
+            let problem = Problem::new("`--uri` aims at a server that runs, `--server` starts one")
+                .with_hint("give one of them");
+            return Err(PlanError::Invalid(vec![problem]));
+        }
+        (Some(kind), _, _) => Some(kind),
+        (None, Some(_), _) => Some(ServerKind::Uri),
+        (None, None, Some(_)) => Some(ServerKind::Mongod),
+        (None, None, None) => None,
+    };
+    let server = &mut plan.server;
+    if let Some(kind) = kind {
+        server.kind = kind;
+        let known = server.uri.take().filter(|_| kind == ServerKind::Uri);
+        server.uri = uri.or(known);
+    }
+    if overrides.mongod.is_some() {
+        server.mongod.clone_from(&overrides.mongod);
+    }
+    if server.kind == ServerKind::Auto && server.mongod.is_some() {
+        server.kind = ServerKind::Mongod;
+    }
+    Ok(())
+}
+
+/// A count alone ends the phase by count, a time alone by time, both by whichever comes first.
+fn apply_stop(plan: &mut Plan, overrides: &Overrides) {
+    match (overrides.operations, overrides.duration) {
+        (None, None) => {}
+        (operations, duration) => {
+            plan.phases.operations = operations;
+            plan.phases.duration = duration;
+        }
+    }
+}
+
+fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
+    let (rate, delay) = match plan.schedule {
+        Schedule::Closed {} => (None, Schedule::DEFAULT_MAX_START_DELAY),
+        Schedule::Constant {
+            rate_per_s,
+            max_start_delay,
+        }
+        | Schedule::Poisson {
+            rate_per_s,
+            max_start_delay,
+        } => (Some(rate_per_s), max_start_delay),
+    };
+    let kind = overrides.schedule.unwrap_or(match plan.schedule {
+        Schedule::Poisson { .. } => ScheduleKind::Poisson,
+        Schedule::Constant { .. } => ScheduleKind::Constant,
+        Schedule::Closed {} if overrides.rate_per_s.is_some() => ScheduleKind::Constant,
+        Schedule::Closed {} => ScheduleKind::Closed,
+    });
+    let rate_per_s = overrides.rate_per_s.or(rate);
+    let missing = || {
+        let problem = Problem::new("an open-loop schedule needs a rate").with_hint("give `--rate`");
+        PlanError::Invalid(vec![problem])
+    };
+    plan.schedule = match kind {
+        ScheduleKind::Closed if overrides.rate_per_s.is_some() => {
+            let problem = Problem::new("a closed loop has no rate")
+                .with_hint("drop `--rate`, or use `--schedule constant` or `--schedule poisson`");
+            return Err(PlanError::Invalid(vec![problem]));
+        }
+        ScheduleKind::Closed => Schedule::Closed {},
+        ScheduleKind::Constant => Schedule::Constant {
+            rate_per_s: rate_per_s.ok_or_else(missing)?,
+            max_start_delay: delay,
+        },
+        ScheduleKind::Poisson => Schedule::Poisson {
+            rate_per_s: rate_per_s.ok_or_else(missing)?,
+            max_start_delay: delay,
+        },
+    };
+    Ok(())
+}
+
+/// How long a soak lasts, and how long its server may be away, unless something else is said.
+const SOAK_DURATION: Span = Span::from_secs(3_600);
+const SOAK_GIVE_UP: Span = Span::from_secs(300);
+
+/// Gives a soak its length and its patience. `source` is the plan that it was made from, and `is_said` whether the end of
+/// the measured time was typed, be it the usual one.
+pub(super) fn apply_soak(plan: &mut Plan, give_up: Option<Span>, source: &str, is_said: bool) {
+    let usual = builtin::find(source).map_or_else(PhasePlan::default, |plan| plan.phases);
+    let phases = &mut plan.phases;
+    let is_usual = phases.duration == usual.duration && phases.operations == usual.operations;
+    if is_usual && !is_said {
+        phases.duration = Some(SOAK_DURATION);
+    }
+    let client = &mut plan.client;
+    match give_up {
+        Some(give_up) => client.give_up = give_up,
+        None if client.give_up == ClientPlan::default().give_up => client.give_up = SOAK_GIVE_UP,
+        None => {}
+    }
+}
+
+/// Lays over the plan what is watched.
+pub(super) fn apply_observing(plan: &mut Plan, observing: &Observing) {
+    let observe = &mut plan.observe;
+    set(&mut observe.interval, observing.interval);
+    if observing.off {
+        (observe.host, observe.server) = (false, false);
+    }
+    for exporter in &observing.exporters {
+        let number = observe.exporters.len() + 1;
+        let name = exporter.name.clone();
+        let name = name.unwrap_or_else(|| format!("exporter-{number}"));
+        observe
+            .exporters
+            .push(ExporterPlan::open(name, exporter.url.clone()));
+    }
+}
+
+/// Moves the trace windows of the plan, and puts a shell command into them; if it has none, into one in the measure phase.
+pub(super) fn apply_trace(plan: &mut Plan, command: Option<&str>, window: Option<&TraceWindow>) {
+    if plan.traces.is_empty() && command.is_some() {
+        plan.traces.push(TracePlan {
+            name: "trace".into(),
+            command: Vec::new(),
+            phase: TracePhase::Measure,
+            from: Span::from_secs(0),
+            length: None,
+        });
+    }
+    for trace in &mut plan.traces {
+        if let Some(window) = window {
+            (trace.phase, trace.from, trace.length) = (window.phase, window.from, window.length);
+        }
+        if let Some(command) = command {
+            // Without `exec`: more than one program, and assignments, are commands too.
+            trace.command = vec!["sh".into(), "-c".into(), command.to_owned()];
+        }
+    }
+}

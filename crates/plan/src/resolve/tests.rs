@@ -1,0 +1,652 @@
+//! Resolution as a whole.
+
+use super::*;
+use crate::builtin;
+use crate::host::HostFacts;
+use crate::model::Schedule;
+use crate::request::{Overrides, ScheduleKind};
+use crate::units::Span;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+fn mongod(name: &str) -> FoundServer {
+    FoundServer {
+        kind: ServerKind::Mongod,
+        mongod: Some(name.into()),
+        description: Some(format!("`mongod` of {name}")),
+    }
+}
+
+/// A machine on which the embedded server comes first, and was not looked at.
+fn machine(cores: u32) -> HostFacts {
+    HostFacts {
+        cores,
+        hostname: Some("bench".into()),
+        folder: "/work".into(),
+        tunnels: BTreeSet::from([27_999]),
+        servers: vec![
+            FoundServer::unseen(ServerKind::Embedded),
+            mongod("6.0.27"),
+            mongod("/opt/mongod"),
+        ],
+    }
+}
+
+impl From<Overrides> for Request {
+    fn from(overrides: Overrides) -> Self {
+        Request {
+            overrides,
+            ..Request::default()
+        }
+    }
+}
+
+fn set(settings: &[(&str, &str)]) -> Request {
+    let settings = settings.iter();
+    Request {
+        settings: settings
+            .map(|(key, text)| Setting::from_text(*key, *text))
+            .collect(),
+        ..Request::default()
+    }
+}
+
+fn at(uri: &str) -> Request {
+    Request {
+        uri: Some(uri.into()),
+        ..Request::default()
+    }
+}
+
+fn with_property(name: &str, value: &str) -> Request {
+    Request {
+        properties: vec![(name.into(), value.into())],
+        ..Request::default()
+    }
+}
+
+fn task(cores: u32, request: impl Into<Request>) -> Task {
+    resolve(&request.into(), &machine(cores)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn resolved(source: &str, request: impl Into<Request>) -> Plan {
+    let request = Request {
+        source: Some(source.into()),
+        ..request.into()
+    };
+    task(2, request).plan
+}
+
+fn message(source: &str, request: impl Into<Request>) -> String {
+    let request = Request {
+        source: Some(source.into()),
+        ..request.into()
+    };
+    match resolve(&request, &machine(2)) {
+        Ok(_) => panic!("{source} should not resolve"),
+        Err(error) => format!("{error} {}", error.hint().unwrap_or_default()),
+    }
+}
+
+#[test]
+fn the_data_follows_the_cache_of_each_kind_of_server() {
+    fn records(request: impl Into<Request>) -> u64 {
+        let plan = resolved("storage-compare", request);
+        assert_eq!(plan.data.times_cache, None);
+        plan.data.records
+    }
+    let of = |server| Overrides {
+        server: Some(server),
+        ..Overrides::default()
+    };
+    let times_three = |mib: u64| (3 * (mib << 20)).div_ceil(1000);
+    assert_eq!(records(Request::default()), times_three(64));
+    assert_eq!(records(of(ServerKind::Embedded)), times_three(64));
+    assert_eq!(records(of(ServerKind::Mongod)), times_three(256));
+    assert_eq!(records(set(&[("server.cache", "1GiB")])), times_three(1024));
+    assert_eq!(records(set(&[("data.records", "7")])), 7);
+    let counted = Overrides {
+        records: Some(8),
+        ..Overrides::default()
+    };
+    assert_eq!(records(counted), 8);
+    assert_eq!(records(with_property("recordcount", "9")), 9);
+}
+
+#[test]
+fn any_key_of_the_plan_can_be_set() {
+    let plan = resolved(
+        "a",
+        set(&[
+            ("server.cache", "1GiB"),
+            ("server.kind", "mongod"),
+            ("server.parameters.ttlMonitorEnabled", "false"),
+            ("schedule.rate_per_s", "500"),
+            ("schedule.kind", "poisson"),
+            ("client.clients", "7"),
+            ("client.clients", "9"),
+            ("phases.operations", "100"),
+            ("operations.read", "3"),
+            ("data.collection", "42"),
+        ]),
+    );
+    assert_eq!(
+        plan.server.cache_bytes().map(|cache| cache.0),
+        Some(1 << 30)
+    );
+    assert_eq!(plan.server.parameters["ttlMonitorEnabled"], "false");
+    assert!(matches!(plan.schedule, Schedule::Poisson { rate_per_s, .. } if rate_per_s == 500.0));
+    assert_eq!(plan.client.clients, 9);
+    assert_eq!(plan.phases.duration, None);
+    assert!(plan.operations.update > 0.0, "the other weights stay");
+    assert_eq!(plan.data.collection, "42");
+}
+
+#[test]
+fn a_wrong_setting_is_named_with_what_was_meant() {
+    let text = message("a", set(&[("server.cahce", "1GiB"), ("x y", "1")]));
+    assert!(text.contains("did you mean `server.cache`?"), "{text}");
+    assert!(text.contains("`x y` is no key"), "{text}");
+    assert!(!text.contains("line"), "{text}");
+    for (key, value, part) in [
+        ("client.clients", "many", "must be a whole number"),
+        ("server.cache", "1XB", "`server.cache`"),
+        ("server.kind", "mongo", "did you mean `mongod`?"),
+        ("schedule.rate_per_s", "5", "`schedule.kind` is missing"),
+        ("base", "b", "is no key"),
+    ] {
+        let text = message("a", set(&[(key, value)]));
+        assert!(text.contains(part), "{key}={value}: {text}");
+    }
+}
+
+#[test]
+fn a_rate_alone_means_a_constant_schedule() {
+    let plan = resolved(
+        "a",
+        Overrides {
+            rate_per_s: Some(500.0),
+            ..Default::default()
+        },
+    );
+    assert_eq!(
+        plan.schedule,
+        Schedule::Constant {
+            rate_per_s: 500.0,
+            max_start_delay: Span::from_secs(10)
+        }
+    );
+}
+
+#[test]
+fn a_rate_with_a_closed_loop_is_refused() {
+    let overrides = Overrides {
+        rate_per_s: Some(5.0),
+        schedule: Some(ScheduleKind::Closed),
+        ..Default::default()
+    };
+    assert!(message("a", overrides).contains("closed loop has no rate"));
+    let overrides = Overrides {
+        schedule: Some(ScheduleKind::Poisson),
+        ..Default::default()
+    };
+    assert!(message("a", overrides).contains("needs a rate"));
+}
+
+#[test]
+fn a_number_of_operations_replaces_the_default_duration() {
+    let plan = resolved(
+        "a",
+        Overrides {
+            operations: Some(1000),
+            ..Default::default()
+        },
+    );
+    assert_eq!(
+        (plan.phases.operations, plan.phases.duration),
+        (Some(1000), None)
+    );
+    let both = Overrides {
+        operations: Some(1000),
+        duration: Some(Span::from_secs(3)),
+        ..Default::default()
+    };
+    let plan = resolved("a", both);
+    assert_eq!(
+        (plan.phases.operations, plan.phases.duration),
+        (Some(1000), Some(Span::from_secs(3)))
+    );
+}
+
+#[test]
+fn fewer_clients_than_threads_lower_the_threads() {
+    let few = Overrides {
+        clients: Some(1),
+        ..Default::default()
+    };
+    assert_eq!(task(16, few).plan.client.threads, 1);
+    let overrides = Overrides {
+        clients: Some(2),
+        threads: Some(3),
+        ..Default::default()
+    };
+    assert!(message("a", overrides).contains("client.threads"));
+}
+
+#[test]
+fn an_address_means_a_server_that_runs() {
+    let plan = resolved("a", at("mongodb://localhost"));
+    assert_eq!(plan.server.kind, ServerKind::Uri);
+    let both = Request {
+        overrides: Overrides {
+            server: Some(ServerKind::Embedded),
+            ..Default::default()
+        },
+        ..at("mongodb://localhost")
+    };
+    assert!(message("a", both).contains("`--uri` aims at"));
+}
+
+#[test]
+fn the_machine_says_which_server_is_started_unless_it_is_named() {
+    let started = |request: Request| {
+        let task = task(2, request);
+        (task.plan.server.kind, task.plan.server.mongod, task.server)
+    };
+    let unseen = (ServerKind::Embedded, None, None);
+    assert_eq!(started(Request::default()), unseen);
+    let (kind, name, server) = started(set(&[("server.mongod", "6.0.27")]));
+    assert_eq!(
+        (kind, name.as_deref()),
+        (ServerKind::Mongod, Some("6.0.27"))
+    );
+    assert_eq!(server.as_deref(), Some("`mongod` of 6.0.27"));
+    let named = Overrides {
+        mongod: Some("/opt/mongod".into()),
+        ..Default::default()
+    };
+    assert_eq!(started(named.clone().into()).0, ServerKind::Mongod);
+    let both = Overrides {
+        server: Some(ServerKind::Embedded),
+        ..named
+    };
+    assert!(message("a", both).contains("`server.mongod` is given"));
+    let missing = Overrides {
+        mongod: Some("8.0.3".into()),
+        ..Default::default()
+    };
+    assert!(message("a", missing).contains("no server `8.0.3`"));
+}
+
+#[test]
+fn a_server_that_was_chosen_is_noted_and_checked() {
+    let chosen = HostFacts {
+        servers: vec![mongod("6.0.27")],
+        ..machine(2)
+    };
+    let task = resolve(&Request::default(), &chosen).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(task.notes, ["server: `mongod` of 6.0.27"]);
+    assert!(
+        task.plan_text()
+            .starts_with("# server: `mongod` of 6.0.27\n")
+    );
+    let set = set(&[("server.topology", "replica-set=3")]);
+    let plan = resolve(&set, &chosen).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan.plan.server.topology.as_deref(), Some("replica-set=3"));
+    assert!(message("a", set).contains("the embedded server has no replica sets"));
+}
+
+#[test]
+fn problems_of_the_plan_come_all_at_once_and_before_those_of_the_machine() {
+    let wrong = Overrides {
+        mongod: Some("8.0.3".into()),
+        clients: Some(0),
+        placement: Some("spread=1".into()),
+        ..Default::default()
+    };
+    let request = Request {
+        settings: vec![Setting::new("server.topology", "ring=3")],
+        ..wrong.into()
+    };
+    let text = message("a", request);
+    for part in ["`client.clients`", "`server.placement`", "`ring=3`"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("8.0.3"), "{text}");
+}
+
+#[test]
+fn credentials_stay_out_of_the_plan() {
+    let task = task(
+        2,
+        at("mongodb://me:secret@db.example/shop?authSource=admin"),
+    );
+    let text = format!("{:?}{}", task.plan, file::to_toml(&task.plan));
+    assert!(
+        !text.contains("secret") && !text.contains("me@") && !text.contains("me:s"),
+        "{text}"
+    );
+    let remote = task.remote.expect("there is an address");
+    assert_eq!(
+        remote.credentials.expect("a user is named").password(),
+        "secret"
+    );
+    assert_eq!(task.plan.server.kind, ServerKind::Uri);
+    assert_eq!(task.plan.data.database, "shop");
+    let in_plan = set(&[
+        ("server.kind", "uri"),
+        ("server.uri", "mongodb://me:secret@h"),
+    ]);
+    assert!(message("a", in_plan).contains("holds credentials"));
+}
+
+#[test]
+fn the_database_admin_is_for_authentication_only() {
+    let plan = resolved("a", at("mongodb://h/admin"));
+    assert_eq!(plan.data.database, "ycsb");
+}
+
+#[test]
+fn more_clients_than_the_pool_allows_are_refused() {
+    let request = Request {
+        overrides: Overrides {
+            clients: Some(6),
+            ..Default::default()
+        },
+        ..at("mongodb://h/?maxPoolSize=5")
+    };
+    assert!(message("a", request).contains("`maxPoolSize` is `5`"));
+}
+
+#[test]
+fn several_addresses_are_refused() {
+    let text = message("a", at("mongodb://h1 mongodb://h2"));
+    assert!(text.contains("2 connection strings were given"), "{text}");
+}
+
+#[test]
+fn a_server_elsewhere_leaves_all_cores_to_the_client() {
+    let threads = |uri: &str| task(8, at(uri)).plan.client.threads;
+    assert_eq!(threads("mongodb://db.example"), 8);
+    assert_eq!(threads("mongodb://127.0.0.1"), 4);
+    assert_eq!(threads("mongodb://[::1]:3"), 4);
+    assert_eq!(threads("mongodb://Bench"), 4);
+    assert_eq!(threads("mongodb://%2Ftmp%2Fm.sock"), 4);
+    assert_eq!(threads("mongodb://127.0.0.1:27999"), 8, "a tunnel");
+    assert_eq!(task(8, Request::default()).plan.client.threads, 4);
+    assert_eq!(task(1, Request::default()).plan.client.threads, 1);
+}
+
+#[test]
+fn a_number_of_threads_that_was_asked_for_stays() {
+    let three = Overrides {
+        threads: Some(3),
+        ..Default::default()
+    };
+    let request = Request {
+        overrides: three,
+        ..at("mongodb://db.example")
+    };
+    let task = task(8, request);
+    assert_eq!(task.plan.client.threads, 3);
+    assert_eq!(task.threads, Threads::Given(3));
+}
+
+#[test]
+fn clients_of_several_servers_share_the_threads_however_the_servers_are_given() {
+    let threads = |request: Request| task(8, request).plan.client.threads;
+    let pairs = |threads| Overrides {
+        pairs: Some(2),
+        threads,
+        ..Default::default()
+    };
+    assert_eq!(threads(pairs(None).into()), 2);
+    assert_eq!(threads(set(&[("server.topology", "pairs=2")])), 2);
+    assert_eq!(threads(set(&[("server.pairs", "2")])), 2);
+    assert_eq!(threads(pairs(Some(4)).into()), 4);
+    let both = Request {
+        overrides: pairs(None),
+        ..set(&[("client.threads", "3")])
+    };
+    assert_eq!(threads(both), 3);
+    let task = task(8, pairs(None));
+    assert_eq!(task.threads, Threads::Shared(4));
+}
+
+#[test]
+fn the_size_of_the_pool_limits_the_clients_of_ycsb_and_says_so() {
+    let text = "recordcount=10\noperationcount=10\nthreadcount=9\nmongodb.url=mongodb://h/?maxPoolSize=3\n";
+    let properties = crate::ycsb::Properties::parse(text, "t").expect("it is valid");
+    let ycsb = crate::ycsb::resolve(&properties, Phase::Run, false).expect("it is valid");
+    let task =
+        resolve_ycsb(ycsb, Phase::Run, &machine(8)).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((task.plan.client.clients, task.plan.client.threads), (3, 3));
+    let warning = task.warnings.last().expect("there are too many");
+    assert!(warning.contains("maxPoolSize=3"), "{warning}");
+}
+
+#[test]
+fn an_address_among_the_properties_is_used_unless_a_server_is_started() {
+    let property = || with_property("mongodb.url", "mongodb://me:secret@localhost/x");
+    let with_uri = task(2, property());
+    assert_eq!(with_uri.plan.data.database, "x");
+    assert!(
+        with_uri
+            .remote
+            .is_some_and(|remote| remote.credentials.is_some())
+    );
+    let started = Request {
+        overrides: Overrides {
+            server: Some(ServerKind::Embedded),
+            ..Default::default()
+        },
+        ..property()
+    };
+    let started = task(2, started);
+    assert!(started.remote.is_none());
+    let mut warnings = started.warnings.iter();
+    assert!(warnings.any(|warning| warning.contains("mongodb.url")));
+}
+
+#[test]
+fn loading_into_a_server_that_is_thrown_away_is_refused() {
+    let load = |data_dir: Option<&str>| Request {
+        work: Work::Load,
+        data_dir: data_dir.map(str::to_owned),
+        ..Request::default()
+    };
+    assert!(message("a", load(None)).contains("removed at once"));
+    let kept = resolved("a", load(Some("/d")));
+    assert_eq!(kept.server.data_dir.as_deref(), Some("/d"));
+}
+
+#[test]
+fn dropping_the_data_before_each_run_and_loading_none_is_refused() {
+    let request = Request {
+        no_load: true,
+        ..set(&[("data.fresh", "collection")])
+    };
+    assert!(message("a", request).contains("`data.fresh`"));
+}
+
+#[test]
+fn a_soak_lasts_an_hour_unless_somebody_says_something_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let long = file(
+        "long.toml",
+        "name = \"long\"\n[operations]\nread = 1.0\n[phases]\nduration = \"8h\"\n[client]\ngive_up = \"9m\"\n",
+    );
+    let plain = file("plain.toml", "name = \"plain\"\n[operations]\nread = 1.0\n");
+    let soak = |source: &str, give_up: Option<u64>, request: Request| {
+        let request = Request {
+            work: Work::Soak {
+                give_up: give_up.map(Span::from_secs),
+            },
+            ..request
+        };
+        let plan = resolved(source, request);
+        let seconds = plan.phases.duration.map(|length| length.0.as_secs());
+        (
+            seconds,
+            plan.phases.operations,
+            plan.client.give_up.0.as_secs(),
+        )
+    };
+    let lasting = |seconds| Overrides {
+        duration: Some(Span::from_secs(seconds)),
+        ..Default::default()
+    };
+    let counted = Overrides {
+        operations: Some(5),
+        ..Default::default()
+    };
+    let plain_soak = |source: &str| soak(source, None, Request::default());
+    assert_eq!(plain_soak("a"), (Some(3_600), None, 300));
+    assert_eq!(plain_soak("pkm"), (Some(3_600), None, 300));
+    assert_eq!(soak("a", None, lasting(30).into()), (Some(30), None, 300));
+    let typed = set(&[("phases.duration", "30s")]);
+    assert_eq!(soak("a", None, typed).0, Some(30));
+    assert_eq!(soak("a", None, counted.into()), (None, Some(5), 300));
+    assert_eq!(soak("a", Some(7), Request::default()).2, 7);
+    let typed = set(&[("client.give_up", "8s")]);
+    assert_eq!(soak("a", None, typed).2, 8);
+    assert_eq!(plain_soak(&plain), (Some(3_600), None, 300));
+    assert_eq!(plain_soak(&long), (Some(8 * 3_600), None, 540));
+    assert_eq!(soak(&long, None, lasting(7_200).into()).0, Some(7_200));
+}
+
+#[test]
+fn a_command_runs_in_the_trace_windows_of_the_plan_or_while_measuring() {
+    let request = Request {
+        trace: Some("perf record -a".into()),
+        ..Request::default()
+    };
+    let plan = resolved("a", request);
+    let trace = &plan.traces[0];
+    assert_eq!(trace.command, ["sh", "-c", "perf record -a"]);
+    assert_eq!(trace.phase, crate::model::TracePhase::Measure);
+}
+
+#[test]
+fn an_index_build_and_messages_are_no_load_and_have_one_server() {
+    let work = |work| Request {
+        work,
+        ..Request::default()
+    };
+    let build = || Work::IndexBuild { collection: None };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tail.toml");
+    std::fs::write(&path, "name = \"t\"\n[tail]\nmessages = 5\n").unwrap();
+    let text = message(&path.display().to_string(), Request::default());
+    assert!(text.contains("`dyno tail`"), "{text}");
+    let pairs = Request {
+        overrides: Overrides {
+            pairs: Some(2),
+            ..Default::default()
+        },
+        ..work(build())
+    };
+    assert!(message("churned", pairs).contains("one server"));
+    let task = task(8, work(build()));
+    assert_eq!(task.plan.client.threads, 1);
+    let there = Request {
+        data_dir: Some("data".into()),
+        ..work(Work::IndexBuild {
+            collection: Some(("shop".into(), "orders".into())),
+        })
+    };
+    let plan = self::task(2, there).plan;
+    assert_eq!(
+        (&*plan.data.database, &*plan.data.collection),
+        ("shop", "orders")
+    );
+    assert_eq!(plan.server.data_dir.as_deref(), Some("/work/data"));
+    let elsewhere = Request {
+        work: Work::IndexBuild {
+            collection: Some(("shop".into(), "orders".into())),
+        },
+        ..at("mongodb://localhost/other")
+    };
+    assert_eq!(self::task(2, elsewhere).plan.data.database, "shop");
+}
+
+#[test]
+fn a_point_of_an_experiment_changes_single_keys_and_what_follows() {
+    let base = task(8, Request::default());
+    assert_eq!(base.plan.client.threads, 4);
+    let point = |settings: &[(&str, &str)]| base.with_settings(&set(settings).settings);
+    let fewer = point(&[("client.clients", "2")]).expect("it is valid");
+    assert_eq!(
+        (fewer.plan.client.threads, fewer.plan.client.clients),
+        (2, 2)
+    );
+    let pairs = point(&[("server.topology", "pairs=4")]).expect("it is valid");
+    assert_eq!((pairs.plan.server.pairs, pairs.plan.client.threads), (4, 1));
+    let mongod = Overrides {
+        mongod: Some("6.0.27".into()),
+        ..Default::default()
+    };
+    let mongod = task(2, mongod);
+    assert!(mongod.server.is_some());
+    let embedded = mongod.with_settings(&set(&[("server.kind", "embedded")]).settings);
+    let embedded = embedded.expect("it is valid");
+    assert_eq!((embedded.plan.server.mongod, embedded.server), (None, None));
+    assert!(point(&[("client.clients", "0")]).is_err());
+}
+
+#[test]
+fn a_plan_that_was_resolved_can_be_aimed_at_another_address() {
+    let plan = task(2, at("mongodb://one/x")).plan;
+    let again = Task::from_plan(plan.clone(), None, Some("mongodb://me:secret@two/x"));
+    let again = again.expect("it is valid");
+    assert!(again.warnings[0].contains("the rest is made at `mongodb://two"));
+    assert!(
+        again
+            .remote
+            .is_some_and(|remote| remote.credentials.is_some())
+    );
+    let same = Task::from_plan(plan, None, None).expect("it is valid");
+    assert!(same.warnings.is_empty() && same.remote.is_some());
+    let started = task(2, Request::default()).plan;
+    let started = Task::from_plan(started, None, Some("mongodb://two")).expect("it is valid");
+    assert!(started.remote.is_none() && started.warnings.len() == 1);
+}
+
+#[test]
+fn an_unknown_workload_names_the_nearest_one() {
+    assert!(
+        message("90read10updates", Request::default()).contains("did you mean `90read10update`")
+    );
+    assert!(message("no/such/file", Request::default()).contains("built-in plans: a, b"));
+}
+
+#[test]
+fn a_property_file_is_told_from_a_plan_by_its_content() {
+    assert!(open::is_property_file(
+        Path::new("workloada"),
+        "# comment\nrecordcount=1000\n"
+    ));
+    assert!(!open::is_property_file(
+        Path::new("x.toml"),
+        "recordcount=1000\n"
+    ));
+    assert!(!open::is_property_file(Path::new("plan"), "name = \"x\"\n"));
+}
+
+#[test]
+fn property_files_of_the_ycsb_workloads_have_the_mixes_of_the_built_in_plans() {
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/ycsb/workload");
+        let from_file = resolved(&format!("{folder}{name}"), Request::default());
+        let built_in = builtin::find(name).expect("it is built in");
+        assert_eq!(from_file.operations, built_in.operations, "{name}");
+        assert_eq!(from_file.keys, built_in.keys, "{name}");
+        assert_eq!(from_file.access, built_in.access, "{name}");
+        assert_eq!(from_file.data.records, 1000, "{name}");
+    }
+}
