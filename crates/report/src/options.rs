@@ -53,7 +53,11 @@ impl PageFormat {
     pub const NAMES: &[(PageFormat, &'static str, &'static str)] = &[
         (PageFormat::Human, "human", "Text and tables for people"),
         (PageFormat::Markdown, "markdown", "Markdown"),
-        (PageFormat::Html, "html", "One self-contained page with charts"),
+        (
+            PageFormat::Html,
+            "html",
+            "One self-contained page with charts",
+        ),
         (PageFormat::Json, "json", "One JSON document"),
     ];
 

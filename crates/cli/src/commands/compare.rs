@@ -48,9 +48,7 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         ));
     }
     print_data(&match arguments.format {
-        PageFormat::Json => {
-            serde_json::to_string_pretty(&found).expect("it is plain data") + "\n"
-        }
+        PageFormat::Json => serde_json::to_string_pretty(&found).expect("it is plain data") + "\n",
         PageFormat::Human => comparison::human(&found),
         PageFormat::Markdown => comparison::markdown(&found),
         PageFormat::Html => comparison::html(&found)?,

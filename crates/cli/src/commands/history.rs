@@ -67,9 +67,7 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
         None => found,
     };
     print_data(&match arguments.format {
-        PageFormat::Json => {
-            serde_json::to_string_pretty(&found).expect("it is plain data") + "\n"
-        }
+        PageFormat::Json => serde_json::to_string_pretty(&found).expect("it is plain data") + "\n",
         PageFormat::Human => picture::human(&found),
         PageFormat::Markdown => picture::markdown(&found),
         PageFormat::Html => picture::html(&found)?,

@@ -114,7 +114,7 @@ fn resident_bytes() -> u64 {
 #[test]
 fn an_hour_is_bounded() {
     let program = std::env::current_exe().expect("a test has a program");
-    let name = "session::hour::an_hour_takes_a_bounded_memory_and_less_than_20_mib";
+    let name = "run::hour::an_hour_takes_a_bounded_memory_and_less_than_20_mib";
     let output = std::process::Command::new(program)
         .args(["--exact", name, "--ignored"])
         .output()

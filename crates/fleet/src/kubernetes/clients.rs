@@ -21,7 +21,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
         "automountServiceAccountToken": false,
         // What an agent does when it is asked to end takes less than its lease.
         "terminationGracePeriodSeconds": input.fleet.lease.0.as_secs() + 10,
-        "securityRenderInput": pod_security(USER),
+        "securityContext": pod_security(USER),
         "topologySpreadConstraints": [{
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
@@ -38,7 +38,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
             "args": agent::arguments(input, input.run),
             "env": agent::environment(index, host),
             "resources": input.resources(kubernetes.client_cpus, kubernetes.client_memory),
-            "securityRenderInput": container_security(),
+            "securityContext": container_security(),
             "volumeMounts": [
                 agent::redis_mount(),
                 {"name": "work", "mountPath": "/work"},

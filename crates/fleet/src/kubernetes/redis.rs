@@ -20,7 +20,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
                 "metadata": {"labels": selector},
                 "spec": {
                     "automountServiceAccountToken": false,
-                    "securityRenderInput": pod_security(999),
+                    "securityContext": pod_security(999),
                     "containers": [{
                         "name": "redis",
                         "image": input.kubernetes.redis_image,
@@ -35,7 +35,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
                             "requests": {"cpu": "1", "memory": "1536Mi"},
                             "limits": {"cpu": "1", "memory": "1536Mi"},
                         },
-                        "securityRenderInput": container_security(),
+                        "securityContext": container_security(),
                         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
                     }],
                     "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}}],

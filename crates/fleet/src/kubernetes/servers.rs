@@ -32,7 +32,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
         "terminationGracePeriodSeconds": 60,
         // The agent sees the processes of the servers.
         "shareProcessNamespace": input.watches_servers(),
-        "securityRenderInput": pod_security(USER),
+        "securityContext": pod_security(USER),
         "affinity": apart(&selector),
         "containers": containers,
         "volumes": volumes,
@@ -96,7 +96,7 @@ fn server(input: &RenderInput<'_>, disk: u32) -> Value {
         "ports": [{"name": port_name(disk), "containerPort": port(disk)}],
         "readinessProbe": {"tcpSocket": {"port": port_name(disk)}, "periodSeconds": 2},
         "resources": input.resources(kubernetes.server_cpus, kubernetes.server_memory),
-        "securityRenderInput": container_security(),
+        "securityContext": container_security(),
         "volumeMounts": [
             {"name": volume(disk), "mountPath": mount_path(disk)},
             {"name": "tmp", "mountPath": "/tmp"},
@@ -130,7 +130,7 @@ fn watcher(input: &RenderInput<'_>) -> Value {
             "requests": {"cpu": WATCHER_CPU, "memory": WATCHER_MEMORY},
             "limits": {"cpu": WATCHER_CPU, "memory": WATCHER_MEMORY},
         },
-        "securityRenderInput": container_security(),
+        "securityContext": container_security(),
         "volumeMounts": mounts.chain([agent::redis_mount()]).collect::<Vec<_>>(),
     })
 }
