@@ -18,7 +18,7 @@ pub(crate) use experiments::{
 };
 pub(crate) use fleet::{
     AgentArguments, FleetArguments, FleetCommand, HostArguments, RedisArguments, RenderArguments,
-    RenderSystem, Watched,
+    RenderSystem,
 };
 pub(crate) use run::{
     ClientArguments, DataArguments, LoadArguments, OrderName, RunArguments, StartArguments,
@@ -35,7 +35,7 @@ pub(crate) use tools::{
     CompletionArguments, DoctorArguments, ExportArguments, ExportForm, ManArguments,
     ReportArguments, ResponderArguments, SelfcheckArguments,
 };
-pub(crate) use trace::{IndexBuildArguments, TraceArguments, TracePart};
+pub(crate) use trace::{IndexBuildArguments, TraceArguments};
 pub(crate) use values::property;
 
 /// A dynamometer for MongoDB: puts a server on the bench, loads it, and says what it saw and how far to trust it

@@ -2,13 +2,10 @@
 //! once, here, so that everything else gets it as plain values.
 
 use crate::metrics::Secret;
-use dyno_engine::deployment::{choice, locality};
 use dyno_engine::environment::{Environment, ServerHome};
 use dyno_fleet::options::Hidden;
-use dyno_plan::host::{FoundServer, Host, HostError, WantedServer};
 use dyno_plan::wsf::VARIABLES;
 use std::collections::BTreeMap;
-use std::io;
 use std::path::PathBuf;
 
 /// What was found at the start.
@@ -18,8 +15,6 @@ pub(crate) struct Surroundings {
     pub(crate) no_color: bool,
     /// What the engine needs to know of this machine. The state folder may be another one by an option.
     pub(crate) environment: Environment,
-    /// The embedded server, if the person named it.
-    pub(crate) embedded_server: Option<PathBuf>,
     /// Parameters of the Workload Services Framework that are set; they count only where `--wsf` is given.
     pub(crate) wsf: BTreeMap<String, String>,
     /// Token for those who read metrics, unless an option names one.
@@ -29,33 +24,6 @@ pub(crate) struct Surroundings {
     pub(crate) redis_file: Option<PathBuf>,
     /// Width of the terminal on standard output, in columns; absent if it is none.
     pub(crate) columns: Option<usize>,
-}
-
-impl Host for Surroundings {
-    fn cores(&self) -> u32 {
-        self.environment.cores
-    }
-
-    fn hostname(&self) -> Option<&str> {
-        self.environment.hostname.as_deref()
-    }
-
-    fn folder(&self) -> io::Result<PathBuf> {
-        std::env::current_dir()
-    }
-
-    fn is_tunnel(&self, port: u16) -> bool {
-        locality::is_tunnel(port)
-    }
-
-    fn server(&self, wanted: &WantedServer<'_>) -> Result<FoundServer, HostError> {
-        let embedded = wanted.embedded.or(self.embedded_server.as_deref());
-        let wanted = WantedServer {
-            embedded,
-            ..*wanted
-        };
-        Ok(choice::find(&wanted, &self.environment)?)
-    }
 }
 
 impl Surroundings {
@@ -83,6 +51,7 @@ impl Surroundings {
                 .map(|folder| folder.join("mongodyno")),
             data_dir: data_dir.or(data_home),
             mongod: set("DYNO_MONGOD").map(|text| text.to_string_lossy().into_owned()),
+            embedded_server: set("DYNO_EMBEDDED_SERVER").map(PathBuf::from),
             home: ServerHome::Here,
             cores: std::thread::available_parallelism()
                 .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1)),
@@ -93,7 +62,6 @@ impl Surroundings {
         Surroundings {
             no_color: set("NO_COLOR").is_some(),
             environment,
-            embedded_server: set("DYNO_EMBEDDED_SERVER").map(PathBuf::from),
             wsf: VARIABLES
                 .iter()
                 .filter_map(|variable| {

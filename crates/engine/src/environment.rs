@@ -17,6 +17,8 @@ pub struct Environment {
     pub data_dir: Option<PathBuf>,
     /// The `mongod` for all runs, unless a plan names another: a path, or the version of an installed one.
     pub mongod: Option<String>,
+    /// Path of the embedded server for all runs, unless another is named.
+    pub embedded_server: Option<PathBuf>,
     /// Where servers are started.
     pub home: ServerHome,
     /// Cores that this process may use, at least 1.

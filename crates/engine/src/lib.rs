@@ -1,8 +1,13 @@
 //! From a resolved task to a finished directory: runs, experiments, deployments that stay, the self-check, recordings of
 //! file I/O, and the list of changes to the machine with their undo.
 //!
-//! The engine neither prints nor reads the environment, and knows no signals and no exit codes: an
-//! [`observer::Observer`] is told what happens, a [`Cancel`] ends it early, and an [`Error`] says why it failed.
+//! The engine neither prints nor reads environment variables, and knows no signals and no exit codes: an [`Observer`] is
+//! told what happens, a [`Cancel`] ends it early, and an [`Error`] says why it failed. A whole run, which
+//! `cargo run --package dyno-engine --example one_run` does:
+//!
+//! ```no_run
+#![doc = include_str!("../examples/one_run.rs")]
+//! ```
 
 mod cancel;
 pub mod context;

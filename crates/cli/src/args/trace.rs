@@ -10,7 +10,6 @@ use dyno_plan::units::{Bytes, Span};
 use dyno_report::PageFormat;
 use dyno_results::trace::TimeRange;
 use std::path::PathBuf;
-use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct TraceArguments {
@@ -197,6 +196,7 @@ fn namespace(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_part_of_a_trace_is_two_times_of_which_either_can_be_absent() {

@@ -145,11 +145,7 @@ fn render(arguments: &RenderArguments) -> Result<Exit, Failure> {
         cores: 1,
         ..Environment::default()
     };
-    let pods = Surroundings {
-        environment,
-        ..Surroundings::default()
-    };
-    let plan = resolve(&request, &pods)?.plan;
+    let plan = resolve(&request, &environment)?.plan;
     let manifests = match arguments.system {
         RenderSystem::Kubernetes => kubernetes::render(&plan, &run, 1),
     };

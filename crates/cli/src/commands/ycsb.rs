@@ -116,7 +116,7 @@ fn task(
     let client = &resolved.client;
     let has_own_latencies =
         client.report_latency_for_each_error || !client.latency_tracked_errors.is_empty();
-    let mut task = resolve_ycsb(resolved, command.phase, surroundings)?;
+    let mut task = resolve_ycsb(resolved, command.phase, &surroundings.environment)?;
     warnings.append(&mut task.warnings);
     if has_own_latencies {
         warnings.push(
@@ -154,7 +154,7 @@ fn run_options(
         },
         abort_load: !options.keep_going_on_error,
         out: Some(folder.path().to_owned()),
-        embedded_server: invocation.surroundings.embedded_server.clone(),
+        embedded_server: invocation.surroundings.environment.embedded_server.clone(),
         selfcheck: selfcheck::state::for_run(invocation.environment(), &Shared::new(&mut messages)),
         ..RunOptions::default()
     }

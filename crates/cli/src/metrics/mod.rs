@@ -17,6 +17,5 @@ pub(crate) mod text;
 pub(crate) mod totals;
 pub(crate) mod window;
 
-pub(crate) use feed::Feed;
 pub(crate) use listen::{Endpoint, Metrics};
 pub(crate) use secret::Secret;

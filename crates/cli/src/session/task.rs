@@ -25,7 +25,10 @@ pub(crate) fn tell(task: &Task, messages: Messages) {
 
 /// Resolves what was typed after `dyno run`.
 pub(crate) fn of_run(arguments: &RunArguments, surroundings: &Surroundings) -> Result<Task, Error> {
-    Ok(resolve(&run(arguments, surroundings), surroundings)?)
+    Ok(resolve(
+        &run(arguments, surroundings),
+        &surroundings.environment,
+    )?)
 }
 
 /// Resolves what was typed after `dyno soak`.
@@ -38,7 +41,7 @@ pub(crate) fn of_soak(
         work: Work::Soak { give_up },
         ..run(&arguments.run, surroundings)
     };
-    Ok(resolve(&request, surroundings)?)
+    Ok(resolve(&request, &surroundings.environment)?)
 }
 
 /// Resolves what was typed after `dyno load`.
@@ -51,7 +54,7 @@ pub(crate) fn of_load(
     let mut request = on_target(target, &client.worker, data, surroundings);
     request.work = Work::Load;
     request.overrides.clients = client.clients;
-    Ok(resolve(&request, surroundings)?)
+    Ok(resolve(&request, &surroundings.environment)?)
 }
 
 /// Resolves what was typed after the verb of an experiment. `settings` are single keys of the plan, in place of those that
@@ -74,7 +77,7 @@ pub(crate) fn of_experiment(
         rate_per_s,
         ..request.overrides
     };
-    Ok(resolve(&request, surroundings)?)
+    Ok(resolve(&request, &surroundings.environment)?)
 }
 
 /// Resolves what was typed after `dyno index-build`.
@@ -98,7 +101,7 @@ pub(crate) fn of_index_build(
         keys_of("index_build.disk_iops", arguments.iops),
     ];
     request.settings.extend(settings.into_iter().flatten());
-    Ok(resolve(&request, surroundings)?)
+    Ok(resolve(&request, &surroundings.environment)?)
 }
 
 /// Resolves what was typed after `dyno tail`.
@@ -112,7 +115,7 @@ pub(crate) fn of_tail(
     request.uri.clone_from(&arguments.uri);
     request.overrides.seed = arguments.seed;
     request.settings.extend(tail_settings(arguments));
-    Ok(resolve(&request, surroundings)?)
+    Ok(resolve(&request, &surroundings.environment)?)
 }
 
 fn tail_settings(arguments: &TailArguments) -> impl Iterator<Item = Setting> {
@@ -153,7 +156,7 @@ pub(crate) fn of_server(
     let mut request = starting(start);
     request.work = Work::Servers;
     request.source = workload.map(str::to_owned);
-    Ok(resolve(&request, surroundings)?.plan)
+    Ok(resolve(&request, &surroundings.environment)?.plan)
 }
 
 fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {

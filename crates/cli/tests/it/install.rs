@@ -239,7 +239,7 @@ fn archives_and_programs_are_installed_listed_used_and_removed() {
     machine
         .install(&["--from", &file, "--sha256", &wrong])
         .expect(3)
-        .says("expected was 0000");
+        .says("expected 0000");
     assert_eq!(machine.installed(), [""; 0]);
     let hash = Command::new("sha256sum").arg(&file).output().unwrap();
     let hash = String::from_utf8(hash.stdout).unwrap();

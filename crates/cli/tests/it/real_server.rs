@@ -312,7 +312,7 @@ fn a_missing_embedded_server_says_how_to_get_it() {
     Finished::from(output.unwrap())
         .expect(3)
         .says("cannot find `secantusd-rs`")
-        .says("hint: run `scripts/setup.sh embedded`");
+        .says("hint: build the embedded server: run `scripts/setup.sh embedded`");
     assert_eq!(bench.entries(), ["dyno"]);
     bench
         .dyno(&["run", "a", "--embedded-server", "/no/such/program"])

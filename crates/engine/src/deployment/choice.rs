@@ -1,16 +1,41 @@
 //! Which server a plan starts: decided once, when a plan is resolved, so that a plan that is carried out names it.
 
+use crate::deployment::locality;
 use crate::environment::{Environment, ServerHome};
 use crate::error::{Error, Kind};
 use dyno_plan::Plan;
-use dyno_plan::host::{FoundServer, WantedServer};
+use dyno_plan::host::{FoundServer, Host, HostError, WantedServer};
 use dyno_plan::model::ServerKind;
 use dyno_plan::task::chooses_server;
 use dyno_servers::{
     EmbeddedSearch, InstalledServers, Mongod, MongodSearch, ServerChoice, ServerError,
     ServerProgram, choose, locate_embedded, locate_mongod, program_version,
 };
+use std::io;
 use std::path::{Path, PathBuf};
+
+/// A plan is resolved for this machine, and for the servers that it has.
+impl Host for Environment {
+    fn cores(&self) -> u32 {
+        self.cores.max(1)
+    }
+
+    fn hostname(&self) -> Option<&str> {
+        self.hostname.as_deref()
+    }
+
+    fn folder(&self) -> io::Result<PathBuf> {
+        std::env::current_dir()
+    }
+
+    fn is_tunnel(&self, port: u16) -> bool {
+        locality::is_tunnel(port)
+    }
+
+    fn server(&self, wanted: &WantedServer<'_>) -> Result<FoundServer, HostError> {
+        Ok(find(wanted, self)?)
+    }
+}
 
 /// Finds a server that is wanted where servers are started. One of this machine is asked for its version; others are taken
 /// unseen.
@@ -94,7 +119,7 @@ pub fn embedded_places<'a>(
     environment: &'a Environment,
 ) -> EmbeddedSearch<'a> {
     EmbeddedSearch {
-        explicit,
+        explicit: explicit.or(environment.embedded_server.as_deref()),
         executable_dir: environment.executable.as_deref().and_then(Path::parent),
         path_variable: environment.path.as_deref(),
     }

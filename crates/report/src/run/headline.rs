@@ -5,7 +5,6 @@ use crate::caveat::{CaveatBook, Topic};
 use crate::experiment::figure::interval_of;
 use crate::facts;
 use crate::page::Figure;
-use dyno_analyze::experiment::figures;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::quantity::Quantity;
