@@ -7,6 +7,7 @@
 
 mod common;
 mod compare_history;
+mod dependencies;
 mod doctor;
 mod experiment_input;
 mod experiment_reports;

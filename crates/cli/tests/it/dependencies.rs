@@ -1,0 +1,138 @@
+//! Which crate of the workspace may use which: the table of the architecture, held against what cargo says.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What measures, and what it is told and writes.
+const MEASURING: &[&str] = &[
+    "load", "observe", "plan", "record", "servers", "trace", "wire",
+];
+
+/// What knows what was measured.
+const ANALYSING: &[&str] = &["analyze", "results"];
+
+/// Everything that the program may use: all that is neither for tests nor a program itself.
+const PRODUCT: &[&str] = &[
+    "analyze",
+    "engine",
+    "fleet",
+    "index-build",
+    "load",
+    "observe",
+    "plan",
+    "record",
+    "report",
+    "results",
+    "servers",
+    "tail",
+    "trace",
+    "wire",
+];
+
+/// A crate, and the crates that it may use. Dependencies of tests are not limited.
+const MAY_USE: &[(&str, &[&[&str]])] = &[
+    // Formats, plans and the protocol stand alone, so that each half of a measurement can be had without the other.
+    ("plan", &[]),
+    ("record", &[]),
+    ("wire", &[]),
+    // What measures.
+    ("servers", &[&["plan", "wire"]]),
+    ("load", &[&["plan", "record", "wire"]]),
+    ("observe", &[&["plan", "record"]]),
+    ("trace", &[&["plan", "record"]]),
+    // What analyses: its only link to what measures is the record.
+    ("analyze", &[&["record"]]),
+    ("results", &[&["analyze", "plan", "record"]]),
+    ("report", &[&["analyze", "plan", "record", "results"]]),
+    // What orchestrates, without words and pages.
+    ("engine", &[MEASURING, ANALYSING]),
+    ("fleet", &[MEASURING, ANALYSING, &["engine"]]),
+    ("index-build", &[MEASURING, ANALYSING, &["engine"]]),
+    // Whoever wants to know what its messages mean opens the results: its format is the record's.
+    ("tail", &[MEASURING, &["engine", "fleet", "results"]]),
+    // Programs.
+    ("cli", &[PRODUCT]),
+    ("driver-rust", &[]),
+    ("driver-wire", &[&["load", "plan", "wire"]]),
+    // Tests and benchmarks; nothing that is delivered may use them.
+    ("testkit", &[&["load", "plan", "record", "servers", "wire"]]),
+    ("bench", &[PRODUCT, &["testkit"]]),
+];
+
+/// What the table says against these dependencies.
+fn violations(edges: &[(String, Option<String>)]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, used) in edges {
+        let row = MAY_USE.iter().find(|(listed, _)| listed == name);
+        match (row, used) {
+            (None, _) => found.push(format!("`{name}` is missing in the table")),
+            (Some((_, allowed)), Some(used)) => {
+                if !allowed.concat().contains(&used.as_str()) {
+                    found.push(format!("`{name}` may not use `{used}`"));
+                }
+            }
+            (Some(_), None) => {}
+        }
+    }
+    found.dedup();
+    found
+}
+
+/// The crates of the workspace, each with one crate of the workspace that it uses outside of tests; or with none, once.
+fn edges() -> Vec<(String, Option<String>)> {
+    let arguments = ["metadata", "--format-version=1", "--no-deps", "--offline"];
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+
+    let mut edges = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = short_name(package);
+        edges.push((name.clone(), None));
+        for dependency in package["dependencies"].as_array().unwrap() {
+            if !dependency["path"].is_null() && dependency["kind"] != "dev" {
+                edges.push((name.clone(), Some(short_name(dependency))));
+            }
+        }
+    }
+    edges
+}
+
+fn short_name(package: &Value) -> String {
+    match package["name"].as_str().unwrap() {
+        "mongodyno" => "cli".to_owned(),
+        name => name.trim_start_matches("dyno-").to_owned(),
+    }
+}
+
+#[test]
+fn crates_use_only_what_the_architecture_allows() {
+    let edges = edges();
+    assert!(edges.contains(&("cli".to_owned(), Some("plan".to_owned()))));
+    assert_eq!(violations(&edges), Vec::<String>::new());
+}
+
+#[test]
+fn an_edge_that_the_table_lacks_is_found() {
+    let edge = |name: &str, used: &str| (name.to_owned(), Some(used.to_owned()));
+    let edges = [
+        edge("cli", "report"),
+        edge("engine", "report"),
+        edge("analyze", "load"),
+        edge("cli", "testkit"),
+        edge("utils", "plan"),
+    ];
+    let expected = [
+        "`engine` may not use `report`",
+        "`analyze` may not use `load`",
+        "`cli` may not use `testkit`",
+        "`utils` is missing in the table",
+    ];
+    assert_eq!(violations(&edges), expected);
+}
