@@ -50,7 +50,7 @@ const MAY_USE: &[(&str, &[&[&str]])] = &[
     ("fleet", &[MEASURING, ANALYSING, &["engine"]]),
     ("index-build", &[MEASURING, ANALYSING, &["engine"]]),
     // Whoever wants to know what its messages mean opens the results: its format is the record's.
-    ("tail", &[MEASURING, &["engine", "fleet", "results"]]),
+    ("tail", &[MEASURING, ANALYSING, &["engine", "fleet"]]),
     // Programs.
     ("cli", &[PRODUCT]),
     ("driver-rust", &[]),
