@@ -74,7 +74,14 @@ check_pages() {
     )
 }
 
+# One way to see system calls needs it, and many machines mount it only when somebody asks.
+mount_tracefs() {
+    [ "$DYNO_REQUIRE_TRACE" = 0 ] || mountpoint --quiet /sys/kernel/tracing ||
+        mount -t tracefs tracefs /sys/kernel/tracing
+}
+
 mkdir -p target
+mount_tracefs
 : >"$DYNO_SKIP_LOG"
 export DYNO_DRIVERS_FOR=tests
 step "setup" scripts/setup.sh test
