@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One short run on a real server, from the command line to the report, as a user would do it.
+# One short run on a real server, from the command line to the report, as a user would do it; and one by the library.
 #
 #   scripts/smoke.sh DYNO FOLDER MONGOD
 #
@@ -17,6 +17,7 @@ export DYNO_STATE_DIR=$folder/state
 "$dyno" run a --mongod "$mongod" --records 5000 --warmup 500ms --duration 3s --out "$folder/run" --format json \
     >"$folder/result.json"
 "$dyno" report "$folder/run" --format html --output "$folder/report.html"
+PATH=$(dirname "$mongod"):$PATH "$(dirname "$dyno")/examples/one_run" "$folder/library-run"
 
 node - "$folder" <<'CHECK'
 const { readFileSync, readdirSync } = require("node:fs");

@@ -86,7 +86,7 @@ mount_tracefs
 export DYNO_DRIVERS_FOR=tests
 step "setup" scripts/setup.sh test
 step "tests of scripts" python3 -m unittest discover --quiet scripts/tests
-step "build of bins and tests" scripts/cargo build --locked --workspace --bins --tests
+step "build of bins and tests" scripts/cargo build --locked --workspace --bins --tests --examples
 step "servers" find_servers
 step "smoke run" smoke
 step "build of drivers" scripts/drivers.sh

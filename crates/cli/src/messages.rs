@@ -95,6 +95,11 @@ const YELLOW: &str = "\x1b[1;33m";
 const CYAN: &str = "\x1b[1;36m";
 const PLAIN: &str = "\x1b[0m";
 
+/// Writes to standard error what is an error message already, without its credentials.
+pub(crate) fn print_error(text: &str) {
+    let _ = write!(io::stderr().lock(), "{}", redact(text));
+}
+
 /// Nobody can be told that standard error is closed.
 fn write_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");

@@ -1,4 +1,5 @@
-// Starts a server, measures workload C on it for three seconds, and prints three numbers.
+#![doc = "Starts a server, measures workload C on it for three seconds, and prints three numbers."]
+#![allow(clippy::print_stdout, reason = "it is a program")]
 
 use dyno_engine::{Cancel, Observer, RunOptions, run};
 use dyno_plan::{Request, resolve};

@@ -2,6 +2,6 @@
 //! is left to the callers.
 
 pub mod child;
-pub mod recording;
 pub mod roles;
 pub mod settings;
+pub mod trace;

@@ -6,7 +6,7 @@ use crate::layout::Collection;
 use crate::server::Server;
 use bson::{Document, doc};
 use dyno_engine::context::Context;
-use dyno_engine::recording::recording::Recording;
+use dyno_engine::recording::trace::Recording;
 use dyno_engine::{Error, Kind};
 use dyno_load::connect::{Control, ControlError};
 use dyno_plan::index_build::{IndexBuildPlan, Start};

@@ -85,7 +85,7 @@ pub enum ClientPolicy {
     Custom(Vec<InstancePlacement>),
 }
 
-/// Everything that [`plan`](super::plan) needs to know beside the machine.
+/// Everything that the planner of placements needs to know beside the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacementRequest {
     /// Number of servers, and of clients.

@@ -295,7 +295,7 @@ fn on_servers(
                     (None, _) => CellStatus::Complete,
                     (Some(_), _) => CellStatus::Failed,
                 };
-                context.note(&in_short(&measured));
+                context.note(in_short(&measured));
                 cell.measured = Some(measured);
             }
             Err(TailError::Interrupted) => {

@@ -233,7 +233,7 @@ fn end(
     let messages = invocation.messages;
     let document = &finished.document;
     let options = terminal_options(invocation.surroundings);
-    let text = dyno_report::experiment::render(document, format.into(), &options)?;
+    let text = dyno_report::experiment::render(document, format, &options)?;
     print_data(&text)?;
     let place = finished.folder.display();
     messages.note(&format!("experiment: {place}"));

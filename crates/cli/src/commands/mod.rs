@@ -30,7 +30,7 @@ use crate::args::{Arguments, Command};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::invocation::Invocation;
-use crate::messages::Messages;
+use crate::messages::{self, Messages};
 use crate::surroundings::Surroundings;
 use clap::error::ErrorKind;
 use std::process::ExitCode;
@@ -106,7 +106,7 @@ pub(crate) fn parse_end(error: &clap::Error) -> ExitCode {
         }
         _ => {
             // It quotes what was typed, which may be a connection string in the wrong place.
-            eprint!("{}", dyno_plan::uri::redact(&error.render().to_string()));
+            messages::print_error(&error.render().to_string());
             Exit::BadInput.into()
         }
     }

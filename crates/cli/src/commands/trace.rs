@@ -9,9 +9,9 @@ use crate::reports;
 use dyno_engine::deployment::locality::{self, process_at};
 
 use dyno_engine::recording::child::Program;
-use dyno_engine::recording::recording::Recording;
 use dyno_engine::recording::roles::Tables;
 use dyno_engine::recording::settings::{READS, SYNCS, WRITES};
+use dyno_engine::recording::trace::Recording;
 use dyno_engine::run::directory::RunDirectory;
 use dyno_load::connect::{Connector, Control};
 use dyno_plan::task::Remote;

@@ -143,7 +143,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         let is_precise = found
             .as_ref()
             .and_then(AbAnswer::decision)
-            .is_some_and(|decision| is_precise(decision));
+            .is_some_and(is_precise);
         campaign.document.answer = found.map(boxed);
         let is_over = limit_s.is_some_and(|limit_s| clock.spent_s() >= limit_s);
         pair += 1;

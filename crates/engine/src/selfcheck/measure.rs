@@ -115,7 +115,7 @@ fn drive(
             phase(PhaseKind::Measure, duration),
         ],
         schedule,
-        stop: stop,
+        stop,
         usage,
         ..Job::from_plan(&plan, vec![pair])
     };

@@ -1,5 +1,5 @@
 //! The one model of a report: what a page says of a run, an experiment, a trace, an index build or messages. Makers fill
-//! it, [`crate::render`] shows it; neither knows of the other.
+//! it, `render` shows it; neither knows of the other.
 
 pub mod density;
 pub mod plot;

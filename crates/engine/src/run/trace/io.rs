@@ -3,9 +3,9 @@
 
 use super::{Over, Window, kind_of};
 use crate::error::{Error, Kind};
-use crate::recording::recording::{Recorded, Recording};
 use crate::recording::roles::Tables;
 use crate::recording::settings;
+use crate::recording::trace::{Recorded, Recording};
 use dyno_load::clock::Clock;
 use dyno_plan::Plan;
 use dyno_plan::io_trace::IoTracePlan;
