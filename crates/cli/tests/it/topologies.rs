@@ -234,7 +234,7 @@ fn the_embedded_server_forms_no_sets_and_the_error_says_what_does() {
             .dyno(&["run", "a", "--topology", topology, "--out", "r"])
             .expect(2)
             .says(&format!(
-                "`server.topology` = `{topology}`: it has no {lacks}"
+                "`server.topology` = `{topology}`: the embedded server has no {lacks}"
             ))
             .says("install MongoDB 4.4 or later (`dyno server install`) and choose `mongod`");
         lab.bench
