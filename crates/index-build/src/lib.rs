@@ -323,9 +323,10 @@ impl Experiment<'_> {
         let layout = self.plan.layout;
         let records = self.task.plan.data.records;
         crate::layout::load(&access, &self.collection, layout, units, records)
-            .map_err(|error| self.server.explain(error.into()))?;
+            .map_err(|error| self.failed(error))?;
         let load_s = (layout != Layout::Existing).then(|| began.elapsed().as_secs_f64());
-        let contents = crate::layout::contents(&access, &self.collection, "reading what is there")?;
+        let contents = crate::layout::contents(&access, &self.collection, "reading what is there")
+            .map_err(|error| self.failed(error))?;
         if contents.documents == 0 {
             let text = format!("`{}` has no documents", self.collection.namespace());
             return Err(Error::new(Kind::BadInput, text));
@@ -426,7 +427,7 @@ impl Experiment<'_> {
             };
             crate::layout::apply(&access, &self.collection, remedy, self.path)
         };
-        let applied = applied.map_err(|error| self.server.explain(error.into()))?;
+        let applied = applied.map_err(|error| self.failed(error))?;
         self.document.remedy = Some(RemedyRecord {
             kind,
             duration_s: began.elapsed().as_secs_f64(),
@@ -459,6 +460,15 @@ impl Experiment<'_> {
         }
         self.document.write(self.path)?;
         Ok(())
+    }
+
+    /// Why a layout or a remedy failed. A command that a cancellation broke off failed for that reason alone.
+    fn failed(&mut self, error: LayoutError) -> Error {
+        let is_broken_off = matches!(error, LayoutError::Command { .. } | LayoutError::Connect(_));
+        if is_broken_off && self.context.cancel.requested() {
+            return LayoutError::Interrupted.into();
+        }
+        self.server.explain(error.into())
     }
 
     /// Leaves a collection that is kept without the index, and the machine without the server.
