@@ -381,11 +381,12 @@ fn settle_server(
         description = take_over(plan, found);
     }
     if plan.server.kind != asked {
-        // The smallest cache is known now, and what this kind of server cannot do.
+        // The smallest cache is known now.
         size_by_cache(plan);
-        check(plan)?;
     }
     plan.server.settle_topology();
+    // Not every kind of server can do all, and a topology can name pairs, which not every plan may have.
+    check(plan)?;
     Ok(description)
 }
 

@@ -297,6 +297,21 @@ fn a_server_that_was_chosen_is_noted_and_checked() {
 }
 
 #[test]
+fn pairs_as_a_topology_are_refused_where_pairs_are() {
+    let fleet = set(&[
+        ("fleet.clients", r#"["h1", "h2"]"#),
+        ("fleet.servers", r#"["h3"]"#),
+        ("server.kind", "mongod"),
+        ("server.topology", "pairs=2"),
+    ]);
+    let text = message("a", fleet);
+    assert!(
+        text.contains("`server.pairs` is about one machine"),
+        "{text}"
+    );
+}
+
+#[test]
 fn problems_of_the_plan_come_all_at_once_and_before_those_of_the_machine() {
     let wrong = Overrides {
         mongod: Some("8.0.3".into()),
