@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::invocation::Invocation;
-use crate::messages::print_data;
+use crate::messages::{Messages, print_data};
 use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_engine::files::write_file;
@@ -27,22 +27,31 @@ const MARKDOWN: &str = "report.md";
 const BATCH: &str = "insert_batch";
 
 /// Writes reports beside runs and experiments once their records are complete.
-pub(crate) struct ReportFiles;
+pub(crate) struct ReportFiles {
+    /// Where it says that a report of a part is missing.
+    pub(crate) messages: Messages,
+}
 
 impl Observer for ReportFiles {
     fn run_saved(&mut self, run: &AnalysedRun) -> Result<(), Error> {
         let directory = &run.run.directory;
-        if let Some(trace) = &run.trace {
-            write_both(&directory.join(io_trace::FOLDER), |format, options| {
-                trace_text(trace, format, options)
-            })?;
-        }
         let view = run.trace.as_ref().map(trace_view);
         for (name, format) in [(HTML, Format::Html), (MARKDOWN, Format::Markdown)] {
             let analysis = run.analysis.as_ref();
             let options = RenderOptions::default();
             let text = render_traced(&run.run, analysis, view.as_ref(), format, &options);
             write_file(&directory.join(name), &text.map_err(unrenderable)?)?;
+        }
+        if let Some(trace) = &run.trace {
+            let folder = directory.join(io_trace::FOLDER);
+            let written = write_both(&folder, |format, options| {
+                trace_text(trace, format, options)
+            });
+            // The record of the trace is complete, and the run has its own reports.
+            if let Err(error) = written {
+                let text = format!("the trace has no reports: {error}");
+                self.messages.warning(&text);
+            }
         }
         Ok(())
     }

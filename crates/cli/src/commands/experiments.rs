@@ -147,11 +147,13 @@ pub(crate) fn resume(
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
     let options = ExperimentOptions {
         embedded_server: arguments.embedded_server.clone(),
+        selfcheck: selfcheck_of_host(invocation),
         ..options(invocation)
     };
     let metrics = Metrics::serve(endpoint, invocation.messages)?;
     let feed = metrics.as_ref().map(Metrics::feed);
-    let mut observer = (Progress::new(invocation.messages), (feed, ReportFiles));
+    let messages = invocation.messages;
+    let mut observer = (Progress::new(messages), (feed, ReportFiles { messages }));
     let finished = experiment::resume(
         &arguments.experiment,
         arguments.uri.as_deref(),
@@ -176,13 +178,17 @@ fn resolve(
 }
 
 fn options(invocation: Invocation<'_>) -> ExperimentOptions<'_> {
-    let mut messages = invocation.messages;
     ExperimentOptions {
         environment: invocation.environment().clone(),
-        selfcheck: selfcheck::state::for_run(invocation.environment(), &Shared::new(&mut messages)),
         source: invocation.source,
         ..ExperimentOptions::default()
     }
+}
+
+/// What is known of this machine as a load generator; says why that is nothing, so only runs should ask.
+fn selfcheck_of_host(invocation: Invocation<'_>) -> Option<serde_json::Value> {
+    let mut messages = invocation.messages;
+    selfcheck::state::for_run(invocation.environment(), &Shared::new(&mut messages))
 }
 
 /// Begins an experiment, does it, and shows the answer.
@@ -216,9 +222,14 @@ fn begin(
         )?;
         return Ok(Exit::Done);
     }
+    let options = ExperimentOptions {
+        selfcheck: selfcheck_of_host(invocation),
+        ..options
+    };
     let metrics = Metrics::serve(endpoint, invocation.messages)?;
     let feed = metrics.as_ref().map(Metrics::feed);
-    let mut observer = (Progress::new(invocation.messages), (feed, ReportFiles));
+    let messages = invocation.messages;
+    let mut observer = (Progress::new(messages), (feed, ReportFiles { messages }));
     let cancel = invocation.cancel;
     let finished = experiment::run(document, tasks, &options, &mut observer, cancel)?;
     end(&finished, arguments.format, invocation)

@@ -79,7 +79,8 @@ pub(crate) fn observe(
 ) -> Result<Option<Finished>, Failure> {
     let metrics = Metrics::serve(endpoint, invocation.messages)?;
     let feed = metrics.as_ref().map(Metrics::feed);
-    let mut observer = (Progress::new(invocation.messages), (feed, ReportFiles));
+    let messages = invocation.messages;
+    let mut observer = (Progress::new(messages), (feed, ReportFiles { messages }));
     Ok(dyno_engine::run(
         task,
         options,

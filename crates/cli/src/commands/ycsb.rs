@@ -49,7 +49,7 @@ pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Res
     let feed = metrics.as_ref().map(Metrics::feed);
     let mut status = Status::new(options.clone());
     messages.note("Starting test.");
-    let mut observer = ((&mut status, messages), (feed, ReportFiles));
+    let mut observer = ((&mut status, messages), (feed, ReportFiles { messages }));
     let outcome = dyno_engine::run(&task, &run_options, &mut observer, invocation.cancel);
     let finished =
         outcome?.ok_or_else(|| Failure::new(Exit::Internal, "the run recorded nothing"))?;
