@@ -90,7 +90,7 @@ pub(crate) enum Command {
     /// `dyno ycsb --help` lists the options. They are those of YCSB, with a single dash.
     #[command(disable_help_flag = true)]
     Ycsb(YcsbArguments),
-    /// OutputOptions a load on for hours: bounded memory and disk, notices when something changes
+    /// Keep a load on for hours: bounded memory and disk, notices when something changes
     ///
     /// Exit status: 0 done; 1 more operations failed than are tolerated; 3 the server was away for longer than
     /// `--give-up`, or the disk was nearly full; what was recorded is kept.

@@ -401,7 +401,7 @@ fn options(
     Ok(options)
 }
 
-/// The paths of the servers with data, by name; the others go where the system puts them.
+/// The places of the servers with data, by name; the others go where the system puts them.
 fn seats(topology: &Topology, place: &HostPlacement) -> BTreeMap<String, InstancePlacement> {
     let all = instances(topology);
     let data = all.into_iter().filter(|one| one.kind == InstanceKind::Data);

@@ -369,7 +369,8 @@ fn check_deployment(problems: &mut Problems, server: &ServerPlan) {
             let lacking = topology
                 .lacking_in_embedded()
                 .filter(|_| server.kind == ServerKind::Embedded);
-            let hint = "install MongoDB 4.4 or later (`dyno server install`) and choose `mongod`";
+            let hint =
+                "run `dyno server install`, or install MongoDB 4.4 or later, and choose `mongod`";
             problems.require_or(lacking.is_none(), hint, || {
                 let lacking = lacking.unwrap_or_default();
                 format!("`server.topology` = `{topology}`: the embedded server has no {lacking}")

@@ -30,7 +30,7 @@ const SERVER_DATA: &str = "server-data";
 const CLOCKS_OF_HOSTS: &str = "CLOCK_REALTIME of each host, brought to that of this one";
 
 /// How messages are sent, besides what the plan says.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct TailOptions {
     /// The place that it is done in.
     pub environment: Environment,

@@ -66,7 +66,7 @@ pub(crate) struct HostArguments {
     /// Name of the run in Redis and on the hosts, up to 56 letters, digits, `.`, `_` and `-`; default: one of its own
     #[arg(long = "fleet-run", value_name = "NAME", help_heading = "Fleet")]
     pub(crate) run: Option<String>,
-    /// OutputOptions the logs of all hosts here; default: nothing is kept
+    /// Keep the logs of all hosts here; default: nothing is kept
     #[arg(long = "host-logs", value_name = "DIR", help_heading = "Fleet")]
     pub(crate) logs: Option<PathBuf>,
     /// Folder on each host that a folder for the run is made in, and taken away from

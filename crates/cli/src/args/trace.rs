@@ -40,7 +40,7 @@ pub(crate) struct TraceArguments {
     /// End after this time; a COMMAND is asked to end then. Default: until COMMAND or the processes end, or Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = span, help_heading = "How")]
     pub(crate) length: Option<Span>,
-    /// OutputOptions counts and histograms of each file, and no single calls: costs less, stays small for days
+    /// Keep counts and histograms of each file, and no single calls: costs less, stays small for days
     #[arg(long, help_heading = "How")]
     pub(crate) aggregated: bool,
     /// Leave the block layer out: what was read from the page cache is not told from what was read from the device

@@ -7,7 +7,6 @@ use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
 use crate::reports;
 use dyno_engine::deployment::locality::{self, process_at};
-
 use dyno_engine::recording::child::Program;
 use dyno_engine::recording::roles::Tables;
 use dyno_engine::recording::settings::{READS, SYNCS, WRITES};

@@ -33,7 +33,7 @@ impl HostPlacement {
         Ok(Some(HostPlacement { machine, placement }))
     }
 
-    /// HostPlacement of one server.
+    /// Place of one server.
     pub fn of_server(&self, number: usize) -> Option<InstancePlacement> {
         let place = self.placement.instances.get(number)?;
         (*place != InstancePlacement::default()).then(|| place.clone())

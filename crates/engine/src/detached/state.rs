@@ -73,7 +73,7 @@ impl PlacementState {
 pub struct MemberState {
     /// Name of the server, such as `member-0`.
     pub name: String,
-    /// What it is there for: `data`, `arbiter`, `config` or `router`.
+    /// What it is there for: `data`, `arbiter`, `config server` or `router`.
     pub duty: String,
     /// Address and port.
     pub address: String,

@@ -21,7 +21,7 @@ const COMMANDS_LIMIT: Duration = Duration::from_secs(5);
 const QUESTION_LIMIT: Duration = Duration::from_secs(10);
 
 /// What is to be checked.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct CheckRequest {
     /// Root of the file system that is looked at, `/` outside of tests.
     pub root: PathBuf,

@@ -486,7 +486,7 @@ impl FleetRun<'_, '_> {
     }
 }
 
-/// Context on a window, which counts from the common instant.
+/// Hands on a window, which counts from the common instant.
 fn pass(merged: Merged, base_ns: u64, sink: Sink<'_>) -> Result<(), Error> {
     let mut window = merged.window;
     window.start_ns = window.start_ns.saturating_add(base_ns);
