@@ -18,9 +18,9 @@ use crate::task;
 use campaign::Campaign;
 use dyno_plan::Plan;
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, Point, Side, Verb};
+use dyno_record::experiment::{Experiment, FILE, Point, Side, Verb};
 use dyno_record::model::RunStatus;
-use folder::{DOCUMENT, ExperimentFolder};
+use folder::ExperimentFolder;
 use jiff::Timestamp;
 use request::{ExperimentOptions, PLAN_OF_B, Tasks};
 use std::collections::BTreeMap;
@@ -216,7 +216,7 @@ fn check_place(
 fn check_same(plan: &Plan, known: &serde_json::Value, file: &str) -> Result<(), Error> {
     let known: Plan = serde_json::from_value(known.clone()).map_err(|error| {
         Error::from_cause(Kind::BadInput, error)
-            .context(format!("the plan in `{DOCUMENT}` is not valid"))
+            .context(format!("the plan in `{FILE}` is not valid"))
             .with_hint("another version of `dyno` may have written it: use that one")
     })?;
     if known != *plan {

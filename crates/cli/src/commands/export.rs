@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::export::output::{self, write_failure};
 use crate::export::{annotations, csv, openmetrics, parquet};
 use crate::messages::Messages;
-use dyno_engine::experiment::folder::DOCUMENT;
+use dyno_record::experiment::Experiment;
 use dyno_record::reader::Run;
 use dyno_record::recorded::{CopyError, copy_latency_log};
 use std::io::Write;
@@ -16,7 +16,7 @@ use std::path::Path;
 pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<Exit, Failure> {
     check(arguments)?;
     let folder = folder_of(&arguments.run);
-    if folder.join(DOCUMENT).is_file() {
+    if Experiment::is_in(folder) {
         let text = format!("`{}` holds an experiment, not a run", folder.display());
         let hint = "give the folder of one of its runs, below `runs`";
         return Err(Failure::new(Exit::BadInput, text).with_hint(hint));

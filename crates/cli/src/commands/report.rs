@@ -5,8 +5,9 @@ use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
 use crate::reports;
 use crate::surroundings::Surroundings;
-use dyno_engine::experiment::folder::{self, DOCUMENT};
+use dyno_engine::experiment::folder;
 use dyno_engine::files::write_file;
+use dyno_record::experiment::FILE as EXPERIMENT;
 use dyno_record::tail as record;
 use dyno_record::{index_build, io_trace};
 use dyno_report::experiment;
@@ -31,7 +32,7 @@ pub(crate) fn report(
     let part = TracePart::from(&arguments.part);
     let is_about_trace = arguments.gap.is_some() || !part.is_all();
     if is_about_trace
-        && (has(DOCUMENT)
+        && (has(EXPERIMENT)
             || has(index_build::FILE)
             || has(record::FILE)
             || !has(io_trace::DOCUMENT))
@@ -43,7 +44,7 @@ pub(crate) fn report(
         );
         return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
     }
-    let text = if has(DOCUMENT) {
+    let text = if has(EXPERIMENT) {
         of_experiment(folder, arguments.format, &options)?
     } else if has(index_build::FILE) {
         of_index_build(folder, arguments.format, &options)?
@@ -65,7 +66,7 @@ pub(crate) fn report(
 pub(crate) fn folder_of(path: &Path) -> &Path {
     let names = [
         "run.json",
-        DOCUMENT,
+        EXPERIMENT,
         index_build::FILE,
         record::FILE,
         io_trace::DOCUMENT,

@@ -5,7 +5,7 @@ use crate::files::write_file;
 use crate::run::directory::claim_name;
 use dyno_plan::Plan;
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, Point, SCHEMA_VERSION};
+use dyno_record::experiment::{Experiment, FILE, Point, SCHEMA_VERSION};
 use jiff::Timestamp;
 use serde::Deserialize;
 use std::fs::{File, TryLockError};
@@ -18,8 +18,6 @@ use std::time::{Duration, Instant};
 const EXPERIMENTS: &str = "experiments";
 /// Temporary data of the servers, inside that of an experiment.
 const SERVER_DATA: &str = "server-data";
-/// Document of an experiment, inside its folder.
-pub const DOCUMENT: &str = "experiment.json";
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -77,7 +75,7 @@ impl ExperimentFolder {
             Some(point) => {
                 let text = format!("`{}` is no folder of a run in it", point.directory);
                 let failure = Error::new(Kind::BadInput, text);
-                Err(failure.context(format!("`{}` is not valid", path.join(DOCUMENT).display())))
+                Err(failure.context(format!("`{}` is not valid", path.join(FILE).display())))
             }
         }
     }
@@ -100,7 +98,7 @@ impl ExperimentFolder {
     /// Writes the document.
     pub fn save(&self, document: &Experiment) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(document).expect("it is plain data");
-        write_file(&self.path.join(DOCUMENT), &format!("{text}\n"))
+        write_file(&self.path.join(FILE), &format!("{text}\n"))
     }
 
     /// Writes the plan of a task beside it.
@@ -127,7 +125,7 @@ impl ExperimentFolder {
             let _ = std::fs::remove_dir_all(self.path.join(name));
         }
         if let Ok(files) = std::fs::read_dir(&self.path) {
-            let own = [DOCUMENT, "plan.toml", "plan-a.toml", "plan-b.toml"];
+            let own = [FILE, "plan.toml", "plan-a.toml", "plan-b.toml"];
             for file in files.flatten() {
                 if own.iter().any(|name| file.file_name() == *name) {
                     let _ = std::fs::remove_file(file.path());
@@ -140,7 +138,7 @@ impl ExperimentFolder {
 
 /// Reads the document of an experiment.
 pub fn read(path: &Path) -> Result<Experiment, Error> {
-    let file = path.join(DOCUMENT);
+    let file = path.join(FILE);
     if !path.is_dir() {
         let text = format!("no such folder `{}`", path.display());
         return Err(Error::new(Kind::BadInput, text).with_hint(FOLDER_HINT));
@@ -148,7 +146,7 @@ pub fn read(path: &Path) -> Result<Experiment, Error> {
     let text = std::fs::read_to_string(&file).map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
             let path = path.display();
-            let text = format!("`{path}` is no folder of an experiment: it holds no `{DOCUMENT}`");
+            let text = format!("`{path}` is no folder of an experiment: it holds no `{FILE}`");
             Error::new(Kind::BadInput, text).with_hint(FOLDER_HINT)
         }
         _ => unusable(&file, error),
