@@ -453,9 +453,12 @@ fn versions_are_a_dimension_of_experiments() {
         .expect(3)
         .says("`mongod` `6.0.1` is not installed; installed: `7.0.14`, `8.0.4`");
     let both = ["ab", "a", "--dry-run", "--set-a", "server.mongod=7.0.14"];
-    machine
+    let planned = machine
         .dyno(&[&both[..], &["--set", "server.mongod=8.0.4"]].concat())
         .expect(0);
+    let question =
+        "Is B (`a` with `server.mongod=8.0.4`) faster than A (`a` with `server.mongod=7.0.14`)?";
+    assert!(planned.stdout.contains(question), "{}", planned.stdout);
     machine
         .dyno(&[&both[..], &["--set", "server.mongod=8.0.5"]].concat())
         .expect(3)

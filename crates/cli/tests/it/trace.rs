@@ -498,9 +498,15 @@ fn a_trace_in_a_plan_has_a_window() {
     let finished = bench
         .dyno(&[&["run", "p.toml"][..], &SMALL, &more].concat())
         .expect(0);
-    let trace = finished.json()["traces"][0].clone();
-    let length_s = trace["end_s"].as_f64().unwrap() - trace["start_s"].as_f64().unwrap();
-    assert!((0.69..1.5).contains(&length_s), "{trace}");
+    let run = finished.json();
+    let trace = &run["traces"][0];
+    let mut phases = run["phases"].as_array().unwrap().iter();
+    let measure = phases.find(|phase| phase["name"] == "measure").unwrap();
+    // A busy machine may begin late; the end is due at its time all the same.
+    let of_phase = |time: &Value| time.as_f64().unwrap() - measure["start_s"].as_f64().unwrap();
+    assert!(of_phase(&trace["start_s"]) > 0.49, "{trace} {measure}");
+    let end_s = of_phase(&trace["end_s"]);
+    assert!((1.19..2.0).contains(&end_s), "{trace} {measure}");
     assert_eq!(document(&bench, "run/io-trace")["mode"], "aggregated");
 }
 

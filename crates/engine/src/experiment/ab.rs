@@ -63,8 +63,9 @@ pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Ta
     let question = match (&request.workload_b, changes) {
         (None, 0) => format!("Is `{}` as fast as itself?", a.plan.name),
         _ => format!(
-            "Is B (`{}`) faster than A (`{}`)?",
-            b.plan.name, a.plan.name
+            "Is B ({}) faster than A ({})?",
+            described(&b, &request.settings_b),
+            described(&a, &request.settings_a)
         ),
     };
     let mut experiment = document(Verb::Ab, question, &a);
@@ -87,6 +88,16 @@ pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Ta
     options.insert("time_limit_s".into(), limit_s.into());
     options.insert("max_steal".into(), request.max_steal_ratio.into());
     Ok((experiment, vec![(Some(Side::A), a), (Some(Side::B), b)]))
+}
+
+/// The plan of one side, and the settings that the other one lacks.
+fn described(task: &Task, settings: &[(String, String)]) -> String {
+    let mut text = format!("`{}`", task.plan.name);
+    for (index, (key, value)) in settings.iter().enumerate() {
+        let joint = if index == 0 { " with" } else { "," };
+        text.push_str(&format!("{joint} `{key}={value}`"));
+    }
+    text
 }
 
 /// Fewest and most pairs; one that was given moves the other one that was not.

@@ -141,7 +141,7 @@ fn check_embedded(options: &ServerOptions) -> Result<(), ServerError> {
     if settings.storage_engine == StorageEngine::InMemory {
         return lacks(
             "server.storage_engine",
-            "inMemory".into(),
+            "in-memory".into(),
             "in-memory engine",
         );
     }
@@ -165,7 +165,7 @@ pub(super) fn check_version(options: &ServerOptions, program: &Program) -> Resul
         return Err(refuse(
             options,
             "server.storage_engine",
-            "inMemory",
+            "in-memory",
             "the Community edition lacks this engine; MongoDB Enterprise and Percona Server have it",
         ));
     }

@@ -31,8 +31,11 @@ def read(name):
 
 
 def write(name, text):
-    with open(at(name), "w") as file:
+    """Whole or not at all: the test and other calls read the file at any time."""
+    new = at("%s.%d.new" % (name, os.getpid()))
+    with open(new, "w") as file:
         file.write(text)
+    os.replace(new, at(name))
 
 
 def start(name, command, text="", **variables):

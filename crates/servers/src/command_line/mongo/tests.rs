@@ -148,7 +148,11 @@ fn the_memory_engine_needs_its_edition_and_no_settings_of_files() {
     let mut options = options(ServerProgram::Mongod);
     options.mongod.storage_engine = StorageEngine::InMemory;
     let error = check_version(&options, &program("7.0.14", Edition::Community)).unwrap_err();
-    assert!(error.to_string().contains("the Community edition lacks"));
+    let text = error.to_string();
+    assert!(
+        text.contains("`server.storage_engine` = `in-memory`: the Community edition lacks"),
+        "{text}"
+    );
     check_version(&options, &program("7.0.14", Edition::Enterprise)).unwrap();
     check_version(&options, &program("7.0.14-8", Edition::Percona)).unwrap();
     options.block_compressor = Some("zstd".into());
