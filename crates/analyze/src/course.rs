@@ -12,8 +12,9 @@ use crate::periodicity::{
 use crate::robust::median;
 use crate::verdict::{Bench, Stretch, cpus, mean_us, of_others};
 use dyno_record::fine::FinePoint;
-use dyno_record::metrics::{MetricId, MetricTable};
+use dyno_record::metrics::MetricTable;
 use dyno_record::model::PhaseKind;
+use dyno_record::names::{Metric, checkpoint, cpu, disk, process};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -229,10 +230,8 @@ fn client_points(bench: &Bench<'_>, series: CourseSeries) -> Vec<(f64, f64, f64)
 
 fn disk_points(bench: &Bench<'_>, measured: Stretch) -> Option<Vec<(f64, f64, f64)>> {
     let (table, device) = bench.data_device(measured)?;
-    let column = |name: &str| -> Option<&[f64]> {
-        table.column(&MetricId::parse(&format!("disk.{device}.{name}"))?)
-    };
-    let (reads, writes) = (column("read_per_s")?, column("write_per_s")?);
+    let column = |metric: Metric| table.column(&metric.of(&device));
+    let (reads, writes) = (column(disk::READ_PER_S)?, column(disk::WRITE_PER_S)?);
     let rows = rows_within(table, measured);
     let points = rows.map(|row| {
         let start_s = table.at_s[row] - table.duration_s[row];
@@ -291,9 +290,8 @@ fn patterns(bench: &Bench<'_>, series: CourseSeries, all: &Windows) -> Vec<Cours
 
 /// What was recorded that may cause a pattern.
 fn hints(bench: &Bench<'_>, windows: &Windows) -> PatternHints {
-    let is_checkpoint = |id: &MetricId| id.group() == "checkpoint" && id.name() == "busy_ratio";
     let checkpoints = bench.tables.iter().find_map(|table| {
-        let (_, values) = table.columns.iter().find(|(id, _)| is_checkpoint(id))?;
+        let (_, values) = table.columns_of(checkpoint::BUSY_RATIO).next()?;
         recorded(table, windows, "checkpoint".to_owned(), |row| values[row])
     });
     PatternHints {
@@ -307,20 +305,22 @@ fn hints(bench: &Bench<'_>, windows: &Windows) -> PatternHints {
 fn others(bench: &Bench<'_>, windows: &Windows) -> Option<RecordedSeries> {
     let table = bench.server_machine()?;
     let cores = cpus(table).len() as f64;
-    let machine = |name| table.column(&MetricId::of_instance("cpu", "all", name));
-    let (user, system) = (machine("user_ratio")?, machine("system_ratio")?);
-    let nice = machine("nice_ratio");
-    let known = |name: &str, row: usize| -> f64 {
-        let columns = table.columns.iter();
-        let columns = columns.filter(|(id, _)| id.group() == "process" && id.name() == name);
+    let machine = |metric: Metric| table.column(&metric.id());
+    let (user, system) = (
+        machine(cpu::ALL_USER_RATIO)?,
+        machine(cpu::ALL_SYSTEM_RATIO)?,
+    );
+    let nice = machine(cpu::ALL_NICE_RATIO);
+    let known = |metric: Metric, row: usize| -> f64 {
+        let columns = table.columns_of(metric);
         let values = columns.map(|(_, values)| values[row]);
         values.filter(|value| value.is_finite()).sum()
     };
     recorded(table, windows, "other processes".to_owned(), |row| {
         let nice = nice.map_or(0.0, |nice| nice[row]);
         let all = [user[row] + nice, system[row]].map(|share| share * cores);
-        let known = ["cpu_user_ratio", "cpu_system_ratio"].map(|name| known(name, row));
-        of_others(all, known)
+        let used = [process::CPU_USER_RATIO, process::CPU_SYSTEM_RATIO];
+        of_others(all, used.map(|metric| known(metric, row)))
     })
 }
 

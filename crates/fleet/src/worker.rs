@@ -23,6 +23,7 @@ use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
 use dyno_plan::task::Remote;
 use dyno_plan::uri::redact;
+use dyno_record::names;
 use dyno_record::verdict::Level;
 use stage::{FOREVER, Outlet, Report, StageRun, merger};
 use std::path::Path;
@@ -173,7 +174,7 @@ impl Worker<'_> {
             return;
         }
         let subject = HostSubject {
-            processes: vec![("client".to_owned(), std::process::id())],
+            processes: vec![(names::CLIENT.to_owned(), std::process::id())],
             ..HostSubject::default()
         };
         self.watch = HostWatch::start(plan, subject, self.agent.readings());

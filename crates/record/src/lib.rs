@@ -32,6 +32,7 @@ mod lines;
 pub mod messages;
 pub mod metrics;
 pub mod model;
+pub mod names;
 pub mod plan;
 pub mod quantity;
 pub mod reader;

@@ -8,6 +8,7 @@
 use crate::append::AppendFile;
 use crate::error::RecordError;
 use crate::lines::Lines;
+use crate::names::Metric;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fmt::Write;
@@ -50,6 +51,11 @@ impl MetricId {
         let name = rest.rsplit('.').next()?;
         let is_plain = text.chars().all(is_plain_character);
         (is_plain && !group.is_empty() && !name.is_empty()).then(|| MetricId(text.into()))
+    }
+
+    /// The whole name.
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 
     /// Kind of thing that it is about.
@@ -316,6 +322,12 @@ impl MetricTable {
     /// Values of a metric, one for each row.
     pub fn column(&self, id: &MetricId) -> Option<&[f64]> {
         self.columns.get(id).map(Vec::as_slice)
+    }
+
+    /// Values of a metric of all instances that have it.
+    pub fn columns_of(&self, metric: Metric) -> impl Iterator<Item = (&MetricId, &[f64])> {
+        let columns = self.columns.iter().filter(move |(id, _)| metric.is(id));
+        columns.map(|(id, values)| (id, values.as_slice()))
     }
 
     /// Instances of a group, in order, each once.

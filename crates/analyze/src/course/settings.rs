@@ -2,8 +2,8 @@
 
 use crate::periodicity::PatternHints;
 use crate::verdict::Bench;
-use dyno_record::metrics::MetricId;
 use dyno_record::model::ServerRecord;
+use dyno_record::names::{Metric, checkpoint, log};
 
 const MILLISECOND_S: f64 = 1e-3;
 
@@ -34,8 +34,8 @@ pub(super) fn hints(bench: &Bench<'_>) -> PatternHints {
                 "parameter.diagnosticDataCollectionEnabled",
             )
         }),
-        checkpoints_per_s: per_s(bench, "checkpoint", "finished_per_s"),
-        journal_flushes_per_s: per_s(bench, "log", "flushes_per_s"),
+        checkpoints_per_s: per_s(bench, checkpoint::FINISHED_PER_S),
+        journal_flushes_per_s: per_s(bench, log::FLUSHES_PER_S),
         ..PatternHints::default()
     }
 }
@@ -55,12 +55,11 @@ fn agreed<'a>(server: &'a ServerRecord, name: &str, reported: &str) -> Option<&'
 }
 
 /// What the busiest server counted per second of the measured time.
-fn per_s(bench: &Bench<'_>, group: &str, name: &str) -> Option<f64> {
+fn per_s(bench: &Bench<'_>, metric: Metric) -> Option<f64> {
     let measured = bench.measured()?;
     let mut most: Option<f64> = None;
     for table in bench.tables {
-        let is_meant = |id: &MetricId| id.group() == group && id.name() == name;
-        for (_, values) in table.columns.iter().filter(|(id, _)| is_meant(id)) {
+        for (_, values) in table.columns_of(metric) {
             let rows = super::rows_within(table, measured).filter(|row| values[*row].is_finite());
             let (count, time_s) = rows.fold((0.0, 0.0), |(count, time_s), row| {
                 let duration_s = table.duration_s[row];

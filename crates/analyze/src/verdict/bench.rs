@@ -4,6 +4,7 @@
 use crate::robust::median;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::{PhaseKind, RunDocument, SourceKind, SourceRecord};
+use dyno_record::names::{self, Metric, cpu, disk, storage};
 use dyno_record::reader::{IntervalPoint, SeriesPoint, WindowLatency};
 use dyno_record::responses::READ_MODIFY_WRITE;
 use schemars::JsonSchema;
@@ -151,20 +152,20 @@ impl<'a> Bench<'a> {
 
     /// The first of them that tells its CPUs: an exporter may tell of a server alone.
     pub(crate) fn server_machine(&self) -> Option<&'a MetricTable> {
-        let busy = MetricId::of_instance("cpu", "all", "busy_ratio");
+        let busy = cpu::ALL_BUSY_RATIO.id();
         self.server_hosts()
             .find(|table| table.column(&busy).is_some())
     }
 
     /// Where the servers run on other machines than this one, the largest mean of a metric of these: the busiest of several
     /// is the one that can be full.
-    pub(super) fn largest_elsewhere(&self, id: &str, stretch: Stretch) -> Option<Read> {
+    pub(super) fn largest_elsewhere(&self, metric: Metric, stretch: Stretch) -> Option<Read> {
         if !self.is_elsewhere() {
             return None;
         }
         let all = self
             .server_hosts()
-            .filter_map(|table| mean(table, id, stretch));
+            .filter_map(|table| mean(table, &metric.id(), stretch));
         all.max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
@@ -191,7 +192,7 @@ impl<'a> Bench<'a> {
     /// lost most; `None` where no machine tells.
     pub fn stolen_ratio(&self) -> Option<f64> {
         let measured = self.measured()?;
-        let id = MetricId::parse("cpu.all.steal_ratio")?;
+        let id = cpu::ALL_STEAL_RATIO.id();
         let hosts = self.tables_of(|source| source.kind != SourceKind::Server);
         let stolen = hosts.filter_map(|table| {
             let column = table.column(&id)?;
@@ -240,20 +241,19 @@ impl<'a> Bench<'a> {
     }
 
     /// Mean over a stretch of a metric, on that machine of a server where it is largest.
-    pub(super) fn host_mean(&self, id: &str, stretch: Stretch) -> Option<Read> {
-        self.worst_host(|table| mean(table, id, stretch))
+    pub(super) fn host_mean(&self, metric: Metric, stretch: Stretch) -> Option<Read> {
+        self.worst_host(|table| mean(table, &metric.id(), stretch))
     }
 
-    /// Of all tables with metrics of this group and name the sum of the means over instances.
+    /// Of all tables with this metric the sum of the means over instances.
     pub(super) fn sum_over(
         &self,
-        group: &str,
-        name: &str,
+        metric: Metric,
         which: impl Fn(&str) -> bool,
         stretch: Stretch,
     ) -> Option<Read> {
         let mut total: Option<Read> = None;
-        for read in self.each(group, name, which, stretch) {
+        for read in self.each(metric, which, stretch) {
             total = Some(match total {
                 None => read,
                 Some(sum) => {
@@ -268,39 +268,31 @@ impl<'a> Bench<'a> {
     /// The instance with the largest mean.
     pub(super) fn largest(
         &self,
-        group: &str,
-        name: &str,
+        metric: Metric,
         which: impl Fn(&str) -> bool,
         stretch: Stretch,
     ) -> Option<Read> {
-        let all = self.each(group, name, which, stretch).into_iter();
+        let all = self.each(metric, which, stretch).into_iter();
         all.max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
     /// The instance with the smallest mean.
-    pub(super) fn smallest(&self, group: &str, name: &str, stretch: Stretch) -> Option<Read> {
-        let all = self.each(group, name, |_| true, stretch).into_iter();
+    pub(super) fn smallest(&self, metric: Metric, stretch: Stretch) -> Option<Read> {
+        let all = self.each(metric, |_| true, stretch).into_iter();
         all.min_by(|a, b| a.value.total_cmp(&b.value))
     }
 
-    /// The means of all metrics of this group and name. Where the servers tell them themselves, what exporters tell is left
+    /// The means of this metric of all instances. Where the servers tell them themselves, what exporters tell is left
     /// out: it is about the same servers.
-    fn each(
-        &self,
-        group: &str,
-        name: &str,
-        which: impl Fn(&str) -> bool,
-        stretch: Stretch,
-    ) -> Vec<Read> {
+    fn each(&self, metric: Metric, which: impl Fn(&str) -> bool, stretch: Stretch) -> Vec<Read> {
         let of_kind = |is_server: bool| {
             let tables =
                 self.tables_of(move |source| (source.kind == SourceKind::Server) == is_server);
             let mut found = Vec::new();
             for table in tables {
-                let ids = table.columns.keys();
-                let ids = ids.filter(|id| id.group() == group && id.name() == name);
+                let ids = table.columns_of(metric).map(|(id, _)| id);
                 for id in ids.filter(|id| which(id.instance().unwrap_or_default())) {
-                    found.extend(mean(table, &id.to_string(), stretch));
+                    found.extend(mean(table, id, stretch));
                 }
             }
             found
@@ -322,7 +314,7 @@ impl<'a> Bench<'a> {
         let whole = self.measured().unwrap_or(stretch);
         // Of several servers with a disk each, that of the busiest one.
         let busy_ratio = |(table, device): &(&MetricTable, String)| {
-            let id = format!("disk.{device}.utilization_ratio");
+            let id = disk::UTILIZATION_RATIO.of(device);
             mean(table, &id, whole).map_or(0.0, |read| read.value)
         };
         marked.sort_by(|a, b| busy_ratio(b).total_cmp(&busy_ratio(a)));
@@ -330,9 +322,9 @@ impl<'a> Bench<'a> {
             return Some(marked.swap_remove(0));
         }
         let busiest = hosts().flat_map(|table| {
-            let devices = table.instances("disk").into_iter();
+            let devices = table.instances(disk::GROUP).into_iter();
             devices.filter_map(move |device| {
-                let id = format!("disk.{device}.utilization_ratio");
+                let id = disk::UTILIZATION_RATIO.of(device);
                 Some((mean(table, &id, whole)?.value, table, device.to_owned()))
             })
         });
@@ -340,28 +332,24 @@ impl<'a> Bench<'a> {
         busiest.map(|(_, table, device)| (table, device))
     }
 
-    /// Values of a metric of the data device.
-    pub(super) fn disk(&self, name: &str, stretch: Stretch) -> Option<Read> {
+    /// Mean of a metric of the data device.
+    pub(super) fn disk(&self, metric: Metric, stretch: Stretch) -> Option<Read> {
         let (table, device) = self.data_device(stretch)?;
-        mean(
-            table,
-            &disk_metric(table, &device, name).to_string(),
-            stretch,
-        )
+        mean(table, &disk_metric(table, &device, metric), stretch)
     }
 
     /// Sum of some metrics of the data device row by row, each with the length of its reading: the last one of a run is
     /// often a short one, and must not weigh as much as the others.
     pub(super) fn disk_rows(
         &self,
-        names: &[&str],
+        metrics: &[Metric],
         stretch: Stretch,
     ) -> Option<(Vec<WeightedRow>, Vec<String>)> {
         let (table, device) = self.data_device(stretch)?;
-        let columns: Vec<(String, &[f64])> = names
+        let columns: Vec<(String, &[f64])> = metrics
             .iter()
-            .filter_map(|name| {
-                let id = disk_metric(table, &device, name);
+            .filter_map(|metric| {
+                let id = disk_metric(table, &device, *metric);
                 Some((format!("{}/{id}", table.source), table.column(&id)?))
             })
             .collect();
@@ -390,16 +378,19 @@ pub(super) struct WeightedRow {
 
 /// A metric of a device. Of a device that does not tell it that of one below it that holds the data as well: the flushes of
 /// a partition are counted on its disk alone.
-fn disk_metric(table: &MetricTable, device: &str, name: &str) -> MetricId {
-    let own = MetricId::of_instance("disk", device, name);
+fn disk_metric(table: &MetricTable, device: &str, metric: Metric) -> MetricId {
+    let own = metric.of(device);
     if table.column(&own).is_some() {
         return own;
     }
-    let mut below = table.instances("storage").into_iter().filter_map(|device| {
-        let mark = MetricId::of_instance("storage", device, "holds_data_count");
-        let id = MetricId::of_instance("disk", device, name);
-        table.column(&mark).and(table.column(&id)).map(|_| id)
-    });
+    let mut below = table
+        .instances(storage::GROUP)
+        .into_iter()
+        .filter_map(|device| {
+            let mark = storage::HOLDS_DATA_COUNT.of(device);
+            let id = metric.of(device);
+            table.column(&mark).and(table.column(&id)).map(|_| id)
+        });
     below.next().unwrap_or(own)
 }
 
@@ -418,15 +409,12 @@ pub(crate) fn mean_us<'a>(
 /// The device that a machine says to hold data, with figures of its own. Of several that lie on each other the one with
 /// the file system: those below it hold the data, too, but have none that is told.
 fn marked_device(table: &MetricTable) -> Option<String> {
-    let tells = |group: &str, device: &str, name: &str| {
-        let id = MetricId::of_instance(group, device, name);
-        table.column(&id).is_some()
-    };
-    let mut marked = table.instances("storage");
+    let tells = |metric: Metric, device: &str| table.column(&metric.of(device)).is_some();
+    let mut marked = table.instances(storage::GROUP);
     marked.retain(|device| {
-        tells("storage", device, "holds_data_count") && tells("disk", device, "utilization_ratio")
+        tells(storage::HOLDS_DATA_COUNT, device) && tells(disk::UTILIZATION_RATIO, device)
     });
-    let has_files = |device: &&&str| tells("storage", device, "free_bytes");
+    let has_files = |device: &&&str| tells(storage::FREE_BYTES, device);
     let device = marked.iter().find(has_files).or_else(|| marked.first());
     device.map(|device| (*device).to_owned())
 }
@@ -442,23 +430,21 @@ pub(crate) fn of_others(all: [f64; 2], known: [f64; 2]) -> f64 {
 
 /// The CPUs of a machine by their names in metrics.
 pub(crate) fn cpus(table: &MetricTable) -> Vec<&str> {
-    let mut cpus = table.instances("cpu");
-    cpus.retain(|cpu| *cpu != "all");
+    let mut cpus = table.instances(cpu::GROUP);
+    cpus.retain(|cpu| *cpu != names::ALL_CPUS);
     cpus
 }
 
 /// Sum of the means over instances of a metric that one table tells.
 pub(super) fn sum_on(
     table: &MetricTable,
-    group: &str,
-    name: &str,
+    metric: Metric,
     which: impl Fn(&str) -> bool,
     stretch: Stretch,
 ) -> Option<Read> {
-    let ids = table.columns.keys();
-    let ids = ids.filter(|id| id.group() == group && id.name() == name);
+    let ids = table.columns_of(metric).map(|(id, _)| id);
     let ids = ids.filter(|id| which(id.instance().unwrap_or_default()));
-    let reads = ids.filter_map(|id| mean(table, &id.to_string(), stretch));
+    let reads = ids.filter_map(|id| mean(table, id, stretch));
     reads.reduce(|sum, read| {
         let value = sum.value + read.value;
         sum.and(read, value)
@@ -472,8 +458,8 @@ fn rows(table: &MetricTable, stretch: Stretch) -> impl Iterator<Item = usize> + 
 }
 
 /// Mean over time of a metric in a stretch; nothing with too few rows.
-pub(super) fn mean(table: &MetricTable, id: &str, stretch: Stretch) -> Option<Read> {
-    let column = table.column(&MetricId::parse(id)?)?;
+pub(super) fn mean(table: &MetricTable, id: &MetricId, stretch: Stretch) -> Option<Read> {
+    let column = table.column(id)?;
     let (mut sum, mut weight, mut count) = (0.0, 0.0, 0);
     for row in rows(table, stretch).filter(|row| column[*row].is_finite()) {
         sum += column[row] * table.duration_s[row];

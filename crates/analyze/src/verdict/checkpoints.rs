@@ -2,6 +2,7 @@
 
 use super::bench::{Bench, Read, Stretch, mean_us};
 use dyno_record::metrics::{MetricId, MetricTable};
+use dyno_record::names::checkpoint::{BUSY_RATIO, RUNNING_COUNT};
 
 /// Windows with and without a checkpoint that a comparison needs, of each.
 const FEWEST: usize = 3;
@@ -56,14 +57,11 @@ pub(super) fn slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
 /// Of the first server that tells; nothing if none does.
 fn told(bench: &Bench<'_>) -> Option<Told> {
     bench.tables.iter().find_map(|table| {
-        let column = |name: &str| {
-            let mut columns = table.columns.iter();
-            columns.find(|(id, _)| id.group() == "checkpoint" && id.name() == name)
-        };
-        let (ended, running) = (column("busy_ratio"), column("running_count"));
-        let series = |(id, _): (&MetricId, &Vec<f64>)| format!("{}/{id}", table.source);
+        let column = |metric| table.columns_of(metric).next();
+        let (ended, running) = (column(BUSY_RATIO), column(RUNNING_COUNT));
+        let series = |(id, _): (&MetricId, &[f64])| format!("{}/{id}", table.source);
         let series: Vec<String> = running.into_iter().chain(ended).map(series).collect();
-        let values = |column: Option<(_, &Vec<f64>)>| column.map(|(_, values)| values.clone());
+        let values = |column: Option<(_, &[f64])>| column.map(|(_, values)| values.to_vec());
         (!series.is_empty()).then(|| Told {
             spans: spans(table, values(ended), values(running)),
             series,

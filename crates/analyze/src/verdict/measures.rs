@@ -5,6 +5,10 @@ use super::checkpoints;
 use dyno_record::document::variant_name;
 use dyno_record::metrics::MetricTable;
 use dyno_record::model::{PhaseKind, ResourceKind};
+use dyno_record::names::{
+    self, Metric, cgroup, connections, cpu, disk, log, memory, network, paging, pressure, process,
+    queue, tickets,
+};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -120,33 +124,37 @@ impl Measure {
         match self {
             Measure::ServerCpuRatio if bench.is_fleet() => {
                 let of_host = bench.worst_host(|table| {
-                    let used = sum_on(table, "process", "cpu_ratio", is_server, stretch)?;
+                    let used = sum_on(table, process::CPU_RATIO, is_server, stretch)?;
                     let share = used.value / host_cpus(bench, table, stretch)?;
                     Some(used.with(share))
                 });
-                of_host.or_else(|| bench.largest_elsewhere("cpu.all.busy_ratio", stretch))
+                of_host.or_else(|| bench.largest_elsewhere(cpu::ALL_BUSY_RATIO, stretch))
             }
-            Measure::ServerCpuRatio => match processes(bench, "cpu_ratio", is_server, stretch) {
-                Some(used) => {
-                    let share = used.value / server_cpus(bench, stretch)?;
-                    Some(used.with(share))
+            Measure::ServerCpuRatio => {
+                match processes(bench, process::CPU_RATIO, is_server, stretch) {
+                    Some(used) => {
+                        let share = used.value / server_cpus(bench, stretch)?;
+                        Some(used.with(share))
+                    }
+                    None => bench.largest_elsewhere(cpu::ALL_BUSY_RATIO, stretch),
                 }
-                None => bench.largest_elsewhere("cpu.all.busy_ratio", stretch),
-            },
+            }
             Measure::ClientWaitRatio if bench.is_fleet() => {
-                of_agents(bench, &["cpu_wait_ratio"], stretch)
+                of_agents(bench, &[process::CPU_WAIT_RATIO], stretch)
             }
-            Measure::ClientFullRatio if bench.is_fleet() => {
-                of_agents(bench, &["cpu_ratio", "cpu_wait_ratio"], stretch)
-            }
+            Measure::ClientFullRatio if bench.is_fleet() => of_agents(
+                bench,
+                &[process::CPU_RATIO, process::CPU_WAIT_RATIO],
+                stretch,
+            ),
             Measure::ClientWaitRatio => {
-                let waited = processes(bench, "cpu_wait_ratio", is_client, stretch)?;
+                let waited = processes(bench, process::CPU_WAIT_RATIO, is_client, stretch)?;
                 let share = waited.value / threads(bench)?;
                 Some(waited.with(share))
             }
             Measure::ClientFullRatio => {
-                let worked = processes(bench, "cpu_ratio", is_client, stretch)?;
-                let waited = processes(bench, "cpu_wait_ratio", is_client, stretch)?;
+                let worked = processes(bench, process::CPU_RATIO, is_client, stretch)?;
+                let waited = processes(bench, process::CPU_WAIT_RATIO, is_client, stretch)?;
                 let share = (worked.value + waited.value) / threads(bench)?;
                 Some(worked.and(waited, share))
             }
@@ -173,23 +181,25 @@ impl Measure {
                 Some(opened.with(share))
             }
             Measure::ServerWaitingCount if bench.is_fleet() => bench
-                .worst_host(|table| sum_on(table, "process", "cpu_wait_ratio", is_server, stretch))
-                .or_else(|| bench.largest_elsewhere("pressure.cpu.some_ratio", stretch)),
-            Measure::ServerWaitingCount => processes(bench, "cpu_wait_ratio", is_server, stretch)
-                .or_else(|| bench.largest_elsewhere("pressure.cpu.some_ratio", stretch)),
-            Measure::ServerBusiestThreadRatio => {
-                bench.largest("process", "busiest_thread_ratio", is_server, stretch)
+                .worst_host(|table| sum_on(table, process::CPU_WAIT_RATIO, is_server, stretch))
+                .or_else(|| bench.largest_elsewhere(pressure::CPU_SOME_RATIO, stretch)),
+            Measure::ServerWaitingCount => {
+                processes(bench, process::CPU_WAIT_RATIO, is_server, stretch)
+                    .or_else(|| bench.largest_elsewhere(pressure::CPU_SOME_RATIO, stretch))
             }
-            Measure::HostBusyRatio => bench.host_mean("cpu.all.busy_ratio", stretch),
-            Measure::BusiestCpuRatio => largest_of_cpus(bench, "busy_ratio", stretch),
-            Measure::BusiestInterruptsRatio => largest_of_cpus(bench, "softirq_ratio", stretch),
+            Measure::ServerBusiestThreadRatio => {
+                bench.largest(process::BUSIEST_THREAD_RATIO, is_server, stretch)
+            }
+            Measure::HostBusyRatio => bench.host_mean(cpu::ALL_BUSY_RATIO, stretch),
+            Measure::BusiestCpuRatio => largest_of_cpus(bench, cpu::BUSY_RATIO, stretch),
+            Measure::BusiestInterruptsRatio => largest_of_cpus(bench, cpu::SOFTIRQ_RATIO, stretch),
             Measure::OthersCpuCount => others(bench, stretch),
-            Measure::StealRatio => bench.host_mean("cpu.all.steal_ratio", stretch),
-            Measure::IowaitRatio => bench.host_mean("cpu.all.iowait_ratio", stretch),
+            Measure::StealRatio => bench.host_mean(cpu::ALL_STEAL_RATIO, stretch),
+            Measure::IowaitRatio => bench.host_mean(cpu::ALL_IOWAIT_RATIO, stretch),
             Measure::ServerThrottledRatio => throttled(bench, stretch),
             Measure::DiskSaturationRatio => {
-                let pressure = bench.host_mean("pressure.io.some_ratio", stretch);
-                let busy = bench.disk("utilization_ratio", stretch);
+                let pressure = bench.host_mean(pressure::IO_SOME_RATIO, stretch);
+                let busy = bench.disk(disk::UTILIZATION_RATIO, stretch);
                 let all = pressure.into_iter().chain(busy);
                 all.max_by(|a, b| a.value.total_cmp(&b.value))
             }
@@ -205,8 +215,8 @@ impl Measure {
             }
             Measure::DiskBytesVariationRatio => variation(bench, BYTES, stretch),
             Measure::ReadBytesPerOperation => {
-                let into_cache = bench.sum_over("cache", "read_bytes_per_s", |_| true, stretch);
-                let from_disk = || bench.disk("read_bytes_per_s", stretch);
+                let into_cache = bench.sum_over(names::cache::READ_BYTES_PER_S, |_| true, stretch);
+                let from_disk = || bench.disk(disk::READ_BYTES_PER_S, stretch);
                 let read = into_cache.or_else(from_disk)?;
                 let each = read.value / bench.rate_per_s(stretch).filter(|rate| *rate > 0.0)?;
                 Some(read.with(each))
@@ -216,33 +226,35 @@ impl Measure {
                 let (data, cache) = (server.data_bytes? as f64, server.cache_bytes? as f64);
                 (cache > 0.0).then(|| Read::of(data / cache))
             }
-            Measure::CacheHitRatio => bench.smallest("cache", "hit_ratio", stretch),
-            Measure::ApplicationEvictionsPerS => {
-                bench.sum_over("cache", "evicted_by_application_per_s", |_| true, stretch)
-            }
+            Measure::CacheHitRatio => bench.smallest(names::cache::HIT_RATIO, stretch),
+            Measure::ApplicationEvictionsPerS => bench.sum_over(
+                names::cache::EVICTED_BY_APPLICATION_PER_S,
+                |_| true,
+                stretch,
+            ),
             Measure::CheckpointRatio => checkpoints::ratio(bench, stretch),
-            Measure::LogSyncMs => bench.largest("log", "sync_mean_ms", |_| true, stretch),
+            Measure::LogSyncMs => bench.largest(log::SYNC_MEAN_MS, |_| true, stretch),
             Measure::SyncsPerWrite => {
                 // Of a journal that is synced now and then, whatever the writes want, the disk tells the same.
-                let syncs = bench.sum_over("log", "syncs_per_s", |_| true, stretch);
-                let flushes = || bench.disk("flush_per_s", stretch);
+                let syncs = bench.sum_over(log::SYNCS_PER_S, |_| true, stretch);
+                let flushes = || bench.disk(disk::FLUSH_PER_S, stretch);
                 let syncs = syncs.or_else(flushes)?;
                 let each = syncs.value / writes_per_s(bench, stretch).filter(|rate| *rate > 0.0)?;
                 Some(syncs.with(each))
             }
             Measure::TicketsRatio => {
-                let share = |kind: &str| {
-                    let of = |name: &str| {
-                        bench.largest("tickets", &format!("{kind}_{name}"), |_| true, stretch)
-                    };
-                    let (used, all) = (of("in_use_count")?, of("total_count")?);
+                let share = |used: Metric, all: Metric| {
+                    let used = bench.largest(used, |_| true, stretch)?;
+                    let all = bench.largest(all, |_| true, stretch)?;
                     let share = used.value / all.value;
                     Some(used.and(all, share))
                 };
-                let both = share("read").into_iter().chain(share("write"));
+                let reads = share(tickets::READ_IN_USE_COUNT, tickets::READ_TOTAL_COUNT);
+                let writes = share(tickets::WRITE_IN_USE_COUNT, tickets::WRITE_TOTAL_COUNT);
+                let both = reads.into_iter().chain(writes);
                 both.max_by(|a, b| a.value.total_cmp(&b.value))
             }
-            Measure::QueueCount => bench.sum_over("queue", "total_count", |_| true, stretch),
+            Measure::QueueCount => bench.sum_over(queue::TOTAL_COUNT, |_| true, stretch),
             Measure::QueuedRatio => {
                 let queued = Measure::QueueCount.read(bench, stretch)?;
                 let under_way = in_flight(bench, stretch)?;
@@ -250,16 +262,16 @@ impl Measure {
                 Some(queued.with(share))
             }
             Measure::SwapBytesPerS => bench.worst_host(|table| {
-                let swapped = mean(table, "paging.swap_in_bytes_per_s", stretch)?;
-                let out = mean(table, "paging.swap_out_bytes_per_s", stretch)?;
+                let swapped = mean(table, &paging::SWAP_IN_BYTES_PER_S.id(), stretch)?;
+                let out = mean(table, &paging::SWAP_OUT_BYTES_PER_S.id(), stretch)?;
                 let sum = swapped.value + out.value;
                 Some(swapped.and(out, sum))
             }),
-            Measure::MemoryPressureRatio => bench.host_mean("pressure.memory.some_ratio", stretch),
+            Measure::MemoryPressureRatio => bench.host_mean(pressure::MEMORY_SOME_RATIO, stretch),
             Measure::AvailableMemoryRatio => {
                 let shares = bench.server_hosts().filter_map(|table| {
-                    let available = mean(table, "memory.available_bytes", stretch)?;
-                    let total = mean(table, "memory.total_bytes", stretch)?;
+                    let available = mean(table, &memory::AVAILABLE_BYTES.id(), stretch)?;
+                    let total = mean(table, &memory::TOTAL_BYTES.id(), stretch)?;
                     let share = available.value / total.value;
                     Some(available.with(share))
                 });
@@ -271,7 +283,7 @@ impl Measure {
                 Some(Read::of(round_trip_us / bench.service_us(stretch, &[])?))
             }
             Measure::ConnectionsPerS => {
-                bench.sum_over("connections", "created_per_s", |_| true, stretch)
+                bench.sum_over(connections::CREATED_PER_S, |_| true, stretch)
             }
             Measure::InFlightRatio => Some(Read::of(in_flight(bench, stretch)? / clients(bench))),
             Measure::WriteServiceMs => Some(Read::of(bench.service_us(stretch, &WRITES)? / 1e3)),
@@ -310,24 +322,24 @@ impl<'a> Seen<'a> {
 /// A process that was watched and has no limit is never stopped at one. The agent beside a server in a pod sees its process and
 /// not its group, so that there nothing is known.
 fn throttled(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let told = bench.largest("cgroup", "cpu_throttled_periods_ratio", is_server, stretch);
+    let told = bench.largest(cgroup::CPU_THROTTLED_PERIODS_RATIO, is_server, stretch);
     told.or_else(|| {
-        let group = bench.largest("cgroup", "io_limited_count", is_server, stretch);
+        let group = bench.largest(cgroup::IO_LIMITED_COUNT, is_server, stretch);
         let is_seen = !bench.is_fleet() || group.is_some();
-        let used = processes(bench, "cpu_ratio", is_server, stretch)?;
+        let used = processes(bench, process::CPU_RATIO, is_server, stretch)?;
         is_seen.then(|| used.with(0.0))
     })
 }
 
-const OPERATIONS: &[&str] = &["read_per_s", "write_per_s", "flush_per_s"];
-const REQUESTS: &[&str] = &["read_per_s", "write_per_s"];
-const BYTES: &[&str] = &["read_bytes_per_s", "write_bytes_per_s"];
+const OPERATIONS: &[Metric] = &[disk::READ_PER_S, disk::WRITE_PER_S, disk::FLUSH_PER_S];
+const REQUESTS: &[Metric] = &[disk::READ_PER_S, disk::WRITE_PER_S];
+const BYTES: &[Metric] = &[disk::READ_BYTES_PER_S, disk::WRITE_BYTES_PER_S];
 
 const WRITES: [&str; 3] = ["insert", "update", "delete"];
 const READS: [&str; 2] = ["read", "scan"];
 
 fn is_client(process: &str) -> bool {
-    process == "client"
+    process == names::CLIENT
 }
 
 fn is_server(process: &str) -> bool {
@@ -336,11 +348,11 @@ fn is_server(process: &str) -> bool {
 
 fn processes(
     bench: &Bench<'_>,
-    name: &str,
+    metric: Metric,
     which: fn(&str) -> bool,
     stretch: Stretch,
 ) -> Option<Read> {
-    bench.sum_over("process", name, which, stretch)
+    bench.sum_over(metric, which, stretch)
 }
 
 /// CPUs that the servers may use: by their affinity, and by limits of the kernel.
@@ -354,7 +366,7 @@ fn server_cpus(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
         Some(found) => found.units as f64,
         None => bench.document.environment.cpus? as f64,
     };
-    let limit = bench.sum_over("cgroup", "cpu_limit_count", is_server, stretch);
+    let limit = bench.sum_over(cgroup::CPU_LIMIT_COUNT, is_server, stretch);
     let limit = limit.map_or(allowed, |limit| limit.value.min(allowed));
     (limit > 0.0).then_some(limit)
 }
@@ -388,20 +400,20 @@ fn host_cpus(bench: &Bench<'_>, table: &MetricTable, stretch: Stretch) -> Option
         let told: u64 = there.map(|server| server.cpus).sum();
         all = if told > 0 { all.min(told as f64) } else { all };
     }
-    let limit = sum_on(table, "cgroup", "cpu_limit_count", is_server, stretch);
+    let limit = sum_on(table, cgroup::CPU_LIMIT_COUNT, is_server, stretch);
     let allowed = limit.map_or(all, |limit| limit.value.min(all));
     (allowed > 0.0).then_some(allowed)
 }
 
 /// Sum of metrics of the process of an agent as a share of its worker threads, on the host where that is most. The first
 /// agent of a host tells of itself; the others there do the same.
-fn of_agents(bench: &Bench<'_>, names: &[&str], stretch: Stretch) -> Option<Read> {
+fn of_agents(bench: &Bench<'_>, metrics: &[Metric], stretch: Stretch) -> Option<Read> {
     let agents = &bench.document.fleet.as_ref()?.agents;
     let shares = bench.agent_hosts().filter_map(|(table, host)| {
         let agent = agents.iter().find(|agent| agent.host == host)?;
-        let reads = names
+        let reads = metrics
             .iter()
-            .map(|name| sum_on(table, "process", name, is_client, stretch));
+            .map(|metric| sum_on(table, *metric, is_client, stretch));
         let sum = reads.reduce(|sum, read| {
             let (sum, read) = (sum?, read?);
             let value = sum.value + read.value;
@@ -414,10 +426,10 @@ fn of_agents(bench: &Bench<'_>, names: &[&str], stretch: Stretch) -> Option<Read
 }
 
 /// The largest mean of a metric over the CPUs of the servers' machines.
-fn largest_of_cpus(bench: &Bench<'_>, name: &str, stretch: Stretch) -> Option<Read> {
+fn largest_of_cpus(bench: &Bench<'_>, metric: Metric, stretch: Stretch) -> Option<Read> {
     bench.worst_host(|table| {
         let each = cpus(table).into_iter();
-        let each = each.filter_map(|cpu| mean(table, &format!("cpu.{cpu}.{name}"), stretch));
+        let each = each.filter_map(|cpu| mean(table, &metric.of(cpu), stretch));
         each.max_by(|a, b| a.value.total_cmp(&b.value))
     })
 }
@@ -425,37 +437,40 @@ fn largest_of_cpus(bench: &Bench<'_>, name: &str, stretch: Stretch) -> Option<Re
 fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     let table = bench.server_machine()?;
     let count = cpus(table).len() as f64;
-    let machine = |kind: &str| mean(table, &format!("cpu.all.{kind}_ratio"), stretch);
-    let user = machine("user")?;
-    let nice = machine("nice").map_or(0.0, |nice| nice.value);
-    let all = [user.value + nice, machine("system")?.value].map(|share| share * count);
+    let machine = |metric: Metric| mean(table, &metric.id(), stretch);
+    let user = machine(cpu::ALL_USER_RATIO)?;
+    let nice = machine(cpu::ALL_NICE_RATIO).map_or(0.0, |nice| nice.value);
+    let all = [user.value + nice, machine(cpu::ALL_SYSTEM_RATIO)?.value].map(|share| share * count);
     // The client counts only where it shares the machine, which is where its table is that of the server.
     let is_shared = bench
         .client_host()
         .is_some_and(|own| own.source == table.source);
-    let known = |name: &str| {
+    let known = |metric: Metric| {
         let of = |which| match bench.is_fleet() {
-            true => sum_on(table, "process", name, which, stretch),
-            false => processes(bench, name, which, stretch),
+            true => sum_on(table, metric, which, stretch),
+            false => processes(bench, metric, which, stretch),
         };
         let servers = of(is_server)?;
         let client = of(is_client).filter(|_| is_shared);
         let sum = servers.value + client.map_or(0.0, |client| client.value);
         Some(servers.with(sum))
     };
-    let (in_user, in_kernel) = (known("cpu_user_ratio")?, known("cpu_system_ratio")?);
+    let (in_user, in_kernel) = (
+        known(process::CPU_USER_RATIO)?,
+        known(process::CPU_SYSTEM_RATIO)?,
+    );
     let others = of_others(all, [in_user.value, in_kernel.value]);
     Some(user.and(in_user, others))
 }
 
-fn disk_mean(bench: &Bench<'_>, names: &[&str], stretch: Stretch) -> Option<Read> {
-    let (rows, series) = bench.disk_rows(names, stretch)?;
+fn disk_mean(bench: &Bench<'_>, metrics: &[Metric], stretch: Stretch) -> Option<Read> {
+    let (rows, series) = bench.disk_rows(metrics, stretch)?;
     let value = mean_over_time(&rows, |value| value);
     Some(Read { value, series })
 }
 
-fn variation(bench: &Bench<'_>, names: &[&str], stretch: Stretch) -> Option<Read> {
-    let (rows, series) = bench.disk_rows(names, stretch)?;
+fn variation(bench: &Bench<'_>, metrics: &[Metric], stretch: Stretch) -> Option<Read> {
+    let (rows, series) = bench.disk_rows(metrics, stretch)?;
     let mean = mean_over_time(&rows, |value| value);
     let variance = mean_over_time(&rows, |value| (value - mean).powi(2));
     (mean > 0.0).then(|| Read {
@@ -479,8 +494,8 @@ const LONG_S: f64 = 1e-3;
 const IDLE: f64 = 0.25;
 
 fn backed_up(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let busy = bench.disk("utilization_ratio", stretch)?;
-    let queue = bench.disk("queue_count", stretch);
+    let busy = bench.disk(disk::UTILIZATION_RATIO, stretch)?;
+    let queue = bench.disk(disk::QUEUE_COUNT, stretch);
     if let Some(queue) = queue
         && queue.value >= QUEUED
         && request_s(bench, queue.value, stretch).is_none_or(|each_s| each_s >= LONG_S)
@@ -491,8 +506,8 @@ fn backed_up(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     // Of the machine with that disk, if it tells.
     let there = bench.data_device(stretch);
     let waited = there
-        .and_then(|(table, _)| mean(table, "pressure.io.some_ratio", stretch))
-        .or_else(|| bench.host_mean("pressure.io.some_ratio", stretch));
+        .and_then(|(table, _)| mean(table, &pressure::IO_SOME_RATIO.id(), stretch))
+        .or_else(|| bench.host_mean(pressure::IO_SOME_RATIO, stretch));
     let held_back = waited.filter(|_| busy.value <= IDLE);
     Some(match held_back {
         Some(waited) => {
@@ -530,12 +545,15 @@ fn network(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     let tables = bench.tables.iter();
     let shares = tables.flat_map(|table| {
         table
-            .instances("network")
+            .instances(network::GROUP)
             .into_iter()
             .filter_map(move |interface| {
-                let of = |name: &str| mean(table, &format!("network.{interface}.{name}"), stretch);
-                let speed = of("speed_bytes_per_s")?.value;
-                let (received, sent) = (of("received_bytes_per_s")?, of("sent_bytes_per_s")?);
+                let of = |metric: Metric| mean(table, &metric.of(interface), stretch);
+                let speed = of(network::SPEED_BYTES_PER_S)?.value;
+                let (received, sent) = (
+                    of(network::RECEIVED_BYTES_PER_S)?,
+                    of(network::SENT_BYTES_PER_S)?,
+                );
                 // A link carries its speed in each direction.
                 let busier = if received.value > sent.value {
                     received

@@ -226,11 +226,15 @@ fn begin(
         selfcheck: selfcheck_of_host(invocation),
         ..options
     };
+    let cancel = invocation.cancel;
+    if endpoint.is_some() {
+        // Nobody is to look for the metrics of an experiment that is refused; what else is to be told it tells itself.
+        experiment::check(&document, &tasks, &options, &mut (), cancel)?;
+    }
     let metrics = Metrics::serve(endpoint, invocation.messages)?;
     let feed = metrics.as_ref().map(Metrics::feed);
     let messages = invocation.messages;
     let mut observer = (Progress::new(messages), (feed, ReportFiles { messages }));
-    let cancel = invocation.cancel;
     let finished = experiment::run(document, tasks, &options, &mut observer, cancel)?;
     end(&finished, arguments.format, invocation)
 }

@@ -77,6 +77,10 @@ pub(crate) fn observe(
     endpoint: Option<Endpoint>,
     invocation: Invocation<'_>,
 ) -> Result<Option<Finished>, Failure> {
+    if endpoint.is_some() {
+        // Nobody is to look for the metrics of a run that is refused; what else is to be told the run tells itself.
+        preflight::check_run(task, options, &mut (), invocation.cancel)?;
+    }
     let metrics = Metrics::serve(endpoint, invocation.messages)?;
     let feed = metrics.as_ref().map(Metrics::feed);
     let messages = invocation.messages;

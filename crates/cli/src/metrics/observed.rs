@@ -3,6 +3,10 @@
 
 use crate::metrics::family::{Family, Kind, Labels, Value};
 use dyno_record::metrics::MetricId;
+use dyno_record::names::{
+    self, cgroup, cpu, disk, frequency, network, pressure, process, replication, storage,
+    temperature,
+};
 use std::collections::BTreeMap;
 
 /// Ends of names, what they become, and the factor of the values. The first that fits counts.
@@ -54,17 +58,14 @@ fn base_unit(name: &str) -> (String, f64) {
 /// What tells the instances of a group apart.
 fn label(group: &str) -> &'static str {
     match group {
-        "cpu" | "frequency" => "cpu",
-        "disk" | "storage" => "device",
-        "network" => "interface",
-        "process" | "cgroup" => "process",
-        "temperature" => "zone",
-        "pressure" => "resource",
-        "replication" => "member",
-        "server" | "operations" | "operation_latency" | "connections" | "queue" | "tickets"
-        | "cache" | "checkpoint" | "log" | "blocks" | "transactions" | "server_network"
-        | "server_memory" | "asserts" | "documents" | "query" | "cursors" | "ttl"
-        | "flow_control" | "slow" => "server",
+        cpu::GROUP | frequency::GROUP => "cpu",
+        disk::GROUP | storage::GROUP => "device",
+        network::GROUP => "interface",
+        process::GROUP | cgroup::GROUP => "process",
+        temperature::GROUP => "zone",
+        pressure::GROUP => "resource",
+        replication::GROUP => "member",
+        of_server if names::is_of_servers(of_server) => "server",
         _ => "instance",
     }
 }
@@ -186,6 +187,13 @@ mod tests {
                 .collect();
             assert_eq!(told.join(","), labels);
             assert_eq!(exposed.labels[0], ("source".into(), "host".into()));
+        }
+    }
+
+    #[test]
+    fn the_instances_of_all_metrics_have_a_label_of_their_own() {
+        for metric in names::all().filter(|metric| metric.has_instances()) {
+            assert_ne!(label(metric.group()), "instance", "{metric}");
         }
     }
 

@@ -22,6 +22,7 @@ mod index_build;
 mod input;
 mod install;
 mod measured_run;
+mod metric_names;
 mod metrics;
 mod pairs;
 mod plans;

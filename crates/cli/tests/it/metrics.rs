@@ -211,7 +211,8 @@ fn an_endpoint_that_cannot_be_had_ends_the_command_before_anything_is_done() {
         &["soak", "a"],
         &["sweep", "a", "--clients", "1,2"],
     ] {
-        let metrics = ["--metrics", &address];
+        // Nothing is asked of this server before that.
+        let metrics = ["--uri", "mongodb://127.0.0.1:1/", "--metrics", &address];
         bench
             .dyno(&[command, &metrics].concat())
             .expect(3)
@@ -219,6 +220,33 @@ fn an_endpoint_that_cannot_be_had_ends_the_command_before_anything_is_done() {
             .says("hint: ");
     }
     assert_eq!(bench.entries(), [""; 0]);
+}
+
+#[test]
+fn what_is_refused_is_told_before_the_endpoint_is_opened() {
+    let bench = Bench::new();
+    let exporter = "name = \"node\"\nurl = \"https://localhost:9100/metrics\"\ntoken_file = \"no-such-file\"\n";
+    let plan = format!("base = \"c\"\n[[observe.exporters]]\n{exporter}");
+    fs::write(bench.path("p.toml"), plan).unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for command in [
+        &["run", "p.toml"][..],
+        &["sweep", "p.toml", "--clients", "1,2"],
+        &["ab", "p.toml", "p.toml"],
+    ] {
+        for endpoint in [&address, "127.0.0.1:0"] {
+            let metrics = ["--metrics", endpoint];
+            let finished = bench.dyno(&[command, &metrics].concat()).expect(2);
+            assert_eq!(finished.stderr.matches("no-such-file").count(), 1);
+            assert!(
+                !finished.stderr.contains("127.0.0.1"),
+                "{}",
+                finished.stderr
+            );
+        }
+    }
+    assert_eq!(bench.entries(), ["p.toml"]);
 }
 
 #[test]

@@ -498,15 +498,15 @@ fn a_trace_in_a_plan_has_a_window() {
     let finished = bench
         .dyno(&[&["run", "p.toml"][..], &SMALL, &more].concat())
         .expect(0);
-    let run = finished.json();
-    let trace = &run["traces"][0];
-    let mut phases = run["phases"].as_array().unwrap().iter();
-    let measure = phases.find(|phase| phase["name"] == "measure").unwrap();
-    // A busy machine may begin late; the end is due at its time all the same.
-    let of_phase = |time: &Value| time.as_f64().unwrap() - measure["start_s"].as_f64().unwrap();
-    assert!(of_phase(&trace["start_s"]) > 0.49, "{trace} {measure}");
-    let end_s = of_phase(&trace["end_s"]);
-    assert!((1.19..2.0).contains(&end_s), "{trace} {measure}");
+    let record = finished.json();
+    let trace = &record["traces"][0];
+    let mut phases = record["phases"].as_array().unwrap().iter();
+    let measured = phases.find(|phase| phase["name"] == "measure").unwrap();
+    let at_s = |value: &Value| value.as_f64().unwrap() - measured["start_s"].as_f64().unwrap();
+    let (start_s, end_s) = (at_s(&trace["start_s"]), at_s(&trace["end_s"]));
+    // On a busy machine it may start late, and its window ends at its time all the same.
+    assert!(start_s > 0.499 && end_s > 1.199, "{trace}");
+    assert!(end_s - start_s < 1.5, "{trace}");
     assert_eq!(document(&bench, "run/io-trace")["mode"], "aggregated");
 }
 

@@ -16,6 +16,7 @@ use dyno_plan::uri::Host;
 use dyno_record::model::{
     Caveat, CaveatKind, CollectionRecord, PhaseEdge, PhaseKind, SourceHealth, SourceRecord,
 };
+use dyno_record::names;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,7 +118,7 @@ pub(crate) fn per_row(plan: &Plan, each: Duration) -> u64 {
 }
 
 fn host_subject(deployment: &DeploymentUnderTest, data_folder: Option<PathBuf>) -> HostSubject {
-    let mut processes = vec![("client".to_owned(), std::process::id())];
+    let mut processes = vec![(names::CLIENT.to_owned(), std::process::id())];
     let started = deployment.named_processes();
     let is_local = !started.is_empty() || deployment.servers.iter().all(ServerUnderTest::is_local);
     processes.extend(started);

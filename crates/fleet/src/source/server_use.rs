@@ -3,6 +3,7 @@
 use dyno_observe::usage::busy_between;
 use dyno_record::metrics::MetricId;
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse};
+use dyno_record::names::{self, disk, process, storage};
 use std::collections::BTreeMap;
 
 /// Beats that one figure can stand for: readings may be lost, and a figure missing.
@@ -32,9 +33,9 @@ impl ServerUse {
 
     /// A reading.
     pub(super) fn take(&mut self, at_s: f64, values: &[(MetricId, f64)]) {
-        let of_server = values.iter().filter(|(id, _)| {
-            (id.group(), id.name()) == ("process", "cpu_ratio") && id.instance() != Some("client")
-        });
+        let of_server = values
+            .iter()
+            .filter(|(id, _)| process::CPU_RATIO.is(id) && id.instance() != Some(names::CLIENT));
         let busy: Vec<f64> = of_server.map(|(_, value)| *value).collect();
         self.processes = self.processes.max(busy.len());
         // Without one of several servers the rest is no figure of all.
@@ -43,14 +44,12 @@ impl ServerUse {
         let cpus = is_whole.then(|| busy.iter().sum());
         self.cpu.take(at_s, cpus, longest_s);
         // Of a device and those that it lies on, only the device of the file system: all have the same requests.
-        let file_systems = values
-            .iter()
-            .filter(|(id, _)| (id.group(), id.name()) == ("storage", "free_bytes"));
+        let file_systems = values.iter().filter(|(id, _)| storage::FREE_BYTES.is(id));
         for (id, _) in file_systems {
             let device = id.instance();
-            let mut shares = values.iter().filter(|(id, _)| {
-                (id.group(), id.name(), id.instance()) == ("disk", "utilization_ratio", device)
-            });
+            let mut shares = values
+                .iter()
+                .filter(|(id, _)| disk::UTILIZATION_RATIO.is(id) && id.instance() == device);
             let name = device.unwrap_or_default().to_owned();
             let share = shares.next().map(|(_, share)| *share);
             let disk = self.disks.entry(name).or_default();

@@ -11,6 +11,7 @@ mod experiment;
 mod golden;
 mod index_build;
 mod io_trace;
+mod names;
 mod recorded;
 mod responses;
 mod run_directory;

@@ -6,12 +6,10 @@ use dyno_analyze::verdict::Bench;
 use dyno_analyze::verdict::Stretch;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::SourceKind;
+use dyno_record::names::{CLIENT, Metric, checkpoint, cpu, network, process};
 
 /// Servers and machines that are shown one by one; more are put together, or left out.
 pub(super) const MOST_APART: usize = 4;
-
-/// Name of the process that makes the load.
-const CLIENT: &str = "client";
 
 /// What a metric is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,17 +55,22 @@ impl<'a> Instance<'a> {
         }
     }
 
-    /// The sum of metrics of each part, `{}` in their names being the instance; empty if none was told.
-    pub(super) fn columns(&self, ids: &[&str]) -> Vec<Column<'a>> {
+    /// The sum of metrics of each part; empty if none was told.
+    pub(super) fn columns(&self, metrics: &[Metric]) -> Vec<Column<'a>> {
         let parts = self.parts.iter();
         parts
-            .filter_map(|(table, name)| Some((*table, added(table, ids, name)?)))
+            .filter_map(|(table, name)| Some((*table, added(table, metrics, name)?)))
             .collect()
     }
 
     /// The same on the points of the charts, of all parts together.
-    pub(super) fn curve(&self, ids: &[&str], grid: Grid<'_>, how: Together) -> Vec<Option<f64>> {
-        let columns = self.columns(ids).into_iter();
+    pub(super) fn curve(
+        &self,
+        metrics: &[Metric],
+        grid: Grid<'_>,
+        how: Together,
+    ) -> Vec<Option<f64>> {
+        let columns = self.columns(metrics).into_iter();
         let parts = columns.map(|(table, values)| grid.resample(table, &values));
         together(&parts.collect::<Vec<_>>(), how)
     }
@@ -81,10 +84,10 @@ impl<'a> Instance<'a> {
 }
 
 /// Row by row the sum of these metrics, of those that were told.
-fn added(table: &MetricTable, ids: &[&str], instance: &str) -> Option<Vec<f64>> {
-    let columns: Vec<&[f64]> = ids
+fn added(table: &MetricTable, metrics: &[Metric], instance: &str) -> Option<Vec<f64>> {
+    let columns: Vec<&[f64]> = metrics
         .iter()
-        .filter_map(|id| table.column(&MetricId::parse(&id.replace("{}", instance))?))
+        .filter_map(|metric| table.column(&metric.of(instance)))
         .collect();
     let row = |row: usize| {
         let told = columns.iter().map(|column| column[row]);
@@ -115,9 +118,9 @@ fn checkpoint_shares(
     instance: &str,
     grid: Grid<'_>,
 ) -> Option<Vec<Option<f64>>> {
-    let column = |id: &str| added(table, &[id], instance);
-    let ended = column("checkpoint.{}.busy_ratio");
-    let running = column("checkpoint.{}.running_count");
+    let column = |metric: Metric| added(table, &[metric], instance);
+    let ended = column(checkpoint::BUSY_RATIO);
+    let running = column(checkpoint::RUNNING_COUNT);
     if ended.is_none() && running.is_none() {
         return None;
     }
@@ -181,7 +184,7 @@ pub(super) fn machines<'a>(bench: &Bench<'a>) -> Vec<&'a MetricTable> {
 
 /// How busy the CPUs of a machine were on average, while it told; 0 if it told nothing of them.
 fn busy_ratio(table: &MetricTable) -> f64 {
-    let column = table.column(&MetricId::of_instance("cpu", "all", "busy_ratio"));
+    let column = table.column(&cpu::ALL_BUSY_RATIO.id());
     let known = column
         .into_iter()
         .flatten()
@@ -239,22 +242,19 @@ pub(super) fn data_device(
 /// The network interface that carried most.
 pub(super) fn busiest_interface(table: &MetricTable) -> Option<&str> {
     let bytes = |name: &&str| {
-        let ids = [
-            "network.{}.received_bytes_per_s",
-            "network.{}.sent_bytes_per_s",
-        ];
-        let values = added(table, &ids, name).unwrap_or_default();
+        let metrics = [network::RECEIVED_BYTES_PER_S, network::SENT_BYTES_PER_S];
+        let values = added(table, &metrics, name).unwrap_or_default();
         let told = values.into_iter().filter(|value| value.is_finite());
         told.sum::<f64>()
     };
-    let interfaces = table.instances("network").into_iter();
+    let interfaces = table.instances(network::GROUP).into_iter();
     interfaces.max_by(|a, b| bytes(a).total_cmp(&bytes(b)))
 }
 
 /// The servers on a machine, many of them together, and the client.
 fn processes(table: &MetricTable) -> Vec<Instance<'_>> {
     let (clients, servers): (Vec<&str>, Vec<&str>) = table
-        .instances("process")
+        .instances(process::GROUP)
         .into_iter()
         .partition(|name| *name == CLIENT);
     let one = |name: &str| Instance::of(table, name, name);
@@ -343,14 +343,14 @@ mod tests {
             ("cpu.all.irq_ratio", &[0.1, f64::NAN]),
             ("cpu.all.softirq_ratio", &[0.2, f64::NAN]),
         ]);
-        let ids = [
-            "cpu.all.irq_ratio",
-            "cpu.all.softirq_ratio",
-            "cpu.all.no_ratio",
+        let metrics = [
+            cpu::ALL_IRQ_RATIO,
+            cpu::ALL_SOFTIRQ_RATIO,
+            cpu::ALL_STEAL_RATIO,
         ];
-        let sum = added(&table, &ids, "").unwrap();
+        let sum = added(&table, &metrics, "").unwrap();
         assert!((sum[0] - 0.3).abs() < 1e-12 && sum[1].is_nan());
-        assert!(added(&table, &["cpu.all.no_ratio"], "").is_none());
+        assert!(added(&table, &[cpu::ALL_STEAL_RATIO], "").is_none());
     }
 
     #[test]

@@ -32,16 +32,8 @@ impl BuiltPanel {
 
 /// Whether a chart is about a metric. Where the chart names no instance, any will do.
 fn is_about(spec: &Spec, id: &MetricId) -> bool {
-    let is_same = |pattern: &&str| match MetricId::parse(&pattern.replace("{}", "_")) {
-        Some(known) if pattern.contains("{}") => {
-            known.group() == id.group() && known.name() == id.name()
-        }
-        Some(known) => known == *id,
-        None => false,
-    };
-    let mut shown = spec.lines.iter().flat_map(|line| line.ids);
-    let mut also = spec.also.iter();
-    shown.any(is_same) || also.any(|known| *known == (id.group(), id.name()))
+    let shown = spec.lines.iter().flat_map(|line| line.metrics);
+    shown.chain(spec.also).any(|metric| metric.is(id))
 }
 
 /// All charts that have something to show, on the points of `time`.
@@ -90,8 +82,8 @@ fn numbered(mut panel: BuiltPanel, number: usize, machine: &str) -> BuiltPanel {
 fn of_servers(bench: &Bench<'_>, spec: &'static Spec, grid: Grid<'_>) -> Option<BuiltPanel> {
     let mut curves = Curves::new(spec, grid);
     for line in spec.lines {
-        let group = line.ids.first().and_then(|id| id.split('.').next());
-        let instances = lines::servers(bench, group.unwrap_or_default());
+        let group = line.metrics.first().map_or("", |metric| metric.group());
+        let instances = lines::servers(bench, group);
         curves.add(line, &instances);
     }
     curves.built("", None)
@@ -139,9 +131,9 @@ impl<'a> Curves<'a> {
     /// The curves of a line that were told: one for each instance.
     fn add(&mut self, line: &Line, instances: &[Instance<'_>]) {
         for instance in instances {
-            let values = match line.ids == CHECKPOINTS {
+            let values = match line.metrics == CHECKPOINTS {
                 true => instance.checkpoints(self.grid),
-                false => instance.curve(line.ids, self.grid, together(self.spec.unit)),
+                false => instance.curve(line.metrics, self.grid, together(self.spec.unit)),
             };
             if values.iter().all(Option::is_none) {
                 continue;
@@ -165,7 +157,7 @@ impl<'a> Curves<'a> {
                 label,
                 colour,
                 is_dashed: known.is_some(),
-                is_area: line.ids == CHECKPOINTS,
+                is_area: line.metrics == CHECKPOINTS,
                 values,
             });
         }
@@ -225,20 +217,10 @@ mod tests {
         let mut homes = BTreeSet::new();
         for spec in SPECS {
             assert!(names.insert(spec.id), "{}", spec.id);
-            let own: BTreeSet<String> = spec
-                .lines
-                .iter()
-                .flat_map(|line| line.ids)
-                .map(|id| (*id).to_owned())
-                .chain(
-                    spec.also
-                        .iter()
-                        .map(|(group, name)| format!("{group}.{{}}.{name}")),
-                )
-                .collect();
+            let shown = spec.lines.iter().flat_map(|line| line.metrics);
+            let own: BTreeSet<_> = shown.chain(spec.also).collect();
             for one in own {
-                assert!(MetricId::parse(&one).is_some(), "{one} in {}", spec.id);
-                assert!(homes.insert(one.clone()), "{one} in {}", spec.id);
+                assert!(homes.insert(one), "{one} in {}", spec.id);
             }
         }
     }

@@ -7,6 +7,7 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::verdict::Bench;
 use dyno_analyze::verdict::Stretch;
 use dyno_record::metrics::MetricTable;
+use dyno_record::names::{Metric, cache, cpu, disk, pressure, process};
 use dyno_record::quantity::{Quantity, Unit};
 
 /// Mean over time and largest value.
@@ -32,36 +33,32 @@ fn per_second(value: f64) -> String {
 }
 
 /// Rows of a machine: label, of what, metrics that are added up, how it is written.
-const OF_MACHINE: [(&str, Of, &[&str], Write); 4] = [
-    ("CPUs busy", Of::Machine, &["cpu.all.busy_ratio"], share),
+const OF_MACHINE: [(&str, Of, &[Metric], Write); 4] = [
+    ("CPUs busy", Of::Machine, &[cpu::ALL_BUSY_RATIO], share),
     (
         "disk utilization",
         Of::DataDisk,
-        &["disk.{}.utilization_ratio"],
+        &[disk::UTILIZATION_RATIO],
         share,
     ),
     (
         "disk operations",
         Of::DataDisk,
-        &[
-            "disk.{}.read_per_s",
-            "disk.{}.write_per_s",
-            "disk.{}.flush_per_s",
-        ],
+        &[disk::READ_PER_S, disk::WRITE_PER_S, disk::FLUSH_PER_S],
         per_second,
     ),
     (
         "I/O pressure",
         Of::Machine,
-        &["pressure.io.some_ratio"],
+        &[pressure::IO_SOME_RATIO],
         share,
     ),
 ];
 
 /// Rows of the servers' caches.
-const OF_CACHE: [(&str, &[&str]); 2] = [
-    ("cache used", &["cache.{}.used_ratio"]),
-    ("cache dirty", &["cache.{}.dirty_ratio"]),
+const OF_CACHE: [(&str, &[Metric]); 2] = [
+    ("cache used", &[cache::USED_RATIO]),
+    ("cache dirty", &[cache::DIRTY_RATIO]),
 ];
 
 /// The table; nothing if none of this was told.
@@ -75,9 +72,9 @@ pub(super) fn section(bench: &Bench<'_>, measured: Stretch) -> Option<Section> {
         };
         rows.extend(machine_rows(bench, table, measured, &place));
     }
-    for (label, ids) in OF_CACHE {
-        for server in lines::servers(bench, "cache") {
-            let columns = server.columns(ids).into_iter();
+    for (label, metrics) in OF_CACHE {
+        for server in lines::servers(bench, cache::GROUP) {
+            let columns = server.columns(metrics).into_iter();
             let each = columns.filter_map(|(table, values)| used(table, &values, measured));
             // Of many servers that are put together the fullest one tells most.
             let fullest = each.max_by(|a, b| a.mean.total_cmp(&b.mean));
@@ -112,14 +109,14 @@ fn machine_rows(
             .and_then(|(table, values)| used(table, values, measured));
         rows.extend(used.map(|used| row(label, used, write)));
     };
-    for (index, (label, of, ids, write)) in OF_MACHINE.into_iter().enumerate() {
+    for (index, (label, of, metrics, write)) in OF_MACHINE.into_iter().enumerate() {
         for one in lines::on_machine(bench, table, of, measured) {
-            add(format!("{label}{place}"), one.columns(ids), write);
+            add(format!("{label}{place}"), one.columns(metrics), write);
         }
         if index == 0 {
             for process in lines::on_machine(bench, table, Of::Process, measured) {
                 let name = format!("CPU of {}{place}", process.label);
-                add(name, process.columns(&["process.{}.cpu_ratio"]), cpus);
+                add(name, process.columns(&[process::CPU_RATIO]), cpus);
             }
         }
     }

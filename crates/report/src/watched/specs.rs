@@ -2,6 +2,10 @@
 
 use super::lines::Of;
 use crate::page::time::PanelUnit;
+use dyno_record::names::{
+    Metric, cache, cgroup, checkpoint, connections, cpu, disk, log, memory, network, paging,
+    pressure, process, queue, tickets,
+};
 
 /// A curve of a chart.
 #[derive(Clone, Copy, Debug)]
@@ -10,8 +14,8 @@ pub(super) struct Line {
     pub(super) label: &'static str,
     /// What it is of.
     pub(super) of: Of,
-    /// Metrics that are added up; `{}` is what they are of.
-    pub(super) ids: &'static [&'static str],
+    /// Metrics that are added up.
+    pub(super) metrics: &'static [Metric],
 }
 
 /// When there is a chart.
@@ -42,8 +46,8 @@ pub(super) struct Spec {
     pub(super) unit: PanelUnit,
     pub(super) is_stacked: bool,
     pub(super) lines: &'static [Line],
-    /// Metrics that are looked for here though no curve shows them by themselves: group and name.
-    pub(super) also: &'static [(&'static str, &'static str)],
+    /// Metrics that are looked for here though no curve shows them by themselves.
+    pub(super) also: &'static [Metric],
     pub(super) shown: Shown,
 }
 
@@ -54,13 +58,12 @@ impl Spec {
     }
 }
 
-const fn line(label: &'static str, of: Of, ids: &'static [&'static str]) -> Line {
-    Line { label, of, ids }
+const fn line(label: &'static str, of: Of, metrics: &'static [Metric]) -> Line {
+    Line { label, of, metrics }
 }
 
 /// Stands for a curve that is made of the checkpoints' times rather than of a metric.
-pub(super) const CHECKPOINTS: &[&str] =
-    &["checkpoint.{}.busy_ratio", "checkpoint.{}.running_count"];
+pub(super) const CHECKPOINTS: &[Metric] = &[checkpoint::BUSY_RATIO, checkpoint::RUNNING_COUNT];
 
 /// All charts in their order: from the load to the disk and back, as work goes.
 #[rustfmt::skip]
@@ -72,13 +75,13 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::Ratio,
         is_stacked: true,
         lines: &[
-            line("user", Of::Machine, &["cpu.all.user_ratio", "cpu.all.nice_ratio"]),
-            line("system", Of::Machine, &["cpu.all.system_ratio"]),
-            line("interrupts", Of::Machine, &["cpu.all.irq_ratio", "cpu.all.softirq_ratio"]),
-            line("steal", Of::Machine, &["cpu.all.steal_ratio"]),
-            line("iowait", Of::Machine, &["cpu.all.iowait_ratio"]),
+            line("user", Of::Machine, &[cpu::ALL_USER_RATIO, cpu::ALL_NICE_RATIO]),
+            line("system", Of::Machine, &[cpu::ALL_SYSTEM_RATIO]),
+            line("interrupts", Of::Machine, &[cpu::ALL_IRQ_RATIO, cpu::ALL_SOFTIRQ_RATIO]),
+            line("steal", Of::Machine, &[cpu::ALL_STEAL_RATIO]),
+            line("iowait", Of::Machine, &[cpu::ALL_IOWAIT_RATIO]),
         ],
-        also: &[("cpu", "busy_ratio")],
+        also: &[cpu::BUSY_RATIO],
         shown: Shown::Told,
     },
     Spec {
@@ -88,10 +91,10 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::Count,
         is_stacked: false,
         lines: &[
-            line("{}", Of::Process, &["process.{}.cpu_ratio"]),
-            line("{} waiting", Of::Process, &["process.{}.cpu_wait_ratio"]),
+            line("{}", Of::Process, &[process::CPU_RATIO]),
+            line("{} waiting", Of::Process, &[process::CPU_WAIT_RATIO]),
         ],
-        also: &[("process", "busiest_thread_ratio")],
+        also: &[process::BUSIEST_THREAD_RATIO],
         shown: Shown::Told,
     },
     Spec {
@@ -100,8 +103,8 @@ pub(super) const SPECS: &[Spec] = &[
         caption: "Periods in which the control group had used up its CPU time and was stopped, as a share of all.",
         unit: PanelUnit::Ratio,
         is_stacked: false,
-        lines: &[line("{}", Of::Process, &["cgroup.{}.cpu_throttled_periods_ratio"])],
-        also: &[("cgroup", "cpu_throttled_ratio"), ("cgroup", "cpu_limit_count")],
+        lines: &[line("{}", Of::Process, &[cgroup::CPU_THROTTLED_PERIODS_RATIO])],
+        also: &[cgroup::CPU_THROTTLED_RATIO, cgroup::CPU_LIMIT_COUNT],
         shown: Shown::Told,
     },
     Spec {
@@ -111,9 +114,9 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::PerSecond,
         is_stacked: false,
         lines: &[
-            line("reads", Of::DataDisk, &["disk.{}.read_per_s"]),
-            line("writes", Of::DataDisk, &["disk.{}.write_per_s"]),
-            line("flushes", Of::DataDisk, &["disk.{}.flush_per_s"]),
+            line("reads", Of::DataDisk, &[disk::READ_PER_S]),
+            line("writes", Of::DataDisk, &[disk::WRITE_PER_S]),
+            line("flushes", Of::DataDisk, &[disk::FLUSH_PER_S]),
         ],
         also: &[],
         shown: Shown::Told,
@@ -125,10 +128,10 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::Ratio,
         is_stacked: false,
         lines: &[
-            line("utilization", Of::DataDisk, &["disk.{}.utilization_ratio"]),
-            line("I/O pressure", Of::Machine, &["pressure.io.some_ratio"]),
+            line("utilization", Of::DataDisk, &[disk::UTILIZATION_RATIO]),
+            line("I/O pressure", Of::Machine, &[pressure::IO_SOME_RATIO]),
         ],
-        also: &[("disk", "queue_count")],
+        also: &[disk::QUEUE_COUNT],
         shown: Shown::Told,
     },
     Spec {
@@ -138,9 +141,9 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::Milliseconds,
         is_stacked: false,
         lines: &[
-            line("read", Of::DataDisk, &["disk.{}.read_await_ms"]),
-            line("write", Of::DataDisk, &["disk.{}.write_await_ms"]),
-            line("flush", Of::DataDisk, &["disk.{}.flush_await_ms"]),
+            line("read", Of::DataDisk, &[disk::READ_AWAIT_MS]),
+            line("write", Of::DataDisk, &[disk::WRITE_AWAIT_MS]),
+            line("flush", Of::DataDisk, &[disk::FLUSH_AWAIT_MS]),
         ],
         also: &[],
         shown: Shown::Told,
@@ -152,8 +155,8 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::BytesPerSecond,
         is_stacked: false,
         lines: &[
-            line("read", Of::DataDisk, &["disk.{}.read_bytes_per_s"]),
-            line("written", Of::DataDisk, &["disk.{}.write_bytes_per_s"]),
+            line("read", Of::DataDisk, &[disk::READ_BYTES_PER_S]),
+            line("written", Of::DataDisk, &[disk::WRITE_BYTES_PER_S]),
         ],
         also: &[],
         shown: Shown::Told,
@@ -165,10 +168,10 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::Ratio,
         is_stacked: false,
         lines: &[
-            line("used", Of::Server, &["cache.{}.used_ratio"]),
-            line("dirty", Of::Server, &["cache.{}.dirty_ratio"]),
+            line("used", Of::Server, &[cache::USED_RATIO]),
+            line("dirty", Of::Server, &[cache::DIRTY_RATIO]),
         ],
-        also: &[("cache", "hit_ratio")],
+        also: &[cache::HIT_RATIO],
         shown: Shown::Told,
     },
     Spec {
@@ -178,8 +181,8 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::BytesPerSecond,
         is_stacked: false,
         lines: &[
-            line("read", Of::Server, &["cache.{}.read_bytes_per_s"]),
-            line("written", Of::Server, &["cache.{}.written_bytes_per_s"]),
+            line("read", Of::Server, &[cache::READ_BYTES_PER_S]),
+            line("written", Of::Server, &[cache::WRITTEN_BYTES_PER_S]),
         ],
         also: &[],
         shown: Shown::Told,
@@ -190,7 +193,7 @@ pub(super) const SPECS: &[Spec] = &[
         caption: "Pages that threads of clients had to take out of the cache before they could go on.",
         unit: PanelUnit::PerSecond,
         is_stacked: false,
-        lines: &[line("pages", Of::Server, &["cache.{}.evicted_by_application_per_s"])],
+        lines: &[line("pages", Of::Server, &[cache::EVICTED_BY_APPLICATION_PER_S])],
         also: &[],
         shown: Shown::Above(Least::Nothing),
     },
@@ -202,9 +205,9 @@ pub(super) const SPECS: &[Spec] = &[
         is_stacked: false,
         lines: &[
             line("checkpoint", Of::Server, CHECKPOINTS),
-            line("sync of the log", Of::Server, &["log.{}.syncing_ratio"]),
+            line("sync of the log", Of::Server, &[log::SYNCING_RATIO]),
         ],
-        also: &[("log", "syncs_per_s")],
+        also: &[log::SYNCS_PER_S],
         shown: Shown::Told,
     },
     Spec {
@@ -213,7 +216,7 @@ pub(super) const SPECS: &[Spec] = &[
         caption: "Mean time until the log of the storage engine was on the disk.",
         unit: PanelUnit::Milliseconds,
         is_stacked: false,
-        lines: &[line("sync", Of::Server, &["log.{}.sync_mean_ms"])],
+        lines: &[line("sync", Of::Server, &[log::SYNC_MEAN_MS])],
         also: &[],
         shown: Shown::Told,
     },
@@ -224,10 +227,10 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::Count,
         is_stacked: false,
         lines: &[
-            line("waiting", Of::Server, &["queue.{}.total_count"]),
-            line("tickets in use", Of::Server, &["tickets.{}.read_in_use_count", "tickets.{}.write_in_use_count"]),
+            line("waiting", Of::Server, &[queue::TOTAL_COUNT]),
+            line("tickets in use", Of::Server, &[tickets::READ_IN_USE_COUNT, tickets::WRITE_IN_USE_COUNT]),
         ],
-        also: &[("tickets", "read_total_count"), ("tickets", "write_total_count")],
+        also: &[tickets::READ_TOTAL_COUNT, tickets::WRITE_TOTAL_COUNT],
         shown: Shown::Above(Least::Nothing),
     },
     Spec {
@@ -237,10 +240,10 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::BytesPerSecond,
         is_stacked: false,
         lines: &[
-            line("received", Of::Interface, &["network.{}.received_bytes_per_s"]),
-            line("sent", Of::Interface, &["network.{}.sent_bytes_per_s"]),
+            line("received", Of::Interface, &[network::RECEIVED_BYTES_PER_S]),
+            line("sent", Of::Interface, &[network::SENT_BYTES_PER_S]),
         ],
-        also: &[("network", "speed_bytes_per_s")],
+        also: &[network::SPEED_BYTES_PER_S],
         shown: Shown::Told,
     },
     Spec {
@@ -250,8 +253,8 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::Count,
         is_stacked: false,
         lines: &[
-            line("open", Of::Server, &["connections.{}.current_count"]),
-            line("active", Of::Server, &["connections.{}.active_count"]),
+            line("open", Of::Server, &[connections::CURRENT_COUNT]),
+            line("active", Of::Server, &[connections::ACTIVE_COUNT]),
         ],
         also: &[],
         shown: Shown::Told,
@@ -262,7 +265,7 @@ pub(super) const SPECS: &[Spec] = &[
         caption: "Connections that the server accepted.",
         unit: PanelUnit::PerSecond,
         is_stacked: false,
-        lines: &[line("accepted", Of::Server, &["connections.{}.created_per_s"])],
+        lines: &[line("accepted", Of::Server, &[connections::CREATED_PER_S])],
         also: &[],
         shown: Shown::Above(Least::OneOnAverage),
     },
@@ -273,11 +276,11 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::Bytes,
         is_stacked: false,
         lines: &[
-            line("available", Of::Machine, &["memory.available_bytes"]),
-            line("page cache", Of::Machine, &["memory.cached_bytes"]),
-            line("{}", Of::Process, &["process.{}.resident_bytes"]),
+            line("available", Of::Machine, &[memory::AVAILABLE_BYTES]),
+            line("page cache", Of::Machine, &[memory::CACHED_BYTES]),
+            line("{}", Of::Process, &[process::RESIDENT_BYTES]),
         ],
-        also: &[("memory", "total_bytes")],
+        also: &[memory::TOTAL_BYTES],
         shown: Shown::Told,
     },
     Spec {
@@ -286,7 +289,7 @@ pub(super) const SPECS: &[Spec] = &[
         caption: "Time in which any task of the machine waited for memory.",
         unit: PanelUnit::Ratio,
         is_stacked: false,
-        lines: &[line("waiting", Of::Machine, &["pressure.memory.some_ratio"])],
+        lines: &[line("waiting", Of::Machine, &[pressure::MEMORY_SOME_RATIO])],
         also: &[],
         shown: Shown::Above(Least::Nothing),
     },
@@ -297,8 +300,8 @@ pub(super) const SPECS: &[Spec] = &[
         unit: PanelUnit::BytesPerSecond,
         is_stacked: false,
         lines: &[
-            line("in", Of::Machine, &["paging.swap_in_bytes_per_s"]),
-            line("out", Of::Machine, &["paging.swap_out_bytes_per_s"]),
+            line("in", Of::Machine, &[paging::SWAP_IN_BYTES_PER_S]),
+            line("out", Of::Machine, &[paging::SWAP_OUT_BYTES_PER_S]),
         ],
         also: &[],
         shown: Shown::Above(Least::Nothing),

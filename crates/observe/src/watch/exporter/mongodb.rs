@@ -9,7 +9,7 @@ use super::text::{Sample, Scrape};
 use crate::watch::server::fields::Fields;
 use crate::watch::server::table::ROWS;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
+use dyno_record::names::replication;
 use std::collections::{HashMap, HashSet};
 
 /// Labels about the place of the server, which the exporter adds to all metrics.
@@ -145,7 +145,6 @@ impl Fields for Scraped {
 pub(crate) fn report_replication(scrape: &Scrape<'_>, reported: &mut Reported) {
     let states: Vec<(&str, f64)> = by_member(scrape, "mongodb_rs_members_state");
     let times_ms = by_member(scrape, "mongodb_rs_members_optimeDate");
-    let id = |member, name| MetricId::of_instance("replication", member, name);
     let time_ms = |member: &str| {
         let known = times_ms.iter().find(|(name, _)| *name == member);
         known.map(|(_, time_ms)| *time_ms)
@@ -153,11 +152,11 @@ pub(crate) fn report_replication(scrape: &Scrape<'_>, reported: &mut Reported) {
     let primary = states.iter().find(|(_, state)| *state == 1.0);
     let primary_ms = primary.and_then(|(member, _)| time_ms(member));
     for (member, state) in &states {
-        reported.put(id(member, "state_count"), *state);
+        reported.put(replication::STATE_COUNT.of(member), *state);
         // A member that is down has the time 0.
         let lag_ms = primary_ms.zip(time_ms(member).filter(|time_ms| *time_ms > 0.0));
         let lag_s = lag_ms.map(|(ahead, behind)| ((ahead - behind) / 1000.0).max(0.0));
-        reported.put_if_known(id(member, "lag_s"), lag_s);
+        reported.put_if_known(replication::LAG_S.of(member), lag_s);
     }
 }
 

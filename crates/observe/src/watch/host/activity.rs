@@ -8,20 +8,21 @@ use crate::health::{Health, Reading};
 use crate::host;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
+use dyno_record::names::{Metric, interrupts, load, softirq};
 use std::path::{Path, PathBuf};
 
 /// The kinds of soft interrupts, in the kernel's order. Source: `include/linux/interrupt.h` of Linux.
-const SOFTIRQS: [&str; 10] = [
-    "hi_per_s",
-    "timer_per_s",
-    "net_tx_per_s",
-    "net_rx_per_s",
-    "block_per_s",
-    "irq_poll_per_s",
-    "tasklet_per_s",
-    "sched_per_s",
-    "hrtimer_per_s",
-    "rcu_per_s",
+const SOFTIRQS: [Metric; 10] = [
+    softirq::HI_PER_S,
+    softirq::TIMER_PER_S,
+    softirq::NET_TX_PER_S,
+    softirq::NET_RX_PER_S,
+    softirq::BLOCK_PER_S,
+    softirq::IRQ_POLL_PER_S,
+    softirq::TASKLET_PER_S,
+    softirq::SCHED_PER_S,
+    softirq::HRTIMER_PER_S,
+    softirq::RCU_PER_S,
 ];
 
 /// What `/proc/stat` reports but the times of CPUs.
@@ -38,15 +39,14 @@ pub(super) struct Activity {
 
 impl Activity {
     pub(super) fn new() -> Activity {
-        let load = |name| MetricId::of("load", name);
         Activity {
-            runnable: load("runnable_count"),
-            blocked: load("blocked_count"),
-            load: [load("context_switches_per_s"), load("forks_per_s")],
+            runnable: load::RUNNABLE_COUNT.id(),
+            blocked: load::BLOCKED_COUNT.id(),
+            load: [load::CONTEXT_SWITCHES_PER_S.id(), load::FORKS_PER_S.id()],
             load_counters: Counters::default(),
-            interrupts: MetricId::of("interrupts", "total_per_s"),
+            interrupts: interrupts::TOTAL_PER_S.id(),
             interrupt_counters: Counters::default(),
-            softirqs: SOFTIRQS.map(|name| MetricId::of("softirq", name)),
+            softirqs: SOFTIRQS.map(Metric::id),
             softirq_counters: Counters::default(),
         }
     }
@@ -136,7 +136,7 @@ impl LoadAverage {
     pub(super) fn new(root: &Path) -> LoadAverage {
         LoadAverage {
             root: root.to_owned(),
-            id: MetricId::of("load", "average_1m_count"),
+            id: load::AVERAGE_1M_COUNT.id(),
         }
     }
 }

@@ -10,12 +10,13 @@ use super::hierarchy::{Groups, Hierarchies, Version};
 use crate::health::{Health, Reading};
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
+use dyno_record::names::cgroup;
 use nix::errno::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Part of the source, among the missing ones.
-const PART: &str = "cgroup";
+const PART: &str = cgroup::GROUP;
 
 /// Version 1 says that there is no limit by the largest number of whole pages: all that is beyond any machine.
 const NO_LIMIT_BYTES: u64 = 1 << 60;
@@ -60,16 +61,15 @@ struct Ids {
 impl ControlGroups {
     /// Those of a process, by the name of its metrics.
     pub(super) fn new(name: &str) -> ControlGroups {
-        let id = |metric| MetricId::of_instance("cgroup", name, metric);
         ControlGroups {
             name: name.to_owned(),
             ids: Ids {
-                cpu_limit: id("cpu_limit_count"),
-                throttled: id("cpu_throttled_ratio"),
-                throttled_periods: id("cpu_throttled_periods_ratio"),
-                memory_limit: id("memory_limit_bytes"),
-                memory_used: id("memory_used_bytes"),
-                io_limited: id("io_limited_count"),
+                cpu_limit: cgroup::CPU_LIMIT_COUNT.of(name),
+                throttled: cgroup::CPU_THROTTLED_RATIO.of(name),
+                throttled_periods: cgroup::CPU_THROTTLED_PERIODS_RATIO.of(name),
+                memory_limit: cgroup::MEMORY_LIMIT_BYTES.of(name),
+                memory_used: cgroup::MEMORY_USED_BYTES.of(name),
+                io_limited: cgroup::IO_LIMITED_COUNT.of(name),
             },
             membership: String::new(),
             cpu: None,

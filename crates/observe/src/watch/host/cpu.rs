@@ -9,34 +9,35 @@ use crate::health::Reading;
 use crate::stat::{CpuTimes, cores};
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
+use dyno_record::names::{Metric, cpu};
 use std::path::Path;
 
-/// A kind of work: name, and its time.
-type Kind = (&'static str, fn(&CpuTimes) -> u64);
+/// A kind of work: its metric, and its time.
+type Kind = (Metric, fn(&CpuTimes) -> u64);
 
 const OF_ALL: [Kind; 10] = [
-    ("user_ratio", |times| times.user),
-    ("nice_ratio", |times| times.nice),
-    ("system_ratio", |times| times.system),
-    ("idle_ratio", |times| times.idle),
-    ("iowait_ratio", |times| times.iowait),
-    ("irq_ratio", |times| times.irq),
-    ("softirq_ratio", |times| times.softirq),
-    ("steal_ratio", |times| times.steal),
-    ("guest_ratio", |times| times.guest),
-    ("busy_ratio", CpuTimes::busy),
+    (cpu::ALL_USER_RATIO, |times| times.user),
+    (cpu::ALL_NICE_RATIO, |times| times.nice),
+    (cpu::ALL_SYSTEM_RATIO, |times| times.system),
+    (cpu::ALL_IDLE_RATIO, |times| times.idle),
+    (cpu::ALL_IOWAIT_RATIO, |times| times.iowait),
+    (cpu::ALL_IRQ_RATIO, |times| times.irq),
+    (cpu::ALL_SOFTIRQ_RATIO, |times| times.softirq),
+    (cpu::ALL_STEAL_RATIO, |times| times.steal),
+    (cpu::ALL_GUEST_RATIO, |times| times.guest),
+    (cpu::ALL_BUSY_RATIO, CpuTimes::busy),
 ];
 
 /// Fewer of each core, because a machine may have hundreds.
 const OF_CORE: [Kind; 6] = [
-    ("user_ratio", |times| times.user),
-    ("system_ratio", |times| times.system),
-    ("iowait_ratio", |times| times.iowait),
-    ("softirq_ratio", |times| {
+    (cpu::USER_RATIO, |times| times.user),
+    (cpu::SYSTEM_RATIO, |times| times.system),
+    (cpu::IOWAIT_RATIO, |times| times.iowait),
+    (cpu::SOFTIRQ_RATIO, |times| {
         times.irq.saturating_add(times.softirq)
     }),
-    ("steal_ratio", |times| times.steal),
-    ("busy_ratio", CpuTimes::busy),
+    (cpu::STEAL_RATIO, |times| times.steal),
+    (cpu::BUSY_RATIO, CpuTimes::busy),
 ];
 
 /// The CPUs.
@@ -57,7 +58,7 @@ impl Core {
         let instance = number.to_string();
         Core {
             before: None,
-            ids: OF_CORE.map(|(name, _)| MetricId::of_instance("cpu", &instance, name)),
+            ids: OF_CORE.map(|(metric, _)| metric.of(&instance)),
         }
     }
 }
@@ -67,7 +68,7 @@ impl Cpus {
         Cpus {
             file: KeptFile::new(root, "proc/stat"),
             cores: Present::default(),
-            all: OF_ALL.map(|(name, _)| MetricId::of_instance("cpu", "all", name)),
+            all: OF_ALL.map(|(metric, _)| metric.id()),
             activity: Activity::new(),
         }
     }

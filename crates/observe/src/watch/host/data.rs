@@ -4,6 +4,7 @@ use crate::health::Health;
 use crate::storage;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
+use dyno_record::names;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -108,12 +109,14 @@ impl DataFolders {
             if !known {
                 let name = devices.first().cloned().unwrap_or(filesystem);
                 let name = free_name(&reported, &name);
-                let id = |metric| MetricId::of_instance("storage", &name, metric);
-                folder.ids = Some([id("free_bytes"), id("free_ratio")]);
+                folder.ids = Some([
+                    names::storage::FREE_BYTES.of(&name),
+                    names::storage::FREE_RATIO.of(&name),
+                ]);
                 reported.push((folder.number, name));
             }
             for device in devices {
-                let id = MetricId::of_instance("storage", &device, "holds_data_count");
+                let id = names::storage::HOLDS_DATA_COUNT.of(&device);
                 self.devices.entry(device).or_insert((id, 0)).1 += 1;
             }
         }

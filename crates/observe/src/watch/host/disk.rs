@@ -9,6 +9,7 @@ use super::present::Present;
 use crate::health::Reading;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
+use dyno_record::names::{Metric, disk};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -34,34 +35,32 @@ const FLUSH_MS: usize = 16;
 /// Milliseconds are counted in 32 bits, and begin again at 0 after 49 days of them.
 const MILLISECONDS: [usize; 5] = [READ_MS, WRITE_MS, BUSY_MS, QUEUE_MS, FLUSH_MS];
 
-const FLUSHES_PER_S: &str = "flush_per_s";
+/// A metric, and what it is of the growth of the counters.
+type Value = (Metric, fn(&Growth<FIELDS>) -> Option<f64>);
 
-/// A metric: name, and what it is of the growth of the counters.
-type Metric = (&'static str, fn(&Growth<FIELDS>) -> Option<f64>);
-
-const METRICS: [Metric; 13] = [
-    ("read_per_s", |disk| disk.per_s(READS)),
-    ("write_per_s", |disk| disk.per_s(WRITES)),
-    ("discard_per_s", |disk| disk.per_s(DISCARDS)),
-    (FLUSHES_PER_S, |disk| disk.per_s(FLUSHES)),
-    ("read_bytes_per_s", |disk| {
+const METRICS: [Value; 13] = [
+    (disk::READ_PER_S, |disk| disk.per_s(READS)),
+    (disk::WRITE_PER_S, |disk| disk.per_s(WRITES)),
+    (disk::DISCARD_PER_S, |disk| disk.per_s(DISCARDS)),
+    (disk::FLUSH_PER_S, |disk| disk.per_s(FLUSHES)),
+    (disk::READ_BYTES_PER_S, |disk| {
         Some(disk.per_s(READ_SECTORS)? * SECTOR_BYTES)
     }),
-    ("write_bytes_per_s", |disk| {
+    (disk::WRITE_BYTES_PER_S, |disk| {
         Some(disk.per_s(WRITE_SECTORS)? * SECTOR_BYTES)
     }),
-    ("read_await_ms", |disk| disk.mean(READ_MS, READS)),
-    ("write_await_ms", |disk| disk.mean(WRITE_MS, WRITES)),
-    ("flush_await_ms", |disk| disk.mean(FLUSH_MS, FLUSHES)),
-    ("queue_count", |disk| Some(disk.per_s(QUEUE_MS)? / 1e3)),
+    (disk::READ_AWAIT_MS, |disk| disk.mean(READ_MS, READS)),
+    (disk::WRITE_AWAIT_MS, |disk| disk.mean(WRITE_MS, WRITES)),
+    (disk::FLUSH_AWAIT_MS, |disk| disk.mean(FLUSH_MS, FLUSHES)),
+    (disk::QUEUE_COUNT, |disk| Some(disk.per_s(QUEUE_MS)? / 1e3)),
     // The kernel adds a tick at a time, which may reach beyond the reading.
-    ("utilization_ratio", |disk| {
+    (disk::UTILIZATION_RATIO, |disk| {
         Some((disk.per_s(BUSY_MS)? / 1e3).min(1.0))
     }),
-    ("read_size_bytes", |disk| {
+    (disk::READ_SIZE_BYTES, |disk| {
         Some(disk.mean(READ_SECTORS, READS)? * SECTOR_BYTES)
     }),
-    ("write_size_bytes", |disk| {
+    (disk::WRITE_SIZE_BYTES, |disk| {
         Some(disk.mean(WRITE_SECTORS, WRITES)? * SECTOR_BYTES)
     }),
 ];
@@ -209,7 +208,7 @@ impl Disk {
         );
         if let Some(growth) = growth {
             for (id, (metric, value)) in ids.iter().zip(METRICS) {
-                if metric == FLUSHES_PER_S && !self.counts_flushes {
+                if metric == disk::FLUSH_PER_S && !self.counts_flushes {
                     continue;
                 }
                 reported.put_if_known(id.clone(), value(&growth));
@@ -220,11 +219,9 @@ impl Disk {
 
 fn ids(name: &str) -> [MetricId; METRICS.len() + 1] {
     std::array::from_fn(|place| {
-        let metric = match place.checked_sub(1) {
-            None => "in_flight_count",
-            Some(place) => METRICS[place].0,
-        };
-        MetricId::of_instance("disk", name, metric)
+        let place = place.checked_sub(1);
+        let metric = place.map_or(disk::IN_FLIGHT_COUNT, |place| METRICS[place].0);
+        metric.of(name)
     })
 }
 

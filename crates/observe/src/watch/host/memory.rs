@@ -5,22 +5,23 @@ use super::file::KeptFile;
 use crate::health::Reading;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
+use dyno_record::names::{Metric, memory};
 use std::path::Path;
 
 /// Lines of `/proc/meminfo` that are metrics as they are.
-const LINES: [(&str, &str); 11] = [
-    ("MemTotal", "total_bytes"),
-    ("MemFree", "free_bytes"),
-    ("MemAvailable", "available_bytes"),
-    ("Buffers", "buffers_bytes"),
-    ("Cached", "cached_bytes"),
-    ("Dirty", "dirty_bytes"),
-    ("Writeback", "writeback_bytes"),
-    ("AnonPages", "anonymous_bytes"),
-    ("Slab", "slab_bytes"),
-    ("AnonHugePages", "transparent_hugepages_bytes"),
+const LINES: [(&str, Metric); 11] = [
+    ("MemTotal", memory::TOTAL_BYTES),
+    ("MemFree", memory::FREE_BYTES),
+    ("MemAvailable", memory::AVAILABLE_BYTES),
+    ("Buffers", memory::BUFFERS_BYTES),
+    ("Cached", memory::CACHED_BYTES),
+    ("Dirty", memory::DIRTY_BYTES),
+    ("Writeback", memory::WRITEBACK_BYTES),
+    ("AnonPages", memory::ANONYMOUS_BYTES),
+    ("Slab", memory::SLAB_BYTES),
+    ("AnonHugePages", memory::TRANSPARENT_HUGEPAGES_BYTES),
     // All sizes of huge pages together.
-    ("Hugetlb", "hugepages_bytes"),
+    ("Hugetlb", memory::HUGEPAGES_BYTES),
 ];
 
 /// The memory.
@@ -34,8 +35,8 @@ impl Memory {
     pub(super) fn new(root: &Path) -> Memory {
         Memory {
             file: KeptFile::new(root, "proc/meminfo"),
-            ids: LINES.map(|(_, name)| MetricId::of("memory", name)),
-            swap_used: MetricId::of("memory", "swap_used_bytes"),
+            ids: LINES.map(|(_, metric)| metric.id()),
+            swap_used: memory::SWAP_USED_BYTES.id(),
         }
     }
 }

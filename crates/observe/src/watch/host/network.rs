@@ -8,15 +8,16 @@ use crate::health::Reading;
 use crate::host::line;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
+use dyno_record::names::{Metric, network};
 use std::path::{Path, PathBuf};
 
-const METRICS: [&str; 6] = [
-    "received_bytes_per_s",
-    "sent_bytes_per_s",
-    "received_packets_per_s",
-    "sent_packets_per_s",
-    "errors_per_s",
-    "dropped_per_s",
+const METRICS: [Metric; 6] = [
+    network::RECEIVED_BYTES_PER_S,
+    network::SENT_BYTES_PER_S,
+    network::RECEIVED_PACKETS_PER_S,
+    network::SENT_PACKETS_PER_S,
+    network::ERRORS_PER_S,
+    network::DROPPED_PER_S,
 ];
 
 /// Places of `/proc/net/dev` that make each metric; those of both directions are added.
@@ -107,10 +108,9 @@ fn parse(line: &str) -> Option<(&str, [Option<u64>; METRICS.len()])> {
 
 impl Interface {
     fn new(name: &str) -> Interface {
-        let id = |metric| MetricId::of_instance("network", name, metric);
         Interface {
-            ids: METRICS.map(id),
-            speed_id: id("speed_bytes_per_s"),
+            ids: METRICS.map(|metric| metric.of(name)),
+            speed_id: network::SPEED_BYTES_PER_S.of(name),
             speed_bytes_per_s: None,
             speed_due_s: f64::MIN,
             counters: Counters::default(),

@@ -7,16 +7,17 @@ use crate::health::Reading;
 use crate::process::page_bytes;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
+use dyno_record::names::{Metric, paging};
 use std::path::Path;
 
 /// Lines of `/proc/vmstat`, their metrics, and what one unit of each is; `pgpgin` and `pgpgout` count KiB.
-const LINES: [(&str, &str, Unit); 6] = [
-    ("pgpgin", "in_bytes_per_s", Unit::Kibibyte),
-    ("pgpgout", "out_bytes_per_s", Unit::Kibibyte),
-    ("pswpin", "swap_in_bytes_per_s", Unit::Page),
-    ("pswpout", "swap_out_bytes_per_s", Unit::Page),
-    ("pgmajfault", "major_faults_per_s", Unit::One),
-    ("oom_kill", "oom_kills_per_s", Unit::One),
+const LINES: [(&str, Metric, Unit); 6] = [
+    ("pgpgin", paging::IN_BYTES_PER_S, Unit::Kibibyte),
+    ("pgpgout", paging::OUT_BYTES_PER_S, Unit::Kibibyte),
+    ("pswpin", paging::SWAP_IN_BYTES_PER_S, Unit::Page),
+    ("pswpout", paging::SWAP_OUT_BYTES_PER_S, Unit::Page),
+    ("pgmajfault", paging::MAJOR_FAULTS_PER_S, Unit::One),
+    ("oom_kill", paging::OOM_KILLS_PER_S, Unit::One),
 ];
 
 /// Begin of the lines, one per zone of memory, that count tasks which had to free memory themselves.
@@ -47,14 +48,14 @@ impl Paging {
             Some(Unit::Page) => page_bytes() as f64,
             Some(Unit::One) | None => 1.0,
         };
-        let name = |place: usize| {
-            LINES
-                .get(place)
-                .map_or("reclaim_direct_per_s", |line| line.1)
+        let id = |place: usize| {
+            let line = LINES.get(place);
+            line.map_or(paging::RECLAIM_DIRECT_PER_S, |line| line.1)
+                .id()
         };
         Paging {
             file: KeptFile::new(root, "proc/vmstat"),
-            ids: std::array::from_fn(|place| MetricId::of("paging", name(place))),
+            ids: std::array::from_fn(id),
             units: std::array::from_fn(unit),
             counters: Counters::default(),
         }

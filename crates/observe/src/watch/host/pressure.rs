@@ -7,13 +7,26 @@ use super::file::KeptFile;
 use crate::health::Reading;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
+use dyno_record::names::{Metric, pressure};
 use std::path::Path;
 
 /// Resources with the lines that mean something: that all tasks wait for a CPU cannot be on a whole machine.
-const RESOURCES: [(&str, &[&str]); 3] = [
-    ("cpu", &["some"]),
-    ("io", &["some", "full"]),
-    ("memory", &["some", "full"]),
+const RESOURCES: [(&str, &[(&str, Metric)]); 3] = [
+    ("cpu", &[("some", pressure::CPU_SOME_RATIO)]),
+    (
+        "io",
+        &[
+            ("some", pressure::IO_SOME_RATIO),
+            ("full", pressure::IO_FULL_RATIO),
+        ],
+    ),
+    (
+        "memory",
+        &[
+            ("some", pressure::MEMORY_SOME_RATIO),
+            ("full", pressure::MEMORY_FULL_RATIO),
+        ],
+    ),
 ];
 
 /// The three kinds of pressure.
@@ -30,13 +43,13 @@ struct Resource {
 
 impl Pressure {
     pub(super) fn new(root: &Path) -> Pressure {
-        let resource = |(name, lines): (&str, &[&'static str])| {
-            let id = |line: &str| MetricId::of_instance("pressure", name, &format!("{line}_ratio"));
-            Resource {
-                file: KeptFile::new(root, &format!("proc/pressure/{name}")),
-                lines: lines.iter().map(|line| (*line, id(line))).collect(),
-                counters: Counters::default(),
-            }
+        let resource = |(name, lines): (&str, &[(&'static str, Metric)])| Resource {
+            file: KeptFile::new(root, &format!("proc/pressure/{name}")),
+            lines: lines
+                .iter()
+                .map(|(line, metric)| (*line, metric.id()))
+                .collect(),
+            counters: Counters::default(),
         };
         Pressure {
             resources: RESOURCES.map(resource),

@@ -13,6 +13,7 @@ use crate::process::{page_bytes, ticks_per_s};
 use crate::stat::ProcessStat;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
+use dyno_record::names::{self, Metric};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, statfs};
 use std::fs;
 use std::io;
@@ -89,23 +90,23 @@ struct Ids {
 
 impl Ids {
     fn new(process: &str) -> Ids {
-        let id = |name| MetricId::of_instance("process", process, name);
+        let id = |metric: Metric| metric.of(process);
         Ids {
-            cpu: id("cpu_ratio"),
-            cpu_user: id("cpu_user_ratio"),
-            cpu_system: id("cpu_system_ratio"),
-            cpu_wait: id("cpu_wait_ratio"),
-            busiest_thread: id("busiest_thread_ratio"),
-            delay_io: id("delay_io_ratio"),
-            minor_faults: id("minor_faults_per_s"),
-            major_faults: id("major_faults_per_s"),
-            voluntary: id("voluntary_switches_per_s"),
-            involuntary: id("involuntary_switches_per_s"),
-            resident: id("resident_bytes"),
-            threads: id("threads_count"),
-            open_files: id("open_files_count"),
-            read: id("read_bytes_per_s"),
-            written: id("write_bytes_per_s"),
+            cpu: id(names::process::CPU_RATIO),
+            cpu_user: id(names::process::CPU_USER_RATIO),
+            cpu_system: id(names::process::CPU_SYSTEM_RATIO),
+            cpu_wait: id(names::process::CPU_WAIT_RATIO),
+            busiest_thread: id(names::process::BUSIEST_THREAD_RATIO),
+            delay_io: id(names::process::DELAY_IO_RATIO),
+            minor_faults: id(names::process::MINOR_FAULTS_PER_S),
+            major_faults: id(names::process::MAJOR_FAULTS_PER_S),
+            voluntary: id(names::process::VOLUNTARY_SWITCHES_PER_S),
+            involuntary: id(names::process::INVOLUNTARY_SWITCHES_PER_S),
+            resident: id(names::process::RESIDENT_BYTES),
+            threads: id(names::process::THREADS_COUNT),
+            open_files: id(names::process::OPEN_FILES_COUNT),
+            read: id(names::process::READ_BYTES_PER_S),
+            written: id(names::process::WRITE_BYTES_PER_S),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::health::{Health, Reading};
 use crate::host::{field, line, number, online_list, text};
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
+use dyno_record::names::{frequency, temperature};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -51,8 +52,8 @@ impl Frequency {
         Frequency {
             root: root.to_owned(),
             schedule: Schedule::new(),
-            mean: MetricId::of_instance("frequency", "all", "mean_hz"),
-            lowest: MetricId::of_instance("frequency", "all", "min_hz"),
+            mean: frequency::MEAN_HZ.id(),
+            lowest: frequency::MIN_HZ.id(),
         }
     }
 }
@@ -177,7 +178,7 @@ fn find_sensors(root: &Path) -> Vec<(String, MetricId)> {
     }
     let mut sensors: Vec<(String, MetricId)> = Vec::new();
     for (file, name) in found {
-        let id = |instance: &str| MetricId::of_instance("temperature", instance, "celsius");
+        let id = |instance: &str| temperature::CELSIUS.of(instance);
         let is_free = |id: &MetricId| !sensors.iter().any(|(_, known)| known == id);
         // A second socket has sensors of the same names.
         let numbered = (2..).map(|number| id(&format!("{name}-{number}")));

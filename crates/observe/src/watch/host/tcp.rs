@@ -8,20 +8,21 @@ use super::file::KeptFile;
 use crate::health::Reading;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
+use dyno_record::names::{Metric, tcp};
 use std::path::Path;
 
 /// Names of the kernel in the lines `Tcp:`, and the metrics.
-const TCP: [(&str, &str); 6] = [
-    ("RetransSegs", "retransmits_per_s"),
-    ("OutSegs", "segments_sent_per_s"),
-    ("InSegs", "segments_received_per_s"),
-    ("OutRsts", "resets_sent_per_s"),
-    ("PassiveOpens", "passive_opens_per_s"),
-    ("ActiveOpens", "active_opens_per_s"),
+const TCP: [(&str, Metric); 6] = [
+    ("RetransSegs", tcp::RETRANSMITS_PER_S),
+    ("OutSegs", tcp::SEGMENTS_SENT_PER_S),
+    ("InSegs", tcp::SEGMENTS_RECEIVED_PER_S),
+    ("OutRsts", tcp::RESETS_SENT_PER_S),
+    ("PassiveOpens", tcp::PASSIVE_OPENS_PER_S),
+    ("ActiveOpens", tcp::ACTIVE_OPENS_PER_S),
 ];
 const ESTABLISHED: &str = "CurrEstab";
 /// The same of the lines `TcpExt:`, which are in a file of their own.
-const OVERFLOWS: (&str, &str) = ("ListenOverflows", "listen_overflows_per_s");
+const OVERFLOWS: &str = "ListenOverflows";
 
 /// The counters of TCP.
 pub(super) struct Tcp {
@@ -38,11 +39,11 @@ impl Tcp {
     pub(super) fn new(root: &Path) -> Tcp {
         Tcp {
             file: KeptFile::new(root, "proc/net/snmp"),
-            ids: TCP.map(|(_, name)| MetricId::of("tcp", name)),
-            established: MetricId::of("tcp", "established_count"),
+            ids: TCP.map(|(_, metric)| metric.id()),
+            established: tcp::ESTABLISHED_COUNT.id(),
             counters: Counters::default(),
             more: KeptFile::new(root, "proc/net/netstat"),
-            overflows: [MetricId::of("tcp", OVERFLOWS.1)],
+            overflows: [tcp::LISTEN_OVERFLOWS_PER_S.id()],
             overflow_counters: Counters::default(),
         }
     }
@@ -72,7 +73,7 @@ impl Part for Tcp {
             return Err(self.file.not_understood("some of the counters of TCP"));
         }
         let text = self.more.read()?;
-        let found = table(text, "TcpExt:").find(|(name, _)| *name == OVERFLOWS.0);
+        let found = table(text, "TcpExt:").find(|(name, _)| *name == OVERFLOWS);
         let total = found.and_then(|(_, value)| value.parse().ok());
         let counters = &mut self.overflow_counters;
         report_rates(reported, &self.overflows, counters, at_s, [total]);

@@ -5,7 +5,7 @@ use super::fields::{Fields, at};
 use crate::health::Health;
 use crate::watch::source::Reported;
 use bson::{Bson, Document, doc};
-use dyno_record::metrics::MetricId;
+use dyno_record::names::replication;
 use std::time::{Duration, Instant};
 
 /// An answer that takes longer is not asked for at every reading.
@@ -21,7 +21,7 @@ const COMMAND_NOT_FOUND: i32 = 59;
 const PRIMARY: f64 = 1.0;
 
 /// The part that is missing where there is no replica set.
-const PART: &str = "replication";
+const PART: &str = replication::GROUP;
 
 /// Whether there is something to ask, and how often.
 #[derive(Debug, Default)]
@@ -106,11 +106,12 @@ fn report(status: &Document, reported: &mut Reported) {
         .find(|member| member.number("state") == Some(PRIMARY));
     for member in &members {
         let name = member.get_str("name").unwrap_or_default();
-        let id = |metric| MetricId::of_instance("replication", name, metric);
-        reported.put_if_known(id("state_count"), member.number("state"));
+        let state = member.number("state");
+        reported.put_if_known(replication::STATE_COUNT.of(name), state);
         let is_up = member.number("health") != Some(0.0);
         let lag_s = primary.and_then(|primary| lag_s(primary, member));
-        reported.put_if_known(id("lag_s"), lag_s.filter(|_| is_up));
+        let lag_s = lag_s.filter(|_| is_up);
+        reported.put_if_known(replication::LAG_S.of(name), lag_s);
     }
     if members.is_empty() {
         let reason = "the answer to `replSetGetStatus` has no `members`".to_owned();

@@ -10,11 +10,12 @@ use crate::health::Health;
 use crate::watch::source::Reported;
 use bson::{Bson, Document, doc};
 use dyno_record::metrics::MetricId;
+use dyno_record::names::slow;
 
 /// Readings from one look at the log to the next: the answer is up to some hundred kilobytes.
 const PAUSE: u64 = 10;
 
-const PART: &str = "slow";
+const PART: &str = slow::GROUP;
 
 /// What is remembered from one look to the next.
 pub(crate) struct SlowOperations {
@@ -32,10 +33,9 @@ pub(crate) struct SlowOperations {
 impl SlowOperations {
     /// For a server of this name, and the collection that the load goes to.
     pub(crate) fn new(instance: &str, database: &str, collection: &str) -> SlowOperations {
-        let id = |name| MetricId::of_instance(PART, instance, name);
         SlowOperations {
-            all: id("operations_per_s"),
-            of_collection: id("collection_operations_per_s"),
+            all: slow::OPERATIONS_PER_S.of(instance),
+            of_collection: slow::COLLECTION_OPERATIONS_PER_S.of(instance),
             namespace: format!("\"ns\":\"{database}.{collection}\""),
             readings: 0,
             is_there: true,

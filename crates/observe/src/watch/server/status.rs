@@ -32,7 +32,7 @@ impl Status {
     pub(crate) fn new(instance: &str, place: &'static str) -> Status {
         let entry = |row: &'static Row| Entry {
             row,
-            id: MetricId::of_instance(row.area, instance, row.name),
+            id: row.metric.of(instance),
             totals: row.measure.paths().map(total).collect(),
         };
         Status {
@@ -80,13 +80,16 @@ impl Status {
     /// Tells what the server lacks, once for each area.
     fn miss(&self, absent: &[&'static Row], reported: &mut Reported) {
         for (area, section) in AREAS {
-            let is_of_area = |row: &&&'static Row| row.area == *area;
+            let is_of_area = |row: &&&'static Row| row.metric.group() == *area;
             let lacks: Vec<String> = absent
                 .iter()
                 .filter(is_of_area)
-                .map(|row| format!("`{}`", row.name))
+                .map(|row| format!("`{}`", row.metric.name()))
                 .collect();
-            let rows = ROWS.iter().filter(|row| row.area == *area).count();
+            let rows = ROWS
+                .iter()
+                .filter(|row| row.metric.group() == *area)
+                .count();
             let place = self.place;
             let reason = match lacks.len() {
                 0 => continue,

@@ -4,6 +4,12 @@
 //! Paths are those of MongoDB 4.2 to 8.0; the statistics of WiredTiger have the names of its `stat_data.py`, of which
 //! version 11.3 (MongoDB 8.0) renamed those of checkpoints and of eviction.
 
+use dyno_record::names::{
+    Metric, asserts, blocks, cache, checkpoint, connections, cursors, documents, flow_control, log,
+    operation_latency, operations, query, queue, server, server_memory, server_network, tickets,
+    transactions, ttl,
+};
+
 use Measure::{Flag, Gauge, Hits, Mean, Rate, Share};
 
 /// Paths of one number in several versions.
@@ -11,10 +17,8 @@ pub(crate) type Paths = &'static [&'static str];
 
 /// One metric.
 pub(crate) struct Row {
-    /// Group of the metric.
-    pub(crate) area: &'static str,
-    /// Its name, with its unit.
-    pub(crate) name: &'static str,
+    /// Its name; the instance is the server.
+    pub(crate) metric: Metric,
     /// How it comes from numbers of the server.
     pub(crate) measure: Measure,
 }
@@ -51,31 +55,34 @@ impl Measure {
 
 /// Areas with the section of `serverStatus` that each comes from.
 pub(crate) const AREAS: &[(&str, &str)] = &[
-    ("server", "uptime"),
-    ("operations", "opcounters"),
-    ("operation_latency", "opLatencies"),
-    ("connections", "connections"),
-    ("queue", "globalLock"),
+    (server::GROUP, "uptime"),
+    (operations::GROUP, "opcounters"),
+    (operation_latency::GROUP, "opLatencies"),
+    (connections::GROUP, "connections"),
+    (queue::GROUP, "globalLock"),
     (
-        "tickets",
+        tickets::GROUP,
         "wiredTiger.concurrentTransactions` or `queues.execution",
     ),
-    ("cache", "wiredTiger.cache"),
+    (cache::GROUP, "wiredTiger.cache"),
     (
-        "checkpoint",
+        checkpoint::GROUP,
         "wiredTiger.transaction` or `wiredTiger.checkpoint",
     ),
-    ("log", "wiredTiger.log"),
-    ("blocks", "wiredTiger.block-manager"),
-    ("transactions", "wiredTiger.transaction` or `transactions"),
-    ("server_network", "network"),
-    ("asserts", "asserts"),
-    ("server_memory", "mem"),
-    ("documents", "metrics.document"),
-    ("query", "metrics.queryExecutor` or `metrics.operation"),
-    ("cursors", "metrics.cursor"),
-    ("ttl", "metrics.ttl"),
-    ("flow_control", "flowControl"),
+    (log::GROUP, "wiredTiger.log"),
+    (blocks::GROUP, "wiredTiger.block-manager"),
+    (
+        transactions::GROUP,
+        "wiredTiger.transaction` or `transactions",
+    ),
+    (server_network::GROUP, "network"),
+    (asserts::GROUP, "asserts"),
+    (server_memory::GROUP, "mem"),
+    (documents::GROUP, "metrics.document"),
+    (query::GROUP, "metrics.queryExecutor` or `metrics.operation"),
+    (cursors::GROUP, "metrics.cursor"),
+    (ttl::GROUP, "metrics.ttl"),
+    (flow_control::GROUP, "flowControl"),
 ];
 
 const MEBIBYTE: f64 = 1_048_576.0;
@@ -94,145 +101,141 @@ const PAGES_REQUESTED: Paths = &["wiredTiger.cache.pages requested from the cach
 const LOG_SYNCS: Paths = &["wiredTiger.log.log sync operations"];
 const LOG_SYNC_TIME: Paths = &["wiredTiger.log.log sync time duration (usecs)"];
 
-const fn row(area: &'static str, name: &'static str, measure: Measure) -> Row {
-    Row {
-        area,
-        name,
-        measure,
-    }
+const fn row(metric: Metric, measure: Measure) -> Row {
+    Row { metric, measure }
 }
 
 /// All metrics.
 #[rustfmt::skip]
 pub(crate) const ROWS: &[Row] = &[
-    row("server", "uptime_s", Gauge(&["uptime"], 1.0)),
+    row(server::UPTIME_S, Gauge(&["uptime"], 1.0)),
 
-    row("operations", "insert_per_s", Rate(&["opcounters.insert"], 1.0)),
-    row("operations", "query_per_s", Rate(&["opcounters.query"], 1.0)),
-    row("operations", "update_per_s", Rate(&["opcounters.update"], 1.0)),
-    row("operations", "delete_per_s", Rate(&["opcounters.delete"], 1.0)),
-    row("operations", "getmore_per_s", Rate(&["opcounters.getmore"], 1.0)),
-    row("operations", "command_per_s", Rate(&["opcounters.command"], 1.0)),
-    row("operations", "replicated_insert_per_s", Rate(&["opcountersRepl.insert"], 1.0)),
-    row("operations", "replicated_update_per_s", Rate(&["opcountersRepl.update"], 1.0)),
-    row("operations", "replicated_delete_per_s", Rate(&["opcountersRepl.delete"], 1.0)),
-    row("operations", "replicated_command_per_s", Rate(&["opcountersRepl.command"], 1.0)),
+    row(operations::INSERT_PER_S, Rate(&["opcounters.insert"], 1.0)),
+    row(operations::QUERY_PER_S, Rate(&["opcounters.query"], 1.0)),
+    row(operations::UPDATE_PER_S, Rate(&["opcounters.update"], 1.0)),
+    row(operations::DELETE_PER_S, Rate(&["opcounters.delete"], 1.0)),
+    row(operations::GETMORE_PER_S, Rate(&["opcounters.getmore"], 1.0)),
+    row(operations::COMMAND_PER_S, Rate(&["opcounters.command"], 1.0)),
+    row(operations::REPLICATED_INSERT_PER_S, Rate(&["opcountersRepl.insert"], 1.0)),
+    row(operations::REPLICATED_UPDATE_PER_S, Rate(&["opcountersRepl.update"], 1.0)),
+    row(operations::REPLICATED_DELETE_PER_S, Rate(&["opcountersRepl.delete"], 1.0)),
+    row(operations::REPLICATED_COMMAND_PER_S, Rate(&["opcountersRepl.command"], 1.0)),
 
-    row("operation_latency", "reads_mean_us", Mean(&["opLatencies.reads.latency"], &["opLatencies.reads.ops"], 1.0)),
-    row("operation_latency", "writes_mean_us", Mean(&["opLatencies.writes.latency"], &["opLatencies.writes.ops"], 1.0)),
-    row("operation_latency", "commands_mean_us", Mean(&["opLatencies.commands.latency"], &["opLatencies.commands.ops"], 1.0)),
-    row("operation_latency", "reads_per_s", Rate(&["opLatencies.reads.ops"], 1.0)),
-    row("operation_latency", "writes_per_s", Rate(&["opLatencies.writes.ops"], 1.0)),
-    row("operation_latency", "commands_per_s", Rate(&["opLatencies.commands.ops"], 1.0)),
+    row(operation_latency::READS_MEAN_US, Mean(&["opLatencies.reads.latency"], &["opLatencies.reads.ops"], 1.0)),
+    row(operation_latency::WRITES_MEAN_US, Mean(&["opLatencies.writes.latency"], &["opLatencies.writes.ops"], 1.0)),
+    row(operation_latency::COMMANDS_MEAN_US, Mean(&["opLatencies.commands.latency"], &["opLatencies.commands.ops"], 1.0)),
+    row(operation_latency::READS_PER_S, Rate(&["opLatencies.reads.ops"], 1.0)),
+    row(operation_latency::WRITES_PER_S, Rate(&["opLatencies.writes.ops"], 1.0)),
+    row(operation_latency::COMMANDS_PER_S, Rate(&["opLatencies.commands.ops"], 1.0)),
 
-    row("connections", "current_count", Gauge(&["connections.current"], 1.0)),
-    row("connections", "available_count", Gauge(&["connections.available"], 1.0)),
-    row("connections", "active_count", Gauge(&["connections.active"], 1.0)),
-    row("connections", "created_per_s", Rate(&["connections.totalCreated"], 1.0)),
+    row(connections::CURRENT_COUNT, Gauge(&["connections.current"], 1.0)),
+    row(connections::AVAILABLE_COUNT, Gauge(&["connections.available"], 1.0)),
+    row(connections::ACTIVE_COUNT, Gauge(&["connections.active"], 1.0)),
+    row(connections::CREATED_PER_S, Rate(&["connections.totalCreated"], 1.0)),
 
-    row("queue", "readers_count", Gauge(&["globalLock.currentQueue.readers"], 1.0)),
-    row("queue", "writers_count", Gauge(&["globalLock.currentQueue.writers"], 1.0)),
-    row("queue", "total_count", Gauge(&["globalLock.currentQueue.total"], 1.0)),
-    row("queue", "active_readers_count", Gauge(&["globalLock.activeClients.readers"], 1.0)),
-    row("queue", "active_writers_count", Gauge(&["globalLock.activeClients.writers"], 1.0)),
-    row("queue", "active_total_count", Gauge(&["globalLock.activeClients.total"], 1.0)),
+    row(queue::READERS_COUNT, Gauge(&["globalLock.currentQueue.readers"], 1.0)),
+    row(queue::WRITERS_COUNT, Gauge(&["globalLock.currentQueue.writers"], 1.0)),
+    row(queue::TOTAL_COUNT, Gauge(&["globalLock.currentQueue.total"], 1.0)),
+    row(queue::ACTIVE_READERS_COUNT, Gauge(&["globalLock.activeClients.readers"], 1.0)),
+    row(queue::ACTIVE_WRITERS_COUNT, Gauge(&["globalLock.activeClients.writers"], 1.0)),
+    row(queue::ACTIVE_TOTAL_COUNT, Gauge(&["globalLock.activeClients.total"], 1.0)),
 
-    row("tickets", "read_in_use_count", Gauge(&["wiredTiger.concurrentTransactions.read.out", "queues.execution.read.out"], 1.0)),
-    row("tickets", "read_available_count", Gauge(&["wiredTiger.concurrentTransactions.read.available", "queues.execution.read.available"], 1.0)),
-    row("tickets", "read_total_count", Gauge(&["wiredTiger.concurrentTransactions.read.totalTickets", "queues.execution.read.totalTickets"], 1.0)),
-    row("tickets", "read_queued_count", Gauge(&["queues.execution.read.normalPriority.queueLength", "wiredTiger.concurrentTransactions.read.normalPriority.queueLength", "wiredTiger.concurrentTransactions.read.queueLength"], 1.0)),
-    row("tickets", "write_in_use_count", Gauge(&["wiredTiger.concurrentTransactions.write.out", "queues.execution.write.out"], 1.0)),
-    row("tickets", "write_available_count", Gauge(&["wiredTiger.concurrentTransactions.write.available", "queues.execution.write.available"], 1.0)),
-    row("tickets", "write_total_count", Gauge(&["wiredTiger.concurrentTransactions.write.totalTickets", "queues.execution.write.totalTickets"], 1.0)),
-    row("tickets", "write_queued_count", Gauge(&["queues.execution.write.normalPriority.queueLength", "wiredTiger.concurrentTransactions.write.normalPriority.queueLength", "wiredTiger.concurrentTransactions.write.queueLength"], 1.0)),
+    row(tickets::READ_IN_USE_COUNT, Gauge(&["wiredTiger.concurrentTransactions.read.out", "queues.execution.read.out"], 1.0)),
+    row(tickets::READ_AVAILABLE_COUNT, Gauge(&["wiredTiger.concurrentTransactions.read.available", "queues.execution.read.available"], 1.0)),
+    row(tickets::READ_TOTAL_COUNT, Gauge(&["wiredTiger.concurrentTransactions.read.totalTickets", "queues.execution.read.totalTickets"], 1.0)),
+    row(tickets::READ_QUEUED_COUNT, Gauge(&["queues.execution.read.normalPriority.queueLength", "wiredTiger.concurrentTransactions.read.normalPriority.queueLength", "wiredTiger.concurrentTransactions.read.queueLength"], 1.0)),
+    row(tickets::WRITE_IN_USE_COUNT, Gauge(&["wiredTiger.concurrentTransactions.write.out", "queues.execution.write.out"], 1.0)),
+    row(tickets::WRITE_AVAILABLE_COUNT, Gauge(&["wiredTiger.concurrentTransactions.write.available", "queues.execution.write.available"], 1.0)),
+    row(tickets::WRITE_TOTAL_COUNT, Gauge(&["wiredTiger.concurrentTransactions.write.totalTickets", "queues.execution.write.totalTickets"], 1.0)),
+    row(tickets::WRITE_QUEUED_COUNT, Gauge(&["queues.execution.write.normalPriority.queueLength", "wiredTiger.concurrentTransactions.write.normalPriority.queueLength", "wiredTiger.concurrentTransactions.write.queueLength"], 1.0)),
 
-    row("cache", "used_bytes", Gauge(CACHE_USED, 1.0)),
-    row("cache", "maximum_bytes", Gauge(CACHE_MAXIMUM, 1.0)),
-    row("cache", "dirty_bytes", Gauge(CACHE_DIRTY, 1.0)),
-    row("cache", "used_ratio", Share(CACHE_USED, CACHE_MAXIMUM)),
-    row("cache", "dirty_ratio", Share(CACHE_DIRTY, CACHE_MAXIMUM)),
-    row("cache", "read_bytes_per_s", Rate(&["wiredTiger.cache.bytes read into cache"], 1.0)),
-    row("cache", "written_bytes_per_s", Rate(&["wiredTiger.cache.bytes written from cache"], 1.0)),
-    row("cache", "pages_read_per_s", Rate(PAGES_READ, 1.0)),
-    row("cache", "pages_written_per_s", Rate(&["wiredTiger.cache.pages written from cache"], 1.0)),
-    row("cache", "pages_requested_per_s", Rate(PAGES_REQUESTED, 1.0)),
-    row("cache", "hit_ratio", Hits(PAGES_READ, PAGES_REQUESTED)),
-    row("cache", "evicted_by_application_per_s", Rate(&["wiredTiger.cache.pages evicted by application threads", "wiredTiger.cache.page evict attempts by application threads"], 1.0)),
-    row("cache", "evicted_by_workers_per_s", Rate(&["wiredTiger.cache.eviction worker thread evicting pages", "wiredTiger.cache.evict page attempts by eviction worker threads"], 1.0)),
-    row("cache", "evicted_clean_per_s", Rate(&["wiredTiger.cache.unmodified pages evicted"], 1.0)),
-    row("cache", "evicted_dirty_per_s", Rate(&["wiredTiger.cache.modified pages evicted"], 1.0)),
-    row("cache", "eviction_failed_per_s", Rate(&["wiredTiger.cache.pages selected for eviction unable to be evicted"], 1.0)),
-    row("cache", "eviction_blocked_per_s", Rate(&["wiredTiger.cache.hazard pointer blocked page eviction"], 1.0)),
-    row("cache", "eviction_goal_missed_per_s", Rate(&["wiredTiger.cache.eviction server unable to reach eviction goal"], 1.0)),
-    row("cache", "eviction_walked_per_s", Rate(&["wiredTiger.cache.pages walked for eviction"], 1.0)),
-    row("cache", "application_reading_count", Rate(&["wiredTiger.cache.application threads page read from disk to cache time (usecs)"], OF_MICROSECONDS)),
-    row("cache", "application_writing_count", Rate(&["wiredTiger.cache.application threads page write from cache to disk time (usecs)"], OF_MICROSECONDS)),
+    row(cache::USED_BYTES, Gauge(CACHE_USED, 1.0)),
+    row(cache::MAXIMUM_BYTES, Gauge(CACHE_MAXIMUM, 1.0)),
+    row(cache::DIRTY_BYTES, Gauge(CACHE_DIRTY, 1.0)),
+    row(cache::USED_RATIO, Share(CACHE_USED, CACHE_MAXIMUM)),
+    row(cache::DIRTY_RATIO, Share(CACHE_DIRTY, CACHE_MAXIMUM)),
+    row(cache::READ_BYTES_PER_S, Rate(&["wiredTiger.cache.bytes read into cache"], 1.0)),
+    row(cache::WRITTEN_BYTES_PER_S, Rate(&["wiredTiger.cache.bytes written from cache"], 1.0)),
+    row(cache::PAGES_READ_PER_S, Rate(PAGES_READ, 1.0)),
+    row(cache::PAGES_WRITTEN_PER_S, Rate(&["wiredTiger.cache.pages written from cache"], 1.0)),
+    row(cache::PAGES_REQUESTED_PER_S, Rate(PAGES_REQUESTED, 1.0)),
+    row(cache::HIT_RATIO, Hits(PAGES_READ, PAGES_REQUESTED)),
+    row(cache::EVICTED_BY_APPLICATION_PER_S, Rate(&["wiredTiger.cache.pages evicted by application threads", "wiredTiger.cache.page evict attempts by application threads"], 1.0)),
+    row(cache::EVICTED_BY_WORKERS_PER_S, Rate(&["wiredTiger.cache.eviction worker thread evicting pages", "wiredTiger.cache.evict page attempts by eviction worker threads"], 1.0)),
+    row(cache::EVICTED_CLEAN_PER_S, Rate(&["wiredTiger.cache.unmodified pages evicted"], 1.0)),
+    row(cache::EVICTED_DIRTY_PER_S, Rate(&["wiredTiger.cache.modified pages evicted"], 1.0)),
+    row(cache::EVICTION_FAILED_PER_S, Rate(&["wiredTiger.cache.pages selected for eviction unable to be evicted"], 1.0)),
+    row(cache::EVICTION_BLOCKED_PER_S, Rate(&["wiredTiger.cache.hazard pointer blocked page eviction"], 1.0)),
+    row(cache::EVICTION_GOAL_MISSED_PER_S, Rate(&["wiredTiger.cache.eviction server unable to reach eviction goal"], 1.0)),
+    row(cache::EVICTION_WALKED_PER_S, Rate(&["wiredTiger.cache.pages walked for eviction"], 1.0)),
+    row(cache::APPLICATION_READING_COUNT, Rate(&["wiredTiger.cache.application threads page read from disk to cache time (usecs)"], OF_MICROSECONDS)),
+    row(cache::APPLICATION_WRITING_COUNT, Rate(&["wiredTiger.cache.application threads page write from cache to disk time (usecs)"], OF_MICROSECONDS)),
 
-    row("checkpoint", "running_count", Flag(&["wiredTiger.transaction.transaction checkpoint currently running", "wiredTiger.checkpoint.progress state"])),
-    row("checkpoint", "recent_ms", Gauge(&["wiredTiger.transaction.transaction checkpoint most recent time (msecs)", "wiredTiger.checkpoint.most recent time (msecs)"], 1.0)),
-    row("checkpoint", "finished_per_s", Rate(&["wiredTiger.transaction.transaction checkpoints", "wiredTiger.checkpoint.total succeed number of checkpoints"], 1.0)),
-    row("checkpoint", "busy_ratio", Rate(&["wiredTiger.transaction.transaction checkpoint total time (msecs)", "wiredTiger.checkpoint.total time (msecs)"], OF_MILLISECONDS)),
+    row(checkpoint::RUNNING_COUNT, Flag(&["wiredTiger.transaction.transaction checkpoint currently running", "wiredTiger.checkpoint.progress state"])),
+    row(checkpoint::RECENT_MS, Gauge(&["wiredTiger.transaction.transaction checkpoint most recent time (msecs)", "wiredTiger.checkpoint.most recent time (msecs)"], 1.0)),
+    row(checkpoint::FINISHED_PER_S, Rate(&["wiredTiger.transaction.transaction checkpoints", "wiredTiger.checkpoint.total succeed number of checkpoints"], 1.0)),
+    row(checkpoint::BUSY_RATIO, Rate(&["wiredTiger.transaction.transaction checkpoint total time (msecs)", "wiredTiger.checkpoint.total time (msecs)"], OF_MILLISECONDS)),
 
-    row("log", "written_bytes_per_s", Rate(&["wiredTiger.log.log bytes written"], 1.0)),
-    row("log", "writes_per_s", Rate(&["wiredTiger.log.log write operations"], 1.0)),
-    row("log", "flushes_per_s", Rate(&["wiredTiger.log.log flush operations"], 1.0)),
-    row("log", "syncs_per_s", Rate(LOG_SYNCS, 1.0)),
-    row("log", "sync_mean_ms", Mean(LOG_SYNC_TIME, LOG_SYNCS, OF_MILLISECONDS)),
-    row("log", "syncing_ratio", Rate(LOG_SYNC_TIME, OF_MICROSECONDS)),
+    row(log::WRITTEN_BYTES_PER_S, Rate(&["wiredTiger.log.log bytes written"], 1.0)),
+    row(log::WRITES_PER_S, Rate(&["wiredTiger.log.log write operations"], 1.0)),
+    row(log::FLUSHES_PER_S, Rate(&["wiredTiger.log.log flush operations"], 1.0)),
+    row(log::SYNCS_PER_S, Rate(LOG_SYNCS, 1.0)),
+    row(log::SYNC_MEAN_MS, Mean(LOG_SYNC_TIME, LOG_SYNCS, OF_MILLISECONDS)),
+    row(log::SYNCING_RATIO, Rate(LOG_SYNC_TIME, OF_MICROSECONDS)),
 
-    row("blocks", "read_bytes_per_s", Rate(&["wiredTiger.block-manager.bytes read"], 1.0)),
-    row("blocks", "written_bytes_per_s", Rate(&["wiredTiger.block-manager.bytes written"], 1.0)),
-    row("blocks", "checkpoint_written_bytes_per_s", Rate(&["wiredTiger.block-manager.bytes written for checkpoint"], 1.0)),
-    row("blocks", "read_per_s", Rate(&["wiredTiger.block-manager.blocks read"], 1.0)),
-    row("blocks", "written_per_s", Rate(&["wiredTiger.block-manager.blocks written"], 1.0)),
+    row(blocks::READ_BYTES_PER_S, Rate(&["wiredTiger.block-manager.bytes read"], 1.0)),
+    row(blocks::WRITTEN_BYTES_PER_S, Rate(&["wiredTiger.block-manager.bytes written"], 1.0)),
+    row(blocks::CHECKPOINT_WRITTEN_BYTES_PER_S, Rate(&["wiredTiger.block-manager.bytes written for checkpoint"], 1.0)),
+    row(blocks::READ_PER_S, Rate(&["wiredTiger.block-manager.blocks read"], 1.0)),
+    row(blocks::WRITTEN_PER_S, Rate(&["wiredTiger.block-manager.blocks written"], 1.0)),
 
-    row("transactions", "begun_per_s", Rate(&["wiredTiger.transaction.transaction begins"], 1.0)),
-    row("transactions", "committed_per_s", Rate(&["wiredTiger.transaction.transactions committed"], 1.0)),
-    row("transactions", "rolled_back_per_s", Rate(&["wiredTiger.transaction.transactions rolled back"], 1.0)),
-    row("transactions", "pinned_count", Gauge(&["wiredTiger.transaction.transaction range of IDs currently pinned"], 1.0)),
-    row("transactions", "pinned_by_checkpoint_count", Gauge(&["wiredTiger.transaction.transaction range of IDs currently pinned by a checkpoint"], 1.0)),
-    row("transactions", "client_open_count", Gauge(&["transactions.currentOpen"], 1.0)),
-    row("transactions", "client_started_per_s", Rate(&["transactions.totalStarted"], 1.0)),
-    row("transactions", "client_committed_per_s", Rate(&["transactions.totalCommitted"], 1.0)),
-    row("transactions", "client_aborted_per_s", Rate(&["transactions.totalAborted"], 1.0)),
+    row(transactions::BEGUN_PER_S, Rate(&["wiredTiger.transaction.transaction begins"], 1.0)),
+    row(transactions::COMMITTED_PER_S, Rate(&["wiredTiger.transaction.transactions committed"], 1.0)),
+    row(transactions::ROLLED_BACK_PER_S, Rate(&["wiredTiger.transaction.transactions rolled back"], 1.0)),
+    row(transactions::PINNED_COUNT, Gauge(&["wiredTiger.transaction.transaction range of IDs currently pinned"], 1.0)),
+    row(transactions::PINNED_BY_CHECKPOINT_COUNT, Gauge(&["wiredTiger.transaction.transaction range of IDs currently pinned by a checkpoint"], 1.0)),
+    row(transactions::CLIENT_OPEN_COUNT, Gauge(&["transactions.currentOpen"], 1.0)),
+    row(transactions::CLIENT_STARTED_PER_S, Rate(&["transactions.totalStarted"], 1.0)),
+    row(transactions::CLIENT_COMMITTED_PER_S, Rate(&["transactions.totalCommitted"], 1.0)),
+    row(transactions::CLIENT_ABORTED_PER_S, Rate(&["transactions.totalAborted"], 1.0)),
 
-    row("server_network", "received_bytes_per_s", Rate(&["network.bytesIn"], 1.0)),
-    row("server_network", "sent_bytes_per_s", Rate(&["network.bytesOut"], 1.0)),
-    row("server_network", "requests_per_s", Rate(&["network.numRequests"], 1.0)),
-    row("server_network", "received_compressed_ratio", Mean(&["network.physicalBytesIn"], &["network.bytesIn"], 1.0)),
-    row("server_network", "sent_compressed_ratio", Mean(&["network.physicalBytesOut"], &["network.bytesOut"], 1.0)),
+    row(server_network::RECEIVED_BYTES_PER_S, Rate(&["network.bytesIn"], 1.0)),
+    row(server_network::SENT_BYTES_PER_S, Rate(&["network.bytesOut"], 1.0)),
+    row(server_network::REQUESTS_PER_S, Rate(&["network.numRequests"], 1.0)),
+    row(server_network::RECEIVED_COMPRESSED_RATIO, Mean(&["network.physicalBytesIn"], &["network.bytesIn"], 1.0)),
+    row(server_network::SENT_COMPRESSED_RATIO, Mean(&["network.physicalBytesOut"], &["network.bytesOut"], 1.0)),
 
-    row("asserts", "regular_per_s", Rate(&["asserts.regular"], 1.0)),
-    row("asserts", "warning_per_s", Rate(&["asserts.warning"], 1.0)),
-    row("asserts", "message_per_s", Rate(&["asserts.msg"], 1.0)),
-    row("asserts", "user_per_s", Rate(&["asserts.user"], 1.0)),
-    row("asserts", "tripwire_per_s", Rate(&["asserts.tripwire"], 1.0)),
+    row(asserts::REGULAR_PER_S, Rate(&["asserts.regular"], 1.0)),
+    row(asserts::WARNING_PER_S, Rate(&["asserts.warning"], 1.0)),
+    row(asserts::MESSAGE_PER_S, Rate(&["asserts.msg"], 1.0)),
+    row(asserts::USER_PER_S, Rate(&["asserts.user"], 1.0)),
+    row(asserts::TRIPWIRE_PER_S, Rate(&["asserts.tripwire"], 1.0)),
 
-    row("server_memory", "resident_bytes", Gauge(&["mem.resident"], MEBIBYTE)),
-    row("server_memory", "virtual_bytes", Gauge(&["mem.virtual"], MEBIBYTE)),
-    row("server_memory", "page_faults_per_s", Rate(&["extra_info.page_faults"], 1.0)),
+    row(server_memory::RESIDENT_BYTES, Gauge(&["mem.resident"], MEBIBYTE)),
+    row(server_memory::VIRTUAL_BYTES, Gauge(&["mem.virtual"], MEBIBYTE)),
+    row(server_memory::PAGE_FAULTS_PER_S, Rate(&["extra_info.page_faults"], 1.0)),
 
-    row("documents", "inserted_per_s", Rate(&["metrics.document.inserted"], 1.0)),
-    row("documents", "returned_per_s", Rate(&["metrics.document.returned"], 1.0)),
-    row("documents", "updated_per_s", Rate(&["metrics.document.updated"], 1.0)),
-    row("documents", "deleted_per_s", Rate(&["metrics.document.deleted"], 1.0)),
+    row(documents::INSERTED_PER_S, Rate(&["metrics.document.inserted"], 1.0)),
+    row(documents::RETURNED_PER_S, Rate(&["metrics.document.returned"], 1.0)),
+    row(documents::UPDATED_PER_S, Rate(&["metrics.document.updated"], 1.0)),
+    row(documents::DELETED_PER_S, Rate(&["metrics.document.deleted"], 1.0)),
 
-    row("query", "keys_scanned_per_s", Rate(&["metrics.queryExecutor.scanned"], 1.0)),
-    row("query", "documents_scanned_per_s", Rate(&["metrics.queryExecutor.scannedObjects"], 1.0)),
-    row("query", "collection_scans_per_s", Rate(&["metrics.queryExecutor.collectionScans.total"], 1.0)),
-    row("query", "sorted_in_memory_per_s", Rate(&["metrics.operation.scanAndOrder"], 1.0)),
-    row("query", "write_conflicts_per_s", Rate(&["metrics.operation.writeConflicts"], 1.0)),
+    row(query::KEYS_SCANNED_PER_S, Rate(&["metrics.queryExecutor.scanned"], 1.0)),
+    row(query::DOCUMENTS_SCANNED_PER_S, Rate(&["metrics.queryExecutor.scannedObjects"], 1.0)),
+    row(query::COLLECTION_SCANS_PER_S, Rate(&["metrics.queryExecutor.collectionScans.total"], 1.0)),
+    row(query::SORTED_IN_MEMORY_PER_S, Rate(&["metrics.operation.scanAndOrder"], 1.0)),
+    row(query::WRITE_CONFLICTS_PER_S, Rate(&["metrics.operation.writeConflicts"], 1.0)),
 
-    row("cursors", "open_count", Gauge(&["metrics.cursor.open.total"], 1.0)),
-    row("cursors", "pinned_count", Gauge(&["metrics.cursor.open.pinned"], 1.0)),
-    row("cursors", "timed_out_per_s", Rate(&["metrics.cursor.timedOut"], 1.0)),
+    row(cursors::OPEN_COUNT, Gauge(&["metrics.cursor.open.total"], 1.0)),
+    row(cursors::PINNED_COUNT, Gauge(&["metrics.cursor.open.pinned"], 1.0)),
+    row(cursors::TIMED_OUT_PER_S, Rate(&["metrics.cursor.timedOut"], 1.0)),
 
-    row("ttl", "deleted_per_s", Rate(&["metrics.ttl.deletedDocuments"], 1.0)),
-    row("ttl", "passes_per_s", Rate(&["metrics.ttl.passes"], 1.0)),
+    row(ttl::DELETED_PER_S, Rate(&["metrics.ttl.deletedDocuments"], 1.0)),
+    row(ttl::PASSES_PER_S, Rate(&["metrics.ttl.passes"], 1.0)),
 
-    row("flow_control", "lagged_count", Flag(&["flowControl.isLagged"])),
-    row("flow_control", "acquiring_count", Rate(&["flowControl.timeAcquiringMicros"], OF_MICROSECONDS)),
-    row("flow_control", "target_per_s", Gauge(&["flowControl.targetRateLimit"], 1.0)),
+    row(flow_control::LAGGED_COUNT, Flag(&["flowControl.isLagged"])),
+    row(flow_control::ACQUIRING_COUNT, Rate(&["flowControl.timeAcquiringMicros"], OF_MICROSECONDS)),
+    row(flow_control::TARGET_PER_S, Gauge(&["flowControl.targetRateLimit"], 1.0)),
 ];
 
 #[cfg(test)]
@@ -241,24 +244,20 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn every_metric_has_its_own_name_with_a_unit_and_an_area_that_is_known() {
+    fn every_metric_is_there_once_and_every_area_has_some() {
         let mut names = HashSet::new();
         for row in ROWS {
-            assert!(names.insert((row.area, row.name)), "{} twice", row.name);
-            assert!(
-                AREAS.iter().any(|(area, _)| *area == row.area),
-                "{}",
-                row.area
-            );
-            let units = ["_per_s", "_bytes", "_ratio", "_us", "_ms", "_s", "_count"];
-            assert!(
-                units.iter().any(|unit| row.name.ends_with(unit)),
-                "{}",
-                row.name
-            );
+            assert!(names.insert(row.metric), "{} twice", row.metric);
+            assert!(row.metric.has_instances(), "{}", row.metric);
+            let group = row.metric.group();
+            assert!(AREAS.iter().any(|(area, _)| *area == group), "{group}");
         }
         for (area, _) in AREAS {
-            assert!(ROWS.iter().any(|row| row.area == *area), "{area} is empty");
+            let mut rows = ROWS.iter();
+            assert!(
+                rows.any(|row| row.metric.group() == *area),
+                "{area} is empty"
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use super::super::text::Scrape;
 use super::{growth, instances};
 use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
+use dyno_record::names::{Metric, cpu, frequency};
 use std::collections::BTreeMap;
 
 const SECONDS: &str = "node_cpu_seconds_total";
@@ -14,15 +14,15 @@ const FREQUENCY: &str = "node_cpu_scaling_frequency_hertz";
 pub(super) const NAMES: [&str; 3] = [SECONDS, GUEST_SECONDS, FREQUENCY];
 
 /// Modes of all cores together that have a metric each.
-const OF_ALL: [(&str, &str); 8] = [
-    ("user", "user_ratio"),
-    ("nice", "nice_ratio"),
-    ("system", "system_ratio"),
-    ("idle", "idle_ratio"),
-    ("iowait", "iowait_ratio"),
-    ("irq", "irq_ratio"),
-    ("softirq", "softirq_ratio"),
-    ("steal", "steal_ratio"),
+const OF_ALL: [(&str, Metric); 8] = [
+    ("user", cpu::ALL_USER_RATIO),
+    ("nice", cpu::ALL_NICE_RATIO),
+    ("system", cpu::ALL_SYSTEM_RATIO),
+    ("idle", cpu::ALL_IDLE_RATIO),
+    ("iowait", cpu::ALL_IOWAIT_RATIO),
+    ("irq", cpu::ALL_IRQ_RATIO),
+    ("softirq", cpu::ALL_SOFTIRQ_RATIO),
+    ("steal", cpu::ALL_STEAL_RATIO),
 ];
 
 /// Seconds by mode since the reading before.
@@ -45,18 +45,18 @@ pub(super) fn report(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Repo
             *all.entry(mode).or_default() += grown_s;
         }
         let ratio = |parts: &[&str]| share(modes, parts);
-        let mut put = |name, value| reported.put_if_known(id(core, name), value);
-        put("user_ratio", ratio(&["user"]));
-        put("system_ratio", ratio(&["system"]));
-        put("iowait_ratio", ratio(&["iowait"]));
-        put("softirq_ratio", ratio(&["irq", "softirq"]));
-        put("steal_ratio", ratio(&["steal"]));
-        put("busy_ratio", busy(modes));
+        let mut put = |metric: Metric, value| reported.put_if_known(metric.of(core), value);
+        put(cpu::USER_RATIO, ratio(&["user"]));
+        put(cpu::SYSTEM_RATIO, ratio(&["system"]));
+        put(cpu::IOWAIT_RATIO, ratio(&["iowait"]));
+        put(cpu::SOFTIRQ_RATIO, ratio(&["irq", "softirq"]));
+        put(cpu::STEAL_RATIO, ratio(&["steal"]));
+        put(cpu::BUSY_RATIO, busy(modes));
     }
-    for (mode, name) in OF_ALL {
-        reported.put_if_known(id("all", name), share(&all, &[mode]));
+    for (mode, metric) in OF_ALL {
+        reported.put_if_known(metric.id(), share(&all, &[mode]));
     }
-    reported.put_if_known(id("all", "busy_ratio"), busy(&all));
+    reported.put_if_known(cpu::ALL_BUSY_RATIO.id(), busy(&all));
     report_guest(scrape, rates, all.values().sum(), reported);
 }
 
@@ -72,10 +72,8 @@ fn report_guest(scrape: &Scrape<'_>, rates: &mut Rates, whole_s: f64, reported: 
         *guest_s.get_or_insert(0.0) += grown_s;
     }
     let ratio = guest_s.filter(|_| whole_s > 0.0);
-    reported.put_if_known(
-        id("all", "guest_ratio"),
-        ratio.map(|guest_s| guest_s / whole_s),
-    );
+    let ratio = ratio.map(|guest_s| guest_s / whole_s);
+    reported.put_if_known(cpu::ALL_GUEST_RATIO.id(), ratio);
 }
 
 /// Mean and least frequency of the cores.
@@ -87,16 +85,9 @@ pub(super) fn report_frequency(scrape: &Scrape<'_>, reported: &mut Reported) {
         .reduce(f64::min);
     let sum: f64 = scrape.named(FREQUENCY).map(|sample| sample.value).sum();
     if let Some(least) = least {
-        reported.put(
-            MetricId::of_instance("frequency", "all", "mean_hz"),
-            sum / cores as f64,
-        );
-        reported.put(MetricId::of_instance("frequency", "all", "min_hz"), least);
+        reported.put(frequency::MEAN_HZ.id(), sum / cores as f64);
+        reported.put(frequency::MIN_HZ.id(), least);
     }
-}
-
-fn id(core: &str, name: &str) -> MetricId {
-    MetricId::of_instance("cpu", core, name)
 }
 
 /// The share of some modes in the time of all; `None` while no time has passed.

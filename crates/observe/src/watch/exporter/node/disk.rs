@@ -4,7 +4,7 @@ use super::super::text::Scrape;
 use super::{growth, instances, of_instance};
 use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
+use dyno_record::names::{Metric, disk, storage};
 
 const READS: &str = "node_disk_reads_completed_total";
 const WRITES: &str = "node_disk_writes_completed_total";
@@ -39,52 +39,47 @@ pub(super) const NAMES: [&str; 14] = [
 ];
 
 /// Totals that are reported per second.
-const RATES: [(&str, &str); 7] = [
-    (READS, "read_per_s"),
-    (WRITES, "write_per_s"),
-    (DISCARDS, "discard_per_s"),
-    (FLUSHES, "flush_per_s"),
-    (READ_BYTES, "read_bytes_per_s"),
-    (WRITTEN_BYTES, "write_bytes_per_s"),
+const RATES: [(&str, Metric); 7] = [
+    (READS, disk::READ_PER_S),
+    (WRITES, disk::WRITE_PER_S),
+    (DISCARDS, disk::DISCARD_PER_S),
+    (FLUSHES, disk::FLUSH_PER_S),
+    (READ_BYTES, disk::READ_BYTES_PER_S),
+    (WRITTEN_BYTES, disk::WRITE_BYTES_PER_S),
     // Seconds of waiting per second: by Little's law the mean number of those that wait.
-    (WEIGHTED_SECONDS, "queue_count"),
+    (WEIGHTED_SECONDS, disk::QUEUE_COUNT),
 ];
 
 /// Totals by which others are divided, and the factor: the time and the size of an operation.
-const MEANS: [(&str, &str, &str, f64); 5] = [
-    (READ_SECONDS, READS, "read_await_ms", 1000.0),
-    (WRITE_SECONDS, WRITES, "write_await_ms", 1000.0),
-    (FLUSH_SECONDS, FLUSHES, "flush_await_ms", 1000.0),
-    (READ_BYTES, READS, "read_size_bytes", 1.0),
-    (WRITTEN_BYTES, WRITES, "write_size_bytes", 1.0),
+const MEANS: [(&str, &str, Metric, f64); 5] = [
+    (READ_SECONDS, READS, disk::READ_AWAIT_MS, 1000.0),
+    (WRITE_SECONDS, WRITES, disk::WRITE_AWAIT_MS, 1000.0),
+    (FLUSH_SECONDS, FLUSHES, disk::FLUSH_AWAIT_MS, 1000.0),
+    (READ_BYTES, READS, disk::READ_SIZE_BYTES, 1.0),
+    (WRITTEN_BYTES, WRITES, disk::WRITE_SIZE_BYTES, 1.0),
 ];
 
 /// Tells of every device.
 pub(super) fn report(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {
     for device in instances(scrape, BUSY_SECONDS, "device") {
-        let id = |name| MetricId::of_instance("disk", device, name);
         let number = |series| of_instance(scrape, series, "device", device);
         let duration_s = rates.duration_s();
         let mut grown = |series| growth(rates, series, device, number(series)?);
-        for (series, name) in RATES {
+        for (series, metric) in RATES {
             let per_s = grown(series).zip(duration_s);
-            reported.put_if_known(
-                id(name),
-                per_s.map(|(growth, duration_s)| growth / duration_s),
-            );
+            let per_s = per_s.map(|(growth, duration_s)| growth / duration_s);
+            reported.put_if_known(metric.of(device), per_s);
         }
-        for (sum, count, name, factor) in MEANS {
+        for (sum, count, metric, factor) in MEANS {
             let (sum, count) = (grown(sum), grown(count));
             let ended = count.filter(|count| *count > 0.0);
-            reported.put_if_known(
-                id(name),
-                sum.zip(ended).map(|(sum, count)| sum / count * factor),
-            );
+            let mean = sum.zip(ended).map(|(sum, count)| sum / count * factor);
+            reported.put_if_known(metric.of(device), mean);
         }
         let busy = grown(BUSY_SECONDS).zip(duration_s);
         let ratio = busy.map(|(busy_s, duration_s)| (busy_s / duration_s).min(1.0));
-        reported.put_if_known(id("utilization_ratio"), ratio);
-        reported.put_if_known(id("in_flight_count"), number(IN_FLIGHT));
+        reported.put_if_known(disk::UTILIZATION_RATIO.of(device), ratio);
+        reported.put_if_known(disk::IN_FLIGHT_COUNT.of(device), number(IN_FLIGHT));
     }
 }
 
@@ -94,11 +89,10 @@ pub(super) fn report_storage(scrape: &Scrape<'_>, reported: &mut Reported) {
         let Some(name) = device.strip_prefix("/dev/") else {
             continue;
         };
-        let id = |metric| MetricId::of_instance("storage", name, metric);
         let number = |series| of_instance(scrape, series, "device", device);
         let size = number(SIZE).filter(|size| *size > 0.0);
-        reported.put_if_known(id("free_bytes"), number(AVAILABLE));
+        reported.put_if_known(storage::FREE_BYTES.of(name), number(AVAILABLE));
         let ratio = number(AVAILABLE).zip(size).map(|(free, size)| free / size);
-        reported.put_if_known(id("free_ratio"), ratio);
+        reported.put_if_known(storage::FREE_RATIO.of(name), ratio);
     }
 }

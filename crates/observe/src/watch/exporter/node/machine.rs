@@ -4,7 +4,9 @@ use super::super::text::Scrape;
 use super::{growth, instances, of_instance};
 use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
+use dyno_record::names::{
+    Metric, interrupts, load, memory, network, paging, pressure, tcp, temperature,
+};
 
 const RECEIVED_BYTES: &str = "node_network_receive_bytes_total";
 const SENT_BYTES: &str = "node_network_transmit_bytes_total";
@@ -35,30 +37,30 @@ pub(super) const NAMES: [&str; 15] = [
 ];
 
 /// Totals of an interface that are added up and reported per second.
-const OF_INTERFACE: [(&[&str], &str); 6] = [
-    (&[RECEIVED_BYTES], "received_bytes_per_s"),
-    (&[SENT_BYTES], "sent_bytes_per_s"),
+const OF_INTERFACE: [(&[&str], Metric); 6] = [
+    (&[RECEIVED_BYTES], network::RECEIVED_BYTES_PER_S),
+    (&[SENT_BYTES], network::SENT_BYTES_PER_S),
     (
         &["node_network_receive_packets_total"],
-        "received_packets_per_s",
+        network::RECEIVED_PACKETS_PER_S,
     ),
     (
         &["node_network_transmit_packets_total"],
-        "sent_packets_per_s",
+        network::SENT_PACKETS_PER_S,
     ),
     (
         &[
             "node_network_receive_errs_total",
             "node_network_transmit_errs_total",
         ],
-        "errors_per_s",
+        network::ERRORS_PER_S,
     ),
     (
         &[
             "node_network_receive_drop_total",
             "node_network_transmit_drop_total",
         ],
-        "dropped_per_s",
+        network::DROPPED_PER_S,
     ),
 ];
 
@@ -69,87 +71,71 @@ const PAGE: f64 = 4096.0;
 pub(super) struct Value {
     /// Name at the exporter.
     pub(super) series: &'static str,
-    group: &'static str,
-    instance: Option<&'static str>,
-    name: &'static str,
+    metric: Metric,
     /// Reported per second.
     is_total: bool,
     factor: f64,
 }
 
-const fn gauge(series: &'static str, group: &'static str, name: &'static str) -> Value {
+const fn gauge(series: &'static str, metric: Metric) -> Value {
     Value {
         series,
-        group,
-        instance: None,
-        name,
+        metric,
         is_total: false,
         factor: 1.0,
     }
 }
 
-const fn total(
-    series: &'static str,
-    group: &'static str,
-    name: &'static str,
-    factor: f64,
-) -> Value {
+const fn total(series: &'static str, metric: Metric, factor: f64) -> Value {
     Value {
         is_total: true,
         factor,
-        ..gauge(series, group, name)
-    }
-}
-
-const fn pressure(series: &'static str, instance: &'static str, name: &'static str) -> Value {
-    Value {
-        instance: Some(instance),
-        ..total(series, "pressure", name, 1.0)
+        ..gauge(series, metric)
     }
 }
 
 /// All metrics without labels.
 #[rustfmt::skip]
 pub(super) const VALUES: &[Value] = &[
-    gauge("node_procs_running", "load", "runnable_count"),
-    gauge("node_procs_blocked", "load", "blocked_count"),
-    gauge("node_load1", "load", "average_1m_count"),
-    total("node_context_switches_total", "load", "context_switches_per_s", 1.0),
-    total("node_forks_total", "load", "forks_per_s", 1.0),
-    total("node_intr_total", "interrupts", "total_per_s", 1.0),
+    gauge("node_procs_running", load::RUNNABLE_COUNT),
+    gauge("node_procs_blocked", load::BLOCKED_COUNT),
+    gauge("node_load1", load::AVERAGE_1M_COUNT),
+    total("node_context_switches_total", load::CONTEXT_SWITCHES_PER_S, 1.0),
+    total("node_forks_total", load::FORKS_PER_S, 1.0),
+    total("node_intr_total", interrupts::TOTAL_PER_S, 1.0),
 
-    pressure("node_pressure_cpu_waiting_seconds_total", "cpu", "some_ratio"),
-    pressure("node_pressure_io_waiting_seconds_total", "io", "some_ratio"),
-    pressure("node_pressure_io_stalled_seconds_total", "io", "full_ratio"),
-    pressure("node_pressure_memory_waiting_seconds_total", "memory", "some_ratio"),
-    pressure("node_pressure_memory_stalled_seconds_total", "memory", "full_ratio"),
+    total("node_pressure_cpu_waiting_seconds_total", pressure::CPU_SOME_RATIO, 1.0),
+    total("node_pressure_io_waiting_seconds_total", pressure::IO_SOME_RATIO, 1.0),
+    total("node_pressure_io_stalled_seconds_total", pressure::IO_FULL_RATIO, 1.0),
+    total("node_pressure_memory_waiting_seconds_total", pressure::MEMORY_SOME_RATIO, 1.0),
+    total("node_pressure_memory_stalled_seconds_total", pressure::MEMORY_FULL_RATIO, 1.0),
 
-    gauge("node_memory_MemTotal_bytes", "memory", "total_bytes"),
-    gauge("node_memory_MemFree_bytes", "memory", "free_bytes"),
-    gauge("node_memory_MemAvailable_bytes", "memory", "available_bytes"),
-    gauge("node_memory_Cached_bytes", "memory", "cached_bytes"),
-    gauge("node_memory_Buffers_bytes", "memory", "buffers_bytes"),
-    gauge("node_memory_Dirty_bytes", "memory", "dirty_bytes"),
-    gauge("node_memory_Writeback_bytes", "memory", "writeback_bytes"),
-    gauge("node_memory_AnonPages_bytes", "memory", "anonymous_bytes"),
-    gauge("node_memory_Slab_bytes", "memory", "slab_bytes"),
-    gauge("node_memory_AnonHugePages_bytes", "memory", "transparent_hugepages_bytes"),
+    gauge("node_memory_MemTotal_bytes", memory::TOTAL_BYTES),
+    gauge("node_memory_MemFree_bytes", memory::FREE_BYTES),
+    gauge("node_memory_MemAvailable_bytes", memory::AVAILABLE_BYTES),
+    gauge("node_memory_Cached_bytes", memory::CACHED_BYTES),
+    gauge("node_memory_Buffers_bytes", memory::BUFFERS_BYTES),
+    gauge("node_memory_Dirty_bytes", memory::DIRTY_BYTES),
+    gauge("node_memory_Writeback_bytes", memory::WRITEBACK_BYTES),
+    gauge("node_memory_AnonPages_bytes", memory::ANONYMOUS_BYTES),
+    gauge("node_memory_Slab_bytes", memory::SLAB_BYTES),
+    gauge("node_memory_AnonHugePages_bytes", memory::TRANSPARENT_HUGEPAGES_BYTES),
 
-    total("node_vmstat_pgpgin", "paging", "in_bytes_per_s", KIBIBYTE),
-    total("node_vmstat_pgpgout", "paging", "out_bytes_per_s", KIBIBYTE),
-    total("node_vmstat_pswpin", "paging", "swap_in_bytes_per_s", PAGE),
-    total("node_vmstat_pswpout", "paging", "swap_out_bytes_per_s", PAGE),
-    total("node_vmstat_pgmajfault", "paging", "major_faults_per_s", 1.0),
-    total("node_vmstat_oom_kill", "paging", "oom_kills_per_s", 1.0),
+    total("node_vmstat_pgpgin", paging::IN_BYTES_PER_S, KIBIBYTE),
+    total("node_vmstat_pgpgout", paging::OUT_BYTES_PER_S, KIBIBYTE),
+    total("node_vmstat_pswpin", paging::SWAP_IN_BYTES_PER_S, PAGE),
+    total("node_vmstat_pswpout", paging::SWAP_OUT_BYTES_PER_S, PAGE),
+    total("node_vmstat_pgmajfault", paging::MAJOR_FAULTS_PER_S, 1.0),
+    total("node_vmstat_oom_kill", paging::OOM_KILLS_PER_S, 1.0),
 
-    total("node_netstat_Tcp_RetransSegs", "tcp", "retransmits_per_s", 1.0),
-    total("node_netstat_Tcp_OutSegs", "tcp", "segments_sent_per_s", 1.0),
-    total("node_netstat_Tcp_InSegs", "tcp", "segments_received_per_s", 1.0),
-    total("node_netstat_Tcp_OutRsts", "tcp", "resets_sent_per_s", 1.0),
-    total("node_netstat_Tcp_PassiveOpens", "tcp", "passive_opens_per_s", 1.0),
-    total("node_netstat_Tcp_ActiveOpens", "tcp", "active_opens_per_s", 1.0),
-    total("node_netstat_TcpExt_ListenOverflows", "tcp", "listen_overflows_per_s", 1.0),
-    gauge("node_netstat_Tcp_CurrEstab", "tcp", "established_count"),
+    total("node_netstat_Tcp_RetransSegs", tcp::RETRANSMITS_PER_S, 1.0),
+    total("node_netstat_Tcp_OutSegs", tcp::SEGMENTS_SENT_PER_S, 1.0),
+    total("node_netstat_Tcp_InSegs", tcp::SEGMENTS_RECEIVED_PER_S, 1.0),
+    total("node_netstat_Tcp_OutRsts", tcp::RESETS_SENT_PER_S, 1.0),
+    total("node_netstat_Tcp_PassiveOpens", tcp::PASSIVE_OPENS_PER_S, 1.0),
+    total("node_netstat_Tcp_ActiveOpens", tcp::ACTIVE_OPENS_PER_S, 1.0),
+    total("node_netstat_TcpExt_ListenOverflows", tcp::LISTEN_OVERFLOWS_PER_S, 1.0),
+    gauge("node_netstat_Tcp_CurrEstab", tcp::ESTABLISHED_COUNT),
 ];
 
 /// Tells what a machine has once.
@@ -158,10 +144,7 @@ pub(super) fn report_values(scrape: &Scrape<'_>, rates: &mut Rates, reported: &m
         let Some(number) = scrape.number(value.series) else {
             continue;
         };
-        let id = match value.instance {
-            Some(instance) => MetricId::of_instance(value.group, instance, value.name),
-            None => MetricId::of(value.group, value.name),
-        };
+        let id = value.metric.id();
         let known = if value.is_total {
             rates.per_s(&id, number)
         } else {
@@ -169,19 +152,14 @@ pub(super) fn report_values(scrape: &Scrape<'_>, rates: &mut Rates, reported: &m
         };
         reported.put_if_known(id, known.map(|known| known * value.factor));
     }
-    let memory = |name| MetricId::of("memory", name);
     let swap = scrape.number(SWAP_TOTAL).zip(scrape.number(SWAP_FREE));
-    reported.put_if_known(
-        memory("swap_used_bytes"),
-        swap.map(|(total, free)| total - free),
-    );
+    let swap = swap.map(|(total, free)| total - free);
+    reported.put_if_known(memory::SWAP_USED_BYTES.id(), swap);
     let pages = scrape
         .number(HUGE_PAGES)
         .zip(scrape.number(HUGE_PAGE_BYTES));
-    reported.put_if_known(
-        memory("hugepages_bytes"),
-        pages.map(|(count, bytes)| count * bytes),
-    );
+    let pages = pages.map(|(count, bytes)| count * bytes);
+    reported.put_if_known(memory::HUGEPAGES_BYTES.id(), pages);
 }
 
 /// Tells of every interface that ever carried anything.
@@ -192,18 +170,15 @@ pub(super) fn report_network(scrape: &Scrape<'_>, rates: &mut Rates, reported: &
         if carried == 0.0 {
             continue;
         }
-        let id = |name| MetricId::of_instance("network", interface, name);
-        for (series, name) in OF_INTERFACE {
+        for (series, metric) in OF_INTERFACE {
             let total: Option<f64> = series.iter().map(|series| number(series)).sum();
-            let grown = total.and_then(|total| growth(rates, name, interface, total));
+            let grown = total.and_then(|total| growth(rates, metric.name(), interface, total));
             let per_s = grown.zip(rates.duration_s());
-            reported.put_if_known(
-                id(name),
-                per_s.map(|(growth, duration_s)| growth / duration_s),
-            );
+            let per_s = per_s.map(|(growth, duration_s)| growth / duration_s);
+            reported.put_if_known(metric.of(interface), per_s);
         }
         let speed = number(SPEED).filter(|speed| *speed > 0.0);
-        reported.put_if_known(id("speed_bytes_per_s"), speed);
+        reported.put_if_known(network::SPEED_BYTES_PER_S.of(interface), speed);
     }
 }
 
@@ -218,8 +193,7 @@ pub(super) fn report_temperature(scrape: &Scrape<'_>, reported: &mut Reported) {
                 .iter()
                 .filter_map(|label| sample.label(label))
                 .collect();
-            let id = MetricId::of_instance("temperature", &parts.join("-"), "celsius");
-            reported.put(id, sample.value);
+            reported.put(temperature::CELSIUS.of(&parts.join("-")), sample.value);
         }
     }
 }

@@ -1,0 +1,315 @@
+//! Metrics of a server; the instance is its name, if nothing else is said.
+
+metrics! {
+    /// The server itself.
+    server {
+        /// Seconds since the server started.
+        UPTIME_S = "server.{}.uptime_s";
+    }
+
+    /// Operations by kind.
+    operations {
+        /// Inserted documents per second.
+        INSERT_PER_S = "operations.{}.insert_per_s";
+        /// Queries per second.
+        QUERY_PER_S = "operations.{}.query_per_s";
+        /// Updates per second.
+        UPDATE_PER_S = "operations.{}.update_per_s";
+        /// Deletes per second.
+        DELETE_PER_S = "operations.{}.delete_per_s";
+        /// Requests for more of a cursor per second.
+        GETMORE_PER_S = "operations.{}.getmore_per_s";
+        /// Other commands per second.
+        COMMAND_PER_S = "operations.{}.command_per_s";
+        /// Inserts per second that a member applied from its primary.
+        REPLICATED_INSERT_PER_S = "operations.{}.replicated_insert_per_s";
+        /// Updates per second that a member applied from its primary.
+        REPLICATED_UPDATE_PER_S = "operations.{}.replicated_update_per_s";
+        /// Deletes per second that a member applied from its primary.
+        REPLICATED_DELETE_PER_S = "operations.{}.replicated_delete_per_s";
+        /// Commands per second that a member applied from its primary.
+        REPLICATED_COMMAND_PER_S = "operations.{}.replicated_command_per_s";
+    }
+
+    /// Time of operations in the server.
+    operation_latency {
+        /// Mean microseconds of reads that ended.
+        READS_MEAN_US = "operation_latency.{}.reads_mean_us";
+        /// Mean microseconds of writes that ended.
+        WRITES_MEAN_US = "operation_latency.{}.writes_mean_us";
+        /// Mean microseconds of commands that ended.
+        COMMANDS_MEAN_US = "operation_latency.{}.commands_mean_us";
+        /// Reads per second of this mean.
+        READS_PER_S = "operation_latency.{}.reads_per_s";
+        /// Writes per second of this mean.
+        WRITES_PER_S = "operation_latency.{}.writes_per_s";
+        /// Commands per second of this mean.
+        COMMANDS_PER_S = "operation_latency.{}.commands_per_s";
+    }
+
+    /// Connections of clients.
+    connections {
+        /// Open connections.
+        CURRENT_COUNT = "connections.{}.current_count";
+        /// Connections that are still allowed.
+        AVAILABLE_COUNT = "connections.{}.available_count";
+        /// Connections with an operation in progress.
+        ACTIVE_COUNT = "connections.{}.active_count";
+        /// New connections per second.
+        CREATED_PER_S = "connections.{}.created_per_s";
+    }
+
+    /// Operations that wait for a lock or, up to MongoDB 7.0, a ticket, and those in progress.
+    queue {
+        /// Readers that wait.
+        READERS_COUNT = "queue.{}.readers_count";
+        /// Writers that wait.
+        WRITERS_COUNT = "queue.{}.writers_count";
+        /// All that wait.
+        TOTAL_COUNT = "queue.{}.total_count";
+        /// Clients with a read in progress.
+        ACTIVE_READERS_COUNT = "queue.{}.active_readers_count";
+        /// Clients with a write in progress.
+        ACTIVE_WRITERS_COUNT = "queue.{}.active_writers_count";
+        /// Clients with any operation in progress.
+        ACTIVE_TOTAL_COUNT = "queue.{}.active_total_count";
+    }
+
+    /// Tickets of the storage engine, of which an operation needs one to run.
+    tickets {
+        /// Tickets of reads in use.
+        READ_IN_USE_COUNT = "tickets.{}.read_in_use_count";
+        /// Tickets of reads that are free.
+        READ_AVAILABLE_COUNT = "tickets.{}.read_available_count";
+        /// All tickets of reads.
+        READ_TOTAL_COUNT = "tickets.{}.read_total_count";
+        /// Reads that wait for a ticket.
+        READ_QUEUED_COUNT = "tickets.{}.read_queued_count";
+        /// Tickets of writes in use.
+        WRITE_IN_USE_COUNT = "tickets.{}.write_in_use_count";
+        /// Tickets of writes that are free.
+        WRITE_AVAILABLE_COUNT = "tickets.{}.write_available_count";
+        /// All tickets of writes.
+        WRITE_TOTAL_COUNT = "tickets.{}.write_total_count";
+        /// Writes that wait for a ticket.
+        WRITE_QUEUED_COUNT = "tickets.{}.write_queued_count";
+    }
+
+    /// The cache of the storage engine.
+    cache {
+        /// Content in bytes.
+        USED_BYTES = "cache.{}.used_bytes";
+        /// Limit in bytes.
+        MAXIMUM_BYTES = "cache.{}.maximum_bytes";
+        /// Content that must be written, in bytes.
+        DIRTY_BYTES = "cache.{}.dirty_bytes";
+        /// Content as a share of the limit.
+        USED_RATIO = "cache.{}.used_ratio";
+        /// Content that must be written, as a share of the limit.
+        DIRTY_RATIO = "cache.{}.dirty_ratio";
+        /// Bytes read into the cache per second.
+        READ_BYTES_PER_S = "cache.{}.read_bytes_per_s";
+        /// Bytes written from the cache per second.
+        WRITTEN_BYTES_PER_S = "cache.{}.written_bytes_per_s";
+        /// Pages read into the cache per second.
+        PAGES_READ_PER_S = "cache.{}.pages_read_per_s";
+        /// Pages written from the cache per second.
+        PAGES_WRITTEN_PER_S = "cache.{}.pages_written_per_s";
+        /// Pages requested per second.
+        PAGES_REQUESTED_PER_S = "cache.{}.pages_requested_per_s";
+        /// Share of the requested pages that were in the cache.
+        HIT_RATIO = "cache.{}.hit_ratio";
+        /// Pages per second that threads of clients evicted; from MongoDB 8.0 tried to evict.
+        EVICTED_BY_APPLICATION_PER_S = "cache.{}.evicted_by_application_per_s";
+        /// The same by the dedicated threads.
+        EVICTED_BY_WORKERS_PER_S = "cache.{}.evicted_by_workers_per_s";
+        /// Evicted pages per second that needed no writing.
+        EVICTED_CLEAN_PER_S = "cache.{}.evicted_clean_per_s";
+        /// Evicted pages per second that had to be written.
+        EVICTED_DIRTY_PER_S = "cache.{}.evicted_dirty_per_s";
+        /// Pages per second that could not be evicted.
+        EVICTION_FAILED_PER_S = "cache.{}.eviction_failed_per_s";
+        /// Those of them that were in use.
+        EVICTION_BLOCKED_PER_S = "cache.{}.eviction_blocked_per_s";
+        /// Passes of the eviction per second that did not free enough.
+        EVICTION_GOAL_MISSED_PER_S = "cache.{}.eviction_goal_missed_per_s";
+        /// Pages per second that the eviction examined.
+        EVICTION_WALKED_PER_S = "cache.{}.eviction_walked_per_s";
+        /// Mean number of client threads that wait for a page from the disk.
+        APPLICATION_READING_COUNT = "cache.{}.application_reading_count";
+        /// Mean number of client threads that write a page to the disk.
+        APPLICATION_WRITING_COUNT = "cache.{}.application_writing_count";
+    }
+
+    /// Checkpoints of the storage engine.
+    checkpoint {
+        /// 1 while a checkpoint is written, else 0.
+        RUNNING_COUNT = "checkpoint.{}.running_count";
+        /// Milliseconds of the last checkpoint.
+        RECENT_MS = "checkpoint.{}.recent_ms";
+        /// Completed checkpoints per second.
+        FINISHED_PER_S = "checkpoint.{}.finished_per_s";
+        /// Time of the checkpoints that ended, by the time since the previous reading; may exceed 1.
+        BUSY_RATIO = "checkpoint.{}.busy_ratio";
+    }
+
+    /// The journal.
+    log {
+        /// Bytes written per second.
+        WRITTEN_BYTES_PER_S = "log.{}.written_bytes_per_s";
+        /// Writes per second.
+        WRITES_PER_S = "log.{}.writes_per_s";
+        /// Flushes per second.
+        FLUSHES_PER_S = "log.{}.flushes_per_s";
+        /// Syncs per second.
+        SYNCS_PER_S = "log.{}.syncs_per_s";
+        /// Mean milliseconds of a sync.
+        SYNC_MEAN_MS = "log.{}.sync_mean_ms";
+        /// Share of the time in which a sync ran; counts where it ends, so that it may exceed 1.
+        SYNCING_RATIO = "log.{}.syncing_ratio";
+    }
+
+    /// What the storage engine requested from the file system, without the journal.
+    blocks {
+        /// Bytes read per second.
+        READ_BYTES_PER_S = "blocks.{}.read_bytes_per_s";
+        /// Bytes written per second.
+        WRITTEN_BYTES_PER_S = "blocks.{}.written_bytes_per_s";
+        /// Bytes per second written for checkpoints.
+        CHECKPOINT_WRITTEN_BYTES_PER_S = "blocks.{}.checkpoint_written_bytes_per_s";
+        /// Blocks read per second.
+        READ_PER_S = "blocks.{}.read_per_s";
+        /// Blocks written per second.
+        WRITTEN_PER_S = "blocks.{}.written_per_s";
+    }
+
+    /// Transactions of the storage engine, of which each operation has at least one, and those of clients.
+    transactions {
+        /// Transactions of the storage engine begun per second.
+        BEGUN_PER_S = "transactions.{}.begun_per_s";
+        /// Transactions of the storage engine committed per second.
+        COMMITTED_PER_S = "transactions.{}.committed_per_s";
+        /// Transactions of the storage engine rolled back per second.
+        ROLLED_BACK_PER_S = "transactions.{}.rolled_back_per_s";
+        /// Range of transactions whose old versions must be kept.
+        PINNED_COUNT = "transactions.{}.pinned_count";
+        /// The range of them that a checkpoint keeps.
+        PINNED_BY_CHECKPOINT_COUNT = "transactions.{}.pinned_by_checkpoint_count";
+        /// Open transactions of clients.
+        CLIENT_OPEN_COUNT = "transactions.{}.client_open_count";
+        /// Transactions of clients started per second.
+        CLIENT_STARTED_PER_S = "transactions.{}.client_started_per_s";
+        /// Transactions of clients committed per second.
+        CLIENT_COMMITTED_PER_S = "transactions.{}.client_committed_per_s";
+        /// Transactions of clients aborted per second.
+        CLIENT_ABORTED_PER_S = "transactions.{}.client_aborted_per_s";
+    }
+
+    /// Messages of the server.
+    server_network {
+        /// Bytes received per second, before compression.
+        RECEIVED_BYTES_PER_S = "server_network.{}.received_bytes_per_s";
+        /// Bytes sent per second, before compression.
+        SENT_BYTES_PER_S = "server_network.{}.sent_bytes_per_s";
+        /// Requests per second.
+        REQUESTS_PER_S = "server_network.{}.requests_per_s";
+        /// Size of received messages on the wire by their size before compression.
+        RECEIVED_COMPRESSED_RATIO = "server_network.{}.received_compressed_ratio";
+        /// Size of sent messages on the wire by their size before compression.
+        SENT_COMPRESSED_RATIO = "server_network.{}.sent_compressed_ratio";
+    }
+
+    /// Faults that the server recorded.
+    asserts {
+        /// Regular ones per second.
+        REGULAR_PER_S = "asserts.{}.regular_per_s";
+        /// Warnings per second.
+        WARNING_PER_S = "asserts.{}.warning_per_s";
+        /// Those about messages per second.
+        MESSAGE_PER_S = "asserts.{}.message_per_s";
+        /// Those of clients per second.
+        USER_PER_S = "asserts.{}.user_per_s";
+        /// Tripwires per second.
+        TRIPWIRE_PER_S = "asserts.{}.tripwire_per_s";
+    }
+
+    /// Memory of the server's process, as the server tells it.
+    server_memory {
+        /// Resident memory in bytes, in steps of 1 MiB.
+        RESIDENT_BYTES = "server_memory.{}.resident_bytes";
+        /// Virtual memory in bytes, in steps of 1 MiB.
+        VIRTUAL_BYTES = "server_memory.{}.virtual_bytes";
+        /// Page faults per second that needed the disk.
+        PAGE_FAULTS_PER_S = "server_memory.{}.page_faults_per_s";
+    }
+
+    /// Documents.
+    documents {
+        /// Inserted ones per second.
+        INSERTED_PER_S = "documents.{}.inserted_per_s";
+        /// Returned ones per second.
+        RETURNED_PER_S = "documents.{}.returned_per_s";
+        /// Updated ones per second.
+        UPDATED_PER_S = "documents.{}.updated_per_s";
+        /// Deleted ones per second.
+        DELETED_PER_S = "documents.{}.deleted_per_s";
+    }
+
+    /// What queries and writes cost.
+    query {
+        /// Index keys per second that queries examined.
+        KEYS_SCANNED_PER_S = "query.{}.keys_scanned_per_s";
+        /// Documents per second that queries examined.
+        DOCUMENTS_SCANNED_PER_S = "query.{}.documents_scanned_per_s";
+        /// Queries per second without an index for their filter.
+        COLLECTION_SCANS_PER_S = "query.{}.collection_scans_per_s";
+        /// Queries per second without an index for their order.
+        SORTED_IN_MEMORY_PER_S = "query.{}.sorted_in_memory_per_s";
+        /// Writes per second that were retried.
+        WRITE_CONFLICTS_PER_S = "query.{}.write_conflicts_per_s";
+    }
+
+    /// Cursors.
+    cursors {
+        /// Open ones.
+        OPEN_COUNT = "cursors.{}.open_count";
+        /// Those in use at the moment of the reading.
+        PINNED_COUNT = "cursors.{}.pinned_count";
+        /// Those per second that clients abandoned.
+        TIMED_OUT_PER_S = "cursors.{}.timed_out_per_s";
+    }
+
+    /// Documents that expire.
+    ttl {
+        /// Expired documents deleted per second.
+        DELETED_PER_S = "ttl.{}.deleted_per_s";
+        /// Passes per second that looked for them.
+        PASSES_PER_S = "ttl.{}.passes_per_s";
+    }
+
+    /// Flow control of a primary.
+    flow_control {
+        /// 1 while the primary holds back writes because members are behind, else 0.
+        LAGGED_COUNT = "flow_control.{}.lagged_count";
+        /// Mean number of operations that are held back.
+        ACQUIRING_COUNT = "flow_control.{}.acquiring_count";
+        /// Writes per second that are allowed.
+        TARGET_PER_S = "flow_control.{}.target_per_s";
+    }
+
+    /// Members of a replica set, as the server that is asked sees them; the instance is the address of the member.
+    replication {
+        /// Seconds between the last operations that the primary and the member applied.
+        LAG_S = "replication.{}.lag_s";
+        /// Number of the member's state: 1 primary, 2 secondary, 7 arbiter, 8 down.
+        STATE_COUNT = "replication.{}.state_count";
+    }
+
+    /// Operations that the server logged as slow.
+    slow {
+        /// All of them per second.
+        OPERATIONS_PER_S = "slow.{}.operations_per_s";
+        /// Those per second on the collection under test.
+        COLLECTION_OPERATIONS_PER_S = "slow.{}.collection_operations_per_s";
+    }
+}
