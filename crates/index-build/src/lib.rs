@@ -23,6 +23,7 @@ use dyno_load::connect::Control;
 use dyno_plan::Plan;
 use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy, Start};
 use dyno_plan::task::Task;
+use dyno_record::Document;
 use dyno_record::index_build::{
     CollectionFacts, DiskFacts, IndexBuildCaveat, IndexBuildDocument, RemedyRecord, SCHEMA_VERSION,
 };

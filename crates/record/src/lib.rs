@@ -47,4 +47,5 @@ pub mod verdict;
 mod windows;
 pub mod writer;
 
+pub use document::Document;
 pub use error::RecordError;

@@ -15,6 +15,7 @@ use dyno_engine::run::preflight;
 use dyno_engine::{Cancel, Error, Kind, Observer, VERSION};
 use dyno_plan::task::Task;
 use dyno_plan::uri::has_option;
+use dyno_record::Document;
 use dyno_record::model::RunStatus;
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;

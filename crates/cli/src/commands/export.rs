@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::export::output::{self, write_failure};
 use crate::export::{annotations, csv, openmetrics, parquet};
 use crate::messages::Messages;
+use dyno_record::Document;
 use dyno_record::experiment::Experiment;
 use dyno_record::reader::Run;
 use dyno_record::recorded::{CopyError, copy_latency_log};

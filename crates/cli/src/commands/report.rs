@@ -5,11 +5,14 @@ use crate::exit::{Exit, Failure};
 use crate::messages::print_data;
 use crate::reports;
 use crate::surroundings::Surroundings;
-use dyno_engine::experiment::folder;
 use dyno_engine::files::write_file;
-use dyno_record::experiment::FILE as EXPERIMENT;
-use dyno_record::tail as record;
-use dyno_record::{index_build, io_trace};
+use dyno_record::Document;
+use dyno_record::experiment::Experiment;
+use dyno_record::index_build::IndexBuildDocument;
+use dyno_record::io_trace;
+use dyno_record::io_trace::document::TraceDocument;
+use dyno_record::model::RunDocument;
+use dyno_record::tail::TailDocument;
 use dyno_report::experiment;
 use dyno_report::{Format, PageFormat, RenderOptions};
 use dyno_results::trace::TracePart;
@@ -28,15 +31,13 @@ pub(crate) fn report(
         None => reports::terminal_options(surroundings),
     };
     let folder = folder_of(&arguments.run);
-    let has = |name| folder.join(name).is_file();
     let part = TracePart::from(&arguments.part);
     let is_about_trace = arguments.gap.is_some() || !part.is_all();
-    if is_about_trace
-        && (has(EXPERIMENT)
-            || has(index_build::FILE)
-            || has(record::FILE)
-            || !has(io_trace::DOCUMENT))
-    {
+    let is_trace = TraceDocument::is_in(folder);
+    let is_other = Experiment::is_in(folder)
+        || IndexBuildDocument::is_in(folder)
+        || TailDocument::is_in(folder);
+    if is_about_trace && (is_other || !is_trace) {
         let text = "`--gap`, `--window` and `--slices` are about traces of file I/O, and the folder holds none";
         let hint = format!(
             "the trace of a run is in its folder `{}`, those of an index build in `before` and `after`",
@@ -44,13 +45,13 @@ pub(crate) fn report(
         );
         return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
     }
-    let text = if has(EXPERIMENT) {
+    let text = if Experiment::is_in(folder) {
         of_experiment(folder, arguments.format, &options)?
-    } else if has(index_build::FILE) {
+    } else if IndexBuildDocument::is_in(folder) {
         of_index_build(folder, arguments.format, &options)?
-    } else if has(record::FILE) {
+    } else if TailDocument::is_in(folder) {
         of_tail(folder, arguments.format, &options)?
-    } else if has(io_trace::DOCUMENT) {
+    } else if is_trace {
         of_trace(folder, arguments, &options)?
     } else {
         of_run(folder, arguments.format, &options)?
@@ -65,11 +66,11 @@ pub(crate) fn report(
 /// The folder that is meant: the document in it is what a shell completes to.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     let names = [
-        "run.json",
-        EXPERIMENT,
-        index_build::FILE,
-        record::FILE,
-        io_trace::DOCUMENT,
+        RunDocument::FILE,
+        Experiment::FILE,
+        IndexBuildDocument::FILE,
+        TailDocument::FILE,
+        TraceDocument::FILE,
     ];
     let is_document = names.iter().any(|name| path.ends_with(name));
     match path.parent() {
@@ -107,7 +108,7 @@ fn of_experiment(
     format: Format,
     options: &RenderOptions,
 ) -> Result<String, Failure> {
-    let document = folder::read(folder)?;
+    let document = Experiment::read(folder)?;
     let Some(format) = PageFormat::from_format(format) else {
         let text = "this format has one run, and the folder holds an experiment";
         let hint = "give the folder of one of its runs, below `runs`";
@@ -134,7 +135,7 @@ fn of_tail(folder: &Path, format: Format, options: &RenderOptions) -> Result<Str
         let text = "this format has a run, and the folder holds messages of `dyno tail`";
         return Err(Failure::new(Exit::BadInput, text));
     };
-    let document = record::TailDocument::read(folder)?;
+    let document = TailDocument::read(folder)?;
     let messages = AnalysedMessages::new(document, folder);
     Ok(reports::messages_text(&messages, format, options)?)
 }

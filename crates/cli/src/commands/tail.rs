@@ -6,6 +6,7 @@ use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::reports;
 use crate::session::task;
+use dyno_record::Document;
 use dyno_record::tail::TailDocument;
 use dyno_results::AnalysedMessages;
 use dyno_tail::experiment::{TailOptions, check, perform};

@@ -19,6 +19,7 @@ use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::request::Setting;
 use dyno_plan::resolve::check_loads_what_it_drops;
 use dyno_plan::task::Task;
+use dyno_record::Document;
 use dyno_record::document::variant_name;
 use dyno_record::experiment::{Experiment, Figures, Point, Side, Verb};
 use dyno_record::model::{PhaseKind, RunStatus};
@@ -515,7 +516,7 @@ impl<'a> Campaign<'a> {
 
     /// Writes the document.
     pub(crate) fn save(&self) -> Result<(), Error> {
-        self.folder.save(&self.document)
+        Ok(self.document.write(self.folder.path())?)
     }
 
     /// Stops the servers, says how the experiment ended, and writes it. With a failure this is that failure.
