@@ -16,6 +16,7 @@ mod phases;
 pub mod preflight;
 mod recorder;
 mod saving;
+mod sink;
 mod steering;
 mod trace;
 

@@ -1,7 +1,8 @@
 //! `dyno sweep`: every combination of the values of some keys, in random order; of numbers of clients and offered rates
 //! first the ones, then the others, unless their combinations are asked for.
 
-use super::campaign::{Campaign, point};
+use super::campaign::Campaign;
+use super::points::point;
 use super::request::{Resolve, document};
 use super::slo::max_start_delay;
 use crate::deployment::choice;
