@@ -200,15 +200,16 @@ fn check_place(
         return Ok(());
     }
     let place = folder.path().display();
-    let (text, hint) = match on_fleet {
-        true => (
+    let (text, hint) = if on_fleet {
+        (
             "the experiment began on a fleet",
             format!("go on with `dyno fleet resume {place} --inventory …`"),
-        ),
-        false => (
+        )
+    } else {
+        (
             "the experiment began on one machine",
             format!("go on there with `dyno resume {place}`"),
-        ),
+        )
     };
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }

@@ -280,9 +280,10 @@ impl<'a> Session<'a> {
         if !self.is_elsewhere() {
             let several = &self.plan.server.data_dirs;
             let all = several.iter().map(PathBuf::from);
-            return match several.is_empty() || self.plan.server.data_dir.is_some() {
-                true => data_folder(self.plan, &self.paths).into_iter().collect(),
-                false => all.collect(),
+            return if several.is_empty() || self.plan.server.data_dir.is_some() {
+                data_folder(self.plan, &self.paths).into_iter().collect()
+            } else {
+                all.collect()
             };
         }
         let local = deployment.servers.iter().zip(&self.servers);

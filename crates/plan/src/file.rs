@@ -150,12 +150,9 @@ fn setting_line(key: &str, value: &str) -> Result<String, Vec<Problem>> {
             .filter(|problems| !problems.iter().all(is_missing))
     };
     let is_one_value = !value.contains('\n') && Reader { text: &literal }.table().is_ok();
-    let line = match is_one_value {
-        // A text may look like something else.
-        true if wrong(&literal).is_some() && wrong(&quoted).is_none() => quoted,
-        true => literal,
-        false => quoted,
-    };
+    // A text may look like something else.
+    let is_text = !is_one_value || (wrong(&literal).is_some() && wrong(&quoted).is_none());
+    let line = if is_text { quoted } else { literal };
     match wrong(&line) {
         None => Ok(line),
         Some(problems) => Err(without_places(problems)),

@@ -8,10 +8,10 @@ use crate::{TailError, cells};
 use dyno_engine::context::Context;
 use dyno_engine::deployment::server::ServerPaths;
 use dyno_engine::deployment::{DeploymentUnderTest, describe};
-use dyno_engine::environment::Environment;
 use dyno_engine::experiment::folder::ExperimentFolder;
-use dyno_engine::observer::{Shared, SharedObserver};
+use dyno_engine::observer::Shared;
 use dyno_engine::run::preflight;
+use dyno_engine::standalone::{self, FinishedStandalone, StandaloneOptions};
 use dyno_engine::{Cancel, Error, Kind, Observer, VERSION};
 use dyno_plan::task::Task;
 use dyno_plan::uri::has_option;
@@ -33,25 +33,12 @@ const CLOCKS_OF_HOSTS: &str = "CLOCK_REALTIME of each host, brought to that of t
 /// How messages are sent, besides what the plan says.
 #[derive(Clone, Default)]
 pub struct TailOptions {
-    /// The place that it is done in.
-    pub environment: Environment,
-    /// Path of the embedded server, if it is named.
-    pub embedded_server: Option<PathBuf>,
-    /// The folder of the experiment; a new one below `experiments` if none is named.
-    pub out: Option<PathBuf>,
+    /// What it has in common with others.
+    pub common: StandaloneOptions,
     /// Folder of the drivers; `None` for the one here or beside the program.
     pub drivers: Option<PathBuf>,
     /// Connection string of a server that runs already, with its password.
     pub uri: Option<String>,
-}
-
-/// An experiment with messages whose document is written.
-#[derive(Debug)]
-pub struct FinishedTail {
-    /// The folder of the experiment.
-    pub folder: PathBuf,
-    /// What is wrong with what was measured, if something is.
-    pub fault: Option<Error>,
 }
 
 /// Refuses what [`perform`] would refuse, as far as that is known before the server runs.
@@ -65,24 +52,11 @@ pub fn check(
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let observer = Shared::new(observer);
-    let context = context(options, &observer, cancel);
-    let out = options.out.as_deref();
+    let context = options.common.context(&observer, cancel);
+    let out = options.common.out.as_deref();
     out.map_or(Ok(()), ExperimentFolder::check)?;
     chosen(task, options, context)?;
-    preflight::servers(task, options.embedded_server.as_deref(), context)
-}
-
-fn context<'a>(
-    options: &'a TailOptions,
-    observer: &'a dyn SharedObserver,
-    cancel: &'a Cancel,
-) -> Context<'a> {
-    Context {
-        environment: &options.environment,
-        cancel,
-        observer,
-        source: None,
-    }
+    preflight::servers(task, options.common.embedded_server.as_deref(), context)
 }
 
 /// Measures every combination of the plan, one after the other.
@@ -94,18 +68,18 @@ pub fn perform(
     options: &TailOptions,
     observer: &mut dyn Observer,
     cancel: &Cancel,
-) -> Result<FinishedTail, Error> {
+) -> Result<FinishedStandalone, Error> {
     let observer = Shared::new(observer);
-    let context = context(options, &observer, cancel);
+    let context = options.common.context(&observer, cancel);
     let name = match task.plan.name.as_str() {
         name if name.starts_with("tail") => name.to_owned(),
         name => format!("tail-{name}"),
     };
-    let folder = ExperimentFolder::create(options.out.as_deref(), &name, Timestamp::now())?;
+    let folder = ExperimentFolder::create(options.common.out.as_deref(), &name, Timestamp::now())?;
     folder.save_plan("plan.toml", task)?;
     let path = folder.path().to_owned();
     let fault = measure_in(task, options, context, folder)?;
-    Ok(FinishedTail {
+    Ok(FinishedStandalone {
         folder: path,
         fault,
     })
@@ -123,28 +97,18 @@ fn measure_in(
     let result = measure(task, options, context, &path, &mut document);
     let _ = std::fs::remove_dir_all(path.join(SERVER_DATA));
     let measured = document.cells.iter().any(|cell| cell.measured.is_some());
-    match result {
+    let fault = match result {
         Err(failure) if !measured => {
             let _ = std::fs::remove_dir_all(path.join(CELLS));
-            let _ = std::fs::remove_file(path.join(dyno_record::tail::FILE));
+            let _ = std::fs::remove_file(path.join(TailDocument::FILE));
             folder.discard();
-            Err(failure)
+            return Err(failure);
         }
-        Err(failure) => {
-            document.status = match failure.kind {
-                Kind::Interrupted => RunStatus::Partial,
-                _ => RunStatus::Failed,
-            };
-            document.status_reason = Some(format!("{:#}", failure.cause));
-            document.write(&path)?;
-            Ok(Some(failure))
-        }
-        Ok(()) => {
-            document.status = RunStatus::Complete;
-            document.write(&path)?;
-            Ok(None)
-        }
-    }
+        result => result.err(),
+    };
+    (document.status, document.status_reason) = standalone::status(fault.as_ref());
+    document.write(&path)?;
+    Ok(fault)
 }
 
 /// What is measured, and by whom.
@@ -208,7 +172,7 @@ fn measure(
     context.note("starting the server");
     let paths = ServerPaths {
         environment: context.environment,
-        embedded: options.embedded_server.as_deref(),
+        embedded: options.common.embedded_server.as_deref(),
         folder: path,
     };
     let mut deployment =
@@ -366,7 +330,7 @@ fn drivers_folder(options: &TailOptions) -> Result<PathBuf, Error> {
     }
     let holds_drivers = |folder: &PathBuf| folder.join("README.md").is_file() && folder.is_dir();
     let here = PathBuf::from("drivers");
-    let program = options.environment.executable.as_deref();
+    let program = options.common.environment.executable.as_deref();
     let beside = program.iter().flat_map(|program| program.ancestors());
     let beside = beside.map(|folder| folder.join("drivers"));
     let mut places = std::iter::once(here).chain(beside);

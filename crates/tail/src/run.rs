@@ -137,9 +137,10 @@ fn with_collection(
             *ahead_ns = host.compare_clocks()?.offset_ns;
         }
     }
-    let at_ns = match settings.is_here() {
-        true => monotonic_ns() + START_DELAY_NS,
-        false => realtime_ns() + HOSTS_START_DELAY_NS,
+    let at_ns = if settings.is_here() {
+        monotonic_ns() + START_DELAY_NS
+    } else {
+        realtime_ns() + HOSTS_START_DELAY_NS
     };
     for member in consumers.iter_mut().chain(&mut producers) {
         member

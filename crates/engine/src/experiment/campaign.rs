@@ -433,13 +433,15 @@ impl<'a> Campaign<'a> {
             Some(side) => format!(" {}", side.label()),
             None => String::new(),
         };
-        let what = match settings.is_empty() {
-            true => "as planned".to_owned(),
-            false => settings.join(", "),
+        let what = if settings.is_empty() {
+            "as planned".to_owned()
+        } else {
+            settings.join(", ")
         };
-        let count = match self.document.axes.is_empty() {
-            true => format!("run {}", index + 1),
-            false => format!("run {} of {}", index + 1, self.document.points.len()),
+        let count = if self.document.axes.is_empty() {
+            format!("run {}", index + 1)
+        } else {
+            format!("run {} of {}", index + 1, self.document.points.len())
         };
         let repeat = match point.repeat {
             0 => String::new(),

@@ -36,12 +36,11 @@ pub(crate) fn planned(
     };
     let points = document.points.iter().map(of_point);
     let points = points.collect::<Result<Vec<_>, _>>()?;
-    let tasks = match document.axes.is_empty() {
-        true => {
-            let all = tasks.values().map(|task| plan_of(task, &as_planned()));
-            all.collect::<Result<_, _>>()?
-        }
-        false => points,
+    let tasks = if document.axes.is_empty() {
+        let all = tasks.values().map(|task| plan_of(task, &as_planned()));
+        all.collect::<Result<_, _>>()?
+    } else {
+        points
     };
     let varies_data = check_data(&tasks, fresh, no_load)?;
     Ok(Planned { tasks, varies_data })

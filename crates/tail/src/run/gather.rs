@@ -82,9 +82,10 @@ fn fetch(host: Option<&mut Host>, members: &[Member]) -> Result<(), TailError> {
 /// Ends a member; exit codes other than 0 and `allowed` are errors.
 fn ending(member: &mut Member, allowed: Option<i32>) -> Result<Ending, TailError> {
     let ending = member.process.wait(STOP_LIMIT)?;
-    match ending.code == Some(0) || (ending.code.is_some() && ending.code == allowed) {
-        true => Ok(ending),
-        false => Err(member.process.ended_with(&ending)),
+    if ending.code == Some(0) || (ending.code.is_some() && ending.code == allowed) {
+        Ok(ending)
+    } else {
+        Err(member.process.ended_with(&ending))
     }
 }
 

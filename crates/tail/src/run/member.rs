@@ -79,10 +79,11 @@ impl Member {
     /// What it used.
     pub(super) fn resources(&mut self) -> Resources {
         let samples = std::mem::take(&mut self.samples);
-        let at_end_s = match self.is_there {
+        let at_end_s = if self.is_there {
             // Here is only the connection. What it used after the last look is not known.
-            true => Some(0.0),
-            false => self.process.cpu_s(),
+            Some(0.0)
+        } else {
+            self.process.cpu_s()
         };
         Resources {
             cpu_s: resources::used_s(&samples, at_end_s),
@@ -220,8 +221,9 @@ pub(super) fn start(
 
 /// The connection string that a driver is told.
 fn uri_for<'a>(bench: &Bench<'a>, driver: &Driver) -> Cow<'a, str> {
-    match bench.polls_heartbeats && driver.version.monitors {
-        true => with_option(bench.uri, "serverMonitoringMode", "poll").into(),
-        false => bench.uri.into(),
+    if bench.polls_heartbeats && driver.version.monitors {
+        with_option(bench.uri, "serverMonitoringMode", "poll").into()
+    } else {
+        bench.uri.into()
     }
 }
