@@ -81,12 +81,7 @@ pub(crate) fn observe(
     let feed = metrics.as_ref().map(Metrics::feed);
     let messages = invocation.messages;
     let mut observer = (Progress::new(messages), (feed, ReportFiles { messages }));
-    Ok(dyno_engine::run(
-        task,
-        options,
-        &mut observer,
-        invocation.cancel,
-    )?)
+    dyno_engine::run(task, options, &mut observer, invocation.cancel)
 }
 
 /// Prints the result and judges it.

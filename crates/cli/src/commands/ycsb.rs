@@ -186,7 +186,7 @@ fn end(
     if let Some(fault) = finished.fault {
         // Failed inserts end a load; that is a failed check rather than a fault of the surroundings.
         if phase == Phase::Load && totals.failed > 0 && fault.kind == Kind::Environment {
-            messages.failure(&fault.into());
+            messages.failure(&fault);
             return Ok(Exit::CheckFailed);
         }
         return Err(fault);

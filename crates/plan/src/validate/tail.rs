@@ -118,7 +118,7 @@ fn check_times(problems: &mut Problems, tail: &TailPlan) {
     problems.require(work.0 <= MOST_WORK, || {
         format!("`tail.work` is `{work}`, more than 1000 seconds for each message")
     });
-    problems.require(work.0.subsec_nanos() % 1000 == 0, || {
+    problems.require(work.0.subsec_nanos().is_multiple_of(1000), || {
         "`tail.work` must be whole microseconds".into()
     });
     let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
