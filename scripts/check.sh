@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What an edit needs: formatting, clippy, and the unit tests of the crates that changed since BASE (default: HEAD, thus
-# what is not committed; the last commit where everything is).
+# What an edit needs: formatting, no circles of files, clippy, and the unit tests of the crates that changed since BASE
+# (default: HEAD, thus what is not committed; the last commit where everything is).
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -27,5 +27,6 @@ unit_tests() {
 mapfile -t changed < <(changed_files | packages)
 [ ${#changed[@]} -gt 0 ] || mapfile -t changed < <(git diff --name-only HEAD~1 | packages)
 step "formatting" scripts/cargo fmt --all --check
+step "circles of files" scripts/circles
 step "clippy" scripts/cargo clippy --locked --workspace --all-targets -- -D warnings
 [ ${#changed[@]} -eq 0 ] || step "unit tests (${changed[*]#--package=})" unit_tests "${changed[@]}"

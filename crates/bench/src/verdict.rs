@@ -197,9 +197,10 @@ fn scenarios() -> Vec<Scenario> {
 
 /// Causes that `dyno` found, in its order.
 fn run(scenario: &Scenario, subject: &Subject, dyno: &Path, folder: &Path) -> Result<Vec<String>> {
-    let disk = match scenario.on_disk {
-        true => Some(LoopDisk::new(folder, DISK_MIB, FileSystem::Ext4)?),
-        false => None,
+    let disk = if scenario.on_disk {
+        Some(LoopDisk::new(folder, DISK_MIB, FileSystem::Ext4)?)
+    } else {
+        None
     };
     let out = folder.join(scenario.folder());
     let mut command = Command::new(dyno);

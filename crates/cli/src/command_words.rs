@@ -33,13 +33,11 @@ pub(crate) fn without_secrets(words: &[String]) -> Vec<String> {
         is_value = announces_secret(word);
         // A script for a shell is a command line again.
         let is_script = word.contains(char::is_whitespace);
-        kept.push(match is_script {
-            true => {
-                let inner: Vec<String> =
-                    redact(word).split_whitespace().map(str::to_owned).collect();
-                without_secrets(&inner).join(" ")
-            }
-            false => masked(word),
+        kept.push(if is_script {
+            let inner: Vec<String> = redact(word).split_whitespace().map(str::to_owned).collect();
+            without_secrets(&inner).join(" ")
+        } else {
+            masked(word)
         });
     }
     kept

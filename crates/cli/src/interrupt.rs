@@ -1,7 +1,7 @@
 //! Ctrl-C and SIGTERM: the first one cancels the work, the second one ends the program at once.
 
-use crate::exit::{Exit, Failure};
-use dyno_engine::Cancel;
+use crate::exit::Exit;
+use dyno_engine::{Cancel, Error, Kind};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -11,9 +11,9 @@ use std::sync::atomic::AtomicBool;
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// Installs the handlers, and gives the token that they use.
-pub(crate) fn install() -> Result<Cancel, Failure> {
+pub(crate) fn install() -> Result<Cancel, Error> {
     let cannot = |error: std::io::Error| {
-        Failure::of(Exit::Environment, error).context("cannot handle signals")
+        Error::from_cause(Kind::Environment, error).context("cannot handle signals")
     };
     let requested = Arc::new(AtomicBool::new(false));
     for signal in SIGNALS {

@@ -11,9 +11,9 @@ mod messages;
 mod metrics;
 mod progress;
 mod reports;
-mod session;
 mod supervisor;
 mod surroundings;
+mod task;
 mod ycsb;
 
 use clap::Parser;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(failure) => {
             messages.failure(&failure);
-            failure.exit.into()
+            exit::Exit::from(failure.kind).into()
         }
     }
 }

@@ -1,9 +1,8 @@
 //! How the program speaks: data on standard output, everything else on standard error, in the form
 //! `error:`, `caused by:`, `hint:`. No text leaves without its credentials removed.
 
-use crate::exit::{Exit, Failure};
-use dyno_engine::Observer;
 use dyno_engine::observer::{Level, Notice};
+use dyno_engine::{Error, Kind, Observer};
 use dyno_plan::uri::redact;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -35,7 +34,7 @@ impl Messages {
     }
 
     /// What went wrong, why, and what to do.
-    pub(crate) fn failure(self, failure: &Failure) {
+    pub(crate) fn failure(self, failure: &Error) {
         write_line(&self.failure_text(failure));
     }
 
@@ -55,9 +54,9 @@ impl Messages {
         }
     }
 
-    fn failure_text(self, failure: &Failure) -> String {
-        let mut text = format!("{} {}", self.label("error:", RED), failure.error);
-        for cause in failure.error.chain().skip(1) {
+    fn failure_text(self, failure: &Error) -> String {
+        let mut text = format!("{} {}", self.label("error:", RED), failure.cause);
+        for cause in failure.cause.chain().skip(1) {
             let _ = write!(text, "\n  caused by: {cause}");
         }
         if !failure.log_tail.is_empty() {
@@ -106,14 +105,15 @@ fn write_line(text: &str) {
 }
 
 /// Writes data to standard output. A reader that has gone (`dyno … | head`) is no fault.
-pub(crate) fn print_data(text: &str) -> Result<(), Failure> {
+pub(crate) fn print_data(text: &str) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     let written = output
         .write_all(text.as_bytes())
         .and_then(|()| output.flush());
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::of(Exit::Environment, error).context("cannot write to standard output"))
+            Err(Error::from_cause(Kind::Environment, error)
+                .context("cannot write to standard output"))
         }
         _ => Ok(()),
     }
@@ -128,8 +128,8 @@ mod tests {
         quiet: false,
     };
 
-    fn failure() -> Failure {
-        Failure::new(Exit::Environment, "found `WiredTiger.lock`")
+    fn failure() -> Error {
+        Error::new(Kind::Environment, "found `WiredTiger.lock`")
             .context("cannot start `mongod`")
             .with_hint("pass another `--data-dir`")
     }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn credentials_are_removed_from_every_part_of_an_error() {
         let uri = "mongodb://user:secret@host/db";
-        let mut failure = Failure::new(Exit::Environment, format!("cause {uri}"))
+        let mut failure = Error::new(Kind::Environment, format!("cause {uri}"))
             .context(format!("error {uri}"))
             .with_hint(format!("hint {uri}"));
         failure.log_tail = vec![format!("log {uri}")];

@@ -162,9 +162,10 @@ impl Phase {
 
     fn plain_every_s(&self) -> f64 {
         let is_long = |length: Duration| length.as_secs_f64() > LONG_S;
-        match self.expected.duration.is_some_and(is_long) {
-            true => PLAIN_EVERY_LONG_S,
-            false => PLAIN_EVERY_S,
+        if self.expected.duration.is_some_and(is_long) {
+            PLAIN_EVERY_LONG_S
+        } else {
+            PLAIN_EVERY_S
         }
     }
 

@@ -1,6 +1,5 @@
 //! Reports: the files beside a record, and the text on standard output.
 
-use crate::exit::Failure;
 use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
 use crate::surroundings::Surroundings;
@@ -68,6 +67,14 @@ fn unrenderable(error: ReportError) -> Error {
     Error::from_cause(Kind::Internal, error)
 }
 
+/// A report that a person asked for may be about what the record does not have.
+pub(crate) fn refused(error: ReportError) -> Error {
+    match error {
+        ReportError::Json { .. } | ReportError::Template { .. } => unrenderable(error),
+        _ => Error::from_cause(Kind::BadInput, error),
+    }
+}
+
 /// Writes the reports of a record that is no run into its folder.
 fn write_both(
     folder: &Path,
@@ -86,10 +93,10 @@ pub(crate) fn present(
     format: PageFormat,
     invocation: Invocation<'_>,
     render: impl Fn(PageFormat, &RenderOptions) -> Result<String, ReportError>,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     write_both(folder, &render)?;
     let options = terminal_options(invocation.surroundings);
-    print_data(&render(format, &options)?)?;
+    print_data(&render(format, &options).map_err(refused)?)?;
     let note = format!("the experiment is in `{}`", folder.display());
     invocation.messages.note(&note);
     Ok(())
@@ -100,16 +107,15 @@ pub(crate) fn run_text(
     results: &AnalysedRun,
     format: Format,
     options: &RenderOptions,
-) -> Result<String, Failure> {
+) -> Result<String, Error> {
     let analysis: Option<&RunAnalysis> = results.analysis.as_ref();
     // What scripts read has no trace.
     let trace = results.trace.as_ref().filter(|_| format != Format::Kpi);
     match format {
-        Format::Ycsb => Ok(ycsb_text(&results.run, options)?),
+        Format::Ycsb => ycsb_text(&results.run, options).map_err(refused),
         format => {
             let view = trace.map(trace_view);
-            let text = render_traced(&results.run, analysis, view.as_ref(), format, options);
-            Ok(text?)
+            render_traced(&results.run, analysis, view.as_ref(), format, options).map_err(refused)
         }
     }
 }

@@ -1,15 +1,15 @@
 //! The process that holds the servers of a deployment that stays: started by `dyno server start`,
 //! ended by `dyno server stop`. Its servers die with it, as those of a run do.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
-use dyno_engine::Cancel;
 use dyno_engine::deployment;
 use dyno_engine::deployment::placement::HostPlacement;
 use dyno_engine::deployment::server::ServerPaths;
 use dyno_engine::detached::state::State;
 use dyno_engine::detached::{FAILURE, PROBLEM, lock, unusable};
 use dyno_engine::files::write_file;
+use dyno_engine::{Cancel, Error, Kind};
 use dyno_plan::Plan;
 use dyno_servers::{Deployment, Stopped as MemberStopped};
 use nix::sys::prctl::set_pdeathsig;
@@ -46,13 +46,13 @@ pub(crate) fn spawn(
     plan: &Plan,
     embedded: Option<&Path>,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let path = folder.join(PLAN);
     std::fs::write(&path, dyno_plan::file::to_toml(plan))
         .map_err(|error| unusable(&path, error))?;
     let executable = invocation.environment().executable.as_deref();
     let executable =
-        executable.ok_or_else(|| Failure::new(Exit::Internal, "the path of `dyno` is unknown"))?;
+        executable.ok_or_else(|| Error::new(Kind::Internal, "the path of `dyno` is unknown"))?;
     let mut command = Command::new(executable);
     if invocation.messages.quiet() {
         command.arg("--quiet");
@@ -67,19 +67,19 @@ pub(crate) fn spawn(
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| {
-            Failure::of(Exit::Environment, error).context("cannot start the supervisor")
+            Error::from_cause(Kind::Environment, error).context("cannot start the supervisor")
         })?;
     if wait_until_ready(&mut child, invocation.cancel)? {
         return Ok(Exit::Done);
     }
-    let status = child
-        .wait()
-        .map_err(|error| Failure::of(Exit::Environment, error).context("the supervisor is lost"))?;
+    let status = child.wait().map_err(|error| {
+        Error::from_cause(Kind::Environment, error).context("the supervisor is lost")
+    })?;
     Ok(Exit::from_code(status.code()))
 }
 
 /// Whether it became ready. Passes an interrupt on.
-fn wait_until_ready(child: &mut Child, interrupt: &Cancel) -> Result<bool, Failure> {
+fn wait_until_ready(child: &mut Child, interrupt: &Cancel) -> Result<bool, Error> {
     let output = child.stdout.take().expect("it is piped");
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -110,18 +110,19 @@ pub(crate) fn supervise(
     folder: &Path,
     embedded: Option<&Path>,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     // Signals of the terminal are for the command that started this, and it passes them on.
     let _ = setsid();
     lock::own(folder)?;
-    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
-        .map_err(|error| Failure::of(Exit::Environment, error).context("cannot handle signals"))?;
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| {
+        Error::from_cause(Kind::Environment, error).context("cannot handle signals")
+    })?;
     let orphaned = notice_end_of_parent()?;
     let interrupted = || invocation.cancel.requested() || orphaned.load(Ordering::Relaxed);
     let path = folder.join(PLAN);
     let text = std::fs::read_to_string(&path).map_err(|error| unusable(&path, error))?;
     let plan = dyno_plan::file::parse(&text, &path.to_string_lossy())
-        .map_err(|error| Failure::of(Exit::Internal, error))?;
+        .map_err(|error| Error::from_cause(Kind::Internal, error))?;
     let paths = ServerPaths {
         environment: invocation.environment(),
         embedded,
@@ -138,7 +139,7 @@ pub(crate) fn supervise(
     if !announce(folder)? {
         let stopped = deployment.stop();
         remove(folder);
-        return stopped.map(|_| Exit::Interrupted).map_err(Failure::from);
+        return stopped.map(|_| Exit::Interrupted).map_err(Error::from);
     }
     if !invocation.cancel.requested() {
         watch(folder, signals, &mut deployment);
@@ -152,8 +153,8 @@ pub(crate) fn supervise(
             Ok(Exit::Done)
         }
         Err(error) => {
-            let failure = Failure::from(error);
-            write_problem(folder, FAILURE, &format!("{:#}", failure.error));
+            let failure = Error::from(error);
+            write_problem(folder, FAILURE, &format!("{:#}", failure.cause));
             Err(failure)
         }
     }
@@ -212,18 +213,20 @@ fn write_problem(folder: &Path, name: &str, text: &str) {
 
 /// A flag that is set when the command that waits for the servers is gone: until they are ready they
 /// are of use to nobody else. One that is gone already has closed the pipe to it.
-fn notice_end_of_parent() -> Result<Arc<AtomicBool>, Failure> {
+fn notice_end_of_parent() -> Result<Arc<AtomicBool>, Error> {
     let orphaned = Arc::new(AtomicBool::new(false));
     // The kernel sends it once for each thread of the parent, which must not count as a second Ctrl-C.
     signal_hook::flag::register(SIGUSR1, Arc::clone(&orphaned))
         .and_then(|_| set_pdeathsig(Signal::SIGUSR1).map_err(Into::into))
-        .map_err(|error| Failure::of(Exit::Environment, error).context("cannot handle signals"))?;
+        .map_err(|error| {
+            Error::from_cause(Kind::Environment, error).context("cannot handle signals")
+        })?;
     Ok(orphaned)
 }
 
 /// Says that the servers are ready, and lets go of the terminal. `false` if nobody listens: then
 /// nobody knows of the servers either.
-fn announce(folder: &Path) -> Result<bool, Failure> {
+fn announce(folder: &Path) -> Result<bool, Error> {
     // What cannot be turned off does no harm any more.
     let _ = set_pdeathsig(None);
     let mut output = std::io::stdout().lock();

@@ -192,9 +192,12 @@ impl DeploymentUnderTest {
         let of_one = |(number, server): (usize, &'_ ServerUnderTest)| {
             let hosts = server.hosts().unwrap_or_default();
             let names = observation::names_of(&hosts).into_iter();
-            let names = names.map(|name| match several {
-                true => format!("{name}-{number}"),
-                false => name,
+            let names = names.map(|name| {
+                if several {
+                    format!("{name}-{number}")
+                } else {
+                    name
+                }
             });
             names.zip(hosts).collect::<Vec<_>>()
         };
@@ -309,9 +312,10 @@ pub fn with_options(uri: &str, plan: &Plan) -> String {
         Some(options) => format!("{uri}?{options}"),
         None => uri.to_owned(),
     };
-    match plan.server.waits_for_journal() && !has_option(&uri, "journal") {
-        true => with_option(&uri, "journal", "true"),
-        false => uri,
+    if plan.server.waits_for_journal() && !has_option(&uri, "journal") {
+        with_option(&uri, "journal", "true")
+    } else {
+        uri
     }
 }
 

@@ -236,9 +236,13 @@ fn connect_kind(error: &ConnectError) -> Kind {
 impl From<RecordError> for Error {
     fn from(error: RecordError) -> Self {
         let (kind, hint) = match &error {
-            RecordError::NoSuchFolder { .. } | RecordError::NotARun { .. } => (
+            RecordError::NoSuchFolder { .. } | RecordError::NoDocument { .. } => (
                 Kind::BadInput,
-                Some("give the folder that `dyno run` printed"),
+                Some("give the folder that `dyno` printed at the end of the run or the experiment"),
+            ),
+            RecordError::Document { .. } => (
+                Kind::BadInput,
+                Some("the file was changed or damaged; bring it back from a copy"),
             ),
             RecordError::HoldsRun { .. } => {
                 (Kind::BadInput, Some("choose another folder with `--out`"))

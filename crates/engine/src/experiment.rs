@@ -4,6 +4,7 @@
 pub mod ab;
 pub mod campaign;
 pub mod folder;
+mod points;
 pub mod request;
 pub mod slo;
 pub mod sweep;
@@ -77,7 +78,7 @@ pub fn check_plans(
     options: &ExperimentOptions<'_>,
 ) -> Result<(), Error> {
     let tasks = tasks.iter().cloned().collect();
-    campaign::planned(document, &tasks, (options.fresh, options.no_load)).map(drop)
+    points::planned(document, &tasks, (options.fresh, options.no_load)).map(drop)
 }
 
 fn check_planned(
@@ -86,7 +87,7 @@ fn check_planned(
     options: &ExperimentOptions<'_>,
     context: Context<'_>,
 ) -> Result<(), Error> {
-    let planned = campaign::planned(document, tasks, (options.fresh, options.no_load))?;
+    let planned = points::planned(document, tasks, (options.fresh, options.no_load))?;
     preflight::of_experiment(&planned.tasks, options.embedded_server.as_deref(), context)
 }
 
@@ -199,15 +200,16 @@ fn check_place(
         return Ok(());
     }
     let place = folder.path().display();
-    let (text, hint) = match on_fleet {
-        true => (
+    let (text, hint) = if on_fleet {
+        (
             "the experiment began on a fleet",
             format!("go on with `dyno fleet resume {place} --inventory …`"),
-        ),
-        false => (
+        )
+    } else {
+        (
             "the experiment began on one machine",
             format!("go on there with `dyno resume {place}`"),
-        ),
+        )
     };
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
@@ -313,7 +315,7 @@ mod tests {
         });
         Point {
             figures: Some(serde_json::from_value(figures).expect("it has all fields")),
-            ..campaign::point(0, BTreeMap::new(), None, 0)
+            ..points::point(0, BTreeMap::new(), None, 0)
         }
     }
 

@@ -23,6 +23,7 @@ pub mod observer;
 pub mod recording;
 pub mod run;
 pub mod selfcheck;
+pub mod standalone;
 pub mod task;
 mod version;
 

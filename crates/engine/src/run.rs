@@ -16,6 +16,7 @@ mod phases;
 pub mod preflight;
 mod recorder;
 mod saving;
+mod sink;
 mod steering;
 mod trace;
 
@@ -279,9 +280,10 @@ impl<'a> Session<'a> {
         if !self.is_elsewhere() {
             let several = &self.plan.server.data_dirs;
             let all = several.iter().map(PathBuf::from);
-            return match several.is_empty() || self.plan.server.data_dir.is_some() {
-                true => data_folder(self.plan, &self.paths).into_iter().collect(),
-                false => all.collect(),
+            return if several.is_empty() || self.plan.server.data_dir.is_some() {
+                data_folder(self.plan, &self.paths).into_iter().collect()
+            } else {
+                all.collect()
             };
         }
         let local = deployment.servers.iter().zip(&self.servers);

@@ -478,9 +478,10 @@ impl Drop for Agent {
 /// A moment, while nothing has asked for the end.
 fn wait(options: &AgentOptions) -> Result<(), FleetError> {
     thread::sleep(LOOK_EVERY * 10);
-    match options.stop.load(Ordering::SeqCst) {
-        true => Err(FleetError::Interrupted),
-        false => Ok(()),
+    if options.stop.load(Ordering::SeqCst) {
+        Err(FleetError::Interrupted)
+    } else {
+        Ok(())
     }
 }
 

@@ -228,9 +228,10 @@ impl Merger {
             // The interval of the newest window of an agent is complete: it sends one for each.
             let all_passed = passed.is_none_or(|passed| passed >= Some(place));
             let too_old = newest.is_some_and(|(phase, slot)| {
-                let behind = match phase > place.0 {
-                    true => slot + 1,
-                    false => slot - place.1,
+                let behind = if phase > place.0 {
+                    slot + 1
+                } else {
+                    slot - place.1
                 };
                 behind >= self.options.lag
             });

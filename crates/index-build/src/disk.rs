@@ -121,12 +121,11 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, Error> {
                 .with_hint("install `util-linux`, `mount` and `e2fsprogs`")
         })?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => {
-            let error = std::io::Error::other(text(&output.stderr));
-            Err(failed(&format!("run `{program}`"), error))
-        }
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        let error = std::io::Error::other(text(&output.stderr));
+        Err(failed(&format!("run `{program}`"), error))
     }
 }
 

@@ -33,9 +33,10 @@ pub struct Access<'a> {
 
 impl Access<'_> {
     fn check(&self) -> Result<(), LayoutError> {
-        match (self.interrupted)() {
-            true => Err(LayoutError::Interrupted),
-            false => Ok(()),
+        if (self.interrupted)() {
+            Err(LayoutError::Interrupted)
+        } else {
+            Ok(())
         }
     }
 }

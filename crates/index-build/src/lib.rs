@@ -13,16 +13,17 @@ use crate::layout::{Access, Collection, LayoutError, Units};
 use crate::server::Server;
 use dyno_engine::VERSION;
 use dyno_engine::context::Context;
-use dyno_engine::environment::Environment;
 use dyno_engine::experiment::folder::ExperimentFolder;
 use dyno_engine::observer::{Shared, SharedObserver};
 use dyno_engine::run::preflight;
+use dyno_engine::standalone::{self, FinishedStandalone, StandaloneOptions};
 use dyno_engine::{Cancel, Observer};
 use dyno_engine::{Error, Kind};
 use dyno_load::connect::Control;
 use dyno_plan::Plan;
 use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy, Start};
 use dyno_plan::task::Task;
+use dyno_record::Document;
 use dyno_record::index_build::{
     CollectionFacts, DiskFacts, IndexBuildCaveat, IndexBuildDocument, RemedyRecord, SCHEMA_VERSION,
 };
@@ -30,7 +31,7 @@ use dyno_record::model::RunStatus;
 use dyno_record::server::ExperimentServer;
 use dyno_trace::LiveKernel;
 use jiff::Timestamp;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -50,54 +51,21 @@ const DEFAULT_CACHE: u64 = 4 << 30;
 /// And at least this one.
 const LEAST_CACHE_FOR_NAME: u64 = 512 << 20;
 
-/// How an index build is done, besides what its plan says.
-#[derive(Clone, Debug, Default)]
-pub struct IndexBuildOptions {
-    /// The place that it is done in.
-    pub environment: Environment,
-    /// Path of the embedded server, if it is named.
-    pub embedded_server: Option<PathBuf>,
-    /// The folder of the experiment; a new one below `experiments` if none is named.
-    pub out: Option<PathBuf>,
-}
-
-/// An index build whose document is written.
-#[derive(Debug)]
-pub struct FinishedIndexBuild {
-    /// The folder of the experiment.
-    pub folder: PathBuf,
-    /// What ended it early, after an index was built.
-    pub fault: Option<Error>,
-}
-
 /// Refuses what [`run`] would refuse, as far as that is known before the server runs.
 ///
 /// # Errors
 /// What the machine, the server or the folders lack.
 pub fn check(
     task: &Task,
-    options: &IndexBuildOptions,
+    options: &StandaloneOptions,
     observer: &mut dyn Observer,
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let observer = Shared::new(observer);
-    check_task(task, options, context(options, &observer, cancel))
+    check_task(task, options, options.context(&observer, cancel))
 }
 
-fn context<'a>(
-    options: &'a IndexBuildOptions,
-    observer: &'a dyn SharedObserver,
-    cancel: &'a Cancel,
-) -> Context<'a> {
-    Context {
-        environment: &options.environment,
-        cancel,
-        observer,
-        source: None,
-    }
-}
-
-fn check_task(task: &Task, options: &IndexBuildOptions, context: Context<'_>) -> Result<(), Error> {
+fn check_task(task: &Task, options: &StandaloneOptions, context: Context<'_>) -> Result<(), Error> {
     let embedded = options.embedded_server.as_deref();
     let plan = task.plan.index_build.clone().unwrap_or_default();
     if let Some(refusal) = dyno_trace::possibilities(&LiveKernel::new()).refusal {
@@ -142,12 +110,12 @@ fn check_folders(plan: &Plan, out: Option<&Path>) -> Result<(), Error> {
 /// No index was built, and nothing is left behind.
 pub fn run(
     task: &Task,
-    options: &IndexBuildOptions,
+    options: &StandaloneOptions,
     observer: &mut dyn Observer,
     cancel: &Cancel,
-) -> Result<FinishedIndexBuild, Error> {
+) -> Result<FinishedStandalone, Error> {
     let observer = Shared::new(observer);
-    let context = context(options, &observer, cancel);
+    let context = options.context(&observer, cancel);
     // Before documents are loaded for minutes.
     check_task(task, options, context)?;
     let name = format!("index-build-{}", task.plan.name);
@@ -155,7 +123,7 @@ pub fn run(
     folder.save_plan("plan.toml", task)?;
     let path = folder.path().to_owned();
     let fault = perform(task, context, options.embedded_server.as_deref(), folder)?;
-    Ok(FinishedIndexBuild {
+    Ok(FinishedStandalone {
         folder: path,
         fault,
     })
@@ -206,27 +174,16 @@ fn perform(
         ..
     } = experiment;
     drop(disk);
-    match failure {
-        None => {
-            document.status = RunStatus::Complete;
-            document.write(&path)?;
-            Ok(None)
-        }
-        Some(failure) if document.builds.is_empty() => {
-            let _ = std::fs::remove_dir_all(path.join("before"));
-            folder.discard();
-            Err(failure)
-        }
-        Some(failure) => {
-            document.status = match failure.kind {
-                Kind::Interrupted => RunStatus::Partial,
-                _ => RunStatus::Failed,
-            };
-            document.status_reason = Some(format!("{:#}", failure.cause));
-            document.write(&path)?;
-            Ok(Some(failure))
-        }
+    if document.builds.is_empty()
+        && let Some(failure) = failure
+    {
+        let _ = std::fs::remove_dir_all(path.join("before"));
+        folder.discard();
+        return Err(failure);
     }
+    (document.status, document.status_reason) = standalone::status(failure.as_ref());
+    document.write(&path)?;
+    Ok(failure)
 }
 
 /// One experiment under way.

@@ -469,9 +469,8 @@ fn field_difference(
         None => return Some(format!("document `{key}` has no field `{name}`")),
         Some(Bson::Binary(binary)) if binary.subtype == BinarySubtype::Generic => &binary.bytes,
         Some(other) => {
-            let kind = format!("{:?}", other.element_type());
             return Some(format!(
-                "field `{name}` of `{key}` is of type `{kind}`, but the plan has binary values"
+                "field `{name}` of `{key}` is `{other}`, but the plan has binary values"
             ));
         }
     };
@@ -593,9 +592,12 @@ mod tests {
             ("has no field `column0`", |plan, _| {
                 plan.data.field_name_prefix = "column".into()
             }),
-            ("is of type `String`", |_, found| {
-                found.insert("field1", "text");
-            }),
+            (
+                "is `\"text\"`, but the plan has binary values",
+                |_, found| {
+                    found.insert("field1", "text");
+                },
+            ),
             ("has 5 bytes, but the plan has 4", |_, found| {
                 found.insert("field0", value(b"abcde"));
             }),

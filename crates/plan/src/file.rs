@@ -3,12 +3,12 @@
 //! What a file may contain follows from the plan's own JSON schema, so there is one description of
 //! every key. All problems of a file are found in one pass, each with its place.
 
+mod check;
+
 use crate::builtin;
 use crate::model::{DataPlan, KeyDistribution, OperationWeights, Plan, Schedule, ServerPlan};
-use crate::nearest::nearest;
 use crate::problem::{self, Problem};
 use crate::request::{Setting, SettingValue};
-use crate::units::{Bytes, CacheSize, Span};
 use crate::validate::validate;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -27,9 +27,6 @@ pub struct FileError {
 
 /// Key of a file that names the built-in plan to start from.
 const BASE: &str = "base";
-
-/// Tags that choose between variants of a table.
-const TAGS: [&str; 2] = ["distribution", "kind"];
 
 /// The plan that a file with nothing in it gives.
 pub fn default_plan() -> Plan {
@@ -92,9 +89,8 @@ pub fn set(plan: &mut Plan, settings: &[Setting]) -> Result<(), Vec<Problem>> {
         return Err(problems);
     }
     let text: String = lines.into_values().collect();
-    let reader = Reader { text: &text };
-    let table = reader.table().map_err(without_places)?;
-    reader.check(table.get_ref()).map_err(without_places)?;
+    let table = Reader { text: &text }.table().map_err(without_places)?;
+    check::check(&schema(), &text, table.get_ref()).map_err(without_places)?;
     let mut changed = lay_file_over(plan, table.get_ref()).map_err(|problem| vec![problem])?;
     for (key, value) in values {
         match with_value(&changed, key, value.clone()) {
@@ -146,22 +142,17 @@ fn setting_line(key: &str, value: &str) -> Result<String, Vec<Problem>> {
     let quoted = format!("{key} = {}\n", toml::Value::String(value.into()));
     let literal = format!("{key} = {value}\n");
     let wrong = |line: &str| {
-        let reader = Reader { text: line };
-        let checked = reader
-            .table()
-            .and_then(|table| reader.check(table.get_ref()));
+        let table = Reader { text: line }.table();
+        let checked = table.and_then(|table| check::check(&schema(), line, table.get_ref()));
         // The other keys of the same table may make it whole; that is looked at later.
         checked
             .err()
             .filter(|problems| !problems.iter().all(is_missing))
     };
     let is_one_value = !value.contains('\n') && Reader { text: &literal }.table().is_ok();
-    let line = match is_one_value {
-        // A text may look like something else.
-        true if wrong(&literal).is_some() && wrong(&quoted).is_none() => quoted,
-        true => literal,
-        false => quoted,
-    };
+    // A text may look like something else.
+    let is_text = !is_one_value || (wrong(&literal).is_some() && wrong(&quoted).is_none());
+    let line = if is_text { quoted } else { literal };
     match wrong(&line) {
         None => Ok(line),
         Some(problems) => Err(without_places(problems)),
@@ -239,27 +230,11 @@ impl<'a> Reader<'a> {
             .collect())
     }
 
-    /// Compares all keys and values with the schema.
-    fn check(&self, table: &DeTable<'_>) -> Result<(), Vec<Problem>> {
-        let schema = schema();
-        let mut problems = Vec::new();
-        Checker {
-            reader: self,
-            root: &schema,
-            problems: &mut problems,
-        }
-        .check_table(&schema, table, "", 0);
-        if problems.is_empty() {
-            Ok(())
-        } else {
-            Err(problems)
-        }
-    }
-
     fn read(&self) -> Result<Plan, Vec<Problem>> {
         let table = self.table()?;
         let table = table.get_ref();
-        let mut problems = self.check(table).err().unwrap_or_default();
+        let checked = check::check(&schema(), self.text, table);
+        let mut problems = checked.err().unwrap_or_default();
         if problems.is_empty() {
             let plan = merge(table).map_err(|problem| vec![problem])?;
             problems = self.problems_of(&plan, table);
@@ -288,23 +263,8 @@ impl<'a> Reader<'a> {
     }
 
     fn syntax_problem(&self, error: &toml::de::Error) -> Problem {
-        let (line, column) = self.position(error.span().map_or(0, |span| span.start));
+        let (line, column) = check::position(self.text, error.span().map_or(0, |span| span.start));
         Problem::new(error.message().trim().replace('\n', ", ")).at(line, column)
-    }
-
-    /// Line and column of a byte offset, from 1.
-    fn position(&self, offset: usize) -> (usize, usize) {
-        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let line_start = before
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
-        let column = String::from_utf8_lossy(&before[line_start..])
-            .chars()
-            .count()
-            + 1;
-        (line, column)
     }
 
     /// Gives a problem of the whole plan the place of the first key that its message names.
@@ -317,7 +277,7 @@ impl<'a> Reader<'a> {
             .find_map(|key| offset_of(table, key));
         match offset {
             Some(offset) => {
-                let (line, column) = self.position(offset);
+                let (line, column) = check::position(self.text, offset);
                 problem.at(line, column)
             }
             None => problem,
@@ -336,311 +296,6 @@ fn offset_of(table: &DeTable<'_>, key: &str) -> Option<usize> {
         (Some(rest), DeValue::Table(inner)) => Some(offset_of(inner, rest).unwrap_or(here)),
         _ => Some(here),
     }
-}
-
-/// Walks the file and the schema side by side.
-struct Checker<'a> {
-    reader: &'a Reader<'a>,
-    root: &'a Value,
-    problems: &'a mut Vec<Problem>,
-}
-
-impl Checker<'_> {
-    fn report(&mut self, offset: usize, message: String, hint: Option<String>) {
-        let (line, column) = self.reader.position(offset);
-        self.problems.push(Problem {
-            line: Some(line),
-            column: Some(column),
-            message,
-            hint,
-        });
-    }
-
-    fn check_table(&mut self, schema: &Value, table: &DeTable<'_>, path: &str, offset: usize) {
-        let properties = schema["properties"].as_object();
-        for (name, value) in table.iter() {
-            let key = join(path, name.get_ref());
-            match properties.and_then(|properties| properties.get(name.get_ref().as_ref())) {
-                Some(schema) => self.check(schema, value, &key),
-                None if schema["additionalProperties"].is_object() => {
-                    self.check(&schema["additionalProperties"], value, &key);
-                }
-                None => {
-                    let known = properties
-                        .into_iter()
-                        .flat_map(|properties| properties.keys());
-                    let hint = nearest(name.get_ref(), known.map(String::as_str))
-                        .map(|near| format!("did you mean `{}`?", join(path, near)));
-                    self.report(name.span().start, format!("unknown key `{key}`"), hint);
-                }
-            }
-        }
-        for required in schema["required"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-        {
-            if !table.iter().any(|(name, _)| name.get_ref() == required) {
-                self.report(
-                    offset,
-                    format!("`{}` is missing", join(path, required)),
-                    None,
-                );
-            }
-        }
-    }
-
-    fn check(&mut self, schema: &Value, value: &Spanned<DeValue<'_>>, path: &str) {
-        if let Some(name) = schema["$ref"]
-            .as_str()
-            .and_then(|name| name.strip_prefix("#/$defs/"))
-        {
-            match name {
-                "Span" => {
-                    return self.check_parsed(value, path, |text| text.parse::<Span>().map(drop));
-                }
-                "Bytes" => {
-                    return self.check_parsed(value, path, |text| text.parse::<Bytes>().map(drop));
-                }
-                "CacheSize" => {
-                    let parse = |text: &str| text.parse::<CacheSize>().map(drop);
-                    return self.check_parsed(value, path, parse);
-                }
-                _ => {
-                    let definition = &self.root["$defs"][name];
-                    return self.check(definition, value, path);
-                }
-            }
-        }
-        if let Some(variants) = schema["anyOf"].as_array() {
-            return self.check_any(variants, value, path);
-        }
-        if let Some(variants) = schema["oneOf"].as_array() {
-            return self.check_variants(variants, value, path);
-        }
-        if let Some(allowed) = schema["enum"].as_array() {
-            return self.check_choice(
-                &allowed.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
-                value,
-                path,
-            );
-        }
-        self.check_plain(schema, value, path);
-    }
-
-    /// An optional value, or a switch that may be a table: TOML has no null, so another variant is meant.
-    fn check_any(&mut self, variants: &[Value], value: &Spanned<DeValue<'_>>, path: &str) {
-        let present: Vec<&Value> = variants
-            .iter()
-            .filter(|variant| variant["type"] != "null")
-            .collect();
-        if let [only] = present[..] {
-            return self.check(only, value, path);
-        }
-        let is_table = matches!(value.get_ref(), DeValue::Table(_));
-        let is_switch = matches!(value.get_ref(), DeValue::Boolean(_));
-        let fitting = present.iter().find(|variant| match variant["$ref"] {
-            Value::String(_) => is_table,
-            _ => is_switch && variant["type"] == "boolean",
-        });
-        match fitting {
-            Some(variant) => self.check(variant, value, path),
-            None => self.wrong_type(
-                value,
-                path,
-                "true, false or a table",
-                value.get_ref().type_str(),
-            ),
-        }
-    }
-
-    fn check_parsed<E: std::fmt::Display>(
-        &mut self,
-        value: &Spanned<DeValue<'_>>,
-        path: &str,
-        parse: impl Fn(&str) -> Result<(), E>,
-    ) {
-        let text = match value.get_ref() {
-            DeValue::String(text) => text.to_string(),
-            DeValue::Integer(number) => number.as_str().to_string(),
-            DeValue::Float(number) => number.as_str().to_string(),
-            other => {
-                return self.wrong_type(
-                    value,
-                    path,
-                    "a text such as \"10s\" or a number",
-                    other.type_str(),
-                );
-            }
-        };
-        if let Err(error) = parse(&text) {
-            self.report(value.span().start, format!("`{path}`: {error}"), None);
-        }
-    }
-
-    fn check_variants(&mut self, variants: &[Value], value: &Spanned<DeValue<'_>>, path: &str) {
-        let names: Vec<&str> = variants
-            .iter()
-            .filter_map(|variant| variant["const"].as_str())
-            .collect();
-        if names.len() == variants.len() {
-            return self.check_choice(&names, value, path);
-        }
-        let DeValue::Table(table) = value.get_ref() else {
-            return self.wrong_type(value, path, "a table", value.get_ref().type_str());
-        };
-        let tag = TAGS
-            .iter()
-            .find(|tag| variants[0]["properties"][**tag]["const"].is_string());
-        let Some(tag) = tag else { return };
-        let allowed: Vec<&str> = variants
-            .iter()
-            .filter_map(|variant| variant["properties"][*tag]["const"].as_str())
-            .collect();
-        let key = join(path, tag);
-        let Some((_, chosen)) = table.iter().find(|(name, _)| name.get_ref() == *tag) else {
-            let hint = format!("one of {}", allowed.join(", "));
-            return self.report(
-                value.span().start,
-                format!("`{key}` is missing"),
-                Some(hint),
-            );
-        };
-        let before = self.problems.len();
-        self.check_choice(&allowed, chosen, &key);
-        if self.problems.len() > before {
-            return;
-        }
-        let variant = variants.iter().find(|variant| {
-            Some(variant["properties"][*tag]["const"].as_str()) == Some(chosen.get_ref().as_str())
-        });
-        if let Some(variant) = variant {
-            let mut open = variant.clone();
-            open["properties"][*tag] = Value::Object(Map::new());
-            self.check_table(&open, table, path, value.span().start);
-        }
-    }
-
-    fn check_choice(&mut self, allowed: &[&str], value: &Spanned<DeValue<'_>>, path: &str) {
-        let DeValue::String(text) = value.get_ref() else {
-            let expected = format!("one of {}", allowed.join(", "));
-            return self.wrong_type(value, path, &expected, value.get_ref().type_str());
-        };
-        if !allowed.contains(&text.as_ref()) {
-            let near = nearest(text, allowed.iter().copied());
-            let hint = match near {
-                Some(near) => format!("did you mean `{near}`? allowed: {}", allowed.join(", ")),
-                None => format!("allowed: {}", allowed.join(", ")),
-            };
-            self.report(
-                value.span().start,
-                format!("`{path}` is `{text}`"),
-                Some(hint),
-            );
-        }
-    }
-
-    fn check_plain(&mut self, schema: &Value, value: &Spanned<DeValue<'_>>, path: &str) {
-        // A variant's tag has an empty schema here: it has been checked.
-        let Some(kind) = plain_type(schema) else {
-            return;
-        };
-        let found = value.get_ref();
-        match (kind, found) {
-            ("number", DeValue::Float(number))
-                if !number.as_str().contains(|c: char| c.is_ascii_digit()) =>
-            {
-                let message = format!(
-                    "`{path}` is `{}`, but must be a finite number",
-                    number.as_str()
-                );
-                self.report(value.span().start, message, None);
-            }
-            ("string", DeValue::String(_))
-            | ("boolean", DeValue::Boolean(_))
-            | ("number", DeValue::Integer(_) | DeValue::Float(_)) => {}
-            ("integer", DeValue::Integer(number)) => {
-                let parsed =
-                    i128::from_str_radix(&number.as_str().replace('_', ""), number.radix());
-                let (low, high) = integer_range(schema);
-                if !parsed.is_ok_and(|number| (low..=high).contains(&number)) {
-                    let message = format!(
-                        "`{path}` is `{}`, but must be {low} to {high}",
-                        number.as_str()
-                    );
-                    self.report(value.span().start, message, None);
-                }
-            }
-            ("object", DeValue::Table(table)) => {
-                self.check_table(schema, table, path, value.span().start);
-            }
-            ("array", DeValue::Array(items)) => {
-                for (index, item) in items.iter().enumerate() {
-                    self.check(&schema["items"], item, &format!("{path}[{index}]"));
-                }
-            }
-            _ => {
-                let expected = match kind {
-                    "string" => "a text",
-                    "boolean" => "true or false",
-                    "number" => "a number",
-                    "integer" => "a whole number",
-                    "array" => "a list",
-                    _ => "a table",
-                };
-                self.wrong_type(value, path, expected, found.type_str());
-            }
-        }
-    }
-
-    fn wrong_type(
-        &mut self,
-        value: &Spanned<DeValue<'_>>,
-        path: &str,
-        expected: &str,
-        found: &str,
-    ) {
-        self.report(
-            value.span().start,
-            format!("`{path}` must be {expected}, found {found}"),
-            None,
-        );
-    }
-}
-
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.into()
-    } else {
-        format!("{path}.{name}")
-    }
-}
-
-/// The type of a schema, of an optional one the type that is not null.
-fn plain_type(schema: &Value) -> Option<&str> {
-    match &schema["type"] {
-        Value::String(kind) => Some(kind),
-        Value::Array(kinds) => kinds
-            .iter()
-            .filter_map(Value::as_str)
-            .find(|kind| *kind != "null"),
-        _ => None,
-    }
-}
-
-/// TOML's integers have 63 bits, so no range is wider.
-fn integer_range(schema: &Value) -> (i128, i128) {
-    let high = match schema["format"].as_str() {
-        Some("uint32") => i128::from(u32::MAX),
-        _ => i128::from(i64::MAX),
-    };
-    (
-        schema["minimum"]
-            .as_i64()
-            .map_or(i128::from(i64::MIN), i128::from),
-        high,
-    )
 }
 
 /// Lays the file over its base.
@@ -765,6 +420,7 @@ fn to_json(value: &DeValue<'_>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Span;
     use proptest::prelude::*;
 
     fn problems(text: &str) -> Vec<String> {

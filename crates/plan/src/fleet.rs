@@ -1,12 +1,9 @@
 //! `[fleet]` in a plan: client hosts and server hosts, how they belong together, and how long the steps of a run may
 //! take. What each host does of the run follows from it in the crate `fleet`; other commands ignore the table.
 
-use crate::model::{Plan, ServerKind};
-use crate::problem::Problem;
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// Most agents of a fleet.
 pub const MOST_AGENTS: u32 = 4096;
@@ -144,155 +141,6 @@ impl Default for KubernetesPlan {
             host_network: false,
         }
     }
-}
-
-/// Problems of the table; those of the plan without it are left to `validate`.
-pub(crate) fn problems(plan: &Plan) -> Vec<Problem> {
-    let Some(fleet) = &plan.fleet else {
-        return Vec::new();
-    };
-    let mut problems = Vec::new();
-    check_hosts(&mut problems, plan, fleet);
-    check_times(&mut problems, fleet);
-    if let Some(kubernetes) = &fleet.kubernetes {
-        check_kubernetes(&mut problems, kubernetes);
-    }
-    problems
-}
-
-fn check_hosts(problems: &mut Vec<Problem>, plan: &Plan, fleet: &FleetPlan) {
-    if fleet.clients.is_empty() && fleet.kubernetes.is_none() {
-        let hint = "such as `clients = [\"clients\"]`, a group of the inventory";
-        problems.push(Problem::new("`fleet.clients` names no host").with_hint(hint));
-    }
-    for (key, names) in [("clients", &fleet.clients), ("servers", &fleet.servers)] {
-        for (index, name) in names.iter().enumerate() {
-            if !is_host_name(name) {
-                let hint = "letters, digits, `.`, `_`, `:` and `-`";
-                let text = format!("`fleet.{key}` has `{name}`, which is no host and no group");
-                problems.push(Problem::new(text).with_hint(hint));
-            }
-            if names[..index].contains(name) {
-                problems.push(Problem::new(format!("`fleet.{key}` has `{name}` twice")));
-            }
-        }
-    }
-    range(problems, "agents_per_host", fleet.agents_per_host, 1, 64);
-    let starts_servers = !matches!(plan.server.kind, ServerKind::Uri);
-    // Without servers the plan is one for `--uri`.
-    if !starts_servers && !fleet.servers.is_empty() {
-        let text = "`fleet.servers` has no effect on servers that run already, at `server.uri`";
-        problems.push(Problem::new(text));
-    }
-    if !starts_servers && fleet.mapping != Mapping::Deployment {
-        let text = "`fleet.mapping` needs independent servers, and `server.uri` is one deployment";
-        problems.push(Problem::new(text));
-    }
-    if plan.server.pairs > 1 {
-        let hint = "`fleet.mapping = \"pairs\"` with a server host each";
-        let text = "`server.pairs` is about one machine, and cannot be part of a fleet";
-        problems.push(Problem::new(text).with_hint(hint));
-    }
-    if plan.data.insert_start != 0 || plan.data.insert_count.is_some() {
-        let text =
-            "`data.insert_start` and `insert_count` are given to each agent by the fleet itself";
-        problems.push(Problem::new(text));
-    }
-}
-
-/// A name that may follow a program as an argument, and can be a host name or a group.
-fn is_host_name(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
-    !name.is_empty() && name.len() <= 253 && name.chars().all(allowed) && !name.starts_with('-')
-}
-
-fn range(problems: &mut Vec<Problem>, key: &str, value: u32, low: u32, high: u32) {
-    if !(low..=high).contains(&value) {
-        let text = format!("`fleet.{key}` is {value}, but must be {low} to {high}");
-        problems.push(Problem::new(text));
-    }
-}
-
-fn check_times(problems: &mut Vec<Problem>, fleet: &FleetPlan) {
-    let day = Duration::from_secs(86_400);
-    let minute = Duration::from_secs(60);
-    let second = Duration::from_secs(1);
-    let bounds = [
-        ("join_within", fleet.join_within, second, day),
-        ("load_within", fleet.load_within, second, 30 * day),
-        ("lease", fleet.lease, second, minute),
-        (
-            "start_lead",
-            fleet.start_lead,
-            Duration::from_millis(100),
-            minute,
-        ),
-    ];
-    for (key, value, low, high) in bounds {
-        if !(low..=high).contains(&value.0) {
-            let text = format!(
-                "`fleet.{key}` is {value}, but must be {} to {}",
-                Span(low),
-                Span(high)
-            );
-            problems.push(Problem::new(text));
-        }
-    }
-}
-
-fn check_kubernetes(problems: &mut Vec<Problem>, kubernetes: &KubernetesPlan) {
-    let names = [
-        ("namespace", Some(&kubernetes.namespace)),
-        ("storage_class", kubernetes.storage_class.as_ref()),
-    ];
-    for (key, name) in names {
-        let Some(name) = name else { continue };
-        if !is_label(name) {
-            let hint = "1 to 63 lower-case letters, digits and `-`, such as `dyno`";
-            let text = format!("`fleet.kubernetes.{key}` is `{name}`, which is no name there");
-            problems.push(Problem::new(text).with_hint(hint));
-        }
-    }
-    for (key, image) in [
-        ("image", &kubernetes.image),
-        ("server_image", &kubernetes.server_image),
-        ("redis_image", &kubernetes.redis_image),
-    ] {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
-        if image.is_empty() || !image.chars().all(allowed) {
-            let text = format!("`fleet.kubernetes.{key}` is `{image}`, which is no image");
-            problems.push(Problem::new(text));
-        }
-    }
-    let numbers = [
-        ("client_pods", kubernetes.client_pods, MOST_AGENTS),
-        ("server_pods", kubernetes.server_pods, 64),
-        ("client_cpus", kubernetes.client_cpus, 4096),
-        ("server_cpus", kubernetes.server_cpus, 4096),
-        ("disks", kubernetes.disks, 16),
-    ];
-    for (key, value, high) in numbers {
-        range(problems, &format!("kubernetes.{key}"), value, 1, high);
-    }
-    for (key, size) in [
-        ("client_memory", kubernetes.client_memory),
-        ("server_memory", kubernetes.server_memory),
-        ("disk_size", kubernetes.disk_size),
-    ] {
-        if size.0 < 64 << 20 {
-            let text = format!("`fleet.kubernetes.{key}` is {size}, but must be at least 64MiB");
-            problems.push(Problem::new(text));
-        }
-    }
-}
-
-/// A label of the domain name system, as names of Kubernetes are.
-fn is_label(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    (1..=63).contains(&name.len())
-        && name.chars().all(allowed)
-        && !name.starts_with('-')
-        && !name.ends_with('-')
 }
 
 #[cfg(test)]

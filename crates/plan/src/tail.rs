@@ -1,13 +1,10 @@
 //! `tail` in a plan: messages through a capped collection, by the drivers of `drivers/`. Every list is an axis: `dyno
 //! tail` measures each combination by itself, and puts them on one page.
 
-use crate::model::Plan;
 use crate::names::{Names, name_of};
-use crate::problem::Problem;
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// How consumers get messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -131,19 +128,8 @@ impl Default for TailPlan {
     }
 }
 
-/// Most messages of a producer: what is known of each is in memory at the end, some 50 bytes.
-const MOST_MESSAGES: u64 = 100_000_000;
-/// Most inserts in flight, and most connections, that drivers take.
+/// Most inserts in flight that drivers take.
 const MOST_IN_FLIGHT: u64 = 1_000_000;
-const MOST_POOL: u64 = 100_000;
-/// Longest time that a consumer spends on a message.
-const MOST_WORK: Duration = Duration::from_secs(1000);
-/// Most producers, and most consumers, at once.
-const MOST_AT_ONCE: u32 = 64;
-/// Most bytes that are added to a message, so that it stays below the 16 MiB of a document.
-const MOST_SIZE: u64 = 16_000_000;
-/// Smallest capped collection that servers make.
-const LEAST_CAPPED: u64 = 4096;
 /// Bytes of a message besides what is added to it, generously: fields, names, and what the server keeps of it.
 const MESSAGE_BYTES: u64 = 256;
 
@@ -175,140 +161,6 @@ impl TailPlan {
         self.capped_size
             .map_or_else(|| needed.max(1 << 20), |size| size.0)
     }
-}
-
-/// Problems of the table `tail`; none without it.
-pub(crate) fn problems(plan: &Plan) -> Vec<Problem> {
-    let Some(tail) = &plan.tail else {
-        return Vec::new();
-    };
-    let mut problems = Vec::new();
-    let mut require = |holds: bool, message: String| {
-        if !holds {
-            problems.push(Problem::new(message));
-        }
-    };
-    for (key, drivers) in [
-        ("producers", &tail.producers),
-        ("consumers", &tail.consumers),
-    ] {
-        for (place, name) in drivers.iter().enumerate() {
-            let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-            let is_name = !name.is_empty() && name.chars().all(allowed) && !name.starts_with('.');
-            require(
-                is_name,
-                format!("`tail.{key}` names `{name}`, which is no folder of a driver"),
-            );
-            require(
-                !drivers[..place].contains(name),
-                format!("`tail.{key}` names `{name}` twice"),
-            );
-        }
-    }
-    require(
-        !tail.consumers.is_empty(),
-        "`tail.consumers` is empty, so that nobody would get the messages".to_owned(),
-    );
-    require(
-        (1..=MOST_MESSAGES).contains(&tail.messages),
-        format!(
-            "`tail.messages` is `{}`, but must be 1 to {MOST_MESSAGES}",
-            tail.messages
-        ),
-    );
-    require(
-        !tail.in_flight.is_empty() && !tail.pool.is_empty(),
-        "`tail.in_flight` or `tail.pool` is empty, so that nothing would be measured".to_owned(),
-    );
-    for text in &tail.in_flight {
-        if let Err(reason) = TailPlan::bound(text) {
-            require(false, format!("`tail.in_flight` has `{text}`: {reason}"));
-        }
-    }
-    let bounds: Vec<_> = tail
-        .in_flight
-        .iter()
-        .map(|text| TailPlan::bound(text))
-        .collect();
-    let twice = |place: usize| bounds[..place].contains(&bounds[place]);
-    require(
-        !(0..bounds.len()).any(twice),
-        "`tail.in_flight` has a number twice".to_owned(),
-    );
-    require(
-        !tail.pool.contains(&0),
-        "`tail.pool` has `0`, but drivers need a connection".to_owned(),
-    );
-    require(
-        tail.pool.iter().all(|pool| u64::from(*pool) <= MOST_POOL),
-        format!("`tail.pool` has more than the {MOST_POOL} connections that drivers take"),
-    );
-    require(
-        tail.work.0 <= MOST_WORK,
-        format!(
-            "`tail.work` is `{}`, more than 1000 seconds for each message",
-            tail.work
-        ),
-    );
-    for (key, count) in [
-        ("producers_at_once", tail.producers_at_once),
-        ("consumers_at_once", tail.consumers_at_once),
-    ] {
-        require(
-            (1..=MOST_AT_ONCE).contains(&count),
-            format!("`tail.{key}` is `{count}`, but must be 1 to {MOST_AT_ONCE}"),
-        );
-    }
-    for (key, host) in [
-        ("producer_host", &tail.producer_host),
-        ("consumer_host", &tail.consumer_host),
-    ] {
-        let is_name = host.as_ref().is_none_or(|host| {
-            !host.is_empty() && !host.starts_with('-') && !host.contains(char::is_whitespace)
-        });
-        require(
-            is_name,
-            format!("`tail.{key}` is no name of a host that `ssh` takes"),
-        );
-    }
-    require(
-        tail.host_drivers
-            .as_ref()
-            .is_none_or(|folder| folder.starts_with('/')),
-        "`tail.host_drivers` must be a whole path, from `/` on".to_owned(),
-    );
-    require(
-        tail.size.0 <= MOST_SIZE,
-        format!(
-            "`tail.size` is `{}`: messages would be larger than the 16 MiB that a server takes",
-            tail.size
-        ),
-    );
-    require(
-        tail.capped_size.is_none_or(|size| size.0 >= LEAST_CAPPED),
-        "`tail.capped_size` is below 4 KiB, the least that servers make".to_owned(),
-    );
-    let concern = tail.write_concern.as_str();
-    require(
-        concern == "majority" || concern.parse::<u8>().is_ok_and(|w| w <= 50),
-        format!("`tail.write_concern` is `{concern}`, but must be `majority` or 0 to 50"),
-    );
-    require(
-        tail.rate_per_s
-            .is_none_or(|rate| rate.is_finite() && rate > 0.0),
-        "`tail.rate_per_s` must be above 0".to_owned(),
-    );
-    require(
-        tail.work.0.subsec_nanos() % 1000 == 0,
-        "`tail.work` must be whole microseconds".to_owned(),
-    );
-    for (key, span) in [("idle", tail.idle), ("limit", tail.limit)] {
-        require(
-            span.0.subsec_nanos() == 0 && !span.0.is_zero(),
-            format!("`tail.{key}` is `{span}`, but must be whole seconds from 1"),
-        );
-    }
-    problems
 }
 
 #[cfg(test)]

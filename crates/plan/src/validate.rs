@@ -1,38 +1,35 @@
 //! Checks of a plan that its types cannot express. All of them run, and all problems are returned.
 
-use crate::fleet;
-use crate::model::{
-    DataPlan, DiskMapping, Encryption, ExporterPlan, FieldLength, FreshData, KeyDistribution, Plan,
-    Schedule, ServerKind, ServerPlan, StorageEngine,
-};
-use crate::placement::PlacementRequest;
+mod data;
+mod fleet;
+mod names;
+mod observe;
+mod problems;
+mod server;
+mod tail;
+
+pub(crate) use data::TIMES_CACHE;
+
+use crate::model::{FreshData, KeyDistribution, Plan, Schedule, ServerKind};
 use crate::problem::Problem;
-use crate::tail;
-use crate::units::{Bytes, is_list};
-use crate::uri;
-use std::net::IpAddr;
+use crate::units::Bytes;
+use data::DOCUMENT_BYTES;
+use names::{NAME_CHARACTERS, is_file_name};
+use problems::Problems;
 use std::time::Duration;
 
-/// Longest name of a plan, in characters.
-const NAME_CHARACTERS: usize = 64;
 /// Most documents per insert command: what a server takes.
 const BATCH: u32 = 100_000;
-/// Largest document that a server stores, in bytes.
-const DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
-/// Most bytes of the documents of an insert command, below the 48 000 000 that a server takes for a message.
-const BATCH_BYTES: u64 = 47_000_000;
-/// Key numbers have 63 bits, as in YCSB.
-const RECORDS: u64 = 1 << 62;
 
 /// Problems of a plan; empty when it can be run.
 pub fn validate(plan: &Plan) -> Vec<Problem> {
     let mut problems = Problems::default();
     check_name(&mut problems, plan);
     check_fresh(&mut problems, plan);
-    check_server(&mut problems, &plan.server);
-    check_durable(&mut problems, plan);
-    check_data(&mut problems, &plan.data, plan.client.batch);
-    check_times_cache(&mut problems, plan);
+    server::check_server(&mut problems, &plan.server);
+    server::check_durable(&mut problems, plan);
+    data::check_data(&mut problems, &plan.data, plan.client.batch);
+    data::check_times_cache(&mut problems, plan);
     check_operations(&mut problems, plan);
     check_keys(&mut problems, plan);
     check_access(&mut problems, plan);
@@ -42,42 +39,10 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_traces(&mut problems, plan);
     check_io_trace(&mut problems, plan);
     check_index_build(&mut problems, plan);
-    problems.0.append(&mut tail::problems(plan));
-    check_observe(&mut problems, plan);
-    problems.0.append(&mut fleet::problems(plan));
+    tail::check_tail(&mut problems, plan);
+    observe::check_observe(&mut problems, plan);
+    fleet::check_fleet(&mut problems, plan);
     problems.0
-}
-
-#[derive(Default)]
-struct Problems(Vec<Problem>);
-
-impl Problems {
-    fn require(&mut self, holds: bool, message: impl FnOnce() -> String) {
-        if !holds {
-            self.0.push(Problem::new(message()));
-        }
-    }
-
-    fn require_or(&mut self, holds: bool, hint: &str, message: impl FnOnce() -> String) {
-        if !holds {
-            self.0.push(Problem::new(message()).with_hint(hint));
-        }
-    }
-
-    fn ratio(&mut self, key: &str, value: f64) {
-        self.require((0.0..=1.0).contains(&value), || {
-            format!("`{key}` is `{value}`, but must be 0 to 1")
-        });
-    }
-}
-
-/// Whether a text can be the name of a file.
-fn is_file_name(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    !name.is_empty()
-        && name.chars().count() <= NAME_CHARACTERS
-        && name.chars().all(allowed)
-        && !name.starts_with('.')
 }
 
 fn check_traces(problems: &mut Problems, plan: &Plan) {
@@ -155,82 +120,6 @@ fn check_index_build(problems: &mut Problems, plan: &Plan) {
 /// What a server needs at least beside its documents: journal, catalogue, room of the file system. In bytes.
 const BESIDE_DOCUMENTS: u64 = 128 << 20;
 
-/// Names of sources that a run has without exporters.
-const OWN_SOURCES: [&str; 2] = ["host", "server"];
-
-/// How the names of sources begin that are hosts of a fleet.
-const HOST_OF_FLEET: &str = "host-";
-
-/// How the names of one of several servers begin.
-const SERVER_KINDS: [&str; 5] = ["pair", "member", "router", "config", "shard"];
-
-fn check_observe(problems: &mut Problems, plan: &Plan) {
-    let observe = &plan.observe;
-    let interval_s = observe.interval.0.as_secs_f64();
-    problems.require((0.1..=60.0).contains(&interval_s), || {
-        format!(
-            "`observe.interval` is {}, but must be 100 ms to 1 minute",
-            observe.interval
-        )
-    });
-    for (index, exporter) in observe.exporters.iter().enumerate() {
-        let name = &exporter.name;
-        problems.require_or(is_file_name(name), "it names a file", || {
-            format!("`observe.exporters[{index}].name` is `{name}`, but must have 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`")
-        });
-        let is_taken = OWN_SOURCES.contains(&name.as_str())
-            || is_numbered_server(name)
-            || (plan.fleet.is_some() && name.starts_with(HOST_OF_FLEET))
-            || observe.exporters[..index]
-                .iter()
-                .any(|other| other.name == *name);
-        problems.require(!is_taken, || {
-            format!("two sources would have the name `{name}`; `observe.exporters[{index}].name` needs another")
-        });
-        check_exporter_access(problems, exporter, &format!("observe.exporters[{index}]"));
-    }
-}
-
-/// The problems of where an exporter is and of how it is asked.
-fn check_exporter_access(problems: &mut Problems, exporter: &ExporterPlan, path: &str) {
-    let encrypted = exporter.url.strip_prefix("https://");
-    let place = encrypted.or_else(|| exporter.url.strip_prefix("http://"));
-    let host = place.and_then(|rest| rest.split('/').next());
-    problems.require_or(
-        host.is_some_and(|host| !host.is_empty() && !host.contains('@')),
-        "give it as `http://HOST:PORT/metrics` or `https://HOST:PORT/metrics`; user and password have keys of their own",
-        || format!("`{path}.url` is not the address of an exporter"),
-    );
-    let has_user = exporter.user.is_some();
-    problems.require_or(
-        has_user == exporter.password_file.is_some(),
-        "give both for HTTP Basic authentication, or none",
-        || format!("`{path}` has one of `user` and `password_file`"),
-    );
-    problems.require_or(
-        exporter.token_file.is_none() || !has_user,
-        "leave one of them out",
-        || format!("`{path}` has `token_file` and `user`, but a request can bring one of them"),
-    );
-    let user = exporter.user.as_deref().unwrap_or("user");
-    let is_user = !user.is_empty() && !user.contains(|c: char| c == ':' || c.is_control());
-    problems.require(is_user, || {
-        format!("`{path}.user` is empty, or has `:` or a control character")
-    });
-    problems.require_or(
-        exporter.ca_file.is_none() || encrypted.is_some(),
-        "begin the address with `https://`, or leave `ca_file` out",
-        || format!("`{path}.ca_file` is for `https` only"),
-    );
-}
-
-/// Whether it is the name of one of several servers, such as `member-0`.
-fn is_numbered_server(name: &str) -> bool {
-    name.split_once('-').is_some_and(|(kind, number)| {
-        SERVER_KINDS.contains(&kind) && number.starts_with(|first: char| first.is_ascii_digit())
-    })
-}
-
 fn check_name(problems: &mut Problems, plan: &Plan) {
     let name = &plan.name;
     let fits = is_file_name(name);
@@ -239,456 +128,12 @@ fn check_name(problems: &mut Problems, plan: &Plan) {
     });
 }
 
-/// Most servers of one run: a host is no data centre, and more than this are a typing error.
-const PAIRS: u32 = 64;
-
 fn check_fresh(problems: &mut Problems, plan: &Plan) {
     problems.require_or(
         plan.data.fresh != FreshData::Server || plan.server.kind != ServerKind::Uri,
         "`collection` drops and loads the collection of a server that runs",
         || "`data.fresh` is `server`, but the plan aims at a server that runs already".into(),
     );
-}
-
-fn check_server(problems: &mut Problems, server: &ServerPlan) {
-    problems.require((1..=PAIRS).contains(&server.pairs), || {
-        format!(
-            "`server.pairs` is `{}`, but must be 1 to {PAIRS}",
-            server.pairs
-        )
-    });
-    problems.require_or(
-        server.pairs <= 1 || server.kind != ServerKind::Uri,
-        "leave out `--uri` to start them, or run once for each server",
-        || "`server.pairs` starts servers, but the plan aims at one that runs".into(),
-    );
-    problems.require_or(
-        server.placement.is_none() || server.kind != ServerKind::Uri,
-        "leave out `--uri` to start the server, or `--placement`",
-        || {
-            "`server.placement` places servers that are started, but the plan aims at one that runs"
-                .into()
-        },
-    );
-    let is_uri = server.kind == ServerKind::Uri;
-    problems.require_or(
-        server.uri.is_some() == is_uri,
-        "`server.uri` and `server.kind = \"uri\"` belong together",
-        || match &server.uri {
-            Some(_) => "`server.uri` is given, but `server.kind` is not `uri`".into(),
-            None => "`server.kind` is `uri`, but `server.uri` is missing".into(),
-        },
-    );
-    for (key, given) in [
-        ("mongod", server.mongod.is_some()),
-        ("mongos", server.mongos.is_some()),
-    ] {
-        let fits = matches!(server.kind, ServerKind::Mongod | ServerKind::Auto);
-        problems.require(!given || fits, || {
-            format!("`server.{key}` is given, but `server.kind` is not `mongod`")
-        });
-    }
-    check_topology(problems, server);
-    check_deployment(problems, server);
-    if is_uri {
-        for (key, given) in [
-            ("cache", server.cache.is_some()),
-            ("block_compressor", server.block_compressor.is_some()),
-            ("checkpoint_interval", server.checkpoint_interval.is_some()),
-            ("data_dir", server.data_dir.is_some()),
-            ("data_dirs", !server.data_dirs.is_empty()),
-            ("topology", server.topology.is_some()),
-            ("encryption", server.encryption != Encryption::Off),
-            ("auth", server.auth),
-            ("listen", server.listen.is_some()),
-            ("journal", server.journal.is_some()),
-            (
-                "journal_commit_interval",
-                server.journal_commit_interval.is_some(),
-            ),
-            ("journal_compressor", server.journal_compressor.is_some()),
-            ("storage_engine", server.storage_engine.is_some()),
-            ("parameters", !server.parameters.is_empty()),
-        ] {
-            problems.require(!given, || {
-                format!("`server.{key}` applies only to a server that dyno starts")
-            });
-        }
-    }
-    check_compressor(problems, server);
-    check_connection_options(problems, server);
-    check_steering(problems, server);
-    check_listen(problems, server);
-    if let Some(text) = &server.uri {
-        check_uri(problems, text);
-    }
-}
-
-/// Settings that take back what durable writes promise, and work that has no such writes.
-fn check_durable(problems: &mut Problems, plan: &Plan) {
-    let server = &plan.server;
-    if !server.durable_writes {
-        return;
-    }
-    let options = match (&server.uri, &server.connection_options) {
-        (Some(uri), _) => Some(uri.clone()),
-        (None, Some(options)) => Some(format!("mongodb://h/?{options}")),
-        (None, None) => None,
-    };
-    let options = options.and_then(|text| uri::parse(&text).ok());
-    let concern = options.map(|(target, _)| target.options.write_concern);
-    let asks = |of: fn(&uri::WriteConcern) -> bool| concern.as_ref().is_some_and(of);
-    for (against, holds) in [
-        ("`journal=false`", asks(|c| c.journal == Some(false))),
-        ("`w=0`", asks(|c| c.w == Some(uri::W::Number(0)))),
-        ("`server.journal = false`", server.journal == Some(false)),
-        (
-            "`server.storage_engine = \"in-memory\"`",
-            server.storage_engine == Some(StorageEngine::InMemory),
-        ),
-        (
-            "`tail.write_concern = \"0\"`",
-            plan.tail
-                .as_ref()
-                .is_some_and(|tail| tail.write_concern == "0"),
-        ),
-    ] {
-        problems.require_or(!holds, "leave one of them out", || {
-            format!("`server.durable_writes` and {against} contradict each other")
-        });
-    }
-    problems.require(plan.index_build.is_none(), || {
-        "`server.durable_writes` has no effect on an index build, which measures no writes".into()
-    });
-}
-
-/// The texts of the topology and of the placement, and whether the servers can form the topology.
-fn check_deployment(problems: &mut Problems, server: &ServerPlan) {
-    match server.topology() {
-        Ok(topology) => {
-            let lacking = topology
-                .lacking_in_embedded()
-                .filter(|_| server.kind == ServerKind::Embedded);
-            let hint =
-                "run `dyno server install`, or install MongoDB 4.4 or later, and choose `mongod`";
-            problems.require_or(lacking.is_none(), hint, || {
-                let lacking = lacking.unwrap_or_default();
-                format!("`server.topology` = `{topology}`: the embedded server has no {lacking}")
-            });
-        }
-        Err(error) => problems.require_or(false, "see docs/servers.md, Topologies", || {
-            format!("`server.topology`: {error}")
-        }),
-    }
-    if let Some(text) = &server.placement
-        && let Err(error) = PlacementRequest::parse(text, 1)
-    {
-        problems.require(false, || format!("`server.placement`: {error}"));
-    }
-}
-
-fn check_topology(problems: &mut Problems, server: &ServerPlan) {
-    problems.require_or(
-        server.topology.is_none() || server.pairs == 1,
-        "write `pairs=N` as the topology, or leave it out",
-        || "`server.topology` and `server.pairs` both say how many servers there are".into(),
-    );
-    problems.require(
-        server.data_dirs.is_empty() || server.data_dir.is_none(),
-        || "`server.data_dir` and `server.data_dirs` both name the data folders".into(),
-    );
-    problems.require(
-        server.data_dirs.iter().all(|folder| !folder.is_empty()),
-        || "`server.data_dirs` has an empty path".into(),
-    );
-    problems.require(
-        server.disk_mapping == DiskMapping::RoundRobin || !server.data_dirs.is_empty(),
-        || "`server.disk_mapping` is `direct`, but `server.data_dirs` names no folders".into(),
-    );
-    let empty = server
-        .parameters
-        .keys()
-        .find(|name| name.is_empty() || name.contains('='));
-    problems.require(empty.is_none(), || {
-        format!(
-            "`server.parameters` has the name `{}`, which no parameter has",
-            empty.map_or("", String::as_str)
-        )
-    });
-}
-
-fn check_listen(problems: &mut Problems, server: &ServerPlan) {
-    let Some(text) = &server.listen else { return };
-    let address: Option<IpAddr> = text.parse().ok();
-    let is_one = address.is_some_and(|one| !one.is_unspecified() && !one.is_multicast());
-    problems.require_or(
-        is_one,
-        "one address of the machine, such as `10.0.0.21`: it is the one that clients are told",
-        || format!("`server.listen` is `{text}`"),
-    );
-    let is_own = address.is_none_or(|one| one.is_loopback());
-    problems.require(
-        is_own || (!server.auth && server.encryption == Encryption::Off),
-        || {
-            "`server.listen` cannot be with `server.auth` or `server.encryption`: users and certificates are made for this machine alone"
-                .into()
-        },
-    );
-}
-
-/// Longest name of a network interface, in bytes: `IFNAMSIZ` without the zero at the end.
-const INTERFACE_BYTES: usize = 15;
-
-fn check_steering(problems: &mut Problems, server: &ServerPlan) {
-    let Some(text) = &server.receive_packet_steering else {
-        return;
-    };
-    let (interface, cpus) = match text.split_once('=') {
-        Some((interface, cpus)) => (interface, Some(cpus)),
-        None => (text.as_str(), None),
-    };
-    let is_interface = (1..=INTERFACE_BYTES).contains(&interface.len())
-        && ![".", ".."].contains(&interface)
-        && !interface.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control());
-    problems.require_or(
-        is_interface && cpus.is_none_or(is_list),
-        "write a network card for all CPUs, such as `eth0`, or with a list of them, such as `eth0=0-3`",
-        || format!("`server.receive_packet_steering` is `{text}`"),
-    );
-}
-
-/// Options that dyno sets itself on connections to servers that it starts.
-const OWN_OPTIONS: [&str; 9] = [
-    "directconnection",
-    "replicaset",
-    "tls",
-    "ssl",
-    "tlscafile",
-    "tlscertificatekeyfile",
-    "authsource",
-    "authmechanism",
-    "loadbalanced",
-];
-
-fn check_connection_options(problems: &mut Problems, server: &ServerPlan) {
-    let Some(options) = &server.connection_options else {
-        return;
-    };
-    problems.require_or(
-        server.kind != ServerKind::Uri,
-        "write them into the connection string",
-        || "`server.connection_options` applies only to a server that dyno starts".into(),
-    );
-    let own = options
-        .split('&')
-        .map(|option| option.split('=').next().unwrap_or_default())
-        .find(|name| OWN_OPTIONS.contains(&name.to_ascii_lowercase().as_str()));
-    problems.require(own.is_none(), || {
-        format!(
-            "`server.connection_options` has `{}`, which follows from the topology, `encryption` and `auth`",
-            own.unwrap_or_default()
-        )
-    });
-    if let Err(error) = uri::parse(&format!("mongodb://h/?{options}")) {
-        problems.0.push(Problem {
-            hint: error.hint(),
-            ..Problem::new(format!("`server.connection_options`: {error}"))
-        });
-    }
-}
-
-fn check_uri(problems: &mut Problems, text: &str) {
-    match uri::parse(text) {
-        Ok((_, None)) => {}
-        Ok((_, Some(_))) => problems.0.push(
-            Problem::new("`server.uri` holds credentials, but plans are kept and shown").with_hint(
-                "give the connection string by `--uri`, which is not recorded with its password",
-            ),
-        ),
-        Err(error) => problems.0.push(Problem {
-            hint: error.hint(),
-            ..Problem::new(format!("`server.uri`: {error}"))
-        }),
-    }
-}
-
-fn check_compressor(problems: &mut Problems, server: &ServerPlan) {
-    let Some(compressor) = &server.block_compressor else {
-        return;
-    };
-    let known: &[&str] = match server.kind {
-        ServerKind::Auto => &["none", "lz4", "snappy", "zlib", "zstd"],
-        ServerKind::Embedded => &["none", "lz4", "zlib"],
-        ServerKind::Mongod | ServerKind::Uri => &["none", "snappy", "zlib", "zstd"],
-    };
-    problems.require(known.contains(&compressor.as_str()), || {
-        format!(
-            "`server.block_compressor` is `{compressor}`, but this server has {}",
-            known.join(", ")
-        )
-    });
-}
-
-fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
-    check_namespace(problems, data);
-    problems.require((1..=RECORDS).contains(&data.records), || {
-        format!(
-            "`data.records` is `{}`, but must be 1 to {RECORDS}",
-            data.records
-        )
-    });
-    let end = data
-        .insert_start
-        .saturating_add(data.insert_count.unwrap_or(0));
-    problems.require_or(
-        end <= data.records && data.insert_start < data.records.max(1),
-        "the part of this client must lie inside the data set",
-        || {
-            format!(
-                "`data.insert_start` + `data.insert_count` is `{end}`, beyond `data.records` = `{}`",
-                data.records
-            )
-        },
-    );
-    problems.require(data.insert_count != Some(0), || {
-        "`data.insert_count` is `0`, but must be at least 1".into()
-    });
-    problems.require_or(
-        data.insert_offset < data.insert_step,
-        "no two clients may take the same numbers",
-        || {
-            format!(
-                "`data.insert_offset` is `{}`, but must be below `data.insert_step` = `{}`",
-                data.insert_offset, data.insert_step
-            )
-        },
-    );
-    problems.require((1..=10_000).contains(&data.field_count), || {
-        format!(
-            "`data.field_count` is `{}`, but must be 1 to 10000",
-            data.field_count
-        )
-    });
-    problems.ratio("data.compressible_ratio", data.compressible_ratio);
-    problems.require(data.zero_padding <= 64, || {
-        format!(
-            "`data.zero_padding` is `{}`, but must be at most 64",
-            data.zero_padding
-        )
-    });
-    check_field_length(problems, data, batch);
-}
-
-/// What `data.times_cache` may be.
-pub(crate) const TIMES_CACHE: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
-
-fn check_times_cache(problems: &mut Problems, plan: &Plan) {
-    let Some(times) = plan.data.times_cache else {
-        return;
-    };
-    problems.require(TIMES_CACHE.contains(&times), || {
-        format!("`data.times_cache` is `{times}`, but must be 0.01 to 1000")
-    });
-    problems.require_or(
-        plan.server.cache.is_some() && plan.server.kind != ServerKind::Uri,
-        "give the number of documents by `data.records`, or the cache of a server that is started by `server.cache`",
-        || "`data.times_cache` needs a cache that is known".into(),
-    );
-    problems.require(plan.data.mean_document_bytes().is_some_and(|bytes| bytes > 0), || {
-        "`data.times_cache` needs documents with fields, whose lengths do not follow a histogram"
-            .into()
-    });
-}
-
-fn check_namespace(problems: &mut Problems, data: &DataPlan) {
-    let database_ok = !data.database.is_empty()
-        && data.database.len() < 64
-        && !data
-            .database
-            .chars()
-            .any(|c| "/\\. \"$*<>:|?\0".contains(c));
-    problems.require(database_ok, || {
-        format!(
-            "`data.database` is `{}`, which is no database name",
-            data.database
-        )
-    });
-    let collection_ok = !data.collection.is_empty()
-        && data.collection.len() < 200
-        && !data.collection.contains(['$', '\0'])
-        && !data.collection.starts_with("system.");
-    problems.require(collection_ok, || {
-        format!(
-            "`data.collection` is `{}`, which is no collection name",
-            data.collection
-        )
-    });
-    let prefix = &data.field_name_prefix;
-    problems.require(!prefix.is_empty() && !prefix.starts_with('$') && !prefix.contains(['.', '\0']), || {
-        format!("`data.field_name_prefix` is `{prefix}`, but must not be empty, start with `$` or contain `.`")
-    });
-    problems.require(
-        data.key_prefix.len() <= 128 && !data.key_prefix.contains('\0'),
-        || "`data.key_prefix` must have at most 128 bytes and no zero byte".into(),
-    );
-}
-
-/// Bytes of the largest document, names and overhead of the fields included.
-fn document_bytes(data: &DataPlan) -> u64 {
-    let longest = match &data.field_length {
-        FieldLength::Constant { bytes } => *bytes,
-        FieldLength::Uniform { max_bytes, .. } | FieldLength::Zipfian { max_bytes, .. } => {
-            *max_bytes
-        }
-        FieldLength::Histogram {
-            block_bytes,
-            weights,
-        } => block_bytes.saturating_mul(u32::try_from(weights.len()).unwrap_or(u32::MAX)),
-    };
-    // Type, terminator, length and subtype of an element, and the digits of its number.
-    let overhead = data.field_name_prefix.len() as u64 + 7 + 5;
-    (u64::from(longest) + overhead) * u64::from(data.field_count) + 256
-}
-
-fn check_field_length(problems: &mut Problems, data: &DataPlan, batch: u32) {
-    if let FieldLength::Uniform {
-        min_bytes,
-        max_bytes,
-    }
-    | FieldLength::Zipfian {
-        min_bytes,
-        max_bytes,
-    } = &data.field_length
-    {
-        problems.require(min_bytes <= max_bytes, || {
-            format!("`data.field_length` has `min_bytes` = `{min_bytes}` above `max_bytes` = `{max_bytes}`")
-        });
-    }
-    if let FieldLength::Histogram {
-        block_bytes,
-        weights,
-    } = &data.field_length
-    {
-        problems.require(
-            *block_bytes > 0 && weights.iter().any(|weight| *weight > 0),
-            || "`data.field_length` needs `block_bytes` above 0 and a positive weight".into(),
-        );
-    }
-    let bytes = document_bytes(data);
-    problems.require(bytes < DOCUMENT_BYTES, || {
-        format!("a document would have up to {bytes} bytes, but a server stores at most {DOCUMENT_BYTES}")
-    });
-    let batch_bytes = bytes.saturating_mul(u64::from(batch));
-    problems.require_or(bytes >= DOCUMENT_BYTES || batch_bytes <= BATCH_BYTES, "make `client.batch` smaller", || {
-        format!("`client.batch` = `{batch}` documents have up to {batch_bytes} bytes, but a command takes {BATCH_BYTES}")
-    });
-    let constant = matches!(data.field_length, FieldLength::Constant { .. });
-    problems.require(!data.integrity || constant, || {
-        "`data.integrity` needs `data.field_length` with `distribution = \"constant\"`".into()
-    });
-    problems.require(!data.integrity || data.compressible_ratio == 0.0, || {
-        "`data.integrity` computes the values, so `data.compressible_ratio` cannot be set".into()
-    });
 }
 
 fn check_operations(problems: &mut Problems, plan: &Plan) {
@@ -754,11 +199,9 @@ fn check_keys(problems: &mut Problems, plan: &Plan) {
 
 fn check_access(problems: &mut Problems, plan: &Plan) {
     let access = &plan.access;
-    problems.require((1..=access.max_scan_length).contains(&access.min_scan_length), || {
-        format!(
-            "`access.min_scan_length` is `{}`, but must be 1 to `access.max_scan_length` = `{}`",
-            access.min_scan_length, access.max_scan_length
-        )
+    let (least, most) = (access.min_scan_length, access.max_scan_length);
+    problems.require((1..=most).contains(&least), || {
+        format!("`access.min_scan_length` is `{least}`, but must be 1 to `access.max_scan_length` = `{most}`")
     });
     problems.require(
         !access.read_all_fields_by_name || access.read_all_fields,
@@ -768,40 +211,19 @@ fn check_access(problems: &mut Problems, plan: &Plan) {
 
 fn check_client(problems: &mut Problems, plan: &Plan) {
     let client = &plan.client;
-    problems.require((1..=100_000).contains(&client.clients), || {
-        format!(
-            "`client.clients` is `{}`, but must be 1 to 100000",
-            client.clients
-        )
+    problems.within("client.clients", client.clients, 1..=100_000);
+    let (threads, clients) = (client.threads, client.clients);
+    problems.require((1..=clients.max(1)).contains(&threads), || {
+        format!("`client.threads` is `{threads}`, but must be 1 to `client.clients` = `{clients}`")
     });
-    problems.require(
-        (1..=client.clients.max(1)).contains(&client.threads),
-        || {
-            format!(
-                "`client.threads` is `{}`, but must be 1 to `client.clients` = `{}`",
-                client.threads, client.clients
-            )
-        },
-    );
-    problems.require((1..=BATCH).contains(&client.batch), || {
-        format!(
-            "`client.batch` is `{}`, but must be 1 to {BATCH}",
-            client.batch
-        )
-    });
+    problems.within("client.batch", client.batch, 1..=BATCH);
     problems.require(client.load_clients != Some(0), || {
         "`client.load_clients` must be at least 1".into()
     });
     problems.require(client.timeout.0 >= Duration::from_millis(1), || {
         "`client.timeout` must be at least 1ms".into()
     });
-    problems.require(i64::try_from(client.seed).is_ok(), || {
-        format!(
-            "`client.seed` is `{}`, but must be at most {}",
-            client.seed,
-            i64::MAX
-        )
-    });
+    problems.within("client.seed", client.seed, 0..=i64::MAX as u64);
     problems.ratio("client.tolerated_error_ratio", client.tolerated_error_ratio);
 }
 
@@ -837,7 +259,9 @@ fn check_phases(problems: &mut Problems, plan: &Plan) {
 mod tests {
     use super::*;
     use crate::builtin;
+    use crate::model::{DiskMapping, ExporterPlan, FieldLength, ServerPlan, StorageEngine};
     use crate::units::{CacheSize, Span};
+    use data::RECORDS;
 
     fn plan() -> Plan {
         builtin::find("a").expect("plan a is built in")

@@ -1,45 +1,96 @@
-//! Documents of JSON with the version of their form, each a file that is written whole or not at all.
+//! Documents of JSON with the version of their form, each in a file that is written whole or not at all.
 
 use crate::error::RecordError;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-/// Reads the one in a file. Its version is in the field `schema_version`; one without it has version 0.
-///
-/// # Errors
-/// [`RecordError`] if it cannot be read, has a later version than `supported`, or is no such document.
-pub fn read<T: DeserializeOwned>(path: &Path, supported: u32) -> Result<T, RecordError> {
-    let text = fs::read(path).map_err(|source| RecordError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    parse(path, &text, supported)
+/// What a folder is about, in a file of its own.
+pub trait Document: Serialize + DeserializeOwned {
+    /// Name of the file.
+    const FILE: &'static str;
+    /// Version of the form that is written now. Earlier ones can be read.
+    const SCHEMA_VERSION: u32;
+    /// What a folder with such a document is, such as `a run directory`.
+    const FOLDER: &'static str;
+
+    /// Whether a folder holds such a document.
+    fn is_in(folder: &Path) -> bool {
+        folder.join(Self::FILE).is_file()
+    }
+
+    /// Reads the document in a folder.
+    ///
+    /// # Errors
+    /// [`RecordError`] if it cannot be read, has a later version than [`Document::SCHEMA_VERSION`], or is no such document.
+    fn read(folder: &Path) -> Result<Self, RecordError> {
+        if !folder.is_dir() {
+            let path = folder.to_owned();
+            return Err(RecordError::NoSuchFolder { path });
+        }
+        let path = folder.join(Self::FILE);
+        let text = fs::read(&path).map_err(|source| match source.kind() {
+            ErrorKind::NotFound => RecordError::NoDocument {
+                path: folder.to_owned(),
+                wanted: Self::FOLDER,
+                file: Self::FILE,
+            },
+            _ => RecordError::Read {
+                path: path.clone(),
+                source,
+            },
+        })?;
+        let document = |source| RecordError::Document {
+            path: path.clone(),
+            source,
+        };
+        // The version is looked at first: a newer document need not have the shape of this one.
+        let found: Version = serde_json::from_slice(&text).map_err(document)?;
+        if found.schema_version > u64::from(Self::SCHEMA_VERSION) {
+            return Err(RecordError::NewerSchema {
+                path,
+                found: found.schema_version,
+                supported: Self::SCHEMA_VERSION,
+            });
+        }
+        serde_json::from_slice(&text).map_err(document)
+    }
+
+    /// Writes the document into a folder that is there, all or nothing: beside the old one, to the disk, and renamed.
+    ///
+    /// # Errors
+    /// [`RecordError`] if it cannot be written.
+    fn write(&self, folder: &Path) -> Result<(), RecordError> {
+        let path = folder.join(Self::FILE);
+        let mut text = serde_json::to_vec_pretty(self).map_err(|source| {
+            let path = path.clone();
+            RecordError::EncodeDocument { path, source }
+        })?;
+        text.push(b'\n');
+        let temporary = folder.join(format!(".{}.new", Self::FILE));
+        let write = || {
+            let mut file = File::create(&temporary)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&temporary, &path)?;
+            // The rename itself is on the disk only with its folder.
+            File::open(folder)?.sync_all()
+        };
+        write().map_err(|source| {
+            let _ = fs::remove_file(&temporary);
+            RecordError::Write { path, source }
+        })
+    }
 }
 
-/// Takes the text of the file `path`.
-pub(crate) fn parse<T: DeserializeOwned>(
-    path: &Path,
-    text: &[u8],
-    supported: u32,
-) -> Result<T, RecordError> {
-    let document = |source| RecordError::Document {
-        path: path.to_owned(),
-        source,
-    };
-    // The version is looked at first: a newer document need not have the shape of this one.
-    let value: Value = serde_json::from_slice(text).map_err(document)?;
-    let found = value["schema_version"].as_u64().unwrap_or(0);
-    if found > u64::from(supported) {
-        return Err(RecordError::NewerSchema {
-            path: path.to_owned(),
-            found,
-            supported,
-        });
-    }
-    serde_json::from_value(value).map_err(document)
+/// What can be read of a document of any version.
+#[derive(Deserialize)]
+struct Version {
+    #[serde(default)]
+    schema_version: u64,
 }
 
 /// The name by which records have a variant that holds nothing, such as `server_cpu_ratio`: what its serde attributes say.
@@ -49,30 +100,4 @@ pub fn variant_name(variant: &impl Serialize) -> String {
         Ok(Value::String(name)) => name,
         _ => String::new(),
     }
-}
-
-/// The text of a file, for people as well.
-pub(crate) fn encode(path: &Path, document: &impl Serialize) -> Result<Vec<u8>, RecordError> {
-    let mut text =
-        serde_json::to_vec_pretty(document).map_err(|source| RecordError::EncodeDocument {
-            path: path.to_owned(),
-            source,
-        })?;
-    text.push(b'\n');
-    Ok(text)
-}
-
-/// Writes it into a file, whose folder is there.
-///
-/// # Errors
-/// [`RecordError`] if it cannot be written.
-pub fn write(path: &Path, document: &impl Serialize) -> Result<(), RecordError> {
-    let text = encode(path, document)?;
-    let unfinished = path.with_extension("json.tmp");
-    fs::write(&unfinished, text)
-        .and_then(|()| fs::rename(&unfinished, path))
-        .map_err(|source| RecordError::Write {
-            path: path.to_owned(),
-            source,
-        })
 }

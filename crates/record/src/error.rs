@@ -12,11 +12,15 @@ pub enum RecordError {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder exists and holds no run.
-    #[error("`{path}` is not a run directory: it holds no `run.json`")]
-    NotARun {
+    /// The folder exists, and is of another kind.
+    #[error("`{path}` is not {wanted}: it holds no `{file}`")]
+    NoDocument {
         /// The folder.
         path: PathBuf,
+        /// What it should be.
+        wanted: &'static str,
+        /// What it should hold.
+        file: &'static str,
     },
     /// A run is to be written where there is one already.
     #[error("`{directory}` holds a run already: found `{found}`")]
@@ -115,12 +119,6 @@ pub enum RecordError {
         path: PathBuf,
         /// Cause.
         source: serde_json::Error,
-    },
-    /// The folder exists and holds no trace of I/O.
-    #[error("`{path}` is no folder of a trace: it holds no `trace.json`")]
-    NotATrace {
-        /// The folder.
-        path: PathBuf,
     },
     /// A trace is to be written where there is one already.
     #[error("`{directory}` holds a trace already")]

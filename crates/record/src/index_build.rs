@@ -1,8 +1,7 @@
 //! `index-build.json`: an index that was built under trace, once, or before and after something was done about the
 //! order of the documents. The traces are in folders beside it.
 
-use crate::document;
-use crate::error::RecordError;
+use crate::document::Document;
 use crate::model::RunStatus;
 use crate::plan::RecordedPlan;
 use crate::server::ExperimentServer;
@@ -10,7 +9,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Version of the form that is written now.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -49,6 +47,12 @@ pub struct IndexBuildDocument {
     pub remedy: Option<RemedyRecord>,
     /// Reasons to doubt it.
     pub caveats: Vec<IndexBuildCaveat>,
+}
+
+impl Document for IndexBuildDocument {
+    const FILE: &'static str = FILE;
+    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
+    const FOLDER: &'static str = "the folder of an index build";
 }
 
 /// The collection, and how it came to be.
@@ -170,27 +174,6 @@ impl IndexBuildDocument {
     /// The plan by its fields.
     pub fn recorded_plan(&self) -> RecordedPlan {
         RecordedPlan::new(&self.plan)
-    }
-
-    /// Whether a folder holds one.
-    pub fn is_in(folder: &Path) -> bool {
-        folder.join(FILE).is_file()
-    }
-
-    /// Reads the one in a folder.
-    ///
-    /// # Errors
-    /// [`RecordError`] if it cannot be read, is of a later version, or is no such document.
-    pub fn read(folder: &Path) -> Result<IndexBuildDocument, RecordError> {
-        document::read(&folder.join(FILE), SCHEMA_VERSION)
-    }
-
-    /// Writes it into a folder, all of it or nothing.
-    ///
-    /// # Errors
-    /// [`RecordError`] if it cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<(), RecordError> {
-        document::write(&folder.join(FILE), self)
     }
 }
 

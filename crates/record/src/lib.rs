@@ -48,4 +48,5 @@ pub mod verdict;
 mod windows;
 pub mod writer;
 
+pub use document::Document;
 pub use error::RecordError;

@@ -88,9 +88,12 @@ fn is_plain_character(character: char) -> bool {
 
 /// A part of a name without what would break it; an empty one is `_`.
 fn plain(text: &str) -> String {
-    let replace = |character| match is_plain_character(character) && character != ' ' {
-        true => character,
-        false => '_',
+    let replace = |character| {
+        if is_plain_character(character) && character != ' ' {
+            character
+        } else {
+            '_'
+        }
     };
     match text {
         "" => "_".to_owned(),
@@ -286,9 +289,10 @@ fn put_short(line: &mut String, value: f64) {
         -5..=5 => {
             let decimals = (5 - magnitude) as usize;
             let text = format!("{value:.decimals$}");
-            match text.contains('.') {
-                true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-                false => text,
+            if text.contains('.') {
+                text.trim_end_matches('0').trim_end_matches('.').to_owned()
+            } else {
+                text
             }
         }
         6..=7 => format!("{value:.0}"),

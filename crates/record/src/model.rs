@@ -3,6 +3,7 @@
 //! Serialized names carry their unit as a suffix. The JSON schema of [`RunDocument`] is committed
 //! as `crates/record/schema/run.schema.json` and tested against real output.
 
+use crate::document::Document;
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
 use crate::plan::RecordedPlan;
 use crate::verdict::Verdict;
@@ -67,6 +68,12 @@ pub struct RunDocument {
     /// Figures of the last `dyno selfcheck` on this machine, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selfcheck: Option<serde_json::Value>,
+}
+
+impl Document for RunDocument {
+    const FILE: &'static str = "run.json";
+    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
+    const FOLDER: &'static str = "a run directory";
 }
 
 impl RunDocument {

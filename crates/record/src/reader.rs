@@ -4,18 +4,14 @@
 //! windows, one window in memory at a time, and the run is marked partial.
 
 use crate::accumulate::{Distribution, PhaseAccumulator};
+use crate::document::Document;
 use crate::error::RecordError;
 use crate::fine::{self, FinePoint};
 use crate::metrics::{self, MetricTable};
-use crate::model::{
-    Arrivals, Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION,
-};
+use crate::model::{Arrivals, Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus};
 use crate::thin::Thinner;
 use crate::windows::{self, Windows};
-use crate::writer::DOCUMENT;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Most points over time; a run of one-second windows has one for each up to a length of four hours.
@@ -190,37 +186,7 @@ impl Run {
 }
 
 fn read_document(directory: &Path) -> Result<RunDocument, RecordError> {
-    if !directory.is_dir() {
-        return Err(RecordError::NoSuchFolder {
-            path: directory.to_owned(),
-        });
-    }
-    let path = directory.join(DOCUMENT);
-    let text = match fs::read(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(RecordError::NotARun {
-                path: directory.to_owned(),
-            });
-        }
-        other => other.map_err(|source| RecordError::Read {
-            path: path.clone(),
-            source,
-        })?,
-    };
-    let document_error = |source| RecordError::Document {
-        path: path.clone(),
-        source,
-    };
-    // The version is read first: a newer document need not have the shape of this one.
-    let probe: VersionProbe = serde_json::from_slice(&text).map_err(document_error)?;
-    if probe.schema_version > u64::from(SCHEMA_VERSION) {
-        return Err(RecordError::NewerSchema {
-            path,
-            found: probe.schema_version,
-            supported: SCHEMA_VERSION,
-        });
-    }
-    let mut document: RunDocument = serde_json::from_slice(&text).map_err(document_error)?;
+    let mut document = RunDocument::read(directory)?;
     rename_old_keys(&mut document.plan);
     Ok(document)
 }
@@ -235,12 +201,6 @@ fn rename_old_keys(plan: &mut serde_json::Value) {
     {
         server.entry("durable_writes").or_insert(value);
     }
-}
-
-/// The only field that every version has.
-#[derive(serde::Deserialize)]
-struct VersionProbe {
-    schema_version: u64,
 }
 
 /// The rate that the plan asked for; the load phase always runs as fast as it can.

@@ -1,10 +1,10 @@
 //! Response times of single windows, for statistics that need to know how they vary over time.
 
+use crate::document::Document;
 use crate::error::RecordError;
 use crate::hlog::Clock;
-use crate::model::PhaseKind;
+use crate::model::{PhaseKind, RunDocument};
 use crate::windows::{self, Windows};
-use crate::writer::DOCUMENT;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -187,7 +187,7 @@ fn common_window(directory: &Path, phase: PhaseKind) -> Result<Option<(u64, u64)
         common_first_interval: u64,
         common_last_interval: Option<u64>,
     }
-    let path = directory.join(DOCUMENT);
+    let path = directory.join(RunDocument::FILE);
     if phase != PhaseKind::Measure || !path.exists() {
         return Ok(None);
     }

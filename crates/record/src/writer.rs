@@ -2,19 +2,18 @@
 //! be read after the process was killed. Buffers hold one window; nothing grows with the run.
 
 use crate::append::AppendFile;
-use crate::document::encode;
+use crate::document::Document;
 use crate::error::RecordError;
 use crate::hlog::{self, Clock, Encoder};
 use crate::interval::{FINE_NS, IntervalRecord};
 use crate::model::{PhaseKind, RunDocument};
 use crate::series::{ErrorRow, FineRow, IntervalRow, OperationRow, Row};
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// The run document.
-pub(crate) const DOCUMENT: &str = "run.json";
+const DOCUMENT: &str = RunDocument::FILE;
 /// The resolved plan.
 pub(crate) const PLAN: &str = "plan.toml";
 /// The folder of the tables.
@@ -82,7 +81,7 @@ impl RunWriter {
         let fine = made.table::<FineRow>(&directory.join(FINE))?;
         let intervals = made.table::<IntervalRow>(&directory.join(INTERVALS))?;
         made.paths.push(directory.join(DOCUMENT));
-        write_document(directory, document)?;
+        document.write(directory)?;
         made.keep();
         Ok(RunWriter {
             directory: directory.to_owned(),
@@ -129,7 +128,7 @@ impl RunWriter {
 
     /// Replaces `run.json` in one step: a reader finds the old document or the new one, whole.
     pub fn set_document(&mut self, document: &RunDocument) -> Result<(), RecordError> {
-        write_document(&self.directory, document)
+        document.write(&self.directory)
     }
 
     /// Brings the series to the disk and writes the last document. Both are tried in any case, the
@@ -275,32 +274,15 @@ fn start_time(document: &RunDocument) -> Result<SystemTime, RecordError> {
         })
 }
 
-/// Writes the document beside the old one, brings it to the disk and renames it.
-fn write_document(directory: &Path, document: &RunDocument) -> Result<(), RecordError> {
-    let path = directory.join(DOCUMENT);
-    let text = encode(&path, document)?;
-    let temporary = directory.join(".run.json.new");
-    let write = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(&text)?;
-        file.sync_all()?;
-        fs::rename(&temporary, &path)?;
-        // The rename itself is on the disk only with its folder.
-        File::open(directory)?.sync_all()
-    };
-    write().map_err(|source| {
-        let _ = fs::remove_file(&temporary);
-        RecordError::Write { path, source }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::interval::{ErrorCount, OperationInterval, latency_histogram};
     use crate::model::{Environment, PhaseKind, RunStatus, SCHEMA_VERSION, ServerRecord};
     use crate::reader::Run;
+    use std::fs::File;
     use std::fs::OpenOptions;
+    use std::io::Write;
 
     fn document() -> RunDocument {
         RunDocument {

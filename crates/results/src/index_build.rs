@@ -2,6 +2,7 @@
 
 use crate::ResultsError;
 use crate::trace::{AnalysedTrace, TraceOptions};
+use dyno_record::Document;
 use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::io_trace;
 use std::path::Path;

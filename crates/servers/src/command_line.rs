@@ -100,14 +100,6 @@ impl Checked {
     fn new(options: &ServerOptions) -> Result<Checked, ServerError> {
         check_compressor(options)?;
         mongo::check(options)?;
-        if options.sync_on_commit && options.kind != ServerProgram::Embedded {
-            return Err(refuse(
-                options,
-                "server.sync_on_commit",
-                "true",
-                "only the embedded server has this setting; use journaled writes instead",
-            ));
-        }
         Ok(Checked {
             cache_bytes: checked_cache(options)?,
             checkpoint_s: checked_checkpoint(options)?,

@@ -59,9 +59,10 @@ fn main() -> ExitCode {
     }
     let ratio = median(&mut wire) / median(&mut bare);
     println!("median delivery: driver over by hand {ratio:.3} (at most {MOST_RATIO})");
-    match ratio <= MOST_RATIO {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if ratio <= MOST_RATIO {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 

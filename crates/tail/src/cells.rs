@@ -21,14 +21,13 @@ pub(crate) fn cells(
     found: &Found,
 ) -> Result<(Vec<Cell>, Vec<SkippedDriver>), Error> {
     let mut skipped = Vec::new();
-    let producers = match tail.producers.is_empty() {
-        true => {
-            skipped.extend(found.skipped.iter().cloned());
-            let all = found.drivers.values();
-            all.filter(|driver| has(&driver.version.roles, "produce"))
-                .collect()
-        }
-        false => wanted(&tail.producers, "produce", found, &mut skipped)?,
+    let producers = if tail.producers.is_empty() {
+        skipped.extend(found.skipped.iter().cloned());
+        let all = found.drivers.values();
+        all.filter(|driver| has(&driver.version.roles, "produce"))
+            .collect()
+    } else {
+        wanted(&tail.producers, "produce", found, &mut skipped)?
     };
     let consumers = wanted(&tail.consumers, "consume", found, &mut skipped)?;
     let mode = match tail.mode {
@@ -151,9 +150,10 @@ fn settings(
 fn capped_bytes(plan: &Plan, tail: &TailPlan) -> u64 {
     let all = tail.capped_bytes();
     let is_embedded = plan.server.kind == ServerKind::Embedded;
-    match is_embedded && tail.capped_size.is_none() && tail.work.0.is_zero() {
-        true => all.min(MOST_OF_EMBEDDED),
-        false => all,
+    if is_embedded && tail.capped_size.is_none() && tail.work.0.is_zero() {
+        all.min(MOST_OF_EMBEDDED)
+    } else {
+        all
     }
 }
 

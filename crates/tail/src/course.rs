@@ -129,9 +129,12 @@ fn rates(
     };
     let half = ends.len() / 2;
     let middle = if half == 0 { first } else { ends[half - 1] };
-    let rate = |count: usize, from: i64, to: i64| match to > from {
-        true => count as f64 / ((to - from) as f64 / 1e9),
-        false => 0.0,
+    let rate = |count: usize, from: i64, to: i64| {
+        if to > from {
+            count as f64 / ((to - from) as f64 / 1e9)
+        } else {
+            0.0
+        }
     };
     Rates {
         offered_per_s,

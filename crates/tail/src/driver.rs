@@ -48,9 +48,10 @@ impl Found {
             reason,
         };
         if let Some(driver) = self.drivers.get(name) {
-            return match driver.version.roles.iter().any(|known| known == role) {
-                true => Ok(driver),
-                false => Err(cannot(format!("it does not {role}"))),
+            return if driver.version.roles.iter().any(|known| known == role) {
+                Ok(driver)
+            } else {
+                Err(cannot(format!("it does not {role}")))
             };
         }
         let skipped = self.skipped.iter().find(|skipped| skipped.name == name);

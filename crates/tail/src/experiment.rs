@@ -8,13 +8,14 @@ use crate::{TailError, cells};
 use dyno_engine::context::Context;
 use dyno_engine::deployment::server::ServerPaths;
 use dyno_engine::deployment::{DeploymentUnderTest, describe};
-use dyno_engine::environment::Environment;
 use dyno_engine::experiment::folder::ExperimentFolder;
-use dyno_engine::observer::{Shared, SharedObserver};
+use dyno_engine::observer::Shared;
 use dyno_engine::run::preflight;
+use dyno_engine::standalone::{self, FinishedStandalone, StandaloneOptions};
 use dyno_engine::{Cancel, Error, Kind, Observer, VERSION};
 use dyno_plan::task::Task;
 use dyno_plan::uri::has_option;
+use dyno_record::Document;
 use dyno_record::model::RunStatus;
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
@@ -32,25 +33,12 @@ const CLOCKS_OF_HOSTS: &str = "CLOCK_REALTIME of each host, brought to that of t
 /// How messages are sent, besides what the plan says.
 #[derive(Clone, Default)]
 pub struct TailOptions {
-    /// The place that it is done in.
-    pub environment: Environment,
-    /// Path of the embedded server, if it is named.
-    pub embedded_server: Option<PathBuf>,
-    /// The folder of the experiment; a new one below `experiments` if none is named.
-    pub out: Option<PathBuf>,
+    /// What it has in common with others.
+    pub common: StandaloneOptions,
     /// Folder of the drivers; `None` for the one here or beside the program.
     pub drivers: Option<PathBuf>,
     /// Connection string of a server that runs already, with its password.
     pub uri: Option<String>,
-}
-
-/// An experiment with messages whose document is written.
-#[derive(Debug)]
-pub struct FinishedTail {
-    /// The folder of the experiment.
-    pub folder: PathBuf,
-    /// What is wrong with what was measured, if something is.
-    pub fault: Option<Error>,
 }
 
 /// Refuses what [`perform`] would refuse, as far as that is known before the server runs.
@@ -64,24 +52,11 @@ pub fn check(
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let observer = Shared::new(observer);
-    let context = context(options, &observer, cancel);
-    let out = options.out.as_deref();
+    let context = options.common.context(&observer, cancel);
+    let out = options.common.out.as_deref();
     out.map_or(Ok(()), ExperimentFolder::check)?;
     chosen(task, options, context)?;
-    preflight::servers(task, options.embedded_server.as_deref(), context)
-}
-
-fn context<'a>(
-    options: &'a TailOptions,
-    observer: &'a dyn SharedObserver,
-    cancel: &'a Cancel,
-) -> Context<'a> {
-    Context {
-        environment: &options.environment,
-        cancel,
-        observer,
-        source: None,
-    }
+    preflight::servers(task, options.common.embedded_server.as_deref(), context)
 }
 
 /// Measures every combination of the plan, one after the other.
@@ -93,18 +68,18 @@ pub fn perform(
     options: &TailOptions,
     observer: &mut dyn Observer,
     cancel: &Cancel,
-) -> Result<FinishedTail, Error> {
+) -> Result<FinishedStandalone, Error> {
     let observer = Shared::new(observer);
-    let context = context(options, &observer, cancel);
+    let context = options.common.context(&observer, cancel);
     let name = match task.plan.name.as_str() {
         name if name.starts_with("tail") => name.to_owned(),
         name => format!("tail-{name}"),
     };
-    let folder = ExperimentFolder::create(options.out.as_deref(), &name, Timestamp::now())?;
+    let folder = ExperimentFolder::create(options.common.out.as_deref(), &name, Timestamp::now())?;
     folder.save_plan("plan.toml", task)?;
     let path = folder.path().to_owned();
     let fault = measure_in(task, options, context, folder)?;
-    Ok(FinishedTail {
+    Ok(FinishedStandalone {
         folder: path,
         fault,
     })
@@ -118,33 +93,22 @@ fn measure_in(
     folder: ExperimentFolder,
 ) -> Result<Option<Error>, Error> {
     let path = folder.path().to_owned();
-    let embedded = options.embedded_server.as_deref();
     let mut document = empty(task);
-    let result = measure(task, options, context, embedded, &path, &mut document);
+    let result = measure(task, options, context, &path, &mut document);
     let _ = std::fs::remove_dir_all(path.join(SERVER_DATA));
     let measured = document.cells.iter().any(|cell| cell.measured.is_some());
-    match result {
+    let fault = match result {
         Err(failure) if !measured => {
             let _ = std::fs::remove_dir_all(path.join(CELLS));
-            let _ = std::fs::remove_file(path.join(dyno_record::tail::FILE));
+            let _ = std::fs::remove_file(path.join(TailDocument::FILE));
             folder.discard();
-            Err(failure)
+            return Err(failure);
         }
-        Err(failure) => {
-            document.status = match failure.kind {
-                Kind::Interrupted => RunStatus::Partial,
-                _ => RunStatus::Failed,
-            };
-            document.status_reason = Some(format!("{:#}", failure.cause));
-            document.write(&path)?;
-            Ok(Some(failure))
-        }
-        Ok(()) => {
-            document.status = RunStatus::Complete;
-            document.write(&path)?;
-            Ok(None)
-        }
-    }
+        result => result.err(),
+    };
+    (document.status, document.status_reason) = standalone::status(fault.as_ref());
+    document.write(&path)?;
+    Ok(fault)
 }
 
 /// What is measured, and by whom.
@@ -189,7 +153,6 @@ fn measure(
     task: &Task,
     options: &TailOptions,
     context: Context<'_>,
-    embedded: Option<&Path>,
     path: &Path,
     document: &mut TailDocument,
 ) -> Result<(), Error> {
@@ -209,20 +172,20 @@ fn measure(
     context.note("starting the server");
     let paths = ServerPaths {
         environment: context.environment,
-        embedded,
+        embedded: options.common.embedded_server.as_deref(),
         folder: path,
     };
     let mut deployment =
         DeploymentUnderTest::open(&task.plan, task.remote.as_ref(), &paths, None, context)?;
-    let result = on_servers(
+    let experiment = Experiment {
         task,
         options,
         context,
         path,
-        document,
-        &mut deployment,
-        (&found, &host_drivers, wanted),
-    );
+        found: &found,
+        host_drivers: &host_drivers,
+    };
+    let result = experiment.on_servers(wanted, document, &mut deployment);
     let result = result.map_err(|failure| deployment.explain(failure));
     let (stopped, caveats) = deployment.stop();
     for caveat in caveats {
@@ -231,63 +194,90 @@ fn measure(
     result.and(stopped)
 }
 
-fn on_servers(
-    task: &Task,
-    options: &TailOptions,
-    context: Context<'_>,
-    path: &Path,
-    document: &mut TailDocument,
-    deployment: &mut DeploymentUnderTest,
-    (found, host_drivers, wanted): (&Found, &Path, Vec<Cell>),
-) -> Result<(), Error> {
-    let uri = match (
-        deployment.uri(&task.plan),
-        &options.uri,
-        &task.plan.server.uri,
-    ) {
-        (Some(uri), ..) => uri,
-        (None, Some(uri), _) | (None, None, Some(uri)) => uri.trim().to_owned(),
-        (None, None, None) => {
-            return Err(Error::new(Kind::Internal, "a server without an address"));
+/// What all cells have in common.
+struct Experiment<'a> {
+    task: &'a Task,
+    options: &'a TailOptions,
+    context: Context<'a>,
+    path: &'a Path,
+    found: &'a Found,
+    host_drivers: &'a Path,
+}
+
+impl Experiment<'_> {
+    /// Measures the cells on servers that are up.
+    fn on_servers(
+        &self,
+        wanted: Vec<Cell>,
+        document: &mut TailDocument,
+        deployment: &mut DeploymentUnderTest,
+    ) -> Result<(), Error> {
+        let context = self.context;
+        let plan = &self.task.plan;
+        let started = deployment.uri(plan);
+        let is_started = started.is_some();
+        let given = self.options.uri.clone().or(plan.server.uri.clone());
+        let uri = started.or(given.map(|uri| uri.trim().to_owned()));
+        let uri = uri.ok_or_else(|| Error::new(Kind::Internal, "a server without an address"))?;
+        let server = deployment.servers.first();
+        let server =
+            server.ok_or_else(|| Error::new(Kind::Internal, "a deployment without servers"))?;
+        let mut control = server.control()?;
+        document.server = describe(&mut control, plan, Some(deployment), is_started)?;
+        // Java's drivers refuse the heartbeats that it streams: see `drivers/README.md`.
+        document.polls_heartbeats = document.server.product.starts_with("secantus")
+            && !has_option(&uri, "serverMonitoringMode");
+        let processes = deployment.processes();
+        let interrupted = || context.cancel.requested();
+        let bench = Bench {
+            uri: &uri,
+            found: self.found,
+            server: &processes,
+            host_drivers: self.host_drivers,
+            polls_heartbeats: document.polls_heartbeats,
+            judge: dyno_analyze::messages::judge,
+            interrupted: &interrupted,
+        };
+        let all = wanted.len();
+        let mut failed = Vec::new();
+        for (place, mut cell) in wanted.into_iter().enumerate() {
+            context.cancel.check()?;
+            context.note(format!("{} of {all}: {}", place + 1, cell.name));
+            let failure = self.measure_cell(&bench, &mut cell)?;
+            if let Some(failure) = failure
+                && (deployment.ended().is_some() || all == 1)
+            {
+                document.cells.push(cell);
+                return Err(failure);
+            }
+            if let Some(reason) = &cell.reason {
+                let text = format!("{}: {reason}", cell.name);
+                context.warning(text.as_str());
+                failed.push(text);
+            }
+            document.cells.push(cell);
+            // A process that is killed leaves what is known.
+            document.write(self.path)?;
+            context.cancel.check()?;
         }
-    };
-    let server = deployment
-        .servers
-        .first()
-        .ok_or_else(|| Error::new(Kind::Internal, "a deployment without servers"))?;
-    let started = deployment.uri(&task.plan).is_some();
-    document.server = describe(
-        &mut server.control()?,
-        &task.plan,
-        Some(deployment),
-        started,
-    )?;
-    // Java's drivers refuse the heartbeats that it streams: see `drivers/README.md`.
-    document.polls_heartbeats = document.server.product.starts_with("secantus")
-        && !has_option(&uri, "serverMonitoringMode");
-    let processes = deployment.processes();
-    let interrupted = || context.cancel.requested();
-    let bench = Bench {
-        uri: &uri,
-        found,
-        server: &processes,
-        host_drivers,
-        polls_heartbeats: document.polls_heartbeats,
-        judge: dyno_analyze::messages::judge,
-        interrupted: &interrupted,
-    };
-    let all = wanted.len();
-    let mut failed = Vec::new();
-    for (place, mut cell) in wanted.into_iter().enumerate() {
-        context.cancel.check()?;
-        let name = cell.name.clone();
-        context.note(format!("{} of {all}: {name}", place + 1));
-        let folder = path.join(CELLS).join(&name);
+        match failed.as_slice() {
+            [] => Ok(()),
+            [only] => Err(Error::new(Kind::CheckFailed, only.clone())),
+            several => {
+                let text = format!("{} of {all} failed: {}", several.len(), several.join("; "));
+                Err(Error::new(Kind::CheckFailed, text))
+            }
+        }
+    }
+
+    /// Measures one cell; gives why it could not be measured.
+    fn measure_cell(&self, bench: &Bench<'_>, cell: &mut Cell) -> Result<Option<Error>, Error> {
+        let folder = self.path.join(CELLS).join(&cell.name);
         std::fs::create_dir_all(&folder).map_err(|error| {
             Error::from_cause(Kind::Environment, error)
                 .context(format!("cannot use `{}`", folder.display()))
         })?;
-        match run(&bench, &cell.settings, &folder) {
+        match run(bench, &cell.settings, &folder) {
             Ok(measured) => {
                 cell.reason = what_is_wrong(&measured, &cell.settings);
                 cell.status = match (&cell.reason, measured.interrupted) {
@@ -295,38 +285,20 @@ fn on_servers(
                     (None, _) => CellStatus::Complete,
                     (Some(_), _) => CellStatus::Failed,
                 };
-                context.note(in_short(&measured));
+                self.context.note(in_short(&measured));
                 cell.measured = Some(measured);
+                Ok(None)
             }
             Err(TailError::Interrupted) => {
                 let _ = std::fs::remove_dir_all(&folder);
-                return Err(Error::new(Kind::Interrupted, "interrupted"));
+                Err(Error::new(Kind::Interrupted, "interrupted"))
             }
             Err(error) => {
                 let failure = Error::from(error);
                 cell.status = CellStatus::Failed;
                 cell.reason = Some(format!("{:#}", failure.cause));
-                if deployment.ended().is_some() || all == 1 {
-                    document.cells.push(cell);
-                    return Err(failure);
-                }
+                Ok(Some(failure))
             }
-        }
-        if let Some(reason) = &cell.reason {
-            context.warning(format!("{name}: {reason}"));
-            failed.push(format!("{name}: {reason}"));
-        }
-        document.cells.push(cell);
-        // A process that is killed leaves what is known.
-        document.write(path)?;
-        context.cancel.check()?;
-    }
-    match failed.as_slice() {
-        [] => Ok(()),
-        [only] => Err(Error::new(Kind::CheckFailed, only.clone())),
-        several => {
-            let text = format!("{} of {all} failed: {}", several.len(), several.join("; "));
-            Err(Error::new(Kind::CheckFailed, text))
         }
     }
 }
@@ -358,7 +330,7 @@ fn drivers_folder(options: &TailOptions) -> Result<PathBuf, Error> {
     }
     let holds_drivers = |folder: &PathBuf| folder.join("README.md").is_file() && folder.is_dir();
     let here = PathBuf::from("drivers");
-    let program = options.environment.executable.as_deref();
+    let program = options.common.environment.executable.as_deref();
     let beside = program.iter().flat_map(|program| program.ancestors());
     let beside = beside.map(|folder| folder.join("drivers"));
     let mut places = std::iter::once(here).chain(beside);

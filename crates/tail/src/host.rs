@@ -435,9 +435,10 @@ impl Host {
     }
 
     fn good(&self, output: &Output, what: &str) -> Result<(), TailError> {
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(self.fault(format!("{what}: {}", last_line(output.stderr.as_slice())))),
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(self.fault(format!("{what}: {}", last_line(output.stderr.as_slice()))))
         }
     }
 

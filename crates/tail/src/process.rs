@@ -170,9 +170,10 @@ impl Process {
     /// # Errors
     /// [`TailError::Deadline`], [`TailError::Ended`], [`TailError::Contract`] for another line.
     pub fn wait_ready(&mut self, limit: Duration) -> Result<(), TailError> {
-        match self.is_ready(limit)? {
-            true => Ok(()),
-            false => Err(self.late("is not ready", limit)),
+        if self.is_ready(limit)? {
+            Ok(())
+        } else {
+            Err(self.late("is not ready", limit))
         }
     }
 
@@ -323,9 +324,10 @@ impl Process {
                 Some(code) => format!("exit code {code}"),
                 None => "a signal".to_owned(),
             },
-            message: match ending.errors.is_empty() {
-                true => "nothing on standard error".to_owned(),
-                false => ending.errors.clone(),
+            message: if ending.errors.is_empty() {
+                "nothing on standard error".to_owned()
+            } else {
+                ending.errors.clone()
             },
         }
     }

@@ -21,13 +21,14 @@ pub fn of_producer(produced: &Produced) -> ProducerSum {
 /// # Errors
 /// A sentence with the numbers that differ.
 pub fn producer_agrees(sum: &ProducerSum, messages: u64, failed: u64) -> Result<(), String> {
-    match sum.acknowledged == messages && sum.failed == failed {
-        true => Ok(()),
-        false => Err(format!(
+    if sum.acknowledged == messages && sum.failed == failed {
+        Ok(())
+    } else {
+        Err(format!(
             "it says that {messages} messages were acknowledged and {failed} failed, and its stamps \
              that {} were and {} did",
             sum.acknowledged, sum.failed
-        )),
+        ))
     }
 }
 

@@ -94,9 +94,10 @@ fn test() -> String {
 }
 
 fn line(test: &str, reason: &str) -> String {
-    let allowed = match is_allowed(reason) {
-        true => "allowed",
-        false => "not allowed",
+    let allowed = if is_allowed(reason) {
+        "allowed"
+    } else {
+        "not allowed"
     };
     let reason: Vec<&str> = reason.split_whitespace().collect();
     format!("{allowed}\t{test}\t{}\n", reason.join(" "))

@@ -25,6 +25,7 @@ pub(super) const OF_STARTED: [&str; 9] = [
 ];
 
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Load")]
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) target: TargetArguments,
@@ -37,32 +38,32 @@ pub(crate) struct RunArguments {
     /// End the measure phase after this many operations
     ///
     /// Without `--duration` there is then no limit of time. Several servers share the sum of theirs.
-    #[arg(long, value_name = "N", help_heading = "Load")]
+    #[arg(long, value_name = "N")]
     pub(crate) operations: Option<u64>,
     /// End the measure phase after this time, such as `90s` or `5m`; default of the built-in plans: 30s
     ///
     /// Without `--operations` there is then no limit of operations.
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub(crate) duration: Option<Span>,
     /// Time under load before measuring starts; default of the built-in plans: 5s
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub(crate) warmup: Option<Span>,
     /// Offered rate in operations per second, such as `20000` or `20k`
     ///
     /// Without `--schedule` it means a constant schedule.
-    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Load")]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) rate: Option<Rate>,
     /// When operations start
-    #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
+    #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES))]
     pub(crate) schedule: Option<ScheduleKind>,
     /// Largest share of failed operations, 0 to 1, with which the exit status is still 0; default: 0
-    #[arg(long, value_name = "RATIO", help_heading = "Load")]
+    #[arg(long, value_name = "RATIO")]
     pub(crate) tolerate_errors: Option<f64>,
     /// Run this shell command in the trace windows of the plan, or, if it has none, while measuring
     ///
     /// Such as `perf record -a -g`. Its output is kept in `traces/` of the run directory, in a folder that it
     /// runs in. At the end of the window it gets SIGINT.
-    #[arg(long, value_name = "COMMAND", help_heading = "Load",
+    #[arg(long, value_name = "COMMAND",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) trace: Option<String>,
     #[command(flatten)]
@@ -97,18 +98,19 @@ pub(crate) struct LoadArguments {
 
 /// What is run, and against which server.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Load")]
 pub(crate) struct TargetArguments {
     /// A built-in plan, a plan file (TOML), or a YCSB property file
     ///
     /// Built-in: `a` to `f` (the mixes of YCSB), `90read10update`, `50read50update`, `30write70read`,
     /// `read`, `write`, `gated`, `pkm`, `storage-compare`. May be left out with `--wsf`.
-    #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "wsf")]
+    #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "wsf", help_heading = None::<&str>)]
     pub(crate) workload: Option<String>,
     /// Take the parameters of the Workload Services Framework's `Mongo-ycsb` from the environment
     ///
     /// `CLIENT_SERVER_PAIR`, `THREADS`, `NUMACTL_OPTION` and so on, by their names there; `TESTCASE` or
     /// `WORKLOAD_FILE` names the workload. Options count more. `docs/wsf.md` has all of them.
-    #[arg(long, help_heading = "Load")]
+    #[arg(long)]
     pub(crate) wsf: bool,
     #[command(flatten)]
     pub(crate) start: StartArguments,
@@ -127,75 +129,71 @@ pub(crate) struct TargetArguments {
     )]
     pub(crate) uri: Option<String>,
     /// YCSB property `NAME=VALUE`, laid over the plan; may be repeated, the last one wins
-    #[arg(short = 'p', value_name = "NAME=VALUE", value_parser = property, help_heading = "Load")]
+    #[arg(short = 'p', value_name = "NAME=VALUE", value_parser = property)]
     pub(crate) properties: Vec<(String, String)>,
     /// Accept unknown YCSB property names, with a warning
-    #[arg(long, help_heading = "Load")]
+    #[arg(long)]
     pub(crate) lenient: bool,
 }
 
 /// Which servers are started, where, and with which settings.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Server")]
 pub(crate) struct StartArguments {
     /// Start this many independent servers and load each with a client of its own, all at once
     ///
     /// Clients, threads, records and rate are those of one of them. Of `--operations` all do N times
     /// that many together, a fast server more than a slow one. The result shows all together, with
     /// merged latencies, and each alone.
-    #[arg(long, value_name = "N", help_heading = "Server",
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) pairs: Option<u32>,
     /// Servers that are started and joined: `standalone`, `pairs=N`, `replica-set=N[+ARBITERS]`, `sharded=SHARDSxMEMBERS`
     ///
     /// With parts, such as `replica-set=3,priorities=2/1/0` or `sharded=2x3,key=_id:hashed,chunks=64,balancer=on`.
     /// Replica sets and clusters need `--server mongod`.
-    #[arg(long, value_name = "TOPOLOGY", help_heading = "Server", conflicts_with = "pairs",
+    #[arg(long, value_name = "TOPOLOGY", conflicts_with = "pairs",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) topology: Option<String>,
     /// Put servers and clients on CPUs and memory of this machine
     ///
     /// `none`, `interleave`, `spread`, `node=K`, `cores=LIST`, `cores-per-instance=N[,smt]` or `custom=…`, and for
     /// the clients `client=same|other|LIST`, such as `'spread client=other'`. `dyno server plan` shows it.
-    #[arg(long, value_name = "POLICY", help_heading = "Server",
+    #[arg(long, value_name = "POLICY",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) placement: Option<String>,
     /// Start this kind of server for the run; default: `auto`, unless `--uri` is given
-    #[arg(long, value_name = "KIND", help_heading = "Server",
+    #[arg(long, value_name = "KIND",
           value_parser = some_of(ServerKind::NAMES, |kind| *kind != ServerKind::Uri))]
     pub(crate) server: Option<ServerKind>,
     /// The `mongod` to start: a path, or the version of one that `dyno server install` has put here. Implies `--server mongod`
     ///
     /// Default: that of the variable `DYNO_MONGOD`, else `mongod` on `PATH`, else an installed one.
-    #[arg(long, value_name = "PATH|VERSION", help_heading = "Server")]
+    #[arg(long, value_name = "PATH|VERSION")]
     pub(crate) mongod: Option<String>,
     /// Path of the `mongos` of a sharded cluster; default: beside `mongod`, or on `PATH`
-    #[arg(long, value_name = "PATH", help_heading = "Server")]
+    #[arg(long, value_name = "PATH")]
     pub(crate) mongos: Option<String>,
     /// Cache of each server that is started, such as `2GiB`, or `smallest`
     ///
     /// Default: the server's own; of several servers each a share of half the memory.
-    #[arg(long, value_name = "SIZE", value_parser = cache_size, help_heading = "Server")]
+    #[arg(long, value_name = "SIZE", value_parser = cache_size)]
     pub(crate) cache: Option<CacheSize>,
     /// Encrypt connections to the servers that are started, by certificates made for the run
-    #[arg(long, help_heading = "Server")]
+    #[arg(long)]
     pub(crate) tls: bool,
     /// Authenticate at the servers that are started, as a user made for the run
-    #[arg(long, help_heading = "Server")]
+    #[arg(long)]
     pub(crate) auth: bool,
     /// Data folder of the server that is started; it is kept
     ///
     /// Default: a temporary folder inside the run directory, removed at the end.
-    #[arg(long, value_name = "DIR", help_heading = "Server")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<String>,
     /// Path of the embedded server `secantusd-rs`; it is started unless a `mongod` or `--server` is named
     ///
     /// Default: where `scripts/setup.sh embedded` puts it, beside `dyno`, or on `PATH`.
-    #[arg(
-        long,
-        value_name = "PATH",
-        env = "DYNO_EMBEDDED_SERVER",
-        help_heading = "Server"
-    )]
+    #[arg(long, value_name = "PATH", env = "DYNO_EMBEDDED_SERVER")]
     pub(crate) embedded_server: Option<PathBuf>,
     /// Set any key of the plan, such as `server.block_compressor=zlib`; may be repeated, the last one wins
     ///
@@ -216,54 +214,56 @@ pub(crate) struct ClientArguments {
 
 /// How a client works, whatever the number of clients.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Client")]
 pub(crate) struct WorkerArguments {
     /// Worker threads that share the connections, at most one per connection
     ///
     /// Default: half of the cores if the server is on this machine, else all of them.
-    #[arg(long, value_name = "N", help_heading = "Client")]
+    #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u32>,
     /// Who speaks the protocol: `wire` is our own and cheapest path, `driver` the official driver
-    #[arg(long, value_name = "BACKEND", value_parser = one_of(Backend::NAMES), help_heading = "Client")]
+    #[arg(long, value_name = "BACKEND", value_parser = one_of(Backend::NAMES))]
     pub(crate) backend: Option<Backend>,
     /// Start of all random sequences; the same seed repeats the same operations; default: 42
-    #[arg(long, value_name = "N", help_heading = "Client")]
+    #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// An operation without an answer after this time has failed; default: 10s
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Client")]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub(crate) timeout: Option<Span>,
 }
 
 /// Which documents there are.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Data")]
 pub(crate) struct DataArguments {
     /// Documents of the data set; default of the built-in plans: 100000
-    #[arg(long, value_name = "N", help_heading = "Data")]
+    #[arg(long, value_name = "N")]
     pub(crate) records: Option<u64>,
     /// Documents per insert command of the load phase; default: 100
-    #[arg(long, value_name = "N", help_heading = "Data")]
+    #[arg(long, value_name = "N")]
     pub(crate) batch: Option<u32>,
     /// Drop the collection first
-    #[arg(long, help_heading = "Data")]
+    #[arg(long)]
     pub(crate) fresh: bool,
 }
 
 /// What is written where.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct OutputArguments {
     /// Run directory; default: `runs/TIME-NAME`
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// What is printed on standard output
     #[arg(
         long,
         value_name = "FORMAT",
         default_value = "human",
-        value_parser = some_of(Format::NAMES, |format| !matches!(format, Format::Markdown | Format::Html)),
-        help_heading = "Output"
+        value_parser = some_of(Format::NAMES, |format| !matches!(format, Format::Markdown | Format::Html))
     )]
     pub(crate) format: Format,
     /// Print the resolved plan and do nothing
-    #[arg(long, help_heading = "Output")]
+    #[arg(long)]
     pub(crate) dry_run: bool,
 }
 

@@ -46,22 +46,19 @@ pub(crate) struct StopArguments {
 
 /// What is watched while the load runs.
 #[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Watching")]
 pub(crate) struct ObserveArguments {
     /// Time from one look at machine and servers to the next, 100ms to 1m; default: 1s
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Watching")]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub(crate) observe_interval: Option<Span>,
     /// Watch neither this machine nor the servers; exporters that are named are read all the same
-    #[arg(long, help_heading = "Watching", conflicts_with = "observe_interval")]
+    #[arg(long, conflicts_with = "observe_interval")]
     pub(crate) no_observe: bool,
     /// Read this Prometheus exporter as well; can be given several times
     ///
     /// Such as `http://db1:9100/metrics` of a `node_exporter` on the server's host. NAME is that of its metrics; default:
     /// `exporter-1` and so on. One that wants a token or a password needs an entry in a plan, see `docs/plans.md`.
-    #[arg(
-        long = "exporter",
-        value_name = "[NAME=]URL",
-        help_heading = "Watching"
-    )]
+    #[arg(long = "exporter", value_name = "[NAME=]URL")]
     pub(crate) exporters: Vec<Exporter>,
 }
 

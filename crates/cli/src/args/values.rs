@@ -71,9 +71,10 @@ pub(super) fn server_version(text: &str) -> Result<String, String> {
 /// A SHA-256 in hexadecimal digits.
 pub(super) fn sha256(text: &str) -> Result<String, String> {
     let is_one = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match is_one {
-        true => Ok(text.to_ascii_lowercase()),
-        false => Err("a SHA-256 has 64 hexadecimal digits, as `sha256sum FILE` prints them".into()),
+    if is_one {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("a SHA-256 has 64 hexadecimal digits, as `sha256sum FILE` prints them".into())
     }
 }
 

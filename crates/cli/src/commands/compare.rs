@@ -1,11 +1,13 @@
 //! `dyno compare`: two runs that exist already, side by side.
 
 use crate::args::CompareArguments;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::messages::{Messages, print_data};
+use crate::reports::refused;
 use dyno_analyze::experiment::ab::{RunComparison, undecided};
 use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::resampling::Resampling;
+use dyno_engine::{Error, Kind};
 use dyno_record::model::{PhaseKind, RunDocument};
 use dyno_record::responses::responses;
 use dyno_report::PageFormat;
@@ -13,7 +15,7 @@ use dyno_report::experiment::comparison;
 use std::path::Path;
 
 /// See the module.
-pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Result<Exit, Failure> {
+pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Result<Exit, Error> {
     let margin = arguments.fail_if_slower.unwrap_or(arguments.margin);
     let runs = [&arguments.run_a, &arguments.run_b];
     let documents = [
@@ -51,7 +53,7 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         PageFormat::Json => serde_json::to_string_pretty(&found).expect("it is plain data") + "\n",
         PageFormat::Human => comparison::human(&found),
         PageFormat::Markdown => comparison::markdown(&found),
-        PageFormat::Html => comparison::html(&found)?,
+        PageFormat::Html => comparison::html(&found).map_err(refused)?,
     })?;
     let Some(share) = arguments.fail_if_slower else {
         if found.answer.is_none() {
@@ -60,15 +62,15 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         return Ok(Exit::Done);
     };
     if found.answer.is_none() {
-        return Err(Failure::new(Exit::CheckFailed, TOO_SHORT).with_hint(LONGER));
+        return Err(Error::new(Kind::CheckFailed, TOO_SHORT).with_hint(LONGER));
     }
     if let Some(why) = found.answer.as_ref().and_then(undecided) {
         let text = format!("the runs are too short for a verdict: {why}");
-        return Err(Failure::new(Exit::CheckFailed, text).with_hint(LONGER));
+        return Err(Error::new(Kind::CheckFailed, text).with_hint(LONGER));
     }
     if !found.comparable {
         let text = "the runs are not comparable, so that nothing can be said about being slower";
-        return Err(Failure::new(Exit::CheckFailed, text));
+        return Err(Error::new(Kind::CheckFailed, text));
     }
     if found.is_slower_by(share) {
         messages.warning(&format!("B is slower by more than {} %", share * 100.0));
@@ -82,7 +84,7 @@ const TOO_SHORT: &str = "the runs are too short to compare: they need some windo
 const LONGER: &str = "make them longer with `--duration`, or more of them with `dyno ab`";
 
 /// Refuses an operation that a run did not measure.
-fn check_operation(document: &RunDocument, run: &Path, operation: &str) -> Result<(), Failure> {
+fn check_operation(document: &RunDocument, run: &Path, operation: &str) -> Result<(), Error> {
     let phase = document
         .phases
         .iter()
@@ -96,11 +98,12 @@ fn check_operation(document: &RunDocument, run: &Path, operation: &str) -> Resul
         return Ok(());
     }
     let text = format!("`{}` has measured no `{operation}`", run.display());
-    let hint = match names.is_empty() {
-        true => "it has measured nothing".to_owned(),
-        false => format!("it has measured {}", names.join(", ")),
+    let hint = if names.is_empty() {
+        "it has measured nothing".to_owned()
+    } else {
+        format!("it has measured {}", names.join(", "))
     };
-    Err(Failure::new(Exit::BadInput, text).with_hint(hint))
+    Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
 /// The same runs give the same intervals.

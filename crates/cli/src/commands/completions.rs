@@ -1,12 +1,13 @@
 //! `dyno completions`: the completions of a shell.
 
 use crate::args::{Arguments, CompletionArguments};
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::messages::print_data;
 use clap::CommandFactory;
+use dyno_engine::Error;
 
 /// See the module.
-pub(crate) fn completions(arguments: &CompletionArguments) -> Result<Exit, Failure> {
+pub(crate) fn completions(arguments: &CompletionArguments) -> Result<Exit, Error> {
     let mut text = Vec::new();
     clap_complete::generate(
         arguments.shell,

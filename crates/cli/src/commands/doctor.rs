@@ -2,12 +2,13 @@
 
 use crate::args::DoctorArguments;
 use crate::commands::doctor_text as text;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::messages::{Messages, print_data};
 use crate::surroundings::Surroundings;
 use dyno_engine::doctor::subject::CheckRequest;
 use dyno_engine::doctor::{journal, subject, tracing};
 use dyno_engine::observer::Shared;
+use dyno_engine::{Error, Kind};
 use dyno_observe::doctor::{Facts, examine, observe};
 use dyno_record::verdict::{CheckName, Level};
 use dyno_report::Format;
@@ -19,7 +20,7 @@ pub(crate) fn doctor(
     arguments: &DoctorArguments,
     surroundings: &Surroundings,
     mut messages: Messages,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let state_dir = surroundings.environment.state_dir.as_deref();
     let wanted = wanted(&arguments.apply)?;
     let root = arguments.root.as_path();
@@ -88,7 +89,7 @@ fn revert(
     arguments: &DoctorArguments,
     state_dir: Option<&Path>,
     mut messages: Messages,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let root = arguments.root.as_path();
     let mut journal = journal::Journal::open(journal::folder(state_dir)?, root)?;
     let outcome = journal.revert(root, &Shared::new(&mut messages))?;
@@ -104,7 +105,7 @@ fn revert(
 }
 
 /// Names of the checks whose advice is to be followed; `None` if nothing is to be changed.
-fn wanted(names: &[String]) -> Result<Option<Vec<CheckName>>, Failure> {
+fn wanted(names: &[String]) -> Result<Option<Vec<CheckName>>, Error> {
     if names.is_empty() {
         return Ok(None);
     }
@@ -114,7 +115,7 @@ fn wanted(names: &[String]) -> Result<Option<Vec<CheckName>>, Failure> {
     let parse = |name: &String| {
         name.parse::<CheckName>().map_err(|error| {
             let all: Vec<&str> = CheckName::ALL.iter().map(|check| check.as_str()).collect();
-            Failure::of(Exit::BadInput, error)
+            Error::from_cause(Kind::BadInput, error)
                 .with_hint(format!("the checks are: {}", all.join(", ")))
         })
     };

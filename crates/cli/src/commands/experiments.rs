@@ -4,13 +4,13 @@ use crate::args::{
     AbArguments, ExperimentArguments, OrderName, ResumeArguments, SloArguments, SweepArguments,
     XmaxArguments,
 };
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::metrics::{Endpoint, Metrics};
 use crate::progress::Progress;
-use crate::reports::{ReportFiles, terminal_options};
-use crate::session::task;
+use crate::reports::{ReportFiles, refused, terminal_options};
+use crate::task;
 use dyno_engine::experiment::ab::AbRequest;
 use dyno_engine::experiment::request::{ExperimentOptions, Tasks};
 use dyno_engine::experiment::slo::SloRequest;
@@ -30,10 +30,7 @@ use std::fmt::Write as _;
 type Settings<'a> = (&'a [(String, String)], (Option<ScheduleKind>, Option<f64>));
 
 /// `dyno sweep`: several loads or settings, and what they say together.
-pub(crate) fn sweep(
-    arguments: &SweepArguments,
-    invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+pub(crate) fn sweep(arguments: &SweepArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let common = &arguments.experiment;
     let start = &common.target.start;
     let given = [
@@ -62,7 +59,7 @@ pub(crate) fn sweep(
 }
 
 /// `dyno xmax`: the highest rate that the server sustains.
-pub(crate) fn xmax(arguments: &XmaxArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+pub(crate) fn xmax(arguments: &XmaxArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let common = &arguments.experiment;
     let request = XmaxRequest {
         settings: common.target.start.settings.clone(),
@@ -76,7 +73,7 @@ pub(crate) fn xmax(arguments: &XmaxArguments, invocation: Invocation<'_>) -> Res
 }
 
 /// `dyno slo`: the highest offered rate that keeps an objective.
-pub(crate) fn slo(arguments: &SloArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+pub(crate) fn slo(arguments: &SloArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let common = &arguments.experiment;
     let request = SloRequest {
         settings: common.target.start.settings.clone(),
@@ -118,7 +115,7 @@ fn limits(arguments: &SloArguments) -> Vec<Objective> {
 }
 
 /// `dyno ab`: whether one of two plans is faster.
-pub(crate) fn ab(arguments: &AbArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+pub(crate) fn ab(arguments: &AbArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let common = &arguments.experiment;
     let request = AbRequest {
         workload_b: arguments.workload_b.clone(),
@@ -143,7 +140,7 @@ pub(crate) fn ab(arguments: &AbArguments, invocation: Invocation<'_>) -> Result<
 pub(crate) fn resume(
     arguments: &ResumeArguments,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
     let options = ExperimentOptions {
         embedded_server: arguments.embedded_server.clone(),
@@ -197,7 +194,7 @@ fn begin(
     tasks: Tasks,
     arguments: &ExperimentArguments,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let options = ExperimentOptions {
         fresh: arguments.data.fresh,
         no_load: arguments.no_load,
@@ -244,11 +241,11 @@ fn end(
     finished: &FinishedExperiment,
     format: PageFormat,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let messages = invocation.messages;
     let document = &finished.document;
     let options = terminal_options(invocation.surroundings);
-    let text = dyno_report::experiment::render(document, format, &options)?;
+    let text = dyno_report::experiment::render(document, format, &options).map_err(refused)?;
     print_data(&text)?;
     let place = finished.folder.display();
     messages.note(&format!("experiment: {place}"));

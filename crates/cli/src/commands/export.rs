@@ -2,10 +2,12 @@
 
 use crate::args::{ExportArguments, ExportForm};
 use crate::commands::report::folder_of;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::export::output::{self, write_failure};
 use crate::export::{annotations, csv, openmetrics, parquet};
 use crate::messages::Messages;
+use dyno_engine::{Error, Kind};
+use dyno_record::Document;
 use dyno_record::experiment::Experiment;
 use dyno_record::reader::Run;
 use dyno_record::recorded::{CopyError, copy_latency_log};
@@ -13,13 +15,13 @@ use std::io::Write;
 use std::path::Path;
 
 /// See the module.
-pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<Exit, Failure> {
+pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<Exit, Error> {
     check(arguments)?;
     let folder = folder_of(&arguments.run);
     if Experiment::is_in(folder) {
         let text = format!("`{}` holds an experiment, not a run", folder.display());
         let hint = "give the folder of one of its runs, below `runs`";
-        return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+        return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     }
     let run = dyno_results::run::open(folder)?;
     for note in &run.notes {
@@ -33,8 +35,8 @@ pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<
     Ok(Exit::Done)
 }
 
-fn check(arguments: &ExportArguments) -> Result<(), Failure> {
-    let bad = |text: &str, hint: &str| Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+fn check(arguments: &ExportArguments) -> Result<(), Error> {
+    let bad = |text: &str, hint: &str| Err(Error::new(Kind::BadInput, text).with_hint(hint));
     if arguments.to == ExportForm::Parquet && arguments.output.is_none() {
         return bad(
             "a Parquet file is no text for standard output",
@@ -55,7 +57,7 @@ fn write(
     folder: &Path,
     run: &Run,
     output: &mut (dyn Write + Send),
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     match arguments.to {
         ExportForm::Csv => csv::write(run, output),
         ExportForm::Parquet => parquet::write(run, output),

@@ -6,7 +6,7 @@ use crate::args::{
     RenderSystem,
 };
 use crate::commands::{experiments, run, soak};
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::surroundings::Surroundings;
@@ -14,6 +14,7 @@ use dyno_engine::context::Context;
 use dyno_engine::environment::{Environment, ServerHome};
 use dyno_engine::files::write_file;
 use dyno_engine::observer::Shared;
+use dyno_engine::{Error, Kind};
 use dyno_fleet::names::RunName;
 use dyno_fleet::options::{FleetOptions, Hidden, RedisOptions, WatchedServer, WorkerOptions};
 use dyno_fleet::source::check_run_name;
@@ -22,10 +23,7 @@ use dyno_plan::request::Request;
 use dyno_plan::resolve::resolve;
 
 /// See the module.
-pub(crate) fn fleet(
-    arguments: &FleetArguments,
-    invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+pub(crate) fn fleet(arguments: &FleetArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     match &arguments.command {
         FleetCommand::Run(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
             run::run(&on.verb, on_hosts)
@@ -56,8 +54,8 @@ pub(crate) fn fleet(
 fn on_hosts(
     hosts: &HostArguments,
     invocation: Invocation<'_>,
-    verb: impl FnOnce(Invocation<'_>) -> Result<Exit, Failure>,
-) -> Result<Exit, Failure> {
+    verb: impl FnOnce(Invocation<'_>) -> Result<Exit, Error>,
+) -> Result<Exit, Error> {
     let mut surroundings = invocation.surroundings.clone();
     surroundings.environment.home = if hosts.kubernetes {
         ServerHome::Pods
@@ -86,10 +84,7 @@ fn on_hosts(
 }
 
 /// `dyno agent`: what one host does in a run of a fleet.
-pub(crate) fn agent(
-    arguments: &AgentArguments,
-    invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+pub(crate) fn agent(arguments: &AgentArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let watch = arguments.watch.iter().map(|server| WatchedServer {
         port: server.port,
         folder: server.folder.clone(),
@@ -132,7 +127,7 @@ fn in_context<T>(invocation: Invocation<'_>, work: impl FnOnce(Context<'_>) -> T
     })
 }
 
-fn render(arguments: &RenderArguments) -> Result<Exit, Failure> {
+fn render(arguments: &RenderArguments) -> Result<Exit, Error> {
     let run = RunName::new(&arguments.run)?.to_string();
     check_run_name(&run)?;
     let request = Request {
@@ -150,14 +145,15 @@ fn render(arguments: &RenderArguments) -> Result<Exit, Failure> {
         RenderSystem::Kubernetes => kubernetes::render(&plan, &run, 1),
     };
     let manifests = manifests.map_err(|error| {
-        Failure::of(Exit::BadInput, error).with_hint("an empty one is enough, see docs/plans.md")
+        Error::from_cause(Kind::BadInput, error)
+            .with_hint("an empty one is enough, see docs/plans.md")
     })?;
     let out = &arguments.out;
     let is_used = std::fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some());
     if is_used || out.is_file() {
         let text = format!("`{}` is not empty", out.display());
         return Err(
-            Failure::new(Exit::BadInput, text).with_hint("choose another folder with `--out`")
+            Error::new(Kind::BadInput, text).with_hint("choose another folder with `--out`")
         );
     }
     let mut written = String::new();
@@ -165,7 +161,7 @@ fn render(arguments: &RenderArguments) -> Result<Exit, Failure> {
         let path = out.join(&manifest.path);
         let folder = path.parent().unwrap_or(out);
         std::fs::create_dir_all(folder).map_err(|error| {
-            Failure::of(Exit::Environment, error)
+            Error::from_cause(Kind::Environment, error)
                 .context(format!("cannot make `{}`", folder.display()))
         })?;
         write_file(&path, &manifest.text)?;

@@ -1,13 +1,15 @@
 //! `dyno history`: runs of the same plan over time, and where their level changed.
 
 use crate::args::HistoryArguments;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::messages::{Messages, print_data};
+use crate::reports::refused;
 use dyno_analyze::change_point::ChangePointSettings;
 use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::experiment::history::{HistoryRun, analyze};
 use dyno_analyze::uncertainty::series::Series;
 use dyno_engine::files::write_file;
+use dyno_engine::{Error, Kind};
 use dyno_record::experiment::Statistic;
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
@@ -26,10 +28,10 @@ const SEED: u64 = 42;
 const DEPTH: usize = 3;
 
 /// See the module.
-pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Result<Exit, Failure> {
+pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Result<Exit, Error> {
     if !arguments.directory.is_dir() {
         let text = format!("no such folder `{}`", arguments.directory.display());
-        return Err(Failure::new(Exit::BadInput, text).with_hint(FOLDER_HINT));
+        return Err(Error::new(Kind::BadInput, text).with_hint(FOLDER_HINT));
     }
     let mut folders = Vec::new();
     find_runs(&arguments.directory, DEPTH, &mut folders)?;
@@ -70,7 +72,7 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
         PageFormat::Json => serde_json::to_string_pretty(&found).expect("it is plain data") + "\n",
         PageFormat::Human => picture::human(&found),
         PageFormat::Markdown => picture::markdown(&found),
-        PageFormat::Html => picture::html(&found)?,
+        PageFormat::Html => picture::html(&found).map_err(refused)?,
     })?;
     if let Some(path) = &arguments.picture {
         write_file(path, &picture::svg(&found))?;
@@ -83,14 +85,15 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
             found.fewest_runs
         ));
     }
-    Ok(match found.has_regression() {
-        true => Exit::CheckFailed,
-        false => Exit::Done,
+    Ok(if found.has_regression() {
+        Exit::CheckFailed
+    } else {
+        Exit::Done
     })
 }
 
 /// Position of a run by its name, or of the first one since a time.
-fn position(runs: &[HistoryRun], since: &str) -> Result<usize, Failure> {
+fn position(runs: &[HistoryRun], since: &str) -> Result<usize, Error> {
     if let Some(position) = runs.iter().position(|run| run.directory == since) {
         return Ok(position);
     }
@@ -100,7 +103,7 @@ fn position(runs: &[HistoryRun], since: &str) -> Result<usize, Failure> {
     };
     let Some(time) = since.parse::<Timestamp>().ok().or_else(day) else {
         let text = format!("`--since {since}` is neither a run of the series nor a time");
-        return Err(Failure::new(Exit::BadInput, text)
+        return Err(Error::new(Kind::BadInput, text)
             .with_hint("name a run as in the table, or a time such as `2026-08-22`"));
     };
     let is_since = |run: &HistoryRun| {
@@ -109,14 +112,14 @@ fn position(runs: &[HistoryRun], since: &str) -> Result<usize, Failure> {
     };
     runs.iter().position(is_since).ok_or_else(|| {
         let text = format!("no run of the series began since `{since}`");
-        Failure::new(Exit::BadInput, text).with_hint("give an earlier time, or leave it out")
+        Error::new(Kind::BadInput, text).with_hint("give an earlier time, or leave it out")
     })
 }
 
 const FOLDER_HINT: &str = "name a folder that holds run directories, such as `runs`";
 
 /// How to look for changes. A p value is no smaller than one over the permutations.
-fn settings(significance_ratio: f64) -> Result<ChangePointSettings, Failure> {
+fn settings(significance_ratio: f64) -> Result<ChangePointSettings, Error> {
     let defaults = ChangePointSettings::seeded(SEED);
     let needed = (PERMUTATIONS_PER_ALARM / significance_ratio).ceil();
     if needed > MOST_PERMUTATIONS {
@@ -125,7 +128,7 @@ fn settings(significance_ratio: f64) -> Result<ChangePointSettings, Failure> {
             "`--significance` is `{}%`, but must be at least {least} %",
             significance_ratio * 100.0
         );
-        return Err(Failure::new(Exit::BadInput, text)
+        return Err(Error::new(Kind::BadInput, text)
             .with_hint("one false alarm in a thousand series is `--significance 0.1%`"));
     }
     Ok(ChangePointSettings {
@@ -144,14 +147,14 @@ fn nothing_found(
     arguments: &HistoryArguments,
     left_out: &[String],
     others: &BTreeSet<String>,
-) -> Failure {
+) -> Error {
     let directory = arguments.directory.display();
     let of = match &arguments.workload {
         Some(workload) => format!(" of `{workload}`"),
         None => String::new(),
     };
     let text = format!("there are no complete runs{of} in `{directory}`");
-    let failure = Failure::new(Exit::BadInput, text);
+    let failure = Error::new(Kind::BadInput, text);
     if !others.is_empty() {
         let names: Vec<&str> = others.iter().map(String::as_str).collect();
         return failure.with_hint(format!("there are runs of {}", names.join(", ")));
@@ -163,9 +166,10 @@ fn nothing_found(
 }
 
 /// Run directories below a folder. What is inside of a run belongs to it.
-fn find_runs(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
+fn find_runs(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Error> {
     let unusable = |error: std::io::Error| {
-        Failure::of(Exit::Environment, error).context(format!("cannot read `{}`", folder.display()))
+        Error::from_cause(Kind::Environment, error)
+            .context(format!("cannot read `{}`", folder.display()))
     };
     for entry in std::fs::read_dir(folder).map_err(unusable)? {
         let path = entry.map_err(unusable)?.path();
@@ -219,7 +223,7 @@ fn read(folder: &Path, name: &str, workload: Option<&str>) -> Result<Found, Stri
 }
 
 /// Results of different plans are no series.
-fn check_same_plan(runs: &[(RunDocument, HistoryRun)]) -> Result<(), Failure> {
+fn check_same_plan(runs: &[(RunDocument, HistoryRun)]) -> Result<(), Error> {
     let Some((first, _)) = runs.first() else {
         return Ok(());
     };
@@ -237,7 +241,7 @@ fn check_same_plan(runs: &[(RunDocument, HistoryRun)]) -> Result<(), Failure> {
                 "the runs are of different plans: `{}` is of `{}`, `{}` of another one or with other data",
                 run.directory, document.name, first.name
             );
-            Err(Failure::new(Exit::BadInput, text).with_hint(
+            Err(Error::new(Kind::BadInput, text).with_hint(
                 "choose one with `--workload NAME`, or keep each series in a folder of its own",
             ))
         }

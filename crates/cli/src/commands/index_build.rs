@@ -1,23 +1,25 @@
 //! `dyno index-build`: builds an index on documents that exist already, and shows how their files are read.
 
 use crate::args::IndexBuildArguments;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::reports;
-use crate::session::task;
-use dyno_index_build::{IndexBuildOptions, check, run};
+use crate::task;
+use dyno_engine::Error;
+use dyno_engine::standalone::StandaloneOptions;
+use dyno_index_build::{check, run};
 use dyno_results::AnalysedIndexBuild;
 
 /// See the module.
 pub(crate) fn index_build(
     arguments: &IndexBuildArguments,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let task = task::of_index_build(arguments, invocation.surroundings)?;
     let mut messages = invocation.messages;
     task::tell(&task, messages);
-    let options = IndexBuildOptions {
+    let options = StandaloneOptions {
         environment: invocation.environment().clone(),
         embedded_server: arguments.start.embedded_server.clone(),
         out: arguments.out.clone(),
@@ -33,7 +35,5 @@ pub(crate) fn index_build(
     reports::present(&finished.folder, format, invocation, |format, options| {
         reports::index_build_text(&analysed, format, options)
     })?;
-    finished
-        .fault
-        .map_or(Ok(Exit::Done), |fault| Err(fault.into()))
+    finished.fault.map_or(Ok(Exit::Done), Err)
 }

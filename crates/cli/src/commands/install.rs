@@ -1,10 +1,11 @@
 //! `dyno server install` and `dyno server list --installed`: servers for this machine.
 
 use crate::args::ServerInstallArguments;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::surroundings::Surroundings;
+use dyno_engine::{Error, Kind};
 use dyno_report::Format;
 use dyno_servers::{
     Edition, Installed, InstalledServer, InstalledServers, Installer, LICENCE, PINS, Pin, Platform,
@@ -21,7 +22,7 @@ const MAINTAINED: &str = "8.0.4";
 pub(crate) fn install(
     arguments: &ServerInstallArguments,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let folder = folder(invocation.surroundings)?;
     let messages = invocation.messages;
     let installer = Installer {
@@ -64,11 +65,11 @@ fn is_pinned(server: &InstalledServer) -> bool {
         .any(|pin| pin.mongod_sha256 == server.origin.sha256)
 }
 
-fn folder(surroundings: &Surroundings) -> Result<PathBuf, Failure> {
+fn folder(surroundings: &Surroundings) -> Result<PathBuf, Error> {
     let installed = InstalledServers::new(surroundings.environment.data_dir.as_deref());
     let folder = installed.folder().map(PathBuf::from);
     folder.ok_or_else(|| {
-        Failure::new(Exit::BadInput, "there is no folder for what is installed")
+        Error::new(Kind::BadInput, "there is no folder for what is installed")
             .with_hint("set `DYNO_DATA_DIR`, or `HOME`")
     })
 }
@@ -104,7 +105,7 @@ fn maintained(system: &str) -> String {
 }
 
 /// Shows what is installed.
-pub(crate) fn list(format: Format, surroundings: &Surroundings) -> Result<Exit, Failure> {
+pub(crate) fn list(format: Format, surroundings: &Surroundings) -> Result<Exit, Error> {
     let installed = InstalledServers::new(surroundings.environment.data_dir.as_deref());
     let servers = installed.list();
     print_data(&match format {

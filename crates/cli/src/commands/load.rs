@@ -2,15 +2,15 @@
 
 use crate::args::LoadArguments;
 use crate::commands::run;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::metrics::Endpoint;
-use crate::session::task;
-use dyno_engine::RunOptions;
+use crate::task;
 use dyno_engine::run::options::Extent;
+use dyno_engine::{Error, RunOptions};
 
 /// See the module.
-pub(crate) fn load(arguments: &LoadArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+pub(crate) fn load(arguments: &LoadArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let task = task::of_load(
         &arguments.target,
         &arguments.client,

@@ -1,14 +1,15 @@
 //! `dyno man`: the manual pages, one for the program and one for each command.
 
 use crate::args::{Arguments, ManArguments};
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::messages::{Messages, print_data};
 use clap::CommandFactory;
 use clap_mangen::Man;
+use dyno_engine::{Error, Kind};
 use std::path::Path;
 
 /// See the module.
-pub(crate) fn man(arguments: &ManArguments, messages: Messages) -> Result<Exit, Failure> {
+pub(crate) fn man(arguments: &ManArguments, messages: Messages) -> Result<Exit, Error> {
     match &arguments.out {
         None => print_data(&page(Arguments::command())?)?,
         Some(folder) => {
@@ -23,8 +24,8 @@ pub(crate) fn man(arguments: &ManArguments, messages: Messages) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn unwritable(folder: &Path, error: std::io::Error) -> Failure {
-    Failure::of(Exit::Environment, error)
+fn unwritable(folder: &Path, error: std::io::Error) -> Error {
+    Error::from_cause(Kind::Environment, error)
         .context(format!(
             "cannot write the manual pages to `{}`",
             folder.display()
@@ -33,7 +34,7 @@ fn unwritable(folder: &Path, error: std::io::Error) -> Failure {
 }
 
 /// File names and texts.
-fn pages() -> Result<Vec<(String, String)>, Failure> {
+fn pages() -> Result<Vec<(String, String)>, Error> {
     let mut command = Arguments::command();
     command.build();
     let mut pages = vec![("dyno.1".to_owned(), page(command.clone())?)];
@@ -53,10 +54,10 @@ fn pages() -> Result<Vec<(String, String)>, Failure> {
     Ok(pages)
 }
 
-fn page(command: clap::Command) -> Result<String, Failure> {
+fn page(command: clap::Command) -> Result<String, Error> {
     let mut text = Vec::new();
     Man::new(command).render(&mut text).map_err(|error| {
-        Failure::of(Exit::Internal, error).context("cannot make the manual page")
+        Error::from_cause(Kind::Internal, error).context("cannot make the manual page")
     })?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

@@ -27,12 +27,13 @@ pub(crate) mod trace;
 pub(crate) mod ycsb;
 
 use crate::args::{Arguments, Command};
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::interrupt;
 use crate::invocation::Invocation;
 use crate::messages::{self, Messages};
 use crate::surroundings::Surroundings;
 use clap::error::ErrorKind;
+use dyno_engine::Error;
 use std::process::ExitCode;
 use tracing::Level;
 
@@ -41,7 +42,7 @@ pub(crate) fn dispatch(
     arguments: Arguments,
     mut surroundings: Surroundings,
     messages: Messages,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     if let Some(folder) = arguments.common.state_dir {
         surroundings.environment.state_dir = Some(folder);
     }

@@ -1,15 +1,19 @@
 //! `dyno report`: renders a recorded run, an experiment or a trace again.
 
 use crate::args::ReportArguments;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::messages::print_data;
-use crate::reports;
+use crate::reports::{self, refused};
 use crate::surroundings::Surroundings;
-use dyno_engine::experiment::folder;
 use dyno_engine::files::write_file;
-use dyno_record::experiment::FILE as EXPERIMENT;
-use dyno_record::tail as record;
-use dyno_record::{index_build, io_trace};
+use dyno_engine::{Error, Kind};
+use dyno_record::Document;
+use dyno_record::experiment::Experiment;
+use dyno_record::index_build::IndexBuildDocument;
+use dyno_record::io_trace;
+use dyno_record::io_trace::document::TraceDocument;
+use dyno_record::model::RunDocument;
+use dyno_record::tail::TailDocument;
 use dyno_report::experiment;
 use dyno_report::{Format, PageFormat, RenderOptions};
 use dyno_results::trace::TracePart;
@@ -22,35 +26,33 @@ use std::path::Path;
 pub(crate) fn report(
     arguments: &ReportArguments,
     surroundings: &Surroundings,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let options = match &arguments.output {
         Some(_) => RenderOptions::default(),
         None => reports::terminal_options(surroundings),
     };
     let folder = folder_of(&arguments.run);
-    let has = |name| folder.join(name).is_file();
     let part = TracePart::from(&arguments.part);
     let is_about_trace = arguments.gap.is_some() || !part.is_all();
-    if is_about_trace
-        && (has(EXPERIMENT)
-            || has(index_build::FILE)
-            || has(record::FILE)
-            || !has(io_trace::DOCUMENT))
-    {
+    let is_trace = TraceDocument::is_in(folder);
+    let is_other = Experiment::is_in(folder)
+        || IndexBuildDocument::is_in(folder)
+        || TailDocument::is_in(folder);
+    if is_about_trace && (is_other || !is_trace) {
         let text = "`--gap`, `--window` and `--slices` are about traces of file I/O, and the folder holds none";
         let hint = format!(
             "the trace of a run is in its folder `{}`, those of an index build in `before` and `after`",
             io_trace::FOLDER
         );
-        return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+        return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     }
-    let text = if has(EXPERIMENT) {
+    let text = if Experiment::is_in(folder) {
         of_experiment(folder, arguments.format, &options)?
-    } else if has(index_build::FILE) {
+    } else if IndexBuildDocument::is_in(folder) {
         of_index_build(folder, arguments.format, &options)?
-    } else if has(record::FILE) {
+    } else if TailDocument::is_in(folder) {
         of_tail(folder, arguments.format, &options)?
-    } else if has(io_trace::DOCUMENT) {
+    } else if is_trace {
         of_trace(folder, arguments, &options)?
     } else {
         of_run(folder, arguments.format, &options)?
@@ -65,11 +67,11 @@ pub(crate) fn report(
 /// The folder that is meant: the document in it is what a shell completes to.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     let names = [
-        "run.json",
-        EXPERIMENT,
-        index_build::FILE,
-        record::FILE,
-        io_trace::DOCUMENT,
+        RunDocument::FILE,
+        Experiment::FILE,
+        IndexBuildDocument::FILE,
+        TailDocument::FILE,
+        TraceDocument::FILE,
     ];
     let is_document = names.iter().any(|name| path.ends_with(name));
     match path.parent() {
@@ -84,74 +86,64 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-fn of_run(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Failure> {
+fn of_run(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
     match format {
         // What `dyno ycsb` prints is for programs; this is for people.
         Format::Ycsb => {
             let run = run::open(folder)?;
-            Ok(dyno_report::incomplete(&run.document) + &reports::ycsb_text(&run, options)?)
+            Ok(dyno_report::incomplete(&run.document)
+                + &reports::ycsb_text(&run, options).map_err(refused)?)
         }
         // What scripts read needs no analysis.
-        Format::Kpi => Ok(dyno_report::render(
-            &run::open(folder)?,
-            None,
-            format,
-            options,
-        )?),
+        Format::Kpi => {
+            dyno_report::render(&run::open(folder)?, None, format, options).map_err(refused)
+        }
         _ => reports::run_text(&AnalysedRun::open(folder)?, format, options),
     }
 }
 
-fn of_experiment(
-    folder: &Path,
-    format: Format,
-    options: &RenderOptions,
-) -> Result<String, Failure> {
-    let document = folder::read(folder)?;
+fn of_experiment(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
+    let document = Experiment::read(folder)?;
     let Some(format) = PageFormat::from_format(format) else {
         let text = "this format has one run, and the folder holds an experiment";
         let hint = "give the folder of one of its runs, below `runs`";
-        return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+        return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     };
-    Ok(experiment::render(&document, format, options)?)
+    experiment::render(&document, format, options).map_err(refused)
 }
 
-fn of_index_build(
-    folder: &Path,
-    format: Format,
-    options: &RenderOptions,
-) -> Result<String, Failure> {
+fn of_index_build(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
     let Some(format) = PageFormat::from_format(format) else {
         let text = "this format has a run, and the folder holds an index build";
-        return Err(Failure::new(Exit::BadInput, text));
+        return Err(Error::new(Kind::BadInput, text));
     };
     let build = AnalysedIndexBuild::open(folder)?;
-    Ok(reports::index_build_text(&build, format, options)?)
+    reports::index_build_text(&build, format, options).map_err(refused)
 }
 
-fn of_tail(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Failure> {
+fn of_tail(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
     let Some(format) = PageFormat::from_format(format) else {
         let text = "this format has a run, and the folder holds messages of `dyno tail`";
-        return Err(Failure::new(Exit::BadInput, text));
+        return Err(Error::new(Kind::BadInput, text));
     };
-    let document = record::TailDocument::read(folder)?;
+    let document = TailDocument::read(folder)?;
     let messages = AnalysedMessages::new(document, folder);
-    Ok(reports::messages_text(&messages, format, options)?)
+    reports::messages_text(&messages, format, options).map_err(refused)
 }
 
 fn of_trace(
     folder: &Path,
     arguments: &ReportArguments,
     options: &RenderOptions,
-) -> Result<String, Failure> {
+) -> Result<String, Error> {
     let Some(format) = PageFormat::from_format(arguments.format) else {
         let text = "this format has a run, and the folder holds a trace of file I/O";
-        return Err(Failure::new(Exit::BadInput, text));
+        return Err(Error::new(Kind::BadInput, text));
     };
     let asked = TraceOptions {
         gap_bytes: arguments.gap.map(|gap| gap.0),
         part: TracePart::from(&arguments.part),
     };
     let trace = AnalysedTrace::open(folder, &asked)?;
-    Ok(reports::trace_text(&trace, format, options)?)
+    reports::trace_text(&trace, format, options).map_err(refused)
 }

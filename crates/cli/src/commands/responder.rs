@@ -3,9 +3,9 @@
 //! whoever started it.
 
 use crate::args::ResponderArguments;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::messages::print_data;
-use dyno_engine::Cancel;
+use dyno_engine::{Cancel, Error, Kind};
 use dyno_load::responder::{
     Behaviour, Fault, FaultRule, Listener, Service, ServiceTime, Stall, serve,
 };
@@ -16,10 +16,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// See the module.
-pub(crate) fn responder(arguments: &ResponderArguments, cancel: &Cancel) -> Result<Exit, Failure> {
+pub(crate) fn responder(arguments: &ResponderArguments, cancel: &Cancel) -> Result<Exit, Error> {
     let port = arguments.port;
     let listener = Listener::tcp((Ipv4Addr::LOCALHOST, port).into()).map_err(|error| {
-        Failure::of(Exit::Environment, error)
+        Error::from_cause(Kind::Environment, error)
             .context(format!("cannot listen on port {port} of 127.0.0.1"))
             .with_hint("choose another `--port`, or 0 for a free one")
     })?;
@@ -34,11 +34,11 @@ pub(crate) fn responder(arguments: &ResponderArguments, cancel: &Cancel) -> Resu
     match serve(listener, behaviour(arguments), &stop) {
         Ok(_) => Ok(Exit::Done),
         Err(error) => {
-            let exit = match error.kind() {
-                std::io::ErrorKind::InvalidInput => Exit::BadInput,
-                _ => Exit::Environment,
+            let kind = match error.kind() {
+                std::io::ErrorKind::InvalidInput => Kind::BadInput,
+                _ => Kind::Environment,
             };
-            Err(Failure::of(exit, error).context("cannot serve"))
+            Err(Error::from_cause(kind, error).context("cannot serve"))
         }
     }
 }

@@ -1,22 +1,22 @@
 //! `dyno run`: from a workload to a saved run and its report.
 
 use crate::args::RunArguments;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::metrics::{Endpoint, Metrics};
 use crate::progress::Progress;
 use crate::reports::{self, ReportFiles};
-use crate::session::task;
+use crate::task;
 use dyno_engine::observer::Shared;
 use dyno_engine::run::guard::Guard;
 use dyno_engine::run::preflight;
-use dyno_engine::{Finished, RunOptions, selfcheck};
+use dyno_engine::{Error, Finished, Kind, RunOptions, selfcheck};
 use dyno_plan::task::Task;
 use dyno_report::Format;
 
 /// See the module.
-pub(crate) fn run(arguments: &RunArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &RunArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let task = task::of_run(arguments, invocation.surroundings)?;
     perform(&task, arguments, None, invocation)
 }
@@ -27,7 +27,7 @@ pub(crate) fn perform(
     arguments: &RunArguments,
     guard: Option<Guard>,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
     let mut messages = invocation.messages;
     let options = RunOptions {
@@ -47,7 +47,7 @@ pub(crate) fn perform(
     }
     let finished = observe(task, &options, endpoint, invocation)?;
     let finished =
-        finished.ok_or_else(|| Failure::new(Exit::Internal, "the run recorded nothing"))?;
+        finished.ok_or_else(|| Error::new(Kind::Internal, "the run recorded nothing"))?;
     let tolerated_error_ratio = task.plan.client.tolerated_error_ratio;
     end(
         finished,
@@ -62,7 +62,7 @@ pub(crate) fn dry_run(
     task: &Task,
     options: &RunOptions<'_>,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let mut messages = invocation.messages;
     task::tell(task, messages);
     print_data(&task.plan_text())?;
@@ -76,7 +76,7 @@ pub(crate) fn observe(
     options: &RunOptions<'_>,
     endpoint: Option<Endpoint>,
     invocation: Invocation<'_>,
-) -> Result<Option<Finished>, Failure> {
+) -> Result<Option<Finished>, Error> {
     if endpoint.is_some() {
         // Nobody is to look for the metrics of a run that is refused; what else is to be told the run tells itself.
         preflight::check_run(task, options, &mut (), invocation.cancel)?;
@@ -85,12 +85,7 @@ pub(crate) fn observe(
     let feed = metrics.as_ref().map(Metrics::feed);
     let messages = invocation.messages;
     let mut observer = (Progress::new(messages), (feed, ReportFiles { messages }));
-    Ok(dyno_engine::run(
-        task,
-        options,
-        &mut observer,
-        invocation.cancel,
-    )?)
+    dyno_engine::run(task, options, &mut observer, invocation.cancel)
 }
 
 /// Prints the result and judges it.
@@ -99,7 +94,7 @@ pub(crate) fn end(
     format: Format,
     tolerated_error_ratio: f64,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let messages = invocation.messages;
     let directory = &finished.results.run.directory;
     let place = directory.display();
@@ -107,7 +102,7 @@ pub(crate) fn end(
         messages.note(&format!(
             "what was recorded is in `{place}`, `dyno report {place}` shows it"
         ));
-        return Err(fault.into());
+        return Err(fault);
     }
     print_data(&reports::run_text(
         &finished.results,

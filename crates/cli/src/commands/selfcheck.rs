@@ -2,19 +2,20 @@
 
 use crate::args::SelfcheckArguments;
 use crate::commands::selfcheck_text;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use dyno_engine::selfcheck::{measure::measure, state};
+use dyno_engine::{Error, Kind};
 use dyno_report::Format;
 
 /// See the module.
 pub(crate) fn selfcheck(
     arguments: &SelfcheckArguments,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     if arguments.duration.0.is_zero() {
-        return Err(Failure::new(Exit::BadInput, "`--duration` must be above 0"));
+        return Err(Error::new(Kind::BadInput, "`--duration` must be above 0"));
     }
     let mut messages = invocation.messages;
     let result = measure(
@@ -33,8 +34,8 @@ pub(crate) fn selfcheck(
     }
     let state_dir = invocation.environment().state_dir.as_deref();
     let folder = state_dir.ok_or_else(|| {
-        Failure::new(
-            Exit::Environment,
+        Error::new(
+            Kind::Environment,
             "there is no folder to keep the result in: `HOME` is not set",
         )
         .with_hint("name one with `--state-dir`, or pass `--no-save`")

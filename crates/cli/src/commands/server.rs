@@ -6,15 +6,15 @@ use crate::args::{
 };
 use crate::commands::install;
 use crate::commands::server_text::{self as text, Answer};
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::session::task;
 use crate::supervisor;
-use dyno_engine::deployment;
+use crate::task;
 use dyno_engine::deployment::placement::HostPlacement;
 use dyno_engine::detached::{DetachedDeployment, Status, Stopped, state};
 use dyno_engine::run::preflight;
+use dyno_engine::{Error, Kind, deployment};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_report::Format;
@@ -29,11 +29,11 @@ const FILE_COLUMNS: usize = 80;
 pub(crate) fn server(
     arguments: &ServerArguments,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let state_dir = invocation.environment().state_dir.as_deref();
     let folder = || {
         state_dir.ok_or_else(|| {
-            Failure::new(Exit::BadInput, "there is no folder for what is kept")
+            Error::new(Kind::BadInput, "there is no folder for what is kept")
                 .with_hint("give `--state-dir`, or set `HOME`")
         })
     };
@@ -63,14 +63,14 @@ fn start(
     arguments: &ServerStartArguments,
     state_dir: &Path,
     invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let plan = task::of_server(
         arguments.workload.as_deref(),
         &arguments.start,
         invocation.surroundings,
     )?;
     let state_dir = std::path::absolute(state_dir).map_err(|error| {
-        Failure::of(Exit::Environment, error).context("cannot use the state folder")
+        Error::from_cause(Kind::Environment, error).context("cannot use the state folder")
     })?;
     let place = DetachedDeployment::of(&state_dir, &arguments.name)?;
     let lock = place.create()?;
@@ -85,8 +85,8 @@ fn start(
         }
     }
     let Some(Status::Up(state) | Status::Degraded(state, _)) = place.look()? else {
-        return Err(Failure::new(
-            Exit::Environment,
+        return Err(Error::new(
+            Kind::Environment,
             format!("the deployment `{}` ended at once", place.name),
         ));
     };
@@ -102,7 +102,7 @@ fn start(
     Ok(Exit::Done)
 }
 
-fn stop(place: &DetachedDeployment, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+fn stop(place: &DetachedDeployment, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let stopped = place.stop(&|| invocation.cancel.requested())?;
     let name = &place.name;
     invocation.messages.note(&match stopped {
@@ -112,23 +112,23 @@ fn stop(place: &DetachedDeployment, invocation: Invocation<'_>) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, Failure> {
+fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, Error> {
     let place = DetachedDeployment::of(state_dir, &arguments.name)?;
     let name = &place.name;
     let state = match place.look()?.ok_or_else(|| place.unknown())? {
         Status::Up(state) | Status::Degraded(state, _) => state,
         Status::Starting => {
             let text = format!("the deployment `{name}` is being started");
-            return Err(Failure::new(Exit::CheckFailed, text));
+            return Err(Error::new(Kind::CheckFailed, text));
         }
         Status::Unreadable(problem) => {
             let text = format!("the deployment `{name}` cannot be read: {problem}");
-            return Err(Failure::new(Exit::Environment, text)
+            return Err(Error::new(Kind::Environment, text)
                 .with_hint(format!("`dyno server stop {name}` ends it")));
         }
         Status::Gone => {
             let text = format!("the deployment `{name}` has ended");
-            return Err(Failure::new(Exit::CheckFailed, text).with_hint(format!(
+            return Err(Error::new(Kind::CheckFailed, text).with_hint(format!(
                 "`dyno server stop {name}` removes what is left of it"
             )));
         }
@@ -143,13 +143,14 @@ fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, F
         Format::Json => text::status_json(name, &state, answers),
         _ => text::status(name, &state, &answers),
     })?;
-    Ok(match all_answer {
-        true => Exit::Done,
-        false => Exit::CheckFailed,
+    Ok(if all_answer {
+        Exit::Done
+    } else {
+        Exit::CheckFailed
     })
 }
 
-fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Failure> {
+fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Error> {
     let mut all = Vec::new();
     for place in DetachedDeployment::all(state_dir)? {
         // It may be stopped at this moment.
@@ -165,14 +166,14 @@ fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Failu
 }
 
 /// Shows where servers and clients would be put, and the cache of each server.
-fn show(arguments: &ServerPlanArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+fn show(arguments: &ServerPlanArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let plan = task::of_server(
         arguments.workload.as_deref(),
         &arguments.start,
         invocation.surroundings,
     )?;
     let Some(place) = HostPlacement::from_plan(&plan)? else {
-        return Err(Failure::new(Exit::Internal, "there is nothing to place"));
+        return Err(Error::new(Kind::Internal, "there is nothing to place"));
     };
     let columns = invocation.surroundings.columns.unwrap_or(FILE_COLUMNS);
     let mut text = placement::draw(&place.machine, &place.placement, columns);
@@ -188,7 +189,7 @@ fn show(arguments: &ServerPlanArguments, invocation: Invocation<'_>) -> Result<E
 }
 
 /// The cache of each server, by the rule that a start goes by.
-fn caches(plan: &Plan, place: &HostPlacement) -> Result<String, Failure> {
+fn caches(plan: &Plan, place: &HostPlacement) -> Result<String, Error> {
     let program = match plan.server.kind {
         ServerKind::Mongod => ServerProgram::Mongod,
         ServerKind::Auto | ServerKind::Embedded | ServerKind::Uri => ServerProgram::Embedded,

@@ -2,13 +2,14 @@
 
 use crate::args::SoakArguments;
 use crate::commands::run;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
-use crate::session::task;
+use crate::task;
+use dyno_engine::Error;
 use dyno_engine::run::guard::Guard;
 
 /// See the module.
-pub(crate) fn soak(arguments: &SoakArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+pub(crate) fn soak(arguments: &SoakArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let task = task::of_soak(arguments, invocation.surroundings)?;
     let guard = Guard::new(arguments.least_free);
     run::perform(&task, &arguments.run, Some(guard), invocation)

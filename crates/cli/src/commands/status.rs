@@ -1,8 +1,9 @@
 //! `dyno status`: the runs that go on, as they say themselves.
 
 use crate::args::StatusArguments;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::messages::print_data;
+use dyno_engine::Error;
 use dyno_engine::run::live::{self, LiveState, sparkline};
 use dyno_record::quantity::Quantity;
 use std::path::Path;
@@ -15,10 +16,7 @@ const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 const BARS: usize = 60;
 
 /// See the module.
-pub(crate) fn status(
-    arguments: &StatusArguments,
-    state_dir: Option<&Path>,
-) -> Result<Exit, Failure> {
+pub(crate) fn status(arguments: &StatusArguments, state_dir: Option<&Path>) -> Result<Exit, Error> {
     let mut exit = look(arguments, state_dir)?;
     while arguments.follow && exit == Exit::Done {
         std::thread::sleep(FOLLOW_EVERY);
@@ -28,7 +26,7 @@ pub(crate) fn status(
     Ok(if arguments.follow { Exit::Done } else { exit })
 }
 
-fn look(arguments: &StatusArguments, state_dir: Option<&Path>) -> Result<Exit, Failure> {
+fn look(arguments: &StatusArguments, state_dir: Option<&Path>) -> Result<Exit, Error> {
     let states = find(arguments.run.as_deref(), state_dir);
     if arguments.json {
         let text = serde_json::to_string_pretty(&states).expect("it is plain data");

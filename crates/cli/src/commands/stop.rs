@@ -2,8 +2,9 @@
 
 use crate::args::StopArguments;
 use crate::commands::status;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::messages::Messages;
+use dyno_engine::{Error, Kind};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -18,11 +19,11 @@ pub(crate) fn stop(
     arguments: &StopArguments,
     state_dir: Option<&Path>,
     messages: Messages,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let states = status::find(arguments.run.as_deref(), state_dir);
     let state = match states.as_slice() {
         [] => {
-            return Err(Failure::new(Exit::Environment, "no run goes on")
+            return Err(Error::new(Kind::Environment, "no run goes on")
                 .with_hint("`dyno status` shows those that do; one of another person or state folder is named by its directory"));
         }
         [one] => one,
@@ -32,7 +33,7 @@ pub(crate) fn stop(
                 .map(|state| format!("`{}`", state.directory.display()))
                 .collect();
             let text = format!("{} runs go on: {}", several.len(), names.join(", "));
-            return Err(Failure::new(Exit::BadInput, text).with_hint("name the directory of one"));
+            return Err(Error::new(Kind::BadInput, text).with_hint("name the directory of one"));
         }
     };
     let place = state.directory.display();
@@ -40,8 +41,8 @@ pub(crate) fn stop(
         .ok()
         .filter(|process| *process > 1);
     let process = process.map(Pid::from_raw).ok_or_else(|| {
-        Failure::new(
-            Exit::Environment,
+        Error::new(
+            Kind::Environment,
             format!("`{place}` does not name its process"),
         )
     })?;
@@ -49,11 +50,11 @@ pub(crate) fn stop(
         Ok(()) => {}
         Err(Errno::ESRCH) => {
             let text = format!("the process of `{place}` is gone");
-            return Err(Failure::new(Exit::Environment, text)
+            return Err(Error::new(Kind::Environment, text)
                 .with_hint(format!("`dyno report {place}` shows what it recorded")));
         }
         Err(error) => {
-            return Err(Failure::of(Exit::Environment, error)
+            return Err(Error::from_cause(Kind::Environment, error)
                 .context(format!("cannot ask the run in `{place}` to end")));
         }
     }
@@ -61,7 +62,7 @@ pub(crate) fn stop(
     while kill(process, None).is_ok() && status::find(Some(&state.directory), None).len() == 1 {
         if Instant::now() >= deadline {
             let text = format!("the run in `{place}` did not end within {}", arguments.wait);
-            return Err(Failure::new(Exit::Environment, text)
+            return Err(Error::new(Kind::Environment, text)
                 .with_hint("it may wait for its server; a second `dyno stop` ends it at once"));
         }
         std::thread::sleep(LOOK_EVERY);

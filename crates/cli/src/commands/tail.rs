@@ -1,24 +1,29 @@
 //! `dyno tail`: sends messages through a capped collection by one driver after the other, and explains how long each took.
 
 use crate::args::TailArguments;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::reports;
-use crate::session::task;
+use crate::task;
+use dyno_engine::Error;
+use dyno_engine::standalone::StandaloneOptions;
+use dyno_record::Document;
 use dyno_record::tail::TailDocument;
 use dyno_results::AnalysedMessages;
 use dyno_tail::experiment::{TailOptions, check, perform};
 
 /// See the module.
-pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let task = task::of_tail(arguments, invocation.surroundings)?;
     let mut messages = invocation.messages;
     task::tell(&task, messages);
     let options = TailOptions {
-        environment: invocation.environment().clone(),
-        embedded_server: arguments.start.embedded_server.clone(),
-        out: arguments.out.clone(),
+        common: StandaloneOptions {
+            environment: invocation.environment().clone(),
+            embedded_server: arguments.start.embedded_server.clone(),
+            out: arguments.out.clone(),
+        },
         drivers: arguments.drivers.clone(),
         uri: arguments.uri.clone(),
     };
@@ -34,7 +39,5 @@ pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Res
     reports::present(folder, format, invocation, |format, options| {
         reports::messages_text(&analysed, format, options)
     })?;
-    finished
-        .fault
-        .map_or(Ok(Exit::Done), |fault| Err(fault.into()))
+    finished.fault.map_or(Ok(Exit::Done), Err)
 }

@@ -2,7 +2,7 @@
 
 use crate::args::TraceArguments;
 use crate::command_words::without_secrets;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
 use crate::reports;
@@ -12,6 +12,7 @@ use dyno_engine::recording::roles::Tables;
 use dyno_engine::recording::settings::{READS, SYNCS, WRITES};
 use dyno_engine::recording::trace::Recording;
 use dyno_engine::run::directory::RunDirectory;
+use dyno_engine::{Error, Kind};
 use dyno_load::connect::{Connector, Control};
 use dyno_plan::task::Remote;
 use dyno_record::io_trace::document::{TraceDocument, TraceMode, TraceTarget};
@@ -33,20 +34,17 @@ const SAME_SIGNAL: Duration = Duration::from_millis(500);
 const QUESTION_LIMIT: Duration = Duration::from_secs(10);
 
 /// See the module.
-pub(crate) fn trace(
-    arguments: &TraceArguments,
-    invocation: Invocation<'_>,
-) -> Result<Exit, Failure> {
+pub(crate) fn trace(arguments: &TraceArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let has_subject = !arguments.processes.is_empty() || arguments.server.is_some();
     if !has_subject && arguments.command.is_empty() {
         let hint = "give `--pid PID`, `--server URI`, or a program after `--`";
-        return Err(Failure::new(Exit::BadInput, "there is nothing to trace").with_hint(hint));
+        return Err(Error::new(Kind::BadInput, "there is nothing to trace").with_hint(hint));
     }
     let part = TracePart::from(&arguments.part);
     if arguments.aggregated && !part.is_all() {
         let text =
             "`--window` and `--slices` need single calls, which `--aggregated` does not keep";
-        return Err(Failure::new(Exit::BadInput, text));
+        return Err(Error::new(Kind::BadInput, text));
     }
     let server = match &arguments.server {
         Some(text) => Some(Server::find(text, invocation)?),
@@ -54,7 +52,7 @@ pub(crate) fn trace(
     };
     let settings = settings(arguments);
     settings.check().map_err(|error| {
-        Failure::from(error).context("the trace cannot be made as the options say")
+        Error::from(error).context("the trace cannot be made as the options say")
     })?;
     let directory = RunDirectory::create(arguments.out.as_deref(), NAME, Timestamp::now())?;
     let folder = directory.path().to_owned();
@@ -92,7 +90,8 @@ pub(crate) fn trace(
         }
     };
     reports::write_trace(&analysed, &folder)?;
-    let text = reports::trace_text(&analysed, arguments.format, &options)?;
+    let text =
+        reports::trace_text(&analysed, arguments.format, &options).map_err(reports::refused)?;
     print_data(&text)?;
     Ok(ending.exit)
 }
@@ -114,9 +113,10 @@ fn settings(arguments: &TraceArguments) -> Settings {
                 .collect(),
             smallest_bytes: arguments.smallest.map_or(0, |size| size.0),
         },
-        mode: match arguments.aggregated {
-            true => TraceMode::Aggregated,
-            false => TraceMode::Events,
+        mode: if arguments.aggregated {
+            TraceMode::Aggregated
+        } else {
+            TraceMode::Events
         },
         block: !arguments.no_block,
         measure_cost: arguments.cost,
@@ -133,17 +133,18 @@ struct Server {
 }
 
 impl Server {
-    fn find(text: &str, invocation: Invocation<'_>) -> Result<Server, Failure> {
-        let uri = match text.contains("://") {
-            true => text.to_owned(),
-            false => format!("mongodb://{text}"),
+    fn find(text: &str, invocation: Invocation<'_>) -> Result<Server, Error> {
+        let uri = if text.contains("://") {
+            text.to_owned()
+        } else {
+            format!("mongodb://{text}")
         };
         let remote = Remote::parse(&uri)?;
         let connector = Connector::new(&remote.target, remote.credentials.clone())
-            .map_err(|error| Failure::from(error).context("cannot use `--server`"))?;
+            .map_err(|error| Error::from(error).context("cannot use `--server`"))?;
         let mut control = connector
             .control()
-            .map_err(|error| Failure::from(error).context("cannot connect to the server"))?;
+            .map_err(|error| Error::from(error).context("cannot connect to the server"))?;
         control.set_limit(Some(QUESTION_LIMIT));
         control.set_cancel_check(invocation.cancel.patience());
         let address = control.endpoint().to_string();
@@ -153,10 +154,10 @@ impl Server {
         ) {
             let message =
                 format!("the server `{address}` is not on this machine, and its files neither");
-            return Err(Failure::new(Exit::BadInput, message).with_hint("run `dyno trace` there"));
+            return Err(Error::new(Kind::BadInput, message).with_hint("run `dyno trace` there"));
         }
         let process = process_at(control.endpoint().host()).map_err(|reason| {
-            Failure::new(Exit::Environment, reason)
+            Error::new(Kind::Environment, reason)
                 .context(format!("cannot find the process of the server `{address}`"))
                 .with_hint("give its number with `--pid`")
         })?;
@@ -183,7 +184,7 @@ struct Ending {
 }
 
 impl Traced<'_> {
-    fn begin(&mut self, settings: Settings, folder: &Path) -> Result<Recording, Failure> {
+    fn begin(&mut self, settings: Settings, folder: &Path) -> Result<Recording, Error> {
         let words = &self.arguments.command;
         let target = TraceTarget {
             processes: Vec::new(),
@@ -209,7 +210,7 @@ impl Traced<'_> {
     }
 
     /// Records until the end, and completes the folder.
-    fn record(&mut self, mut recording: Recording) -> Result<Ending, Failure> {
+    fn record(&mut self, mut recording: Recording) -> Result<Ending, Error> {
         if self.program.is_none() {
             let note = "tracing; Ctrl-C ends it";
             self.invocation.messages.note(note);
@@ -229,7 +230,7 @@ impl Traced<'_> {
         let recorded = recording.stop()?;
         let document = recorded.finish(&self.tables())?;
         if let Some(fault) = fault {
-            return Err(fault.into());
+            return Err(fault);
         }
         Ok(Ending {
             document,
@@ -237,7 +238,7 @@ impl Traced<'_> {
         })
     }
 
-    fn end_is_there(&mut self, began: Instant) -> Result<Option<End>, Failure> {
+    fn end_is_there(&mut self, began: Instant) -> Result<Option<End>, Error> {
         if self.invocation.cancel.requested() {
             return Ok(Some(End::Signal));
         }
@@ -262,7 +263,7 @@ impl Traced<'_> {
         &mut self,
         end: End,
         recording: &mut Recording,
-    ) -> Result<Option<ExitStatus>, Failure> {
+    ) -> Result<Option<ExitStatus>, Error> {
         let Some(program) = &mut self.program else {
             return Ok(None);
         };

@@ -1,7 +1,7 @@
 //! `dyno ycsb`: what `bin/ycsb` does, behaving correctly where it does not, and saying so.
 
 use crate::args::{MetricsArguments, YcsbArguments};
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
 use crate::metrics::{Endpoint, Metrics};
@@ -10,10 +10,9 @@ use crate::surroundings::Surroundings;
 use crate::ycsb::arguments::{HELP, Parsed, YcsbCommand, parse};
 use crate::ycsb::output::export;
 use crate::ycsb::status::Status;
-use dyno_engine::VERSION;
 use dyno_engine::observer::Shared;
 use dyno_engine::run::options::Extent;
-use dyno_engine::{Finished, Kind, RunOptions, selfcheck};
+use dyno_engine::{Error, Finished, Kind, RunOptions, VERSION, selfcheck};
 use dyno_load::job::RetryRule;
 use dyno_plan::resolve::{PlanError, resolve_ycsb};
 use dyno_plan::task::Task;
@@ -23,7 +22,7 @@ use dyno_record::model::PhaseKind;
 use std::path::{Path, PathBuf};
 
 /// See the module.
-pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Result<Exit, Failure> {
+pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let command = match parse(&arguments.arguments)? {
         Parsed::Help => {
             print_data(HELP)?;
@@ -52,7 +51,7 @@ pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Res
     let mut observer = ((&mut status, messages), (feed, ReportFiles { messages }));
     let outcome = dyno_engine::run(&task, &run_options, &mut observer, invocation.cancel);
     let finished =
-        outcome?.ok_or_else(|| Failure::new(Exit::Internal, "the run recorded nothing"))?;
+        outcome?.ok_or_else(|| Error::new(Kind::Internal, "the run recorded nothing"))?;
     end(
         finished,
         command.phase,
@@ -65,7 +64,7 @@ pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Res
 
 /// A time series is made from the recording windows, so its steps cannot be shorter. Said before the
 /// run, which would be in vain.
-fn check_granularity(options: &YcsbClientOptions) -> Result<(), Failure> {
+fn check_granularity(options: &YcsbClientOptions) -> Result<(), Error> {
     let window_ms = dyno_load::WINDOW_NS / 1_000_000;
     let is_series = options.measurement_type == dyno_plan::ycsb::MeasurementType::TimeSeries;
     if is_series && options.timeseries_granularity_ms < window_ms {
@@ -73,7 +72,7 @@ fn check_granularity(options: &YcsbClientOptions) -> Result<(), Failure> {
             "`timeseries.granularity={}` is finer than the recording windows of {window_ms} ms",
             options.timeseries_granularity_ms
         );
-        return Err(Failure::new(Exit::BadInput, message).with_hint(format!(
+        return Err(Error::new(Kind::BadInput, message).with_hint(format!(
             "ask for {window_ms} or more, or for another `measurementtype`"
         )));
     }
@@ -111,7 +110,7 @@ fn task(
     resolved: YcsbPlan,
     command: &YcsbCommand,
     surroundings: &Surroundings,
-) -> Result<Task, Failure> {
+) -> Result<Task, Error> {
     let mut warnings = command.notes.clone();
     let client = &resolved.client;
     let has_own_latencies =
@@ -166,9 +165,9 @@ fn end(
     phase: Phase,
     options: &YcsbClientOptions,
     tolerated_error_ratio: f64,
-    log_failure: Option<Failure>,
+    log_failure: Option<Error>,
     messages: Messages,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, Error> {
     let kind = match phase {
         Phase::Load => PhaseKind::Load,
         Phase::Run => PhaseKind::Measure,
@@ -187,10 +186,10 @@ fn end(
     if let Some(fault) = finished.fault {
         // Failed inserts end a load; that is a failed check rather than a fault of the surroundings.
         if phase == Phase::Load && totals.failed > 0 && fault.kind == Kind::Environment {
-            messages.failure(&fault.into());
+            messages.failure(&fault);
             return Ok(Exit::CheckFailed);
         }
-        return Err(fault.into());
+        return Err(fault);
     }
     if let Some(failure) = log_failure {
         return Err(failure);

@@ -1,8 +1,8 @@
 //! What happened in a run, as a list of annotations in the form that Grafana's HTTP API takes.
 
-use crate::exit::Failure;
 use crate::export::rows::started;
 use dyno_analyze::course::{CourseChange, CourseSeries};
+use dyno_engine::Error;
 use dyno_record::model::{CaveatKind, PhaseRecord, RunDocument};
 use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
@@ -21,7 +21,7 @@ pub(crate) struct Annotation {
 }
 
 /// All annotations of a run in the order of time, with the changes of level that its analysis has found.
-pub(crate) fn all(run: &Run, changes: &[CourseChange]) -> Result<Vec<Annotation>, Failure> {
+pub(crate) fn all(run: &Run, changes: &[CourseChange]) -> Result<Vec<Annotation>, Error> {
     let mut found = Found {
         origin_ms: started(&run.document)?.as_millisecond(),
         annotations: Vec::new(),

@@ -1,15 +1,15 @@
 //! The long table as CSV in the form of RFC 4180, with line feeds.
 
-use crate::exit::{Exit, Failure};
 use crate::export::output::write_failure;
 use crate::export::rows::{Row, each};
+use dyno_engine::{Error, Kind};
 use dyno_record::reader::Run;
 use jiff::Timestamp;
 use std::borrow::Cow;
 use std::io::Write;
 
 /// Writes the table.
-pub(crate) fn write(run: &Run, output: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn write(run: &Run, output: &mut dyn Write) -> Result<(), Error> {
     let head = "time,at_s,duration_s,phase,source,metric,instance,value,unit";
     writeln!(output, "{head}").map_err(write_failure)?;
     // Many rows share their time.
@@ -22,7 +22,7 @@ pub(crate) fn write(run: &Run, output: &mut dyn Write) -> Result<(), Failure> {
     })
 }
 
-fn write_row(output: &mut dyn Write, time: &str, row: &Row<'_>) -> Result<(), Failure> {
+fn write_row(output: &mut dyn Write, time: &str, row: &Row<'_>) -> Result<(), Error> {
     let phase = row.phase.map_or("", |phase| phase.as_str());
     let (source, metric) = (quoted(row.source), quoted(row.metric));
     let instance = quoted(row.instance.unwrap_or_default());
@@ -39,15 +39,17 @@ fn write_row(output: &mut dyn Write, time: &str, row: &Row<'_>) -> Result<(), Fa
 
 /// A cell, with quotes where it needs them.
 fn quoted(text: &str) -> Cow<'_, str> {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))),
-        false => Cow::Borrowed(text),
+    if text.contains([',', '"', '\n', '\r']) {
+        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(text)
     }
 }
 
-fn time_text(time_us: i64) -> Result<String, Failure> {
+fn time_text(time_us: i64) -> Result<String, Error> {
     let time = Timestamp::from_microsecond(time_us).map_err(|error| {
-        Failure::of(Exit::BadInput, error).context("the run is at no time that can be written")
+        Error::from_cause(Kind::BadInput, error)
+            .context("the run is at no time that can be written")
     })?;
     Ok(time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
 }

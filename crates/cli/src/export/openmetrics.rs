@@ -1,15 +1,15 @@
 //! A run as OpenMetrics text with times, with the names that it has while it is watched live: what
 //! `promtool tsdb create-blocks-from openmetrics` makes a database of.
 
-use crate::exit::Failure;
 use crate::export::output::write_failure;
 use crate::export::rows::started;
 use crate::metrics::families::of_totals;
-use crate::metrics::family::{Family, Kind, Labels, Value};
+use crate::metrics::family::{self, Family, Labels, Value};
 use crate::metrics::observed::{exposed, help};
 use crate::metrics::text::{END, put_head, put_point};
 use crate::metrics::totals::Totals;
 use crate::metrics::window::Window;
+use dyno_engine::Error;
 use dyno_engine::observer::RunFacts;
 use dyno_record::metrics::MetricTable;
 use dyno_record::model::{PhaseKind, RunDocument};
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
 /// Writes the text.
-pub(crate) fn write(run: &Run, output: &mut dyn Write) -> Result<(), Failure> {
+pub(crate) fn write(run: &Run, output: &mut dyn Write) -> Result<(), Error> {
     let started_s = started(&run.document)?.as_microsecond() as f64 / 1e6;
     for series in load(run, started_s)?.families {
         let mut text = String::new();
@@ -82,7 +82,7 @@ impl Timed {
 }
 
 /// The figures of the load at the end of each recording window.
-fn load(run: &Run, started_s: f64) -> Result<Timed, Failure> {
+fn load(run: &Run, started_s: f64) -> Result<Timed, Error> {
     let mut totals = Totals::default();
     totals.begin(facts(run, started_s));
     totals.status = Some(run.document.status);
@@ -149,9 +149,12 @@ fn observed(tables: &[MetricTable]) -> Vec<(Family, Vec<Column<'_>>)> {
     for table in tables {
         for (id, values) in &table.columns {
             let exposed = exposed(&table.source, id);
-            let (_, columns) = families
-                .entry(exposed.name)
-                .or_insert_with_key(|name| (Family::new(Kind::Gauge, name, &help(id)), Vec::new()));
+            let (_, columns) = families.entry(exposed.name).or_insert_with_key(|name| {
+                (
+                    Family::new(family::Kind::Gauge, name, &help(id)),
+                    Vec::new(),
+                )
+            });
             if columns.iter().all(|column| column.labels != exposed.labels) {
                 columns.push(Column {
                     labels: exposed.labels,

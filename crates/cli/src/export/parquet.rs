@@ -1,7 +1,7 @@
 //! The long table as a Parquet file.
 
-use crate::exit::{Exit, Failure};
 use crate::export::rows::{Row, each};
+use dyno_engine::{Error, Kind};
 use dyno_record::reader::Run;
 use parquet::basic::Compression;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
@@ -30,7 +30,7 @@ message run {
 const GROUP_ROWS: usize = 1 << 17;
 
 /// Writes the table.
-pub(crate) fn write(run: &Run, output: &mut (dyn Write + Send)) -> Result<(), Failure> {
+pub(crate) fn write(run: &Run, output: &mut (dyn Write + Send)) -> Result<(), Error> {
     let schema = parse_message_type(SCHEMA).expect("the schema is a constant that is valid");
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -41,9 +41,10 @@ pub(crate) fn write(run: &Run, output: &mut (dyn Write + Send)) -> Result<(), Fa
     let mut group = Group::default();
     each(run, &mut |row| {
         group.add(row);
-        match group.value.len() < GROUP_ROWS {
-            true => Ok(()),
-            false => std::mem::take(&mut group).write(&mut writer),
+        if group.value.len() < GROUP_ROWS {
+            Ok(())
+        } else {
+            std::mem::take(&mut group).write(&mut writer)
         }
     })?;
     if !group.value.is_empty() {
@@ -52,8 +53,8 @@ pub(crate) fn write(run: &Run, output: &mut (dyn Write + Send)) -> Result<(), Fa
     writer.close().map(|_| ()).map_err(failure)
 }
 
-fn failure(error: ParquetError) -> Failure {
-    Failure::of(Exit::Environment, error)
+fn failure(error: ParquetError) -> Error {
+    Error::from_cause(Kind::Environment, error)
         .context("cannot write the table")
         .with_hint("check the free space")
 }
@@ -100,7 +101,7 @@ impl Group {
     }
 
     /// In the order of the schema.
-    fn write<W: Write + Send>(self, writer: &mut SerializedFileWriter<W>) -> Result<(), Failure> {
+    fn write<W: Write + Send>(self, writer: &mut SerializedFileWriter<W>) -> Result<(), Error> {
         let mut write = || -> Result<(), ParquetError> {
             let mut group = writer.next_row_group()?;
             column::<Int64Type, _>(&mut group, &self.time, None)?;

@@ -1,7 +1,7 @@
 //! One long table of all that a run has over time: a row is one value of one metric of one source.
 
-use crate::exit::{Exit, Failure};
 use crate::metrics::window::{Latency, Operation, Window};
+use dyno_engine::{Error, Kind};
 use dyno_record::metrics::MetricTable;
 use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::reader::Run;
@@ -64,9 +64,9 @@ impl Row<'_> {
 }
 
 /// Start of a run.
-pub(crate) fn started(document: &RunDocument) -> Result<Timestamp, Failure> {
+pub(crate) fn started(document: &RunDocument) -> Result<Timestamp, Error> {
     document.started_at.parse().map_err(|error: jiff::Error| {
-        Failure::of(Exit::BadInput, error)
+        Error::from_cause(Kind::BadInput, error)
             .context(format!("`{}` is no time of a start", document.started_at))
     })
 }
@@ -75,8 +75,8 @@ pub(crate) fn started(document: &RunDocument) -> Result<Timestamp, Failure> {
 /// order of time. Values that were not told have no row.
 pub(crate) fn each(
     run: &Run,
-    take: &mut dyn FnMut(&Row<'_>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    take: &mut dyn FnMut(&Row<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
     let origin_us = started(&run.document)?.as_microsecond();
     let mut windows = RecordedWindows::open(&run.directory)?;
     while let Some(window) = windows.next_window()? {
@@ -105,9 +105,9 @@ fn time_us(origin_us: i64, at_s: f64) -> i64 {
     origin_us + (at_s * 1e6).round() as i64
 }
 
-type Put<'p> = dyn FnMut(&str, Option<&str>, f64) -> Result<(), Failure> + 'p;
+type Put<'p> = dyn FnMut(&str, Option<&str>, f64) -> Result<(), Error> + 'p;
 
-fn of_window(window: &Window<'_>, put: &mut Put<'_>) -> Result<(), Failure> {
+fn of_window(window: &Window<'_>, put: &mut Put<'_>) -> Result<(), Error> {
     if window.duration_s <= 0.0 {
         return Ok(());
     }
@@ -146,7 +146,7 @@ fn of_operation(
     operation: &Operation<'_>,
     per_s: &dyn Fn(u64) -> f64,
     put: &mut Put<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let name = Some(operation.name);
     for (metric, count) in [
         ("operations_per_s", operation.succeeded),
@@ -170,7 +170,7 @@ fn of_latency(
     operation: Option<&str>,
     latency: Latency<'_>,
     put: &mut Put<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let Some(values) = latency.values.filter(|values| !values.is_empty()) else {
         return Ok(());
     };
@@ -187,8 +187,8 @@ fn of_table(
     table: &MetricTable,
     phases: &[PhaseRecord],
     origin_us: i64,
-    take: &mut dyn FnMut(&Row<'_>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    take: &mut dyn FnMut(&Row<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
     let columns: Vec<(String, Option<&str>, &Vec<f64>)> = table
         .columns
         .iter()

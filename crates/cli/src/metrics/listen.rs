@@ -1,12 +1,12 @@
 //! Where the metrics are served: what was typed, checked, and the server as long as it is wanted.
 
 use crate::args::MetricsArguments;
-use crate::exit::{Exit, Failure};
 use crate::messages::Messages;
 use crate::metrics::feed::Feed;
 use crate::metrics::http::{self, Service};
 use crate::metrics::secret::Secret;
 use crate::surroundings::Surroundings;
+use dyno_engine::{Error, Kind};
 use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
@@ -23,7 +23,7 @@ impl Endpoint {
     pub(crate) fn resolve(
         arguments: &MetricsArguments,
         surroundings: &Surroundings,
-    ) -> Result<Option<Endpoint>, Failure> {
+    ) -> Result<Option<Endpoint>, Error> {
         let Some(address) = arguments.metrics else {
             return Ok(None);
         };
@@ -34,13 +34,13 @@ impl Endpoint {
         if let Some(problem) = token.and_then(Secret::problem) {
             let text = format!("the token in `{name}` {problem}");
             let hint = "make one, for example, with `openssl rand -hex 16`";
-            return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+            return Err(Error::new(Kind::BadInput, text).with_hint(hint));
         }
         if token.is_none() && !address.ip().is_loopback() {
             let text =
                 format!("`--metrics {address}` would tell everybody who can reach this machine");
             let hint = "give `--metrics-token` (or the variable `DYNO_METRICS_TOKEN`), or an address of this machine alone, such as `127.0.0.1:9464`";
-            return Err(Failure::new(Exit::BadInput, text).with_hint(hint));
+            return Err(Error::new(Kind::BadInput, text).with_hint(hint));
         }
         Ok(Some(Endpoint {
             address,
@@ -48,11 +48,11 @@ impl Endpoint {
         }))
     }
 
-    fn start(self, messages: Messages) -> Result<Metrics, Failure> {
+    fn start(self, messages: Messages) -> Result<Metrics, Error> {
         let (listener, address) = TcpListener::bind(self.address)
             .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
             .map_err(|error| {
-                Failure::of(Exit::Environment, error)
+                Error::from_cause(Kind::Environment, error)
                     .context(format!("cannot serve metrics at `{}`", self.address))
                     .with_hint("choose another address with `--metrics`; port 0 takes a free one")
             })?;
@@ -69,7 +69,8 @@ impl Endpoint {
             }
         });
         let thread = thread.map_err(|error| {
-            Failure::of(Exit::Environment, error).context("cannot start a thread for the metrics")
+            Error::from_cause(Kind::Environment, error)
+                .context("cannot start a thread for the metrics")
         })?;
         messages.note(&format!("metrics: http://{address}/metrics"));
         Ok(Metrics {
@@ -90,7 +91,7 @@ impl Metrics {
     pub(crate) fn serve(
         endpoint: Option<Endpoint>,
         messages: Messages,
-    ) -> Result<Option<Metrics>, Failure> {
+    ) -> Result<Option<Metrics>, Error> {
         endpoint
             .map(|endpoint| endpoint.start(messages))
             .transpose()
@@ -133,7 +134,7 @@ mod tests {
         metrics: &str,
         option: Option<&str>,
         variable: Option<&str>,
-    ) -> Result<Option<Endpoint>, Failure> {
+    ) -> Result<Option<Endpoint>, Error> {
         let secret = |text: &str| text.parse::<Secret>().expect("every text is one");
         let arguments = MetricsArguments {
             metrics: Some(address(metrics).expect("it is an address")),
@@ -165,7 +166,7 @@ mod tests {
         }
         for everywhere in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
             let failure = resolve(everywhere, None, None).expect_err("it is open to all");
-            assert_eq!(failure.exit, Exit::BadInput);
+            assert_eq!(failure.kind, Kind::BadInput);
             assert!(failure.hint.is_some());
             assert!(resolve(everywhere, Some(TOKEN), None).is_ok());
             assert!(resolve(everywhere, None, Some(TOKEN)).is_ok());
@@ -179,7 +180,7 @@ mod tests {
             (None, Some("short"), "DYNO_METRICS_TOKEN"),
         ] {
             let failure = resolve("127.0.0.1:0", option, variable).expect_err("it is too short");
-            let text = format!("{:#} {:?}", failure.error, failure.hint);
+            let text = format!("{:#} {:?}", failure.cause, failure.hint);
             assert!(text.contains(name) && !text.contains("short"), "{text}");
         }
     }

@@ -72,9 +72,12 @@ fn label(group: &str) -> &'static str {
 
 /// Letters, digits and underscores of a name; others become underscores.
 fn plain(text: &str) -> String {
-    let replace = |character: char| match character.is_ascii_alphanumeric() {
-        true => character,
-        false => '_',
+    let replace = |character: char| {
+        if character.is_ascii_alphanumeric() {
+            character
+        } else {
+            '_'
+        }
     };
     text.chars().map(replace).collect()
 }
@@ -82,9 +85,10 @@ fn plain(text: &str) -> String {
 /// The ends that belong to kinds of metrics are not free for gauges.
 fn apart(name: String) -> String {
     const TAKEN: [&str; 6] = ["_total", "_count", "_sum", "_bucket", "_created", "_info"];
-    match TAKEN.iter().any(|end| name.ends_with(end)) {
-        true => name + "_value",
-        false => name,
+    if TAKEN.iter().any(|end| name.ends_with(end)) {
+        name + "_value"
+    } else {
+        name
     }
 }
 

@@ -94,9 +94,10 @@ pub(crate) fn put_point(
 
 /// A bound as the canonical form of OpenMetrics has it: with a decimal point.
 fn bound_text(bound: f64) -> String {
-    match bound.is_infinite() {
-        true => "+Inf".to_owned(),
-        false => format!("{bound:?}"),
+    if bound.is_infinite() {
+        "+Inf".to_owned()
+    } else {
+        format!("{bound:?}")
     }
 }
 
@@ -119,9 +120,10 @@ fn put_labels(text: &mut String, labels: &Labels, bound: Option<&str>) {
 /// A text within a line, with quotes marked where it is quoted.
 fn escaped(text: &str, quotes: bool) -> String {
     let text = text.replace('\\', "\\\\").replace('\n', "\\n");
-    match quotes {
-        true => text.replace('"', "\\\""),
-        false => text,
+    if quotes {
+        text.replace('"', "\\\"")
+    } else {
+        text
     }
 }
 

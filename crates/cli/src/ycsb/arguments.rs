@@ -2,8 +2,8 @@
 //! clap cannot read.
 
 use crate::args::property;
-use crate::exit::{Exit, Failure};
 use crate::metrics::listen;
+use dyno_engine::{Error, Kind};
 use dyno_plan::ycsb::{Phase, Properties};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -78,7 +78,7 @@ const OPTIONS: [&str; 14] = [
 ];
 
 /// Reads the command line. Property files are read too.
-pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Failure> {
+pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
     let mut words = arguments.iter().map(String::as_str).peekable();
     let is_help = |word: &&str| ["-h", "-help", "--help", "help"].contains(word);
     let Some(command) = words.next().filter(|word| !is_help(word)) else {
@@ -143,15 +143,15 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Failure> {
     }))
 }
 
-fn bad(message: String) -> Failure {
-    Failure::new(Exit::BadInput, message).with_hint("`dyno ycsb --help` lists the options")
+fn bad(message: String) -> Error {
+    Error::new(Kind::BadInput, message).with_hint("`dyno ycsb --help` lists the options")
 }
 
-fn phase(command: &str) -> Result<Phase, Failure> {
+fn phase(command: &str) -> Result<Phase, Error> {
     match command {
         "load" => Ok(Phase::Load),
         "run" => Ok(Phase::Run),
-        "shell" => Err(Failure::new(Exit::BadInput, "`shell` is not supported")
+        "shell" => Err(Error::new(Kind::BadInput, "`shell` is not supported")
             .with_hint("use `mongosh` to look at single documents")),
         _ => Err(bad(format!(
             "`{command}` is no command, expected `load` or `run`"
@@ -159,12 +159,12 @@ fn phase(command: &str) -> Result<Phase, Failure> {
     }
 }
 
-fn check_binding(binding: Option<&str>) -> Result<(), Failure> {
+fn check_binding(binding: Option<&str>) -> Result<(), Error> {
     match binding {
         Some("mongodb") => Ok(()),
         Some(other) if !other.starts_with('-') => {
-            let failure = Failure::new(
-                Exit::BadInput,
+            let failure = Error::new(
+                Kind::BadInput,
                 format!("the binding `{other}` is not supported"),
             );
             Err(failure.with_hint("the only binding is `mongodb`"))
@@ -173,17 +173,17 @@ fn check_binding(binding: Option<&str>) -> Result<(), Failure> {
     }
 }
 
-fn read_file(path: &str) -> Result<Properties, Failure> {
+fn read_file(path: &str) -> Result<Properties, Error> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::of(Exit::BadInput, error)
+        Error::from_cause(Kind::BadInput, error)
             .context(format!("cannot read the property file `{path}`"))
     })?;
     Properties::parse(&text, path)
         .map_err(|problems| dyno_plan::resolve::PlanError::Properties(problems).into())
 }
 
-fn unknown_option(word: &str) -> Failure {
-    let failure = Failure::new(Exit::BadInput, format!("unknown option `{word}`"));
+fn unknown_option(word: &str) -> Error {
+    let failure = Error::new(Kind::BadInput, format!("unknown option `{word}`"));
     let distance = |option: &&str| {
         strsim::damerau_levenshtein(word.trim_start_matches('-'), option.trim_start_matches('-'))
     };
@@ -202,7 +202,7 @@ fn unknown_option(word: &str) -> Failure {
 mod tests {
     use super::*;
 
-    fn parsed(arguments: &[&str]) -> Result<Parsed, Failure> {
+    fn parsed(arguments: &[&str]) -> Result<Parsed, Error> {
         let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
         parse(&arguments)
     }
@@ -315,11 +315,11 @@ mod tests {
             (&["run", "mongodb", "-p", "x"], "expected NAME=VALUE"),
         ] {
             let failure = parsed(arguments).expect_err("it makes no sense");
-            assert_eq!(failure.exit, Exit::BadInput);
+            assert_eq!(failure.kind, Kind::BadInput);
             assert!(
-                failure.error.to_string().contains(expected),
+                failure.cause.to_string().contains(expected),
                 "{}",
-                failure.error
+                failure.cause
             );
             assert!(failure.hint.is_some(), "{arguments:?}");
         }
@@ -331,7 +331,7 @@ mod tests {
     fn a_property_file_that_is_not_there_is_bad_input() {
         let failure =
             parsed(&["run", "mongodb", "-P", "/no/such/file"]).expect_err("it is not there");
-        assert_eq!(failure.exit, Exit::BadInput);
+        assert_eq!(failure.kind, Kind::BadInput);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! one line per status interval.
 
 use super::measured::Measured;
-use crate::exit::{Exit, Failure};
+use dyno_engine::{Error, Kind};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ impl HdrFiles {
         measured: &Measured,
         start: Duration,
         length: Duration,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         for block in measured
             .blocks()
             .iter()
@@ -42,7 +42,7 @@ impl HdrFiles {
         {
             let path = format!("{}{}.hdr", self.prefix, block.name);
             let failed = |error: std::io::Error| {
-                Failure::of(Exit::Environment, error)
+                Error::from_cause(Kind::Environment, error)
                     .context(format!("cannot write the histogram log `{path}`"))
                     .with_hint("check `hdrhistogram.output.path`, permissions and free space")
             };
@@ -133,6 +133,6 @@ mod tests {
         let failure = files
             .write(&measured, Duration::ZERO, Duration::ZERO)
             .expect_err("there is no folder");
-        assert_eq!(failure.exit, Exit::Environment);
+        assert_eq!(failure.kind, Kind::Environment);
     }
 }

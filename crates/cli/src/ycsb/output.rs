@@ -1,8 +1,8 @@
 //! The final output of `dyno ycsb`: which options the report needs, and where the text goes.
 
-use crate::exit::Failure;
 use crate::messages::print_data;
-use crate::reports::ycsb_text;
+use crate::reports::{refused, ycsb_text};
+use dyno_engine::Error;
 use dyno_engine::files::write_file;
 use dyno_plan::ycsb::{self, YcsbClientOptions};
 use dyno_record::model::PhaseKind;
@@ -15,12 +15,12 @@ pub(crate) fn export(
     run: &Run,
     phase: PhaseKind,
     options: &YcsbClientOptions,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let render_options = RenderOptions {
         ycsb: report_options(phase, options),
         ..RenderOptions::default()
     };
-    let text = ycsb_text(run, &render_options)?;
+    let text = ycsb_text(run, &render_options).map_err(refused)?;
     match &options.export_file {
         Some(path) => Ok(write_file(path, &text)?),
         None => print_data(&text),

@@ -3,9 +3,8 @@
 use super::hdr_files::HdrFiles;
 use super::java_format::{remaining, two_decimals};
 use super::measured::{Block, Measured};
-use crate::exit::Failure;
-use dyno_engine::Observer;
 use dyno_engine::observer::Expectation;
+use dyno_engine::{Error, Observer};
 use dyno_plan::ycsb::{MeasurementType, YcsbClientOptions};
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseKind, PhaseRecord};
@@ -21,7 +20,7 @@ pub(crate) struct Status {
     hdr_files: Option<HdrFiles>,
     counts: Counts,
     /// The first failure to write a histogram log.
-    failure: Option<Failure>,
+    failure: Option<Error>,
 }
 
 /// Operations so far.
@@ -51,7 +50,7 @@ impl Status {
     }
 
     /// The first failure to write a histogram log.
-    pub(crate) fn take_failure(&mut self) -> Option<Failure> {
+    pub(crate) fn take_failure(&mut self) -> Option<Error> {
         self.failure.take()
     }
 

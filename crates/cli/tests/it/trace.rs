@@ -543,9 +543,10 @@ impl Limit {
         let (major, minor) = (libc::major(device), libc::minor(device));
         let link = format!("/sys/dev/block/{major}:{minor}");
         let link = Path::new(&link).canonicalize().ok()?;
-        let disk = match link.join("partition").exists() {
-            true => link.parent()?.to_owned(),
-            false => link,
+        let disk = if link.join("partition").exists() {
+            link.parent()?.to_owned()
+        } else {
+            link
         };
         let number = std::fs::read_to_string(disk.join("dev")).ok()?;
         let name = format!("dyno-trace-cli-{}", std::process::id());

@@ -132,9 +132,10 @@ pub enum Taken {
 pub fn take(folder: &Path) -> Result<Taken, Error> {
     let begin = Instant::now();
     let Some((path, file)) = open(folder)? else {
-        return Ok(match folder.is_dir() {
-            true => Taken::Free(None),
-            false => Taken::Replaced,
+        return Ok(if folder.is_dir() {
+            Taken::Free(None)
+        } else {
+            Taken::Replaced
         });
     };
     loop {
@@ -149,9 +150,10 @@ pub fn take(folder: &Path) -> Result<Taken, Error> {
             Err(TryLockError::Error(error)) => return Err(unusable(&path, error)),
         }
     }
-    Ok(match is_file_of(&file, folder) {
-        true => Taken::Free(Some(file)),
-        false => Taken::Replaced,
+    Ok(if is_file_of(&file, folder) {
+        Taken::Free(Some(file))
+    } else {
+        Taken::Replaced
     })
 }
 

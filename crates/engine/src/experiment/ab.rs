@@ -231,9 +231,10 @@ fn answer(campaign: &Campaign<'_>) -> Result<Option<AbAnswer>, Error> {
     let windows = campaign.windows()?;
     let set_aside = set_aside(campaign)?;
     let pairs = pairs(&campaign.document, &windows, &set_aside);
-    let deciding = match campaign.tasks().any(is_open) {
-        true => Deciding::P99,
-        false => Deciding::Rate,
+    let deciding = if campaign.tasks().any(is_open) {
+        Deciding::P99
+    } else {
+        Deciding::Rate
     };
     let margin = campaign.value("margin")?;
     let found = analyze(

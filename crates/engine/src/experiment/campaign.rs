@@ -2,6 +2,7 @@
 //! the document of the experiment up to date, so that an interruption loses the current point at most.
 
 use super::folder::ExperimentFolder;
+use super::points::{Planned, changes_the_collection, documents, plan_of, planned, point};
 use super::request::ExperimentOptions;
 use crate::context::Context;
 use crate::deployment::DeploymentUnderTest;
@@ -16,10 +17,8 @@ use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_load::job::RetryRule;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
-use dyno_plan::request::Setting;
-use dyno_plan::resolve::check_loads_what_it_drops;
 use dyno_plan::task::Task;
-use dyno_record::document::variant_name;
+use dyno_record::Document;
 use dyno_record::experiment::{Experiment, Figures, Point, Side, Verb};
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
@@ -434,13 +433,15 @@ impl<'a> Campaign<'a> {
             Some(side) => format!(" {}", side.label()),
             None => String::new(),
         };
-        let what = match settings.is_empty() {
-            true => "as planned".to_owned(),
-            false => settings.join(", "),
+        let what = if settings.is_empty() {
+            "as planned".to_owned()
+        } else {
+            settings.join(", ")
         };
-        let count = match self.document.axes.is_empty() {
-            true => format!("run {}", index + 1),
-            false => format!("run {} of {}", index + 1, self.document.points.len()),
+        let count = if self.document.axes.is_empty() {
+            format!("run {}", index + 1)
+        } else {
+            format!("run {} of {}", index + 1, self.document.points.len())
         };
         let repeat = match point.repeat {
             0 => String::new(),
@@ -515,7 +516,7 @@ impl<'a> Campaign<'a> {
 
     /// Writes the document.
     pub(crate) fn save(&self) -> Result<(), Error> {
-        self.folder.save(&self.document)
+        Ok(self.document.write(self.folder.path())?)
     }
 
     /// Stops the servers, says how the experiment ended, and writes it. With a failure this is that failure.
@@ -573,100 +574,6 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// What is known of the runs before the first one.
-pub(crate) struct Planned {
-    /// A search has the plans of its sides; the points of a sweep have plans of their own.
-    pub(crate) tasks: Vec<Task>,
-    /// Whether the points work on different documents.
-    varies_data: bool,
-}
-
-/// Looks at the plans of all points, so that nothing is run if one of them is wrong.
-pub(crate) fn planned(
-    document: &Experiment,
-    tasks: &BTreeMap<Option<Side>, Task>,
-    (fresh, no_load): (bool, bool),
-) -> Result<Planned, Error> {
-    for task in tasks.values() {
-        check_loads_what_it_drops(&task.plan, no_load)?;
-    }
-    let of_point = |point: &Point| {
-        let task = tasks.get(&point.side).ok_or_else(|| {
-            let text = format!("`{}` is of a side that has no plan", point.directory);
-            Error::new(Kind::BadInput, text)
-        })?;
-        plan_of(task, point)
-    };
-    let points = document.points.iter().map(of_point);
-    let points = points.collect::<Result<Vec<_>, _>>()?;
-    let tasks = match document.axes.is_empty() {
-        true => {
-            let all = tasks.values().map(|task| plan_of(task, &as_planned()));
-            all.collect::<Result<_, _>>()?
-        }
-        false => points,
-    };
-    let varies_data = check_data(&tasks, fresh, no_load)?;
-    Ok(Planned { tasks, varies_data })
-}
-
-/// Whether the points work on different documents; an error where old ones would be measured in place of those of
-/// the plan.
-fn check_data(plans: &[Task], fresh: bool, no_load: bool) -> Result<bool, Error> {
-    let differs = |one: &Task, other: &Task| documents(&one.plan) != documents(&other.plan);
-    let place = |task: &Task| {
-        (
-            task.plan.data.database.clone(),
-            task.plan.data.collection.clone(),
-        )
-    };
-    let varies = plans.iter().any(|task| differs(task, &plans[0]));
-    let stays = |task: &Task| !fresh && !task.plan.data.fresh.is_for_each_run();
-    for task in plans.iter().filter(|task| varies && stays(task)) {
-        let is_kept = task.remote.is_some() || task.plan.data.fresh == FreshData::Never;
-        let mut others = plans.iter().filter(|other| place(other) == place(task));
-        if is_kept && others.any(|other| differs(other, task)) {
-            return Err(other_documents(
-                "give `--fresh`, so that each run loads its own, or a collection of its own to each",
-            ));
-        }
-    }
-    if varies && no_load && plans.iter().any(|task| task.remote.is_none()) {
-        return Err(other_documents("leave out `--no-load`"));
-    }
-    Ok(varies)
-}
-
-/// A point that changes nothing.
-fn as_planned() -> Point {
-    point(0, BTreeMap::new(), None, 0)
-}
-
-/// What decides which documents are loaded.
-fn documents(plan: &Plan) -> DataPlan {
-    let standard = DataPlan::default();
-    DataPlan {
-        fresh: standard.fresh,
-        page_cache: standard.page_cache,
-        ..plan.data.clone()
-    }
-}
-
-/// An error: runs would find the documents of others.
-fn other_documents(hint: &str) -> Error {
-    let text = "the runs work on different documents (`data`) in the same collection, and find those of the run before";
-    Error::new(Kind::BadInput, text).with_hint(hint)
-}
-
-/// What a point runs.
-fn plan_of(task: &Task, point: &Point) -> Result<Task, Error> {
-    let settings = point.settings.iter();
-    let settings: Vec<Setting> = settings
-        .map(|(key, text)| Setting::from_text(key, text))
-        .collect();
-    Ok(task.with_settings(&settings)?)
-}
-
 /// Stops servers; what is unusual about their end is told.
 fn stop(deployment: DeploymentUnderTest, context: Context<'_>) -> Result<(), Error> {
     let (stopped, caveats) = deployment.stop();
@@ -674,46 +581,4 @@ fn stop(deployment: DeploymentUnderTest, context: Context<'_>) -> Result<(), Err
         context.warning(&*caveat.message);
     }
     stopped
-}
-
-/// A point that is not run yet.
-pub(crate) fn point(
-    number: usize,
-    settings: BTreeMap<String, String>,
-    side: Option<Side>,
-    repeat: u32,
-) -> Point {
-    let mut label = format!("{:03}", number + 1);
-    if let Some(side) = side {
-        label.push_str(&format!("-{}", variant_name(&side)));
-    }
-    for (key, value) in &settings {
-        let name = key.rsplit('.').next().unwrap_or(key);
-        label.push_str(&format!("-{name}-{value}"));
-    }
-    let label: String = label
-        .chars()
-        .map(|c| match c {
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '-' | '_' => c,
-            _ => '_',
-        })
-        .take(LABEL_CHARACTERS)
-        .collect();
-    Point {
-        settings,
-        side,
-        block: None,
-        repeat,
-        directory: format!("runs/{label}"),
-        figures: None,
-        problem: None,
-    }
-}
-
-/// Longest name of a run's folder.
-const LABEL_CHARACTERS: usize = 80;
-
-/// Whether a run leaves another number of documents than it found.
-fn changes_the_collection(plan: &Plan) -> bool {
-    plan.operations.insert > 0.0 || plan.operations.delete > 0.0
 }

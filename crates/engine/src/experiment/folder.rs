@@ -5,11 +5,10 @@ use crate::files::write_file;
 use crate::run::directory::claim_name;
 use dyno_plan::Plan;
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, FILE, Point, SCHEMA_VERSION};
+use dyno_record::Document;
+use dyno_record::experiment::{Experiment, FILE, Point};
 use jiff::Timestamp;
-use serde::Deserialize;
 use std::fs::{File, TryLockError};
-use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -60,14 +59,14 @@ impl ExperimentFolder {
     /// Takes up an experiment again.
     pub fn open(path: &Path) -> Result<(Self, Experiment), Error> {
         // Before the lock: what is no experiment has a clearer error.
-        read(path)?;
+        Experiment::read(path)?;
         let folder = ExperimentFolder {
             path: path.to_owned(),
             made: Vec::new(),
             _lock: lock(path)?,
             is_new: false,
         };
-        let document = read(path)?;
+        let document = Experiment::read(path)?;
         // A process that was killed may not have got so far. Nothing else is ever put there.
         let _ = std::fs::remove_dir_all(path.join(SERVER_DATA));
         match document.points.iter().find(|point| !is_inside(point)) {
@@ -93,12 +92,6 @@ impl ExperimentFolder {
     /// Whether the experiment begins with this process; what others began is not taken away.
     pub fn is_new(&self) -> bool {
         self.is_new
-    }
-
-    /// Writes the document.
-    pub fn save(&self, document: &Experiment) -> Result<(), Error> {
-        let text = serde_json::to_string_pretty(document).expect("it is plain data");
-        write_file(&self.path.join(FILE), &format!("{text}\n"))
     }
 
     /// Writes the plan of a task beside it.
@@ -134,44 +127,6 @@ impl ExperimentFolder {
         }
         remove(&self.made);
     }
-}
-
-/// Reads the document of an experiment.
-pub fn read(path: &Path) -> Result<Experiment, Error> {
-    let file = path.join(FILE);
-    if !path.is_dir() {
-        let text = format!("no such folder `{}`", path.display());
-        return Err(Error::new(Kind::BadInput, text).with_hint(FOLDER_HINT));
-    }
-    let text = std::fs::read_to_string(&file).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            let path = path.display();
-            let text = format!("`{path}` is no folder of an experiment: it holds no `{FILE}`");
-            Error::new(Kind::BadInput, text).with_hint(FOLDER_HINT)
-        }
-        _ => unusable(&file, error),
-    })?;
-    let version = serde_json::from_str::<Version>(&text).map(|found| found.schema_version);
-    if let Ok(version) = version
-        && version != SCHEMA_VERSION
-    {
-        let file = file.display();
-        let text = format!("`{file}` has version {version}, this program reads {SCHEMA_VERSION}");
-        return Err(Error::new(Kind::BadInput, text).with_hint("use the `dyno` that wrote it"));
-    }
-    serde_json::from_str(&text).map_err(|error| {
-        Error::from_cause(Kind::BadInput, error)
-            .context(format!("cannot understand `{}`", file.display()))
-            .with_hint("the runs below `runs` can be read one by one, with `dyno report`")
-    })
-}
-
-const FOLDER_HINT: &str = "give the folder that the experiment printed at its end";
-
-/// What can be read of a document of any version.
-#[derive(Deserialize)]
-struct Version {
-    schema_version: u32,
 }
 
 /// Whether the run directory of a point is where runs are: it is removed before a run is made again.

@@ -1,7 +1,8 @@
 //! `dyno sweep`: every combination of the values of some keys, in random order; of numbers of clients and offered rates
 //! first the ones, then the others, unless their combinations are asked for.
 
-use super::campaign::{Campaign, point};
+use super::campaign::Campaign;
+use super::points::point;
 use super::request::{Resolve, document};
 use super::slo::max_start_delay;
 use crate::deployment::choice;
@@ -104,11 +105,12 @@ pub fn plan(
         settled.extend(value.map(|value| (axis.key.clone(), value.clone())));
     }
     let task = task(request, &settled, rate, resolve)?;
-    let blocks: Vec<Combinations> = match has_blocks {
-        false => vec![Combinations::of(&axes, None, &task)],
-        true => Block::ALL
+    let blocks: Vec<Combinations> = if has_blocks {
+        Block::ALL
             .map(|block| Combinations::of(&axes, Some(block), &task))
-            .into(),
+            .into()
+    } else {
+        vec![Combinations::of(&axes, None, &task)]
     };
     let question = format!(
         "How does `{}` respond to {}?",
@@ -230,9 +232,10 @@ fn split(settings: &[(String, String)]) -> (Vec<(String, String)>, Vec<Axis>) {
     let mut fixed: Vec<(String, String)> = Vec::new();
     let mut axes: Vec<Axis> = Vec::new();
     for (key, text) in settings {
-        let separator = match KEYS_WITH_COMMAS.contains(&key.as_str()) || text.contains(';') {
-            true => ';',
-            false => ',',
+        let separator = if KEYS_WITH_COMMAS.contains(&key.as_str()) || text.contains(';') {
+            ';'
+        } else {
+            ','
         };
         let values: Vec<String> = text
             .split(separator)

@@ -1,18 +1,16 @@
 //! The phases of a session: what the engine or a fleet is to do, and what is looked at while it does it.
 
 use super::Session;
+use super::sink::WindowSink;
 use crate::deployment::DeploymentUnderTest;
-use crate::deployment::placement;
 use crate::deployment::server::ServerUnderTest;
 use crate::error::Error;
 use crate::load_source::{Phases, Stage};
 use crate::observer::Expectation;
 use crate::recording::roles::Tables;
-use crate::run::instance::InstanceRun;
 use crate::run::options::Extent;
 use crate::run::trace::io::{Attached, Completed, RunTrace};
 use crate::run::trace::{self, Watched, Watchers};
-use dyno_load::clock::Clock;
 use dyno_load::job::RetryRule;
 use dyno_load::job::{Job, OnPlanned, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::workload::Workload;
@@ -23,7 +21,7 @@ use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, ResourceUse};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -137,108 +135,91 @@ impl Session<'_> {
         targets: &[LoadTarget],
         deployment: &mut DeploymentUnderTest,
     ) -> Result<(), Error> {
-        let clients = part.clients;
         let stop = self.context.cancel.phase_flag();
         let phases: Vec<PhaseKind> = part.phases.iter().map(|phase| phase.kind).collect();
-        let attached = Attached::new(
-            self.plan,
-            &phases,
-            deployment.processes(),
-            &self.directory,
-            self.clock,
-        )?;
-        let watchers = Arc::new(Mutex::new(Watchers::new(attached)));
+        let processes = deployment.processes();
+        let (plan, clock) = (self.plan, self.clock);
+        let watchers = self.watchers(&phases, deployment)?;
         let on_planned = self.on_planned(Arc::clone(&watchers), deployment);
-        let stage = match phases.contains(&PhaseKind::Load) {
-            true => Stage::Load,
-            false => Stage::Run,
-        };
+        let threads = (plan.client.threads.min(part.clients).max(1)) as usize;
         let job = match self.context.source {
             Some(_) => None,
-            None => Some(self.job(
-                part,
-                targets,
-                &deployment.servers,
-                Arc::clone(&stop),
-                on_planned,
-            )?),
+            None => {
+                let servers = &deployment.servers;
+                Some(self.job(part, targets, servers, Arc::clone(&stop), on_planned)?)
+            }
         };
         let data_folders = self.data_folders(deployment);
-        let (recorder, instances) = (&mut self.recorder, &mut self.instances);
-        let ending = stop;
-        let mut ended = false;
-        // With fewer targets than clients the workers have other numbers.
-        let is_whole = targets.len() == deployment.servers.len();
-        let placement = self.placement.as_ref().filter(|_| is_whole);
-        let threads = (self.plan.client.threads.min(clients).max(1)) as usize;
-        let mut seen_clients = None;
-        let clock = self.clock;
-        let folder = data_folders.first().map(PathBuf::as_path);
-        let folder = folder.filter(|_| !deployment.processes().is_empty());
-        let mut sampler = UsageSampler::new(Path::new("/"), &deployment.processes(), folder);
-        let is_local = deployment.servers.iter().all(ServerUnderTest::is_local);
-        sampler.sample(seconds(&clock));
-        let mut watchman = self.options.guard.as_ref().map(|guard| {
+        let guard = self.options.guard.as_ref().map(|guard| {
             let own = std::iter::once(self.directory.clone());
             guard.watch(own.chain(data_folders.iter().cloned()).collect())
         });
-        let mut guarded = None;
-        let mut sink = |window: Window| {
-            recorder.record(&window.merged)?;
-            if let Some(watchman) = &mut watchman
-                && guarded.is_none()
-            {
-                if watchman.sync_is_due() {
-                    recorder.sync()?;
-                    for instance in instances.iter_mut() {
-                        instance.recorder.sync()?;
-                    }
-                }
-                guarded = watchman.fault();
-                if guarded.is_some() {
-                    ending.store(true, Ordering::Relaxed);
-                }
-            }
-            record_instances(instances, targets, &window)?;
-            if seen_clients.is_none()
-                && let Some(placement) = placement
-            {
-                seen_clients = placement::client_deviations(placement, targets.len(), threads);
-            }
-            sampler.sample(seconds(&clock));
-            // A server of ours that has ended does not come back: no need to try for long. What the
-            // clients still see of its end belongs to the record.
-            ended = ended || deployment.ended().is_some();
-            if ended {
-                ending.store(true, Ordering::Relaxed);
-            }
-            Ok(())
+        let folder = data_folders.first().filter(|_| !processes.is_empty());
+        // With fewer targets than clients the workers have other numbers.
+        let is_whole = targets.len() == deployment.servers.len();
+        let is_local = deployment.servers.iter().all(ServerUnderTest::is_local);
+        let mut sink = WindowSink {
+            recorder: &mut self.recorder,
+            instances: &mut self.instances,
+            targets,
+            placement: self.placement.as_ref().filter(|_| is_whole),
+            threads,
+            guard,
+            sampler: UsageSampler::new(Path::new("/"), &processes, folder.map(PathBuf::as_path)),
+            deployment: &mut *deployment,
+            clock,
+            stop: Arc::clone(&stop),
+            clients: None,
+            fault: None,
+            ended: false,
         };
+        sink.sample();
+        let mut take = |window: Window| sink.take(&window);
         let result = match (job, self.context.source) {
             (Some(job), _) => {
-                dyno_load::run(job, &mut sink).map_err(|error| of_target(error, targets))
+                dyno_load::run(job, &mut take).map_err(|error| of_target(error, targets))
             }
             (None, Some(source)) => {
+                let is_load = phases.contains(&PhaseKind::Load);
                 let phases = Phases {
-                    stage,
-                    plan: self.plan,
+                    stage: if is_load { Stage::Load } else { Stage::Run },
+                    plan,
                     servers: self.keeps.clone(),
                     threads: self.task.threads,
                     clock,
-                    stop: &ending,
+                    stop: &stop,
                     record: &self.fleet,
                 };
-                source.perform(&phases, self.context, &mut sink)
+                source.perform(&phases, self.context, &mut take)
             }
             (None, None) => Ok(()),
         };
-        sampler.sample(seconds(&clock));
-        recorder.end();
-        for (number, _) in targets {
-            if let Some(instance) = instances.get_mut(*number) {
-                instance.recorder.end();
-            }
+        sink.end();
+        let WindowSink {
+            sampler,
+            clients,
+            fault,
+            ended,
+            ..
+        } = sink;
+        self.keep_watched(&watchers, deployment);
+        self.keep_use(&sampler, is_local);
+        // The load phase may be too short to be looked at, and has the same places.
+        if let Some(caveats) = clients
+            && self.clients_as_planned.is_none()
+        {
+            self.clients_as_planned = Some(caveats.is_empty());
+            self.caveats.extend(caveats);
         }
+        match result {
+            Ok(()) if fault.is_some() => fault.map_or(Ok(()), Err),
+            Ok(()) if ended => Err(LoadError::Unreachable(None).into()),
+            result => result,
+        }
+    }
+
+    /// Puts into the document what became of all that watched the phases.
+    fn keep_watched(&mut self, watchers: &Mutex<Watchers>, deployment: &DeploymentUnderTest) {
         self.keep_fleet();
         let watchers = std::mem::replace(
             &mut *watchers.lock().unwrap_or_else(PoisonError::into_inner),
@@ -249,6 +230,10 @@ impl Session<'_> {
         if let Some(traced) = traced {
             self.keep_io_trace(traced, deployment);
         }
+    }
+
+    /// Puts into the document what was used, as far as it can be known.
+    fn keep_use(&mut self, sampler: &UsageSampler, is_local: bool) {
         // The load of a fleet is that of other hosts, and so are its servers: their agents tell of them.
         match self.context.source {
             None if is_local => {
@@ -261,18 +246,6 @@ impl Session<'_> {
                     source.server_use(&record, phase, start_s, end_s)
                 });
             }
-        }
-        // The load phase may be too short to be looked at, and has the same places.
-        if let Some(caveats) = seen_clients
-            && self.clients_as_planned.is_none()
-        {
-            self.clients_as_planned = Some(caveats.is_empty());
-            self.caveats.extend(caveats);
-        }
-        match result {
-            Ok(()) if guarded.is_some() => guarded.map_or(Ok(()), Err),
-            Ok(()) if ended => Err(LoadError::Unreachable(None).into()),
-            result => result,
         }
     }
 
@@ -293,6 +266,17 @@ impl Session<'_> {
                 self.document.resources.extend(found);
             }
         }
+    }
+
+    /// What watches the phases.
+    fn watchers(
+        &self,
+        phases: &[PhaseKind],
+        deployment: &DeploymentUnderTest,
+    ) -> Result<Arc<Mutex<Watchers>>, Error> {
+        let processes = deployment.processes();
+        let attached = Attached::new(self.plan, phases, processes, &self.directory, self.clock)?;
+        Ok(Arc::new(Mutex::new(Watchers::new(attached))))
     }
 
     /// What starts the watching programs once the starts of the phases are known.
@@ -404,11 +388,6 @@ struct JobPart {
 /// A server that takes part in a phase: its number, and what is done with it.
 pub(super) type LoadTarget = (usize, Arc<Workload>);
 
-/// Time since the start of the run.
-fn seconds(clock: &Clock) -> f64 {
-    clock.now_ns() as f64 / 1e9
-}
-
 /// The engine counts the targets of its job, and people the servers.
 fn of_target(error: LoadError, targets: &[LoadTarget]) -> Error {
     match error {
@@ -418,27 +397,6 @@ fn of_target(error: LoadError, targets: &[LoadTarget]) -> Error {
         }
         error => error.into(),
     }
-}
-
-/// Passes the windows of single instances to their records.
-fn record_instances(
-    instances: &mut [InstanceRun],
-    targets: &[LoadTarget],
-    window: &Window,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    if instances.is_empty() {
-        return Ok(());
-    }
-    // With one party the engine has nothing to tell apart.
-    if let [(number, _)] = targets {
-        return instances[*number].recorder.record(&window.merged);
-    }
-    for ((number, _), interval) in targets.iter().zip(&window.pairs) {
-        if let Some(interval) = interval {
-            instances[*number].recorder.record(interval)?;
-        }
-    }
-    Ok(())
 }
 
 /// The schedule of a throttled load. Its rate counts documents, the engine's counts commands; and

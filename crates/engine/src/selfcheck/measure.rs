@@ -134,10 +134,12 @@ fn drive(
 fn reads(phase: &PhaseRecord) -> Result<&OperationRecord, Error> {
     match phase.operations.get("read") {
         Some(read) if read.count > 0 && read.errors == 0 => Ok(read),
-        _ => Err(Error::new(
-            Kind::Internal,
-            format!("reads failed against the responder: {:?}", phase.errors),
-        )),
+        _ => {
+            let errors = phase.errors.iter();
+            let errors: Vec<String> = errors.map(|(kind, n)| format!("{n} `{kind}`")).collect();
+            let text = format!("reads failed against the responder: {}", errors.join(", "));
+            Err(Error::new(Kind::Internal, text))
+        }
     }
 }
 

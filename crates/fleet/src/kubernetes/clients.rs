@@ -11,9 +11,10 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     let kubernetes = input.kubernetes;
     let labels = input.labels("client");
     // Pods with CPUs of their own are hosts of their own, whatever else is on the node.
-    let host = match kubernetes.pin_cpus {
-        true => "$(DYNO_NODE)/$(DYNO_AGENT_INDEX)",
-        false => "$(DYNO_NODE)",
+    let host = if kubernetes.pin_cpus {
+        "$(DYNO_NODE)/$(DYNO_AGENT_INDEX)"
+    } else {
+        "$(DYNO_NODE)"
     };
     let index = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
     let mut pod = json!({

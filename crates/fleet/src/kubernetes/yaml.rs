@@ -42,9 +42,10 @@ fn block(value: &Value, indent: usize, text: &mut String) {
 /// Writes a key and its value after the indent.
 fn entry(key: &str, value: &Value, indent: usize, text: &mut String) {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
-    match key.chars().all(is_plain) {
-        true => text.push_str(key),
-        false => text.push_str(&Value::from(key).to_string()),
+    if key.chars().all(is_plain) {
+        text.push_str(key)
+    } else {
+        text.push_str(&Value::from(key).to_string())
     }
     text.push(':');
     let is_block = match value {

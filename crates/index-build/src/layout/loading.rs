@@ -57,12 +57,13 @@ pub fn load(
         Layout::Churned => loading.churn(&mut control)?,
     }
     let found = collection.count(&mut control)?;
-    match found == count {
-        true => Ok(()),
-        false => Err(LayoutError::WrongCount {
+    if found == count {
+        Ok(())
+    } else {
+        Err(LayoutError::WrongCount {
             found,
             expected: count,
-        }),
+        })
     }
 }
 

@@ -173,13 +173,14 @@ impl Job<'_> {
         let is_untouched = matches!(looked, Ok(true))
             && contents(&patient, self.collection, "reading what is there")
                 .is_ok_and(|now| now == self.before);
-        match is_untouched {
-            true => self.drop_copy(error),
-            false => LayoutError::Unknown {
+        if is_untouched {
+            self.drop_copy(error)
+        } else {
+            LayoutError::Unknown {
                 copy: self.copy.namespace(),
                 collection: self.collection.namespace(),
                 source: Box::new(error),
-            },
+            }
         }
     }
 

@@ -51,17 +51,21 @@ fn verifier(
     options: &TargetOptions,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, ConnectError> {
-    if options.tls_insecure || options.tls_allow_invalid_certificates {
-        return Ok(Arc::new(AnyCertificate {
+    let lenient = |verifier| {
+        Arc::new(LenientVerifier {
             provider: Arc::clone(provider),
-        }));
+            verifier,
+        })
+    };
+    if options.tls_insecure || options.tls_allow_invalid_certificates {
+        return Ok(lenient(None));
     }
     let roots = Arc::new(roots(options.tls_ca_file.as_deref())?);
     let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider))
         .build()
         .map_err(setup)?;
     if options.tls_allow_invalid_hostnames {
-        return Ok(Arc::new(AnyName { verifier }));
+        return Ok(lenient(Some(verifier)));
     }
     Ok(verifier)
 }
@@ -115,22 +119,34 @@ fn setup(source: impl Into<super::error::Source>) -> ConnectError {
     }
 }
 
-/// Accepts every certificate for every name, but still demands that the peer owns it.
+/// Accepts certificates for every name, but still demands that the peer owns its own.
 #[derive(Debug)]
-struct AnyCertificate {
+struct LenientVerifier {
     provider: Arc<CryptoProvider>,
+    /// Verifies everything but the name; every certificate is accepted without it.
+    verifier: Option<Arc<WebPkiServerVerifier>>,
 }
 
-impl ServerCertVerifier for AnyCertificate {
+impl ServerCertVerifier for LenientVerifier {
     fn verify_server_cert(
         &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
+        let Some(verifier) = &self.verifier else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        let verified = verifier.verify_server_cert(certificate, intermediates, name, ocsp, now);
+        match verified {
+            // The name is looked at last, when the chain has been found to be good.
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
     }
 
     fn verify_tls12_signature(
@@ -156,57 +172,5 @@ impl ServerCertVerifier for AnyCertificate {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         let algorithms = &self.provider.signature_verification_algorithms;
         algorithms.supported_schemes()
-    }
-}
-
-/// Verifies the certificate, but not that it is for the name.
-#[derive(Debug)]
-struct AnyName {
-    verifier: Arc<WebPkiServerVerifier>,
-}
-
-impl ServerCertVerifier for AnyName {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let verified =
-            self.verifier
-                .verify_server_cert(certificate, intermediates, name, ocsp, now);
-        match verified {
-            // The name is looked at last, when the chain has been found to be good.
-            Err(Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
-            verified => verified,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier
-            .verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier
-            .verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
     }
 }

@@ -1,7 +1,7 @@
 //! Checks of the CPU: frequency, clock, and who else uses it.
 
 use super::facts::Facts;
-use super::{Finding, by_hand, judged, unread, write_action, write_file};
+use super::finding::{Finding, by_hand, judged, unread, write_action, write_file};
 use crate::host::{BOOST, NO_TURBO};
 use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Change, Level};

@@ -1,8 +1,8 @@
 //! Checks of memory: huge pages, swap, NUMA, mappings, and whether the caches fit.
 
 use super::facts::{Facts, Product, ServerFacts};
+use super::finding::{Finding, by_hand, judged, sysctl, unread, write_file};
 use super::processes::MemoryPolicy;
-use super::{Finding, by_hand, judged, sysctl, unread, write_file};
 use crate::health::Reading;
 use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Change, Level};

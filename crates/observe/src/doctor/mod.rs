@@ -8,6 +8,7 @@
 pub mod change;
 mod cpu;
 pub mod facts;
+mod finding;
 mod memory;
 pub mod network;
 pub mod processes;
@@ -19,9 +20,8 @@ mod tests;
 
 pub use facts::{Facts, Product, RoundTrip, ServerFacts, Subject, observe};
 
-use crate::health::{Health, Reading};
-use dyno_record::verdict::{Action, Change, CheckName, Level, Verdict};
-use std::path::PathBuf;
+use dyno_record::verdict::{CheckName, Level, Verdict};
+use finding::Finding;
 
 /// One verdict per check, in the order of [`CheckName::ALL`]. What is missing among the facts makes
 /// the checks that need it [`Level::Unknown`].
@@ -97,101 +97,5 @@ impl Facts {
             .server
             .as_ref()
             .is_some_and(|server| !server.local)
-    }
-}
-
-/// A verdict without the name of its check.
-#[derive(Clone, Debug)]
-struct Finding {
-    level: Level,
-    found: String,
-    advised: String,
-    why: &'static str,
-    change: Option<Change>,
-}
-
-impl Finding {
-    fn new(
-        level: Level,
-        found: impl Into<String>,
-        advised: impl Into<String>,
-        why: &'static str,
-    ) -> Self {
-        Finding {
-            level,
-            found: found.into(),
-            advised: advised.into(),
-            why,
-            change: None,
-        }
-    }
-
-    fn elsewhere() -> Self {
-        Finding::new(
-            Level::Unknown,
-            "the server is on another machine",
-            "run `dyno doctor` there",
-            "the setting matters on the server's machine",
-        )
-    }
-
-    /// Shown only if something is wrong.
-    fn with_change(mut self, change: Option<Change>) -> Self {
-        self.change = change;
-        self
-    }
-}
-
-/// What a check says whose value cannot be read.
-fn unread(health: &Health, advised: impl Into<String>, why: &'static str) -> Finding {
-    let reason = health.reason().unwrap_or("it was not read");
-    Finding::new(Level::Unknown, format!("not known: {reason}"), advised, why)
-}
-
-/// Judges a value that was read.
-fn judged<T>(
-    reading: &Reading<T>,
-    advised: &str,
-    why: &'static str,
-    judge: impl FnOnce(&T) -> (Level, String, Option<Change>),
-) -> Finding {
-    match reading {
-        Ok(value) => {
-            let (level, found, change) = judge(value);
-            Finding::new(level, found, advised, why).with_change(change)
-        }
-        Err(health) => unread(health, advised, why),
-    }
-}
-
-/// Writes one value to one file.
-fn write_file(path: &str, value: &str) -> Change {
-    Change {
-        command: format!("echo {value} | sudo tee {path}"),
-        actions: vec![write_action(path, value)],
-    }
-}
-
-fn write_action(path: &str, value: &str) -> Action {
-    Action::Write {
-        path: PathBuf::from(path),
-        value: value.to_owned(),
-    }
-}
-
-/// Sets one variable of the kernel.
-fn sysctl(name: &str, value: &str) -> Change {
-    let path = format!("/proc/sys/{}", name.replace('.', "/"));
-    Change {
-        command: format!("sudo sysctl -w {name}={value}"),
-        actions: vec![write_action(&path, value)],
-    }
-}
-
-/// A change that nobody but a person makes.
-fn by_hand(command: impl Into<String>) -> Change {
-    Change {
-        command: command.into(),
-        actions: Vec::new(),
     }
 }

@@ -1,8 +1,8 @@
 //! Checks of the server's process and of the way to it.
 
 use super::facts::Facts;
+use super::finding::{Finding, by_hand, judged, unread};
 use super::network::{Relay, RouteKind};
-use super::{Finding, by_hand, judged, unread};
 use dyno_record::quantity::Quantity;
 use dyno_record::verdict::{Change, Level};
 

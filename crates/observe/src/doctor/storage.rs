@@ -1,7 +1,7 @@
 //! Checks of the storage that holds the data.
 
 use super::facts::Facts;
-use super::{Finding, by_hand, judged, write_action};
+use super::finding::{Finding, by_hand, judged, write_action};
 use crate::health::Reading;
 use dyno_record::model::StorageRecord;
 use dyno_record::quantity::Quantity;

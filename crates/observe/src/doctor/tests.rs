@@ -2,6 +2,7 @@
 
 use super::processes::{BusyProcess, Limits, MemoryPolicy, OwnHugePages};
 use super::*;
+use crate::health::{Health, Reading};
 use crate::host::tests::Fixture;
 use dyno_record::model::StorageRecord;
 use std::net::IpAddr;

@@ -14,6 +14,7 @@ mod hierarchy;
 mod memory;
 mod network;
 mod paging;
+mod part;
 mod present;
 mod pressure;
 mod process;
@@ -28,6 +29,7 @@ mod threads;
 use crate::health::{Health, Reading};
 use crate::watch::source::{Description, Reported, Source};
 use dyno_record::model::SourceKind;
+use part::Part;
 use std::path::{Path, PathBuf};
 
 /// Which machine it is, and what on it is of interest.
@@ -53,18 +55,6 @@ pub struct HostSubject {
 pub struct Host {
     description: Description,
     parts: Vec<Box<dyn Part>>,
-}
-
-/// A topic of a machine, with what it remembers of the reading before.
-trait Part: Send {
-    /// What it is called among the missing parts.
-    fn name(&self) -> &'static str;
-
-    /// Reads it and reports its values.
-    ///
-    /// # Errors
-    /// The part is missing as a whole, and why. Values that were reported before are good.
-    fn read(&mut self, at_s: f64, reported: &mut Reported) -> Reading<()>;
 }
 
 impl Host {

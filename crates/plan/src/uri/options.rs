@@ -299,6 +299,14 @@ fn interpret_one(
     Ok(None)
 }
 
+const READ_PREFERENCES: [&str; 5] = [
+    "primary",
+    "primaryPreferred",
+    "secondary",
+    "secondaryPreferred",
+    "nearest",
+];
+
 /// Options of which the wire backend honours some values or none.
 fn interpret_partly_supported(
     options: &mut TargetOptions,
@@ -325,14 +333,7 @@ fn interpret_partly_supported(
             when(balanced, Some((reason, USE_DRIVER)))
         }
         "readPreference" => {
-            let known = [
-                "primary",
-                "primaryPreferred",
-                "secondary",
-                "secondaryPreferred",
-                "nearest",
-            ];
-            let mode = one_of(name, value, &known)?;
+            let mode = one_of(name, value, &READ_PREFERENCES)?;
             when(mode != "primary", PRIMARY_ONLY)
         }
         "readPreferenceTags" => PRIMARY_ONLY,

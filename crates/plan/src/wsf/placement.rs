@@ -36,9 +36,10 @@ pub(super) fn placement(given: &mut Given, pairs: u32) -> Option<(&'static str, 
         Some(client) => format!("{server} client={client}"),
         None => server,
     };
-    let variable = match given.is_given(variable) {
-        true => variable,
-        false => NAMES.iter().find(|name| given.is_given(name))?,
+    let variable = if given.is_given(variable) {
+        variable
+    } else {
+        NAMES.iter().find(|name| given.is_given(name))?
     };
     Some((variable, text))
 }

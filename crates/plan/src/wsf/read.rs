@@ -98,9 +98,12 @@ impl Given {
 
 /// The value in its usual spelling. The error says what was expected.
 fn in_form(form: Form, text: &str) -> Result<String, Problem> {
-    let expect = |fits: bool, value: String, expected: String| match fits {
-        true => Ok(value),
-        false => Err(Problem::new(expected)),
+    let expect = |fits: bool, value: String, expected: String| {
+        if fits {
+            Ok(value)
+        } else {
+            Err(Problem::new(expected))
+        }
     };
     let number = || text.parse::<f64>().ok().filter(|number| number.is_finite());
     match form {

@@ -37,13 +37,14 @@ impl Figure {
             value,
             uncertainty_ratio: error,
         } = quotient;
-        match error < 1.0 {
-            true => Figure {
+        if error < 1.0 {
+            Figure {
                 value,
                 low: Some(value / (1.0 + error)),
                 high: Some(value / (1.0 - error)),
-            },
-            false => Figure::bare(value),
+            }
+        } else {
+            Figure::bare(value)
         }
     }
 

@@ -25,14 +25,12 @@ pub use sweep::{
     AgainstBase, BASE, Base, BlocksAnswer, DemandRatio, Explanation, Level, Relative, SweepAnswer,
 };
 
-use crate::document;
-use crate::error::RecordError;
+use crate::document::Document;
 use crate::model::{Caveat, RunStatus};
 use crate::plan::RecordedPlan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Percentiles of every run, with their names in [`Figures::response_us`].
 pub const PERCENTILES: [(&str, f64); 5] = [
@@ -120,28 +118,13 @@ pub struct Experiment {
     pub caveats: Vec<Caveat>,
 }
 
+impl Document for Experiment {
+    const FILE: &'static str = FILE;
+    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
+    const FOLDER: &'static str = "the folder of an experiment";
+}
+
 impl Experiment {
-    /// Whether a folder holds such a document.
-    pub fn is_in(folder: &Path) -> bool {
-        folder.join(FILE).is_file()
-    }
-
-    /// Reads the document in a folder.
-    ///
-    /// # Errors
-    /// [`RecordError`] if it cannot be read, has a later version than [`SCHEMA_VERSION`], or is no such document.
-    pub fn read(folder: &Path) -> Result<Experiment, RecordError> {
-        document::read(&folder.join(FILE), SCHEMA_VERSION)
-    }
-
-    /// Writes the document into a folder that is there, all or nothing.
-    ///
-    /// # Errors
-    /// [`RecordError`] if it cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<(), RecordError> {
-        document::write(&folder.join(FILE), self)
-    }
-
     /// The plan by its fields.
     pub fn recorded_plan(&self) -> RecordedPlan {
         RecordedPlan::new(&self.plan)

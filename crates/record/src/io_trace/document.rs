@@ -1,7 +1,9 @@
 //! The document of a trace, `trace.json`: how it was made, what it holds, and what to doubt.
 
+use super::DOCUMENT;
 use super::event::Operation;
 use super::totals::FileTotals;
+use crate::document::Document;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +59,12 @@ pub struct TraceDocument {
     pub cost: Option<TraceCost>,
     /// Reasons to doubt it.
     pub caveats: Vec<TraceCaveat>,
+}
+
+impl Document for TraceDocument {
+    const FILE: &'static str = DOCUMENT;
+    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
+    const FOLDER: &'static str = "the folder of a trace";
 }
 
 impl TraceDocument {

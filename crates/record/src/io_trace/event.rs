@@ -142,29 +142,53 @@ pub struct BlockRequest {
     pub process: u32,
 }
 
-/// Calls as columns, all of the same length.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CallBatch {
-    /// [`Call::start_ns`].
-    pub start_ns: Vec<i64>,
-    /// [`Call::latency_ns`].
-    pub latency_ns: Vec<u64>,
-    /// [`Call::offset`].
-    pub offset: Vec<i64>,
-    /// [`Call::requested`].
-    pub requested: Vec<u64>,
-    /// [`Call::returned`].
-    pub returned: Vec<i64>,
-    /// [`Call::file`].
-    pub file: Vec<u32>,
-    /// [`Call::process`].
-    pub process: Vec<u32>,
-    /// [`Call::thread`].
-    pub thread: Vec<u32>,
-    /// [`Call::operation`].
-    pub operation: Vec<Operation>,
-    /// [`Call::fetched`].
-    pub fetched: Vec<i64>,
+/// Defines calls as columns, one for each field of [`Call`].
+macro_rules! columns {
+    ($($field:ident: $type:ty,)*) => {
+        /// Calls as columns, all of the same length.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct CallBatch {
+            $(
+                #[doc = concat!("[`Call::", stringify!($field), "`].")]
+                pub $field: Vec<$type>,
+            )*
+        }
+
+        impl CallBatch {
+            /// Appends a call.
+            pub fn push(&mut self, call: &Call) {
+                $(self.$field.push(call.$field);)*
+            }
+
+            /// The call of a row.
+            ///
+            /// # Panics
+            /// If there is no such row, or a column is shorter than the others.
+            pub fn call(&self, row: usize) -> Call {
+                Call {
+                    $($field: self.$field[row],)*
+                }
+            }
+
+            /// Removes all calls and keeps the room for others.
+            pub fn clear(&mut self) {
+                $(self.$field.clear();)*
+            }
+        }
+    };
+}
+
+columns! {
+    start_ns: i64,
+    latency_ns: u64,
+    offset: i64,
+    requested: u64,
+    returned: i64,
+    file: u32,
+    process: u32,
+    thread: u32,
+    operation: Operation,
+    fetched: i64,
 }
 
 impl CallBatch {
@@ -178,56 +202,9 @@ impl CallBatch {
         self.start_ns.is_empty()
     }
 
-    /// Appends a call.
-    pub fn push(&mut self, call: &Call) {
-        self.start_ns.push(call.start_ns);
-        self.latency_ns.push(call.latency_ns);
-        self.offset.push(call.offset);
-        self.requested.push(call.requested);
-        self.returned.push(call.returned);
-        self.file.push(call.file);
-        self.process.push(call.process);
-        self.thread.push(call.thread);
-        self.operation.push(call.operation);
-        self.fetched.push(call.fetched);
-    }
-
-    /// The call of a row.
-    ///
-    /// # Panics
-    /// If there is no such row, or a column is shorter than the others.
-    pub fn call(&self, row: usize) -> Call {
-        Call {
-            start_ns: self.start_ns[row],
-            latency_ns: self.latency_ns[row],
-            offset: self.offset[row],
-            requested: self.requested[row],
-            returned: self.returned[row],
-            file: self.file[row],
-            process: self.process[row],
-            thread: self.thread[row],
-            operation: self.operation[row],
-            fetched: self.fetched[row],
-        }
-    }
-
     /// All calls, in order.
     pub fn iter(&self) -> impl Iterator<Item = Call> + '_ {
         (0..self.len()).map(|row| self.call(row))
-    }
-
-    /// Removes all calls and keeps the room for others.
-    pub fn clear(&mut self) {
-        self.start_ns.clear();
-        self.latency_ns.clear();
-        self.offset.clear();
-        self.requested.clear();
-        self.returned.clear();
-        self.file.clear();
-        self.process.clear();
-        self.thread.clear();
-        self.operation.clear();
-        self.fetched.clear();
     }
 }
 

@@ -1,16 +1,15 @@
 //! Reads the folder of a trace: the document, and the tables batch by batch, never a whole trace in
 //! memory.
 
-use super::document::{SCHEMA_VERSION, TraceCaveat, TraceCaveatKind, TraceDocument};
+use super::document::{TraceCaveat, TraceCaveatKind, TraceDocument};
 use super::event::{BlockRequest, CallBatch};
 use super::tables::{BlockRows, CallRows, GroupRows};
-use super::{BLOCK, CALLS, DOCUMENT};
-use crate::document::parse;
+use super::{BLOCK, CALLS};
+use crate::document::Document;
 use crate::error::RecordError;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Most rows of a batch.
@@ -26,20 +25,7 @@ pub struct TraceReader {
 impl TraceReader {
     /// Opens the folder of a trace. One that was killed has a caveat that says so.
     pub fn open(directory: &Path) -> Result<TraceReader, RecordError> {
-        let path = directory.join(DOCUMENT);
-        let text = fs::read(&path).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound if directory.is_dir() => RecordError::NotATrace {
-                path: directory.to_owned(),
-            },
-            io::ErrorKind::NotFound => RecordError::NoSuchFolder {
-                path: directory.to_owned(),
-            },
-            _ => RecordError::Read {
-                path: path.clone(),
-                source,
-            },
-        })?;
-        let mut document: TraceDocument = parse(&path, &text, SCHEMA_VERSION)?;
+        let mut document = TraceDocument::read(directory)?;
         if !document.complete {
             document.caveats.push(TraceCaveat {
                 kind: TraceCaveatKind::Partial,

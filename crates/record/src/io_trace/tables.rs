@@ -47,10 +47,11 @@ pub(super) fn properties() -> WriterPropertiesPtr {
 
 /// Rows of a table on their way to a file.
 pub(super) trait Table: Default + Send {
-    /// Columns and their types.
-    const SCHEMA: &'static str;
     /// What is one row.
     type Row;
+
+    /// The schema in the form of the library.
+    fn schema() -> TypePtr;
 
     /// Appends a row.
     fn push(&mut self, row: &Self::Row);
@@ -63,166 +64,69 @@ pub(super) trait Table: Default + Send {
 
     /// Writes all rows as one group, in the order of the schema.
     fn write<W: Write + Send>(&self, group: &mut GroupWriter<'_, W>) -> Result<(), ParquetError>;
-
-    /// The schema in the form of the library.
-    fn schema() -> TypePtr {
-        Arc::new(parse_message_type(Self::SCHEMA).expect("the schema is a constant that is valid"))
-    }
 }
 
-/// Calls.
-#[derive(Default)]
-pub(super) struct Calls {
-    start_ns: Vec<i64>,
-    latency_ns: Vec<i64>,
-    offset: Vec<i64>,
-    requested: Vec<i64>,
-    returned: Vec<i64>,
-    file: Vec<i32>,
-    process: Vec<i32>,
-    thread: Vec<i32>,
-    operation: Vec<ByteArray>,
-    fetched: Vec<i64>,
+/// The values of a column on their way to a file.
+trait Values: Default + Send {
+    /// The value of a row.
+    type Value;
+
+    /// A line of the schema.
+    fn declaration(name: &str) -> String;
+
+    fn push(&mut self, value: Self::Value);
+
+    fn clear(&mut self);
+
+    fn write<W: Write + Send>(&self, group: &mut GroupWriter<'_, W>) -> Result<(), ParquetError>;
 }
 
-impl Table for Calls {
-    const SCHEMA: &'static str = "
-message calls {
-  REQUIRED INT64 start_ns;
-  REQUIRED INT64 latency_ns;
-  REQUIRED INT64 offset_bytes;
-  REQUIRED INT64 requested_bytes;
-  REQUIRED INT64 returned_bytes;
-  REQUIRED INT32 file;
-  REQUIRED INT32 process;
-  REQUIRED INT32 thread;
-  REQUIRED BYTE_ARRAY operation (STRING);
-  REQUIRED INT64 fetched_bytes;
-}";
-    type Row = Call;
+/// What a value is in a file.
+trait Stored: Send + Sized {
+    type Type: DataType<T = Self>;
+    const TYPE: &'static str;
+    const ANNOTATION: &'static str = "";
+}
 
-    fn push(&mut self, call: &Call) {
-        self.start_ns.push(call.start_ns);
-        self.latency_ns.push(signed(call.latency_ns));
-        self.offset.push(call.offset);
-        self.requested.push(signed(call.requested));
-        self.returned.push(call.returned);
-        self.file.push(call.file as i32);
-        self.process.push(call.process as i32);
-        self.thread.push(call.thread as i32);
-        self.operation.push(text(call.operation.as_str()));
-        self.fetched.push(call.fetched);
+impl Stored for i32 {
+    type Type = Int32Type;
+    const TYPE: &'static str = "INT32";
+}
+
+impl Stored for i64 {
+    type Type = Int64Type;
+    const TYPE: &'static str = "INT64";
+}
+
+impl Stored for bool {
+    type Type = BoolType;
+    const TYPE: &'static str = "BOOLEAN";
+}
+
+impl Stored for ByteArray {
+    type Type = ByteArrayType;
+    const TYPE: &'static str = "BYTE_ARRAY";
+    const ANNOTATION: &'static str = " (STRING)";
+}
+
+impl<T: Stored> Values for Vec<T> {
+    type Value = T;
+
+    fn declaration(name: &str) -> String {
+        format!("REQUIRED {} {name}{};", T::TYPE, T::ANNOTATION)
     }
 
-    fn len(&self) -> usize {
-        self.start_ns.len()
+    fn push(&mut self, value: T) {
+        self.push(value);
     }
 
     fn clear(&mut self) {
-        self.start_ns.clear();
-        self.latency_ns.clear();
-        self.offset.clear();
-        self.requested.clear();
-        self.returned.clear();
-        self.file.clear();
-        self.process.clear();
-        self.thread.clear();
-        self.operation.clear();
-        self.fetched.clear();
+        self.clear();
     }
 
     fn write<W: Write + Send>(&self, group: &mut GroupWriter<'_, W>) -> Result<(), ParquetError> {
-        put::<Int64Type, _>(group, &self.start_ns, None)?;
-        put::<Int64Type, _>(group, &self.latency_ns, None)?;
-        put::<Int64Type, _>(group, &self.offset, None)?;
-        put::<Int64Type, _>(group, &self.requested, None)?;
-        put::<Int64Type, _>(group, &self.returned, None)?;
-        put::<Int32Type, _>(group, &self.file, None)?;
-        put::<Int32Type, _>(group, &self.process, None)?;
-        put::<Int32Type, _>(group, &self.thread, None)?;
-        put::<ByteArrayType, _>(group, &self.operation, None)?;
-        put::<Int64Type, _>(group, &self.fetched, None)
+        put::<T::Type, W>(group, self, None)
     }
-}
-
-/// Requests of the block layer.
-#[derive(Default)]
-pub(super) struct Blocks {
-    issue_ns: Vec<i64>,
-    queue_ns: Vec<i64>,
-    device_ns: Vec<i64>,
-    sector: Vec<i64>,
-    bytes: Vec<i64>,
-    device: Vec<i32>,
-    process: Vec<i32>,
-    operation: Vec<ByteArray>,
-}
-
-impl Table for Blocks {
-    const SCHEMA: &'static str = "
-message block {
-  REQUIRED INT64 issue_ns;
-  REQUIRED INT64 queue_ns;
-  REQUIRED INT64 device_ns;
-  REQUIRED INT64 sector;
-  REQUIRED INT64 size_bytes;
-  REQUIRED INT32 device;
-  REQUIRED INT32 process;
-  REQUIRED BYTE_ARRAY operation (STRING);
-}";
-    type Row = BlockRequest;
-
-    fn push(&mut self, request: &BlockRequest) {
-        self.issue_ns.push(request.issue_ns);
-        self.queue_ns.push(signed(request.queue_ns));
-        self.device_ns.push(signed(request.device_ns));
-        self.sector.push(signed(request.sector));
-        self.bytes.push(i64::from(request.bytes));
-        self.device.push(request.device as i32);
-        self.process.push(request.process as i32);
-        self.operation.push(text(request.operation.as_str()));
-    }
-
-    fn len(&self) -> usize {
-        self.issue_ns.len()
-    }
-
-    fn clear(&mut self) {
-        self.issue_ns.clear();
-        self.queue_ns.clear();
-        self.device_ns.clear();
-        self.sector.clear();
-        self.bytes.clear();
-        self.device.clear();
-        self.process.clear();
-        self.operation.clear();
-    }
-
-    fn write<W: Write + Send>(&self, group: &mut GroupWriter<'_, W>) -> Result<(), ParquetError> {
-        put::<Int64Type, _>(group, &self.issue_ns, None)?;
-        put::<Int64Type, _>(group, &self.queue_ns, None)?;
-        put::<Int64Type, _>(group, &self.device_ns, None)?;
-        put::<Int64Type, _>(group, &self.sector, None)?;
-        put::<Int64Type, _>(group, &self.bytes, None)?;
-        put::<Int32Type, _>(group, &self.device, None)?;
-        put::<Int32Type, _>(group, &self.process, None)?;
-        put::<ByteArrayType, _>(group, &self.operation, None)
-    }
-}
-
-/// The files, with their numbers.
-#[derive(Default)]
-pub(super) struct Files {
-    number: Vec<i32>,
-    name: Vec<ByteArray>,
-    device_major: Vec<i32>,
-    device_minor: Vec<i32>,
-    inode: Vec<i64>,
-    bytes: Optional<i64>,
-    deleted: Vec<bool>,
-    kind: Optional<ByteArray>,
-    namespace: Optional<ByteArray>,
-    index: Optional<ByteArray>,
 }
 
 /// A column with gaps: a value is there where the level is 1.
@@ -240,67 +144,110 @@ impl<T> Default for Optional<T> {
     }
 }
 
-impl<T> Optional<T> {
+impl<T: Stored> Values for Optional<T> {
+    type Value = Option<T>;
+
+    fn declaration(name: &str) -> String {
+        format!("OPTIONAL {} {name}{};", T::TYPE, T::ANNOTATION)
+    }
+
     fn push(&mut self, value: Option<T>) {
         self.levels.push(i16::from(value.is_some()));
         self.values.extend(value);
     }
-}
-
-impl Table for Files {
-    const SCHEMA: &'static str = "
-message files {
-  REQUIRED INT32 file;
-  REQUIRED BYTE_ARRAY name (STRING);
-  REQUIRED INT32 device_major;
-  REQUIRED INT32 device_minor;
-  REQUIRED INT64 inode;
-  OPTIONAL INT64 size_bytes;
-  REQUIRED BOOLEAN deleted;
-  OPTIONAL BYTE_ARRAY kind (STRING);
-  OPTIONAL BYTE_ARRAY namespace (STRING);
-  OPTIONAL BYTE_ARRAY index (STRING);
-}";
-    type Row = FileEntry;
-
-    fn push(&mut self, file: &FileEntry) {
-        let role = file.role.as_ref();
-        self.number.push(self.number.len() as i32);
-        self.name.push(text(&file.name));
-        self.device_major.push(file.device_major as i32);
-        self.device_minor.push(file.device_minor as i32);
-        self.inode.push(signed(file.inode));
-        self.bytes.push(file.bytes.map(signed));
-        self.deleted.push(file.deleted);
-        self.kind.push(role.map(|role| text(kind(role.kind))));
-        let namespace = role.and_then(|role| role.namespace.as_deref());
-        self.namespace.push(namespace.map(text));
-        let index = role.and_then(|role| role.index.as_deref());
-        self.index.push(index.map(text));
-    }
-
-    fn len(&self) -> usize {
-        self.number.len()
-    }
 
     fn clear(&mut self) {
-        *self = Files::default();
+        self.values.clear();
+        self.levels.clear();
     }
 
     fn write<W: Write + Send>(&self, group: &mut GroupWriter<'_, W>) -> Result<(), ParquetError> {
-        put::<Int32Type, _>(group, &self.number, None)?;
-        put::<ByteArrayType, _>(group, &self.name, None)?;
-        put::<Int32Type, _>(group, &self.device_major, None)?;
-        put::<Int32Type, _>(group, &self.device_minor, None)?;
-        put::<Int64Type, _>(group, &self.inode, None)?;
-        put::<Int64Type, _>(group, &self.bytes.values, Some(&self.bytes.levels))?;
-        put::<BoolType, _>(group, &self.deleted, None)?;
-        for column in [&self.kind, &self.namespace, &self.index] {
-            put::<ByteArrayType, _>(group, &column.values, Some(&column.levels))?;
-        }
-        Ok(())
+        put::<T::Type, W>(group, &self.values, Some(&self.levels))
     }
 }
+
+/// Defines a table by its columns: the name of each, its values, and which value row `$row` with the number `$number` has.
+macro_rules! table {
+    ($name:ident, $message:literal, |$row:ident: $Row:ty, $number:ident| {
+        $($column:ident: $values:ty = $value:expr,)*
+    }) => {
+        #[derive(Default)]
+        pub(super) struct $name {
+            rows: usize,
+            $($column: $values,)*
+        }
+
+        impl Table for $name {
+            type Row = $Row;
+
+            fn schema() -> TypePtr {
+                let columns = [$(<$values as Values>::declaration(stringify!($column)),)*];
+                let text = format!("message {} {{ {} }}", $message, columns.concat());
+                Arc::new(parse_message_type(&text).expect("the schema is valid"))
+            }
+
+            fn push(&mut self, $row: &$Row) {
+                let $number = self.rows;
+                $(Values::push(&mut self.$column, $value);)*
+                self.rows = $number + 1;
+            }
+
+            fn len(&self) -> usize {
+                self.rows
+            }
+
+            fn clear(&mut self) {
+                self.rows = 0;
+                $(Values::clear(&mut self.$column);)*
+            }
+
+            fn write<W: Write + Send>(
+                &self,
+                group: &mut GroupWriter<'_, W>,
+            ) -> Result<(), ParquetError> {
+                $(Values::write(&self.$column, group)?;)*
+                Ok(())
+            }
+        }
+    };
+}
+
+table!(Calls, "calls", |call: Call, _number| {
+    start_ns: Vec<i64> = call.start_ns,
+    latency_ns: Vec<i64> = signed(call.latency_ns),
+    offset_bytes: Vec<i64> = call.offset,
+    requested_bytes: Vec<i64> = signed(call.requested),
+    returned_bytes: Vec<i64> = call.returned,
+    file: Vec<i32> = call.file as i32,
+    process: Vec<i32> = call.process as i32,
+    thread: Vec<i32> = call.thread as i32,
+    operation: Vec<ByteArray> = text(call.operation.as_str()),
+    fetched_bytes: Vec<i64> = call.fetched,
+});
+
+table!(Blocks, "block", |request: BlockRequest, _number| {
+    issue_ns: Vec<i64> = request.issue_ns,
+    queue_ns: Vec<i64> = signed(request.queue_ns),
+    device_ns: Vec<i64> = signed(request.device_ns),
+    sector: Vec<i64> = signed(request.sector),
+    size_bytes: Vec<i64> = i64::from(request.bytes),
+    device: Vec<i32> = request.device as i32,
+    process: Vec<i32> = request.process as i32,
+    operation: Vec<ByteArray> = text(request.operation.as_str()),
+});
+
+table!(Files, "files", |entry: FileEntry, number| {
+    file: Vec<i32> = number as i32,
+    name: Vec<ByteArray> = text(&entry.name),
+    device_major: Vec<i32> = entry.device_major as i32,
+    device_minor: Vec<i32> = entry.device_minor as i32,
+    inode: Vec<i64> = signed(entry.inode),
+    size_bytes: Optional<i64> = entry.bytes.map(signed),
+    deleted: Vec<bool> = entry.deleted,
+    kind: Optional<ByteArray> = entry.role.as_ref().map(|role| text(kind(role.kind))),
+    namespace: Optional<ByteArray> = entry.role.as_ref().and_then(|role| role.namespace.as_deref()).map(text),
+    index: Optional<ByteArray> = entry.role.as_ref().and_then(|role| role.index.as_deref()).map(text),
+});
 
 fn kind(kind: FileKind) -> &'static str {
     match kind {
@@ -343,7 +290,12 @@ struct Column<T: DataType> {
     values: Vec<T::T>,
 }
 
-impl<T: DataType> Column<T> {
+/// What a column of a group is opened as.
+trait OpenColumn: Sized {
+    fn open(group: &dyn RowGroupReader, number: usize, name: &str) -> Result<Self, ParquetError>;
+}
+
+impl<T: DataType> OpenColumn for Column<T> {
     fn open(group: &dyn RowGroupReader, number: usize, name: &str) -> Result<Self, ParquetError> {
         let columns = group.metadata().columns();
         let found = columns.get(number).map(|column| column.column_descr());
@@ -364,7 +316,19 @@ impl<T: DataType> Column<T> {
             ))),
         }
     }
+}
 
+/// Absent of tables that were written before there was this column.
+impl<T: DataType> OpenColumn for Option<Column<T>> {
+    fn open(group: &dyn RowGroupReader, number: usize, name: &str) -> Result<Self, ParquetError> {
+        if number >= group.metadata().num_columns() {
+            return Ok(None);
+        }
+        Column::open(group, number, name).map(Some)
+    }
+}
+
+impl<T: DataType> Column<T> {
     /// The next `rows` values.
     fn read(&mut self, rows: usize) -> Result<&[T::T], ParquetError> {
         self.values.clear();
@@ -393,40 +357,54 @@ pub(super) trait GroupRows: Sized {
     fn read(&mut self, rows: usize) -> Result<Self::Batch, ParquetError>;
 }
 
-/// Calls of a group.
-pub(super) struct CallRows {
+/// Defines the rows of a group by its columns.
+macro_rules! rows {
+    ($name:ident { $($column:ident: $values:ty,)* }) => {
+        pub(super) struct $name {
+            $($column: $values,)*
+        }
+
+        impl $name {
+            fn columns(group: &dyn RowGroupReader) -> Result<Self, ParquetError> {
+                let mut number = 0..;
+                let mut next = || number.next().unwrap_or_default();
+                Ok($name {
+                    $($column: OpenColumn::open(group, next(), stringify!($column))?,)*
+                })
+            }
+        }
+    };
+}
+
+rows!(CallRows {
     start_ns: Column<Int64Type>,
     latency_ns: Column<Int64Type>,
-    offset: Column<Int64Type>,
-    requested: Column<Int64Type>,
-    returned: Column<Int64Type>,
+    offset_bytes: Column<Int64Type>,
+    requested_bytes: Column<Int64Type>,
+    returned_bytes: Column<Int64Type>,
     file: Column<Int32Type>,
     process: Column<Int32Type>,
     thread: Column<Int32Type>,
     operation: Column<ByteArrayType>,
-    /// Absent of tables that were written before there was this column.
-    fetched: Option<Column<Int64Type>>,
-}
+    fetched_bytes: Option<Column<Int64Type>>,
+});
+
+rows!(BlockRows {
+    issue_ns: Column<Int64Type>,
+    queue_ns: Column<Int64Type>,
+    device_ns: Column<Int64Type>,
+    sector: Column<Int64Type>,
+    size_bytes: Column<Int64Type>,
+    device: Column<Int32Type>,
+    process: Column<Int32Type>,
+    operation: Column<ByteArrayType>,
+});
 
 impl GroupRows for CallRows {
     type Batch = CallBatch;
 
     fn open(group: &dyn RowGroupReader) -> Result<Self, ParquetError> {
-        Ok(CallRows {
-            start_ns: Column::open(group, 0, "start_ns")?,
-            latency_ns: Column::open(group, 1, "latency_ns")?,
-            offset: Column::open(group, 2, "offset_bytes")?,
-            requested: Column::open(group, 3, "requested_bytes")?,
-            returned: Column::open(group, 4, "returned_bytes")?,
-            file: Column::open(group, 5, "file")?,
-            process: Column::open(group, 6, "process")?,
-            thread: Column::open(group, 7, "thread")?,
-            operation: Column::open(group, 8, "operation")?,
-            fetched: match group.metadata().num_columns() {
-                ..=9 => None,
-                _ => Some(Column::open(group, 9, "fetched_bytes")?),
-            },
-        })
+        CallRows::columns(group)
     }
 
     fn read(&mut self, rows: usize) -> Result<CallBatch, ParquetError> {
@@ -434,16 +412,16 @@ impl GroupRows for CallRows {
         Ok(CallBatch {
             start_ns: self.start_ns.read(rows)?.to_vec(),
             latency_ns: all(self.latency_ns.read(rows)?, unsigned),
-            offset: self.offset.read(rows)?.to_vec(),
-            requested: all(self.requested.read(rows)?, unsigned),
-            returned: self.returned.read(rows)?.to_vec(),
+            offset: self.offset_bytes.read(rows)?.to_vec(),
+            requested: all(self.requested_bytes.read(rows)?, unsigned),
+            returned: self.returned_bytes.read(rows)?.to_vec(),
             file: all(self.file.read(rows)?, |number| number as u32),
             process: all(self.process.read(rows)?, |number| number as u32),
             thread: all(self.thread.read(rows)?, |number| number as u32),
             operation: operations
                 .map(|name| named(name, &Operation::ALL, Operation::as_str))
                 .collect::<Result<_, _>>()?,
-            fetched: match &mut self.fetched {
+            fetched: match &mut self.fetched_bytes {
                 Some(column) => column.read(rows)?.to_vec(),
                 None => vec![-1; rows],
             },
@@ -451,32 +429,11 @@ impl GroupRows for CallRows {
     }
 }
 
-/// Requests of a group.
-pub(super) struct BlockRows {
-    issue_ns: Column<Int64Type>,
-    queue_ns: Column<Int64Type>,
-    device_ns: Column<Int64Type>,
-    sector: Column<Int64Type>,
-    bytes: Column<Int64Type>,
-    device: Column<Int32Type>,
-    process: Column<Int32Type>,
-    operation: Column<ByteArrayType>,
-}
-
 impl GroupRows for BlockRows {
     type Batch = Vec<BlockRequest>;
 
     fn open(group: &dyn RowGroupReader) -> Result<Self, ParquetError> {
-        Ok(BlockRows {
-            issue_ns: Column::open(group, 0, "issue_ns")?,
-            queue_ns: Column::open(group, 1, "queue_ns")?,
-            device_ns: Column::open(group, 2, "device_ns")?,
-            sector: Column::open(group, 3, "sector")?,
-            bytes: Column::open(group, 4, "size_bytes")?,
-            device: Column::open(group, 5, "device")?,
-            process: Column::open(group, 6, "process")?,
-            operation: Column::open(group, 7, "operation")?,
-        })
+        BlockRows::columns(group)
     }
 
     fn read(&mut self, rows: usize) -> Result<Vec<BlockRequest>, ParquetError> {
@@ -484,7 +441,7 @@ impl GroupRows for BlockRows {
         let queue_ns = self.queue_ns.read(rows)?;
         let device_ns = self.device_ns.read(rows)?;
         let sector = self.sector.read(rows)?;
-        let bytes = self.bytes.read(rows)?;
+        let bytes = self.size_bytes.read(rows)?;
         let device = self.device.read(rows)?;
         let process = self.process.read(rows)?;
         let operation = self.operation.read(rows)?;

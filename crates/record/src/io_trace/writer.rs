@@ -6,7 +6,7 @@ use super::document::{FileEntry, TraceDocument};
 use super::event::{BlockRequest, Call};
 use super::tables::{Blocks, Calls, Files, Table, properties};
 use super::{BLOCK, CALLS, DOCUMENT, FILES};
-use crate::document::encode;
+use crate::document::Document;
 use crate::error::RecordError;
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
@@ -67,7 +67,7 @@ impl TraceWriter {
             path: directory.to_owned(),
             source,
         })?;
-        write_document(directory, document)?;
+        document.write(directory)?;
         Ok(TraceWriter {
             directory: directory.to_owned(),
             calls: PartedTable::new(directory, CALLS, limits),
@@ -103,7 +103,7 @@ impl TraceWriter {
 
     /// Replaces the document in one step.
     pub fn set_document(&mut self, document: &TraceDocument) -> Result<(), RecordError> {
-        write_document(&self.directory, document)
+        document.write(&self.directory)
     }
 
     /// Closes the tables, writes that of the files, and the document with the numbers of rows that
@@ -116,7 +116,7 @@ impl TraceWriter {
         }
         document.block_requests = self.blocks.rows;
         document.complete = closed.is_ok();
-        closed.and(write_document(&self.directory, &document))?;
+        closed.and(document.write(&self.directory))?;
         Ok(document)
     }
 }
@@ -261,14 +261,6 @@ fn write_files(directory: &Path, files: &[FileEntry]) -> Result<(), RecordError>
         group(&mut writer, &table).map_err(|source| table_error(&path, source))?;
     }
     close_table(writer, &path)
-}
-
-fn write_document(directory: &Path, document: &TraceDocument) -> Result<(), RecordError> {
-    let path = directory.join(DOCUMENT);
-    let text = encode(&path, document)?;
-    let temporary = open_name(&path);
-    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, &path));
-    written.map_err(|source| RecordError::Write { path, source })
 }
 
 fn table_error(path: &Path, source: ParquetError) -> RecordError {

@@ -7,14 +7,12 @@ pub use course::{
     Cause, Course, Direction, InFlight, Judgement, Part, PartTrend, Point, QueuePlace, Rates, Trend,
 };
 
-use crate::document;
-use crate::error::RecordError;
+use crate::document::Document;
 use crate::model::RunStatus;
 use crate::server::ExperimentServer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::Path;
 
 /// Version of the form that is written now.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -55,27 +53,10 @@ pub struct TailDocument {
     pub cells: Vec<Cell>,
 }
 
-impl TailDocument {
-    /// Whether a folder holds such a document.
-    pub fn is_in(folder: &Path) -> bool {
-        folder.join(FILE).is_file()
-    }
-
-    /// Reads the document in a folder.
-    ///
-    /// # Errors
-    /// [`RecordError`] if it cannot be read, has a later version than [`SCHEMA_VERSION`], or is no such document.
-    pub fn read(folder: &Path) -> Result<TailDocument, RecordError> {
-        document::read(&folder.join(FILE), SCHEMA_VERSION)
-    }
-
-    /// Writes the document into a folder that is there, all or nothing.
-    ///
-    /// # Errors
-    /// [`RecordError`] if it cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<(), RecordError> {
-        document::write(&folder.join(FILE), self)
-    }
+impl Document for TailDocument {
+    const FILE: &'static str = FILE;
+    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
+    const FOLDER: &'static str = "the folder of an experiment with messages";
 }
 
 /// A driver that is left out.

@@ -1,6 +1,7 @@
 //! `experiment.json`: its committed JSON schema is that of the code, and the documents in `tests/golden/experiments`, which
 //! experiments of all kinds wrote, stay readable and are written back as they are.
 
+use dyno_record::Document;
 use dyno_record::RecordError;
 use dyno_record::experiment::{Answer, Experiment, FILE, SCHEMA_VERSION, Verb};
 use dyno_record::schema::experiment_schema;
@@ -112,5 +113,5 @@ fn what_cannot_be_read_is_told() {
     without.as_object_mut().unwrap().remove("points");
     assert!(matches!(read(&without), Err(RecordError::Document { .. })));
     let nowhere = Experiment::read(Path::new("/nowhere/at/all"));
-    assert!(matches!(nowhere, Err(RecordError::Read { .. })));
+    assert!(matches!(nowhere, Err(RecordError::NoSuchFolder { .. })));
 }

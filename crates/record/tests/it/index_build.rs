@@ -1,6 +1,7 @@
 //! The document of an index build: its committed JSON schema is that of the code, and `tests/golden/index-build.json`,
 //! which was written by hand, stays readable and is written back as it is.
 
+use dyno_record::Document;
 use dyno_record::error::RecordError;
 use dyno_record::index_build::{FILE, IndexBuildDocument, SCHEMA_VERSION};
 use dyno_record::model::RunStatus;
@@ -147,5 +148,5 @@ fn what_is_no_document_is_refused_with_its_path() {
     }
     let folder = tempfile::tempdir().unwrap();
     let missing = IndexBuildDocument::read(folder.path());
-    assert!(matches!(missing, Err(RecordError::Read { .. })));
+    assert!(matches!(missing, Err(RecordError::NoDocument { .. })));
 }

@@ -118,7 +118,7 @@ fn a_trace_without_events_is_a_trace() {
 fn folders_that_hold_none_or_one_already_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let none = TraceReader::open(folder.path()).unwrap_err();
-    assert!(matches!(none, RecordError::NotATrace { .. }), "{none}");
+    assert!(matches!(none, RecordError::NoDocument { .. }), "{none}");
     let missing = TraceReader::open(&folder.path().join("x")).unwrap_err();
     assert!(
         matches!(missing, RecordError::NoSuchFolder { .. }),

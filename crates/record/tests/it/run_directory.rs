@@ -321,7 +321,7 @@ fn folders_that_are_no_runs_are_refused_by_name() {
         matches!(Run::open(&missing), Err(RecordError::NoSuchFolder { path }) if path == missing)
     );
     assert!(
-        matches!(Run::open(parent.path()), Err(RecordError::NotARun { path }) if path == parent.path())
+        matches!(Run::open(parent.path()), Err(RecordError::NoDocument { path, .. }) if path == parent.path())
     );
     fs::write(
         parent.path().join("run.json"),

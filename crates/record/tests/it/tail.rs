@@ -1,6 +1,7 @@
 //! `tail.json`: its committed JSON schema is that of the code, and `tests/golden/tail.json`, which a run wrote, stays
 //! readable and is written back as it is.
 
+use dyno_record::Document;
 use dyno_record::RecordError;
 use dyno_record::schema::tail_schema;
 use dyno_record::tail::{FILE, SCHEMA_VERSION, TailDocument};
@@ -85,5 +86,5 @@ fn what_cannot_be_read_is_told() {
     without.as_object_mut().unwrap().remove("cells");
     assert!(matches!(read(&without), Err(RecordError::Document { .. })));
     let nowhere = TailDocument::read(Path::new("/nowhere/at/all"));
-    assert!(matches!(nowhere, Err(RecordError::Read { .. })));
+    assert!(matches!(nowhere, Err(RecordError::NoSuchFolder { .. })));
 }

@@ -124,8 +124,6 @@ fn settings_that_a_server_does_not_have_are_refused_by_name() {
          supported values are snappy, zlib, zstd, none"
     );
     mongod.block_compressor = None;
-    mongod.sync_on_commit = true;
-    assert!(refused(&mongod).contains("`server.sync_on_commit` = `true`"));
 
     let mut embedded = options(ServerProgram::Embedded);
     embedded.block_compressor = Some("snappy".into());

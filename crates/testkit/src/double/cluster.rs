@@ -231,9 +231,10 @@ impl Node {
                 vec![doc! { "_id": &collection.namespace, "uuid": uuid }]
             }
             "chunks" => {
-                let wanted = match by_name {
-                    true => doc! { "ns": &collection.namespace },
-                    false => doc! { "uuid": uuid },
+                let wanted = if by_name {
+                    doc! { "ns": &collection.namespace }
+                } else {
+                    doc! { "uuid": uuid }
                 };
                 if *filter != wanted {
                     return Err(bad(format!("chunks of this version have no {filter}")));

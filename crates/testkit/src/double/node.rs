@@ -225,9 +225,10 @@ impl Node {
     }
 
     pub(super) fn is_writable(&self) -> bool {
-        match self.arguments.has("replSet") {
-            true => self.own_state() == 1,
-            false => true,
+        if self.arguments.has("replSet") {
+            self.own_state() == 1
+        } else {
+            true
         }
     }
 
@@ -246,9 +247,10 @@ impl Node {
             return 7;
         }
         let may_lead = self.leads() && !self.misbehaves(&format!("never-primary {set}"));
-        match may_lead && self.questions >= QUESTIONS_TO_PRIMARY {
-            true => 1,
-            false => 2,
+        if may_lead && self.questions >= QUESTIONS_TO_PRIMARY {
+            1
+        } else {
+            2
         }
     }
 
@@ -270,9 +272,12 @@ impl Node {
         let members: Vec<Document> = self
             .members()
             .iter()
-            .map(|member| match member.host == own {
-                true => described(&member.host, self.own_state(), ""),
-                false => doc! { "name": &member.host },
+            .map(|member| {
+                if member.host == own {
+                    described(&member.host, self.own_state(), "")
+                } else {
+                    doc! { "name": &member.host }
+                }
             })
             .collect();
         Ok(doc! { "set": self.arguments.get("replSet"), "members": members })

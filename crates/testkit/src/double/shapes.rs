@@ -158,12 +158,13 @@ fn matches_kind(name: &str, value: &Bson, kind: Kind) -> Result<(), Refusal> {
         (Whole, Bson::Double(number)) => number.fract() == 0.0,
         _ => false,
     };
-    match matches {
-        true => Ok(()),
-        false => Err((
+    if matches {
+        Ok(())
+    } else {
+        Err((
             14,
             format!("BSON field '{name}' is the wrong type, expected {kind:?}"),
-        )),
+        ))
     }
 }
 

@@ -152,14 +152,13 @@ impl Store {
         let rest = documents.split_off(size.min(documents.len()));
         let single = command.get_bool("singleBatch").unwrap_or(false);
         let namespace = format!("{}.{}", place.0, place.1);
-        let id = match rest.is_empty() || single {
-            true => 0,
-            false => {
-                self.last_cursor += 1;
-                let kept = (namespace.clone(), rest);
-                self.cursors.insert(self.last_cursor, kept);
-                self.last_cursor
-            }
+        let id = if rest.is_empty() || single {
+            0
+        } else {
+            self.last_cursor += 1;
+            let kept = (namespace.clone(), rest);
+            self.cursors.insert(self.last_cursor, kept);
+            self.last_cursor
         };
         Ok(doc! { "cursor": { "firstBatch": documents, "id": id, "ns": namespace } })
     }
@@ -174,12 +173,11 @@ impl Store {
         }
         let size = positive(command, "batchSize")?.unwrap_or(usize::MAX);
         let rest = batch.split_off(size.min(batch.len()));
-        let next = match rest.is_empty() {
-            true => 0,
-            false => {
-                self.cursors.insert(id, (namespace.clone(), rest));
-                id
-            }
+        let next = if rest.is_empty() {
+            0
+        } else {
+            self.cursors.insert(id, (namespace.clone(), rest));
+            id
         };
         Ok(doc! { "cursor": { "nextBatch": batch, "id": next, "ns": namespace } })
     }

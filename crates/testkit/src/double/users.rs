@@ -40,9 +40,10 @@ impl Node {
                 && (EXCEPTION.contains(&name)
                     || (self.is_arbiter() && ARBITER_EXCEPTION.contains(&name)))
         };
-        match open || excepted() {
-            true => Ok(()),
-            false => Err((13, format!("Command {name} requires authentication"))),
+        if open || excepted() {
+            Ok(())
+        } else {
+            Err((13, format!("Command {name} requires authentication")))
         }
     }
 
@@ -60,9 +61,10 @@ impl Node {
 
     /// `NAME PASSWORD` of every user. An arbiter holds none.
     fn users(&self) -> Vec<String> {
-        match self.is_arbiter() {
-            true => Vec::new(),
-            false => lines(&self.folder, &self.users_file()),
+        if self.is_arbiter() {
+            Vec::new()
+        } else {
+            lines(&self.folder, &self.users_file())
         }
     }
 
@@ -109,12 +111,11 @@ impl Node {
     ) -> Result<Document, Refusal> {
         let user = command.get_str("doubleAuthenticate").unwrap_or_default();
         let line = format!("{user} {}", command.get_str("pwd").unwrap_or_default());
-        match self.users().contains(&line) {
-            true => {
-                session.authenticated = true;
-                Ok(doc! {})
-            }
-            false => Err((18, "Authentication failed.".to_owned())),
+        if self.users().contains(&line) {
+            session.authenticated = true;
+            Ok(doc! {})
+        } else {
+            Err((18, "Authentication failed.".to_owned()))
         }
     }
 }

@@ -203,22 +203,14 @@ impl Call {
                 while cursor.advance().await.map_err(classify)? {
                     count += 1;
                 }
-                if count == 0 {
-                    Err(OperationError::NotFound)
-                } else {
-                    Ok((count, None))
-                }
+                found(count)
             }
             Call::Update { filter, update } => {
                 let result = documents
                     .update_one(filter, update)
                     .await
                     .map_err(classify)?;
-                if result.matched_count == 0 {
-                    Err(OperationError::NotFound)
-                } else {
-                    Ok((1, None))
-                }
+                found(u32::from(result.matched_count > 0))
             }
             Call::Replace { filter, document } => {
                 documents
@@ -248,14 +240,18 @@ impl Call {
             }
             Call::Delete(filter) => {
                 let result = documents.delete_one(filter).await.map_err(classify)?;
-                if result.deleted_count == 0 {
-                    Err(OperationError::NotFound)
-                } else {
-                    Ok((1, None))
-                }
+                found(u32::from(result.deleted_count > 0))
             }
             Call::UpsertMany(updates) => upsert_many(documents, updates).await,
         }
+    }
+}
+
+/// What an operation on documents that should be there found.
+fn found(documents: u32) -> Performed {
+    match documents {
+        0 => Err(OperationError::NotFound),
+        documents => Ok((documents, None)),
     }
 }
 

@@ -82,7 +82,7 @@ fn in_words(error: &ureq::Error) -> String {
             format!("its answer is longer than {} MiB", SIZE_LIMIT >> 20)
         }
         ureq::Error::Io(error) if is_about_certificate(error) => {
-            let hint = if format!("{error:?}").contains("CaUsedAsEndEntity") {
+            let hint = if error.to_string().contains("CaUsedAsEndEntity") {
                 "it is the certificate of an authority; the exporter needs its own, signed by it or created with `basicConstraints=CA:FALSE`"
             } else {
                 "set `ca_file` of the exporter in the plan to the authority to trust"

@@ -4,15 +4,15 @@
 //! What the exporter does not report: which device holds data, processes, control groups, and reclaim by those who
 //! allocate. Its `node_vmstat_pswp*` count pages, whose size it does not report either: they are taken for 4 KiB.
 
-use super::text::{Sample, Scrape};
+use super::text::Scrape;
 use crate::health::Health;
 use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
-use dyno_record::metrics::MetricId;
 
 mod cpu;
 mod disk;
 mod machine;
+mod numbers;
 
 /// Parts of a machine, with a metric of each that must be there.
 const PARTS: [(&str, &str); 11] = [
@@ -61,26 +61,4 @@ pub(super) fn is_known(name: &str) -> bool {
 
 fn has(scrape: &Scrape<'_>, name: &str) -> bool {
     scrape.named(name).next().is_some()
-}
-
-/// The values of a label among the numbers of a metric, each once, in the order of the text.
-fn instances<'s>(scrape: &'s Scrape<'_>, name: &str, label: &str) -> Vec<&'s str> {
-    let mut instances = Vec::new();
-    for instance in scrape.named(name).filter_map(|sample| sample.label(label)) {
-        if instances.last() != Some(&instance) && !instances.contains(&instance) {
-            instances.push(instance);
-        }
-    }
-    instances
-}
-
-/// The number of a metric for one of several things.
-fn of_instance(scrape: &Scrape<'_>, name: &str, label: &str, instance: &str) -> Option<f64> {
-    let is_it = |sample: &&Sample<'_>| sample.label(label) == Some(instance);
-    scrape.named(name).find(is_it).map(|sample| sample.value)
-}
-
-/// Growth of a total since the reading before.
-fn growth(rates: &mut Rates, name: &str, instance: &str, total: f64) -> Option<f64> {
-    rates.growth(&MetricId::of_instance("node", instance, name), total)
 }

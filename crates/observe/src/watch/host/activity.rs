@@ -1,9 +1,9 @@
 //! Tasks that run and wait, context switches, new processes, interrupts: the counters of `/proc/stat` that are
 //! not about time, and the load average.
 
-use super::Part;
 use super::counters::Counters;
 use super::file::{first_numbers, numbers};
+use super::part::Part;
 use crate::health::{Health, Reading};
 use crate::host;
 use crate::watch::source::Reported;

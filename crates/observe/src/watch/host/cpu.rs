@@ -1,9 +1,9 @@
 //! What the CPUs did, by kind of work, of each core and of all that are online; and the other counters of
 //! `/proc/stat`, of which there is one reading for both.
 
-use super::Part;
 use super::activity::Activity;
 use super::file::KeptFile;
+use super::part::Part;
 use super::present::Present;
 use crate::health::Reading;
 use crate::stat::{CpuTimes, cores};

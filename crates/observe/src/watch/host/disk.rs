@@ -1,10 +1,10 @@
 //! What each disk did: requests, bytes, how long requests took, how many were in flight, how long it was busy.
 //! Source of the fields: `Documentation/admin-guide/iostats.rst` of Linux.
 
-use super::Part;
 use super::counters::Growth;
 use super::data::DataFolders;
 use super::file::{KeptFile, first_numbers};
+use super::part::Part;
 use super::present::Present;
 use crate::health::Reading;
 use crate::watch::source::Reported;

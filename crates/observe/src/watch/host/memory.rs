@@ -1,7 +1,7 @@
 //! What the memory of the machine is used for.
 
-use super::Part;
 use super::file::KeptFile;
+use super::part::Part;
 use crate::health::Reading;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;

@@ -1,8 +1,8 @@
 //! What each network interface carried. Loopback is among them: local servers are spoken to over it.
 
-use super::Part;
 use super::counters::Counters;
 use super::file::{KeptFile, numbers};
+use super::part::Part;
 use super::present::Present;
 use crate::health::Reading;
 use crate::host::line;

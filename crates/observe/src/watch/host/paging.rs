@@ -1,8 +1,8 @@
 //! What moves between memory and disks, and what a lack of memory costs.
 
-use super::Part;
 use super::counters::Counters;
 use super::file::KeptFile;
+use super::part::Part;
 use crate::health::Reading;
 use crate::process::page_bytes;
 use crate::watch::source::Reported;

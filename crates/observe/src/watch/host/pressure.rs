@@ -1,9 +1,9 @@
 //! Pressure: the share of time in which tasks waited for a CPU, for disks, or for memory.
 //! Source: `Documentation/accounting/psi.rst` of Linux.
 
-use super::Part;
 use super::counters::Counters;
 use super::file::KeptFile;
+use super::part::Part;
 use crate::health::Reading;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;

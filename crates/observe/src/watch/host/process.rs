@@ -1,10 +1,10 @@
 //! What some processes used and waited for: those of the server and of the load generator.
 
-use super::Part;
 use super::cgroup::ControlGroups;
 use super::counters::{Counters, Growth};
 use super::file::{Content, health, is_gone};
 use super::hierarchy::Hierarchies;
+use super::part::Part;
 use super::threads::{INVOLUNTARY, IO_DELAY_TICKS, Threads, VOLUNTARY, WAIT_NS};
 use crate::doctor::network::listener_pid;
 use crate::health::{Health, Reading};

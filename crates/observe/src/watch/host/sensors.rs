@@ -2,7 +2,7 @@
 //! interrupts each CPU to know its frequency, or asks firmware for a temperature. So they are read, and reported, once in
 //! ten seconds.
 
-use super::Part;
+use super::part::Part;
 use crate::health::{Health, Reading};
 use crate::host::{field, line, number, online_list, text};
 use crate::watch::source::Reported;

@@ -1,10 +1,10 @@
 //! What TCP did, over all connections of both address families.
 //! Source of the names: `Documentation/networking/snmp_counter.rst` of Linux.
 
-use super::Part;
 use super::activity::report_rates;
 use super::counters::Counters;
 use super::file::KeptFile;
+use super::part::Part;
 use crate::health::Reading;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;

@@ -1,6 +1,6 @@
 //! What the tests of all parts use.
 
-use super::Part;
+use super::part::Part;
 use crate::health::Health;
 use crate::watch::source::Reported;
 

@@ -1,7 +1,7 @@
 //! Time of the CPUs by mode, and their frequency.
 
 use super::super::text::Scrape;
-use super::{growth, instances};
+use super::numbers::{growth, instances};
 use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
 use dyno_record::names::{Metric, cpu, frequency};

@@ -1,7 +1,7 @@
 //! What a machine has once: run queue, pressure, memory, paging, TCP; and its network interfaces and sensors.
 
 use super::super::text::Scrape;
-use super::{growth, instances, of_instance};
+use super::numbers::{growth, instances, of_instance};
 use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
 use dyno_record::names::{

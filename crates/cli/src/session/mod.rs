@@ -1,3 +1,0 @@
-//! What was typed, as a task.
-
-pub(crate) mod task;

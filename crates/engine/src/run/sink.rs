@@ -1,0 +1,112 @@
+//! Takes the windows of phases: records them, and looks at disks, servers and clients meanwhile.
+
+use super::guard::GuardCheck;
+use super::phases::LoadTarget;
+use super::recorder::Recorder;
+use crate::deployment::DeploymentUnderTest;
+use crate::deployment::placement::{self, HostPlacement};
+use crate::error::Error;
+use crate::run::instance::InstanceRun;
+use dyno_load::Window;
+use dyno_load::clock::Clock;
+use dyno_observe::usage::UsageSampler;
+use dyno_record::model::Caveat;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+type Refused = Box<dyn std::error::Error + Send + Sync>;
+
+/// See the module. What it saw is there when the phases have ended.
+pub(super) struct WindowSink<'a, 'r> {
+    pub(super) recorder: &'a mut Recorder<'r>,
+    pub(super) instances: &'a mut [InstanceRun],
+    pub(super) targets: &'a [LoadTarget],
+    pub(super) deployment: &'a mut DeploymentUnderTest,
+    /// Where the clients are to be, if that can be seen.
+    pub(super) placement: Option<&'a HostPlacement>,
+    /// Worker threads of each client.
+    pub(super) threads: usize,
+    pub(super) guard: Option<GuardCheck>,
+    pub(super) sampler: UsageSampler,
+    pub(super) clock: Clock,
+    /// Set where the phases have to end early.
+    pub(super) stop: Arc<AtomicBool>,
+    /// How the places of the clients differ from the plan, once they were seen.
+    pub(super) clients: Option<Vec<Caveat>>,
+    /// What the guard found.
+    pub(super) fault: Option<Error>,
+    /// Whether a server has ended.
+    pub(super) ended: bool,
+}
+
+impl WindowSink<'_, '_> {
+    pub(super) fn take(&mut self, window: &Window) -> Result<(), Refused> {
+        self.recorder.record(&window.merged)?;
+        self.guard()?;
+        self.record_instances(window)?;
+        if self.clients.is_none()
+            && let Some(placement) = self.placement
+        {
+            self.clients =
+                placement::client_deviations(placement, self.targets.len(), self.threads);
+        }
+        self.sample();
+        // A server of ours that has ended does not come back: no need to try for long. What the
+        // clients still see of its end belongs to the record.
+        self.ended = self.ended || self.deployment.ended().is_some();
+        if self.ended {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Reads what the processes used until now.
+    pub(super) fn sample(&mut self) {
+        self.sampler.sample(self.clock.now_ns() as f64 / 1e9);
+    }
+
+    /// Says that no windows follow.
+    pub(super) fn end(&mut self) {
+        self.sample();
+        self.recorder.end();
+        for (number, _) in self.targets {
+            if let Some(instance) = self.instances.get_mut(*number) {
+                instance.recorder.end();
+            }
+        }
+    }
+
+    fn guard(&mut self) -> Result<(), Refused> {
+        let Some(guard) = self.guard.as_mut().filter(|_| self.fault.is_none()) else {
+            return Ok(());
+        };
+        if guard.sync_is_due() {
+            self.recorder.sync()?;
+            for instance in self.instances.iter_mut() {
+                instance.recorder.sync()?;
+            }
+        }
+        self.fault = guard.fault();
+        if self.fault.is_some() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Passes the windows of single instances to their records.
+    fn record_instances(&mut self, window: &Window) -> Result<(), Refused> {
+        if self.instances.is_empty() {
+            return Ok(());
+        }
+        // With one party the engine has nothing to tell apart.
+        if let [(number, _)] = self.targets {
+            return self.instances[*number].recorder.record(&window.merged);
+        }
+        for ((number, _), interval) in self.targets.iter().zip(&window.pairs) {
+            if let Some(interval) = interval {
+                self.instances[*number].recorder.record(interval)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! What a check says, and the changes that it may advise.
+
+use crate::health::{Health, Reading};
+use dyno_record::verdict::{Action, Change, Level};
+use std::path::PathBuf;
+
+/// A verdict without the name of its check.
+#[derive(Clone, Debug)]
+pub(super) struct Finding {
+    pub(super) level: Level,
+    pub(super) found: String,
+    pub(super) advised: String,
+    pub(super) why: &'static str,
+    pub(super) change: Option<Change>,
+}
+
+impl Finding {
+    pub(super) fn new(
+        level: Level,
+        found: impl Into<String>,
+        advised: impl Into<String>,
+        why: &'static str,
+    ) -> Self {
+        Finding {
+            level,
+            found: found.into(),
+            advised: advised.into(),
+            why,
+            change: None,
+        }
+    }
+
+    pub(super) fn elsewhere() -> Self {
+        Finding::new(
+            Level::Unknown,
+            "the server is on another machine",
+            "run `dyno doctor` there",
+            "the setting matters on the server's machine",
+        )
+    }
+
+    /// Shown only if something is wrong.
+    pub(super) fn with_change(mut self, change: Option<Change>) -> Self {
+        self.change = change;
+        self
+    }
+}
+
+/// What a check says whose value cannot be read.
+pub(super) fn unread(health: &Health, advised: impl Into<String>, why: &'static str) -> Finding {
+    let reason = health.reason().unwrap_or("it was not read");
+    Finding::new(Level::Unknown, format!("not known: {reason}"), advised, why)
+}
+
+/// Judges a value that was read.
+pub(super) fn judged<T>(
+    reading: &Reading<T>,
+    advised: &str,
+    why: &'static str,
+    judge: impl FnOnce(&T) -> (Level, String, Option<Change>),
+) -> Finding {
+    match reading {
+        Ok(value) => {
+            let (level, found, change) = judge(value);
+            Finding::new(level, found, advised, why).with_change(change)
+        }
+        Err(health) => unread(health, advised, why),
+    }
+}
+
+/// Writes one value to one file.
+pub(super) fn write_file(path: &str, value: &str) -> Change {
+    Change {
+        command: format!("echo {value} | sudo tee {path}"),
+        actions: vec![write_action(path, value)],
+    }
+}
+
+pub(super) fn write_action(path: &str, value: &str) -> Action {
+    Action::Write {
+        path: PathBuf::from(path),
+        value: value.to_owned(),
+    }
+}
+
+/// Sets one variable of the kernel.
+pub(super) fn sysctl(name: &str, value: &str) -> Change {
+    let path = format!("/proc/sys/{}", name.replace('.', "/"));
+    Change {
+        command: format!("sudo sysctl -w {name}={value}"),
+        actions: vec![write_action(&path, value)],
+    }
+}
+
+/// A change that nobody but a person makes.
+pub(super) fn by_hand(command: impl Into<String>) -> Change {
+    Change {
+        command: command.into(),
+        actions: Vec::new(),
+    }
+}

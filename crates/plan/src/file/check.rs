@@ -1,0 +1,320 @@
+//! Compares a plan file with the JSON schema of plans.
+
+use crate::nearest::nearest;
+use crate::problem::Problem;
+use crate::units::{Bytes, CacheSize, Span};
+use serde_json::{Map, Value};
+use std::fmt::Display;
+use std::str::FromStr;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Tags that choose between variants of a table.
+const TAGS: [&str; 2] = ["distribution", "kind"];
+
+/// Compares all keys and values of a table of a file with a schema.
+///
+/// # Errors
+/// All problems, each with its place.
+pub(super) fn check(schema: &Value, text: &str, table: &DeTable<'_>) -> Result<(), Vec<Problem>> {
+    let mut problems = Vec::new();
+    Checker {
+        text,
+        root: schema,
+        problems: &mut problems,
+    }
+    .check_table(schema, table, "", 0);
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
+
+/// Line and column of a byte offset, from 1.
+pub(super) fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line_start = before
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    let column = String::from_utf8_lossy(&before[line_start..])
+        .chars()
+        .count()
+        + 1;
+    (line, column)
+}
+
+/// Walks the file and the schema side by side.
+struct Checker<'a> {
+    text: &'a str,
+    root: &'a Value,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Checker<'_> {
+    fn report(&mut self, offset: usize, message: String, hint: Option<String>) {
+        let (line, column) = position(self.text, offset);
+        self.problems.push(Problem {
+            line: Some(line),
+            column: Some(column),
+            message,
+            hint,
+        });
+    }
+
+    fn check_table(&mut self, schema: &Value, table: &DeTable<'_>, path: &str, offset: usize) {
+        let properties = schema["properties"].as_object();
+        for (name, value) in table.iter() {
+            let key = join(path, name.get_ref());
+            match properties.and_then(|properties| properties.get(name.get_ref().as_ref())) {
+                Some(schema) => self.check(schema, value, &key),
+                None if schema["additionalProperties"].is_object() => {
+                    self.check(&schema["additionalProperties"], value, &key);
+                }
+                None => {
+                    let known = properties
+                        .into_iter()
+                        .flat_map(|properties| properties.keys());
+                    let hint = nearest(name.get_ref(), known.map(String::as_str))
+                        .map(|near| format!("did you mean `{}`?", join(path, near)));
+                    self.report(name.span().start, format!("unknown key `{key}`"), hint);
+                }
+            }
+        }
+        for required in schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+        {
+            if !table.iter().any(|(name, _)| name.get_ref() == required) {
+                self.report(
+                    offset,
+                    format!("`{}` is missing", join(path, required)),
+                    None,
+                );
+            }
+        }
+    }
+
+    fn check(&mut self, schema: &Value, value: &Spanned<DeValue<'_>>, path: &str) {
+        if let Some(name) = schema["$ref"]
+            .as_str()
+            .and_then(|name| name.strip_prefix("#/$defs/"))
+        {
+            return match name {
+                "Span" => self.check_parsed::<Span>(value, path),
+                "Bytes" => self.check_parsed::<Bytes>(value, path),
+                "CacheSize" => self.check_parsed::<CacheSize>(value, path),
+                _ => self.check(&self.root["$defs"][name], value, path),
+            };
+        }
+        if let Some(variants) = schema["anyOf"].as_array() {
+            return self.check_any(variants, value, path);
+        }
+        if let Some(variants) = schema["oneOf"].as_array() {
+            return self.check_variants(variants, value, path);
+        }
+        if let Some(allowed) = schema["enum"].as_array() {
+            return self.check_choice(
+                &allowed.iter().filter_map(Value::as_str).collect::<Vec<_>>(),
+                value,
+                path,
+            );
+        }
+        self.check_plain(schema, value, path);
+    }
+
+    /// An optional value, or a switch that may be a table: TOML has no null, so another variant is meant.
+    fn check_any(&mut self, variants: &[Value], value: &Spanned<DeValue<'_>>, path: &str) {
+        let present: Vec<&Value> = variants
+            .iter()
+            .filter(|variant| variant["type"] != "null")
+            .collect();
+        if let [only] = present[..] {
+            return self.check(only, value, path);
+        }
+        let is_table = matches!(value.get_ref(), DeValue::Table(_));
+        let is_switch = matches!(value.get_ref(), DeValue::Boolean(_));
+        let fitting = present.iter().find(|variant| match variant["$ref"] {
+            Value::String(_) => is_table,
+            _ => is_switch && variant["type"] == "boolean",
+        });
+        match fitting {
+            Some(variant) => self.check(variant, value, path),
+            None => self.wrong_type(value, path, "true, false or a table"),
+        }
+    }
+
+    fn check_parsed<T>(&mut self, value: &Spanned<DeValue<'_>>, path: &str)
+    where
+        T: FromStr<Err: Display>,
+    {
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) => number.as_str().to_string(),
+            DeValue::Float(number) => number.as_str().to_string(),
+            _ => return self.wrong_type(value, path, "a text such as \"10s\" or a number"),
+        };
+        if let Err(error) = text.parse::<T>() {
+            self.report(value.span().start, format!("`{path}`: {error}"), None);
+        }
+    }
+
+    fn check_variants(&mut self, variants: &[Value], value: &Spanned<DeValue<'_>>, path: &str) {
+        let names: Vec<&str> = variants
+            .iter()
+            .filter_map(|variant| variant["const"].as_str())
+            .collect();
+        if names.len() == variants.len() {
+            return self.check_choice(&names, value, path);
+        }
+        let DeValue::Table(table) = value.get_ref() else {
+            return self.wrong_type(value, path, "a table");
+        };
+        let tag = TAGS
+            .iter()
+            .find(|tag| variants[0]["properties"][**tag]["const"].is_string());
+        let Some(tag) = tag else { return };
+        let allowed: Vec<&str> = variants
+            .iter()
+            .filter_map(|variant| variant["properties"][*tag]["const"].as_str())
+            .collect();
+        let key = join(path, tag);
+        let Some((_, chosen)) = table.iter().find(|(name, _)| name.get_ref() == *tag) else {
+            let hint = format!("one of {}", allowed.join(", "));
+            return self.report(
+                value.span().start,
+                format!("`{key}` is missing"),
+                Some(hint),
+            );
+        };
+        let before = self.problems.len();
+        self.check_choice(&allowed, chosen, &key);
+        if self.problems.len() > before {
+            return;
+        }
+        let variant = variants.iter().find(|variant| {
+            Some(variant["properties"][*tag]["const"].as_str()) == Some(chosen.get_ref().as_str())
+        });
+        if let Some(variant) = variant {
+            let mut open = variant.clone();
+            open["properties"][*tag] = Value::Object(Map::new());
+            self.check_table(&open, table, path, value.span().start);
+        }
+    }
+
+    fn check_choice(&mut self, allowed: &[&str], value: &Spanned<DeValue<'_>>, path: &str) {
+        let DeValue::String(text) = value.get_ref() else {
+            let expected = format!("one of {}", allowed.join(", "));
+            return self.wrong_type(value, path, &expected);
+        };
+        if !allowed.contains(&text.as_ref()) {
+            let near = nearest(text, allowed.iter().copied());
+            let hint = match near {
+                Some(near) => format!("did you mean `{near}`? allowed: {}", allowed.join(", ")),
+                None => format!("allowed: {}", allowed.join(", ")),
+            };
+            self.report(
+                value.span().start,
+                format!("`{path}` is `{text}`"),
+                Some(hint),
+            );
+        }
+    }
+
+    fn check_plain(&mut self, schema: &Value, value: &Spanned<DeValue<'_>>, path: &str) {
+        // A variant's tag has an empty schema here: it has been checked.
+        let Some(kind) = plain_type(schema) else {
+            return;
+        };
+        let found = value.get_ref();
+        match (kind, found) {
+            ("number", DeValue::Float(number))
+                if !number.as_str().contains(|c: char| c.is_ascii_digit()) =>
+            {
+                let message = format!(
+                    "`{path}` is `{}`, but must be a finite number",
+                    number.as_str()
+                );
+                self.report(value.span().start, message, None);
+            }
+            ("string", DeValue::String(_))
+            | ("boolean", DeValue::Boolean(_))
+            | ("number", DeValue::Integer(_) | DeValue::Float(_)) => {}
+            ("integer", DeValue::Integer(number)) => {
+                let parsed =
+                    i128::from_str_radix(&number.as_str().replace('_', ""), number.radix());
+                let (low, high) = integer_range(schema);
+                if !parsed.is_ok_and(|number| (low..=high).contains(&number)) {
+                    let message = format!(
+                        "`{path}` is `{}`, but must be {low} to {high}",
+                        number.as_str()
+                    );
+                    self.report(value.span().start, message, None);
+                }
+            }
+            ("object", DeValue::Table(table)) => {
+                self.check_table(schema, table, path, value.span().start);
+            }
+            ("array", DeValue::Array(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.check(&schema["items"], item, &format!("{path}[{index}]"));
+                }
+            }
+            _ => {
+                let expected = match kind {
+                    "string" => "a text",
+                    "boolean" => "true or false",
+                    "number" => "a number",
+                    "integer" => "a whole number",
+                    "array" => "a list",
+                    _ => "a table",
+                };
+                self.wrong_type(value, path, expected);
+            }
+        }
+    }
+
+    fn wrong_type(&mut self, value: &Spanned<DeValue<'_>>, path: &str, expected: &str) {
+        let found = value.get_ref().type_str();
+        let message = format!("`{path}` must be {expected}, found {found}");
+        self.report(value.span().start, message, None);
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.into()
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+/// The type of a schema, of an optional one the type that is not null.
+fn plain_type(schema: &Value) -> Option<&str> {
+    match &schema["type"] {
+        Value::String(kind) => Some(kind),
+        Value::Array(kinds) => kinds
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|kind| *kind != "null"),
+        _ => None,
+    }
+}
+
+/// TOML's integers have 63 bits, so no range is wider.
+fn integer_range(schema: &Value) -> (i128, i128) {
+    let high = match schema["format"].as_str() {
+        Some("uint32") => i128::from(u32::MAX),
+        _ => i128::from(i64::MAX),
+    };
+    (
+        schema["minimum"]
+            .as_i64()
+            .map_or(i128::from(i64::MIN), i128::from),
+        high,
+    )
+}

@@ -1,0 +1,159 @@
+//! Checks of the documents.
+
+use super::problems::Problems;
+use crate::model::{DataPlan, FieldLength, Plan, ServerKind};
+use std::ops::RangeInclusive;
+
+/// Key numbers have 63 bits, as in YCSB.
+pub(super) const RECORDS: u64 = 1 << 62;
+
+/// Largest document that a server stores, in bytes.
+pub(super) const DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Most bytes of the documents of an insert command, below the 48 000 000 that a server takes for a message.
+const BATCH_BYTES: u64 = 47_000_000;
+
+pub(super) fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
+    check_namespace(problems, data);
+    problems.within("data.records", data.records, 1..=RECORDS);
+    let end = data
+        .insert_start
+        .saturating_add(data.insert_count.unwrap_or(0));
+    problems.require_or(
+        end <= data.records && data.insert_start < data.records.max(1),
+        "the part of this client must lie inside the data set",
+        || {
+            format!(
+                "`data.insert_start` + `data.insert_count` is `{end}`, beyond `data.records` = `{}`",
+                data.records
+            )
+        },
+    );
+    problems.require(data.insert_count != Some(0), || {
+        "`data.insert_count` is `0`, but must be at least 1".into()
+    });
+    problems.require_or(
+        data.insert_offset < data.insert_step,
+        "no two clients may take the same numbers",
+        || {
+            format!(
+                "`data.insert_offset` is `{}`, but must be below `data.insert_step` = `{}`",
+                data.insert_offset, data.insert_step
+            )
+        },
+    );
+    problems.within("data.field_count", data.field_count, 1..=10_000);
+    problems.ratio("data.compressible_ratio", data.compressible_ratio);
+    problems.within("data.zero_padding", data.zero_padding, 0..=64);
+    check_field_length(problems, data, batch);
+}
+
+/// What `data.times_cache` may be.
+pub(crate) const TIMES_CACHE: RangeInclusive<f64> = 0.01..=1000.0;
+
+pub(super) fn check_times_cache(problems: &mut Problems, plan: &Plan) {
+    let Some(times) = plan.data.times_cache else {
+        return;
+    };
+    problems.within("data.times_cache", times, TIMES_CACHE);
+    problems.require_or(
+        plan.server.cache.is_some() && plan.server.kind != ServerKind::Uri,
+        "give the number of documents by `data.records`, or the cache of a server that is started by `server.cache`",
+        || "`data.times_cache` needs a cache that is known".into(),
+    );
+    problems.require(plan.data.mean_document_bytes().is_some_and(|bytes| bytes > 0), || {
+        "`data.times_cache` needs documents with fields, whose lengths do not follow a histogram"
+            .into()
+    });
+}
+
+fn check_namespace(problems: &mut Problems, data: &DataPlan) {
+    let database_ok = !data.database.is_empty()
+        && data.database.len() < 64
+        && !data
+            .database
+            .chars()
+            .any(|c| "/\\. \"$*<>:|?\0".contains(c));
+    problems.require(database_ok, || {
+        format!(
+            "`data.database` is `{}`, which is no database name",
+            data.database
+        )
+    });
+    let collection_ok = !data.collection.is_empty()
+        && data.collection.len() < 200
+        && !data.collection.contains(['$', '\0'])
+        && !data.collection.starts_with("system.");
+    problems.require(collection_ok, || {
+        format!(
+            "`data.collection` is `{}`, which is no collection name",
+            data.collection
+        )
+    });
+    let prefix = &data.field_name_prefix;
+    problems.require(!prefix.is_empty() && !prefix.starts_with('$') && !prefix.contains(['.', '\0']), || {
+        format!("`data.field_name_prefix` is `{prefix}`, but must not be empty, start with `$` or contain `.`")
+    });
+    problems.require(
+        data.key_prefix.len() <= 128 && !data.key_prefix.contains('\0'),
+        || "`data.key_prefix` must have at most 128 bytes and no zero byte".into(),
+    );
+}
+
+/// Bytes of the largest document, names and overhead of the fields included.
+fn document_bytes(data: &DataPlan) -> u64 {
+    let longest = match &data.field_length {
+        FieldLength::Constant { bytes } => *bytes,
+        FieldLength::Uniform { max_bytes, .. } | FieldLength::Zipfian { max_bytes, .. } => {
+            *max_bytes
+        }
+        FieldLength::Histogram {
+            block_bytes,
+            weights,
+        } => block_bytes.saturating_mul(u32::try_from(weights.len()).unwrap_or(u32::MAX)),
+    };
+    // Type, terminator, length and subtype of an element, and the digits of its number.
+    let overhead = data.field_name_prefix.len() as u64 + 7 + 5;
+    (u64::from(longest) + overhead) * u64::from(data.field_count) + 256
+}
+
+fn check_field_length(problems: &mut Problems, data: &DataPlan, batch: u32) {
+    if let FieldLength::Uniform {
+        min_bytes,
+        max_bytes,
+    }
+    | FieldLength::Zipfian {
+        min_bytes,
+        max_bytes,
+    } = &data.field_length
+    {
+        problems.require(min_bytes <= max_bytes, || {
+            format!("`data.field_length` has `min_bytes` = `{min_bytes}` above `max_bytes` = `{max_bytes}`")
+        });
+    }
+    if let FieldLength::Histogram {
+        block_bytes,
+        weights,
+    } = &data.field_length
+    {
+        problems.require(
+            *block_bytes > 0 && weights.iter().any(|weight| *weight > 0),
+            || "`data.field_length` needs `block_bytes` above 0 and a positive weight".into(),
+        );
+    }
+    let bytes = document_bytes(data);
+    problems.require(bytes < DOCUMENT_BYTES, || {
+        format!("a document would have up to {bytes} bytes, but a server stores at most {DOCUMENT_BYTES}")
+    });
+    let batch_bytes = bytes.saturating_mul(u64::from(batch));
+    problems.require_or(bytes >= DOCUMENT_BYTES || batch_bytes <= BATCH_BYTES, "make `client.batch` smaller", || {
+        format!("`client.batch` = `{batch}` documents have up to {batch_bytes} bytes, but a command takes {BATCH_BYTES}")
+    });
+    let constant = matches!(data.field_length, FieldLength::Constant { .. });
+    problems.require(!data.integrity || constant, || {
+        "`data.integrity` needs `data.field_length` with `distribution = \"constant\"`".into()
+    });
+    problems.require(!data.integrity || data.compressible_ratio == 0.0, || {
+        "`data.integrity` computes the values, so `data.compressible_ratio` cannot be set".into()
+    });
+}

@@ -1,0 +1,131 @@
+//! Checks of the table `fleet`.
+
+use super::problems::Problems;
+use crate::fleet::{FleetPlan, KubernetesPlan, MOST_AGENTS, Mapping};
+use crate::model::{Plan, ServerKind};
+use crate::units::Span;
+use std::time::Duration;
+
+/// The problems of the table, and of what cannot be part of a fleet.
+pub(super) fn check_fleet(problems: &mut Problems, plan: &Plan) {
+    let Some(fleet) = &plan.fleet else { return };
+    check_hosts(problems, fleet);
+    check_rest(problems, plan, fleet);
+    check_times(problems, fleet);
+    if let Some(kubernetes) = &fleet.kubernetes {
+        check_kubernetes(problems, kubernetes);
+    }
+}
+
+fn check_hosts(problems: &mut Problems, fleet: &FleetPlan) {
+    problems.require_or(
+        !fleet.clients.is_empty() || fleet.kubernetes.is_some(),
+        "such as `clients = [\"clients\"]`, a group of the inventory",
+        || "`fleet.clients` names no host".into(),
+    );
+    for (key, names) in [("clients", &fleet.clients), ("servers", &fleet.servers)] {
+        for (index, name) in names.iter().enumerate() {
+            let hint = "letters, digits, `.`, `_`, `:` and `-`";
+            problems.require_or(is_host_name(name), hint, || {
+                format!("`fleet.{key}` has `{name}`, which is no host and no group")
+            });
+            problems.require(!names[..index].contains(name), || {
+                format!("`fleet.{key}` has `{name}` twice")
+            });
+        }
+    }
+    problems.within("fleet.agents_per_host", fleet.agents_per_host, 1..=64);
+}
+
+fn check_rest(problems: &mut Problems, plan: &Plan, fleet: &FleetPlan) {
+    let starts_servers = plan.server.kind != ServerKind::Uri;
+    // Without servers the plan is one for `--uri`.
+    problems.require(starts_servers || fleet.servers.is_empty(), || {
+        "`fleet.servers` has no effect on servers that run already, at `server.uri`".into()
+    });
+    let is_deployment = fleet.mapping == Mapping::Deployment;
+    problems.require(starts_servers || is_deployment, || {
+        "`fleet.mapping` needs independent servers, and `server.uri` is one deployment".into()
+    });
+    problems.require_or(
+        plan.server.pairs <= 1,
+        "`fleet.mapping = \"pairs\"` with a server host each",
+        || "`server.pairs` is about one machine, and cannot be part of a fleet".into(),
+    );
+    problems.require(
+        plan.data.insert_start == 0 && plan.data.insert_count.is_none(),
+        || {
+            "`data.insert_start` and `insert_count` are given to each agent by the fleet itself"
+                .into()
+        },
+    );
+}
+
+/// A name that may follow a program as an argument, and can be a host name or a group.
+fn is_host_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
+    !name.is_empty() && name.len() <= 253 && name.chars().all(allowed) && !name.starts_with('-')
+}
+
+fn check_times(problems: &mut Problems, fleet: &FleetPlan) {
+    let second = Span::from_secs(1);
+    let minute = Span::from_secs(60);
+    let day = Span::from_secs(86_400);
+    let month = Span::from_secs(30 * 86_400);
+    let tenth = Span(Duration::from_millis(100));
+    problems.within("fleet.join_within", fleet.join_within, second..=day);
+    problems.within("fleet.load_within", fleet.load_within, second..=month);
+    problems.within("fleet.lease", fleet.lease, second..=minute);
+    problems.within("fleet.start_lead", fleet.start_lead, tenth..=minute);
+}
+
+fn check_kubernetes(problems: &mut Problems, kubernetes: &KubernetesPlan) {
+    let names = [
+        ("namespace", Some(&kubernetes.namespace)),
+        ("storage_class", kubernetes.storage_class.as_ref()),
+    ];
+    for (key, name) in names {
+        let Some(name) = name else { continue };
+        let hint = "1 to 63 lower-case letters, digits and `-`, such as `dyno`";
+        problems.require_or(is_label(name), hint, || {
+            format!("`fleet.kubernetes.{key}` is `{name}`, which is no name there")
+        });
+    }
+    for (key, image) in [
+        ("image", &kubernetes.image),
+        ("server_image", &kubernetes.server_image),
+        ("redis_image", &kubernetes.redis_image),
+    ] {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
+        problems.require(!image.is_empty() && image.chars().all(allowed), || {
+            format!("`fleet.kubernetes.{key}` is `{image}`, which is no image")
+        });
+    }
+    for (key, value, high) in [
+        ("client_pods", kubernetes.client_pods, MOST_AGENTS),
+        ("server_pods", kubernetes.server_pods, 64),
+        ("client_cpus", kubernetes.client_cpus, 4096),
+        ("server_cpus", kubernetes.server_cpus, 4096),
+        ("disks", kubernetes.disks, 16),
+    ] {
+        problems.within(&format!("fleet.kubernetes.{key}"), value, 1..=high);
+    }
+    for (key, size) in [
+        ("client_memory", kubernetes.client_memory),
+        ("server_memory", kubernetes.server_memory),
+        ("disk_size", kubernetes.disk_size),
+    ] {
+        problems.require(size.0 >= 64 << 20, || {
+            format!("`fleet.kubernetes.{key}` is `{size}`, but must be at least 64MiB")
+        });
+    }
+}
+
+/// A label of the domain name system, as names of Kubernetes are.
+fn is_label(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&name.len())
+        && name.chars().all(allowed)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}

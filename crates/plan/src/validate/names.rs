@@ -1,0 +1,13 @@
+//! Names that become names of files.
+
+/// Longest name of a plan, in characters.
+pub(super) const NAME_CHARACTERS: usize = 64;
+
+/// Whether a text can be the name of a file.
+pub(super) fn is_file_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    !name.is_empty()
+        && name.chars().count() <= NAME_CHARACTERS
+        && name.chars().all(allowed)
+        && !name.starts_with('.')
+}

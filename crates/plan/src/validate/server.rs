@@ -1,0 +1,286 @@
+//! Checks of the servers: how they are started, and how they are reached.
+
+use super::problems::Problems;
+use crate::model::{DiskMapping, Encryption, Plan, ServerKind, ServerPlan, StorageEngine};
+use crate::placement::PlacementRequest;
+use crate::problem::Problem;
+use crate::units::is_list;
+use crate::uri;
+use std::net::IpAddr;
+
+/// Most servers of one run: a host is no data centre, and more than this are a typing error.
+const PAIRS: u32 = 64;
+
+pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
+    problems.within("server.pairs", server.pairs, 1..=PAIRS);
+    problems.require_or(
+        server.pairs <= 1 || server.kind != ServerKind::Uri,
+        "leave out `--uri` to start them, or run once for each server",
+        || "`server.pairs` starts servers, but the plan aims at one that runs".into(),
+    );
+    problems.require_or(
+        server.placement.is_none() || server.kind != ServerKind::Uri,
+        "leave out `--uri` to start the server, or `--placement`",
+        || {
+            "`server.placement` places servers that are started, but the plan aims at one that runs"
+                .into()
+        },
+    );
+    let is_uri = server.kind == ServerKind::Uri;
+    problems.require_or(
+        server.uri.is_some() == is_uri,
+        "`server.uri` and `server.kind = \"uri\"` belong together",
+        || match &server.uri {
+            Some(_) => "`server.uri` is given, but `server.kind` is not `uri`".into(),
+            None => "`server.kind` is `uri`, but `server.uri` is missing".into(),
+        },
+    );
+    for (key, given) in [
+        ("mongod", server.mongod.is_some()),
+        ("mongos", server.mongos.is_some()),
+    ] {
+        let fits = matches!(server.kind, ServerKind::Mongod | ServerKind::Auto);
+        problems.require(!given || fits, || {
+            format!("`server.{key}` is given, but `server.kind` is not `mongod`")
+        });
+    }
+    check_topology(problems, server);
+    check_deployment(problems, server);
+    if is_uri {
+        for (key, given) in [
+            ("cache", server.cache.is_some()),
+            ("block_compressor", server.block_compressor.is_some()),
+            ("checkpoint_interval", server.checkpoint_interval.is_some()),
+            ("data_dir", server.data_dir.is_some()),
+            ("data_dirs", !server.data_dirs.is_empty()),
+            ("topology", server.topology.is_some()),
+            ("encryption", server.encryption != Encryption::Off),
+            ("auth", server.auth),
+            ("listen", server.listen.is_some()),
+            ("journal", server.journal.is_some()),
+            (
+                "journal_commit_interval",
+                server.journal_commit_interval.is_some(),
+            ),
+            ("journal_compressor", server.journal_compressor.is_some()),
+            ("storage_engine", server.storage_engine.is_some()),
+            ("parameters", !server.parameters.is_empty()),
+        ] {
+            problems.require(!given, || {
+                format!("`server.{key}` applies only to a server that dyno starts")
+            });
+        }
+    }
+    check_compressor(problems, server);
+    check_connection_options(problems, server);
+    check_steering(problems, server);
+    check_listen(problems, server);
+    if let Some(text) = &server.uri {
+        check_uri(problems, text);
+    }
+}
+
+/// Settings that take back what durable writes promise, and work that has no such writes.
+pub(super) fn check_durable(problems: &mut Problems, plan: &Plan) {
+    let server = &plan.server;
+    if !server.durable_writes {
+        return;
+    }
+    let options = match (&server.uri, &server.connection_options) {
+        (Some(uri), _) => Some(uri.clone()),
+        (None, Some(options)) => Some(format!("mongodb://h/?{options}")),
+        (None, None) => None,
+    };
+    let options = options.and_then(|text| uri::parse(&text).ok());
+    let concern = options.map(|(target, _)| target.options.write_concern);
+    let asks = |of: fn(&uri::WriteConcern) -> bool| concern.as_ref().is_some_and(of);
+    for (against, holds) in [
+        ("`journal=false`", asks(|c| c.journal == Some(false))),
+        ("`w=0`", asks(|c| c.w == Some(uri::W::Number(0)))),
+        ("`server.journal = false`", server.journal == Some(false)),
+        (
+            "`server.storage_engine = \"in-memory\"`",
+            server.storage_engine == Some(StorageEngine::InMemory),
+        ),
+        (
+            "`tail.write_concern = \"0\"`",
+            plan.tail
+                .as_ref()
+                .is_some_and(|tail| tail.write_concern == "0"),
+        ),
+    ] {
+        problems.require_or(!holds, "leave one of them out", || {
+            format!("`server.durable_writes` and {against} contradict each other")
+        });
+    }
+    problems.require(plan.index_build.is_none(), || {
+        "`server.durable_writes` has no effect on an index build, which measures no writes".into()
+    });
+}
+
+/// The texts of the topology and of the placement, and whether the servers can form the topology.
+fn check_deployment(problems: &mut Problems, server: &ServerPlan) {
+    match server.topology() {
+        Ok(topology) => {
+            let lacking = topology
+                .lacking_in_embedded()
+                .filter(|_| server.kind == ServerKind::Embedded);
+            let hint =
+                "run `dyno server install`, or install MongoDB 4.4 or later, and choose `mongod`";
+            problems.require_or(lacking.is_none(), hint, || {
+                let lacking = lacking.unwrap_or_default();
+                format!("`server.topology` = `{topology}`: the embedded server has no {lacking}")
+            });
+        }
+        Err(error) => problems.require_or(false, "see docs/servers.md, Topologies", || {
+            format!("`server.topology`: {error}")
+        }),
+    }
+    if let Some(text) = &server.placement
+        && let Err(error) = PlacementRequest::parse(text, 1)
+    {
+        problems.require(false, || format!("`server.placement`: {error}"));
+    }
+}
+
+fn check_topology(problems: &mut Problems, server: &ServerPlan) {
+    problems.require_or(
+        server.topology.is_none() || server.pairs == 1,
+        "write `pairs=N` as the topology, or leave it out",
+        || "`server.topology` and `server.pairs` both say how many servers there are".into(),
+    );
+    problems.require(
+        server.data_dirs.is_empty() || server.data_dir.is_none(),
+        || "`server.data_dir` and `server.data_dirs` both name the data folders".into(),
+    );
+    problems.require(
+        server.data_dirs.iter().all(|folder| !folder.is_empty()),
+        || "`server.data_dirs` has an empty path".into(),
+    );
+    problems.require(
+        server.disk_mapping == DiskMapping::RoundRobin || !server.data_dirs.is_empty(),
+        || "`server.disk_mapping` is `direct`, but `server.data_dirs` names no folders".into(),
+    );
+    let empty = server
+        .parameters
+        .keys()
+        .find(|name| name.is_empty() || name.contains('='));
+    problems.require(empty.is_none(), || {
+        format!(
+            "`server.parameters` has the name `{}`, which no parameter has",
+            empty.map_or("", String::as_str)
+        )
+    });
+}
+
+fn check_listen(problems: &mut Problems, server: &ServerPlan) {
+    let Some(text) = &server.listen else { return };
+    let address: Option<IpAddr> = text.parse().ok();
+    let is_one = address.is_some_and(|one| !one.is_unspecified() && !one.is_multicast());
+    problems.require_or(
+        is_one,
+        "one address of the machine, such as `10.0.0.21`: it is the one that clients are told",
+        || format!("`server.listen` is `{text}`"),
+    );
+    let is_own = address.is_none_or(|one| one.is_loopback());
+    problems.require(
+        is_own || (!server.auth && server.encryption == Encryption::Off),
+        || {
+            "`server.listen` cannot be with `server.auth` or `server.encryption`: users and certificates are made for this machine alone"
+                .into()
+        },
+    );
+}
+
+/// Longest name of a network interface, in bytes: `IFNAMSIZ` without the zero at the end.
+const INTERFACE_BYTES: usize = 15;
+
+fn check_steering(problems: &mut Problems, server: &ServerPlan) {
+    let Some(text) = &server.receive_packet_steering else {
+        return;
+    };
+    let (interface, cpus) = match text.split_once('=') {
+        Some((interface, cpus)) => (interface, Some(cpus)),
+        None => (text.as_str(), None),
+    };
+    let is_interface = (1..=INTERFACE_BYTES).contains(&interface.len())
+        && ![".", ".."].contains(&interface)
+        && !interface.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control());
+    problems.require_or(
+        is_interface && cpus.is_none_or(is_list),
+        "write a network card for all CPUs, such as `eth0`, or with a list of them, such as `eth0=0-3`",
+        || format!("`server.receive_packet_steering` is `{text}`"),
+    );
+}
+
+/// Options that dyno sets itself on connections to servers that it starts.
+const OWN_OPTIONS: [&str; 9] = [
+    "directconnection",
+    "replicaset",
+    "tls",
+    "ssl",
+    "tlscafile",
+    "tlscertificatekeyfile",
+    "authsource",
+    "authmechanism",
+    "loadbalanced",
+];
+
+fn check_connection_options(problems: &mut Problems, server: &ServerPlan) {
+    let Some(options) = &server.connection_options else {
+        return;
+    };
+    problems.require_or(
+        server.kind != ServerKind::Uri,
+        "write them into the connection string",
+        || "`server.connection_options` applies only to a server that dyno starts".into(),
+    );
+    let own = options
+        .split('&')
+        .map(|option| option.split('=').next().unwrap_or_default())
+        .find(|name| OWN_OPTIONS.contains(&name.to_ascii_lowercase().as_str()));
+    problems.require(own.is_none(), || {
+        format!(
+            "`server.connection_options` has `{}`, which follows from the topology, `encryption` and `auth`",
+            own.unwrap_or_default()
+        )
+    });
+    if let Err(error) = uri::parse(&format!("mongodb://h/?{options}")) {
+        problems.0.push(Problem {
+            hint: error.hint(),
+            ..Problem::new(format!("`server.connection_options`: {error}"))
+        });
+    }
+}
+
+fn check_uri(problems: &mut Problems, text: &str) {
+    match uri::parse(text) {
+        Ok((_, None)) => {}
+        Ok((_, Some(_))) => problems.0.push(
+            Problem::new("`server.uri` holds credentials, but plans are kept and shown").with_hint(
+                "give the connection string by `--uri`, which is not recorded with its password",
+            ),
+        ),
+        Err(error) => problems.0.push(Problem {
+            hint: error.hint(),
+            ..Problem::new(format!("`server.uri`: {error}"))
+        }),
+    }
+}
+
+fn check_compressor(problems: &mut Problems, server: &ServerPlan) {
+    let Some(compressor) = &server.block_compressor else {
+        return;
+    };
+    let known: &[&str] = match server.kind {
+        ServerKind::Auto => &["none", "lz4", "snappy", "zlib", "zstd"],
+        ServerKind::Embedded => &["none", "lz4", "zlib"],
+        ServerKind::Mongod | ServerKind::Uri => &["none", "snappy", "zlib", "zstd"],
+    };
+    problems.require(known.contains(&compressor.as_str()), || {
+        format!(
+            "`server.block_compressor` is `{compressor}`, but this server has {}",
+            known.join(", ")
+        )
+    });
+}

@@ -1,0 +1,133 @@
+//! Checks of the table `tail`.
+
+use super::problems::Problems;
+use crate::model::Plan;
+use crate::tail::TailPlan;
+use std::time::Duration;
+
+/// Most messages of a producer: what is known of each is in memory at the end, some 50 bytes.
+const MOST_MESSAGES: u64 = 100_000_000;
+/// Most connections that drivers take.
+const MOST_POOL: u32 = 100_000;
+/// Longest time that a consumer spends on a message.
+const MOST_WORK: Duration = Duration::from_secs(1000);
+/// Most producers, and most consumers, at once.
+const MOST_AT_ONCE: u32 = 64;
+/// Most bytes that are added to a message, so that it stays below the 16 MiB of a document.
+const MOST_SIZE: u64 = 16_000_000;
+/// Smallest capped collection that servers make.
+const LEAST_CAPPED: u64 = 4096;
+
+pub(super) fn check_tail(problems: &mut Problems, plan: &Plan) {
+    let Some(tail) = &plan.tail else { return };
+    check_drivers(problems, tail);
+    check_axes(problems, tail);
+    check_messages(problems, tail);
+    check_hosts(problems, tail);
+    check_times(problems, tail);
+}
+
+fn check_drivers(problems: &mut Problems, tail: &TailPlan) {
+    for (key, drivers) in [
+        ("producers", &tail.producers),
+        ("consumers", &tail.consumers),
+    ] {
+        for (place, name) in drivers.iter().enumerate() {
+            let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            let is_name = !name.is_empty() && name.chars().all(allowed) && !name.starts_with('.');
+            problems.require(is_name, || {
+                format!("`tail.{key}` names `{name}`, which is no folder of a driver")
+            });
+            problems.require(!drivers[..place].contains(name), || {
+                format!("`tail.{key}` names `{name}` twice")
+            });
+        }
+    }
+    problems.require(!tail.consumers.is_empty(), || {
+        "`tail.consumers` is empty, so that nobody would get the messages".into()
+    });
+    for (key, count) in [
+        ("tail.producers_at_once", tail.producers_at_once),
+        ("tail.consumers_at_once", tail.consumers_at_once),
+    ] {
+        problems.within(key, count, 1..=MOST_AT_ONCE);
+    }
+}
+
+fn check_axes(problems: &mut Problems, tail: &TailPlan) {
+    problems.require(!tail.in_flight.is_empty() && !tail.pool.is_empty(), || {
+        "`tail.in_flight` or `tail.pool` is empty, so that nothing would be measured".into()
+    });
+    let bounds: Vec<_> = tail.in_flight.iter().map(|b| TailPlan::bound(b)).collect();
+    for (text, bound) in tail.in_flight.iter().zip(&bounds) {
+        if let Err(reason) = bound {
+            problems.require(false, || format!("`tail.in_flight` has `{text}`: {reason}"));
+        }
+    }
+    let twice = |place: usize| bounds[..place].contains(&bounds[place]);
+    problems.require(!(0..bounds.len()).any(twice), || {
+        "`tail.in_flight` has a number twice".into()
+    });
+    problems.require(!tail.pool.contains(&0), || {
+        "`tail.pool` has `0`, but drivers need a connection".into()
+    });
+    problems.require(tail.pool.iter().all(|pool| *pool <= MOST_POOL), || {
+        format!("`tail.pool` has more than the {MOST_POOL} connections that drivers take")
+    });
+}
+
+fn check_messages(problems: &mut Problems, tail: &TailPlan) {
+    problems.within("tail.messages", tail.messages, 1..=MOST_MESSAGES);
+    problems.require(tail.size.0 <= MOST_SIZE, || {
+        let size = tail.size;
+        format!(
+            "`tail.size` is `{size}`: messages would be larger than the 16 MiB that a server takes"
+        )
+    });
+    let fits = tail.capped_size.is_none_or(|size| size.0 >= LEAST_CAPPED);
+    problems.require(fits, || {
+        "`tail.capped_size` is below 4 KiB, the least that servers make".into()
+    });
+    let concern = tail.write_concern.as_str();
+    let is_concern = concern == "majority" || concern.parse::<u8>().is_ok_and(|w| w <= 50);
+    problems.require(is_concern, || {
+        format!("`tail.write_concern` is `{concern}`, but must be `majority` or 0 to 50")
+    });
+}
+
+fn check_hosts(problems: &mut Problems, tail: &TailPlan) {
+    for (key, host) in [
+        ("producer_host", &tail.producer_host),
+        ("consumer_host", &tail.consumer_host),
+    ] {
+        let is_name = host.as_ref().is_none_or(|host| {
+            !host.is_empty() && !host.starts_with('-') && !host.contains(char::is_whitespace)
+        });
+        problems.require(is_name, || {
+            format!("`tail.{key}` is no name of a host that `ssh` takes")
+        });
+    }
+    let folder = tail.host_drivers.as_ref();
+    problems.require(folder.is_none_or(|folder| folder.starts_with('/')), || {
+        "`tail.host_drivers` must be a whole path, from `/` on".into()
+    });
+}
+
+fn check_times(problems: &mut Problems, tail: &TailPlan) {
+    let work = tail.work;
+    problems.require(work.0 <= MOST_WORK, || {
+        format!("`tail.work` is `{work}`, more than 1000 seconds for each message")
+    });
+    problems.require(work.0.subsec_nanos().is_multiple_of(1000), || {
+        "`tail.work` must be whole microseconds".into()
+    });
+    let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
+    problems.require(tail.rate_per_s.is_none_or(is_rate), || {
+        "`tail.rate_per_s` must be above 0".into()
+    });
+    for (key, span) in [("idle", tail.idle), ("limit", tail.limit)] {
+        problems.require(span.0.subsec_nanos() == 0 && !span.0.is_zero(), || {
+            format!("`tail.{key}` is `{span}`, but must be whole seconds from 1")
+        });
+    }
+}
