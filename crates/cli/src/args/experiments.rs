@@ -155,7 +155,8 @@ pub(crate) struct AbArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
     /// The plan of B; default: that of A
-    #[arg(value_name = "PLAN_B", value_parser = NonEmptyStringValueParser::new())]
+    // Without this the heading of the groups before it would hold it, too.
+    #[arg(value_name = "PLAN_B", help_heading = None::<&str>, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) workload_b: Option<String>,
     /// Set a key of the plan for A only; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Plan")]
