@@ -13,7 +13,6 @@ use std::path::PathBuf;
 
 /// What all experiments have in common.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Output")]
 pub(crate) struct ExperimentArguments {
     #[command(flatten)]
     pub(crate) target: TargetArguments,
@@ -31,41 +30,41 @@ pub(crate) struct ExperimentArguments {
     #[arg(long, help_heading = "Data", conflicts_with = "fresh")]
     pub(crate) no_load: bool,
     /// Folder of the experiment; default: `experiments/TIME-VERB-NAME`
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) out: Option<PathBuf>,
     /// What is printed on standard output
     #[arg(
         long,
         value_name = "FORMAT",
         default_value = "human",
-        value_parser = one_of(PageFormat::NAMES)
+        value_parser = one_of(PageFormat::NAMES),
+        help_heading = "Output"
     )]
     pub(crate) format: PageFormat,
     /// Print the runs that would be made and do nothing
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) metrics: MetricsArguments,
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Sweep")]
 pub(crate) struct SweepArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
     /// Numbers of clients: `1,2,4,8`, or `1..100 by 2x`, or `10..50 by 10`
-    #[arg(long, value_name = "N,…", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "N,…", help_heading = "Sweep", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) clients: Option<String>,
     /// Offered rates in operations per second: `100,200,500`, or `1k..8k by 500`
-    #[arg(long, value_name = "RATE,…", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "RATE,…", help_heading = "Sweep", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) rates: Option<String>,
     /// Offer every rate with every number of clients, in place of a closed loop over the clients and an open loop over
     /// the rates
-    #[arg(long)]
+    #[arg(long, help_heading = "Sweep")]
     pub(crate) cross: bool,
     /// Value that the others are compared with, such as `1GiB` or `server.cache=1GiB`; default: the first one, where one key
     /// is swept besides clients and rates
-    #[arg(long, value_name = "VALUE", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "VALUE", help_heading = "Sweep", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) base: Option<String>,
     /// When operations start at an offered rate; default: that of the plan, or `constant`
     #[arg(
@@ -77,11 +76,16 @@ pub(crate) struct SweepArguments {
     )]
     pub(crate) schedule: Option<ScheduleKind>,
     /// Runs of each point
-    #[arg(long, value_name = "N", default_value_t = 1,
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeat: u32,
     /// Order of the points
-    #[arg(long, value_name = "ORDER", default_value = "random")]
+    #[arg(
+        long,
+        value_name = "ORDER",
+        default_value = "random",
+        help_heading = "Sweep"
+    )]
     pub(crate) order: OrderName,
 }
 
@@ -100,7 +104,6 @@ pub(crate) struct XmaxArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Objective")]
 pub(crate) struct SloArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
@@ -111,28 +114,28 @@ pub(crate) struct SloArguments {
     #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
     pub(crate) schedule: Option<ScheduleKind>,
     /// Largest mean response time
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
     pub(crate) mean: Option<Span>,
     /// Largest median response time
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
     pub(crate) p50: Option<Span>,
     /// Largest 90th percentile of the response time
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
     pub(crate) p90: Option<Span>,
     /// Largest 95th percentile of the response time
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
     pub(crate) p95: Option<Span>,
     /// Largest 99th percentile of the response time
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
     pub(crate) p99: Option<Span>,
     /// Largest 99.9th percentile of the response time
-    #[arg(long = "p99.9", value_name = "TIME", value_parser = span)]
+    #[arg(long = "p99.9", value_name = "TIME", value_parser = span, help_heading = "Objective")]
     pub(crate) p999: Option<Span>,
     /// Largest value of any percentile of the response time, such as `75=5ms`; may be repeated
-    #[arg(long, value_name = "PERCENT=TIME", value_parser = percentile)]
+    #[arg(long, value_name = "PERCENT=TIME", value_parser = percentile, help_heading = "Objective")]
     pub(crate) percentile: Vec<(f64, Span)>,
     /// Largest share of operations that may fail, 0 to 1; 0 if it is not given
-    #[arg(long, value_name = "RATIO")]
+    #[arg(long, value_name = "RATIO", help_heading = "Objective")]
     pub(crate) errors: Option<f64>,
     /// Distance of neighbouring rates, such as `4%` or `0.04`: runs are made until the interval of the answer
     /// reaches 1.25 times as far to either side
@@ -148,12 +151,12 @@ pub(crate) struct SloArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Comparison")]
 pub(crate) struct AbArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
     /// The plan of B; default: that of A
-    #[arg(value_name = "PLAN_B", value_parser = NonEmptyStringValueParser::new(), help_heading = None::<&str>)]
+    // Without this the heading of the groups before it would hold it, too.
+    #[arg(value_name = "PLAN_B", help_heading = None::<&str>, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) workload_b: Option<String>,
     /// Set a key of the plan for A only; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Plan")]
@@ -165,22 +168,22 @@ pub(crate) struct AbArguments {
     #[arg(long, value_name = "N", help_heading = "Client")]
     pub(crate) clients: Option<u32>,
     /// Difference that is of no interest, such as `5%` or `0.05`
-    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "5%")]
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "5%", help_heading = "Comparison")]
     pub(crate) margin: f64,
     /// Fewest pairs of runs; default: 3, or `--max-pairs` if that is less
-    #[arg(long, value_name = "N",
+    #[arg(long, value_name = "N", help_heading = "Comparison",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) min_pairs: Option<u32>,
     /// Most pairs of runs; default: 20, or `--min-pairs` if that is more
-    #[arg(long, value_name = "N",
+    #[arg(long, value_name = "N", help_heading = "Comparison",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) max_pairs: Option<u32>,
     /// Begin no further pair after this time
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Comparison")]
     pub(crate) time_limit: Option<Span>,
     /// Run another pair in place of one in which the hypervisor took more than this share of the CPU time; `100%` counts
     /// every pair
-    #[arg(long, value_name = "SHARE", value_parser = share_or_all, default_value = "1%")]
+    #[arg(long, value_name = "SHARE", value_parser = share_or_all, default_value = "1%", help_heading = "Comparison")]
     pub(crate) max_steal: f64,
 }
 

@@ -49,24 +49,33 @@ pub(crate) struct OnHosts<T: Args> {
 
 /// The hosts of a fleet, and where they meet.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Fleet")]
 pub(crate) struct HostArguments {
     /// Inventory of Ansible with the hosts of the plan
-    #[arg(long, value_name = "FILE", required_unless_present = "kubernetes")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "kubernetes",
+        help_heading = "Fleet"
+    )]
     pub(crate) inventory: Option<PathBuf>,
     /// Pods of `[fleet.kubernetes]` in place of hosts, in the cluster that `kubectl` is set to
-    #[arg(long, conflicts_with_all = ["inventory", "redis", "redis_ca"])]
+    #[arg(long, conflicts_with_all = ["inventory", "redis", "redis_ca"], help_heading = "Fleet")]
     pub(crate) kubernetes: bool,
     #[command(flatten)]
     pub(crate) redis: RedisArguments,
     /// Name of the run in Redis and on the hosts, up to 56 letters, digits, `.`, `_` and `-`; default: one of its own
-    #[arg(long = "fleet-run", value_name = "NAME")]
+    #[arg(long = "fleet-run", value_name = "NAME", help_heading = "Fleet")]
     pub(crate) run: Option<String>,
     /// Keep the logs of all hosts here; default: nothing is kept
-    #[arg(long = "host-logs", value_name = "DIR")]
+    #[arg(long = "host-logs", value_name = "DIR", help_heading = "Fleet")]
     pub(crate) logs: Option<PathBuf>,
     /// Folder on each host that a folder for the run is made in, and taken away from
-    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/tmp",
+        help_heading = "Fleet"
+    )]
     pub(crate) host_folder: String,
 }
 

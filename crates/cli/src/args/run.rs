@@ -25,7 +25,6 @@ pub(super) const OF_STARTED: [&str; 9] = [
 ];
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Load")]
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) target: TargetArguments,
@@ -38,32 +37,32 @@ pub(crate) struct RunArguments {
     /// End the measure phase after this many operations
     ///
     /// Without `--duration` there is then no limit of time. Several servers share the sum of theirs.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Load")]
     pub(crate) operations: Option<u64>,
     /// End the measure phase after this time, such as `90s` or `5m`; default of the built-in plans: 30s
     ///
     /// Without `--operations` there is then no limit of operations.
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
     pub(crate) duration: Option<Span>,
     /// Time under load before measuring starts; default of the built-in plans: 5s
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
     pub(crate) warmup: Option<Span>,
     /// Offered rate in operations per second, such as `20000` or `20k`
     ///
     /// Without `--schedule` it means a constant schedule.
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Load")]
     pub(crate) rate: Option<Rate>,
     /// When operations start
-    #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES))]
+    #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
     pub(crate) schedule: Option<ScheduleKind>,
     /// Largest share of failed operations, 0 to 1, with which the exit status is still 0; default: 0
-    #[arg(long, value_name = "RATIO")]
+    #[arg(long, value_name = "RATIO", help_heading = "Load")]
     pub(crate) tolerate_errors: Option<f64>,
     /// Run this shell command in the trace windows of the plan, or, if it has none, while measuring
     ///
     /// Such as `perf record -a -g`. Its output is kept in `traces/` of the run directory, in a folder that it
     /// runs in. At the end of the window it gets SIGINT.
-    #[arg(long, value_name = "COMMAND",
+    #[arg(long, value_name = "COMMAND", help_heading = "Load",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) trace: Option<String>,
     #[command(flatten)]
@@ -98,19 +97,18 @@ pub(crate) struct LoadArguments {
 
 /// What is run, and against which server.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Load")]
 pub(crate) struct TargetArguments {
     /// A built-in plan, a plan file (TOML), or a YCSB property file
     ///
     /// Built-in: `a` to `f` (the mixes of YCSB), `90read10update`, `50read50update`, `30write70read`,
     /// `read`, `write`, `gated`, `pkm`, `storage-compare`. May be left out with `--wsf`.
-    #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "wsf", help_heading = None::<&str>)]
+    #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "wsf")]
     pub(crate) workload: Option<String>,
     /// Take the parameters of the Workload Services Framework's `Mongo-ycsb` from the environment
     ///
     /// `CLIENT_SERVER_PAIR`, `THREADS`, `NUMACTL_OPTION` and so on, by their names there; `TESTCASE` or
     /// `WORKLOAD_FILE` names the workload. Options count more. `docs/wsf.md` has all of them.
-    #[arg(long)]
+    #[arg(long, help_heading = "Load")]
     pub(crate) wsf: bool,
     #[command(flatten)]
     pub(crate) start: StartArguments,
@@ -129,10 +127,10 @@ pub(crate) struct TargetArguments {
     )]
     pub(crate) uri: Option<String>,
     /// YCSB property `NAME=VALUE`, laid over the plan; may be repeated, the last one wins
-    #[arg(short = 'p', value_name = "NAME=VALUE", value_parser = property)]
+    #[arg(short = 'p', value_name = "NAME=VALUE", value_parser = property, help_heading = "Load")]
     pub(crate) properties: Vec<(String, String)>,
     /// Accept unknown YCSB property names, with a warning
-    #[arg(long)]
+    #[arg(long, help_heading = "Load")]
     pub(crate) lenient: bool,
 }
 

@@ -12,31 +12,30 @@ use dyno_results::trace::TimeRange;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What is traced")]
 pub(crate) struct TraceArguments {
     /// Trace this process, its threads and what it starts; can be given several times
-    #[arg(long = "pid", value_name = "PID",
+    #[arg(long = "pid", value_name = "PID", help_heading = "What is traced",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) processes: Vec<u32>,
     /// Trace the server on this machine that a connection string leads to; its files are told by what they hold
-    #[arg(long, value_name = "URI",
+    #[arg(long, value_name = "URI", help_heading = "What is traced",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) server: Option<String>,
     /// Only files that this pattern fits, such as `*.wt`; one with `/` is a pattern of whole paths. Can be given several times
-    #[arg(long = "file", value_name = "PATTERN",
+    #[arg(long = "file", value_name = "PATTERN", help_heading = "What is traced",
           value_parser = NonEmptyStringValueParser::new())]
     pub(crate) files: Vec<String>,
     /// Trace reads, and accesses to mapped files; without this, `--writes` and `--fsync` all three
-    #[arg(long)]
+    #[arg(long, help_heading = "What is traced")]
     pub(crate) reads: bool,
     /// Trace writes
-    #[arg(long)]
+    #[arg(long, help_heading = "What is traced")]
     pub(crate) writes: bool,
     /// Trace flushes: `fsync`, `fdatasync` and the like
-    #[arg(long)]
+    #[arg(long, help_heading = "What is traced")]
     pub(crate) fsync: bool,
     /// Leave out calls for fewer bytes
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "What is traced")]
     pub(crate) smallest: Option<Bytes>,
     /// End after this time; a COMMAND is asked to end then. Default: until COMMAND or the processes end, or Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = span, help_heading = "How")]
@@ -71,7 +70,7 @@ pub(crate) struct TraceArguments {
     )]
     pub(crate) format: PageFormat,
     /// Program to start and trace, with its arguments, after `--`
-    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&str>)]
+    #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
 
@@ -115,12 +114,11 @@ fn parse_window(text: &str) -> Result<TimeRange, String> {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Index")]
 pub(crate) struct IndexBuildArguments {
     /// How the documents come into the collection: a built-in layout, or a plan file with an `[index_build]` table
     ///
     /// Built-in: `ordered`, `shuffled`, `concurrent`, `churned`. See `docs/index-build.md`.
-    #[arg(value_name = "LAYOUT", default_value = "churned", value_parser = NonEmptyStringValueParser::new(), help_heading = None::<&str>)]
+    #[arg(value_name = "LAYOUT", default_value = "churned", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) layout: String,
     #[command(flatten)]
     pub(crate) start: StartArguments,
@@ -152,21 +150,21 @@ pub(crate) struct IndexBuildArguments {
     #[arg(long, value_name = "N", help_heading = "Data")]
     pub(crate) seed: Option<u64>,
     /// Fields of the index, such as `date:-1,number:1`; default: `date`
-    #[arg(long, value_name = "FIELD[:-1],…", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "FIELD[:-1],…", help_heading = "Index", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) keys: Option<String>,
     /// Leave caches as they are, in place of restarting the server and dropping the page cache, which needs root
-    #[arg(long)]
+    #[arg(long, help_heading = "Index")]
     pub(crate) warm: bool,
     /// Give the documents another order on the disk, verify them, and build the index again
     ///
     /// `rewrite` copies them in the order of `_id`, `natural-copy` in the order of the server, `dump` goes by a file,
     /// `compact` leaves it to the server. Nothing is dropped before its copy is verified.
-    #[arg(long, value_name = "REMEDY", value_parser = one_of(Remedy::NAMES))]
+    #[arg(long, value_name = "REMEDY", value_parser = one_of(Remedy::NAMES), help_heading = "Index")]
     pub(crate) remedy: Option<Remedy>,
     /// Put the data on a disk of its own, in a file, that takes at most this many reads and writes per second while an index is built
     ///
     /// So a fast machine shows what a disk with seeks does. Needs root.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", help_heading = "Index", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iops: Option<u32>,
     /// Folder of the experiment; default: `experiments/TIME-index-build-NAME`
     #[arg(long, value_name = "DIR", help_heading = "Output")]

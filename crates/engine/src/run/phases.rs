@@ -195,22 +195,11 @@ impl Session<'_> {
             (None, None) => Ok(()),
         };
         sink.end();
-        let WindowSink {
-            sampler,
-            clients,
-            fault,
-            ended,
-            ..
-        } = sink;
+        let (sampler, clients) = (sink.sampler, sink.clients);
+        let (fault, ended) = (sink.fault, sink.ended);
         self.keep_watched(&watchers, deployment);
         self.keep_use(&sampler, is_local);
-        // The load phase may be too short to be looked at, and has the same places.
-        if let Some(caveats) = clients
-            && self.clients_as_planned.is_none()
-        {
-            self.clients_as_planned = Some(caveats.is_empty());
-            self.caveats.extend(caveats);
-        }
+        self.keep_clients(clients);
         match result {
             Ok(()) if fault.is_some() => fault.map_or(Ok(()), Err),
             Ok(()) if ended => Err(LoadError::Unreachable(None).into()),
@@ -229,6 +218,17 @@ impl Session<'_> {
         self.keep_traces(watched);
         if let Some(traced) = traced {
             self.keep_io_trace(traced, deployment);
+        }
+    }
+
+    /// Keeps whether the clients ran where they were planned, if that was seen.
+    fn keep_clients(&mut self, deviations: Option<Vec<Caveat>>) {
+        // The load phase may be too short to be looked at, and has the same places.
+        if let Some(caveats) = deviations
+            && self.clients_as_planned.is_none()
+        {
+            self.clients_as_planned = Some(caveats.is_empty());
+            self.caveats.extend(caveats);
         }
     }
 
