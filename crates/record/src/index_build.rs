@@ -6,6 +6,7 @@ use crate::error::RecordError;
 use crate::model::RunStatus;
 use crate::plan::RecordedPlan;
 use crate::server::ExperimentServer;
+use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Version of the form that is written now.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 /// Name of the file in the folder of the experiment.
 pub const FILE: &str = "index-build.json";
 
@@ -147,13 +148,11 @@ pub struct RemedyRecord {
 }
 
 /// A reason to doubt it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexBuildCaveat {
     /// What is the matter.
-    pub message: String,
-    /// What to do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    #[serde(flatten)]
+    pub statement: Statement,
     /// The build that it touches; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,

@@ -671,7 +671,7 @@ fn plan_of(task: &Task, point: &Point) -> Result<Task, Error> {
 fn stop(deployment: DeploymentUnderTest, context: Context<'_>) -> Result<(), Error> {
     let (stopped, caveats) = deployment.stop();
     for caveat in caveats {
-        context.warning(&*caveat.message);
+        context.doubt(&caveat.statement);
     }
     stopped
 }

@@ -153,17 +153,20 @@ pub fn read(path: &Path) -> Result<Experiment, Error> {
     })?;
     let version = serde_json::from_str::<Version>(&text).map(|found| found.schema_version);
     if let Ok(version) = version
-        && version != SCHEMA_VERSION
+        && version > SCHEMA_VERSION
     {
         let file = file.display();
         let text = format!("`{file}` has version {version}, this program reads {SCHEMA_VERSION}");
         return Err(Error::new(Kind::BadInput, text).with_hint("use the `dyno` that wrote it"));
     }
-    serde_json::from_str(&text).map_err(|error| {
+    let mut experiment: Experiment = serde_json::from_str(&text).map_err(|error| {
         Error::from_cause(Kind::BadInput, error)
             .context(format!("cannot understand `{}`", file.display()))
             .with_hint("the runs below `runs` can be read one by one, with `dyno report`")
-    })
+    })?;
+    // It is written in the form of this version.
+    experiment.schema_version = SCHEMA_VERSION;
+    Ok(experiment)
 }
 
 const FOLDER_HINT: &str = "give the folder that the experiment printed at its end";
