@@ -27,4 +27,5 @@ pub mod steady_state;
 mod student;
 pub mod uncertainty;
 pub mod usl;
+mod values;
 pub mod verdict;

@@ -30,6 +30,8 @@ mod folding;
 mod names;
 mod occurrences;
 
+pub use contrast::{FEWEST_PERIODS, SHORTEST_PERIOD_WINDOWS};
+pub use folding::MOST_CYCLES;
 pub use names::{
     LEAST_CORRELATION, NamedPattern, PatternHints, PatternSource, RecordedSeries, SourceEvidence,
     name_pattern,
@@ -40,21 +42,11 @@ use occurrences::Occurrences;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Fewest periods that a series must hold.
-pub const FEWEST_PERIODS: usize = 3;
-
 /// Fewest windows in which a pattern is looked for.
 pub const FEWEST_WINDOWS: usize = 30;
 
-/// Shortest period in windows.
-pub const SHORTEST_PERIOD_WINDOWS: f64 = 4.0;
-
 /// Share of series without a pattern in which one is told.
 pub const FALSE_ALARM_RATIO: f64 = 0.01;
-
-/// Cycles that are folded with one phase. Occurrences whose distances vary by 5 % drift by a tenth of the period in
-/// them.
-pub const MOST_CYCLES: usize = 16;
 
 /// Most patterns that are looked for.
 const MOST_PATTERNS: usize = 8;

@@ -13,6 +13,8 @@ use crate::least_squares::{Fitted, Solution, deviations, minimize};
 use crate::resampling::{Resampling, middle};
 use dyno_record::estimate::{Estimate, Quantity};
 use dyno_record::experiment::{OpenEstimate, UslFit, UslPeak};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +59,23 @@ pub enum UslError {
     /// The search for the parameters failed.
     #[error("no parameters of the scalability law fit the points")]
     NoSolution,
+}
+
+impl UslError {
+    /// It as it is recorded.
+    pub fn statement(self) -> Statement {
+        match self {
+            UslError::TooFewPoints { points, levels } => statement!(
+                "usl-too-few-points",
+                least_points = MIN_POINTS,
+                least_levels = MIN_LEVELS,
+                points = points,
+                levels = levels
+            ),
+            UslError::NotPositive { clients } => statement!("usl-not-positive", clients = clients),
+            UslError::NoSolution => statement!("usl-no-solution"),
+        }
+    }
 }
 
 /// What the law says about a number of clients.

@@ -4,6 +4,7 @@
 use dyno_engine::observer::{Level, Notice};
 use dyno_engine::{Error, Kind, Observer};
 use dyno_plan::uri::redact;
+use dyno_report::texts;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
@@ -82,9 +83,10 @@ impl Messages {
 
 impl Observer for Messages {
     fn notice(&mut self, notice: &Notice) {
+        let text = texts::text(&notice.statement);
         match notice.level {
-            Level::Note => self.note(&notice.text),
-            Level::Warning => self.warning(&notice.text),
+            Level::Note => self.note(&text),
+            Level::Warning => self.warning(&text),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::cancel::Cancel;
 use crate::environment::Environment;
 use crate::load_source::LoadSource;
 use crate::observer::SharedObserver;
+use dyno_record::statement::Statement;
 
 /// What work is done with.
 #[derive(Clone, Copy)]
@@ -27,5 +28,10 @@ impl Context<'_> {
     /// Tells a person what should be looked at.
     pub fn warning(&self, text: impl AsRef<str>) {
         self.observer.warning(text.as_ref());
+    }
+
+    /// Tells a person of a reason to doubt what is measured.
+    pub fn doubt(&self, doubt: &Statement) {
+        self.observer.doubt(doubt);
     }
 }

@@ -21,6 +21,7 @@ use dyno_plan::task::Remote;
 use dyno_plan::uri::{Host, has_option, with_option};
 use dyno_record::model::{Caveat, CaveatKind, MemberRecord};
 use dyno_record::server::ExperimentServer;
+use dyno_record::statement;
 use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
     DataDir, Deployment, DeploymentOptions, EndedMember, Instance, InstanceKind, Member,
@@ -219,14 +220,15 @@ impl DeploymentUnderTest {
         let mut records = Vec::new();
         let mut caveats = Vec::new();
         for (member, settings) in self.members().iter().zip(&self.settings) {
-            let caveat = |what: &dyno_servers::Deviation| Caveat {
-                kind: CaveatKind::ServerSetting,
-                message: format!(
-                    "server `{}`: `{}` is `{}`, asked for was `{}`",
-                    settings.name, what.setting, what.found, what.asked
-                ),
-                hint: Some("see `server.members` in `run.json`, and docs/servers.md".into()),
-                phase: None,
+            let caveat = |what: &dyno_servers::Deviation| {
+                let statement = statement!(
+                    "server-setting-differs",
+                    server = &settings.name,
+                    setting = what.setting.to_string(),
+                    found = what.found.to_string(),
+                    asked = what.asked.to_string()
+                );
+                Caveat::of_run(CaveatKind::ServerSetting, statement)
             };
             caveats.extend(settings.deviations.iter().map(caveat));
             records.push(MemberRecord {
@@ -273,19 +275,15 @@ fn name_and_host(member: &Member) -> (String, Host) {
 
 /// What an unusual end of a server means for the run.
 fn ending_caveat((name, ending): &(String, Stopped)) -> Option<Caveat> {
-    let what = if ending.ended_early {
-        format!("it had ended before it was stopped ({})", ending.status)
+    let statement = if ending.ended_early {
+        let status = ending.status.to_string();
+        statement!("server-had-ended", server = name, status = status)
     } else if ending.killed {
-        "it did not end when it was asked to and was killed".to_owned()
+        statement!("server-was-killed", server = name)
     } else {
         return None;
     };
-    Some(Caveat {
-        kind: CaveatKind::ServerSetting,
-        message: format!("server `{name}`: {what}"),
-        hint: Some("see its log in `server-logs`; it may have hung for a part of the run".into()),
-        phase: None,
-    })
+    Some(Caveat::of_run(CaveatKind::ServerSetting, statement))
 }
 
 /// The server that speaks for client `number`: its own, else the primary, else the first with data.

@@ -5,6 +5,7 @@ use dyno_observe::watch::Board;
 use dyno_record::experiment::Experiment;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseKind, PhaseRecord, RunStatus};
+use dyno_record::statement::Statement;
 use dyno_results::AnalysedRun;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -48,12 +49,20 @@ pub enum Level {
 }
 
 /// Something to tell a person while work goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Notice {
     /// How much it matters.
     pub level: Level,
-    /// One sentence, lower case, without a full stop.
-    pub text: String,
+    /// What it says; with the code of plain text, it is one sentence, lower case, without a full stop.
+    pub statement: Statement,
+}
+
+impl Notice {
+    /// One that is a sentence.
+    pub fn of_text(level: Level, text: &str) -> Notice {
+        let statement = Statement::recorded(text);
+        Notice { level, statement }
+    }
 }
 
 /// Is told what happens. All methods are called by a thread that does the work, and hold it up: they should be quick.
@@ -201,18 +210,22 @@ pub trait SharedObserver: Sync {
 
     /// Tells a person what is good to know.
     fn note(&self, text: &str) {
-        self.notice(Level::Note, text);
+        self.notice(Notice::of_text(Level::Note, text));
     }
 
     /// Tells a person what should be looked at.
     fn warning(&self, text: &str) {
-        self.notice(Level::Warning, text);
+        self.notice(Notice::of_text(Level::Warning, text));
+    }
+
+    /// Tells a person of a reason to doubt what is measured.
+    fn doubt(&self, doubt: &Statement) {
+        let (level, statement) = (Level::Warning, doubt.clone());
+        self.notice(Notice { level, statement });
     }
 
     /// Tells a person something.
-    fn notice(&self, level: Level, text: &str) {
-        let text = text.to_owned();
-        let notice = Notice { level, text };
+    fn notice(&self, notice: Notice) {
         self.with(&mut |observer| observer.notice(&notice));
     }
 }

@@ -12,7 +12,9 @@ use dyno_load::connect::{Control, ControlError};
 use dyno_plan::index_build::{IndexBuildPlan, Start};
 use dyno_record::index_build::{BuildRecord, IndexBuildCaveat};
 use dyno_record::io_trace::document::TraceTarget;
-use dyno_record::quantity::Quantity;
+use dyno_record::quantity::Unit;
+use dyno_record::statement;
+use dyno_record::statement::{Number, Statement};
 use dyno_trace::Settings;
 use jiff::Timestamp;
 use std::path::Path;
@@ -54,10 +56,9 @@ impl Builder<'_> {
     /// Builds the index under trace, which goes into the folder `name` of the experiment. The index stays.
     pub(crate) fn build(&self, server: &mut Server<'_>, name: &str) -> Result<Built, Error> {
         let mut caveats = Vec::new();
-        let mut caveat = |message: String, hint: &str| {
+        let mut caveat = |statement: Statement| {
             caveats.push(IndexBuildCaveat {
-                message,
-                hint: Some(hint.to_owned()),
+                statement,
                 build: Some(name.to_owned()),
             });
         };
@@ -81,10 +82,7 @@ impl Builder<'_> {
         let data_bytes = files.as_deref().map(figures::table_bytes);
         let cached_bytes = files.as_deref().and_then(figures::cached_bytes);
         if is_cold && !restarted {
-            caveat(
-                "only the page cache was cold: the server was not restarted, and its own cache held what it held".into(),
-                "let `dyno` start the server, or give it a small cache",
-            );
+            caveat(statement!("only-page-cache-cold"));
         }
         let device = data.as_deref().and_then(figures::device_of);
         let limit = match (self.plan.disk_iops, &data) {
@@ -98,24 +96,17 @@ impl Builder<'_> {
         if let (Some(at_start), Some(read)) = (read_at_start, read)
             && may_have_been_cached(at_start, read, self.documents_bytes)
         {
-            caveat(
-                format!(
-                    "the server read {} at its start and {} for the index, of documents of {}: some of them may have been in its cache",
-                    Quantity::bytes(at_start),
-                    Quantity::bytes(read),
-                    Quantity::bytes(self.documents_bytes)
-                ),
-                "give it a smaller cache, or more documents; with compressed blocks it reads less than the documents have",
-            );
+            let bytes = |bytes: u64| Number::new(bytes as f64, Unit::Bytes);
+            caveat(statement!(
+                "documents-may-have-been-cached",
+                at_start = bytes(at_start),
+                for_index = bytes(read),
+                documents = bytes(self.documents_bytes)
+            ));
         }
         if let Some(times) = grown.server.get(ROLLED_BACK).filter(|times| **times >= 1.0) {
-            caveat(
-                format!(
-                    "the server rolled transactions back {times} times to make room in its cache, and began anew: what the index adds \
-                     did not fit, and the documents were read again each time"
-                ),
-                "give it a larger cache, or fewer documents",
-            );
+            let times = Number::new(*times, Unit::Exact);
+            caveat(statement!("rolled-back-for-room", times = times));
         }
         let record = BuildRecord {
             name: name.to_owned(),
@@ -165,7 +156,7 @@ impl Builder<'_> {
         let recorded = recording.stop()?;
         let document = recorded.finish(&server.tables())?;
         for caveat in &document.caveats {
-            self.context.warning(&caveat.message);
+            self.context.doubt(&caveat.statement);
         }
         if let Err(error) = result {
             // The server may go on with it, and a later build would find it there.

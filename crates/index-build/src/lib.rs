@@ -29,6 +29,7 @@ use dyno_record::index_build::{
 };
 use dyno_record::model::RunStatus;
 use dyno_record::server::ExperimentServer;
+use dyno_record::statement;
 use dyno_trace::LiveKernel;
 use jiff::Timestamp;
 use std::path::Path;
@@ -398,8 +399,7 @@ impl Experiment<'_> {
         if cache_bytes.is_some() && self.plan.start == Start::Warm {
             self.server.restart(None)?;
             self.document.caveats.push(IndexBuildCaveat {
-                message: "the server was restarted after the remedy, so that its cache was not as warm as before".into(),
-                hint: Some("compare builds from a cold cache: leave `--warm` out".into()),
+                statement: statement!("restarted-after-remedy"),
                 build: Some("after".into()),
             });
         }
@@ -408,10 +408,7 @@ impl Experiment<'_> {
         let hash = applied.before.hash.to_string();
         if before != (applied.before.documents, hash.as_str()) {
             self.document.caveats.push(IndexBuildCaveat {
-                message:
-                    "the collection was changed by others between the first build and the remedy"
-                        .into(),
-                hint: None,
+                statement: statement!("changed-by-others"),
                 build: None,
             });
         }

@@ -181,7 +181,7 @@ impl<'a> Server<'a> {
         };
         let (stopped, caveats) = deployment.stop();
         for caveat in caveats {
-            self.context.warning(&caveat.message);
+            self.context.doubt(&caveat.statement);
         }
         stopped
     }

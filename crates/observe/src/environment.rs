@@ -126,7 +126,8 @@ mod tests {
         assert!(
             caveat(&observation.probes)
                 .unwrap()
-                .message
+                .statement
+                .to_string()
                 .contains("load_average")
         );
     }

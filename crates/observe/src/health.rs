@@ -1,6 +1,8 @@
 //! Whether something could be read, and if not, why: what cannot be measured is said, never guessed.
 
 use dyno_record::model::{Caveat, CaveatKind};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -84,16 +86,17 @@ pub fn caveat(probes: &[ProbeHealth]) -> Option<Caveat> {
             Health::Degraded { .. } | Health::Failed { .. }
         )
     };
-    let caveats: Vec<String> = probes
+    let probes: Vec<Statement> = probes
         .iter()
         .filter(is_doubtful)
-        .filter_map(|probe| Some(format!("{} ({})", probe.name, probe.health.reason()?)))
+        .filter_map(|probe| {
+            let reason = probe.health.reason()?;
+            Some(statement!("probe", probe = probe.name, reason = reason))
+        })
         .collect();
-    (!caveats.is_empty()).then(|| Caveat {
-        kind: CaveatKind::ProbeUnavailable,
-        message: format!("could not be read: {}", caveats.join("; ")),
-        hint: None,
-        phase: None,
+    (!probes.is_empty()).then(|| {
+        let statement = statement!("probes-not-read", probes = probes);
+        Caveat::of_run(CaveatKind::ProbeUnavailable, statement)
     })
 }
 
@@ -142,8 +145,8 @@ mod tests {
         let caveat = caveat(&[probe("cpu_governor", failed()), probe("c", unsupported())]).unwrap();
         assert_eq!(caveat.kind, CaveatKind::ProbeUnavailable);
         assert_eq!(
-            caveat.message,
-            "could not be read: cpu_governor (permission denied)"
+            caveat.statement.to_string(),
+            "probes-not-read (probes: [probe (probe: cpu_governor, reason: permission denied)])"
         );
     }
 

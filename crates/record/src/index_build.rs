@@ -5,13 +5,14 @@ use crate::document::Document;
 use crate::model::RunStatus;
 use crate::plan::RecordedPlan;
 use crate::server::ExperimentServer;
+use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Version of the form that is written now.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 /// Name of the file in the folder of the experiment.
 pub const FILE: &str = "index-build.json";
 
@@ -151,13 +152,11 @@ pub struct RemedyRecord {
 }
 
 /// A reason to doubt it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexBuildCaveat {
     /// What is the matter.
-    pub message: String,
-    /// What to do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    #[serde(flatten)]
+    pub statement: Statement,
     /// The build that it touches; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,

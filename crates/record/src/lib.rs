@@ -41,6 +41,7 @@ pub mod responses;
 pub mod schema;
 mod series;
 pub mod server;
+pub mod statement;
 pub mod summary;
 pub mod tail;
 mod thin;

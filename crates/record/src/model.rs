@@ -6,13 +6,14 @@
 use crate::document::Document;
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
 use crate::plan::RecordedPlan;
+use crate::statement::Statement;
 use crate::verdict::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the run directory's format. Raised when a reader of the old one would misread the new one.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run: the content of `run.json` and of `dyno run --format json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -522,14 +523,31 @@ pub struct KeyShares {
 pub struct Caveat {
     /// What is doubtful.
     pub kind: CaveatKind,
-    /// The doubt with its figures, one sentence.
-    pub message: String,
-    /// What to do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    /// The doubt with its figures.
+    #[serde(flatten)]
+    pub statement: Statement,
     /// The phase it touches; the whole run when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<PhaseKind>,
+}
+
+impl Caveat {
+    /// One that touches the whole run.
+    pub fn of_run(kind: CaveatKind, statement: Statement) -> Caveat {
+        Caveat {
+            kind,
+            statement,
+            phase: None,
+        }
+    }
+
+    /// One that touches one phase.
+    pub fn of_phase(kind: CaveatKind, phase: PhaseKind, statement: Statement) -> Caveat {
+        Caveat {
+            phase: Some(phase),
+            ..Caveat::of_run(kind, statement)
+        }
+    }
 }
 
 /// Kinds of doubt.

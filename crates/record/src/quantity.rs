@@ -1,29 +1,38 @@
 //! The only number formatter of the workspace: a value, its unit, and a precision that makes sense for both. It stands
 //! beside the records because findings, reports, checks of the machine and progress all write numbers that were recorded.
 
+use schemars::JsonSchema;
 use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
 /// What stands where there is no value.
 pub const NO_VALUE: &str = "–";
 
 /// The unit of a [`Quantity`], which also decides how it is scaled and rounded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Events per second; never scaled, grouped by thousands.
+    #[serde(rename = "per_s")]
     PerSecond,
     /// A time span given in microseconds, shown in ns, µs, ms or s with three digits.
+    #[serde(rename = "us")]
     Microseconds,
     /// A length of time given in seconds, shown as people say it (`2 min 30 s`).
+    #[serde(rename = "s")]
     Seconds,
     /// A size in bytes, shown in powers of 1024.
     Bytes,
+    /// Bytes per second, shown in powers of 1024.
+    #[serde(rename = "bytes_per_s")]
+    BytesPerSecond,
     /// A number of things, whole and grouped by thousands.
     Count,
     /// A share from 0 to 1, shown in percent.
     Ratio,
     /// A bare number with three decimals.
+    #[serde(rename = "number")]
     Plain,
     /// A bare number of any size, with three digits that count.
     Parameter,
@@ -142,6 +151,11 @@ impl Quantity {
         self.value
     }
 
+    /// Its unit.
+    pub fn unit(&self) -> Unit {
+        self.unit
+    }
+
     /// Number and unit apart, for layouts that set them differently.
     pub fn parts(&self) -> (String, &'static str) {
         if !self.value.is_finite() {
@@ -163,6 +177,7 @@ impl Quantity {
             Unit::PerSecond => (self.plain_digits(significant_decimals(self.value, 4)), "/s"),
             Unit::Microseconds => self.scaled(&TIME_SCALE),
             Unit::Bytes => self.scaled(&BYTES_SCALE),
+            Unit::BytesPerSecond => self.scaled(&BYTES_PER_SECOND_SCALE),
             Unit::Count | Unit::Plain | Unit::Parameter if is_brief => {
                 (three_digits(self.value), "")
             }
@@ -189,7 +204,9 @@ impl Quantity {
         // A whole number of the smallest units is exact; a sentence does not tell it from a measured one.
         let is_whole = factor == 1.0 && value.fract() == 0.0;
         let number = match self.precision {
-            Precision::Brief if !(is_whole && self.unit == Unit::Bytes) => three_digits(value),
+            Precision::Brief if !(is_whole && self.unit != Unit::Microseconds) => {
+                three_digits(value)
+            }
             _ => {
                 let decimals = if is_whole {
                     0
@@ -231,6 +248,15 @@ const BYTES_SCALE: [(f64, &str); 5] = [
     (1_048_576.0, " MiB"),
     (1_073_741_824.0, " GiB"),
     (1_099_511_627_776.0, " TiB"),
+];
+
+/// The same of bytes per second.
+const BYTES_PER_SECOND_SCALE: [(f64, &str); 5] = [
+    (1.0, " B/s"),
+    (1024.0, " KiB/s"),
+    (1_048_576.0, " MiB/s"),
+    (1_073_741_824.0, " GiB/s"),
+    (1_099_511_627_776.0, " TiB/s"),
 ];
 
 /// The largest scale that leaves at least 1, after rounding to the digits that will be shown:

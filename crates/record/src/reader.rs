@@ -9,6 +9,7 @@ use crate::error::RecordError;
 use crate::fine::{self, FinePoint};
 use crate::metrics::{self, MetricTable};
 use crate::model::{Arrivals, Caveat, CaveatKind, PhaseKind, RunDocument, RunStatus};
+use crate::statement;
 use crate::thin::Thinner;
 use crate::windows::{self, Windows};
 use std::collections::BTreeMap;
@@ -159,7 +160,9 @@ impl Run {
         notes.extend(metric_notes);
         let rebuilt = complete(&mut document, &phases, window_count);
         for note in &notes {
-            add_caveat(&mut document, CaveatKind::ProbeUnavailable, note);
+            let statement = statement!("part-not-read", reason = note);
+            let caveat = Caveat::of_run(CaveatKind::ProbeUnavailable, statement);
+            document.caveats.push(caveat);
         }
         let (intervals, series, windows_per_point) = thinner.finish();
         Ok(Run {
@@ -235,18 +238,11 @@ fn complete(
     if document.status != RunStatus::Failed {
         document.status = RunStatus::Partial;
     }
-    add_caveat(document, CaveatKind::Partial, &reason);
+    let rebuilt = statement!("rebuilt-from-windows", windows = windows);
+    let caveat = Caveat::of_run(CaveatKind::Partial, rebuilt);
+    document.caveats.push(caveat);
     document.status_reason.get_or_insert(reason);
     true
-}
-
-fn add_caveat(document: &mut RunDocument, kind: CaveatKind, message: &str) {
-    document.caveats.push(Caveat {
-        kind,
-        message: message.to_owned(),
-        hint: None,
-        phase: None,
-    });
 }
 
 fn distributions(phase: PhaseAccumulator) -> Vec<PhaseDistribution> {

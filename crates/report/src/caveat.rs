@@ -1,6 +1,7 @@
 //! Which numbers a caveat touches, and how it is named and numbered. Finding caveats is the
 //! analysis' business; this module only makes sure that none is separated from its numbers.
 
+use crate::texts::{hint, text};
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
 use serde::Serialize;
 
@@ -131,8 +132,8 @@ impl NumberedCaveat {
             label: description.label,
             severity: description.severity,
             phase: caveat.phase,
-            message: caveat.message.clone(),
-            hint: caveat.hint.clone(),
+            message: text(&caveat.statement),
+            hint: hint(&caveat.statement),
             topics: description.topics,
         }
     }
@@ -199,13 +200,12 @@ fn describe(kind: CaveatKind) -> Description {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::statement::Statement;
 
     fn caveat(kind: CaveatKind, phase: Option<PhaseKind>) -> Caveat {
         Caveat {
-            kind,
-            message: "message".into(),
-            hint: None,
             phase,
+            ..Caveat::of_run(kind, Statement::recorded("message"))
         }
     }
 

@@ -17,6 +17,7 @@ mod rounding;
 pub mod run;
 pub mod tail;
 mod terms;
+pub mod texts;
 mod watched;
 pub mod ycsb;
 

@@ -4,6 +4,7 @@ use dyno_analyze::experiment::caveats::of_runs;
 use dyno_analyze::experiment::findings::findings;
 use dyno_record::experiment::{Experiment, Point};
 use dyno_record::model::{Caveat, CaveatKind, RunDocument};
+use dyno_record::statement;
 use std::path::Path;
 
 /// Document of a run, inside its directory.
@@ -31,14 +32,10 @@ fn caveats(point: &Point, folder: &Path) -> Vec<Caveat> {
     });
     match document {
         Ok(document) => document.caveats,
-        Err(error) => vec![Caveat {
-            kind: CaveatKind::ProbeUnavailable,
-            message: format!(
-                "the caveats of `{}` cannot be read: {error}",
-                point.directory
-            ),
-            hint: None,
-            phase: None,
-        }],
+        Err(error) => {
+            let run = &point.directory;
+            let statement = statement!("caveats-not-read", run = run, reason = error);
+            vec![Caveat::of_run(CaveatKind::ProbeUnavailable, statement)]
+        }
     }
 }

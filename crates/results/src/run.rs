@@ -10,6 +10,7 @@ use dyno_record::io_trace;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
 use dyno_record::reader::Run;
 use dyno_record::responses::by_operation;
+use dyno_record::statement::RECORDED;
 use std::path::Path;
 
 /// A recorded run and its analysis.
@@ -83,10 +84,12 @@ pub fn open(directory: &Path) -> Result<Run, ResultsError> {
 pub fn find_caveats(run: &mut Run, known: Vec<Caveat>) {
     let mut found = caveats(&run.document, &IntervalTotals::of_run(run));
     for caveat in known {
-        if !found
-            .iter()
-            .any(|other| other.kind == caveat.kind && other.message == caveat.message)
-        {
+        let is_found = found.iter().any(|other| {
+            // An older record has the sentence only, and whatever is found of its kind says the same.
+            let said = &caveat.statement;
+            other.kind == caveat.kind && (other.statement == *said || said.code == RECORDED)
+        });
+        if !is_found {
             found.push(caveat);
         }
     }

@@ -221,7 +221,7 @@ mod tests {
         let (producers, consumed) = all_at_once();
         for consumed in [Some(&consumed), None] {
             let found = judge(&course(&producers, 0, consumed, asked()));
-            assert_eq!(found.cause, Cause::UnboundedInFlight, "{}", found.words);
+            assert_eq!(found.cause, Cause::UnboundedInFlight, "{}", found.statement);
         }
     }
 

@@ -189,7 +189,7 @@ fn measure(
     let result = result.map_err(|failure| deployment.explain(failure));
     let (stopped, caveats) = deployment.stop();
     for caveat in caveats {
-        context.warning(&caveat.message);
+        context.doubt(&caveat.statement);
     }
     result.and(stopped)
 }

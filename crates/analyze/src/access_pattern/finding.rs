@@ -1,10 +1,13 @@
-//! What the patterns mean, in words.
+//! What the patterns mean.
 
 use super::pattern::{AccessPatterns, FilePattern};
-use crate::experiment::words::{bytes, list, number, percent, time, times};
+use crate::values::{bytes, number, percent, time, times};
+use dyno_record::document::variant_name;
 use dyno_record::experiment::{Finding, FindingKind};
 use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 
 /// Most files that findings are about.
 const MOST_FILES: usize = 4;
@@ -50,206 +53,161 @@ pub fn findings(patterns: &AccessPatterns, activity: &Activity) -> Vec<Finding> 
     found
 }
 
-/// `in almost random order` and the like, by the score.
-pub fn order_words(score: f64) -> &'static str {
+/// How sequential an order is, by the score.
+fn order_name(score: f64) -> &'static str {
     match score {
-        score if score < 0.1 => "in almost random order",
-        score if score < RANDOM_SCORE => "in mostly random order",
-        score if score < 0.7 => "in partly sequential order",
-        score if score < 0.9 => "in mostly sequential order",
-        _ => "sequentially",
+        score if score < 0.1 => "almost_random",
+        score if score < RANDOM_SCORE => "mostly_random",
+        score if score < 0.7 => "partly_sequential",
+        score if score < 0.9 => "mostly_sequential",
+        _ => "sequential",
     }
+}
+
+/// The order by its score: `in almost random order` and the like.
+pub fn order_statement(score: f64) -> Statement {
+    statement!("order", order = order_name(score))
 }
 
 /// What became of the order of a file between two traces; `None` where one of them has no score.
 pub fn compared(before: &FilePattern, after: &FilePattern) -> Option<Finding> {
     let scores = (before.score?, after.score?);
-    let what = match scores.1 - scores.0 {
-        change if change >= NOTABLE_CHANGE => "became more sequential",
-        change if change <= -NOTABLE_CHANGE => "became more random",
-        _ => "kept their order",
-    };
-    let noun = match before.operation {
-        Operation::Read => "reads",
-        Operation::Write => "writes",
-        Operation::Fault => "page faults",
-        Operation::Sync => return None,
-    };
-    let mut text = format!(
-        "the {noun} of `{}`{} {what}: the score was {:.2} and is {:.2}, there were {} {noun} and are {}",
-        after.label(),
-        content(after),
-        scores.0,
-        scores.1,
-        many(before.calls),
-        many(after.calls)
-    );
-    if let Some((was, is)) = before.amplification.zip(after.amplification) {
-        text += &format!(
-            ", they moved {}× the size of the file and move {}×",
-            times(was),
-            times(is)
-        );
+    if before.operation == Operation::Sync {
+        return None;
     }
+    let change = match scores.1 - scores.0 {
+        change if change >= NOTABLE_CHANGE => "more_sequential",
+        change if change <= -NOTABLE_CHANGE => "more_random",
+        _ => "kept",
+    };
+    let moved = before.amplification.zip(after.amplification);
+    let said = statement!(
+        "order-compared",
+        operation = variant_name(&before.operation),
+        file = after.label(),
+        content = content(after),
+        change = change,
+        score_before = number(scores.0),
+        score_after = number(scores.1),
+        calls_before = before.calls,
+        calls_after = after.calls,
+        moved_before = moved.map(|(was, _)| times(was)),
+        moved_after = moved.map(|(_, is)| times(is))
+    );
     Some(Finding {
         kind: FindingKind::Finding,
-        text,
+        statement: said,
         evidence: changes(before, after),
     })
 }
 
-/// What else changed, a sentence each.
-fn changes(before: &FilePattern, after: &FilePattern) -> Vec<String> {
+/// What else changed.
+fn changes(before: &FilePattern, after: &FilePattern) -> Vec<Statement> {
     let mut said = Vec::new();
     let seeks = before.median_seek_bytes().zip(after.median_seek_bytes());
     said.extend(seeks.map(|(was, is)| {
-        format!(
-            "the median seek was {} and is {}",
-            short_bytes(was),
-            short_bytes(is)
+        statement!(
+            "median-seek-changed",
+            before = bytes(was),
+            after = bytes(is)
         )
     }));
     said.extend(before.latency.zip(after.latency).map(|(was, is)| {
-        format!(
-            "the mean latency was {} and is {}",
-            time(was.mean_ns * 1e-9),
-            time(is.mean_ns * 1e-9)
-        )
+        let (was, is) = (time(was.mean_ns * 1e-9), time(is.mean_ns * 1e-9));
+        statement!("mean-latency-changed", before = was, after = is)
     }));
     said.extend(before.device.zip(after.device).map(|(was, is)| {
-        format!(
-            "{} of the calls waited for the device, and {} do",
-            percent(was.waiting_ratio),
-            percent(is.waiting_ratio)
-        )
+        let (was, is) = (percent(was.waiting_ratio), percent(is.waiting_ratio));
+        statement!("waiting-for-device-changed", before = was, after = is)
     }));
     said
 }
 
 fn order(file: &FilePattern, activity: &Activity) -> Option<Finding> {
     let score = file.score?;
-    let (verb, noun) = match file.operation {
-        Operation::Read => ("read", "reads"),
-        Operation::Write => ("wrote", "writes"),
-        Operation::Fault => ("read the mapped", "page faults"),
-        Operation::Sync => return None,
-    };
-    let mut text = format!(
-        "{} {verb} `{}`{} {} (score {score:.2}): {} {noun}{}",
-        activity.subject,
-        file.label(),
-        content(file),
-        order_words(score),
-        many(file.calls),
-        sizes(file)
-    );
-    let is_read = file.operation == Operation::Read;
-    if let Some(amplification) = file
-        .amplification
-        .filter(|&times| is_read && times >= AMPLIFIED)
-    {
-        text += &format!(", {}× the size of the file", times(amplification));
+    if file.operation == Operation::Sync {
+        return None;
     }
+    let is_read = file.operation == Operation::Read;
+    let amplification = file.amplification;
     let is_random = is_read && score < RANDOM_SCORE;
     let kind = file.role.as_ref().map(|role| role.kind);
-    if is_random && activity.scans_records && kind == Some(FileKind::Collection) {
-        text += "; the scan follows record order, the file does not";
-    }
+    let is_collection = kind == Some(FileKind::Collection);
+    let (size, is_median) = size(file);
+    let said = statement!(
+        "order-of-file",
+        subject = &activity.subject,
+        operation = variant_name(&file.operation),
+        file = file.label(),
+        content = content(file),
+        order = order_name(score),
+        score = number(score),
+        calls = file.calls,
+        size = size.map(bytes),
+        is_median_size = is_median,
+        amplification = amplification
+            .filter(|&times| is_read && times >= AMPLIFIED)
+            .map(times),
+        follows_records = is_random && activity.scans_records && is_collection
+    );
     Some(Finding {
         kind: FindingKind::Finding,
-        text,
+        statement: said,
         evidence: evidence(file),
     })
 }
 
-/// ` (catalog)` where that is not what the file is called by.
-fn content(file: &FilePattern) -> String {
+/// What a file holds, where that is not what it is called by, such as `catalog`.
+fn content(file: &FilePattern) -> Option<&str> {
     let role = file.role.as_ref().filter(|role| role.namespace.is_none());
-    let words = role.and_then(|role| role.words.as_deref());
-    words.map_or(String::new(), |words| format!(" ({words})"))
+    role.and_then(|role| role.words.as_deref())
 }
 
-/// ` of 32 KiB` where nearly all are of one size, else the median.
-fn sizes(file: &FilePattern) -> String {
+/// The size of nearly all calls if there is one, else the median; and whether it is the median.
+fn size(file: &FilePattern) -> (Option<f64>, bool) {
     let Some((from, below, count)) = file.size_bytes.buckets().max_by_key(|bucket| bucket.2) else {
-        return String::new();
+        return (None, false);
     };
     let all = file.size_bytes.count();
     // Sizes that are powers of two begin a bucket.
     if count as f64 >= 0.8 * all as f64 && from > 0 {
         let mean = file.bytes as f64 / file.calls as f64;
         let is_exact = count == all && mean >= from as f64 && mean < below as f64;
-        return format!(
-            " of {}",
-            short_bytes(if is_exact { mean } else { from as f64 })
-        );
+        return (Some(if is_exact { mean } else { from as f64 }), false);
     }
-    match file.median_bytes() {
-        Some(median) => format!(" of {} in the median", short_bytes(median)),
-        None => String::new(),
-    }
+    (file.median_bytes(), true)
 }
 
-/// Bytes without digits that say nothing: `32 KiB`, `1.5 MiB`.
-fn short_bytes(value: f64) -> String {
-    let text = bytes(value);
-    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
-    let number = match number.contains('.') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => number,
-    };
-    format!("{number} {unit}")
-}
-
-/// `3.1 million`, `89,000`.
-fn many(count: u64) -> String {
-    match count {
-        1_000_000_000.. => format!("{:.1} billion", count as f64 / 1e9),
-        1_000_000.. => format!("{:.1} million", count as f64 / 1e6),
-        _ => number(count as f64),
-    }
-}
-
-fn evidence(file: &FilePattern) -> Vec<String> {
+fn evidence(file: &FilePattern) -> Vec<Statement> {
     let mut said = Vec::new();
     if let Some(ratio) = file.sequential_ratio {
-        let mut text = format!("{} of the calls continue a stream", percent(ratio));
-        if let Some(streams) = file.streams.filter(|streams| streams.streams > 0) {
-            text += &format!(
-                ", in streams of {} calls on average",
-                number(streams.mean_calls)
-            );
-        }
-        said.push(text);
+        let streams = file.streams.filter(|streams| streams.streams > 0);
+        said.push(statement!(
+            "calls-continue-stream",
+            share = percent(ratio),
+            calls = streams.map(|streams| number(streams.mean_calls))
+        ));
     }
     if let Some(seek) = file.median_seek_bytes() {
-        said.push(format!("the median seek is {}", short_bytes(seek)));
+        said.push(statement!("median-seek", seek = bytes(seek)));
     }
     if let Some((working_set, again)) = file.working_set_bytes.zip(file.reread_ratio) {
-        said.push(format!(
-            "{} were touched, and {} of what was moved had been touched before",
-            short_bytes(working_set as f64),
-            percent(again)
+        said.push(statement!(
+            "working-set",
+            size = bytes(working_set as f64),
+            again = percent(again)
         ));
     }
-    said.extend(latency(file));
+    said.extend(file.latency.map(|latency| {
+        let median = time(latency.p50_ns * 1e-9);
+        let p99 = time(latency.p99_ns * 1e-9);
+        statement!("latency-of-calls", median = median, p99 = p99)
+    }));
     if let Some(device) = &file.device {
-        said.push(format!(
-            "{} of the calls waited for the device, the page cache answered the others",
-            percent(device.waiting_ratio)
-        ));
+        let share = percent(device.waiting_ratio);
+        said.push(statement!("waiting-for-device", share = share));
     }
     said
-}
-
-fn latency(file: &FilePattern) -> Option<String> {
-    let latency = file.latency?;
-    let figures = [
-        ("median", latency.p50_ns),
-        ("99th percentile", latency.p99_ns),
-    ];
-    let figures = figures.map(|(name, ns)| format!("{name} {}", time(ns * 1e-9)));
-    Some(format!("a call took: {}", list(&figures)))
 }
 
 fn ambiguous(patterns: &AccessPatterns) -> Option<Finding> {
@@ -258,15 +216,8 @@ fn ambiguous(patterns: &AccessPatterns) -> Option<Finding> {
         Some((device.waiting_calls, device.ambiguous_ratio))
     });
     let (_, ratio) = shares.max_by_key(|(waiting, _)| *waiting)?;
-    (ratio > AMBIGUOUS_RATIO).then(|| Finding {
-        kind: FindingKind::Warning,
-        text:
-            "which calls waited for the device is uncertain: several threads of a process read at \
-               the same time"
-                .to_owned(),
-        evidence: vec![format!(
-            "{} of the requests ended while more than one call of their process was under way",
-            percent(ratio)
-        )],
+    (ratio > AMBIGUOUS_RATIO).then(|| {
+        let evidence = statement!("requests-with-a-choice", share = percent(ratio));
+        Finding::warning(statement!("device-share-uncertain"), vec![evidence])
     })
 }

@@ -14,7 +14,7 @@ mod state;
 mod streams;
 mod totals;
 
-pub use finding::{Activity, compared, findings, order_words};
+pub use finding::{Activity, compared, findings, order_statement};
 pub use grid::{Axis, Grid, Pictures};
 pub use pages::PAGE_BYTES;
 pub use pattern::{

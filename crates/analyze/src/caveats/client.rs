@@ -1,11 +1,13 @@
 //! Doubts about the load generator: did it offer what the plan says, and was it the limit itself?
 
-use super::{Facts, about_phase};
+use super::facts::Facts;
+use crate::values::{exact, number, percent, rate, us};
 use dyno_record::fleet::FleetHostUse;
 use dyno_record::model::{
     Caveat, CaveatKind, FleetRecord, LatencySummary, PhaseKind, PhaseRecord, ResourceKind,
 };
-use dyno_record::quantity::Quantity;
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 use serde_json::Value;
 
 /// Share of its CPUs above which the client is the limit. Above 90 % work waits for the CPU: with
@@ -38,7 +40,7 @@ pub(super) fn generator_bottleneck(facts: &Facts<'_>) -> Vec<Caveat> {
     let Some(phase) = facts.measure else {
         return Vec::new();
     };
-    let reasons: Vec<String> = [
+    let reasons: Vec<Statement> = [
         busy_cpus(facts, phase),
         waits_for_cpu(facts, phase),
         near_selfcheck(facts, phase),
@@ -50,17 +52,16 @@ pub(super) fn generator_bottleneck(facts: &Facts<'_>) -> Vec<Caveat> {
     if reasons.is_empty() {
         return Vec::new();
     }
-    vec![about_phase(
+    vec![Caveat::of_phase(
         CaveatKind::GeneratorBottleneck,
         PhaseKind::Measure,
-        format!("the client may have been the limit: {}", reasons.join("; ")),
-        "give the client more worker threads (`--threads`) or CPUs of its own, and compare with `dyno selfcheck`",
+        statement!("client-was-the-limit", reasons = reasons),
     )]
 }
 
 /// CPU time per worker. An open loop spins before each start, so there a busy CPU counts only if
 /// the schedule suffered from it.
-fn busy_cpus(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
+fn busy_cpus(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
     if phase.duration_s <= 0.0 {
         return None;
     }
@@ -73,11 +74,11 @@ fn busy_cpus(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
         && late_ratio(phase) <= LATE_RATIO
         && shortfall(facts, phase).is_none();
     (used / cpus >= BUSY_RATIO && !schedule_kept)
-        .then(|| format!("it used {used:.2} of the {cpus} CPUs that its threads can fill"))
+        .then(|| statement!("client-cpus-busy", used = number(used), cpus = exact(cpus)))
 }
 
 /// One host of a fleet that is full is enough: its clients are a part of all figures. The fullest is named.
-fn busy_host(facts: &Facts<'_>, fleet: &FleetRecord, phase: &PhaseRecord) -> Option<String> {
+fn busy_host(facts: &Facts<'_>, fleet: &FleetRecord, phase: &PhaseRecord) -> Option<Statement> {
     let schedule_kept = |host: &str| {
         let agents = fleet.agents.iter().filter(|agent| agent.host == host);
         let mut phases = agents
@@ -93,16 +94,18 @@ fn busy_host(facts: &Facts<'_>, fleet: &FleetRecord, phase: &PhaseRecord) -> Opt
         .iter()
         .filter(|host| ratio(host) >= BUSY_RATIO && !schedule_kept(host.host));
     let worst = full.max_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
-    Some(format!(
-        "the agents of `{}` used {:.2} of the {} CPUs that their threads can fill",
-        worst.host, worst.used, worst.cpus
+    Some(statement!(
+        "agent-cpus-busy",
+        host = worst.host,
+        used = number(worst.used),
+        cpus = worst.cpus
     ))
 }
 
 /// Worker threads that always either ran or waited for a CPU, while other CPUs of the machine were idle: somebody
 /// else has the CPU that they are bound to. Where all CPUs are busy, that is the load of the shared machine and
 /// has a caveat of its own.
-fn waits_for_cpu(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
+fn waits_for_cpu(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
     let used = |kind| {
         let mut uses = facts.document.resources.iter();
         uses.find(|one| one.resource == kind && one.phase == phase.name)
@@ -114,15 +117,11 @@ fn waits_for_cpu(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
     let own_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
     let wait_ratio = wait.busy_s / threads;
     let is_bound = wait_ratio >= WAIT_RATIO && (own_s + wait.busy_s) / threads >= BUSY_RATIO;
-    (threads > 0.0 && is_bound && !host_is_full && phase.offered_rate_per_s.is_none()).then(|| {
-        format!(
-            "its threads waited {} of the time for a CPU that others used, while other CPUs were idle",
-            Quantity::ratio(wait_ratio)
-        )
-    })
+    (threads > 0.0 && is_bound && !host_is_full && phase.offered_rate_per_s.is_none())
+        .then(|| statement!("client-waits-for-cpu", share = percent(wait_ratio)))
 }
 
-fn near_selfcheck(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
+fn near_selfcheck(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
     // What the machine of the controller can do says nothing about the hosts of a fleet.
     if facts.document.fleet.is_some() {
         return None;
@@ -132,14 +131,15 @@ fn near_selfcheck(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<String> {
     let limit = per_core * facts.worker_cpus();
     let ratio = phase.achieved_rate_per_s / limit;
     (limit > 0.0 && ratio >= SELFCHECK_RATIO).then(|| {
-        format!(
-            "it reached {} of the {limit:.0}/s that `dyno selfcheck` found possible",
-            Quantity::ratio(ratio)
+        statement!(
+            "near-selfcheck",
+            share = percent(ratio),
+            limit = rate(limit)
         )
     })
 }
 
-fn slow_turnaround(phase: &PhaseRecord) -> Option<String> {
+fn slow_turnaround(phase: &PhaseRecord) -> Option<Statement> {
     if phase.offered_rate_per_s.is_some() {
         return None;
     }
@@ -151,10 +151,11 @@ fn slow_turnaround(phase: &PhaseRecord) -> Option<String> {
     });
     let (name, operation) =
         slow.max_by(|a, b| f64::total_cmp(&a.1.start_delay_us.p99, &b.1.start_delay_us.p99))?;
-    Some(format!(
-        "99th percentile of the start delay of `{name}` is {}, its median service time {}",
-        Quantity::microseconds(operation.start_delay_us.p99),
-        Quantity::microseconds(operation.service_time_us.p50)
+    Some(statement!(
+        "slow-turnaround",
+        operation = name,
+        start_delay_p99 = us(operation.start_delay_us.p99),
+        service_median = us(operation.service_time_us.p50)
     ))
 }
 
@@ -169,16 +170,15 @@ pub(super) fn dropped_arrivals(facts: &Facts<'_>) -> Vec<Caveat> {
         .filter(|(_, arrivals)| arrivals.dropped > 0)
         .map(|(name, arrivals)| {
             let share = arrivals.dropped as f64 / arrivals.due.max(1) as f64;
-            about_phase(
+            Caveat::of_phase(
                 CaveatKind::DroppedArrivals,
                 name,
-                format!(
-                    "{} of {} arrivals ({}) were never sent; the latencies are those of the others",
-                    arrivals.dropped,
-                    arrivals.due,
-                    Quantity::ratio(share)
+                statement!(
+                    "arrivals-never-sent",
+                    dropped = arrivals.dropped,
+                    due = arrivals.due,
+                    share = percent(share)
                 ),
-                "the server cannot take the offered rate: lower `--rate`, or raise `--clients` if it has room left",
             )
         })
         .collect()
@@ -189,14 +189,10 @@ pub(super) fn late_starts(facts: &Facts<'_>) -> Vec<Caveat> {
     let Some(phase) = facts.measure.filter(|phase| late_ratio(phase) > LATE_RATIO) else {
         return Vec::new();
     };
-    vec![about_phase(
+    vec![Caveat::of_phase(
         CaveatKind::LateStarts,
         PhaseKind::Measure,
-        format!(
-            "{} of the operations started more than 1 ms late; response time includes that wait",
-            Quantity::ratio(late_ratio(phase))
-        ),
-        "raise `--clients` if all connections were busy; the start delay tells how long operations waited",
+        statement!("started-late", share = percent(late_ratio(phase))),
     )]
 }
 
@@ -216,15 +212,15 @@ pub(super) fn rate_not_achieved(facts: &Facts<'_>) -> Vec<Caveat> {
     let Some((phase, (offered, ratio))) = missed else {
         return Vec::new();
     };
-    vec![about_phase(
+    vec![Caveat::of_phase(
         CaveatKind::RateNotAchieved,
         PhaseKind::Measure,
-        format!(
-            "achieved {:.1}/s of the {offered:.1}/s offered, {} less",
-            phase.achieved_rate_per_s,
-            Quantity::ratio(ratio)
+        statement!(
+            "less-than-offered",
+            achieved = rate(phase.achieved_rate_per_s),
+            offered = rate(offered),
+            missing = percent(ratio)
         ),
-        "the latencies belong to the achieved rate; lower `--rate` for a server that keeps up",
     )]
 }
 

@@ -2,9 +2,10 @@
 //! of other machines nothing is known. Runs that hold the verdicts of `dyno doctor` are judged by
 //! those; the settings are looked at in the record of older runs.
 
-use super::{Facts, about_run};
+use super::facts::Facts;
+use crate::values::{bytes, us};
 use dyno_record::model::{Caveat, CaveatKind};
-use dyno_record::quantity::Quantity;
+use dyno_record::statement;
 use dyno_record::verdict::{CheckName, Level};
 
 /// Clock sources that are read without a system call and count with the CPU. The two of
@@ -28,15 +29,10 @@ pub(super) fn shared_machine(facts: &Facts<'_>) -> Vec<Caveat> {
     if !facts.document.server.local {
         return Vec::new();
     }
-    let cpus = match facts.document.environment.cpus {
-        Some(1) => "its one CPU".to_owned(),
-        Some(cpus) => format!("its {cpus} CPUs"),
-        None => "its CPUs".to_owned(),
-    };
-    vec![about_run(
+    let cpus = facts.document.environment.cpus;
+    vec![Caveat::of_run(
         CaveatKind::SharedMachine,
-        format!("client and server share the machine and {cpus}; each slows the other"),
-        "fit for comparing settings on this machine; for absolute figures use two machines and `--uri`",
+        statement!("client-and-server-share-machine", cpus = cpus),
     )]
 }
 
@@ -53,11 +49,14 @@ pub(super) fn failed_checks(facts: &Facts<'_>) -> Vec<Caveat> {
                 CheckName::OtherLoad => CaveatKind::SharedMachine,
                 _ => CaveatKind::MachineSetting,
             },
-            message: format!(
-                "the check `{}` fails: found {}, advised {}; {}",
-                verdict.check, verdict.found, verdict.advised, verdict.why
+            statement: statement!(
+                "check-fails",
+                check = verdict.check.as_str(),
+                found = &verdict.found,
+                advised = &verdict.advised,
+                why = &verdict.why,
+                change = verdict.change.as_ref().map(|change| &change.command)
             ),
-            hint: verdict.change.as_ref().map(|change| change.command.clone()),
             phase: None,
         })
         .collect()
@@ -75,12 +74,9 @@ pub(super) fn cpu_frequency(facts: &Facts<'_>) -> Vec<Caveat> {
     }
     match facts.document.environment.cpu_governor.as_deref() {
         None | Some("performance") => Vec::new(),
-        Some(governor) => vec![about_run(
+        Some(governor) => vec![Caveat::of_run(
             CaveatKind::CpuFrequency,
-            format!(
-                "the CPU frequency governor is `{governor}`; latencies at low load include waking up"
-            ),
-            "set the governor to `performance`",
+            statement!("cpu-governor", governor = governor),
         )],
     }
 }
@@ -93,20 +89,20 @@ pub(super) fn clock_coarse(facts: &Facts<'_>) -> Vec<Caveat> {
         && !GOOD_CLOCKS.contains(&source)
         && !is_checked(facts)
     {
-        reasons.push(format!("the clock source is `{source}`"));
+        reasons.push(statement!("clock-source", source = source));
     }
     if let Some(cost_ns) = environment.clock_read_ns
         && cost_ns > SLOW_CLOCK_NS
     {
-        reasons.push(format!("reading the clock takes {cost_ns:.0} ns"));
+        let cost = us(cost_ns / 1e3);
+        reasons.push(statement!("clock-slow-to-read", cost = cost));
     }
     if reasons.is_empty() {
         return Vec::new();
     }
-    vec![about_run(
+    vec![Caveat::of_run(
         CaveatKind::ClockCoarse,
-        reasons.join("; "),
-        "boot with `clocksource=tsc` if the CPU's counter is stable",
+        statement!("clock-coarse", reasons = reasons),
     )]
 }
 
@@ -137,10 +133,14 @@ fn huge_pages(facts: &Facts<'_>) -> Option<Caveat> {
         "never"
     };
     (mode != advised).then(|| {
-        about_run(
+        Caveat::of_run(
             CaveatKind::MachineSetting,
-            format!("transparent huge pages are `{mode}`; MongoDB {version} is advised to run with `{advised}`"),
-            "write the advised mode to /sys/kernel/mm/transparent_hugepage/enabled before the server starts",
+            statement!(
+                "huge-pages",
+                mode = mode,
+                version = version,
+                advised = advised
+            ),
         )
     })
 }
@@ -151,13 +151,9 @@ fn swap(facts: &Facts<'_>) -> Option<Caveat> {
         .environment
         .swap_bytes
         .filter(|size| *size > 0)?;
-    Some(about_run(
+    Some(Caveat::of_run(
         CaveatKind::MachineSetting,
-        format!(
-            "the machine has {} of swap; pages of the server may be moved there during a run",
-            Quantity::bytes(swap_bytes)
-        ),
-        "turn it off (`swapoff -a`), or set `vm.swappiness` to 1",
+        statement!("has-swap", size = bytes(swap_bytes as f64)),
     ))
 }
 
@@ -169,14 +165,13 @@ pub(super) fn storage_settings(facts: &Facts<'_>) -> Vec<Caveat> {
     let storage = facts.document.environment.data_storage.as_ref();
     let readahead = storage.and_then(|storage| storage.readahead_bytes);
     match readahead {
-        Some(readahead_bytes) if readahead_bytes > MAX_READAHEAD_BYTES => vec![about_run(
+        Some(readahead_bytes) if readahead_bytes > MAX_READAHEAD_BYTES => vec![Caveat::of_run(
             CaveatKind::MachineSetting,
-            format!(
-                "the readahead of the data's device is {}; MongoDB is advised to run with at most {}",
-                Quantity::bytes(readahead_bytes),
-                Quantity::bytes(MAX_READAHEAD_BYTES)
+            statement!(
+                "readahead",
+                found = bytes(readahead_bytes as f64),
+                advised = bytes(MAX_READAHEAD_BYTES as f64)
             ),
-            "set it with `blockdev --setra 32`, unless the data fits into memory",
         )],
         _ => Vec::new(),
     }

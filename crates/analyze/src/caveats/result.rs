@@ -1,9 +1,11 @@
 //! Doubts about the figures: too few, unsteady, incomplete, or at odds with each other.
 
-use super::{Facts, about_phase, about_run};
+use super::facts::Facts;
 use crate::little;
+use crate::values::{number, percent};
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunStatus};
-use dyno_record::quantity::Quantity;
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 
 /// Fewest windows of the measure phase. With fewer, one checkpoint or one stall decides the
 /// result, and the tests for a steady state have nothing to work with.
@@ -26,21 +28,14 @@ const INTEGRITY: &str = "integrity";
 
 /// The run ended early.
 pub(super) fn partial(facts: &Facts<'_>) -> Vec<Caveat> {
-    let what = match facts.document.status {
+    let reason = &facts.document.status_reason;
+    let statement = match facts.document.status {
         RunStatus::Complete => return Vec::new(),
-        RunStatus::Running => "the run has not ended",
-        RunStatus::Partial => "the run ended early",
-        RunStatus::Failed => "the run was stopped by a fault",
+        RunStatus::Running => statement!("run-has-not-ended", reason = reason.as_ref()),
+        RunStatus::Partial => statement!("run-ended-early", reason = reason.as_ref()),
+        RunStatus::Failed => statement!("run-failed", reason = reason.as_ref()),
     };
-    let message = match &facts.document.status_reason {
-        Some(reason) => format!("{what}: {reason}"),
-        None => what.to_owned(),
-    };
-    vec![about_run(
-        CaveatKind::Partial,
-        message,
-        "the figures hold for the time that was measured, which is shorter than planned",
-    )]
+    vec![Caveat::of_run(CaveatKind::Partial, statement)]
 }
 
 /// Of a number of operations for several servers some did far more than others: the latencies of all
@@ -73,13 +68,10 @@ pub(super) fn uneven_shares(facts: &Facts<'_>) -> Vec<Caveat> {
     if !is_shared_out || (most - least) as f64 <= MAX_SHARE_SPREAD * mean {
         return Vec::new();
     }
-    vec![about_phase(
+    vec![Caveat::of_phase(
         CaveatKind::UnevenShares,
         PhaseKind::Measure,
-        format!(
-            "the servers share the {total} operations, and the fastest did {most} of them, the slowest {least}"
-        ),
-        "end the phase by time, with `--duration` in place of `--operations`: then each server has the same",
+        statement!("uneven-shares", total = total, most = most, least = least),
     )]
 }
 
@@ -90,11 +82,10 @@ pub(super) fn integrity(facts: &Facts<'_>) -> Vec<Caveat> {
     phases
         .filter(|phase| wrong(phase) > 0)
         .map(|phase| {
-            about_phase(
+            Caveat::of_phase(
                 CaveatKind::Integrity,
                 phase.name,
-                format!("{} operations read values that were never written", wrong(phase)),
-                "the data was loaded with another field length or without integrity values, or the server returned wrong data",
+                statement!("wrong-values-read", operations = wrong(phase)),
             )
         })
         .collect()
@@ -108,30 +99,23 @@ pub(super) fn errors(facts: &Facts<'_>) -> Vec<Caveat> {
     phases
         .filter(|phase| failures(phase) > 0)
         .map(|phase| {
-            let kinds: Vec<String> = phase
-                .errors
-                .iter()
-                .map(|(kind, count)| format!("{kind}: {count}"))
+            let errors = phase.errors.iter();
+            let kinds: Vec<Statement> = errors
+                .map(|(kind, count)| statement!("errors-of-kind", kind = kind, count = *count))
                 .collect();
             let (succeeded, failed) = facts.finished(phase.name);
-            let share = match succeeded + failed {
-                0 => String::new(),
-                all => format!(
-                    " of {all} ({})",
-                    Quantity::ratio(failed as f64 / all as f64)
-                ),
-            };
-            // Without windows the number by kind is the only one there is.
-            let count = if succeeded + failed == 0 {
-                failures(phase)
-            } else {
-                failed
-            };
-            about_phase(
+            let all = Some(succeeded + failed).filter(|all| *all > 0);
+            Caveat::of_phase(
                 CaveatKind::Errors,
                 phase.name,
-                format!("{count} operations{share} failed: {}", kinds.join(", ")),
-                "failed operations are in neither the rate nor the latencies",
+                statement!(
+                    "operations-failed",
+                    // Without windows the number by kind is the only one there is.
+                    failed = all.map_or(failures(phase), |_| failed),
+                    all = all,
+                    share = all.map(|all| percent(failed as f64 / all as f64)),
+                    kinds = kinds
+                ),
             )
         })
         .collect()
@@ -143,14 +127,14 @@ pub(super) fn little_law(facts: &Facts<'_>) -> Vec<Caveat> {
     let Some(ratio) = ratio.filter(|ratio| !little::holds(*ratio)) else {
         return Vec::new();
     };
-    vec![about_phase(
+    vec![Caveat::of_phase(
         CaveatKind::LittleLaw,
         PhaseKind::Measure,
-        format!(
-            "the mean number in flight is {ratio:.3} times rate × mean service time; it should be 1 within {}",
-            Quantity::ratio(little::LITTLE_TOLERANCE_RATIO)
+        statement!(
+            "littles-law-differs",
+            ratio = number(ratio),
+            tolerance = percent(little::LITTLE_TOLERANCE_RATIO)
         ),
-        "the phase is too short for its longest operations, or the client measured wrongly",
     )]
 }
 
@@ -160,13 +144,10 @@ pub(super) fn too_few_intervals(facts: &Facts<'_>) -> Vec<Caveat> {
     if facts.measure.is_none() || count >= MIN_INTERVALS {
         return Vec::new();
     }
-    vec![about_phase(
+    vec![Caveat::of_phase(
         CaveatKind::TooFewIntervals,
         PhaseKind::Measure,
-        format!(
-            "the measure phase has {count} full windows; below {MIN_INTERVALS} a single stall decides the result"
-        ),
-        "use a longer `--duration`, or more `--operations`",
+        statement!("few-windows", windows = count, least = MIN_INTERVALS),
     )]
 }
 
@@ -175,27 +156,23 @@ pub(super) fn too_few_operations(facts: &Facts<'_>) -> Vec<Caveat> {
     let Some(phase) = facts.measure else {
         return Vec::new();
     };
-    let short: Vec<String> = phase
+    let short: Vec<Statement> = phase
         .operations
         .iter()
         .filter(|(_, operation)| operation.count > 0)
         .filter_map(|(name, operation)| {
             let sound = highest_sound_percentile(operation.count);
             (sound != Some(PERCENTILES[0].0))
-                .then(|| format!("`{name}` up to {}", sound.unwrap_or("the median")))
+                .then(|| statement!("sound-up-to", operation = name, percentile = sound))
         })
         .collect();
     if short.is_empty() {
         return Vec::new();
     }
-    vec![about_phase(
+    vec![Caveat::of_phase(
         CaveatKind::TooFewOperations,
         PhaseKind::Measure,
-        format!(
-            "too few operations for all percentiles shown; with {VALUES_BEYOND} values beyond them are {}",
-            short.join(", ")
-        ),
-        "use a longer `--duration`, or read the higher percentiles as single cases",
+        statement!("few-operations", beyond = VALUES_BEYOND, sound = short),
     )]
 }
 
@@ -214,14 +191,10 @@ pub(super) fn clamped_values(facts: &Facts<'_>) -> Vec<Caveat> {
     phases
         .filter(|phase| clamped(phase) > 0)
         .map(|phase| {
-            about_phase(
+            Caveat::of_phase(
                 CaveatKind::ClampedValues,
                 phase.name,
-                format!(
-                    "{} latencies above 60 s are recorded as 60 s; maximum and high percentiles are too low",
-                    clamped(phase)
-                ),
-                "lower the offered rate or set a `--timeout` below 60 s",
+                statement!("latencies-clamped", latencies = clamped(phase)),
             )
         })
         .collect()
@@ -233,14 +206,10 @@ pub(super) fn reconnects(facts: &Facts<'_>) -> Vec<Caveat> {
     phases
         .filter(|phase| phase.reconnects > 0)
         .map(|phase| {
-            about_phase(
+            Caveat::of_phase(
                 CaveatKind::Reconnects,
                 phase.name,
-                format!(
-                    "{} connections were replaced during the phase",
-                    phase.reconnects
-                ),
-                "see the errors by kind, and the server's log for why it closed them",
+                statement!("connections-replaced", connections = phase.reconnects),
             )
         })
         .collect()

@@ -1,8 +1,10 @@
 //! Doubts about what the server was asked to do: how much data, from where, and how safely.
 
-use super::{Facts, about_phase, about_run};
+use super::facts::Facts;
+use crate::values::bytes;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
-use dyno_record::quantity::Quantity;
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 
 /// The number of documents differs from what the plan assumes. There is no threshold: keys are
 /// drawn from exactly the documents that the plan names.
@@ -19,10 +21,9 @@ pub(super) fn document_count(facts: &Facts<'_>) -> Vec<Caveat> {
     if !differs {
         return Vec::new();
     }
-    vec![about_run(
+    vec![Caveat::of_run(
         CaveatKind::DocumentCount,
-        format!("the collection held {found} documents, the plan assumes {planned}"),
-        "load the data set again (`dyno load`), or set `--records` to what is there",
+        statement!("other-document-count", found = found, planned = planned),
     )]
 }
 
@@ -46,15 +47,14 @@ pub(super) fn fits_in_cache(facts: &Facts<'_>) -> Vec<Caveat> {
     if data_bytes == 0 || data_bytes > cache_bytes || facts.measure.is_none() {
         return Vec::new();
     }
-    vec![about_phase(
+    vec![Caveat::of_phase(
         CaveatKind::FitsInCache,
         PhaseKind::Measure,
-        format!(
-            "the data set ({} uncompressed) fits into the server's cache ({}); reads measure memory, not storage",
-            Quantity::bytes(data_bytes),
-            Quantity::bytes(cache_bytes)
+        statement!(
+            "data-fits-in-cache",
+            data = bytes(data_bytes as f64),
+            cache = bytes(cache_bytes as f64)
         ),
-        "raise `--records` or lower the cache to measure storage",
     )]
 }
 
@@ -65,20 +65,15 @@ pub(super) fn durability(facts: &Facts<'_>) -> Vec<Caveat> {
     if !WRITES.iter().any(|name| weight(facts, name) > 0.0) {
         return Vec::new();
     }
-    let Some(what) = early_acknowledgement(facts) else {
+    let Some(code) = early_acknowledgement(facts) else {
         return Vec::new();
     };
-    vec![about_run(
-        CaveatKind::Durability,
-        format!(
-            "{what} (write concern `{}`)",
-            facts.document.server.write_concern
-        ),
-        "compare only with results of the same write concern and journal settings",
-    )]
+    let concern = &facts.document.server.write_concern;
+    let statement = Statement::new(code).with("write_concern", concern);
+    vec![Caveat::of_run(CaveatKind::Durability, statement)]
 }
 
-/// How writes are acknowledged before they are on the disk, if they are.
+/// The code of how writes are acknowledged before they are on the disk, if they are.
 fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
     let server = &facts.document.server;
     let concern: String = server
@@ -90,7 +85,7 @@ fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
         .collect();
     let has = |setting: &str| concern.split([',', '&', ';']).any(|part| part == setting);
     if has("w=0") {
-        return Some("writes are not acknowledged at all");
+        return Some("writes-not-acknowledged");
     }
     let is_durable = facts.plan.server.durable_writes == Some(true);
     let waits_for_journal = has("j=true") || has("journal=true") || is_durable;
@@ -101,9 +96,7 @@ fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
     if waits_for_journal || (is_majority && !is_standalone) {
         return None;
     }
-    Some(
-        "writes are acknowledged before the journal is on the disk; a crash may lose the last ones",
-    )
+    Some("writes-not-durable")
 }
 
 /// Weight of an operation in the plan.

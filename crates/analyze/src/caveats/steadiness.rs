@@ -1,11 +1,12 @@
 //! Whether what was measured is a steady state, and how much of it was still a warm-up.
 
-use super::{Facts, IntervalTotals, about_phase};
+use super::facts::{Facts, IntervalTotals};
 use crate::experiment::figures::is_open;
 use crate::stationary_part::{Stationarity, Subject, judge};
 use crate::steady_state::SteadyState;
+use crate::values::{percent, seconds};
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
-use dyno_record::quantity::Quantity;
+use dyno_record::statement;
 
 /// A warm-up that changes the mean rate or the mean response time by less is not worth a caveat: what is left out of
 /// the intervals of a run is told there anyway.
@@ -16,37 +17,29 @@ pub(super) fn not_steady(facts: &Facts<'_>) -> Vec<Caveat> {
     let windows = facts.full_measure_windows();
     let found = stationarity(facts, &windows);
     let subject = match found.subject {
-        Subject::ResponseTime => "the mean response time",
-        Subject::Rate => "the rate",
+        Subject::ResponseTime => "mean_response_time",
+        Subject::Rate => "rate",
     };
-    let message = match found.verdict {
+    let statement = match found.verdict {
         SteadyState::Steady | SteadyState::Undecided => return Vec::new(),
-        SteadyState::Trend { change_ratio } => format!(
-            "{subject} {} by {} from start to end of the phase",
-            rose(change_ratio),
-            Quantity::ratio(change_ratio.abs())
-        ),
-        SteadyState::Step { change_ratio } => format!(
-            "{subject} {} by {} from the first half of the phase to the second",
-            rose(change_ratio),
-            Quantity::ratio(change_ratio.abs())
-        ),
+        SteadyState::Trend { change_ratio } => {
+            statement!("trend", subject = subject, change = percent(change_ratio))
+        }
+        SteadyState::Step { change_ratio } => {
+            statement!("step", subject = subject, change = percent(change_ratio))
+        }
         SteadyState::Shift {
             position,
             change_ratio,
-        } => format!(
-            "{subject} {} by {} after {:.0} s of the phase",
-            rose(change_ratio),
-            Quantity::ratio(change_ratio.abs()),
-            length_s(&windows[..position])
+        } => statement!(
+            "shift",
+            subject = subject,
+            change = percent(change_ratio),
+            after = seconds(length_s(&windows[..position]))
         ),
     };
-    vec![about_phase(
-        CaveatKind::NotSteady,
-        PhaseKind::Measure,
-        message,
-        "use a longer `--warmup`, and a `--duration` of several checkpoints (60 s each)",
-    )]
+    let (kind, phase) = (CaveatKind::NotSteady, PhaseKind::Measure);
+    vec![Caveat::of_phase(kind, phase, statement)]
 }
 
 /// The start of the measure phase was still a warm-up.
@@ -60,25 +53,20 @@ pub(super) fn warm_up_measured(facts: &Facts<'_>) -> Vec<Caveat> {
     };
     let change = match changes(mean_rate) {
         Some(change_ratio) => Some(("rate", change_ratio)),
-        None => changes(mean_response).map(|change_ratio| ("mean response time", change_ratio)),
+        None => changes(mean_response).map(|change_ratio| ("mean_response_time", change_ratio)),
     };
     let Some((subject, change_ratio)) = change else {
         return Vec::new();
     };
-    vec![about_phase(
+    vec![Caveat::of_phase(
         CaveatKind::WarmUpMeasured,
         PhaseKind::Measure,
-        format!(
-            "the first {:.0} s of the measured phase were still a warm-up: without them the {subject} is {} {}",
-            length_s(warm_up),
-            Quantity::ratio(change_ratio.abs()),
-            if change_ratio > 0.0 {
-                "higher"
-            } else {
-                "lower"
-            }
+        statement!(
+            "warm-up-measured",
+            warm_up = seconds(length_s(warm_up)),
+            subject = subject,
+            change = percent(change_ratio)
         ),
-        "use a longer `--warmup`; intervals and comparisons leave the warm-up out, the totals of the phase have it",
     )]
 }
 
@@ -111,11 +99,4 @@ fn mean_response(windows: &[&IntervalTotals]) -> Option<f64> {
         .filter_map(|window| Some(window.response_mean_us? * window.succeeded as f64))
         .sum();
     (succeeded > 0).then(|| sum_us / succeeded as f64)
-}
-
-fn rose(change_ratio: f64) -> &'static str {
-    match change_ratio > 0.0 {
-        true => "rose",
-        false => "fell",
-    }
 }

@@ -5,6 +5,7 @@ use dyno_record::model::{
     Arrivals, ClientUsage, Environment, InstanceRecord, LatencySummary, OperationRecord,
     ResourceKind, ResourceUse, RunStatus, SCHEMA_VERSION, ServerRecord, StorageRecord,
 };
+use dyno_record::model::{CaveatKind, PhaseKind, PhaseRecord};
 use dyno_record::verdict::{Change, CheckName, Level, Verdict};
 use serde_json::json;
 
@@ -115,13 +116,13 @@ fn after(change: impl FnOnce(&mut RunDocument)) -> Vec<CaveatKind> {
     kinds(&document, &intervals)
 }
 
-/// Messages of the sound run after a change.
+/// What is said of the sound run after a change.
 fn messages(change: impl FnOnce(&mut RunDocument)) -> Vec<String> {
     let (mut document, intervals) = sound();
     change(&mut document);
     caveats(&document, &intervals)
         .into_iter()
-        .map(|caveat| caveat.message)
+        .map(|caveat| caveat.statement.to_string())
         .collect()
 }
 
@@ -233,7 +234,7 @@ fn one_full_host_of_a_fleet_is_the_bottleneck_and_is_named() {
         let mut found = found.into_iter();
         found
             .find(|caveat| caveat.kind == CaveatKind::GeneratorBottleneck)
-            .map(|caveat| caveat.message)
+            .map(|caveat| caveat.statement.to_string())
     };
     // 30 s: one host of three is full, although all together are not.
     let three = |used_s| {
@@ -245,7 +246,10 @@ fn one_full_host_of_a_fleet_is_the_bottleneck_and_is_named() {
     };
     assert_eq!(three(107.0), None);
     let found = three(109.0).unwrap_or_default();
-    assert!(found.contains("`b` used 3.63 of the 4 CPUs"), "{found}");
+    assert!(
+        found.contains("agent-cpus-busy (cpus: 4, host: b, used: 3.63)"),
+        "{found}"
+    );
     // The CPUs of a host count once, and a thread fills one.
     let four = vec![agent("a", 4, 28.0); 4];
     assert!(message(four).is_some());
@@ -329,7 +333,7 @@ fn one_dropped_arrival_is_said() {
     });
     assert_eq!(
         found,
-        ["1 of 300000 arrivals (< 0.001 %) were never sent; the latencies are those of the others"]
+        ["arrivals-never-sent (dropped: 1, due: 300,000, share: less than 0.1 %)"]
     );
 }
 
@@ -415,8 +419,8 @@ fn a_warm_up_that_reaches_into_the_measurement_is_named_with_its_length() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].kind, CaveatKind::WarmUpMeasured);
     assert_eq!(
-        found[0].message,
-        "the first 5 s of the measured phase were still a warm-up: without them the rate is 5.26 % higher"
+        found[0].statement.to_string(),
+        "warm-up-measured (change: 5.3 %, subject: rate, warm_up: 5 s)"
     );
 }
 
@@ -428,7 +432,10 @@ fn a_collapse_is_named_with_its_place() {
     }
     let found = caveats(&document, &intervals);
     assert_eq!(found[0].kind, CaveatKind::NotSteady);
-    assert!(found[0].message.contains("24 s"), "{found:?}");
+    assert!(
+        found[0].statement.to_string().contains("after: 24 s"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -465,10 +472,10 @@ fn windows_of_other_phases_and_cut_ones_do_not_count() {
 fn a_percentile_needs_ten_values_beyond_it() {
     assert_eq!(after(|d| read(d).count = 100_000), NONE);
     let message = |count: u64| messages(|d| read(d).count = count).join("");
-    assert!(message(99_999).ends_with("`read` up to p99.9"));
-    assert!(message(9_999).ends_with("`read` up to p99"));
-    assert!(message(999).ends_with("`read` up to p95"));
-    assert!(message(99).ends_with("`read` up to the median"));
+    assert!(message(99_999).contains("operation: read, percentile: p99.9)"));
+    assert!(message(9_999).contains("operation: read, percentile: p99)"));
+    assert!(message(999).contains("operation: read, percentile: p95)"));
+    assert!(message(99).contains("sound-up-to (operation: read)"));
 }
 
 #[test]
@@ -499,8 +506,9 @@ fn failures_are_said_with_their_kinds_and_share() {
         (CaveatKind::Errors, Some(PhaseKind::Measure))
     );
     assert_eq!(
-        found[0].message,
-        "6 operations of 300006 (0.002 %) failed: server_11000: 2, timeout: 4"
+        found[0].statement.to_string(),
+        "operations-failed (all: 300,006, failed: 6, kinds: [errors-of-kind (count: 2, kind: server_11000), \
+         errors-of-kind (count: 4, kind: timeout)], share: less than 0.1 %)"
     );
 }
 
@@ -525,7 +533,7 @@ fn single_events_that_should_not_happen_are_said() {
         d.status = RunStatus::Running;
         d.status_reason = Some("killed".to_owned());
     });
-    assert_eq!(running, ["the run has not ended: killed"]);
+    assert_eq!(running, ["run-has-not-ended (reason: killed)"]);
 }
 
 #[test]
@@ -562,8 +570,8 @@ fn early_acknowledgement_is_stated_for_writes() {
             d.plan["operations"] = json!({"read": 0.5, "update": 0.5});
         })
     };
-    let journal = "writes are acknowledged before the journal is on the disk";
-    assert!(with("{ w: 0 }", "standalone")[0].starts_with("writes are not acknowledged at all"));
+    let journal = "writes-not-durable";
+    assert!(with("{ w: 0 }", "standalone")[0].starts_with("writes-not-acknowledged"));
     assert!(with("w=1", "replica_set")[0].starts_with(journal));
     assert!(with("server default", "standalone")[0].starts_with(journal));
     assert_eq!(with("server default", "replica_set"), NO_MESSAGES);
@@ -656,7 +664,9 @@ fn checks_that_fail_are_said_once_and_others_not() {
     });
     assert_eq!(
         text,
-        ["the check `swappiness` fails: found 60, advised 0 or 1; it is slow"]
+        [
+            "check-fails (advised: 0 or 1, change: sysctl, check: swappiness, found: 60, why: it is slow)"
+        ]
     );
 }
 

@@ -3,15 +3,17 @@
 use super::comparable::{Difference, differences};
 use super::demands;
 use super::relative::explanation;
-use super::words::exact;
 use crate::comparison::{Pair, compare, is_precise, pairs_expected};
 use crate::resampling::Resampling;
 use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Series};
+use crate::values::exact;
 use dyno_record::experiment::{
     AbAnswer, AbEnd, Comparison, ComparisonVerdict, DisturbedPair, Experiment, Figures, Side,
     Statistic,
 };
 use dyno_record::model::RunDocument;
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -273,32 +275,33 @@ pub fn analyze(
     Some(answer)
 }
 
-/// Name of a figure in a sentence.
-pub(super) fn name(statistic: Statistic) -> String {
+/// A figure.
+pub(super) fn name(statistic: Statistic) -> Statement {
     match statistic {
-        Statistic::Rate => "the rate".to_owned(),
-        Statistic::MeanTime => "the mean response time".to_owned(),
-        Statistic::Percentile { percent } => format!("the p{percent} of the response time"),
-    }
-}
-
-/// What an interval of a figure takes.
-pub(super) fn need(statistic: Statistic) -> String {
-    match statistic {
+        Statistic::Rate => statement!("rate"),
+        Statistic::MeanTime => statement!("mean-response-time"),
         Statistic::Percentile { percent } => {
-            let operations = (MIN_BEYOND_PERCENTILE / (1.0 - percent / 100.0)).round();
-            let operations = exact(operations);
-            format!("it takes some recording windows and {operations} operations of each side")
+            statement!("percentile-of-response-time", percent = exact(percent))
         }
-        Statistic::Rate | Statistic::MeanTime => "it takes some recording windows".to_owned(),
     }
 }
 
-/// Why nothing is decided, in words; `None` if something is.
-pub fn undecided(answer: &AbAnswer) -> Option<String> {
-    let (what, need) = (name(answer.deciding), need(answer.deciding));
-    let is_decided = answer.decision().is_some();
-    (!is_decided).then(|| format!("{what} decides, and it has no interval: {need}"))
+/// Why nothing is decided; `None` if something is.
+pub fn undecided(answer: &AbAnswer) -> Option<Statement> {
+    let operations = match answer.deciding {
+        Statistic::Percentile { percent } => Some(exact(
+            (MIN_BEYOND_PERCENTILE / (1.0 - percent / 100.0)).round(),
+        )),
+        Statistic::Rate | Statistic::MeanTime => None,
+    };
+    let deciding = name(answer.deciding);
+    answer.decision().is_none().then(|| {
+        statement!(
+            "deciding-has-no-interval",
+            statistic = deciding,
+            operations = operations
+        )
+    })
 }
 
 /// An answer with the demands of the pairs that count, and with the one that explains the difference.
@@ -365,9 +368,12 @@ mod tests {
         let few = p99(20);
         assert!(!few.comparisons.is_empty());
         assert_eq!((few.decision(), few.end), (None, AbEnd::Spent));
-        let why = "the p99 of the response time decides, and it has no interval: it takes some recording windows and 1,000 \
-                   operations of each side";
-        assert_eq!(undecided(&few).as_deref(), Some(why));
+        let why = statement!(
+            "deciding-has-no-interval",
+            statistic = name(few.deciding),
+            operations = exact(1_000.0)
+        );
+        assert_eq!(undecided(&few), Some(why));
         assert!(p99(2000).decision().is_some());
         assert_eq!(undecided(&p99(2000)), None);
     }

@@ -1,6 +1,7 @@
 //! Doubts of an experiment: those that its runs have, each once.
 
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
+use dyno_record::statement;
 
 /// A doubt and the runs that have it.
 struct Group<'a> {
@@ -32,7 +33,7 @@ pub fn of_runs(runs: &[(String, Vec<Caveat>)]) -> Vec<Caveat> {
                     alike: true,
                 }),
                 Some(group) => {
-                    group.alike &= group.first.message == caveat.message;
+                    group.alike &= group.first.statement == caveat.statement;
                     // A run may say the same of two phases.
                     group.runs += usize::from(!seen.contains(&place));
                 }
@@ -46,24 +47,32 @@ pub fn of_runs(runs: &[(String, Vec<Caveat>)]) -> Vec<Caveat> {
         .collect()
 }
 
-/// The figures of a doubt are in its message; the hint is the same for all of its kind.
-fn key(caveat: &Caveat) -> (CaveatKind, Option<&str>, Option<PhaseKind>) {
-    (caveat.kind, caveat.hint.as_deref(), caveat.phase)
+/// What is the same in alike doubts: what they say but for its figures, and of whatever has the same code for several
+/// things, which of them.
+fn key(caveat: &Caveat) -> (CaveatKind, [Option<&str>; 3], Option<PhaseKind>) {
+    let said = &caveat.statement;
+    let what = [Some(&*said.code), said.text("hint"), said.text("check")];
+    (caveat.kind, what, caveat.phase)
 }
 
 impl Group<'_> {
     fn caveat(&self, all: usize) -> Caveat {
-        let runs = self.runs;
-        let note = match (self.alike, runs == all) {
-            (true, true) => String::new(),
-            (true, false) => format!(" (in {runs} of {all} runs)"),
-            (false, _) => format!(
-                " (in `{}`; {runs} of {all} runs have such a doubt)",
-                self.run
+        let (runs, doubt) = (self.runs, &self.first.statement);
+        let statement = match (self.alike, runs == all) {
+            (true, true) => doubt.clone(),
+            (true, false) => {
+                statement!("doubt-of-some-runs", doubt = doubt, runs = runs, all = all)
+            }
+            (false, _) => statement!(
+                "doubt-like-that-of-run",
+                doubt = doubt,
+                run = self.run,
+                runs = runs,
+                all = all
             ),
         };
         Caveat {
-            message: format!("{}{note}", self.first.message),
+            statement,
             ..self.first.clone()
         }
     }
@@ -72,14 +81,10 @@ impl Group<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::statement::Statement;
 
-    fn caveat(kind: CaveatKind, message: &str, hint: &str) -> Caveat {
-        Caveat {
-            kind,
-            message: message.into(),
-            hint: Some(hint.into()),
-            phase: None,
-        }
+    fn caveat(kind: CaveatKind, statement: Statement) -> Caveat {
+        Caveat::of_run(kind, statement)
     }
 
     fn runs(all: &[&[Caveat]]) -> Vec<(String, Vec<Caveat>)> {
@@ -91,34 +96,54 @@ mod tests {
 
     #[test]
     fn what_all_runs_say_is_said_once() {
-        let same = caveat(CaveatKind::Durability, "not durable", "compare");
+        let same = caveat(CaveatKind::Durability, statement!("writes-not-durable"));
         let one = std::slice::from_ref(&same);
         assert_eq!(of_runs(&runs(&[one, one])), one);
     }
 
     #[test]
     fn what_some_runs_say_names_their_number() {
-        let rare = caveat(CaveatKind::NotSteady, "it drifted", "longer");
+        let rare = caveat(CaveatKind::NotSteady, statement!("trend"));
         let found = of_runs(&runs(&[&[], std::slice::from_ref(&rare), &[]]));
-        assert_eq!(found[0].message, "it drifted (in 1 of 3 runs)");
+        let expected = statement!(
+            "doubt-of-some-runs",
+            doubt = &rare.statement,
+            runs = 1usize,
+            all = 3usize
+        );
+        assert_eq!(found[0].statement, expected);
     }
 
     #[test]
     fn figures_that_differ_are_those_of_a_run_that_is_named() {
-        let one = caveat(CaveatKind::TooFewIntervals, "6 windows", "longer");
-        let other = caveat(CaveatKind::TooFewIntervals, "7 windows", "longer");
-        let found = of_runs(&runs(&[&[one], &[other]]));
-        let expected = "6 windows (in `runs/0`; 2 of 2 runs have such a doubt)";
+        let few = |windows: u32| {
+            let said = statement!("few-windows", windows = windows);
+            caveat(CaveatKind::TooFewIntervals, said)
+        };
+        let (one, other) = (few(6), few(7));
+        let found = of_runs(&runs(&[std::slice::from_ref(&one), &[other]]));
+        let expected = statement!(
+            "doubt-like-that-of-run",
+            doubt = &one.statement,
+            run = "runs/0",
+            runs = 2usize,
+            all = 2usize
+        );
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].message, expected);
+        assert_eq!(found[0].statement, expected);
     }
 
     #[test]
-    fn two_doubts_of_one_kind_stay_apart_by_their_cures() {
-        let both = [
-            caveat(CaveatKind::SharedMachine, "shared", "two machines"),
-            caveat(CaveatKind::SharedMachine, "busy", "wait"),
-        ];
-        assert_eq!(of_runs(&runs(&[&both, &both])).len(), 2);
+    fn two_doubts_of_one_kind_stay_apart_if_they_say_something_else() {
+        let check = |name: &str| {
+            let said = statement!("check-fails", check = name);
+            caveat(CaveatKind::SharedMachine, said)
+        };
+        let older = |hint: &str| {
+            let said = Statement::recorded("it is").with("hint", hint);
+            caveat(CaveatKind::SharedMachine, said)
+        };
+        let all = [check("a"), check("b"), older("wait"), older("go")];
+        assert_eq!(of_runs(&runs(&[&all, &all])), all);
     }
 }

@@ -14,5 +14,4 @@ pub mod relative;
 pub mod run;
 pub mod slo;
 pub mod sweep;
-pub(crate) mod words;
 pub mod xmax;

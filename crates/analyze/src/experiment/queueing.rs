@@ -2,7 +2,6 @@
 //! the queue that fits the response times at offered rates. Both tell how much of a response time is waiting for what
 //! was measured, and how much is something else.
 
-use super::sweep::is_missed;
 use crate::closed_network::curve;
 use crate::open_queue::{ResponsePoint, applies, fit, mean_response_s};
 use crate::resampling::Resampling;
@@ -77,6 +76,16 @@ pub(super) fn queue(
         fit,
         curve,
     })
+}
+
+/// Whether the bench did not keep up with the offered rate: less was achieved, but for chance, or operations failed
+/// or were dropped. Never in a closed loop.
+pub fn is_missed(level: &Level) -> bool {
+    let Some(offered) = level.offered_rate_per_s else {
+        return false;
+    };
+    let is_sustained = is_sustained(level.rate_per_s.value, offered, level.succeeded);
+    !is_sustained || level.dropped_ratio > 0.0 || level.failed_ratio > 0.0
 }
 
 /// Whether an achieved rate is the offered one but for chance; `operations` is the number that it was counted from.

@@ -3,7 +3,7 @@
 
 use super::demands;
 use super::figures::resource_name;
-use super::queueing::{self, is_sustained};
+use super::queueing::{self, is_missed};
 use super::relative;
 use crate::estimate::combined;
 use crate::knee::{LoadPoint, knee};
@@ -46,16 +46,6 @@ pub fn kept_rate_per_s(answer: &SweepAnswer) -> Option<f64> {
     let kept = answer.levels.iter().filter(|level| !is_missed(level));
     kept.filter_map(|level| level.offered_rate_per_s)
         .reduce(f64::max)
-}
-
-/// Whether the bench did not keep up with the offered rate: less was achieved, but for chance, or operations failed
-/// or were dropped. Never in a closed loop.
-pub fn is_missed(level: &Level) -> bool {
-    let Some(offered) = level.offered_rate_per_s else {
-        return false;
-    };
-    let is_sustained = is_sustained(level.rate_per_s.value, offered, level.succeeded);
-    !is_sustained || level.dropped_ratio > 0.0 || level.failed_ratio > 0.0
 }
 
 /// Analyses the points that were run of a sweep without blocks. `windows` are the recording windows of each point's measure phase, by its
@@ -390,7 +380,7 @@ fn fit_usl(answer: &mut SweepAnswer, resampling: Resampling) {
                 .collect();
             answer.usl = Some(fit);
         }
-        Err(error) => answer.usl_problem = Some(error.to_string()),
+        Err(error) => answer.usl_problem = Some(error.statement()),
     }
 }
 

@@ -5,6 +5,7 @@ use super::demands;
 use super::sweep::{knows_server, stations};
 use crate::laws::demand::bottleneck;
 use dyno_record::experiment::{ClientsResult, Confirmation, Figure, Figures, XmaxAnswer};
+use dyno_record::statement::Statement;
 
 /// Share of the offered rate that must be achieved for a confirmation.
 pub const KEPT_RATIO: f64 = 0.99;
@@ -43,7 +44,7 @@ pub fn without_success(ratio: f64, offered_rate_per_s: f64) -> Confirmation {
 pub fn answer(
     search: ClientsResult,
     best: &[&Figures],
-    reasons: Vec<String>,
+    reasons: Vec<Statement>,
     confirmations: Vec<Confirmation>,
 ) -> XmaxAnswer {
     let counted = best.len().saturating_sub(search.counted_runs as usize);

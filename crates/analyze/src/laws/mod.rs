@@ -29,30 +29,6 @@ pub fn tolerance_ratio(law: Law) -> f64 {
     }
 }
 
-/// What a broken law says about the measurement.
-pub fn meaning_when_broken(law: Law) -> &'static str {
-    match law {
-        Law::Utilization => {
-            "the demand is not the same as where it was measured, or the resource also worked for others"
-        }
-        Law::Little => {
-            "rate, times and concurrency were not measured on the same operations in the same window"
-        }
-        Law::ResponseTime => {
-            "clients lost time outside of the operations and their thinking, or some were idle"
-        }
-        Law::ForcedFlow => {
-            "the part counted operations of others, or operations made retries or lost visits"
-        }
-        Law::RateBound => {
-            "a service demand is overstated, servers of a resource were not counted, or the bench changed in between"
-        }
-        Law::ResponseBound => {
-            "a service demand is overstated, clients were not all active, or the bench changed in between"
-        }
-    }
-}
-
 /// Bounds are broken from one side only.
 fn is_broken_by(law: Law, difference: f64) -> bool {
     match law {

@@ -1,111 +1,19 @@
 //! What follows from all cells of an experiment together: which latencies grow and why, whether the bound on inserts in
 //! flight or the driver is the cause, whether the size of the pool matters, and what happened on the way.
 
+use super::describe::duration;
 use super::doubts;
-use crate::experiment::words::{count, exact, list, rate, time, times};
-use dyno_record::experiment::{Finding, FindingKind};
-use dyno_record::quantity::Quantity;
-use dyno_record::tail::{
-    Cause, Cell, CellStatus, DeliverySplit, InFlight, Latency, Measured, Part, Point,
-    ProducerRecord, QueuePlace, TailDocument,
-};
+use super::lines::{Line, bound, label, lines, named};
+use crate::values::{exact, number, rate, time, times, us};
+use dyno_record::document::variant_name;
+use dyno_record::experiment::Finding;
+use dyno_record::statement;
+use dyno_record::statement::Statement;
+use dyno_record::tail::{Cause, Cell, CellStatus, InFlight, Point, QueuePlace, TailDocument};
 use std::collections::BTreeSet;
 
 /// Medians and rates of cells that were measured once differ by less than this without any cause.
 const SAME_RATIO: f64 = 1.5;
-
-/// A producer of a cell, with what it is called.
-#[derive(Clone, Copy, Debug)]
-pub struct Line<'a> {
-    /// Its cell.
-    pub cell: &'a Cell,
-    /// What was measured in it.
-    pub measured: &'a Measured,
-    /// Number of the producer.
-    pub number: usize,
-    /// What it did.
-    pub producer: &'a ProducerRecord,
-}
-
-impl<'a> Line<'a> {
-    /// Intended → received by the first consumer, if a message of it was received.
-    pub fn total(&self) -> Option<&'a Latency> {
-        self.at_first_consumer(|delivery| &delivery.total)
-    }
-
-    /// Send → received by the first consumer.
-    pub fn delivery(&self) -> Option<&'a Latency> {
-        self.at_first_consumer(|delivery| &delivery.delivery)
-    }
-
-    fn at_first_consumer(&self, part: fn(&DeliverySplit) -> &Latency) -> Option<&'a Latency> {
-        let consumer = self.measured.consumers.first()?;
-        let latency = part(consumer.deliveries.get(self.number)?);
-        (latency.count > 0).then_some(latency)
-    }
-
-    fn median_us(&self) -> Option<f64> {
-        self.total().map(|total| total.p50_us)
-    }
-
-    /// Whether it did all that it was to do: what one did that failed is not to be compared.
-    fn is_whole(&self) -> bool {
-        self.cell.status == CellStatus::Complete
-    }
-
-    fn grows(&self) -> bool {
-        !matches!(
-            self.producer.verdict.cause,
-            Cause::Stationary | Cause::TooFew
-        )
-    }
-}
-
-/// All producers that were measured, in the order of their cells.
-pub fn lines(document: &TailDocument) -> Vec<Line<'_>> {
-    let measured = document.cells.iter().filter_map(|cell| {
-        let measured = cell.measured.as_ref()?;
-        Some((cell, measured))
-    });
-    let lines = measured.flat_map(|(cell, measured)| {
-        let producers = measured.producers.iter().enumerate();
-        producers.map(move |(number, producer)| Line {
-            cell,
-            measured,
-            number,
-            producer,
-        })
-    });
-    lines.collect()
-}
-
-/// What a cell is called: its producer, and of the rest what is not the same for all cells.
-pub fn label(document: &TailDocument, cell: &Cell) -> String {
-    let differs = |of: &dyn Fn(&Cell) -> String| {
-        let values: BTreeSet<String> = document.cells.iter().map(of).collect();
-        values.len() > 1
-    };
-    let mut label = cell.settings.producers.first().cloned().unwrap_or_default();
-    let consumer = |cell: &Cell| cell.settings.consumers.first().cloned().unwrap_or_default();
-    if differs(&consumer) {
-        label.push_str(&format!(" → {}", consumer(cell)));
-    }
-    if differs(&|cell| bound(cell.settings.in_flight)) {
-        label.push_str(&format!(", {}", bound(cell.settings.in_flight)));
-    }
-    if differs(&|cell| cell.settings.pool.to_string()) {
-        label.push_str(&format!(", pool {}", exact(cell.settings.pool as f64)));
-    }
-    label
-}
-
-/// A bound on inserts in flight in words.
-pub fn bound(in_flight: InFlight) -> String {
-    match in_flight {
-        InFlight::Bounded(bound) => format!("{} in flight", exact(bound as f64)),
-        InFlight::Unbounded => "unbounded".to_owned(),
-    }
-}
 
 /// What follows from an experiment, the most important first.
 pub fn findings(document: &TailDocument) -> Vec<Finding> {
@@ -122,20 +30,8 @@ pub fn findings(document: &TailDocument) -> Vec<Finding> {
     found.extend(pools(&whole));
     found.extend(fastest(document, &whole));
     found.extend(events(document));
-    found.extend(doubts::of(document, &lines));
+    found.extend(doubts::doubts(document, &lines));
     found
-}
-
-fn us(value: f64) -> String {
-    time(value / 1e6)
-}
-
-pub(super) fn named(document: &TailDocument, line: &Line<'_>) -> String {
-    let label = label(document, line.cell);
-    match line.measured.producers.len() {
-        1 => format!("`{label}`"),
-        _ => format!("`{label}` (producer {})", line.number),
-    }
 }
 
 fn failures(document: &TailDocument) -> Vec<Finding> {
@@ -144,39 +40,37 @@ fn failures(document: &TailDocument) -> Vec<Finding> {
         .iter()
         .filter(|cell| cell.status == CellStatus::Failed);
     let told = failed.map(|cell| {
-        let reason = cell.reason.clone().unwrap_or_default();
-        Finding::new(
-            FindingKind::Warning,
-            format!("`{}` failed: {reason}", label(document, cell)),
+        Finding::warning(
+            statement!(
+                "cell-failed",
+                cell = label(document, cell),
+                reason = cell.reason.as_ref()
+            ),
             vec![sums(cell)],
         )
     });
     told.collect()
 }
 
-fn sums(cell: &Cell) -> String {
+fn sums(cell: &Cell) -> Statement {
     let Some(measured) = &cell.measured else {
-        return "nothing was measured".to_owned();
+        return statement!("nothing-measured");
     };
-    let acknowledged: u64 = measured
-        .producers
-        .iter()
-        .map(|one| one.sum.acknowledged)
-        .sum();
+    let producers = measured.producers.iter();
+    let acknowledged: u64 = producers.map(|one| one.sum.acknowledged).sum();
     let consumers = measured.consumers.iter().map(|consumer| {
         let sum = consumer.sum;
-        format!(
-            "{} received, {} lost, {} twice",
-            exact(sum.received as f64),
-            exact(sum.lost as f64),
-            exact(sum.duplicated as f64)
+        statement!(
+            "consumer-sum",
+            received = sum.received,
+            lost = sum.lost,
+            twice = sum.duplicated
         )
     });
-    let consumers: Vec<String> = consumers.collect();
-    format!(
-        "{} acknowledged; {}",
-        exact(acknowledged as f64),
-        consumers.join("; ")
+    statement!(
+        "sums",
+        acknowledged = acknowledged,
+        consumers = consumers.collect::<Vec<Statement>>()
     )
 }
 
@@ -195,7 +89,7 @@ fn riddle(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     // Those that grow for another reason are told one by one, and prove nothing about the bound.
     let queues = |line: &&&Line<'_>| line.producer.verdict.cause == Cause::UnboundedInFlight;
     let grow = unbounded.iter().filter(queues).count();
-    let others: Vec<String> = bounded
+    let others: Vec<Statement> = bounded
         .iter()
         .filter(|line| line.grows())
         .map(|line| named(document, line))
@@ -207,37 +101,23 @@ fn riddle(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
         .iter()
         .map(|line| line.producer.driver.name.as_str())
         .collect();
-    let not_the_driver = match drivers.len() {
-        1 => "",
-        _ => ", and not the driver",
-    };
-    let who = match grow == unbounded.len() {
-        true => count(grow, "producer", "producers"),
-        false => format!("{grow} of {} producers", unbounded.len()),
-    };
-    let but = match others.is_empty() {
-        true => format!(
-            "with none of {} that do or that bound how many are in flight",
-            count(bounded.len(), "producer", "producers")
-        ),
-        false => format!(
-            "with {} of {} that do, for reasons of their own ({})",
-            others.len(),
-            count(bounded.len(), "producer", "producers"),
-            list(&others)
-        ),
-    };
-    let text = format!(
-        "the cause is the missing bound on inserts in flight{not_the_driver}: messages queue with {who} that do not wait for their \
-         inserts, and latency grows {but}"
+    let said = statement!(
+        "missing-bound-is-the-cause",
+        drivers = drivers.len(),
+        growing = grow,
+        unbounded = unbounded.len(),
+        all_grow = grow == unbounded.len(),
+        bounded = bounded.len(),
+        others_number = others.len(),
+        others = others
     );
     let evidence = unbounded.iter().chain(&bounded).map(|line| {
         let place = match line.cell.settings.in_flight {
             InFlight::Unbounded => match line.producer.course.place {
-                QueuePlace::Driver => ": the messages wait in the driver",
-                QueuePlace::Program => ": the messages wait in the program",
+                QueuePlace::Driver => Some("driver"),
+                QueuePlace::Program => Some("program"),
             },
-            InFlight::Bounded(_) => "",
+            InFlight::Bounded(_) => None,
         };
         let half = |part: &[Point]| {
             let mut values: Vec<f64> = part
@@ -253,14 +133,15 @@ fn riddle(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
         };
         let points = &line.producer.course.points;
         let (first, last) = points.split_at(points.len() / 2);
-        format!(
-            "{}: median {} in the first half, {} in the second{place}",
-            named(document, line),
-            time(half(first) / 1e9),
-            time(half(last) / 1e9),
+        statement!(
+            "medians-of-halves",
+            who = named(document, line),
+            first = duration(half(first)),
+            second = duration(half(last)),
+            place = place
         )
     });
-    Some(Finding::new(FindingKind::Finding, text, evidence.collect()))
+    Some(Finding::found(said, evidence.collect()))
 }
 
 fn growing(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
@@ -268,38 +149,27 @@ fn growing(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
     let told = growing.map(|line| {
         let verdict = &line.producer.verdict;
         let trends = verdict.trends.iter().map(|part| {
-            format!(
-                "{}: median {}, {} over the run, Kendall's tau {:.2}, p {:.2e}",
-                match part.part {
-                    Part::Wait => "intended→send",
-                    Part::Acknowledged => "send→acknowledged",
-                    Part::After => "acknowledged→received",
-                    Part::Total => "intended→received",
-                },
-                signed(part.trend.median),
-                change(part.trend.change),
-                part.trend.tau_ratio,
-                part.trend.p_ratio
+            statement!(
+                "trend-of-part",
+                part = variant_name(&part.part),
+                median = duration(part.trend.median),
+                change = duration(part.trend.change),
+                tau = number(part.trend.tau_ratio),
+                p = number(part.trend.p_ratio)
             )
         });
-        Finding::new(
-            FindingKind::Finding,
-            format!("{}: {}", named(document, line), verdict.words),
-            trends.collect(),
-        )
+        Finding::found(judged(document, line), trends.collect())
     });
     told.collect()
 }
 
-fn signed(ns: f64) -> String {
-    time(ns / 1e9)
-}
-
-fn change(ns: f64) -> String {
-    Quantity::microseconds(ns / 1e3)
-        .brief()
-        .signed()
-        .to_string()
+fn judged(document: &TailDocument, line: &Line<'_>) -> Statement {
+    let verdict = &line.producer.verdict.statement;
+    statement!(
+        "judgement-of-producer",
+        who = named(document, line),
+        judgement = verdict
+    )
 }
 
 fn stationary(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
@@ -310,15 +180,14 @@ fn stationary(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     if flat.is_empty() {
         return None;
     }
-    let names: Vec<String> = flat.iter().map(|line| named(document, line)).collect();
-    let text = match flat.len() == lines.len() {
-        true => "latency does not grow over the run with any producer".to_owned(),
-        false => format!("latency does not grow over the run with {}", list(&names)),
-    };
-    let evidence = flat
-        .iter()
-        .map(|line| format!("{}: {}", named(document, line), line.producer.verdict.words));
-    Some(Finding::new(FindingKind::Finding, text, evidence.collect()))
+    let names = flat.iter().map(|line| named(document, line));
+    let said = statement!(
+        "latency-does-not-grow-with",
+        is_all = flat.len() == lines.len(),
+        producers = names.collect::<Vec<Statement>>()
+    );
+    let evidence = flat.iter().map(|line| judged(document, line));
+    Some(Finding::found(said, evidence.collect()))
 }
 
 /// Whether the size of the pool changes anything, where several were measured.
@@ -357,46 +226,44 @@ fn pools(lines: &[Line<'_>]) -> Option<Finding> {
             .map(|line| line.producer.course.rates.acknowledged_per_s)
             .collect();
         let (median, sent) = (spread(&medians), spread(&rates));
-        let who = format!(
-            "`{}, {}`",
-            wanted.0.first().cloned().unwrap_or_default(),
-            wanted.2
-        );
-        let each: Vec<String> = same
-            .iter()
-            .map(|line| {
-                format!(
-                    "pool {}: median {}, {}",
-                    exact(line.cell.settings.pool as f64),
-                    line.median_us().map_or_else(|| "–".to_owned(), us),
-                    rate(line.producer.course.rates.acknowledged_per_s)
-                )
-            })
-            .collect();
-        evidence.push(format!("{who}: {}", each.join("; ")));
+        let producer = wanted.0.first().cloned().unwrap_or_default();
+        let who = statement!("producer-with-bound", producer = producer, bound = wanted.2);
+        let each = same.iter().map(|line| {
+            statement!(
+                "pool-size",
+                pool = line.cell.settings.pool,
+                median = line.median_us().map(us),
+                rate = rate(line.producer.course.rates.acknowledged_per_s)
+            )
+        });
+        let each: Vec<Statement> = each.collect();
+        evidence.push(statement!("pool-sizes", who = &who, sizes = each));
         if median >= SAME_RATIO || sent >= SAME_RATIO {
-            matters.push(format!(
-                "{who} (medians by {} times, rates by {} times)",
-                times(median),
-                times(sent)
+            matters.push(statement!(
+                "pool-size-matters-with",
+                who = who,
+                medians = times(median),
+                rates = times(sent)
             ));
         }
     }
-    let sizes: Vec<String> = pools.iter().map(|pool| exact(*pool as f64)).collect();
-    let text = match matters.is_empty() {
-        true => format!(
-            "the size of the connection pool ({}) makes no difference: neither medians nor rates differ by {} times or more",
-            sizes.join(", "),
-            times(SAME_RATIO)
-        ),
-        false => format!(
-            "the size of the connection pool ({}) makes a difference with {}",
-            sizes.join(", "),
-            list(&matters)
-        ),
+    evidence.push(statement!("cells-measured-once"));
+    let sizes: Vec<_> = pools.iter().map(|pool| exact(*pool as f64)).collect();
+    let said = if matters.is_empty() {
+        let limit = times(SAME_RATIO);
+        statement!(
+            "pool-size-makes-no-difference",
+            sizes = sizes,
+            limit = limit
+        )
+    } else {
+        statement!(
+            "pool-size-makes-a-difference",
+            sizes = sizes,
+            matters = matters
+        )
     };
-    evidence.push("each cell was measured once: small differences mean nothing".to_owned());
-    Some(Finding::new(FindingKind::Finding, text, evidence))
+    Some(Finding::found(said, evidence))
 }
 
 /// The largest value over the smallest.
@@ -427,24 +294,24 @@ fn fastest(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
         let ([first, .., last], true) = (same.as_slice(), in_flight != InFlight::Unbounded) else {
             return None;
         };
-        let text = format!(
-            "with {} messages take least time through {} (median {}) and most through {} (median {}, {} times as long)",
-            bound(in_flight),
-            named(document, first.0),
-            us(first.1),
-            named(document, last.0),
-            us(last.1),
-            times(last.1 / first.1)
+        let said = statement!(
+            "fastest-and-slowest",
+            bound = bound(in_flight),
+            fastest = named(document, first.0),
+            least = us(first.1),
+            slowest = named(document, last.0),
+            most = us(last.1),
+            times = times(last.1 / first.1)
         );
         let evidence = same.iter().map(|(line, median_us)| {
-            format!(
-                "{}: median {}, {}",
-                named(document, line),
-                us(*median_us),
-                rate(line.producer.course.rates.acknowledged_per_s)
+            statement!(
+                "median-and-rate",
+                who = named(document, line),
+                median = us(*median_us),
+                rate = rate(line.producer.course.rates.acknowledged_per_s)
             )
         });
-        Some(Finding::new(FindingKind::Finding, text, evidence.collect()))
+        Some(Finding::found(said, evidence.collect()))
     });
     told.collect()
 }
@@ -458,16 +325,11 @@ fn events(document: &TailDocument) -> Vec<Finding> {
             .iter()
             .flat_map(|measured| &measured.consumers)
         {
-            let name = format!("`{}`", label(document, cell));
+            let name = label(document, cell);
             let lost = consumer.position_lost.unwrap_or(0);
             if lost > 0 {
-                found.push(Finding::new(
-                    FindingKind::Warning,
-                    format!(
-                        "{name}: the collection wrapped before the consumer had read it, and its cursor lost its place {} \
-                         (CappedPositionLost)",
-                        count(lost as usize, "time", "times")
-                    ),
+                found.push(Finding::warning(
+                    statement!("position-lost", cell = &name, times = lost),
                     vec![sums(cell)],
                 ));
             }
@@ -478,19 +340,15 @@ fn events(document: &TailDocument) -> Vec<Finding> {
                 .unwrap_or(0)
                 .saturating_sub(empty + lost + blind);
             if others > 0 {
-                found.push(Finding::new(
-                    FindingKind::Warning,
-                    format!(
-                        "{name}: the consumer had to open its cursor again {} after errors",
-                        count(others as usize, "time", "times")
-                    ),
+                found.push(Finding::warning(
+                    statement!("cursor-opened-again", cell = name, times = others),
                     vec![sums(cell)],
                 ));
             }
         }
     }
     found.extend(blind(document));
-    let caught: Vec<String> = document
+    let caught: Vec<Statement> = document
         .cells
         .iter()
         .filter_map(|cell| {
@@ -499,17 +357,12 @@ fn events(document: &TailDocument) -> Vec<Finding> {
                 .iter()
                 .flat_map(|measured| &measured.consumers);
             let caught: u64 = consumers.filter_map(|consumer| consumer.caught_up).sum();
-            (caught > 0).then(|| format!("`{}`: {}", label(document, cell), exact(caught as f64)))
+            let cell = label(document, cell);
+            (caught > 0).then(|| statement!("messages-of-cell", cell = cell, messages = caught))
         })
         .collect();
     if !caught.is_empty() {
-        found.push(Finding::new(
-            FindingKind::Finding,
-            "messages did not come by the tailable cursor, as it happens to those that are inserted while it opens; a query \
-             found them, and their latency includes that"
-                .to_owned(),
-            caught,
-        ));
+        found.push(Finding::found(statement!("found-by-query"), caught));
     }
     found
 }
@@ -523,38 +376,23 @@ fn blind(document: &TailDocument) -> Vec<Finding> {
     });
     let blinded = consumers.filter(|(_, consumer)| !consumer.blind.is_empty());
     let told = blinded.map(|(cell, consumer)| {
-        let times: Vec<String> = consumer
-            .blind
-            .iter()
-            .map(|cursor| time(cursor.blind_s))
-            .collect();
+        let blind = consumer.blind.iter();
+        let times = blind.map(|cursor| time(cursor.blind_s));
         let found: u64 = consumer.blind.iter().map(|cursor| cursor.found).sum();
-        Finding::new(
-            FindingKind::Finding,
-            format!(
-                "`{}`: the cursor was blind: opened again after {}",
-                label(document, cell),
-                list(&times)
+        Finding::found(
+            statement!(
+                "cursor-blind",
+                cell = label(document, cell),
+                times = times.collect::<Vec<_>>()
             ),
             vec![
-                format!(
-                    "the server kept the tailable cursor alive and sent it nothing, while queries found {}",
-                    messages(found)
-                ),
-                "nothing is lost by that, but latency includes it: it is what this server does to consumers"
-                    .to_owned(),
+                statement!("cursor-alive-without-messages", messages = found),
+                statement!("blind-cursor-loses-nothing"),
                 sums(cell),
             ],
         )
     });
     told.collect()
-}
-
-fn messages(number: u64) -> String {
-    match number {
-        1 => "1 message".to_owned(),
-        number => format!("{} messages", exact(number as f64)),
-    }
 }
 
 #[cfg(test)]

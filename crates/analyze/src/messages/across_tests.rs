@@ -1,5 +1,7 @@
 use super::super::judge::judge;
 use super::*;
+use crate::values::told;
+use dyno_record::experiment::FindingKind;
 use dyno_record::model::RunStatus;
 use dyno_record::server::ExperimentServer;
 use dyno_record::tail::{
@@ -7,6 +9,7 @@ use dyno_record::tail::{
     DriverVersion, HostClock, Mode, Point, ProducerSplit, ProducerSum, QueuePlace, Rates,
     Resources, Sample, Schedule, Settings, SkippedDriver,
 };
+use dyno_record::tail::{Latency, Measured, ProducerRecord};
 use serde_json::Value;
 
 fn driver(name: &str) -> DriverRecord {
@@ -180,7 +183,10 @@ fn document(cells: Vec<Cell>) -> TailDocument {
 fn texts(cells: Vec<Cell>) -> String {
     let found = findings(&document(cells));
     assert!(found.iter().all(|finding| !finding.evidence.is_empty()));
-    let texts: Vec<String> = found.into_iter().map(|finding| finding.text).collect();
+    let texts: Vec<String> = found
+        .into_iter()
+        .map(|finding| finding.statement.to_string())
+        .collect();
     texts.join("\n")
 }
 
@@ -194,36 +200,33 @@ fn growth_that_goes_with_the_bound_is_not_the_drivers() {
     }
     let text = texts(cells.clone());
     assert!(
-        text.contains("the missing bound on inserts in flight, and not the driver: messages queue with 2 producers"),
+        text.contains(
+            "missing-bound-is-the-cause (all_grow: true, bounded: 4, drivers: 2, growing: 2"
+        ),
         "{text}"
     );
+    assert!(text.contains("others: [], others_number: 0"), "{text}");
     assert!(
-        text.contains("grows with none of 4 producers that do"),
-        "{text}"
-    );
-    assert!(
-        text.contains("`node, unbounded`: unbounded in-flight"),
+        text.contains("in-flight-unbounded") && text.contains("cell (cell: node, unbounded)"),
         "{text}"
     );
     // One that grows though it waits does so for a reason of its own, and is named.
     cells[0] = cell("node", Some(1), 10, 200.0, true);
     let text = texts(cells.clone());
     assert!(
-        text.contains(
-            "with 1 of 4 producers that do, for reasons of their own (`node, 1 in flight`)"
-        ),
+        text.contains("others: [cell (cell: node, 1 in flight)], others_number: 1"),
         "{text}"
     );
     // With one driver nothing is known of others.
     let of_node: Vec<Cell> = cells.drain(1..3).collect();
     let text = texts(of_node);
-    assert!(text.contains("missing bound"), "{text}");
-    assert!(!text.contains("not the driver"), "{text}");
+    assert!(text.contains("missing-bound"), "{text}");
+    assert!(text.contains("drivers: 1,"), "{text}");
     // What failed is not compared.
     let mut failed = cell("node", None, 10, 900.0, true);
     failed.status = CellStatus::Failed;
     let text = texts(vec![cell("node", Some(1), 10, 200.0, false), failed]);
-    assert!(!text.contains("missing bound"), "{text}");
+    assert!(!text.contains("missing-bound"), "{text}");
 }
 
 #[test]
@@ -231,12 +234,12 @@ fn a_pool_makes_a_difference_or_none() {
     let pool = |pool, median_us| cell("go", Some(64), pool, median_us, false);
     let same = texts(vec![pool(5, 500.0), pool(100, 550.0), pool(1024, 480.0)]);
     assert!(
-        same.contains("(5, 100, 1,024) makes no difference"),
+        same.contains("pool-size-makes-no-difference (limit: 1.5, sizes: [5, 100, 1,024])"),
         "{same}"
     );
     let other = texts(vec![pool(5, 900.0), pool(100, 300.0)]);
     assert!(
-        other.contains("makes a difference with `go, 64 in flight` (medians by 3.0 times"),
+        other.contains("(medians: 3.0, rates: 1.00, who: producer-with-bound (bound: 64 in flight, producer: go))"),
         "{other}"
     );
     assert!(!texts(vec![pool(5, 1.0)]).contains("pool"));
@@ -250,7 +253,7 @@ fn drivers_are_ranked_only_with_what_does_the_same() {
         cell("go", Some(64), 10, 5.0, false),
     ]);
     assert!(
-        text.contains("least time through `wire, 1 in flight` (median 100 µs) and most through `ruby, 1 in flight` (median 700 µs, 7.0 times as long)"),
+        text.contains("fastest: cell (cell: wire, 1 in flight), least: 100 µs, most: 700 µs, slowest: cell (cell: ruby, 1 in flight), times: 7.0"),
         "{text}"
     );
 }
@@ -273,17 +276,20 @@ fn what_went_wrong_is_told_first() {
     });
     let found = findings(&document);
     assert_eq!(
-        found[0].text,
-        "`go` failed: consumer 0 (wire) lost 3 messages"
+        found[0].statement.to_string(),
+        "cell-failed (cell: go, reason: consumer 0 (wire) lost 3 messages)"
     );
     assert_eq!(found[0].kind, FindingKind::Warning);
-    let texts: Vec<&str> = found.iter().map(|finding| finding.text.as_str()).collect();
+    let texts: Vec<String> = found
+        .iter()
+        .map(|finding| finding.statement.to_string())
+        .collect();
     for part in [
-        "its cursor lost its place 2 times (CappedPositionLost)",
-        "again 3 times after errors",
-        "a query found them",
-        "`go` is not an optimised build",
-        "`java` is left out",
+        "position-lost (cell: go, times: 2)",
+        "cursor-opened-again (cell: go, times: 3)",
+        "found-by-query",
+        "drivers-not-optimised (drivers: [go])",
+        "driver-left-out (driver: java)",
     ] {
         assert!(
             texts.iter().any(|text| text.contains(part)),
@@ -310,21 +316,21 @@ fn blind_cursors_are_a_finding_of_the_server_and_neither_errors_nor_losses() {
         ];
     }
     let found = findings(&document(vec![cell]));
-    let blind = found.iter().find(|one| one.text.contains("blind")).unwrap();
+    let blind = found
+        .iter()
+        .find(|one| one.statement.code == "cursor-blind")
+        .unwrap();
     assert_eq!(blind.kind, FindingKind::Finding);
     assert_eq!(
-        blind.text,
-        "`go`: the cursor was blind: opened again after 1.00 s and 2.50 s"
+        blind.statement.to_string(),
+        "cursor-blind (cell: go, times: [1.00 s, 2.50 s])"
     );
-    let evidence = blind.evidence.join("\n");
-    assert!(
-        evidence.contains("queries found 202 messages"),
-        "{evidence}"
-    );
-    assert!(evidence.contains("0 lost"), "{evidence}");
-    for other in ["after errors", "a query found them", "failed"] {
+    let evidence = told(&blind.evidence).join("\n");
+    assert!(evidence.contains("messages: 202"), "{evidence}");
+    assert!(evidence.contains("lost: 0"), "{evidence}");
+    for other in ["cursor-opened-again", "found-by-query", "cell-failed"] {
         assert!(
-            found.iter().all(|one| !one.text.contains(other)),
+            found.iter().all(|one| one.statement.code != other),
             "{found:?}"
         );
     }
@@ -360,12 +366,12 @@ fn doubts_are_told_with_their_figures() {
             measured.clocks = vec![clock(uncertainty_ns, consistent)];
         })
     };
-    let vague = "not known well enough";
+    let vague = "clocks-not-known-well";
     assert!(far(None, 11_000, true).contains(vague));
     assert!(!far(None, 9_000, true).contains(vague));
     // Both are of one clock.
     assert!(!far(Some("db2"), 11_000, true).contains(vague));
-    assert!(far(None, 0, false).contains("a clock was set during the run"));
+    assert!(far(None, 0, false).contains("clock-set"));
     // Two CPUs, looked at for 10 s: 19 s are used, and 17 s.
     let used = |cpu_s: f64| {
         with(&|_, measured| {
@@ -377,7 +383,7 @@ fn doubts_are_told_with_their_figures() {
             });
         })
     };
-    let busy = "the CPUs of this machine were busy";
+    let busy = "machine-busy";
     assert!(used(19.0).contains(busy));
     assert!(!used(17.0).contains(busy));
     // A producer that waits for its instants turns its loop meanwhile.
@@ -391,7 +397,7 @@ fn doubts_are_told_with_their_figures() {
             producer.resources.cpu_s = Some(producer.course.rates.all_s);
         })
     };
-    let one_loop = "producers used about one CPU";
+    let one_loop = "one-cpu-producers";
     assert!(full("javascript", true).contains(one_loop));
     assert!(!full("javascript", false).contains(one_loop));
     assert!(!full("go", true).contains(one_loop));

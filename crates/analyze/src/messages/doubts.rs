@@ -1,9 +1,11 @@
 //! Reasons to doubt what follows from an experiment: clocks of hosts that are not known well enough, CPUs that were all busy,
 //! programs that were not optimised or not there.
 
-use super::across::{Line, label, named};
-use crate::experiment::words::{list, number, percent, time};
-use dyno_record::experiment::{Finding, FindingKind};
+use super::lines::{Line, label, named};
+use crate::values::{number, percent, time, us};
+use dyno_record::experiment::Finding;
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 use dyno_record::tail::{HostClock, Measured, TailDocument};
 use std::collections::BTreeSet;
 
@@ -16,7 +18,7 @@ const ONE_AT_A_TIME: [&str; 3] = ["javascript", "python", "ruby"];
 /// A part of the median delivery that the clocks may be off by without a word.
 const CLOCK_RATIO: f64 = 0.1;
 
-pub(super) fn of(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
+pub(super) fn doubts(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
     let mut found = clocks(document, lines);
     found.extend(machine(document));
     found.extend(loops(document, lines));
@@ -33,30 +35,30 @@ fn clocks(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
         let settings = &line.cell.settings;
         let is_one_clock = settings.producer_host == settings.consumer_host;
         let uncertainty_ns: u64 = clocks.iter().map(|clock| clock.uncertainty_ns).sum();
-        let of = |clock: &HostClock| format!("{name}: `{}`", clock.host);
+        let of = |clock: &HostClock| statement!("clock-of", who = &name, host = &clock.host);
         set.extend(clocks.iter().filter(|clock| !clock.consistent).map(of));
         let median_ns = line
             .delivery()
             .map_or(0.0, |delivery| delivery.p50_us * 1e3);
         if !is_one_clock && uncertainty_ns as f64 > CLOCK_RATIO * median_ns {
-            let uncertain = time(uncertainty_ns as f64 / 1e9);
-            let median = time(median_ns / 1e9);
-            vague.push(format!(
-                "{name}: ± {uncertain}, and the median delivery is {median}"
+            vague.push(statement!(
+                "clocks-uncertain-by",
+                who = name,
+                uncertainty = time(uncertainty_ns as f64 / 1e9),
+                median = us(median_ns / 1e3)
             ));
         }
     }
-    let warning = |text: &str, evidence: Vec<String>| {
-        let is_there = !evidence.is_empty();
-        is_there.then(|| Finding::new(FindingKind::Warning, text.to_owned(), evidence))
-    };
-    let was_set = "a clock was set during the run, or goes wrong by more than 50 millionths: deliveries between these hosts are \
-                   not to be trusted";
-    let is_vague = "the clocks of the hosts are not known well enough for these deliveries: `insert` is of one clock, and is";
-    [warning(was_set, set), warning(is_vague, vague)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let (set, vague) = (
+        warning("clock-set", set),
+        warning("clocks-not-known-well", vague),
+    );
+    set.into_iter().chain(vague).collect()
+}
+
+/// A warning, if anything supports it.
+fn warning(code: &str, evidence: Vec<Statement>) -> Option<Finding> {
+    (!evidence.is_empty()).then(|| Finding::warning(statement!(code), evidence))
 }
 
 /// That all CPUs of this machine were busy, where everything ran on it.
@@ -65,12 +67,11 @@ fn machine(document: &TailDocument) -> Option<Finding> {
         let measured = cell.measured.as_ref().filter(|_| cell.settings.is_here())?;
         let share = used_s(measured)? / (looked_s(measured)? * document.cpus as f64);
         let name = label(document, cell);
-        (share >= BUSY_RATIO).then(|| format!("`{name}`: {}", percent(share.min(1.0))))
+        let share_told = percent(share.min(1.0));
+        (share >= BUSY_RATIO)
+            .then(|| statement!("cpus-busy-in-cell", cell = name, share = share_told))
     });
-    let busy: Vec<String> = busy.collect();
-    let text = "the CPUs of this machine were busy all the time: latency there includes waiting for a CPU, and what grows may be \
-                that of any process on it";
-    (!busy.is_empty()).then(|| Finding::new(FindingKind::Warning, text.to_owned(), busy))
+    warning("machine-busy", busy.collect())
 }
 
 /// CPU time of all processes of a cell; `None` if one is not known.
@@ -115,12 +116,10 @@ fn loops(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
         }
         let cpus = line.producer.resources.cpu_s? / wall_s(line.measured)?;
         let is_full = document.cpus > 1 && (BUSY_RATIO..=ONE_LOOP).contains(&cpus);
-        is_full.then(|| format!("{}: {} CPUs", named(document, line), number(cpus)))
+        let who = named(document, line);
+        is_full.then(|| statement!("cpus-of-producer", who = who, cpus = number(cpus)))
     });
-    let full: Vec<String> = full.collect();
-    let text = "producers used about one CPU: one with a single event loop (Node.js, asyncio) or interpreter lock (Python, Ruby) \
-                can do no more, whatever the server does";
-    (!full.is_empty()).then(|| Finding::new(FindingKind::Warning, text.to_owned(), full))
+    warning("one-cpu-producers", full.collect())
 }
 
 /// Doubts about the drivers.
@@ -142,21 +141,16 @@ fn drivers(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
         .map(|driver| driver.name.as_str())
         .collect();
     if !unoptimised.is_empty() {
-        let names: Vec<String> = unoptimised.iter().map(|name| format!("`{name}`")).collect();
-        found.push(Finding::new(
-            FindingKind::Warning,
-            format!(
-                "{} is not an optimised build: run `make drivers`",
-                list(&names)
-            ),
-            vec!["what it costs itself is larger than it has to be".to_owned()],
+        let drivers: Vec<&str> = unoptimised.into_iter().collect();
+        found.push(Finding::warning(
+            statement!("drivers-not-optimised", drivers = drivers),
+            vec![statement!("costs-more-than-it-has-to")],
         ));
     }
     for skipped in &document.skipped {
-        found.push(Finding::new(
-            FindingKind::Warning,
-            format!("`{}` is left out", skipped.name),
-            vec![skipped.reason.clone()],
+        found.push(Finding::warning(
+            statement!("driver-left-out", driver = &skipped.name),
+            vec![statement!("because", reason = &skipped.reason)],
         ));
     }
     found

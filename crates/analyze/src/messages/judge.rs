@@ -8,8 +8,9 @@
 //! whatever the server does. One that takes longer with the same number in flight takes longer at the server, on the way, or for want of
 //! CPU in the producer.
 
+use super::describe;
 use super::trend::trend;
-use super::words;
+use dyno_record::statement;
 use dyno_record::tail::{Cause, Course, Direction, InFlight, Judgement, Part, PartTrend, Point};
 
 /// Smallest growth of a part over the run that is one: below a tenth of a millisecond the wake-ups of
@@ -31,14 +32,14 @@ pub fn judge(course: &Course) -> Judgement {
     let in_flight = trend(&in_flight_points, 1.0);
     let mut judgement = Judgement {
         cause: Cause::Stationary,
-        words: String::new(),
+        statement: statement!("messages"),
         trends,
         in_flight,
         little_ratio: little_ratio(course),
         connection_wait_ns: connection_wait(course),
     };
     judgement.cause = cause(course, &judgement);
-    judgement.words = words::of(course, &judgement);
+    judgement.statement = describe::judgement(course, &judgement);
     judgement
 }
 

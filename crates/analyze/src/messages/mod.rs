@@ -2,10 +2,11 @@
 //! where the time goes.
 
 pub mod across;
+mod describe;
 mod doubts;
 mod judge;
+pub mod lines;
 mod trend;
-mod words;
 
 pub use judge::judge;
 pub use trend::{LEAST_POINTS, trend};

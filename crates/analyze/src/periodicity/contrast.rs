@@ -2,6 +2,12 @@
 
 use crate::robust::normal_quantile;
 
+/// Fewest periods that a series must hold.
+pub const FEWEST_PERIODS: usize = 3;
+
+/// Shortest period in windows.
+pub const SHORTEST_PERIOD_WINDOWS: f64 = 4.0;
+
 /// The contrasts of boxes of one width.
 pub(super) struct Contrasts {
     /// Windows of the box.
@@ -17,7 +23,7 @@ impl Contrasts {
     pub(super) fn of(series: &[f64], width: usize) -> Option<Contrasts> {
         let side = width.div_ceil(2);
         let places = (series.len() + 1).checked_sub(width + 2 * side)?;
-        if places < super::FEWEST_PERIODS * (width + 2 * side) {
+        if places < FEWEST_PERIODS * (width + 2 * side) {
             return None;
         }
         let mut sums = Vec::with_capacity(series.len() + 1);
@@ -45,7 +51,7 @@ impl Contrasts {
 
     /// The shortest period whose boxes and sides do not overlap.
     pub(super) fn shortest_period(&self) -> f64 {
-        ((self.width + 2 * self.side) as f64).max(super::SHORTEST_PERIOD_WINDOWS)
+        ((self.width + 2 * self.side) as f64).max(SHORTEST_PERIOD_WINDOWS)
     }
 
     /// Normal scores of the ranks; equal contrasts have equal scores.

@@ -2,10 +2,14 @@
 
 use super::bench::{Bench, Read, Stretch};
 use super::measures::{Measure, Seen, is_closed};
-use super::rules::{BACKED_UP, Bound, Condition, FLAT, LARGE_BYTES, Load, RULES, Rule, Unit};
+use super::rules::{BACKED_UP, Bound, Condition, FLAT, LARGE_BYTES, Load, RULES, Rule};
 use super::{Cause, CauseFinding, Evidence, Verdict};
-use crate::experiment::words;
+use crate::values::{number, percent, rate as per_s};
+use dyno_record::statement;
+use dyno_record::statement::{Number, Statement};
 
+/// What to try where burst credits are used up.
+const BURST_ADVICE: [&str; 2] = ["look-at-burst-credits", "measure-longer-than-credits"];
 /// A part that is shorter decides nothing: its means are about single moments.
 const SHORTEST_S: f64 = 5.0;
 /// What each supporting condition adds to the confidence, or takes from it.
@@ -29,8 +33,9 @@ pub fn judge(bench: &Bench<'_>, transitions: &[Stretch]) -> Verdict {
     let parts: Vec<Seen<'_>> = parts.map(|stretch| Seen::new(bench, stretch)).collect();
     if parts.is_empty() {
         return Verdict {
-            headline: "The measured time is too short for a verdict.".to_owned(),
-            ..Verdict::default()
+            headline: statement!("too-short-for-verdict"),
+            causes: Vec::new(),
+            not_watched: Vec::new(),
         };
     }
     let mut found: Vec<CauseFinding> = Vec::new();
@@ -104,7 +109,7 @@ fn apply(rule: &Rule, part: &Seen<'_>) -> Option<CauseFinding> {
     }
     let mut evidence = Vec::new();
     for condition in rule.needs {
-        match look(condition, part) {
+        match look(rule, condition, part) {
             Some((true, seen)) => evidence.push(seen),
             None if condition.may_lack => {}
             _ => return None,
@@ -112,7 +117,7 @@ fn apply(rule: &Rule, part: &Seen<'_>) -> Option<CauseFinding> {
     }
     let mut confidence = rule.confidence;
     for condition in rule.supports {
-        match look(condition, part) {
+        match look(rule, condition, part) {
             Some((true, seen)) => {
                 confidence += SUPPORT;
                 evidence.push(seen);
@@ -123,31 +128,32 @@ fn apply(rule: &Rule, part: &Seen<'_>) -> Option<CauseFinding> {
     }
     (confidence >= LEAST_CONFIDENCE).then(|| CauseFinding {
         cause: rule.cause,
-        text: format!("{}: {}.", rule.text, evidence[0].text),
+        statement: Statement::new(rule.cause_code()).with("because", &evidence[0].statement),
         start_s: part.stretch.start_s,
         end_s: part.stretch.end_s,
         spans: Vec::new(),
         confidence: confidence.min(MOST_CONFIDENCE),
         evidence,
-        advice: rule.advice.iter().map(|text| (*text).to_owned()).collect(),
+        advice: rule.advice.iter().copied().map(advice).collect(),
     })
 }
 
 /// Whether a condition holds, and what was seen.
-fn look(condition: &Condition, part: &Seen<'_>) -> Option<(bool, Evidence)> {
+fn look(rule: &Rule, condition: &Condition, part: &Seen<'_>) -> Option<(bool, Evidence)> {
     let read = part.read(condition.measure)?;
     let holds = match condition.bound {
         Bound::AtLeast(bound) => read.value >= bound,
         Bound::AtMost(bound) => read.value <= bound,
     };
-    let value = written(read.value, condition.unit);
-    let text = condition.says.replace("{}", &value);
-    Some((holds, evidence(condition.measure, read, part.stretch, text)))
+    let measure = condition.measure;
+    let said =
+        Statement::new(rule.evidence_code(measure)).with("value", measure.number(read.value));
+    Some((holds, evidence(measure, read, part.stretch, said)))
 }
 
-fn evidence(measure: Measure, read: Read, stretch: Stretch, text: String) -> Evidence {
+fn evidence(measure: Measure, read: Read, stretch: Stretch, statement: Statement) -> Evidence {
     Evidence {
-        text,
+        statement,
         measure: measure.name(),
         value: read.value,
         series: read.series,
@@ -156,18 +162,32 @@ fn evidence(measure: Measure, read: Read, stretch: Stretch, text: String) -> Evi
     }
 }
 
-fn written(value: f64, unit: Unit) -> String {
-    match unit {
-        Unit::Percent => words::percent(value),
-        Unit::Count => words::number(value),
-        Unit::PerSecond => words::rate(value),
-        Unit::Bytes => words::bytes(value),
-        Unit::BytesPerSecond => format!("{}/s", words::bytes(value)),
-        Unit::Milliseconds => words::time(value / 1e3),
-    }
+fn advice(code: &str) -> Statement {
+    Statement::new(format!("advice.{code}"))
+}
+
+/// All codes that rules can have in a verdict, with those of their evidence and of what to try.
+pub fn codes() -> Vec<String> {
+    let of_rule = |rule: &Rule| {
+        let conditions = rule.needs.iter().chain(rule.supports);
+        let evidence = conditions.map(|condition| rule.evidence_code(condition.measure));
+        let advice = rule.advice.iter().map(|code| advice(code).code);
+        let all = evidence.chain(advice).chain([rule.cause_code()]);
+        all.collect::<Vec<_>>()
+    };
+    let of_burst = BURST_ADVICE.map(|code| advice(code).code);
+    RULES.iter().flat_map(of_rule).chain(of_burst).collect()
 }
 
 impl Rule {
+    fn cause_code(&self) -> String {
+        format!("cause.{}", self.code)
+    }
+
+    fn evidence_code(&self, measure: Measure) -> String {
+        format!("evidence.{}.{}", self.code, measure.name())
+    }
+
     /// Whether it makes sense for the load of a run, and for where its client is.
     fn is_for(&self, bench: &Bench<'_>) -> bool {
         match self.load {
@@ -204,31 +224,27 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
         return None;
     }
     let measured = bench.measured()?;
-    let load = match bench.document.recorded_plan().schedule.rate_per_s {
-        Some(rate) => format!("{} were offered all the time", words::rate(rate)),
-        None => "the same clients asked all the time".to_owned(),
-    };
-    let says_fast = format!("the disk did {} before", words::rate(fast.value));
-    let says_slow = format!(
-        "and {} after, which varied by {}",
-        words::rate(slow.value),
-        words::percent(variation)
+    let offered_per_s = bench.document.recorded_plan().schedule.rate_per_s;
+    let says_fast = statement!("burst-was-fast", rate = per_s(fast.value));
+    let says_slow = statement!(
+        "burst-is-slow",
+        rate = per_s(slow.value),
+        variation = percent(variation)
     );
-    let says_waited = format!(
-        "requests waited before it {} of the time after",
-        words::percent(backed_up.value)
-    );
-    let says_rate = format!(
-        "the rate went from {} to {}; {load}",
-        words::rate(rate_before),
-        words::rate(rate.value)
+    let says_waited = statement!("burst-requests-waited", share = percent(backed_up.value));
+    let says_rate = statement!(
+        "burst-rate-fell",
+        before = per_s(rate_before),
+        after = per_s(rate.value),
+        offered = offered_per_s.map(per_s)
     );
     Some(CauseFinding {
         cause: Cause::BurstCredits,
-        text: format!(
-            "{} after {} s: burst credits exhausted or volume throttled.",
-            ceiling(after, slow.value),
-            words::number(was_s.end_s - measured.start_s)
+        statement: statement!(
+            "burst-credits",
+            bytes = ceiling(after),
+            operations = number(slow.value),
+            after = number(was_s.end_s - measured.start_s)
         ),
         // What lies between is the way down.
         start_s: was_s.end_s,
@@ -241,27 +257,16 @@ fn burst(before: &Seen<'_>, after: &Seen<'_>) -> Option<CauseFinding> {
             evidence(Measure::DiskBackedUpRatio, backed_up, is_s, says_waited),
             evidence(Measure::OperationsPerS, rate, is_s, says_rate),
         ],
-        advice: vec![
-            "look at the volume's balance of burst credits, and take one with more provisioned operations, or several (RAID 0)".to_owned(),
-            "measure for longer than the credits last: the rate before the fall is not what the server can do for hours".to_owned(),
-        ],
+        advice: BURST_ADVICE.map(advice).into(),
     })
 }
 
-/// What a disk does at its ceiling: bytes if it has large requests, else operations.
-fn ceiling(part: &Seen<'_>, operations_per_s: f64) -> String {
+/// The bytes per second of a disk at its ceiling, if it has large requests: else its operations are the ceiling.
+fn ceiling(part: &Seen<'_>) -> Option<Number> {
     let is_large = |size: &Read| size.value >= LARGE_BYTES;
-    let bytes = part.read(Measure::DiskRequestBytes).filter(is_large);
-    match bytes.and_then(|_| part.read(Measure::DiskBytesPerS)) {
-        Some(bytes) => {
-            let bytes = written(bytes.value, Unit::BytesPerSecond);
-            format!("Disk bandwidth ceiling reached at {bytes}")
-        }
-        None => {
-            let operations = words::number(operations_per_s);
-            format!("Disk IOPS ceiling reached at {operations} IOPS")
-        }
-    }
+    part.read(Measure::DiskRequestBytes).filter(is_large)?;
+    let bytes = part.read(Measure::DiskBytesPerS)?;
+    Some(Measure::DiskBytesPerS.number(bytes.value))
 }
 
 /// Puts findings of a part beside those of earlier ones; the same cause in parts that follow each other is one, and in
@@ -306,13 +311,11 @@ fn spans(finding: &CauseFinding) -> Vec<Stretch> {
     }
 }
 
-fn headline(found: &[CauseFinding], bench: &Bench<'_>) -> String {
+fn headline(found: &[CauseFinding], bench: &Bench<'_>) -> Statement {
     match found.first() {
-        Some(first) => first.text.clone(),
-        None if bench.tables.is_empty() => {
-            "Nothing was watched: what held the run up cannot be told.".to_owned()
-        }
-        None => "No resource that was watched was exhausted.".to_owned(),
+        Some(first) => first.statement.clone(),
+        None if bench.tables.is_empty() => statement!("nothing-watched"),
+        None => statement!("nothing-exhausted"),
     }
 }
 
@@ -337,7 +340,7 @@ fn not_watched(parts: &[Seen<'_>]) -> Vec<Cause> {
 fn is_undecided(rule: &Rule, part: &Seen<'_>) -> bool {
     let needs = rule.needs.iter().filter(|condition| !condition.may_lack);
     let looked: Vec<Option<bool>> = needs
-        .map(|condition| look(condition, part).map(|(holds, _)| holds))
+        .map(|condition| look(rule, condition, part).map(|(holds, _)| holds))
         .collect();
     !looked.contains(&Some(false)) && looked.contains(&None)
 }

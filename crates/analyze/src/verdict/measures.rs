@@ -9,6 +9,8 @@ use dyno_record::names::{
     self, Metric, cgroup, connections, cpu, disk, log, memory, network, paging, pressure, process,
     queue, tickets,
 };
+use dyno_record::quantity::Unit;
+use dyno_record::statement::Number;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -117,6 +119,21 @@ impl Measure {
     /// Its name in records.
     pub fn name(self) -> String {
         variant_name(&self)
+    }
+
+    /// A value of it with its unit, which its name ends with.
+    pub fn number(self, value: f64) -> Number {
+        let name = self.name();
+        let is_in = |unit: &str| name.ends_with(unit);
+        let (value, unit) = match () {
+            () if is_in("_ratio") => (value, Unit::Ratio),
+            () if is_in("_ms") => (value * 1e3, Unit::Microseconds),
+            () if is_in("_bytes_per_s") => (value, Unit::BytesPerSecond),
+            () if is_in("_per_s") => (value, Unit::PerSecond),
+            () if is_in("_bytes") || is_in("_bytes_per_operation") => (value, Unit::Bytes),
+            () => (value, Unit::Plain),
+        };
+        Number::new(value, unit)
     }
 
     /// Its value over a stretch; `None` where it was not watched.

@@ -14,17 +14,18 @@ mod tests;
 
 pub use bench::{Bench, Stretch};
 pub(crate) use bench::{cpus, mean_us, of_others};
-pub use judge::judge;
+pub use judge::{codes, judge};
 pub use measures::Measure;
 
+use dyno_record::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What held the run up.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// One sentence for the top of a report.
-    pub headline: String,
+    /// What stands at the top of a report.
+    pub headline: Statement,
     /// Causes that were found, the one that explains most first.
     pub causes: Vec<CauseFinding>,
     /// What was asked and not watched, so that it could neither be found nor ruled out.
@@ -85,8 +86,9 @@ pub enum Cause {
 pub struct CauseFinding {
     /// The cause.
     pub cause: Cause,
-    /// What happened, in a sentence.
-    pub text: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub statement: Statement,
     /// Start of the time in which it held, from the start of the run.
     pub start_s: f64,
     /// End of it.
@@ -99,14 +101,15 @@ pub struct CauseFinding {
     /// What supports it.
     pub evidence: Vec<Evidence>,
     /// What to try.
-    pub advice: Vec<String>,
+    pub advice: Vec<Statement>,
 }
 
 /// A figure that supports a cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// What it says, with the figure.
-    pub text: String,
+    #[serde(flatten)]
+    pub statement: Statement,
     /// Name of the measure.
     pub measure: String,
     /// Its value.

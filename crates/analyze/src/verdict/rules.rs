@@ -15,25 +15,11 @@ pub(super) enum Bound {
     AtMost(f64),
 }
 
-/// How a value is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
-    Percent,
-    Count,
-    PerSecond,
-    Bytes,
-    BytesPerSecond,
-    Milliseconds,
-}
-
 /// A figure that must be, or may be, on one side of a bound.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Condition {
     pub(super) measure: Measure,
     pub(super) bound: Bound,
-    /// What it says; `{}` is the value.
-    pub(super) says: &'static str,
-    pub(super) unit: Unit,
     /// Whether it holds where a run has no such figure, as the time of reads in one of writes alone. Nothing is then said
     /// of it.
     pub(super) may_lack: bool,
@@ -54,8 +40,8 @@ pub(super) enum Load {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     pub(super) cause: Cause,
-    /// What happened, in a sentence without its end.
-    pub(super) text: &'static str,
+    /// What happened: the name of the rule, and of its evidence.
+    pub(super) code: &'static str,
     pub(super) load: Load,
     /// All of these hold.
     pub(super) needs: &'static [Condition],
@@ -66,25 +52,22 @@ pub(super) struct Rule {
     pub(super) confidence: f64,
     /// Causes that this one explains, which are then not told.
     pub(super) hides: &'static [Cause],
+    /// What to try, the most promising first.
     pub(super) advice: &'static [&'static str],
 }
 
-const fn at_least(measure: Measure, bound: f64, says: &'static str, unit: Unit) -> Condition {
+const fn at_least(measure: Measure, bound: f64) -> Condition {
     Condition {
         measure,
         bound: Bound::AtLeast(bound),
-        says,
-        unit,
         may_lack: false,
     }
 }
 
-const fn at_most(measure: Measure, bound: f64, says: &'static str, unit: Unit) -> Condition {
+const fn at_most(measure: Measure, bound: f64) -> Condition {
     Condition {
         measure,
         bound: Bound::AtMost(bound),
-        says,
-        unit,
         may_lack: false,
     }
 }
@@ -116,338 +99,423 @@ pub(super) const BACKED_UP: f64 = 0.35;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         cause: Cause::CpuThrottled,
-        text: "The kernel stopped the server at a limit of its CPU time",
+        code: "cpu-throttled",
         load: Load::Any,
-        needs: &[at_least(Measure::ServerThrottledRatio, 0.1, "in {} of the periods of its control group the server had used up its CPU time", Unit::Percent)],
+        needs: &[
+            // An operation in ten then meets a stop, which the 90th percentile shows.
+            at_least(Measure::ServerThrottledRatio, 0.1),
+        ],
         supports: &[
-            at_least(Measure::ServerCpuRatio, FULL, "it used {} of the CPU time that it may use", Unit::Percent),
-            at_most(Measure::HostBusyRatio, 0.95, "the machine was {} busy, and had room", Unit::Percent),
+            at_least(Measure::ServerCpuRatio, FULL),
+            // A machine without idle time would explain it as well.
+            at_most(Measure::HostBusyRatio, 0.95),
         ],
         confidence: 0.85,
         hides: &[Cause::ServerCpu, Cause::SharedCpu, Cause::OneCore, Cause::TooFewClients, Cause::NoisyNeighbour],
-        advice: &[
-            "raise the limit of the server's control group (`cpu.max`, `cpu.cfs_quota_us`, the CPU limit of the container)",
-            "or size the load to the limit: it is what the server has in service, too",
-        ],
+        advice: &["raise-cpu-limit", "size-load-to-limit"],
     },
     Rule {
         cause: Cause::CpuStolen,
-        text: "The hypervisor gave CPU time of this machine to others",
+        code: "cpu-stolen",
         load: Load::Any,
-        needs: &[at_least(Measure::StealRatio, 0.05, "{} of the CPU time was stolen", Unit::Percent)],
-        supports: &[at_least(Measure::HostBusyRatio, ROOM, "the CPUs were {} busy", Unit::Percent)],
+        needs: &[
+            // One CPU second in twenty is more than runs on quiet machines differ by.
+            at_least(Measure::StealRatio, 0.05),
+        ],
+        supports: &[
+            at_least(Measure::HostBusyRatio, ROOM),
+        ],
         confidence: 0.8,
         hides: &[Cause::NoisyNeighbour],
-        advice: &["repeat at another time, or on a machine with CPUs of its own: such figures are about the neighbours, too"],
+        advice: &["repeat-elsewhere"],
     },
     Rule {
         cause: Cause::Client,
-        text: "The load generator was the limit, not the server",
+        code: "client",
         load: Load::Any,
         needs: &[
-            at_least(Measure::ClientFullRatio, 0.75, "its worker threads worked or waited for a CPU {} of the time", Unit::Percent),
-            at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time only", Unit::Percent),
-            if_there(at_least(Measure::StartDelayMs, 0.1, "operations were sent {} late on average", Unit::Milliseconds)),
+            // Threads that wait for answers are idle for more than a quarter of their time.
+            at_least(Measure::ClientFullRatio, 0.75),
+            at_most(Measure::ServerCpuRatio, ROOM),
+            // Below 100 µs is what a healthy client does between two system calls.
+            if_there(at_least(Measure::StartDelayMs, 0.1)),
         ],
         supports: &[
-            at_least(Measure::ClientWaitRatio, 0.2, "they waited for a CPU {} of the time", Unit::Percent),
-            at_most(Measure::DiskSaturationRatio, ROOM, "the disk was busy {} of the time", Unit::Percent),
+            // As the caveat of the client has it: the wait and not its own work is then the reason.
+            at_least(Measure::ClientWaitRatio, 0.2),
+            at_most(Measure::DiskSaturationRatio, ROOM),
         ],
         confidence: 0.75,
         hides: &[Cause::ServerCpu, Cause::SharedCpu, Cause::OneCore, Cause::TooFewClients, Cause::NoisyNeighbour],
-        advice: &["give the client more worker threads (`--threads`) or CPUs of its own (`--placement`), or a machine of its own"],
+        advice: &["give-client-more-cpu"],
     },
     Rule {
         cause: Cause::NoisyNeighbour,
-        text: "Another process took CPU time that the server waited for",
+        code: "noisy-neighbour",
         load: Load::Any,
         needs: &[
-            at_least(Measure::OthersCpuCount, 0.25, "others used {} CPUs of the server's machine", Unit::Count),
-            at_least(Measure::ServerWaitingCount, 0.1, "{} threads of the server waited for a CPU on average", Unit::Count),
-            at_least(Measure::BusiestCpuRatio, 0.9, "the busiest CPU worked {} of the time", Unit::Percent),
+            // A quarter of a CPU: daemons and the kernel need less.
+            at_least(Measure::OthersCpuCount, 0.25),
+            // One thread that waits a tenth of its time: what a stolen time slice does.
+            at_least(Measure::ServerWaitingCount, 0.1),
+            // As FULL, but of a single CPU, which the scheduler may fill for a moment without harm.
+            at_least(Measure::BusiestCpuRatio, 0.9),
         ],
-        supports: &[at_most(Measure::ServerCpuRatio, 0.95, "the server had {} of the CPU time that it may use", Unit::Percent)],
+        supports: &[
+            // A server that has all its CPU time lacks none.
+            at_most(Measure::ServerCpuRatio, 0.95),
+        ],
         confidence: 0.75,
         hides: &[Cause::ServerCpu, Cause::SharedCpu, Cause::OneCore, Cause::TooFewClients],
-        advice: &["stop what runs beside, or keep it away from the server's CPUs (`dyno doctor` names it; `--placement` gives server and client their own)"],
+        advice: &["keep-others-away"],
     },
     Rule {
         cause: Cause::Swapping,
-        text: "The machine of the server swaps",
+        code: "swapping",
         load: Load::Any,
-        needs: &[at_least(Measure::SwapBytesPerS, 1_048_576.0, "{} went to and from swap", Unit::BytesPerSecond)],
-        supports: &[at_least(Measure::MemoryPressureRatio, 0.02, "processes waited for memory {} of the time", Unit::Percent)],
+        needs: &[
+            // 1 MiB/s: pages that were put aside long ago come back more slowly.
+            at_least(Measure::SwapBytesPerS, 1_048_576.0),
+        ],
+        supports: &[
+            // Swap in use shows as pressure long before the time of the other rule.
+            at_least(Measure::MemoryPressureRatio, 0.02),
+        ],
         confidence: 0.85,
         hides: &[Cause::MemoryPressure, Cause::CacheTooSmall, Cause::DiskOperations, Cause::DiskBandwidth],
-        advice: &["lower the server's cache (`--cache`), so that cache, connections and page cache fit into the memory", "take other programs away"],
+        advice: &["lower-cache-to-fit", "take-programs-away"],
     },
     Rule {
         cause: Cause::MemoryPressure,
-        text: "Memory is short on the machine of the server",
+        code: "memory-pressure",
         load: Load::Any,
-        needs: &[at_least(Measure::MemoryPressureRatio, 0.05, "processes waited for memory {} of the time", Unit::Percent)],
-        supports: &[at_most(Measure::AvailableMemoryRatio, 0.1, "{} of the memory was available", Unit::Percent)],
+        needs: &[
+            // One second in twenty; reclaim in the background stays far below.
+            at_least(Measure::MemoryPressureRatio, 0.05),
+        ],
+        supports: &[
+            // With more than a tenth available the pressure is that of a control group.
+            at_most(Measure::AvailableMemoryRatio, 0.1),
+        ],
         confidence: 0.7,
         hides: &[],
-        advice: &["lower the server's cache (`--cache`), or give the machine, or the control group, more memory"],
+        advice: &["lower-cache-or-add-memory"],
     },
     Rule {
         cause: Cause::Network,
-        text: "The network carries no more",
+        code: "network",
         load: Load::Any,
-        needs: &[at_least(Measure::NetworkRatio, FULL, "the busiest interface carried {} of its speed", Unit::Percent)],
-        supports: &[at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent)],
+        needs: &[
+            at_least(Measure::NetworkRatio, FULL),
+        ],
+        supports: &[
+            at_most(Measure::ServerCpuRatio, ROOM),
+        ],
         confidence: 0.8,
         hides: &[Cause::TooFewClients, Cause::RoundTrip],
-        advice: &["compress what is sent (`compressors=zstd` in the connection string), return fewer fields, or take a faster link"],
+        advice: &["compress-network"],
     },
     Rule {
         cause: Cause::ConnectionStorm,
-        text: "Connections are opened all the time",
+        code: "connection-storm",
         load: Load::Any,
         needs: &[
-            at_least(Measure::ConnectionsPerS, 10.0, "the server accepted {} connections", Unit::PerSecond),
-            at_least(Measure::ConnectionsPerOperationRatio, 0.01, "that is {} of the operations", Unit::Percent),
+            // Fewer are monitors, and pools that renew themselves.
+            at_least(Measure::ConnectionsPerS, 10.0),
+            // A connection costs about as much as a hundred short operations (handshake, thread, authentication).
+            at_least(Measure::ConnectionsPerOperationRatio, 0.01),
         ],
         supports: &[],
         confidence: 0.8,
         hides: &[],
-        advice: &["keep connections open: use a pool, and look why they end (timeouts, proxies, limits of the server)"],
+        advice: &["keep-connections-open"],
     },
     Rule {
         cause: Cause::DiskOperations,
-        text: "The disk does no more operations per second",
+        code: "disk-operations",
         load: Load::Any,
         needs: &[
-            at_least(Measure::DiskOperationsPerS, 10.0, "they stood at {}", Unit::PerSecond),
-            at_least(Measure::DiskBackedUpRatio, BACKED_UP, "requests waited before the disk {} of the time", Unit::Percent),
-            at_least(Measure::InFlightRatio, 0.8, "{} of the connections waited for an answer", Unit::Percent),
-            at_most(Measure::DiskOperationsVariationRatio, FLAT, "its operations per second varied by {} only", Unit::Percent),
-            at_most(Measure::FlatterOperationsRatio, 1.2, "they varied {} as much as its bytes per second", Unit::Percent),
-            at_most(Measure::DiskRequestBytes, LARGE_BYTES, "a request had {}", Unit::Bytes),
+            // Less than the slowest disk does: below that it is idle.
+            at_least(Measure::DiskOperationsPerS, 10.0),
+            at_least(Measure::DiskBackedUpRatio, BACKED_UP),
+            // With more idle connections the load asks for less than the disk could do.
+            at_least(Measure::InFlightRatio, 0.8),
+            at_most(Measure::DiskOperationsVariationRatio, FLAT),
+            // Small requests: operations and bytes may be about equally flat.
+            at_most(Measure::FlatterOperationsRatio, 1.2),
+            at_most(Measure::DiskRequestBytes, LARGE_BYTES),
         ],
         supports: &[
-            at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent),
-            at_least(Measure::IowaitRatio, 0.1, "CPUs were idle and waited for the disk {} of the time", Unit::Percent),
+            at_most(Measure::ServerCpuRatio, ROOM),
+            // Idle CPUs that wait for a disk are rare on a machine whose disk keeps up.
+            at_least(Measure::IowaitRatio, 0.1),
         ],
         confidence: 0.75,
         hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
-        advice: &["take a disk, or a volume, with more operations per second, or several of them (RAID 0)", "do less on it: a larger cache, fewer indexes, a longer interval between journal syncs"],
+        advice: &["disk-with-more-operations", "do-less-on-disk"],
     },
     Rule {
         cause: Cause::DiskOperations,
-        text: "The disk does no more operations per second",
+        code: "disk-operations",
         load: Load::Any,
         needs: &[
-            at_least(Measure::DiskOperationsPerS, 10.0, "they stood at {}", Unit::PerSecond),
-            at_least(Measure::DiskBackedUpRatio, BACKED_UP, "requests waited before the disk {} of the time", Unit::Percent),
-            at_least(Measure::InFlightRatio, 0.8, "{} of the connections waited for an answer", Unit::Percent),
-            at_most(Measure::DiskOperationsVariationRatio, FLAT, "its operations per second varied by {} only", Unit::Percent),
-            at_most(Measure::FlatterOperationsRatio, 0.7, "they varied {} as much as its bytes per second", Unit::Percent),
+            // Less than the slowest disk does: below that it is idle.
+            at_least(Measure::DiskOperationsPerS, 10.0),
+            at_least(Measure::DiskBackedUpRatio, BACKED_UP),
+            // With more idle connections the load asks for less than the disk could do.
+            at_least(Measure::InFlightRatio, 0.8),
+            at_most(Measure::DiskOperationsVariationRatio, FLAT),
+            // Operations are clearly the flatter ones, whatever the size of requests.
+            at_most(Measure::FlatterOperationsRatio, 0.7),
         ],
         supports: &[
-            at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent),
-            at_least(Measure::IowaitRatio, 0.1, "CPUs were idle and waited for the disk {} of the time", Unit::Percent),
+            at_most(Measure::ServerCpuRatio, ROOM),
+            // Idle CPUs that wait for a disk are rare on a machine whose disk keeps up.
+            at_least(Measure::IowaitRatio, 0.1),
         ],
         confidence: 0.75,
         hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
-        advice: &["take a disk, or a volume, with more operations per second, or several of them (RAID 0)", "do less on it: a larger cache, fewer indexes, a longer interval between journal syncs"],
+        advice: &["disk-with-more-operations", "do-less-on-disk"],
     },
     Rule {
         cause: Cause::DiskBandwidth,
-        text: "The disk carries no more bytes per second",
+        code: "disk-bandwidth",
         load: Load::Any,
         needs: &[
-            at_least(Measure::DiskBytesPerS, 10_485_760.0, "they stood at {}", Unit::BytesPerSecond),
-            at_least(Measure::DiskBackedUpRatio, BACKED_UP, "requests waited before the disk {} of the time", Unit::Percent),
-            at_least(Measure::InFlightRatio, 0.8, "{} of the connections waited for an answer", Unit::Percent),
-            at_most(Measure::DiskBytesVariationRatio, FLAT, "its bytes per second varied by {} only", Unit::Percent),
-            at_least(Measure::FlatterOperationsRatio, 1.5, "its operations per second varied {} as much", Unit::Percent),
+            // 10 MiB/s: less than any disk or volume carries.
+            at_least(Measure::DiskBytesPerS, 10_485_760.0),
+            at_least(Measure::DiskBackedUpRatio, BACKED_UP),
+            // With more idle connections the load asks for less than the disk could do.
+            at_least(Measure::InFlightRatio, 0.8),
+            at_most(Measure::DiskBytesVariationRatio, FLAT),
+            // Bytes are clearly the flatter ones.
+            at_least(Measure::FlatterOperationsRatio, 1.5),
         ],
-        supports: &[at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent)],
+        supports: &[
+            at_most(Measure::ServerCpuRatio, ROOM),
+        ],
         confidence: 0.7,
         hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
-        advice: &["take a disk, or a volume, with more bandwidth, or several of them (RAID 0)", "compress more (`--set server.block_compressor=zstd`)"],
+        advice: &["disk-with-more-bandwidth", "compress-blocks"],
     },
     Rule {
         cause: Cause::DiskBandwidth,
-        text: "The disk carries no more bytes per second",
+        code: "disk-bandwidth",
         load: Load::Any,
         needs: &[
-            at_least(Measure::DiskBytesPerS, 10_485_760.0, "they stood at {}", Unit::BytesPerSecond),
-            at_least(Measure::DiskBackedUpRatio, BACKED_UP, "requests waited before the disk {} of the time", Unit::Percent),
-            at_least(Measure::InFlightRatio, 0.8, "{} of the connections waited for an answer", Unit::Percent),
-            at_most(Measure::DiskBytesVariationRatio, FLAT, "its bytes per second varied by {} only", Unit::Percent),
-            at_least(Measure::FlatterOperationsRatio, 0.7, "its operations per second varied {} as much", Unit::Percent),
-            at_least(Measure::DiskRequestBytes, LARGE_BYTES, "a request had {}", Unit::Bytes),
+            // 10 MiB/s: less than any disk or volume carries.
+            at_least(Measure::DiskBytesPerS, 10_485_760.0),
+            at_least(Measure::DiskBackedUpRatio, BACKED_UP),
+            // With more idle connections the load asks for less than the disk could do.
+            at_least(Measure::InFlightRatio, 0.8),
+            at_most(Measure::DiskBytesVariationRatio, FLAT),
+            // Large requests: bytes and operations may be about equally flat.
+            at_least(Measure::FlatterOperationsRatio, 0.7),
+            at_least(Measure::DiskRequestBytes, LARGE_BYTES),
         ],
-        supports: &[at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent)],
+        supports: &[
+            at_most(Measure::ServerCpuRatio, ROOM),
+        ],
         confidence: 0.65,
         hides: &[Cause::TooFewClients, Cause::SlowSync, Cause::MemoryPressure],
-        advice: &["take a disk, or a volume, with more bandwidth, or several of them (RAID 0)", "compress more (`--set server.block_compressor=zstd`)"],
+        advice: &["disk-with-more-bandwidth", "compress-blocks"],
     },
     Rule {
         cause: Cause::SlowSync,
-        text: "Writes wait until the disk has them for good",
+        code: "slow-sync",
         load: Load::Any,
         needs: &[
-            at_least(Measure::WriteServiceMs, 1.0, "a write took {}", Unit::Milliseconds),
-            at_least(Measure::WritesPerS, 1.0, "there were {}", Unit::PerSecond),
-            if_there(at_least(Measure::WriteOverReadRatio, 3.0, "that is {} of the time of a read", Unit::Percent)),
-            at_least(Measure::SyncsPerWrite, 0.02, "the disk was flushed {} times for each write", Unit::Count),
-            at_least(Measure::DiskSaturationRatio, 0.3, "it worked, or was waited for, {} of the time", Unit::Percent),
+            // In memory a write takes a tenth of that.
+            at_least(Measure::WriteServiceMs, 1.0),
+            // There are writes at all.
+            at_least(Measure::WritesPerS, 1.0),
+            // A write costs up to twice a read without any sync.
+            if_there(at_least(Measure::WriteOverReadRatio, 3.0)),
+            // One sync for fifty writes, which is what many clients at once share.
+            at_least(Measure::SyncsPerWrite, 0.02),
+            // A write that waits keeps the disk, or its queue, busy.
+            at_least(Measure::DiskSaturationRatio, 0.3),
         ],
         supports: &[
-            at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent),
-            at_least(Measure::LogSyncMs, 0.5, "a sync of the server's log took {}", Unit::Milliseconds),
+            at_most(Measure::ServerCpuRatio, ROOM),
+            // A disk with a write cache that survives a loss of power needs 0.1 ms.
+            at_least(Measure::LogSyncMs, 0.5),
         ],
         confidence: 0.75,
         hides: &[Cause::TooFewClients],
-        advice: &[
-            "take a disk with a faster flush (a write cache that keeps its content without power), or put the journal on one",
-            "more clients share a sync: try a higher `--clients`",
-            "if the data allows it, do not wait for the journal (`w=1&journal=false`), and say so beside the figures",
-        ],
+        advice: &["disk-with-faster-flush", "more-clients-share-syncs", "do-not-wait-for-journal"],
     },
     Rule {
         cause: Cause::CacheTooSmall,
-        text: "The cache of the server does not hold what is asked for",
+        code: "cache-too-small",
         load: Load::Any,
         needs: &[
-            at_least(Measure::DataOverCacheRatio, 1.0, "the data are {} of the cache", Unit::Percent),
-            at_least(Measure::ReadBytesPerOperation, 512.0, "{} were read into the cache for each operation", Unit::Bytes),
+            // Data that fit into the cache are read once.
+            at_least(Measure::DataOverCacheRatio, 1.0),
+            // An eighth of the smallest page (4 KiB): one operation in eight misses.
+            at_least(Measure::ReadBytesPerOperation, 512.0),
         ],
         supports: &[
-            at_most(Measure::CacheHitRatio, 0.97, "{} of the pages were found in the cache", Unit::Percent),
-            at_least(Measure::ApplicationEvictionsPerS, 10.0, "threads of the application evicted {} pages", Unit::PerSecond),
-            at_least(Measure::DiskSaturationRatio, 0.3, "something waited for the disk {} of the time", Unit::Percent),
+            // An operation reads several pages: at 97 % one in ten misses one of three.
+            at_most(Measure::CacheHitRatio, 0.97),
+            // A cache that suffices leaves evicting to its own threads; ten are no accident of one burst.
+            at_least(Measure::ApplicationEvictionsPerS, 10.0),
+            // Below that the missing pages come from the page cache, and cost little.
+            at_least(Measure::DiskSaturationRatio, 0.3),
         ],
         confidence: 0.7,
         hides: &[Cause::TooFewClients],
-        advice: &["raise the cache (`--cache`), or the memory of the machine", "make the working set smaller: shorter documents, a better index, a compressor for blocks"],
+        advice: &["raise-cache", "smaller-working-set"],
     },
     Rule {
         cause: Cause::Checkpoint,
-        text: "Checkpoints of the server slow the operations down",
+        code: "checkpoint",
         load: Load::Any,
         needs: &[
-            at_least(Measure::CheckpointRatio, 0.05, "a checkpoint ran {} of the time", Unit::Percent),
-            at_least(Measure::CheckpointSlowdownRatio, 1.5, "response times were {} of the usual while it ran", Unit::Percent),
+            // 3 s of each minute, the usual distance; shorter ones touch too few operations.
+            at_least(Measure::CheckpointRatio, 0.05),
+            // Response times vary by tens of percent without any cause.
+            at_least(Measure::CheckpointSlowdownRatio, 1.5),
         ],
-        supports: &[at_least(Measure::DiskSaturationRatio, 0.5, "the disk was busy {} of the time", Unit::Percent)],
+        supports: &[
+            // Half of the time: the writes of a checkpoint fill the disk in bursts only.
+            at_least(Measure::DiskSaturationRatio, 0.5),
+        ],
         confidence: 0.7,
         hides: &[],
-        advice: &["take a disk that writes faster, or have less to write at once: a lower share of dirty data in the cache (`eviction_dirty_target`)"],
+        advice: &["disk-that-writes-faster"],
     },
     Rule {
         cause: Cause::Tickets,
-        text: "Operations queue inside the server",
+        code: "tickets",
         load: Load::Any,
         needs: &[
-            at_least(Measure::QueueCount, 1.0, "{} operations waited on average", Unit::Count),
-            at_least(Measure::TicketsRatio, 0.9, "{} of the tickets were in use", Unit::Percent),
+            // There is always one that waits.
+            at_least(Measure::QueueCount, 1.0),
+            // They are taken and given back all the time, so that not all are seen in use.
+            at_least(Measure::TicketsRatio, 0.9),
         ],
         supports: &[],
         confidence: 0.7,
         hides: &[Cause::TooFewClients],
-        advice: &["look what holds the tickets: slow operations, a slow disk, lock conflicts; more tickets seldom help", "offer less at once: fewer clients"],
+        advice: &["look-at-ticket-holders", "offer-less"],
     },
     Rule {
         cause: Cause::Tickets,
-        text: "Operations wait for locks of the server",
+        code: "locks",
         load: Load::Any,
         needs: &[
-            at_least(Measure::QueueCount, 1.0, "{} operations waited on average", Unit::Count),
-            at_least(Measure::QueuedRatio, 0.25, "that is {} of those under way", Unit::Percent),
+            // There is always one that waits.
+            at_least(Measure::QueueCount, 1.0),
+            // A quarter of those under way: the wait is a part of response times that is seen.
+            at_least(Measure::QueuedRatio, 0.25),
         ],
-        supports: &[at_most(Measure::TicketsRatio, 0.9, "{} of the tickets were in use: it is not them that lack", Unit::Percent)],
+        supports: &[
+            // Above that they wait for tickets.
+            at_most(Measure::TicketsRatio, 0.9),
+        ],
         confidence: 0.6,
         hides: &[Cause::TooFewClients],
-        advice: &["look which operation holds the lock (`currentOp`): building an index, dropping or renaming a collection, a long transaction"],
+        advice: &["look-at-lock-holder"],
     },
     Rule {
         cause: Cause::ServerCpu,
-        text: "The server used up its CPU time",
+        code: "server-cpu",
         load: Load::Any,
-        needs: &[at_least(Measure::ServerCpuRatio, FULL, "it used {} of the CPU time that it may use", Unit::Percent)],
+        needs: &[
+            at_least(Measure::ServerCpuRatio, FULL),
+        ],
         supports: &[
-            at_most(Measure::DiskSaturationRatio, ROOM, "the disk was busy {} of the time", Unit::Percent),
-            at_least(Measure::ServerWaitingCount, 0.5, "{} of its threads waited for a CPU on average", Unit::Count),
+            at_most(Measure::DiskSaturationRatio, ROOM),
+            // Threads wait once all CPUs are taken.
+            at_least(Measure::ServerWaitingCount, 0.5),
         ],
         confidence: 0.8,
         hides: &[Cause::SharedCpu, Cause::TooFewClients, Cause::OneCore],
-        advice: &["give it more or faster CPUs", "look where the time goes (`perf`): queries without an index, compression, checksums, TLS"],
+        advice: &["give-server-more-cpu", "look-where-cpu-time-goes"],
     },
     Rule {
         cause: Cause::SharedCpu,
-        text: "Client and server together used up the CPUs of the machine that they share",
+        code: "shared-cpu",
         load: Load::Beside,
         needs: &[
-            at_least(Measure::HostBusyRatio, 0.9, "the CPUs were busy {} of the time", Unit::Percent),
-            at_least(Measure::ServerCpuRatio, 0.3, "the server used {} of them", Unit::Percent),
-            at_most(Measure::OthersCpuCount, 0.25, "others used {} CPUs", Unit::Count),
+            // As FULL, but interrupts and the kernel count as well.
+            at_least(Measure::HostBusyRatio, 0.9),
+            // Below that the server's part is too small to matter.
+            at_least(Measure::ServerCpuRatio, 0.3),
+            // A quarter of a CPU, as for a neighbour.
+            at_most(Measure::OthersCpuCount, 0.25),
         ],
-        supports: &[at_most(Measure::DiskSaturationRatio, ROOM, "the disk was busy {} of the time", Unit::Percent)],
+        supports: &[
+            at_most(Measure::DiskSaturationRatio, ROOM),
+        ],
         confidence: 0.75,
         hides: &[Cause::TooFewClients],
-        advice: &["put the client on another machine (`--uri`): what it uses here is missing from the server"],
+        advice: &["client-on-another-machine"],
     },
     Rule {
         cause: Cause::OneCore,
-        text: "One CPU is full with interrupts while others have room",
+        code: "interrupts-on-one-cpu",
         load: Load::Any,
         needs: &[
-            at_least(Measure::BusiestInterruptsRatio, 0.5, "the busiest of them took {} of the time of a CPU", Unit::Percent),
-            at_least(Measure::BusiestCpuRatio, 0.95, "the busiest CPU worked {} of the time", Unit::Percent),
-            at_most(Measure::HostBusyRatio, ROOM, "all CPUs together worked {} of it", Unit::Percent),
+            // Interrupts are most of its work.
+            at_least(Measure::BusiestInterruptsRatio, 0.5),
+            // Full: what is left is rounding of the counters.
+            at_least(Measure::BusiestCpuRatio, 0.95),
+            at_most(Measure::HostBusyRatio, ROOM),
         ],
         supports: &[],
         confidence: 0.75,
         hides: &[Cause::TooFewClients],
-        advice: &["spread the interrupts of the network card over CPUs (`--rps`, its queues, their affinity)"],
+        advice: &["spread-interrupts"],
     },
     Rule {
         cause: Cause::OneCore,
-        text: "One thread of the server is full while CPUs have room",
+        code: "busy-thread",
         load: Load::Any,
         // It may move from CPU to CPU, so that none of them is full.
         needs: &[
-            at_least(Measure::ServerBusiestThreadRatio, FULL, "the busiest thread of the server worked {} of the time", Unit::Percent),
-            at_most(Measure::HostBusyRatio, ROOM, "all CPUs together worked {} of it", Unit::Percent),
+            at_least(Measure::ServerBusiestThreadRatio, FULL),
+            at_most(Measure::HostBusyRatio, ROOM),
         ],
         supports: &[],
         confidence: 0.75,
         hides: &[Cause::TooFewClients],
-        advice: &["look what that thread does (`perf top`): a path that one thread serves does not get faster with more CPUs"],
+        advice: &["look-at-thread"],
     },
     Rule {
         cause: Cause::RoundTrip,
-        text: "Most of the time goes into the way to the server and back",
+        code: "round-trip",
         load: Load::Closed,
         needs: &[
-            at_least(Measure::RoundTripRatio, 0.6, "an empty command takes {} of the time of an operation", Unit::Percent),
-            at_most(Measure::ServerCpuRatio, 0.5, "the server used {} of its CPU time", Unit::Percent),
-            at_most(Measure::HostBusyRatio, ROOM, "its machine was busy {} of the time", Unit::Percent),
+            // More than half, so that the server is the smaller part for sure.
+            at_least(Measure::RoundTripRatio, 0.6),
+            // A server that is half idle answers at once.
+            at_most(Measure::ServerCpuRatio, 0.5),
+            at_most(Measure::HostBusyRatio, ROOM),
         ],
         supports: &[],
         confidence: 0.7,
         hides: &[Cause::TooFewClients],
-        advice: &["more clients at once hide the way (`--clients`), batches make fewer of them; or move the client nearer"],
+        advice: &["more-clients-hide-round-trip"],
     },
     Rule {
         cause: Cause::TooFewClients,
-        text: "Nothing was exhausted: the clients did not ask for more",
+        code: "too-few-clients",
         load: Load::Closed,
         needs: &[
-            at_least(Measure::InFlightRatio, 0.8, "{} of the connections had an operation under way", Unit::Percent),
-            at_most(Measure::ServerCpuRatio, ROOM, "the server used {} of its CPU time", Unit::Percent),
-            at_most(Measure::HostBusyRatio, 0.8, "its machine was busy {} of the time", Unit::Percent),
-            at_most(Measure::DiskSaturationRatio, ROOM, "the disk was busy {} of the time", Unit::Percent),
-            at_most(Measure::ServerWaitingCount, 0.5, "{} of its threads waited for a CPU on average", Unit::Count),
+            // The connections are busy, so that more of them would bring more.
+            at_least(Measure::InFlightRatio, 0.8),
+            at_most(Measure::ServerCpuRatio, ROOM),
+            // The machine has a fifth left for more.
+            at_most(Measure::HostBusyRatio, 0.8),
+            at_most(Measure::DiskSaturationRatio, ROOM),
+            // Threads that wait for a CPU would wait longer with more clients.
+            at_most(Measure::ServerWaitingCount, 0.5),
         ],
         supports: &[],
         confidence: 0.7,
         hides: &[],
-        advice: &["raise `--clients`, or let `dyno xmax` find the number that the server can use"],
+        advice: &["raise-clients"],
     },
 ];

@@ -4,6 +4,7 @@ use super::*;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::*;
 use dyno_record::reader::{IntervalPoint, SeriesPoint, WindowLatency};
+use dyno_record::statement::{Statement, Value};
 use serde_json::json;
 
 mod elsewhere;
@@ -331,10 +332,7 @@ impl Scene {
 fn nothing_is_found_where_nothing_is_wrong() {
     well().expect(&[]);
     let verdict = well().judge();
-    assert_eq!(
-        verdict.headline,
-        "No resource that was watched was exhausted."
-    );
+    assert_eq!(verdict.headline, Statement::new("nothing-exhausted"));
     assert_eq!(verdict.not_watched, [], "all that rules need was told");
 }
 
@@ -519,7 +517,7 @@ fn without_reads_nothing_is_said_of_them() {
     writes.expect(&[Cause::SlowSync]);
     let evidence = &writes.judge().causes[0].evidence;
     assert!(
-        evidence.iter().all(|one| !one.text.contains("read")),
+        evidence.iter().all(|one| !one.measure.contains("read")),
         "{evidence:?}"
     );
 }
@@ -601,8 +599,9 @@ fn a_ceiling_with_large_requests_of_one_size_is_one_of_bytes() {
     let fell = collapsed().changing("disk.sda.write_bytes_per_s", 200e6, 10_485_760.0);
     let headline = fell.judge_with(&[20.0]).headline;
     assert!(
-        headline.starts_with("Disk bandwidth ceiling reached at 10 MiB/s after 20.0 s")
-            || headline.starts_with("Disk bandwidth ceiling reached at 10.0 MiB/s after 20.0 s"),
+        headline.code == "burst-credits"
+            && headline.number("bytes") == Some(10_485_760.0)
+            && headline.number("after") == Some(20.0),
         "{headline}"
     );
 }
@@ -634,8 +633,8 @@ fn a_disk_that_falls_to_a_ceiling_under_the_same_load_has_used_up_its_credits() 
     assert_eq!(first.cause, Cause::BurstCredits, "{verdict:#?}");
     assert_eq!((first.start_s, first.end_s), (20.0, 40.0));
     assert_eq!(
-        verdict.headline,
-        "Disk IOPS ceiling reached at 65.0 IOPS after 20.0 s: burst credits exhausted or volume throttled."
+        verdict.headline.to_string(),
+        "burst-credits (after: 20.0, operations: 65.0)"
     );
     assert!(
         verdict
@@ -696,15 +695,11 @@ fn operations_that_queue_for_tickets_are_told_from_those_that_queue_for_locks() 
         .with("queue.server.total_count", 40.0)
         .with("tickets.server.write_in_use_count", 127.0);
     queue.expect(&[Cause::Tickets]);
-    let text = |scene: &Scene| scene.judge().causes[0].text.clone();
-    assert!(
-        text(&queue).contains("inside the server"),
-        "{}",
-        text(&queue)
-    );
+    let code = |scene: &Scene| scene.judge().causes[0].statement.code.clone();
+    assert_eq!(code(&queue), "cause.tickets");
     let mut locked = queue.with("tickets.server.write_in_use_count", 30.0);
     locked.expect(&[Cause::Tickets]);
-    assert!(text(&locked).contains("locks"), "{}", text(&locked));
+    assert_eq!(code(&locked), "cause.locks");
     // A few of very many that are under way.
     locked.in_flight = 400.0;
     locked.expect(&[]);
@@ -730,8 +725,8 @@ fn one_cpu_that_is_full_with_interrupts_is_told() {
         .with("cpu.all.busy_ratio", 0.6)
         .with("cpu.all.softirq_ratio", 0.4);
     one.expect(&[Cause::OneCore]);
-    let text = &one.judge().causes[0].text;
-    assert!(text.contains("interrupts"), "{text}");
+    let code = &one.judge().causes[0].statement.code;
+    assert_eq!(code, "cause.interrupts-on-one-cpu");
     one.with("cpu.1.softirq_ratio", 0.1).expect(&[]);
 }
 
@@ -975,11 +970,8 @@ fn every_cause_that_was_found_has_evidence_and_advice() {
                 !cause.evidence.is_empty() && !cause.advice.is_empty(),
                 "{cause:?}"
             );
-            assert!(
-                cause.text.ends_with('.') && !cause.text.contains("{}"),
-                "{}",
-                cause.text
-            );
+            let because = Value::Statement(cause.evidence[0].statement.clone());
+            assert_eq!(cause.statement.values["because"], because);
             assert!(cause.confidence > 0.0 && cause.confidence <= 1.0);
         }
     }

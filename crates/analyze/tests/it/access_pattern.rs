@@ -502,7 +502,7 @@ fn scanned(offsets: &[i64], kind: FileKind) -> Vec<Finding> {
 }
 
 #[test]
-fn a_finding_says_in_words_what_a_random_scan_is() {
+fn a_finding_says_what_a_random_scan_is() {
     let mut offsets = Vec::new();
     for seed in 0..11 {
         offsets.extend(shuffled(1000, BLOCK, seed));
@@ -510,18 +510,30 @@ fn a_finding_says_in_words_what_a_random_scan_is() {
     let found = scanned(&offsets, FileKind::Collection);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].kind, FindingKind::Finding);
-    let text = &found[0].text;
-    let begin = "index build read `collection-7.wt` in almost random order (score 0.0";
-    assert!(text.starts_with(begin), "{text}");
-    let end = "): 11,000 reads of 32 KiB, 11× the size of the file; the scan follows record order, the file does not";
-    assert!(text.ends_with(end), "{text}");
+    let said = &found[0].statement;
+    let text = said.to_string();
+    let expected = "order-of-file (amplification: 11, calls: 11,000, file: collection-7.wt, follows_records: true, \
+                    is_median_size: false, operation: read, order: almost_random, score: ";
+    assert!(text.starts_with(expected), "{text}");
+    assert!(
+        text.ends_with("size: 32.0 KiB, subject: index build)"),
+        "{text}"
+    );
+    assert!(said.number("score").is_some_and(|score| score < 0.1));
     assert!(!found[0].evidence.is_empty());
     // The file of an index says nothing about the order of records.
     let index = scanned(&offsets, FileKind::Index);
     assert!(
-        index[0].text.ends_with("11× the size of the file"),
+        index[0]
+            .statement
+            .to_string()
+            .contains("amplification: 11,")
+            && index[0]
+                .statement
+                .to_string()
+                .contains("follows_records: false"),
         "{}",
-        index[0].text
+        index[0].statement
     );
 }
 
@@ -529,8 +541,9 @@ fn a_finding_says_in_words_what_a_random_scan_is() {
 fn a_sequential_scan_is_called_sequential() {
     let found = scanned(&forward(1000, BLOCK), FileKind::Collection);
     assert_eq!(
-        found[0].text,
-        "index build read `collection-7.wt` sequentially (score 1.00): 1,000 reads of 32 KiB"
+        found[0].statement.to_string(),
+        "order-of-file (calls: 1,000, file: collection-7.wt, follows_records: false, is_median_size: false, operation: read, \
+         order: sequential, score: 1.00, size: 32.0 KiB, subject: index build)"
     );
 }
 
@@ -545,17 +558,16 @@ fn an_error_of_the_events_ends_the_analysis() {
 fn a_comparison_says_what_became_of_the_order() {
     let before = pattern(&shuffled(1000, BLOCK, 3), BLOCK);
     let after = pattern(&forward(1000, BLOCK), BLOCK);
-    let text = compared(&before, &after).unwrap().text;
-    let begin = "the reads of `collection-7.wt` became more sequential: the score was 0.0";
-    assert!(text.starts_with(begin), "{text}");
-    assert!(
-        text.contains("and is 1.00, there were 1,000 reads and are 1,000"),
-        "{text}"
-    );
-    let back = compared(&after, &before).unwrap().text;
-    assert!(back.contains("became more random"), "{back}");
-    let same = compared(&after, &after).unwrap().text;
-    assert!(same.contains("kept their order"), "{same}");
+    let said = compared(&before, &after).unwrap().statement;
+    assert_eq!(said.code, "order-compared");
+    assert_eq!(said.text("change"), Some("more_sequential"));
+    assert!(said.number("score_before").is_some_and(|score| score < 0.1));
+    assert_eq!(said.number("score_after"), Some(1.0));
+    assert_eq!(said.number("calls_before"), Some(1_000.0));
+    let back = compared(&after, &before).unwrap().statement;
+    assert_eq!(back.text("change"), Some("more_random"));
+    let same = compared(&after, &after).unwrap().statement;
+    assert_eq!(same.text("change"), Some("kept"));
 }
 
 /// Streams of 300 calls that take turns, each in its own part of 64 MiB.

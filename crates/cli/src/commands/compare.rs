@@ -12,6 +12,7 @@ use dyno_record::model::{PhaseKind, RunDocument};
 use dyno_record::responses::responses;
 use dyno_report::PageFormat;
 use dyno_report::experiment::comparison;
+use dyno_report::texts;
 use std::path::Path;
 
 /// See the module.
@@ -65,7 +66,10 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         return Err(Error::new(Kind::CheckFailed, TOO_SHORT).with_hint(LONGER));
     }
     if let Some(why) = found.answer.as_ref().and_then(undecided) {
-        let text = format!("the runs are too short for a verdict: {why}");
+        let text = format!(
+            "the runs are too short for a verdict: {}",
+            texts::text(&why)
+        );
         return Err(Error::new(Kind::CheckFailed, text).with_hint(LONGER));
     }
     if !found.comparable {

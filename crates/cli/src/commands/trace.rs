@@ -311,7 +311,7 @@ impl Traced<'_> {
     fn tell_end(&self, document: &TraceDocument, folder: &Path) {
         let messages: Messages = self.invocation.messages;
         for caveat in &document.caveats {
-            messages.warning(&caveat.message);
+            messages.warning(&dyno_report::texts::text(&caveat.statement));
         }
         messages.note(&format!("the trace is in `{}`", folder.display()));
     }

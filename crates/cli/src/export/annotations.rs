@@ -86,7 +86,7 @@ impl Found {
             // A caveat of the whole run has no time of its own.
             if let Some(phase) = phases.find(|phase| Some(phase.name) == caveat.phase) {
                 let kind = kind_name(caveat.kind);
-                let text = caveat.message.clone();
+                let text = dyno_report::texts::text(&caveat.statement);
                 self.add("caveat", &kind, phase.start_s, Some(end_s(phase)), text);
             }
         }

@@ -5,6 +5,7 @@ use crate::error::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_record::model::{Caveat, CaveatKind, PlacementRecord};
+use dyno_record::statement;
 use dyno_servers::MemoryShare;
 use dyno_servers::placement::{
     self, AchievedPlacement, InstancePlacement, Machine, Placement, PlacementError,
@@ -90,11 +91,13 @@ impl HostPlacement {
                 }
                 Err(_) => placement::verify(*process, place, Path::new("/")),
             };
-            caveats.extend(deviations.iter().map(|deviation| Caveat {
-                kind: CaveatKind::ServerSetting,
-                message: format!("placement of instance {number}: {deviation}"),
-                hint: Some("see `placement` in `run.json`, and docs/placement.md".into()),
-                phase: None,
+            caveats.extend(deviations.iter().map(|deviation| {
+                let statement = statement!(
+                    "instance-placed-otherwise",
+                    instance = number,
+                    deviation = deviation.to_string()
+                );
+                Caveat::of_run(CaveatKind::ServerSetting, statement)
             }));
         }
         (record, caveats)
@@ -133,11 +136,13 @@ pub fn client_deviations(
             ..InstancePlacement::default()
         };
         let found = placement::verify_threads(std::process::id(), &own, &planned, Path::new("/"));
-        caveats.extend(found.iter().map(|deviation| Caveat {
-            kind: CaveatKind::ServerSetting,
-            message: format!("placement of client {number}: {deviation}"),
-            hint: Some("see `placement` in `run.json`, and docs/placement.md".into()),
-            phase: None,
+        caveats.extend(found.iter().map(|deviation| {
+            let statement = statement!(
+                "client-placed-otherwise",
+                client = number,
+                deviation = deviation.to_string()
+            );
+            Caveat::of_run(CaveatKind::ServerSetting, statement)
         }));
     }
     is_planned.then_some(caveats)

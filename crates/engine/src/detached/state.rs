@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::files::write_file;
 use dyno_plan::Plan;
 use dyno_record::model::PlacementRecord;
+use dyno_record::statement::Statement;
 use dyno_servers::{Deployment, InstanceKind, MemberSettings};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -48,8 +49,8 @@ pub struct PlacementState {
     /// What was planned and achieved.
     #[serde(flatten)]
     pub record: PlacementRecord,
-    /// Where it is not as planned, one sentence each.
-    pub deviations: Vec<String>,
+    /// Where it is not as planned.
+    pub deviations: Vec<Statement>,
 }
 
 impl PlacementState {
@@ -63,7 +64,7 @@ impl PlacementState {
         let (record, caveats) = place.verify(&processes);
         PlacementState {
             record,
-            deviations: caveats.into_iter().map(|caveat| caveat.message).collect(),
+            deviations: caveats.into_iter().map(|caveat| caveat.statement).collect(),
         }
     }
 }

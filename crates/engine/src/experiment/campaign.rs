@@ -578,7 +578,7 @@ impl<'a> Campaign<'a> {
 fn stop(deployment: DeploymentUnderTest, context: Context<'_>) -> Result<(), Error> {
     let (stopped, caveats) = deployment.stop();
     for caveat in caveats {
-        context.warning(&*caveat.message);
+        context.doubt(&caveat.statement);
     }
     stopped
 }

@@ -11,6 +11,8 @@ use dyno_record::experiment::{
     Answer, CLIENTS, ClientsResult, Confirmation, Experiment, Figures, RATE, Verb,
 };
 use dyno_record::model::CaveatKind;
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 
 /// How the highest rate is searched for.
 #[derive(Clone, Debug, Default)]
@@ -111,7 +113,7 @@ fn generator_bound(
     campaign: &Campaign<'_>,
     result: &ClientsResult,
     best: &[(String, Figures)],
-) -> Result<Vec<String>, Error> {
+) -> Result<Vec<Statement>, Error> {
     let bound: Vec<&str> = best
         .iter()
         .filter(|(_, figures)| figures.is_generator_bound())
@@ -121,11 +123,11 @@ fn generator_bound(
     if bound.len() * 2 <= best.len() {
         return Ok(Vec::new());
     }
-    let mut reasons = vec![format!(
-        "{} of {} runs with {} clients say that the client was the limit",
-        bound.len(),
-        best.len(),
-        result.clients
+    let mut reasons = vec![statement!(
+        "client-limit-in-runs",
+        runs = bound.len(),
+        all = best.len(),
+        clients = result.clients
     )];
     for directory in bound {
         let run = dyno_results::run::open(&campaign.folder().path().join(directory))?;
@@ -133,7 +135,9 @@ fn generator_bound(
         reasons.extend(
             caveats
                 .filter(|caveat| caveat.kind == CaveatKind::GeneratorBottleneck)
-                .map(|caveat| format!("`{directory}`: {}", caveat.message)),
+                .map(|caveat| {
+                    statement!("doubt-of-run", run = directory, doubt = caveat.statement)
+                }),
         );
     }
     Ok(reasons)

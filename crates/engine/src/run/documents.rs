@@ -11,6 +11,9 @@ use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_plan::Plan;
 use dyno_record::model::{Caveat, CaveatKind, PhaseEdge, PhaseKind};
+use dyno_record::quantity::Unit;
+use dyno_record::statement;
+use dyno_record::statement::Number;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,7 +170,9 @@ impl Session<'_> {
             None => self.caveats.extend(caveat),
             Some(instance) => {
                 let of_instance = |caveat: Caveat| Caveat {
-                    message: format!("instance {number}: {}", caveat.message),
+                    statement: caveat
+                        .statement
+                        .with("instance", Number::new(number as f64, Unit::Exact)),
                     ..caveat
                 };
                 self.caveats.extend(caveat.clone().map(of_instance));
@@ -239,13 +244,14 @@ fn count_caveat(plan: &Plan, before: u64, after: u64, changes: &Changes) -> Opti
     let expected = (before + changes.inserted).saturating_sub(changes.deleted);
     // Operations that began in the warm-up and ended after it are in the statistics of no phase.
     let slack = changes.unclear + u64::from(plan.client.clients);
-    (after.abs_diff(expected) > slack).then(|| Caveat {
-        kind: CaveatKind::DocumentCount,
-        message: format!(
-            "the collection holds {after} documents after the run, {before} before it and the acknowledged operations make {expected}"
-        ),
-        hint: Some("somebody else may have written to it, or acknowledged writes were lost".into()),
-        phase: None,
+    (after.abs_diff(expected) > slack).then(|| {
+        let statement = statement!(
+            "documents-after-run",
+            after = after,
+            before = before,
+            expected = expected
+        );
+        Caveat::of_run(CaveatKind::DocumentCount, statement)
     })
 }
 
@@ -271,9 +277,10 @@ mod tests {
         let caveat = count_caveat(&plan(), 100, 103, &changes).expect("four are missing");
         assert_eq!(caveat.kind, CaveatKind::DocumentCount);
         assert!(
-            caveat.message.contains("103") && caveat.message.contains("make 107"),
+            caveat.statement.number("after") == Some(103.0)
+                && caveat.statement.number("expected") == Some(107.0),
             "{}",
-            caveat.message
+            caveat.statement
         );
     }
 

@@ -176,10 +176,7 @@ impl<'a> Live<'a> {
             let Some(text) = lookout.look(value, self.state.elapsed_s, window_s) else {
                 continue;
             };
-            self.other.notice(&Notice {
-                level: Level::Note,
-                text: text.clone(),
-            });
+            self.other.notice(&Notice::of_text(Level::Note, &text));
             if self.state.notices.len() < MOST_NOTICES {
                 self.state.notices.push(text);
             }

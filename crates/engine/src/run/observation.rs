@@ -17,6 +17,7 @@ use dyno_record::model::{
     Caveat, CaveatKind, CollectionRecord, PhaseEdge, PhaseKind, SourceHealth, SourceRecord,
 };
 use dyno_record::names;
+use dyno_record::statement;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,17 +155,17 @@ pub(crate) fn caveats(records: &[SourceRecord]) -> Vec<Caveat> {
     };
     let doubtful = records.iter().filter(is_doubtful);
     let caveat = |record: &SourceRecord| {
-        let reason = record.reason.as_deref().unwrap_or("not told");
-        let what = match record.health {
-            SourceHealth::Failed => "could not be watched",
-            _ => "was watched in part",
+        let code = match record.health {
+            SourceHealth::Failed => "source-not-watched",
+            _ => "source-watched-in-part",
         };
-        Caveat {
-            kind: CaveatKind::ProbeUnavailable,
-            message: format!("`{}` ({}) {what}: {reason}", record.name, record.subject),
-            hint: None,
-            phase: None,
-        }
+        let statement = statement!(
+            code,
+            source = &record.name,
+            subject = &record.subject,
+            reason = record.reason.as_ref()
+        );
+        Caveat::of_run(CaveatKind::ProbeUnavailable, statement)
     };
     doubtful.map(caveat).collect()
 }
@@ -324,9 +325,12 @@ mod tests {
         ];
         let caveats = caveats(&records);
         assert_eq!(caveats.len(), 1);
-        assert_eq!(
-            caveats[0].message,
-            "`server` (db:27017) could not be watched: not authorized"
+        let expected = statement!(
+            "source-not-watched",
+            source = "server",
+            subject = "db:27017",
+            reason = "not authorized"
         );
+        assert_eq!(caveats[0].statement, expected);
     }
 }

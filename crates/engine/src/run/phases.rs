@@ -20,6 +20,7 @@ use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
 use dyno_plan::units::Span;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, ResourceUse};
+use dyno_record::statement;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -301,12 +302,14 @@ impl Session<'_> {
     fn keep_traces(&mut self, watched: Vec<Watched>) {
         for Watched { record, fault } in watched {
             if let Some(fault) = fault {
-                self.caveats.push(Caveat {
-                    kind: CaveatKind::ProbeUnavailable,
-                    message: format!("trace `{}`: {fault}", record.name),
-                    hint: Some(format!("see `{}/output.log`", record.directory)),
-                    phase: None,
-                });
+                let statement = statement!(
+                    "trace-failed",
+                    trace = &record.name,
+                    fault = fault.to_string(),
+                    directory = &record.directory
+                );
+                let kind = CaveatKind::ProbeUnavailable;
+                self.caveats.push(Caveat::of_run(kind, statement));
             }
             self.document.traces.push(record);
         }
@@ -333,12 +336,13 @@ impl Session<'_> {
         } = traced.finish(tables);
         self.trace = trace;
         if let Some(fault) = fault {
-            self.caveats.push(Caveat {
-                kind: CaveatKind::ProbeUnavailable,
-                message: format!("trace of file I/O: {fault}"),
-                hint: Some(format!("see `{}/report.html`", record.directory)),
-                phase: None,
-            });
+            let statement = statement!(
+                "io-trace-failed",
+                fault = fault.to_string(),
+                directory = &record.directory
+            );
+            let kind = CaveatKind::ProbeUnavailable;
+            self.caveats.push(Caveat::of_run(kind, statement));
         }
         self.document.traces.push(record);
     }

@@ -9,6 +9,7 @@ use dyno_observe::doctor::change::{self, Undo};
 use dyno_observe::steering::{self, SteeringError};
 use dyno_plan::Plan;
 use dyno_record::model::{Caveat, CaveatKind, SteeredQueue, SteeringRecord};
+use dyno_record::statement;
 use dyno_record::verdict::Action;
 use std::path::{Path, PathBuf};
 
@@ -107,17 +108,17 @@ impl<'a> Steering<'a> {
             .queues
             .iter()
             .find(|queue| queue.at_end.as_ref() != Some(&queue.set));
-        let caveat = other.map(|queue| Caveat {
-            kind: CaveatKind::MachineSetting,
-            message: match &queue.at_end {
-                Some(found) => format!(
-                    "`{}` was set to `{}` and is `{found}` at the end of the run",
-                    queue.file, queue.set
+        let caveat = other.map(|queue| {
+            let statement = match &queue.at_end {
+                Some(found) => statement!(
+                    "packets-steered-otherwise",
+                    file = &queue.file,
+                    set_to = &queue.set,
+                    found = found
                 ),
-                None => format!("`{}` cannot be read at the end of the run", queue.file),
-            },
-            hint: Some("somebody else steers the packets of that network card".into()),
-            phase: None,
+                None => statement!("packet-steering-not-read", file = &queue.file),
+            };
+            Caveat::of_run(CaveatKind::MachineSetting, statement)
         });
         (record, caveat)
     }
@@ -298,7 +299,12 @@ mod tests {
         bench.write(OTHER, "3\n");
         let (record, caveat) = steering.look();
         assert_eq!(record.queues[1].at_end.as_deref(), Some("3"));
-        assert!(caveat.is_some_and(|caveat| caveat.message.contains("rx-1/rps_cpus")));
+        assert!(caveat.is_some_and(|caveat| {
+            caveat
+                .statement
+                .text("file")
+                .is_some_and(|file| file.contains("rx-1/rps_cpus"))
+        }));
         steering.put_back();
         assert_eq!(
             (bench.read(QUEUE), bench.read(OTHER)),

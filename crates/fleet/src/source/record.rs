@@ -9,6 +9,9 @@ use dyno_engine::load_source::{Phases, Stage};
 use dyno_plan::fleet::Mapping;
 use dyno_plan::model::ServerKind;
 use dyno_record::model::{Caveat, CaveatKind, FleetAgentRecord, FleetRecord, FleetServerRecord};
+use dyno_record::quantity::Unit;
+use dyno_record::statement;
+use dyno_record::statement::{Number, Statement};
 use std::collections::BTreeSet;
 
 /// Seconds of nanoseconds.
@@ -132,111 +135,96 @@ const MOST_NAMED: usize = 5;
 
 /// Reasons to doubt the figures of a fleet.
 pub(super) fn caveats(record: &FleetRecord) -> Vec<Caveat> {
-    let mut messages = agent_caveats(&record.agents);
+    let mut said = agent_caveats(&record.agents);
     if record.missing_windows > 0 {
-        messages.push(format!(
-            "{} messages of agents are missing",
-            record.missing_windows
+        said.push(statement!(
+            "agent-messages-missing",
+            messages = record.missing_windows
         ));
     }
     if record.late_windows > 0 {
-        messages.push(format!(
-            "{} windows came too late for their interval; they are in no figure but those of their agents",
-            record.late_windows
+        said.push(statement!(
+            "agent-windows-late",
+            windows = record.late_windows
         ));
     }
     let has_measured = record.agents.iter().any(|agent| agent.succeeded > 0);
     if has_measured && record.common_intervals == 0 {
-        messages.push("there is no interval in which all agents measured".into());
+        said.push(statement!("no-common-interval"));
     }
     // The last interval is usually not a whole one.
     if record.common_intervals > 0 && record.common_intervals + 1 < record.measured_intervals {
-        messages.push(format!(
-            "all agents measured in {} of {} intervals; what is estimated from intervals is of those",
-            record.common_intervals, record.measured_intervals
+        said.push(statement!(
+            "few-common-intervals",
+            common = record.common_intervals,
+            measured = record.measured_intervals
         ));
     }
-    let caveat = |message| Caveat {
-        kind: CaveatKind::Fleet,
-        message,
-        hint: None,
-        phase: None,
-    };
-    messages.into_iter().map(caveat).collect()
+    let caveat = |statement| Caveat::of_run(CaveatKind::Fleet, statement);
+    said.into_iter().map(caveat).collect()
 }
 
-/// Why the figures of agents may be off: a sentence about each, or one about many of a kind.
-fn agent_caveats(agents: &[FleetAgentRecord]) -> Vec<String> {
+/// Why the figures of agents may be off: one for each, or one about many of a kind.
+fn agent_caveats(agents: &[FleetAgentRecord]) -> Vec<Statement> {
     let is_lost = |agent: &&FleetAgentRecord| agent.lost.is_some();
     let is_late = |agent: &&FleetAgentRecord| agent.lost.is_none() && agent.late_intervals > 0;
     let is_early = |agent: &&FleetAgentRecord| {
         agent.lost.is_none() && agent.late_intervals == 0 && agent.ended_early_intervals > 1
     };
-    let mut messages = Vec::new();
+    let mut said = Vec::new();
     let mut report = |found: Vec<&FleetAgentRecord>,
-                      each: &dyn Fn(&FleetAgentRecord) -> String,
-                      many: &dyn Fn(&[&FleetAgentRecord]) -> String| {
+                      each: &dyn Fn(&FleetAgentRecord) -> Statement,
+                      many: &dyn Fn(&[&FleetAgentRecord]) -> Statement| {
         if found.len() <= MOST_NAMED {
-            let sentence = |agent: &&FleetAgentRecord| format!("{} {}", who(agent), each(agent));
-            messages.extend(found.iter().map(sentence));
+            said.extend(found.iter().map(|agent| of_agent(agent, each(agent))));
             return;
         }
-        let named: Vec<String> = found.iter().take(MOST_NAMED).map(|one| who(one)).collect();
-        messages.push(format!(
-            "{} of {} agents {}: {}, and {} more",
-            found.len(),
-            agents.len(),
-            many(&found),
-            named.join(", "),
-            found.len() - MOST_NAMED
-        ));
+        let named = found.iter().take(MOST_NAMED);
+        let named = named.map(|agent| of_agent(agent, statement!("agent")));
+        said.push(
+            many(&found)
+                .with("agents", found.len())
+                .with("all", agents.len())
+                .with("named", named.collect::<Vec<_>>())
+                .with("more", found.len() - MOST_NAMED),
+        );
     };
     report(
         agents.iter().filter(is_lost).collect(),
         &|agent| {
             let reason = agent.lost.as_deref().unwrap_or_default();
-            format!("was lost with its share of {}: {reason}", agent.share)
+            statement!("agent-lost", share = &agent.share, reason = reason)
         },
-        &|_| "were lost with their shares".to_owned(),
+        &|_| statement!("agents-lost"),
     );
     let late_s = |agent: &FleetAgentRecord| agent.start_late_s.unwrap_or(0.0);
+    let late = |late_s: f64, intervals: u64, code: &str| {
+        let late = Number::new(late_s, Unit::Seconds);
+        statement!(code, late = late, intervals = intervals)
+    };
     report(
         agents.iter().filter(is_late).collect(),
-        &|agent| {
-            format!(
-                "began {:.2} s late, and was not there for the whole of {} intervals of the measure phase",
-                late_s(agent),
-                agent.late_intervals
-            )
-        },
+        &|agent| late(late_s(agent), agent.late_intervals, "agent-late"),
         &|found| {
             let longest_s = found.iter().map(|agent| late_s(agent)).fold(0.0, f64::max);
             let intervals = found.iter().map(|agent| agent.late_intervals).max();
-            format!(
-                "began up to {longest_s:.2} s late, and were not there for the whole of up to {} intervals of the measure phase",
-                intervals.unwrap_or(0)
-            )
+            late(longest_s, intervals.unwrap_or(0), "agents-late")
         },
     );
     report(
         agents.iter().filter(is_early).collect(),
-        &|agent| {
-            let early = agent.ended_early_intervals;
-            format!("ended {early} intervals before the last one")
-        },
+        &|agent| statement!("agent-ended-early", intervals = agent.ended_early_intervals),
         &|found| {
             let intervals = found.iter().map(|agent| agent.ended_early_intervals).max();
-            format!(
-                "ended up to {} intervals before the last one",
-                intervals.unwrap_or(0)
-            )
+            statement!("agents-ended-early", intervals = intervals)
         },
     );
-    messages
+    said
 }
 
-fn who(agent: &FleetAgentRecord) -> String {
-    format!("agent {} on `{}`", agent.number, agent.host)
+fn of_agent(agent: &FleetAgentRecord, statement: Statement) -> Statement {
+    let number = Number::new(agent.number as f64, Unit::Exact);
+    statement.with("agent", number).with("host", &agent.host)
 }
 
 #[cfg(test)]
@@ -259,14 +247,14 @@ mod tests {
 
     #[test]
     fn few_agents_are_named_one_by_one_and_many_in_one_sentence() {
-        assert_eq!(agent_caveats(&agents(100, |_| {})), Vec::<String>::new());
+        assert_eq!(agent_caveats(&agents(100, |_| {})), Vec::new());
         let lost = |agent: &mut FleetAgentRecord| {
             agent.lost = Some("silent".to_owned());
             agent.late_intervals = 3;
         };
         assert_eq!(
-            agent_caveats(&agents(1, lost)),
-            ["agent 0 on `h0` was lost with its share of 8 clients: silent"]
+            agent_caveats(&agents(1, lost))[0].to_string(),
+            "agent-lost (agent: 0, host: h0, reason: silent, share: 8 clients)"
         );
         let late = |agent: &mut FleetAgentRecord| {
             agent.late_intervals = agent.number / 10 + 1;
@@ -274,13 +262,15 @@ mod tests {
         };
         assert_eq!(agent_caveats(&agents(5, late)).len(), 5);
         let many = agent_caveats(&agents(30, late));
-        assert_eq!(
-            many,
-            [
-                "30 of 30 agents began up to 0.29 s late, and were not there for the whole of up to 3 intervals of the \
-                 measure phase: agent 0 on `h0`, agent 1 on `h1`, agent 2 on `h2`, agent 3 on `h3`, agent 4 on `h4`, and \
-                 25 more"
-            ]
+        assert_eq!(many.len(), 1);
+        assert_eq!(many[0].code, "agents-late");
+        assert_eq!(many[0].number("late"), Some(0.29));
+        let counts = ["agents", "all", "intervals", "more"].map(|name| many[0].number(name));
+        assert_eq!(counts, [Some(30.0), Some(30.0), Some(3.0), Some(25.0)]);
+        let named = many[0].values["named"].to_string();
+        assert!(
+            named.starts_with("[agent (agent: 0, host: h0), agent (agent: 1,"),
+            "{named}"
         );
     }
 }

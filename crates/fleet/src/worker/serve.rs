@@ -141,7 +141,7 @@ impl ServerHost<'_> {
         };
         let (stopped, caveats) = deployment.stop();
         for caveat in caveats {
-            self.context.warning(&caveat.message);
+            self.context.doubt(&caveat.statement);
         }
         stopped
     }

@@ -28,6 +28,7 @@ pub use sweep::{
 use crate::document::Document;
 use crate::model::{Caveat, RunStatus};
 use crate::plan::RecordedPlan;
+use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ pub const PERCENTILES: [(&str, f64); 5] = [
 ];
 
 /// Version of the form of [`Experiment`]; raised when a reader of the old form would misread the new one.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 /// Name of the file in the folder of the experiment.
 pub const FILE: &str = "experiment.json";
 
@@ -110,7 +111,7 @@ pub struct Experiment {
     /// The answer; absent until there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// What follows from it, in sentences, the most important first.
+    /// What follows from it, the most important first.
     #[serde(default)]
     pub findings: Vec<Finding>,
     /// Reasons to doubt it.
@@ -237,26 +238,42 @@ pub struct Point {
     pub problem: Option<String>,
 }
 
-/// A sentence that a performance engineer would write, and what supports it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// What a performance engineer would say, and what supports it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Whether it says what is, or what could be changed.
     pub kind: FindingKind,
-    /// The sentence with its figures.
-    pub text: String,
-    /// The measurements behind it, one sentence each; at least one.
-    pub evidence: Vec<String>,
+    /// What it says, with its figures.
+    #[serde(flatten)]
+    pub statement: Statement,
+    /// The measurements behind it; at least one.
+    pub evidence: Vec<Statement>,
 }
 
 impl Finding {
-    /// One with at least one sentence of evidence.
-    pub fn new(kind: FindingKind, text: String, evidence: Vec<String>) -> Self {
-        debug_assert!(!evidence.is_empty(), "nothing supports `{text}`");
+    /// One with at least one piece of evidence.
+    pub fn new(kind: FindingKind, statement: Statement, evidence: Vec<Statement>) -> Self {
+        debug_assert!(!evidence.is_empty(), "nothing supports `{statement}`");
         Finding {
             kind,
-            text,
+            statement,
             evidence,
         }
+    }
+
+    /// What was found.
+    pub fn found(statement: Statement, evidence: Vec<Statement>) -> Self {
+        Finding::new(FindingKind::Finding, statement, evidence)
+    }
+
+    /// Why the answer should not be trusted.
+    pub fn warning(statement: Statement, evidence: Vec<Statement>) -> Self {
+        Finding::new(FindingKind::Warning, statement, evidence)
+    }
+
+    /// What could be changed.
+    pub fn opportunity(statement: Statement, evidence: Vec<Statement>) -> Self {
+        Finding::new(FindingKind::Opportunity, statement, evidence)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::figures::{Demand, Figure, Figures};
 use crate::estimate::Estimate;
+use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,8 +81,8 @@ pub struct XmaxAnswer {
     pub client_maximum_per_s: Option<Figure>,
     /// The closed-loop search.
     pub search: ClientsResult,
-    /// Why the client was the limit, one sentence each; empty if the server was.
-    pub generator_bound: Vec<String>,
+    /// Why the client was the limit; empty if the server was.
+    pub generator_bound: Vec<Statement>,
     /// Open-loop runs below the maximum, in their order.
     pub confirmations: Vec<Confirmation>,
     /// The highest offered rate that was kept; absent if none was. It was set and is not estimated, and one run at each

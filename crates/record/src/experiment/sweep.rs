@@ -5,6 +5,7 @@ use super::comparison::Comparison;
 use super::figures::{Demand, Figure};
 use super::laws::LawCheck;
 use super::models::{Bounds, ClosedPoint, ClosedSystem, CurvePoint, Knee, QueueModel, UslFit};
+use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -97,7 +98,7 @@ pub struct SweepAnswer {
     pub usl: Option<UslFit>,
     /// Why there is no fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usl_problem: Option<String>,
+    pub usl_problem: Option<Statement>,
     /// The fitted curve over the measured range.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usl_curve: Vec<CurvePoint>,

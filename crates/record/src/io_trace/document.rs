@@ -4,11 +4,12 @@ use super::DOCUMENT;
 use super::event::Operation;
 use super::totals::FileTotals;
 use crate::document::Document;
+use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the form that is written now.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// A trace of file I/O.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -252,15 +253,13 @@ pub struct ProgramCost {
 }
 
 /// A reason to doubt a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceCaveat {
     /// Kind.
     pub kind: TraceCaveatKind,
     /// What is the matter.
-    pub message: String,
-    /// What to do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    #[serde(flatten)]
+    pub statement: Statement,
 }
 
 /// Kinds of reasons to doubt a trace.

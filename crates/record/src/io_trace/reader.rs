@@ -7,6 +7,7 @@ use super::tables::{BlockRows, CallRows, GroupRows};
 use super::{BLOCK, CALLS};
 use crate::document::Document;
 use crate::error::RecordError;
+use crate::statement;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::{self, File};
@@ -29,10 +30,7 @@ impl TraceReader {
         if !document.complete {
             document.caveats.push(TraceCaveat {
                 kind: TraceCaveatKind::Partial,
-                message: "the trace did not come to its end: what was not yet closed is missing, \
-                          and so are names and sizes of files and the totals"
-                    .to_owned(),
-                hint: None,
+                statement: statement!("trace-not-ended"),
             });
         }
         Ok(TraceReader {

@@ -1,5 +1,6 @@
 //! Latency of a producer's messages over a run, and what was found of it.
 
+use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -124,8 +125,9 @@ pub struct PartTrend {
 pub struct Judgement {
     /// What makes its latency grow.
     pub cause: Cause,
-    /// The finding with its numbers, without final period.
-    pub words: String,
+    /// The finding with its numbers.
+    #[serde(alias = "words")]
+    pub statement: Statement,
     /// Trends of the parts that were measured.
     pub trends: Vec<PartTrend>,
     /// Trend of the inserts in flight.

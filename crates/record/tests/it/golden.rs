@@ -5,6 +5,7 @@
 
 use dyno_record::model::{Caveat, CaveatKind, KeyShares, PhaseKind, RunStatus};
 use dyno_record::reader::Run;
+use dyno_record::statement::Statement;
 use dyno_record::writer::RunWriter;
 use std::path::{Path, PathBuf};
 
@@ -29,8 +30,7 @@ fn write_golden(directory: &Path) {
     document.phases.push(phase);
     document.caveats.push(Caveat {
         kind: CaveatKind::Errors,
-        message: "3 of 36 operations failed".to_owned(),
-        hint: None,
+        statement: Statement::recorded("3 of 36 operations failed"),
         phase: Some(PhaseKind::Measure),
     });
     document.status = RunStatus::Complete;
@@ -47,7 +47,10 @@ fn the_golden_run_of_version_1_gives_its_known_numbers() {
     assert!(!run.rebuilt);
     assert_eq!(run.document.schema_version, 1);
     assert_eq!(run.document.status, RunStatus::Complete);
-    assert_eq!(run.document.caveats[0].kind, CaveatKind::Errors);
+    let caveat = &run.document.caveats[0];
+    assert_eq!(caveat.kind, CaveatKind::Errors);
+    let said = Statement::recorded("3 of 36 operations failed");
+    assert_eq!(caveat.statement, said);
     let phase = &run.document.phases[0];
     assert_eq!(phase.achieved_rate_per_s, 11.0);
     assert_eq!(phase.little_ratio, Some(1.0083333333333333));

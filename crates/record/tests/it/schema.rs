@@ -5,6 +5,7 @@ use dyno_record::model::{
     PhaseKind, RunStatus, StorageRecord,
 };
 use dyno_record::schema::run_schema;
+use dyno_record::statement;
 use std::path::{Path, PathBuf};
 
 fn committed() -> PathBuf {
@@ -67,8 +68,7 @@ fn a_running_and_a_full_document_satisfy_the_schema() {
     }];
     document.caveats = vec![Caveat {
         kind: CaveatKind::Partial,
-        message: "stopped early".to_owned(),
-        hint: Some("run longer".to_owned()),
+        statement: statement!("run-ended-early", reason = "stopped early"),
         phase: Some(PhaseKind::Measure),
     }];
     let full = serde_json::to_value(&document).unwrap();

@@ -5,6 +5,7 @@ use crate::error::ReportError;
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, NO_ANSWER, Page, Section, charts_of};
 use crate::render;
+use crate::texts::text;
 use dyno_analyze::experiment::ab::RunComparison;
 use dyno_record::experiment::AbAnswer;
 use dyno_record::quantity::Quantity;
@@ -186,6 +187,6 @@ fn cell(text: &str) -> String {
 
 /// A sentence where the figure that decides cannot be compared.
 fn undecided(answer: &AbAnswer) -> Option<String> {
-    let why = dyno_analyze::experiment::ab::undecided(answer)?;
+    let why = text(&dyno_analyze::experiment::ab::undecided(answer)?);
     Some(format!("There are not enough data for a verdict: {why}."))
 }

@@ -1,8 +1,11 @@
 //! How checks of the laws are written, of a sweep and of a single run.
 
 use super::figure::seconds;
+use crate::texts::text;
+use dyno_record::document::variant_name;
 use dyno_record::experiment::{Law, LawCheck};
 use dyno_record::quantity::Quantity;
+use dyno_record::statement::Statement;
 
 /// What has to be known to read the checks.
 pub(crate) const TOLERANCES: &str = "A check whose uncertainty is above a third means nothing, whichever way it ends. Differences below the \
@@ -18,6 +21,14 @@ pub(crate) fn name(law: Law) -> &'static str {
         Law::RateBound => "bound of the rate",
         Law::ResponseBound => "bound of the response time",
     }
+}
+
+/// What it says about the measurement that it is broken.
+pub(crate) fn meaning(law: Law) -> String {
+    text(&Statement::new(format!(
+        "law-broken.{}",
+        variant_name(&law)
+    )))
 }
 
 /// A difference with its sign, as zero where it is an error of arithmetic.

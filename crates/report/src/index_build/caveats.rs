@@ -3,6 +3,7 @@
 use super::sides::Side;
 use crate::caveat::{NumberedCaveat, Severity};
 use crate::io_trace;
+use crate::texts::{hint, text};
 use dyno_record::index_build::IndexBuildDocument;
 
 /// All caveats with what they touch, by number.
@@ -22,9 +23,10 @@ struct Entry<'a> {
 pub(super) fn book<'a>(document: &'a IndexBuildDocument, sides: &[Side<'a>]) -> Book<'a> {
     let mut entries = Vec::new();
     for caveat in &document.caveats {
-        let message = named(caveat.build.as_deref(), &caveat.message, sides);
+        let message = named(caveat.build.as_deref(), &text(&caveat.statement), sides);
+        let hint = hint(&caveat.statement);
         entries.push(Entry {
-            caveat: NumberedCaveat::of("doubt", Severity::Doubt, message, caveat.hint.clone()),
+            caveat: NumberedCaveat::of("doubt", Severity::Doubt, message, hint),
             build: caveat.build.as_deref(),
             is_of_trace: false,
         });

@@ -4,7 +4,8 @@ use super::caveats::Book;
 use super::sides::Side;
 use super::words::{Change, took};
 use crate::page::Figure;
-use dyno_analyze::access_pattern::order_words;
+use crate::texts::text;
+use dyno_analyze::access_pattern::order_statement;
 use dyno_record::index_build::{IndexBuildDocument, RemedyRecord};
 use dyno_record::quantity::{Quantity, Unit};
 
@@ -36,7 +37,11 @@ pub(super) fn figures(
         Some(Figure::new(
             label("score", side, sides),
             Quantity::new(score, Unit::Plain),
-            Some(format!("{} was read {}", file.label(), order_words(score))),
+            Some(format!(
+                "{} was read {}",
+                file.label(),
+                text(&order_statement(score))
+            )),
             book.of_order(side.name),
         ))
     });

@@ -1,12 +1,13 @@
-//! What follows from an index build as a whole, in words: what a remedy did, and what one would do.
+//! What follows from an index build as a whole: what a remedy did, and what one would do.
 
 use super::sides::{Side, compared};
 use super::words::{Change, short_hash, took};
-use dyno_analyze::access_pattern::FilePattern;
-use dyno_analyze::access_pattern::order_words;
+use dyno_analyze::access_pattern::{FilePattern, order_statement};
 use dyno_record::experiment::{Finding, FindingKind};
 use dyno_record::index_build::{IndexBuildDocument, IoFigures, RemedyRecord};
-use dyno_record::quantity::Quantity;
+use dyno_record::quantity::{Quantity, Unit};
+use dyno_record::statement;
+use dyno_record::statement::{Number, Statement};
 
 /// A score below which the order of the file is not that of the scan.
 const RANDOM_SCORE: f64 = 0.3;
@@ -32,60 +33,46 @@ fn changed(remedy: &RemedyRecord) -> Option<Finding> {
     if remedy.is_identical() {
         return None;
     }
-    let text = format!(
-        "the remedy `{}` changed documents: what is in the collection now is not what was in it before",
-        remedy.kind
-    );
     let evidence = vec![
-        format!(
-            "there were {} documents and there are {}",
-            Quantity::count(remedy.documents.0),
-            Quantity::count(remedy.documents.1)
+        statement!(
+            "documents-before-and-after",
+            before = remedy.documents.0,
+            after = remedy.documents.1
         ),
-        format!(
-            "the content hash was `{}` and is `{}`",
-            short_hash(&remedy.content_hash.0),
-            short_hash(&remedy.content_hash.1)
+        statement!(
+            "hashes-before-and-after",
+            before = short_hash(&remedy.content_hash.0),
+            after = short_hash(&remedy.content_hash.1)
         ),
-        "builds on different documents cannot be compared".to_owned(),
+        statement!("different-documents-not-comparable"),
     ];
-    Some(Finding::new(FindingKind::Warning, text, evidence))
+    let said = statement!("remedy-changed-documents", remedy = &remedy.kind);
+    Some(Finding::warning(said, evidence))
 }
 
 /// How long the build took after the remedy, or the second time, with the figures behind it.
 fn effect(remedy: Option<&RemedyRecord>, sides: &[Side<'_>]) -> Option<Finding> {
     let Some((before, after)) = compared(sides) else {
         let remedy = remedy.filter(|remedy| remedy.is_identical())?;
-        let text = format!(
-            "the remedy `{}` took {} and changed not one document; the index was not built again after it",
-            remedy.kind,
-            took(remedy.duration_s)
+        let said = statement!(
+            "remedy-without-second-build",
+            remedy = &remedy.kind,
+            duration = number(took(remedy.duration_s))
         );
-        return Some(Finding::new(FindingKind::Finding, text, vec![same(remedy)]));
+        return Some(Finding::found(said, vec![same(remedy)]));
     };
     let (before_s, after_s) = (before.duration_s()?, after.duration_s()?);
     let change = Change::of(before_s, after_s)?;
-    let subject = match remedy {
-        Some(remedy) => format!("after `{}` the index build took", remedy.kind),
-        None => "the second index build took".to_owned(),
-    };
-    let mut text = match change {
-        Change::Same => format!(
-            "{subject} as long as before: {} and {}",
-            took(before_s),
-            took(after_s)
-        ),
-        _ => format!(
-            "{subject} {} instead of {}: it is {}",
-            took(after_s),
-            took(before_s),
-            change.words()
-        ),
-    };
     let identical = remedy.filter(|remedy| remedy.is_identical());
-    if identical.is_some() {
-        text += ", and not one document changed";
-    }
+    let said = statement!(
+        "second-build-took",
+        remedy = remedy.map(|remedy| &remedy.kind),
+        before = number(took(before_s)),
+        after = number(took(after_s)),
+        is_same = change == Change::Same,
+        change = change.statement(),
+        is_identical = identical.is_some()
+    );
     let kind = match change {
         Change::Slower(_) => FindingKind::Warning,
         _ => FindingKind::Finding,
@@ -98,76 +85,80 @@ fn effect(remedy: Option<&RemedyRecord>, sides: &[Side<'_>]) -> Option<Finding> 
     if let Some(remedy) = remedy {
         evidence.push(cost(remedy, before_s - after_s));
     }
-    Some(Finding::new(kind, text, evidence))
+    Some(Finding::new(kind, said, evidence))
 }
 
-fn same(remedy: &RemedyRecord) -> String {
-    format!(
-        "there were and are {} documents with the content hash `{}`",
-        Quantity::count(remedy.documents.0),
-        short_hash(&remedy.content_hash.0)
+/// A quantity as statements have it.
+fn number(quantity: Quantity) -> Number {
+    Number::new(quantity.value(), quantity.unit())
+}
+
+fn bytes(amount: u64) -> Number {
+    number(Quantity::bytes(amount))
+}
+
+fn score(value: f64) -> Number {
+    Number::new(value, Unit::Plain)
+}
+
+fn same(remedy: &RemedyRecord) -> Statement {
+    statement!(
+        "same-documents",
+        documents = remedy.documents.0,
+        hash = short_hash(&remedy.content_hash.0)
     )
 }
 
-fn cost(remedy: &RemedyRecord, saved_s: f64) -> String {
-    let cost = format!(
-        "the remedy took {} with all verification",
-        took(remedy.duration_s)
-    );
-    match saved_s > 0.0 {
-        true => format!("{cost}; the build took {} less", took(saved_s)),
-        false => cost,
-    }
+fn cost(remedy: &RemedyRecord, saved_s: f64) -> Statement {
+    statement!(
+        "cost-of-remedy",
+        duration = number(took(remedy.duration_s)),
+        saved = (saved_s > 0.0).then(|| number(took(saved_s)))
+    )
 }
 
-fn scores(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
+fn scores(before: &Side<'_>, after: &Side<'_>) -> Option<Statement> {
     let (was, is) = (before.score()?, after.score()?);
     let (old, new) = (before.file?, after.file?);
-    let mut text = match old.label() == new.label() {
-        true => format!("the score of `{}` was {was:.2} and is {is:.2}", old.label()),
-        false => format!(
-            "the score of `{}` was {was:.2}, that of `{}` is {is:.2}",
-            old.label(),
-            new.label()
-        ),
-    };
-    if let Some((was, is)) = old.amplification.zip(new.amplification) {
-        text += &format!(
-            "; {} times the size of the file was read before, and {} times after",
-            Quantity::times(was),
-            Quantity::times(is)
-        );
-    }
-    Some(text)
-}
-
-fn process(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
-    let (was, is) = (before.build?.process?, after.build?.process?);
-    Some(format!(
-        "the server made {} reads, of which {} came from devices, and then {} reads with {}",
-        Quantity::count(was.reads),
-        Quantity::bytes(was.read_bytes),
-        Quantity::count(is.reads),
-        Quantity::bytes(is.read_bytes)
+    let moved = old.amplification.zip(new.amplification);
+    let times = |ratio: f64| number(Quantity::times(ratio));
+    Some(statement!(
+        "scores-before-and-after",
+        file_before = old.label(),
+        before = score(was),
+        file_after = new.label(),
+        after = score(is),
+        moved_before = moved.map(|(was, _)| times(was)),
+        moved_after = moved.map(|(_, is)| times(is))
     ))
 }
 
-fn device(before: &Side<'_>, after: &Side<'_>) -> Option<String> {
+fn process(before: &Side<'_>, after: &Side<'_>) -> Option<Statement> {
+    let (was, is) = (before.build?.process?, after.build?.process?);
+    Some(statement!(
+        "reads-of-server",
+        reads_before = was.reads,
+        bytes_before = bytes(was.read_bytes),
+        reads_after = is.reads,
+        bytes_after = bytes(is.read_bytes)
+    ))
+}
+
+fn device(before: &Side<'_>, after: &Side<'_>) -> Option<Statement> {
     let (was, is) = (before.build?.device?, after.build?.device?);
-    let said = |figures: &IoFigures| {
-        let busy = figures.busy_ratio.map_or(String::new(), |ratio| {
-            format!(", busy for {} of the time", Quantity::ratio(ratio))
-        });
-        format!(
-            "{} reads of {}{busy}",
-            Quantity::count(figures.reads),
-            Quantity::bytes(figures.read_bytes)
+    let reads = |figures: &IoFigures| {
+        let busy = figures.busy_ratio.map(Quantity::ratio);
+        statement!(
+            "reads-of-device",
+            reads = figures.reads,
+            size = bytes(figures.read_bytes),
+            busy = busy.map(number)
         )
     };
-    Some(format!(
-        "the device answered {}, and then {}",
-        said(&was),
-        said(&is)
+    Some(statement!(
+        "device-answered",
+        before = reads(&was),
+        after = reads(&is)
     ))
 }
 
@@ -178,13 +169,14 @@ fn needless(remedy: &RemedyRecord, sides: &[Side<'_>]) -> Option<Finding> {
     if score < SEQUENTIAL_SCORE {
         return None;
     }
-    let text = format!(
-        "the remedy `{}` had nothing to mend: `{}` was read {} before it (score {score:.2})",
-        remedy.kind,
-        file.label(),
-        order_words(score)
+    let said = statement!(
+        "nothing-to-mend",
+        remedy = &remedy.kind,
+        file = file.label(),
+        order = order_statement(score),
+        score = self::score(score)
     );
-    Some(Finding::new(FindingKind::Finding, text, jumps(file, score)))
+    Some(Finding::found(said, jumps(file, score)))
 }
 
 /// That the order is bad still.
@@ -197,13 +189,15 @@ fn without_effect(remedy: &RemedyRecord, sides: &[Side<'_>]) -> Option<Finding> 
     if was >= RANDOM_SCORE || is >= RANDOM_SCORE {
         return None;
     }
-    let text = format!(
-        "the remedy `{}` did not mend the order: `{}` is still read {} (score {is:.2}, before {was:.2})",
-        remedy.kind,
-        file.label(),
-        order_words(is)
+    let said = statement!(
+        "order-not-mended",
+        remedy = &remedy.kind,
+        file = file.label(),
+        order = order_statement(is),
+        score = score(is),
+        before = score(was)
     );
-    Some(Finding::new(FindingKind::Warning, text, jumps(file, is)))
+    Some(Finding::warning(said, jumps(file, is)))
 }
 
 /// That scan and file disagree about the order, and what to do about it where nothing was.
@@ -213,46 +207,31 @@ fn mismatch(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Option<Finding
     if score >= RANDOM_SCORE {
         return None;
     }
-    let (namespace, name) = (&document.collection.namespace, file.label());
-    let mut text = match document.remedy {
-        Some(_) => format!(
-            "before the remedy, scan order and disk order disagreed: the index build went through `{namespace}` record by record, and \
-             neighbours in this order lay far apart in `{name}`"
-        ),
-        None => format!(
-            "scan order and disk order disagree: the index build goes through `{namespace}` record by record, and neighbours in this \
-             order lie far apart in `{name}`"
-        ),
-    };
     let asked = document.recorded_plan().index_build;
     let is_asked = asked.is_some_and(|asked| asked.remedy.is_some());
     let is_open = document.remedy.is_none() && !is_asked;
-    if is_open {
-        text += "; `--remedy rewrite` writes the documents in the order of the scan, builds the index again and shows both";
-    }
-    let kind = match is_open {
-        true => FindingKind::Opportunity,
-        false => FindingKind::Finding,
+    let said = statement!(
+        "scan-and-disk-order-disagree",
+        has_remedy = document.remedy.is_some(),
+        namespace = &document.collection.namespace,
+        file = file.label(),
+        can_be_mended = is_open
+    );
+    let kind = if is_open {
+        FindingKind::Opportunity
+    } else {
+        FindingKind::Finding
     };
-    Some(Finding::new(kind, text, jumps(file, score)))
+    Some(Finding::new(kind, said, jumps(file, score)))
 }
 
-fn jumps(file: &FilePattern, score: f64) -> Vec<String> {
-    let mut said = vec![format!(
-        "the score is {score:.2}, where 1 is a file that is read from its start to its end"
-    )];
-    said.extend(file.median_seek_bytes().map(|bytes| {
-        format!(
-            "from one read to the next it is {} in the median",
-            Quantity::bytes(bytes as u64)
-        )
-    }));
+fn jumps(file: &FilePattern, score: f64) -> Vec<Statement> {
+    let mut said = vec![statement!("score", score = self::score(score))];
+    let seek = file.median_seek_bytes();
+    said.extend(seek.map(|seek| statement!("median-jump", jump = bytes(seek as u64))));
     said.extend(file.amplification.map(|times| {
-        format!(
-            "{} reads moved {} times the size of the file",
-            Quantity::count(file.calls),
-            Quantity::times(times)
-        )
+        let times = number(Quantity::times(times));
+        statement!("reads-moved", reads = file.calls, times = times)
     }));
     said
 }

@@ -1,6 +1,9 @@
 //! How the figures of an index build are written.
 
-use dyno_record::quantity::Quantity;
+use crate::texts::text;
+use dyno_record::quantity::{Quantity, Unit};
+use dyno_record::statement;
+use dyno_record::statement::{Number, Statement};
 
 /// Durations that differ by a smaller share are the same: a single build of each says no more.
 const SAME_RATIO: f64 = 0.05;
@@ -27,13 +30,19 @@ impl Change {
         })
     }
 
+    /// It with its ratio.
+    pub(super) fn statement(self) -> Statement {
+        let times = |ratio| Number::new(ratio, Unit::Times);
+        match self {
+            Change::Faster(ratio) => statement!("build-faster", times = times(ratio)),
+            Change::Slower(ratio) => statement!("build-slower", times = times(ratio)),
+            Change::Same => statement!("build-took-as-long"),
+        }
+    }
+
     /// `6.1 × faster`.
     pub(super) fn words(self) -> String {
-        match self {
-            Change::Faster(ratio) => format!("{} × faster", Quantity::times(ratio)),
-            Change::Slower(ratio) => format!("{} × slower", Quantity::times(ratio)),
-            Change::Same => "as long as before".to_owned(),
-        }
+        text(&self.statement())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::caveat::{NumberedCaveat, Severity};
 use crate::page::Status;
+use crate::texts::{hint, text};
 use dyno_analyze::access_pattern::AccessPatterns;
 use dyno_analyze::access_pattern::BlockSummary;
 use dyno_record::io_trace::document::{TraceCaveatKind, TraceDocument};
@@ -20,11 +21,11 @@ pub(super) fn numbered(
         };
         for caveat in &document.caveats {
             let (label, severity) = describe(caveat.kind);
-            let hint = caveat.hint.clone();
+            let hint = hint(&caveat.statement);
             all.push(NumberedCaveat::of(
                 label,
                 severity,
-                said(&caveat.message),
+                said(&text(&caveat.statement)),
                 hint,
             ));
         }

@@ -14,14 +14,16 @@ use crate::error::ReportError;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Definition, Figure, Finding as Shown, Page, Section};
 use crate::render::show;
+use crate::texts::text;
 use dyno_analyze::access_pattern::AccessPatterns;
 use dyno_analyze::access_pattern::FilePattern;
 use dyno_analyze::access_pattern::compared;
 use dyno_analyze::access_pattern::findings;
-use dyno_analyze::access_pattern::order_words;
+use dyno_analyze::access_pattern::order_statement;
 use dyno_record::experiment::Finding;
 use dyno_record::io_trace::event::Operation;
 use dyno_record::quantity::{Quantity, Unit};
+use dyno_record::statement;
 use pairs::Pair;
 use serde::Serialize;
 
@@ -158,7 +160,7 @@ pub fn pair_findings(pair: &TracePair<'_>) -> Vec<Finding> {
     for (when, view) in [("before", &pair.before), ("after", &pair.after)] {
         let said = findings(view.patterns, view.activity);
         found.extend(said.into_iter().map(|finding| Finding {
-            text: format!("{when}: {}", finding.text),
+            statement: statement!("in-one-trace", when = when, said = finding.statement),
             ..finding
         }));
     }
@@ -191,7 +193,7 @@ fn figures(view: &TraceView<'_>) -> Vec<Figure> {
     };
     let verb = tables::verb(main.operation);
     if let Some(score) = main.score {
-        let note = format!("{} {verb} {}", main.label(), order_words(score));
+        let note = format!("{} {verb} {}", main.label(), text(&order_statement(score)));
         figures.push(figure("score", Quantity::new(score, Unit::Plain), note));
     }
     if let Some(latency) = main.latency {

@@ -9,6 +9,7 @@ pub mod table;
 pub mod time;
 
 use crate::caveat::NumberedCaveat;
+use crate::texts::text;
 use density::DensityChart;
 use dyno_record::experiment::FindingKind;
 use dyno_record::model::RunStatus;
@@ -343,13 +344,13 @@ impl From<&dyno_record::experiment::Finding> for Finding {
             FindingKind::Warning => "warning",
             FindingKind::Opportunity => "opportunity",
         };
-        let evidence = found.evidence.iter().map(|text| Evidence {
-            text: sentence(text),
+        let evidence = found.evidence.iter().map(|one| Evidence {
+            text: sentence(&text(one)),
             ..Evidence::default()
         });
         Finding {
             evidence: evidence.collect(),
-            ..Finding::new(kind, &found.text)
+            ..Finding::new(kind, &text(&found.statement))
         }
     }
 }

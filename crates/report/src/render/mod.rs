@@ -9,6 +9,7 @@ mod terminal;
 use crate::error::ReportError;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::Page;
+use crate::texts::with_texts;
 use serde::Serialize;
 
 /// Shows the page, or the document behind it, in the form that is asked for. The text ends with a line end.
@@ -22,7 +23,7 @@ pub(crate) fn show<T: Serialize>(
         PageFormat::Human => terminal::render(&page(), options.width, options.colours),
         PageFormat::Markdown => markdown::render(&page()),
         PageFormat::Html => html::render(&page())?,
-        PageFormat::Json => serde_json::to_string_pretty(&document())? + "\n",
+        PageFormat::Json => serde_json::to_string_pretty(&with_texts(&document())?)? + "\n",
     })
 }
 

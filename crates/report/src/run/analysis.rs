@@ -13,7 +13,6 @@ use dyno_analyze::experiment::run::NoInterval;
 use dyno_analyze::experiment::run::OperationFigures;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_analyze::experiment::run::WithoutInterval;
-use dyno_analyze::laws::meaning_when_broken;
 use dyno_record::experiment::{Demand, Figure, LawCheck, LawVerdict};
 use dyno_record::model::{PhaseKind, ResourceKind};
 use dyno_record::quantity::Quantity;
@@ -252,7 +251,7 @@ fn meanings(checks: &[LawCheck]) -> Vec<String> {
         let mut said: Vec<String> = checks
             .filter(|check| (check.verdict == LawVerdict::Broken) == is_broken)
             .map(|check| {
-                let meaning = meaning_when_broken(check.law);
+                let meaning = law_words::meaning(check.law);
                 format!("{}: {meaning}", law_words::name(check.law))
             })
             .collect();

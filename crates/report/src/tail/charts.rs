@@ -6,8 +6,8 @@ use crate::page::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
 use crate::page::rows::{RowValue, RowsChart, Scale};
 use crate::page::scatter::{ScatterChart, panel};
 use crate::page::{Section, charts_of};
-use dyno_analyze::messages::across::Line;
-use dyno_analyze::messages::across::label;
+use crate::texts::text;
+use dyno_analyze::messages::lines::{Line, label};
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{Cause, Latency, TailDocument};
 
@@ -54,7 +54,7 @@ fn messages(view: &TailView<'_>) -> Option<Section> {
             let producer = cell.measured.as_ref()?.producers.get(*number)?;
             let words = format!(
                 "Latency of each message through {title}: {}",
-                producer.verdict.words
+                text(&producer.verdict.statement)
             );
             Some(panel(title, words, latencies, most))
         });
@@ -215,7 +215,7 @@ fn course(document: &TailDocument, line: &Line<'_>, place: usize) -> Plot {
     Plot {
         id: format!("course-{place}"),
         title: name(document, line),
-        caption: crate::page::sentence(&line.producer.verdict.words),
+        caption: crate::page::sentence(&text(&line.producer.verdict.statement)),
         x: axis("message", Measure::Count),
         y: axis("time", Measure::Time),
         series: series

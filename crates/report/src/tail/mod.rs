@@ -11,7 +11,7 @@ use crate::options::RenderOptions;
 use crate::page::{Definition, Fact, Figure, NO_ANSWER, Page, Status};
 use crate::render::show;
 use dyno_analyze::messages::across;
-use dyno_analyze::messages::across::Line;
+use dyno_analyze::messages::lines::{self, Line};
 use dyno_record::experiment::Finding;
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{CellStatus, HostClock, TailDocument};
@@ -47,7 +47,7 @@ pub fn render(
 /// The page of an experiment.
 pub fn page(view: &TailView<'_>) -> Page {
     let document = view.document;
-    let lines = across::lines(document);
+    let lines = lines::lines(document);
     let findings = across::findings(document);
     let mut sections = charts::sections(view, &lines);
     sections.extend(tables::sections(document, &lines));
@@ -143,7 +143,7 @@ fn figures(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Figure> {
         Figure::new(
             "lowest median latency",
             Quantity::microseconds(median_us),
-            Some(across::label(document, line.cell)),
+            Some(lines::label(document, line.cell)),
             Vec::new(),
         )
     }));

@@ -2,8 +2,7 @@
 
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_analyze::messages::across::Line;
-use dyno_analyze::messages::across::label;
+use dyno_analyze::messages::lines::{Line, label};
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{
     BlindCursor, Cause, Cell as Measurement, CellStatus, Latency, Resources, TailDocument,

@@ -4,11 +4,13 @@
 use super::panels::BuiltPanel;
 use super::words::{list, when};
 use crate::page::{Evidence, Finding, Sureness, Verdict, sentence};
+use crate::texts::text;
 use dyno_analyze::verdict as analysis;
 use dyno_analyze::verdict::Cause;
 use dyno_analyze::verdict::CauseFinding;
 use dyno_analyze::verdict::Stretch;
 use dyno_record::quantity::Quantity;
+use dyno_record::statement::Statement;
 
 /// Confidence from which on a cause is very likely, and likely.
 const VERY_LIKELY: f64 = 0.85;
@@ -26,10 +28,10 @@ pub(super) fn verdict(
 ) -> Verdict {
     let cause = |found: &CauseFinding| {
         // The headline says the first one already.
-        let text = if found.text == verdict.headline {
-            ""
+        let text = if found.statement == verdict.headline {
+            String::new()
         } else {
-            &found.text
+            text(&found.statement)
         };
         let evidence = found.evidence.iter();
         Finding {
@@ -39,15 +41,19 @@ pub(super) fn verdict(
                 when: when_of(found, measured),
             }),
             evidence: evidence.map(|one| evidence_of(one, panels)).collect(),
-            advice: found.advice.iter().map(|text| sentence(text)).collect(),
-            ..Finding::new("finding", text)
+            advice: found.advice.iter().map(said).collect(),
+            ..Finding::new("finding", &text)
         }
     };
     Verdict {
-        headline: sentence(&verdict.headline),
+        headline: said(&verdict.headline),
         causes: verdict.causes.iter().map(cause).collect(),
         not_watched: not_watched(&verdict.not_watched),
     }
+}
+
+fn said(statement: &Statement) -> String {
+    sentence(&text(statement))
 }
 
 /// When a cause held, each time that it did.
@@ -84,7 +90,7 @@ fn evidence_of(evidence: &analysis::Evidence, panels: &[BuiltPanel]) -> Evidence
         None => chart_of_load(&evidence.measure),
     };
     Evidence {
-        text: sentence(&evidence.text),
+        text: said(&evidence.statement),
         chart: chart.map(str::to_owned),
         start_s: evidence.start_s,
         end_s: evidence.end_s,
@@ -163,7 +169,7 @@ mod tests {
         let span = |start_s: f64, end_s: f64| Stretch { start_s, end_s };
         let mut finding = CauseFinding {
             cause: Cause::ServerCpu,
-            text: String::new(),
+            statement: Statement::new("cause.server-cpu"),
             start_s: 0.0,
             end_s: 60.0,
             spans: vec![span(0.0, 10.0), span(50.0, 60.0)],

@@ -4,6 +4,7 @@
 use crate::samples::experiment as support;
 use dyno_record::experiment::Answer;
 use dyno_record::experiment::Experiment;
+use dyno_record::statement::Statement;
 use dyno_report::PageFormat;
 use dyno_report::RenderOptions;
 use dyno_report::experiment::render;
@@ -261,12 +262,11 @@ fn no_text_of_an_experiment_can_break_out_of_the_page() {
         experiment.started_at = text.into();
         experiment.status_reason = Some(text.into());
         experiment.axes[0].key = text.into();
-        experiment.findings[0].text = text.into();
-        experiment.findings[0].evidence = vec![text.into()];
+        experiment.findings[0].statement = Statement::recorded(text);
+        experiment.findings[0].evidence = vec![Statement::recorded(text)];
         experiment.caveats = vec![dyno_record::model::Caveat {
             kind: dyno_record::model::CaveatKind::Errors,
-            message: text.into(),
-            hint: Some(text.into()),
+            statement: Statement::recorded(text).with("hint", text),
             phase: None,
         }];
         for point in &mut experiment.points {

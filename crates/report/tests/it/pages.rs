@@ -255,8 +255,7 @@ fn named(text: &str) -> dyno_record::model::RunDocument {
     }];
     document.caveats = vec![dyno_record::model::Caveat {
         kind: dyno_record::model::CaveatKind::Errors,
-        message: text.into(),
-        hint: Some(text.into()),
+        statement: dyno_record::statement::Statement::recorded(text).with("hint", text),
         phase: None,
     }];
     document

@@ -152,7 +152,7 @@ fn without_a_cause_it_is_said_what_was_not_watched() {
     let (run, mut analysis) = watched::throttled();
     analysis.course = None;
     analysis.verdict = Some(Verdict {
-        headline: "No resource that was watched was exhausted.".into(),
+        headline: dyno_record::statement::Statement::new("nothing-exhausted"),
         causes: Vec::new(),
         not_watched: vec![Cause::Network],
     });

@@ -149,7 +149,7 @@ fn a_schedule_beyond_the_driver_is_named() {
             verdict.cause,
             Cause::MoreOfferedThanSent,
             "{}",
-            verdict.words
+            verdict.statement
         );
     }
 }
@@ -160,7 +160,12 @@ fn messages_that_nothing_bounds_are_named() {
     if let Some(document) = experiment("wire", unbounded) {
         nothing_lost(&document);
         let verdict = &document.producers[0].verdict;
-        assert_eq!(verdict.cause, Cause::UnboundedInFlight, "{}", verdict.words);
+        assert_eq!(
+            verdict.cause,
+            Cause::UnboundedInFlight,
+            "{}",
+            verdict.statement
+        );
     }
 }
 

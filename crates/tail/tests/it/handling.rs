@@ -121,7 +121,7 @@ fn a_slow_consumer_that_has_room_falls_behind_and_loses_nothing() {
     assert_eq!(what_is_wrong(&measured, &settings), None);
     let verdict = &measured.producers[0].verdict;
     let cause = dyno_record::tail::Cause::Delivery;
-    assert_eq!(verdict.cause, cause, "{}", verdict.words);
+    assert_eq!(verdict.cause, cause, "{}", verdict.statement);
 }
 
 #[test]

@@ -236,7 +236,7 @@ fn linux_aio_is_not_traced_and_the_record_says_so() {
     let caveats = &everything.traced.caveats;
     let reported = caveats
         .iter()
-        .any(|caveat| caveat.message.contains("io_submit"));
+        .any(|caveat| caveat.statement.text("how") == Some("aio"));
     assert!(reported, "{caveats:#?}");
     // What the device did is known all the same, from the first request on.
     let requests = everything.block.iter();

@@ -1,13 +1,14 @@
 //! What a comparison of two plans means.
 
-use super::difference::{self, change, explained, only_in_demands, signed};
-use super::{finding, opportunity, warning};
-use crate::experiment::ab::undecided;
-use crate::experiment::ab::{labels, name};
-use crate::experiment::words::{count, exact, list, number, percent};
+use super::difference::{self, explained, only_in_demands};
+use crate::experiment::ab::{labels, name, undecided};
+use crate::values::{number, percent};
 use dyno_record::experiment::{
-    AbAnswer, Basis, Comparison, ComparisonVerdict, Experiment, Explanation, Finding,
+    AbAnswer, Basis, Comparison, ComparisonVerdict, Experiment, Finding,
 };
+use dyno_record::quantity::Unit;
+use dyno_record::statement;
+use dyno_record::statement::{Number, Statement};
 
 /// An effect of the order from which on it is told, as a share.
 const ORDER_RATIO: f64 = 0.02;
@@ -25,91 +26,65 @@ pub(super) fn all(experiment: &Experiment, answer: &AbAnswer) -> Vec<Finding> {
     found
 }
 
-fn evidence(row: &Comparison) -> String {
+fn ratio(row: &Comparison) -> Number {
+    Number::estimate(&row.ratio, Unit::Plain)
+}
+
+fn evidence(row: &Comparison) -> Statement {
     let basis = match row.basis {
-        Basis::BetweenRuns => format!("from {}", count(row.pairs, "pair", "pairs")),
-        Basis::WithinRun => "from the windows of one pair".to_owned(),
+        Basis::BetweenRuns => statement!("from-pairs", pairs = row.pairs),
+        Basis::WithinRun => statement!("from-windows-of-one-pair"),
     };
-    format!(
-        "{} of B is {} times that of A ({} % interval {} to {}), {basis}",
-        name(row.statistic),
-        number(row.ratio.value),
-        exact(row.ratio.confidence_ratio * 100.0),
-        number(row.ratio.low),
-        number(row.ratio.high)
+    statement!(
+        "times-that-of-a",
+        statistic = name(row.statistic),
+        ratio = ratio(row),
+        basis = basis
     )
 }
 
 /// The machine itself was disturbed.
 fn set_aside(answer: &AbAnswer) -> Option<Finding> {
     let pairs = &answer.set_aside;
-    let (were, does) = match pairs.len() {
-        1 => ("was", "does"),
-        _ => ("were", "do"),
-    };
     let largest = pairs.iter().map(|one| one.stolen_ratio).reduce(f64::max)?;
-    Some(warning(
-        format!(
-            "{} {were} set aside and {does} not count: the hypervisor took CPU time from this machine, which says nothing of \
-             A and B",
-            count(pairs.len(), "pair", "pairs")
-        ),
-        vec![format!(
-            "up to {} of the CPU time of a run was stolen",
-            percent(largest)
-        )],
+    Some(Finding::warning(
+        statement!("pairs-set-aside", pairs = pairs.len()),
+        vec![statement!("stolen-in-a-run", most = percent(largest))],
     ))
 }
 
 /// The figure that decides.
 fn verdict(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let Some(first) = answer.decision() else {
-        return Some(warning(
-            format!("there are not enough data: {}", undecided(answer)?),
-            vec![format!(
-                "{} of other figures can be compared",
-                count(answer.comparisons.len(), "interval", "intervals")
-            )],
+        let others = answer.comparisons.len();
+        return Some(Finding::warning(
+            statement!("not-enough-data", why = undecided(answer)?),
+            vec![statement!("other-figures-compared", intervals = others)],
         ));
     };
-    let what = name(first.statistic);
+    let (code, margin_ratio) = match first.verdict {
+        ComparisonVerdict::Faster => ("faster", None),
+        ComparisonVerdict::Slower => ("slower", None),
+        ComparisonVerdict::NoDifferenceLargerThan { margin_ratio } => {
+            ("no-difference-larger-than", Some(margin_ratio))
+        }
+        ComparisonVerdict::NotEnoughData => {
+            ("not-enough-data-for-difference", Some(first.margin_ratio))
+        }
+    };
     let [a, b] = labels(experiment);
-    let than = match a.as_str() {
-        "A" => String::new(),
-        a => format!(" than {a}"),
-    };
-    let sure = format!(
-        "{} to {}",
-        signed(first.ratio.low),
-        signed(first.ratio.high)
+    let said = statement!(
+        code,
+        a = a,
+        b = b,
+        statistic = name(first.statistic),
+        ratio = ratio(first),
+        margin = margin_ratio.map(percent)
     );
-    let text = match first.verdict {
-        ComparisonVerdict::Faster => {
-            format!(
-                "{b} is faster{than}: {what} is {} ({sure})",
-                change(first.ratio.value)
-            )
-        }
-        ComparisonVerdict::Slower => {
-            format!(
-                "{b} is slower{than}: {what} is {} ({sure})",
-                change(first.ratio.value)
-            )
-        }
-        ComparisonVerdict::NoDifferenceLargerThan { margin_ratio } => format!(
-            "there is no difference larger than {}: {what} of {b} differs by {sure}",
-            percent(margin_ratio)
-        ),
-        ComparisonVerdict::NotEnoughData => format!(
-            "there are not enough data to tell a difference of {}: {what} of {b} differs by {sure}",
-            percent(first.margin_ratio)
-        ),
-    };
-    let make = match first.verdict {
-        ComparisonVerdict::NotEnoughData => warning,
-        _ => finding,
-    };
-    Some(make(text, vec![evidence(first)]))
+    Some(match first.verdict {
+        ComparisonVerdict::NotEnoughData => Finding::warning(said, vec![evidence(first)]),
+        _ => Finding::found(said, vec![evidence(first)]),
+    })
 }
 
 /// The demand that explains the difference, or one that differs although the runs do not show it in what decides.
@@ -117,46 +92,42 @@ fn demands(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     let first = answer.decision()?;
     let [_, b] = labels(experiment);
     let rows = &answer.demands;
-    let text = match &answer.explanation {
+    let said = match &answer.explanation {
         Some(explanation) => {
-            let text = explained(&b, explanation, rows);
-            match explanation {
-                Explanation::Demand { .. } => format!("{text}, which explains the difference"),
-                Explanation::NoDemand | Explanation::NotWatched => text,
-            }
+            statement!(
+                "explanation",
+                explanation = explained(&b, explanation, rows)?
+            )
         }
-        None => format!(
-            "{}, although {} does not show a difference",
-            only_in_demands(&b, rows)?,
-            name(first.statistic)
+        None => statement!(
+            "only-demands-differ",
+            demands = only_in_demands(&b, rows)?,
+            statistic = name(first.statistic)
         ),
     };
     let mut support = difference::evidence(rows);
     if support.is_empty() {
         support.push(evidence(first));
     }
-    Some(finding(text, support))
+    Some(Finding::found(said, support))
 }
 
 /// The other figures, where they say something for certain.
 fn others(answer: &AbAnswer) -> Option<Finding> {
-    let certain: Vec<&Comparison> = answer
-        .comparisons
-        .iter()
-        .filter(|row| row.statistic != answer.deciding)
-        .filter(|row| {
-            matches!(
-                row.verdict,
-                ComparisonVerdict::Faster | ComparisonVerdict::Slower
-            )
-        })
-        .collect();
-    let parts: Vec<String> = certain
-        .iter()
-        .map(|row| format!("{} is {}", name(row.statistic), change(row.ratio.value)))
-        .collect();
-    let evidence = certain.iter().map(|row| evidence(row)).collect();
-    (!certain.is_empty()).then(|| finding(format!("with B {}", list(&parts)), evidence))
+    let is_certain = |row: &&Comparison| {
+        let certain = [ComparisonVerdict::Faster, ComparisonVerdict::Slower];
+        row.statistic != answer.deciding && certain.contains(&row.verdict)
+    };
+    let certain = || answer.comparisons.iter().filter(is_certain);
+    let changes = certain().map(|row| changed(row, ratio(row)));
+    let changes: Vec<Statement> = changes.collect();
+    let evidence: Vec<Statement> = certain().map(evidence).collect();
+    (!evidence.is_empty())
+        .then(|| Finding::found(statement!("others-with-b", changes = changes), evidence))
+}
+
+fn changed(row: &Comparison, ratio: Number) -> Statement {
+    statement!("changed", statistic = name(row.statistic), ratio = ratio)
 }
 
 /// The second run of a pair differs from the first.
@@ -164,17 +135,13 @@ fn order_effect(answer: &AbAnswer) -> Option<Finding> {
     let first = answer.comparisons.first()?;
     let effect = first.order_effect_ratio?;
     ((effect - 1.0).abs() > ORDER_RATIO).then(|| {
-        warning(
-            format!(
-                "the second run of a pair differs from the first: {} is {}",
-                name(first.statistic),
-                change(effect)
-            ),
-            vec![format!(
-                "over {} in both orders the second run had {} times the value of the first; this is taken out of the \
-                 ratio, but says that a run changes the bench for the next",
-                count(first.pairs, "pair", "pairs"),
-                number(effect)
+        let change = changed(first, number(effect));
+        Finding::warning(
+            statement!("second-run-differs", change = change),
+            vec![statement!(
+                "order-effect",
+                pairs = first.pairs,
+                effect = number(effect)
             )],
         )
     })
@@ -184,12 +151,9 @@ fn order_effect(answer: &AbAnswer) -> Option<Finding> {
 fn single_pair(answer: &AbAnswer) -> Option<Finding> {
     let first = answer.comparisons.first()?;
     (first.basis == Basis::WithinRun).then(|| {
-        warning(
-            "a single pair of runs knows nothing of what differs from run to run".to_owned(),
-            vec![format!(
-                "the intervals rest on the windows of {} alone",
-                count(first.pairs, "pair", "pairs")
-            )],
+        Finding::warning(
+            statement!("single-pair"),
+            vec![statement!("intervals-of-pairs-alone", pairs = first.pairs)],
         )
     })
 }
@@ -200,40 +164,30 @@ fn more_pairs(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
     if first.verdict != ComparisonVerdict::NotEnoughData {
         return None;
     }
-    let deviation = format!(
-        "single pairs differ by {} from each other, and {} were run",
-        percent(first.pair_deviation_ratio),
-        count(first.pairs, "pair", "pairs")
+    let deviation = statement!(
+        "pairs-differ-by",
+        deviation = percent(first.pair_deviation_ratio),
+        pairs = first.pairs
     );
     let limit = experiment
         .options
         .get("max_pairs")
         .and_then(|most| most.as_u64());
-    let limit = limit.map(|most| format!("at most {most} pairs were allowed"));
+    let limit = limit.map(|most| statement!("pairs-allowed", most = most));
     let mut figures = experiment.points.iter().flat_map(|point| &point.figures);
     // What runs already is not placed by us.
     let is_started = experiment.recorded_plan().server.kind.as_deref() != Some("uri");
-    let apart = (is_started && figures.any(|figures| figures.shares_cpus)).then(|| {
-        "client and server take each other's CPUs; where each has its own, such as by `--placement 'cores=1 client=0'` on two CPUs, pairs differ less"
-            .to_owned()
-    });
-    let text = match answer.pairs_needed {
-        Some(pairs) => format!(
-            "about {} would tell whether there is a difference of {}",
-            count(pairs as usize, "pair", "pairs"),
-            percent(first.margin_ratio)
-        ),
-        None => format!(
-            "no reasonable number of pairs would tell a difference of {}: make the bench quieter, or the runs longer",
-            percent(first.margin_ratio)
-        ),
+    let apart = (is_started && figures.any(|figures| figures.shares_cpus))
+        .then(|| statement!("place-apart"));
+    let margin = percent(first.margin_ratio);
+    let said = match answer.pairs_needed {
+        Some(pairs) => statement!("pairs-needed", pairs = pairs, margin = margin),
+        None => statement!("no-number-of-pairs-would-tell", margin = margin),
     };
-    Some(opportunity(
-        text,
-        std::iter::once(deviation)
-            .chain(limit)
-            .chain(apart)
-            .collect(),
+    let evidence = [Some(deviation), limit, apart];
+    Some(Finding::opportunity(
+        said,
+        evidence.into_iter().flatten().collect(),
     ))
 }
 
@@ -242,9 +196,11 @@ mod tests {
     use super::*;
     use crate::experiment::figures::resource_name;
     use crate::experiment::findings::tests::{experiment as with_runs, figures};
+    use crate::values::told;
     use dyno_record::estimate::Estimate;
     use dyno_record::experiment::{
-        AbEnd, DemandRatio, Figure, Figures, FindingKind, SCHEMA_VERSION, Statistic, Verb,
+        AbEnd, DemandRatio, Explanation, Figure, Figures, FindingKind, SCHEMA_VERSION, Statistic,
+        Verb,
     };
     use dyno_record::model::{ResourceKind, RunStatus};
 
@@ -312,16 +268,16 @@ mod tests {
         ];
         let found = found(rows);
         assert_eq!(
-            found[0].text,
-            "B is slower: the rate is 40 % lower (−42 % to −38 %)"
+            found[0].statement.to_string(),
+            "slower (a: A, b: B, ratio: 0.600, statistic: rate)"
         );
         assert_eq!(
-            found[0].evidence,
-            ["the rate of B is 0.600 times that of A (95 % interval 0.580 to 0.620), from 5 pairs"]
+            told(&found[0].evidence),
+            ["times-that-of-a (basis: from-pairs (pairs: 5), ratio: 0.600, statistic: rate)"]
         );
         assert_eq!(
-            found[1].text,
-            "with B the p99 of the response time is 100 % higher"
+            found[1].statement.to_string(),
+            "others-with-b (changes: [changed (ratio: 2.00, statistic: percentile-of-response-time (percent: 99))])"
         );
         assert_eq!(found.len(), 2);
     }
@@ -336,11 +292,14 @@ mod tests {
         let found = found(rows);
         assert_eq!(found[0].kind, FindingKind::Warning);
         assert_eq!(
-            found[0].text,
-            "there are not enough data to tell a difference of 5.0 %: the rate of B differs by −10 % to +15 %"
+            found[0].statement.to_string(),
+            "not-enough-data-for-difference (a: A, b: B, margin: 5.0 %, ratio: 1.02, statistic: rate)"
         );
-        assert!(found[1].text.starts_with("about 12 pairs would tell"));
-        assert_eq!(found[1].evidence[1], "at most 5 pairs were allowed");
+        assert!(found[1].statement.number("pairs") == Some(12.0));
+        assert_eq!(
+            found[1].evidence[1],
+            statement!("pairs-allowed", most = 5u64)
+        );
         assert_eq!(found[1].evidence.len(), 2);
     }
 
@@ -356,7 +315,7 @@ mod tests {
             let experiment = with_runs(("server.cache", &["1GiB"]), vec![figures]);
             let all = all(&experiment, &answer);
             let evidence = all.iter().flat_map(|finding| &finding.evidence);
-            evidence.filter(|line| line.contains("--placement")).count()
+            evidence.filter(|one| one.code == "place-apart").count()
         };
         assert_eq!(told(figures(4, None, 1_000.0, 4_000.0)), 1);
         assert_eq!(told(placed), 0);
@@ -379,12 +338,12 @@ mod tests {
             explanation: None,
         };
         let found = all(&experiment(), &answer);
-        let texts: Vec<&str> = found.iter().map(|one| one.text.as_str()).collect();
+        let texts: Vec<String> = found.iter().map(|one| one.statement.to_string()).collect();
         assert_eq!(
             texts,
             [
-                "there are not enough data: the p99 of the response time decides, and it has no interval: it takes some \
-                 recording windows and 1,000 operations of each side"
+                "not-enough-data (why: deciding-has-no-interval (operations: 1,000, statistic: percentile-of-response-time \
+                 (percent: 99)))"
             ]
         );
     }
@@ -395,10 +354,16 @@ mod tests {
         let mut rows = vec![row(Statistic::Rate, [0.99, 1.0, 1.01], same)];
         rows[0].order_effect_ratio = Some(0.93);
         rows[0].basis = Basis::WithinRun;
-        let texts: Vec<String> = found(rows).into_iter().map(|one| one.text).collect();
-        assert!(texts[0].starts_with("there is no difference larger than 5.0 %"));
-        assert!(texts[1].ends_with("the rate is 7.0 % lower"), "{texts:?}");
-        assert!(texts[2].starts_with("a single pair"));
+        let texts: Vec<String> = found(rows)
+            .into_iter()
+            .map(|one| one.statement.to_string())
+            .collect();
+        assert!(texts[0].starts_with("no-difference-larger-than (a: A, b: B, margin: 5.0 %"));
+        assert!(
+            texts[1].contains("ratio: 0.930, statistic: rate"),
+            "{texts:?}"
+        );
+        assert!(texts[2].starts_with("single-pair"));
     }
 
     /// The CPU time of B relative to A, with the ends of its interval.
@@ -431,7 +396,7 @@ mod tests {
             explanation,
         };
         let found = all(&experiment(), &answer).into_iter();
-        found.map(|one| one.text).collect()
+        found.map(|one| one.statement.to_string()).collect()
     }
 
     #[test]
@@ -448,13 +413,10 @@ mod tests {
         let texts = with_demand(slower(), demand.clone(), Some(Explanation::Demand { name }));
         assert_eq!(
             texts[1],
-            "B needs 10 % more server CPU per operation (55.0 µs instead of 50.0 µs), which explains the difference"
+            "explanation (explanation: needs (baseline: 50.0 µs, candidate: 55.0 µs, ratio: 1.10, resource: server CPU, subject: B))"
         );
         let texts = with_demand(slower(), demand.clone(), Some(Explanation::NoDemand));
-        assert!(
-            texts[1].starts_with("no service demand explains it"),
-            "{texts:?}"
-        );
+        assert!(texts[1].contains("no-demand-explains"), "{texts:?}");
         // Not the rate, but what it rests on.
         let unclear = row(
             Statistic::Rate,
@@ -462,10 +424,7 @@ mod tests {
             ComparisonVerdict::NotEnoughData,
         );
         let texts = with_demand(unclear, demand, None);
-        assert!(
-            texts[1].ends_with("although the rate does not show a difference"),
-            "{texts:?}"
-        );
+        assert!(texts[1].starts_with("only-demands-differ"), "{texts:?}");
     }
 
     #[test]
@@ -477,7 +436,7 @@ mod tests {
         );
         let texts = with_demand(unclear, demand([0.97, 1.1, 1.25]), None);
         assert!(
-            texts.iter().all(|text| !text.contains("needs")),
+            texts.iter().all(|text| !text.contains("needs (")),
             "{texts:?}"
         );
     }

@@ -1,11 +1,15 @@
 //! A closed loop over numbers of clients and an open loop over offered rates, told together.
 
+use super::limits;
+use super::stages::STAGES;
 use super::view::View;
-use super::{STAGES, finding, limits};
 use crate::experiment::blocks;
-use crate::experiment::sweep::{is_missed, kept_rate_per_s};
-use crate::experiment::words::{count, interval_or_none, percent, rate};
+use crate::experiment::queueing::is_missed;
+use crate::experiment::sweep::kept_rate_per_s;
+use crate::values::{percent, rate, rate_of};
 use dyno_record::experiment::{Block, BlocksAnswer, Experiment, Finding};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 
 /// All rules of both blocks, stage by stage, and what follows from both.
 pub(super) fn all(experiment: &Experiment, answer: &BlocksAnswer) -> Vec<Finding> {
@@ -51,9 +55,8 @@ fn together(of_blocks: &[(Option<Block>, Vec<Finding>)]) -> Vec<Finding> {
             let has_it = |(_, other): &(_, Vec<Finding>)| other.contains(one);
             let is_common = of_blocks.len() > 1 && of_blocks.iter().all(has_it);
             if !is_common {
-                let text = format!("{}{}", prefix(*block), one.text);
                 told.push(Finding {
-                    text,
+                    statement: of_block(*block, &one.statement),
                     ..one.clone()
                 });
             } else if !told.contains(one) {
@@ -64,11 +67,11 @@ fn together(of_blocks: &[(Option<Block>, Vec<Finding>)]) -> Vec<Finding> {
     told
 }
 
-fn prefix(block: Option<Block>) -> &'static str {
+fn of_block(block: Option<Block>, said: &Statement) -> Statement {
     match block {
-        Some(Block::Closed) => "closed loop: ",
-        Some(Block::Open) => "open loop: ",
-        None => "",
+        Some(Block::Closed) => statement!("in-closed-loop", said = said),
+        Some(Block::Open) => statement!("in-open-loop", said = said),
+        None => said.clone(),
     }
 }
 
@@ -76,69 +79,59 @@ fn prefix(block: Option<Block>) -> &'static str {
 fn x_max(answer: &BlocksAnswer, closed: &View<'_>, open: Option<&View<'_>>) -> Option<Finding> {
     let x_max = answer.x_max_per_s?;
     let best = closed.best();
-    let at_least = match answer.is_x_max_reached {
-        true => "",
-        false => "at least ",
-    };
-    let kept = open.map_or(String::new(), |open| kept(open, x_max.value));
-    let text = format!(
-        "X_max is {at_least}{}{}, {}{kept}",
-        rate(x_max.value),
-        interval_or_none(&x_max, rate),
-        closed.at(best)
-    );
-    let mut evidence: Vec<String> = limits::highest_rate(closed)?.evidence;
     let kept_per_s = open.and_then(|open| kept_rate_per_s(open.answer));
+    let said = statement!(
+        "x-max-of-blocks",
+        is_reached = answer.is_x_max_reached,
+        x_max = rate_of(&x_max),
+        at = closed.at(best),
+        has_rates = open.is_some(),
+        kept = kept_per_s.map(rate),
+        share = kept_per_s.map(|kept| percent(kept / x_max.value))
+    );
+    let mut evidence = limits::highest_rate(closed)?.evidence;
     evidence.push(limit_of_the_loop(answer, closed, kept_per_s));
     evidence.extend(open.map(offered));
-    Some(finding(text, evidence))
+    Some(Finding::found(said, evidence))
 }
 
 /// Why X_max is what it is, or at least that.
-fn limit_of_the_loop(answer: &BlocksAnswer, closed: &View<'_>, kept_per_s: Option<f64>) -> String {
+fn limit_of_the_loop(
+    answer: &BlocksAnswer,
+    closed: &View<'_>,
+    kept_per_s: Option<f64>,
+) -> Statement {
     let best = closed.best();
-    let clients = count(best.clients as usize, "client", "clients");
-    let is_last = closed
-        .answer
-        .levels
-        .iter()
-        .all(|level| level.clients <= best.clients);
+    let clients = best.clients;
+    let mut levels = closed.answer.levels.iter();
+    let is_last = levels.all(|level| level.clients <= clients);
     let fewer = blocks::as_fast_with_fewer(closed.answer);
     match (answer.is_x_max_reached, fewer, kept_per_s) {
-        (true, Some(fewer), _) if is_last => format!(
-            "{} brought {} already: more than that did not raise the rate",
-            count(fewer.clients as usize, "client", "clients"),
-            rate(fewer.rate_per_s.value)
-        ),
-        (true, ..) => format!("more than {clients} did not raise the rate"),
-        (false, _, Some(kept)) if kept > best.rate_per_s.value => format!(
-            "an offered rate of {} was kept, which is more than the closed loop brought with up to {clients}: more \
-             of them may bring more",
-            rate(kept)
-        ),
-        (false, ..) => format!(
-            "the rate rose up to the most clients that were tried, {clients}: more of them may bring more"
-        ),
-    }
-}
-
-fn kept(open: &View<'_>, x_max_per_s: f64) -> String {
-    match kept_rate_per_s(open.answer) {
-        Some(kept) => format!(
-            "; the highest offered rate that the bench kept up with is {}, {} of it",
-            rate(kept),
-            percent(kept / x_max_per_s)
-        ),
-        None => "; it kept up with none of the offered rates".to_owned(),
+        (true, Some(fewer), _) if is_last => {
+            let brought = rate(fewer.rate_per_s.value);
+            statement!(
+                "fewer-clients-brought-it",
+                clients = fewer.clients,
+                rate = brought
+            )
+        }
+        (true, ..) => statement!("more-clients-bring-nothing", clients = clients),
+        (false, _, Some(kept)) if kept > best.rate_per_s.value => {
+            statement!(
+                "kept-more-than-closed-loop",
+                kept = rate(kept),
+                clients = clients
+            )
+        }
+        (false, ..) => statement!("rose-up-to-most-clients", clients = clients),
     }
 }
 
 /// Whether higher rates were offered than those that were kept.
-fn offered(open: &View<'_>) -> String {
+fn offered(open: &View<'_>) -> Statement {
     let missed = open.levels_where(is_missed);
     match missed.as_slice() {
-        [] => "the bench kept up with all rates that were offered: higher ones may be kept, too"
-            .to_owned(),
-        missed => format!("the bench did not keep up {}", open.at_all(missed)),
+        [] => statement!("all-rates-kept"),
+        missed => statement!("rates-not-kept", at = open.at_all(missed)),
     }
 }

@@ -1,11 +1,12 @@
 //! Whether the measurements obey the laws that every queueing system must obey.
 
 use super::view::{View, subject};
-use super::{finding, warning};
-use crate::experiment::words::{count, list, number, percent, time};
-use crate::laws::{meaning_when_broken, tolerance_ratio};
+use crate::laws::tolerance_ratio;
+use crate::values::{number, percent, time};
+use dyno_record::document::variant_name;
 use dyno_record::experiment::{CLIENTS, Finding, Law, LawCheck, LawVerdict, Level, RATE};
-use dyno_record::quantity::Quantity;
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 
 /// All laws, in the order in which they are told.
 pub(super) const LAWS: [Law; 6] = [
@@ -17,16 +18,14 @@ pub(super) const LAWS: [Law; 6] = [
     Law::ResponseBound,
 ];
 
-/// The law as a sentence needs it.
-pub(super) fn name(law: Law) -> &'static str {
-    match law {
-        Law::Utilization => "the utilization law (U = X·D)",
-        Law::Little => "Little's law (N = X·R)",
-        Law::ResponseTime => "the response time law (R = N/X − Z)",
-        Law::ForcedFlow => "the forced flow law",
-        Law::RateBound => "the bound of the rate",
-        Law::ResponseBound => "the bound of the response time",
-    }
+/// A law.
+pub(super) fn name(law: Law) -> Statement {
+    Statement::new(format!("law.{}", variant_name(&law)))
+}
+
+/// What it says about the measurement that a law is broken.
+pub(super) fn meaning(law: Law) -> Statement {
+    Statement::new(format!("law-broken.{}", variant_name(&law)))
 }
 
 /// Whether the law is a bound, of which only one side can be wrong.
@@ -53,17 +52,17 @@ pub(super) fn broken(view: &View<'_>) -> Vec<Finding> {
             broken.retain(|(_, check)| check.verdict == LawVerdict::Broken);
             let mut levels: Vec<&Level> = broken.iter().map(|(level, _)| *level).collect();
             levels.dedup_by(|a, b| std::ptr::eq(*a, *b));
-            let text = format!(
-                "{} is broken {}: {}",
-                name(*law),
-                view.at_all(&levels),
-                meaning_when_broken(*law)
+            let said = statement!(
+                "law-broken-at-levels",
+                law = name(*law),
+                at = view.at_all(&levels),
+                meaning = meaning(*law)
             );
-            let evidence: Vec<String> = broken
+            let evidence: Vec<Statement> = broken
                 .iter()
                 .map(|(level, check)| evidence(view, level, check))
                 .collect();
-            (!evidence.is_empty()).then(|| warning(text, evidence))
+            (!evidence.is_empty()).then(|| Finding::warning(said, evidence))
         })
         .collect()
 }
@@ -79,26 +78,23 @@ pub(super) fn demand_varies(view: &View<'_>) -> Option<Finding> {
             .find(|demand| demand.name == name)
             .map(|demand| demand.demand_s)
     };
-    let evidence: Vec<String> = broken
+    let evidence: Vec<Statement> = broken
         .iter()
         .filter_map(|(level, check)| {
             let name = check.subject.as_ref()?;
-            Some(format!(
-                "{} an operation needs {} of {}, {} {}: {}",
-                view.at(level),
-                time(demand(level, name)?),
-                subject(name),
-                time(demand(best, name)?),
-                view.at(best),
-                signed(check.difference_ratio)
+            Some(statement!(
+                "demand-at-level",
+                at = view.at(level),
+                demand = time(demand(level, name)?),
+                resource = subject(name),
+                best_demand = time(demand(best, name)?),
+                best = view.at(best),
+                difference = percent(check.difference_ratio)
             ))
         })
         .collect();
-    let text = format!(
-        "what an operation needs depends on {} (the utilization law U = X·D with the demands of the highest rate)",
-        what_varies(view)
-    );
-    (!evidence.is_empty()).then(|| finding(text, evidence))
+    let said = statement!("demand-varies", what = what_varies(view));
+    (!evidence.is_empty()).then(|| Finding::found(said, evidence))
 }
 
 /// What the levels differ in, as the cause of another demand.
@@ -110,20 +106,19 @@ fn what_varies(view: &View<'_>) -> &'static str {
     let (loads, settings): (Vec<_>, Vec<_>) =
         swept.partition(|axis| [CLIENTS, RATE].contains(&axis.key.as_str()));
     match (loads.is_empty(), settings.is_empty()) {
-        (true, false) => "the setting",
-        (false, false) => "the load or the setting",
-        (_, true) => "the load, so that bounds from one level are approximate at others",
+        (true, false) => "setting",
+        (false, false) => "load_or_setting",
+        (_, true) => "load",
     }
 }
 
-fn evidence(view: &View<'_>, level: &Level, check: &LawCheck) -> String {
-    let subject = check.subject.as_ref();
-    let subject = subject.map_or(String::new(), |subject| format!(" of `{subject}`"));
-    format!(
-        "{}{subject} the measured value differs by {} from that of the law, beyond the uncertainty of ± {}",
-        view.at(level),
-        signed(check.difference_ratio),
-        percent(check.uncertainty_ratio.max(tolerance_ratio(check.law)))
+fn evidence(view: &View<'_>, level: &Level, check: &LawCheck) -> Statement {
+    statement!(
+        "differs-from-law",
+        at = view.at(level),
+        subject = check.subject.as_ref(),
+        difference = percent(check.difference_ratio),
+        uncertainty = percent(check.uncertainty_ratio.max(tolerance_ratio(check.law)))
     )
 }
 
@@ -141,44 +136,34 @@ pub(super) fn hold(view: &View<'_>) -> Option<Finding> {
         evidence.extend(worst(view, law, &all));
         evidence.extend(by_construction(view, law));
         if uncertain > 0 {
-            evidence.push(format!(
-                "{} of {} of {} are too uncertain to mean anything: the intervals are wider than a third",
-                uncertain,
-                count(all.len(), "check", "checks"),
-                name(law)
+            evidence.push(statement!(
+                "checks-too-uncertain",
+                uncertain = uncertain,
+                checks = all.len(),
+                law = name(law)
             ));
         }
         if uncertain < all.len() {
-            names.push(name(law).to_owned());
+            names.push(name(law));
         }
     }
-    let verb = match names.as_slice() {
-        [] => return None,
-        [_] => "holds",
-        _ => "hold",
-    };
-    let text = format!("{} {verb} wherever it could be checked", list(&names));
-    let text = match names.len() {
-        1 => text,
-        _ => text.replace("it could", "they could"),
-    };
-    Some(finding(text, evidence))
-}
-
-/// What a bound cannot tell.
-fn by_construction(view: &View<'_>, law: Law) -> Option<String> {
-    let clients = view.answer.saturation_clients?.value;
-    (law == Law::RateBound).then(|| {
-        format!(
-            "from {} clients on the bound is the demand at the highest rate, which no lower rate can break: what is tested is \
-             the side of the lone client",
-            number(clients)
+    (!names.is_empty()).then(|| {
+        let laws = names.len();
+        Finding::found(
+            statement!("laws-hold", laws = names, number = laws),
+            evidence,
         )
     })
 }
 
+/// What a bound cannot tell.
+fn by_construction(view: &View<'_>, law: Law) -> Option<Statement> {
+    let clients = number(view.answer.saturation_clients?.value);
+    (law == Law::RateBound).then(|| statement!("bound-is-the-demand", clients = clients))
+}
+
 /// The check with the largest difference among those that say something.
-fn worst(view: &View<'_>, law: Law, all: &[(&Level, &LawCheck)]) -> Option<String> {
+fn worst(view: &View<'_>, law: Law, all: &[(&Level, &LawCheck)]) -> Option<Statement> {
     let certain = all.iter().filter(|(_, c)| c.verdict == LawVerdict::Holds);
     let number = certain.clone().count();
     // The most dangerous side of a bound is the one that it may not cross.
@@ -188,23 +173,12 @@ fn worst(view: &View<'_>, law: Law, all: &[(&Level, &LawCheck)]) -> Option<Strin
         _ => check.difference_ratio.abs(),
     };
     let (level, check) = certain.max_by(|(_, a), (_, b)| size(a).total_cmp(&size(b)))?;
-    let what = match is_bound(law) {
-        true => "nearest to it",
-        false => "worst difference",
-    };
-    Some(format!(
-        "{}: {what} {} {}, in {}",
-        name(law),
-        signed(check.difference_ratio),
-        view.at(level),
-        count(number, "check", "checks")
+    Some(statement!(
+        "worst-of-checks",
+        law = name(law),
+        is_bound = is_bound(law),
+        difference = percent(check.difference_ratio),
+        at = view.at(level),
+        checks = number
     ))
-}
-
-/// A difference with its sign.
-pub(super) fn signed(ratio: f64) -> String {
-    match ratio {
-        ratio if ratio.abs() < 0.000_5 => "0.0 %".to_owned(),
-        ratio => Quantity::ratio(ratio).brief().signed().to_string(),
-    }
 }

@@ -1,12 +1,14 @@
 //! How much the bench can take, and what stops it.
 
+use super::saturation;
 use super::view::{View, busy_of};
-use super::{finding, saturation};
-use crate::experiment::sweep::knows_server;
-use crate::experiment::sweep::{is_missed, kept_rate_per_s};
-use crate::experiment::words::{exact, interval, interval_or_none, percent, rate, time, times};
+use crate::experiment::queueing::is_missed;
+use crate::experiment::sweep::{kept_rate_per_s, knows_server};
+use crate::values::{percent, rate, rate_of, times, us, us_of};
 use dyno_record::experiment::{Finding, Level};
 use dyno_record::model::ResourceKind;
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 
 /// Up to this many times the response time at the lowest rate, the rise is not worth a word.
 const BEND_RATIO: f64 = 2.0;
@@ -14,25 +16,23 @@ const BEND_RATIO: f64 = 2.0;
 /// The highest rate, where, and whether the next best can be told from it.
 pub(super) fn highest_rate(view: &View<'_>) -> Option<Finding> {
     let best = view.best();
-    let text = format!(
-        "the highest rate is {}{}, measured {}",
-        rate(best.rate_per_s.value),
-        interval_or_none(&best.rate_per_s, rate),
-        view.at(best)
+    let said = statement!(
+        "highest-rate",
+        rate = rate_of(&best.rate_per_s),
+        at = view.at(best)
     );
-    let p99 = best.response_us.get("p99").map_or(String::new(), |p99| {
-        format!(", and 99 % of them at most {}", time(p99.value * 1e-6))
-    });
-    let mut evidence = vec![format!(
-        "{} operations took {} on average{p99}",
-        view.at(best),
-        time(best.response_mean_us.value * 1e-6)
+    let p99 = best.response_us.get("p99").map(|p99| us(p99.value));
+    let mut evidence = vec![statement!(
+        "response-times-at-highest-rate",
+        at = view.at(best),
+        mean = us(best.response_mean_us.value),
+        p99 = p99
     )];
     evidence.extend(second_best(view, best));
-    Some(finding(text, evidence))
+    Some(Finding::found(said, evidence))
 }
 
-fn second_best(view: &View<'_>, best: &Level) -> Option<String> {
+fn second_best(view: &View<'_>, best: &Level) -> Option<Statement> {
     let others = view
         .levels()
         .iter()
@@ -42,14 +42,11 @@ fn second_best(view: &View<'_>, best: &Level) -> Option<String> {
         (Some(high), Some(low)) => high >= low,
         _ => true,
     };
-    let note = match overlaps {
-        true => "their intervals overlap, so that either may be the faster one",
-        false => "their intervals do not overlap",
-    };
-    Some(format!(
-        "the next best is {} {}: {note}",
-        rate(second.rate_per_s.value),
-        view.at(second)
+    Some(statement!(
+        "second-best",
+        rate = rate(second.rate_per_s.value),
+        at = view.at(second),
+        overlaps = overlaps
     ))
 }
 
@@ -70,29 +67,21 @@ pub(super) fn rates_not_achieved(view: &View<'_>) -> Option<Finding> {
     let share = |level: &Level| Some(level.rate_per_s.value / level.offered_rate_per_s?);
     let missed = view.levels_where(is_missed);
     let first = missed.first()?;
-    let kept = kept_rate_per_s(view.answer);
-    let kept = match kept {
-        Some(kept) => format!(
-            "the highest offered rate that it kept up with is {}",
-            rate(kept)
-        ),
-        None => "it kept up with none of the offered rates".to_owned(),
-    };
-    let text = format!(
-        "{} the bench achieved {}; {kept}",
-        view.at(first),
-        rate(first.rate_per_s.value)
+    let said = statement!(
+        "rates-not-achieved",
+        at = view.at(first),
+        achieved = rate(first.rate_per_s.value),
+        kept = kept_rate_per_s(view.answer).map(rate)
     );
     let evidence = missed.iter().map(|level| {
-        format!(
-            "{} {}{} were achieved, {} of it",
-            view.at(level),
-            rate(level.rate_per_s.value),
-            interval(&level.rate_per_s, rate),
-            percent(share(level).unwrap_or(0.0))
+        statement!(
+            "achieved-of-offered",
+            at = view.at(level),
+            rate = rate_of(&level.rate_per_s),
+            share = percent(share(level).unwrap_or(0.0))
         )
     });
-    Some(finding(text, evidence.collect()))
+    Some(Finding::found(said, evidence.collect()))
 }
 
 /// Up to which offered rate the response time stays near that of the lowest one.
@@ -101,54 +90,40 @@ pub(super) fn response_over_rates(view: &View<'_>) -> Option<Finding> {
     if !view.is_over_rates() || levels.len() < 2 {
         return None;
     }
-    let mean_s = |level: &Level| level.response_mean_us.value * 1e-6;
-    let base_s = mean_s(&levels[0]);
-    let growth = |level: &Level| mean_s(level) / base_s;
+    let mean_us = |level: &Level| level.response_mean_us.value;
+    let base_us = mean_us(&levels[0]);
+    let growth = |level: &Level| mean_us(level) / base_us;
+    let offered = |level: &Level| rate(level.offered_rate_per_s.unwrap_or(0.0));
     let bend = levels.iter().position(|level| growth(level) > BEND_RATIO);
-    let text = match bend {
-        Some(bend) => format!(
-            "the mean response time stays below twice that {} up to {} offered; {} it is {} times as long",
-            view.at(&levels[0]),
-            offered(&levels[bend - 1]),
-            view.at(&levels[bend]),
-            times(growth(&levels[bend]))
+    let said = match bend {
+        Some(bend) => statement!(
+            "response-time-bends",
+            base = view.at(&levels[0]),
+            last = offered(&levels[bend - 1]),
+            at = view.at(&levels[bend]),
+            growth = times(growth(&levels[bend]))
         ),
-        None => {
-            let last = levels.last()?;
-            format!(
-                "the mean response time stays below twice that {} up to the highest rate, {} offered",
-                view.at(&levels[0]),
-                offered(last)
-            )
-        }
+        None => statement!(
+            "response-time-stays-low",
+            base = view.at(&levels[0]),
+            last = offered(levels.last()?)
+        ),
     };
     let shown = match bend {
         Some(bend) => [&levels[0], &levels[bend - 1], &levels[bend]].to_vec(),
         None => vec![&levels[0], levels.last()?],
     };
-    let mut evidence: Vec<String> = shown
+    let mut evidence: Vec<Statement> = shown
         .into_iter()
         .map(|level| {
-            format!(
-                "mean response time {}: {}{}{}",
-                view.at(level),
-                time(mean_s(level)),
-                interval(&level.response_mean_us, |us| time(us * 1e-6)),
-                server_cpu(level)
+            statement!(
+                "mean-response-time-at",
+                at = view.at(level),
+                mean = us_of(&level.response_mean_us),
+                server_busy = busy_of(level, ResourceKind::ServerCpu).map(percent)
             )
         })
         .collect();
     evidence.dedup();
-    Some(finding(text, evidence))
-}
-
-fn offered(level: &Level) -> String {
-    format!("{}/s", exact(level.offered_rate_per_s.unwrap_or(0.0)))
-}
-
-fn server_cpu(level: &Level) -> String {
-    let busy = busy_of(level, ResourceKind::ServerCpu);
-    busy.map_or(String::new(), |busy| {
-        format!(", with the server's CPU busy {}", percent(busy))
-    })
+    Some(Finding::found(said, evidence))
 }

@@ -1,12 +1,14 @@
 //! What could be changed, each with the measurement that says so.
 
+use super::saturation;
 use super::view::{View, busy_of, doubts, servers_of};
-use super::{opportunity, saturation};
 use crate::experiment::figures::resource_name;
-use crate::experiment::sweep::is_missed;
-use crate::experiment::words::{count, interval, percent, rate, time, times};
+use crate::experiment::queueing::is_missed;
+use crate::values::{percent, rate, times, us_of};
 use dyno_record::experiment::{Demand, Finding, Level};
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 
 /// Up to this share of the time a disk does not matter.
 const IDLE_RATIO: f64 = 0.05;
@@ -49,20 +51,19 @@ fn fewer_clients(view: &View<'_>) -> Option<Finding> {
         return None;
     }
     let mean = |level: &Level| {
-        format!(
-            "{}: {} at a mean response time of {}{}",
-            view.at(level),
-            rate(level.rate_per_s.value),
-            time(level.response_mean_us.value * 1e-6),
-            interval(&level.response_mean_us, |us| time(us * 1e-6))
+        statement!(
+            "rate-at-response-time",
+            at = view.at(level),
+            rate = rate(level.rate_per_s.value),
+            mean = us_of(&level.response_mean_us)
         )
     };
-    Some(opportunity(
-        format!(
-            "{} enough: more of them only wait, {} times as long {}",
-            count(best.clients as usize, "client is", "clients are"),
-            times(growth),
-            view.at(most)
+    Some(Finding::opportunity(
+        statement!(
+            "fewer-clients-are-enough",
+            clients = best.clients,
+            growth = times(growth),
+            at = view.at(most)
         ),
         vec![mean(best), mean(most)],
     ))
@@ -79,7 +80,7 @@ fn disk_is_idle(view: &View<'_>) -> Option<Finding> {
         servers_of(level, ResourceKind::Disk).unwrap_or(1),
         most,
         view.answer.bottleneck.as_ref(),
-        &format!("at most, {}", view.at(level)),
+        statement!("at-most", at = view.at(level)),
     )
 }
 
@@ -89,16 +90,17 @@ pub(super) fn idle_disk(
     devices: u32,
     busy_ratio: f64,
     bottleneck: Option<&Demand>,
-    when: &str,
+    when: Statement,
 ) -> Option<Finding> {
     let disk = resource_name(ResourceKind::Disk);
     let is_bottleneck = bottleneck.is_some_and(|demand| demand.name == disk);
     (devices == 1 && busy_ratio <= IDLE_RATIO && !is_bottleneck).then(|| {
-        opportunity(
-            "a faster disk would not raise this rate".to_owned(),
-            vec![format!(
-                "the disk was busy {} of the time {when}",
-                percent(busy_ratio)
+        Finding::opportunity(
+            statement!("disk-is-idle"),
+            vec![statement!(
+                "disk-busy",
+                share = percent(busy_ratio),
+                when = when
             )],
         )
     })
@@ -106,22 +108,15 @@ pub(super) fn idle_disk(
 
 /// What the figures hold for, and how to measure the other case.
 fn conditions(caveats: &[Caveat]) -> Vec<Finding> {
-    let texts = [
-        (
-            CaveatKind::Durability,
-            "writes that wait for the disk are another measurement: compare with durable ones before relying on these rates",
-        ),
-        (
-            CaveatKind::FitsInCache,
-            "a larger cache would bring nothing, and a larger data set is another measurement",
-        ),
+    let suggested = [
+        (CaveatKind::Durability, "compare-with-durable-writes"),
+        (CaveatKind::FitsInCache, "try-larger-data"),
     ];
-    texts
+    suggested
         .iter()
-        .flat_map(|(kind, text)| {
-            doubts(caveats, *kind)
-                .into_iter()
-                .map(|(message, _)| opportunity((*text).to_owned(), vec![message.to_owned()]))
+        .flat_map(|(kind, code)| {
+            let doubts = doubts(caveats, *kind).into_iter();
+            doubts.map(|doubt| Finding::opportunity(statement!(*code), vec![doubt]))
         })
         .collect()
 }
@@ -131,11 +126,9 @@ fn machine_settings(caveats: &[Caveat]) -> Vec<Finding> {
     [CaveatKind::MachineSetting, CaveatKind::CpuFrequency]
         .into_iter()
         .flat_map(|kind| doubts(caveats, kind))
-        .map(|(message, hint)| {
-            let advice = hint.map(|hint| format!("advised: {hint}"));
-            let evidence = std::iter::once(message.to_owned()).chain(advice);
-            let text = "a setting of the machine disturbs measurements and can be changed";
-            opportunity(text.to_owned(), evidence.collect())
+        .map(|doubt| {
+            let evidence = vec![statement!("doubt-with-advice", doubt = doubt)];
+            Finding::opportunity(statement!("machine-setting-disturbs"), evidence)
         })
         .collect()
 }

@@ -1,17 +1,18 @@
 //! What a sweep says of its levels relative to their base.
 
-use super::difference::{change, evidence, explained, only_in_demands, signed};
+use super::difference::{evidence, explained, only_in_demands};
 use super::view::View;
-use super::{finding, warning};
 use crate::experiment::ab::name;
 use crate::experiment::relative::decision;
-use crate::experiment::words::{count, number};
 use dyno_record::experiment::{AgainstBase, Basis, Comparison, ComparisonVerdict, Finding};
+use dyno_record::quantity::Unit;
+use dyno_record::statement;
+use dyno_record::statement::{Number, Statement};
 
-/// Most levels that get a sentence; the others stand in the table.
+/// Most levels that get a finding; the others stand in the table.
 const MOST_TOLD: usize = 8;
 
-/// A sentence for each level.
+/// A finding for each level.
 pub(super) fn all(view: &View<'_>) -> Vec<Finding> {
     let relative = view.answer.relative.iter();
     let rows = relative.flat_map(|relative| &relative.levels);
@@ -23,60 +24,54 @@ fn level(view: &View<'_>, row: &AgainstBase) -> Finding {
     let (own, base) = (&levels[row.level as usize], &levels[row.base as usize]);
     let (at, than) = (view.with_settings(own), view.with_settings(base));
     let Some(decision) = decision(row, own.offered_rate_per_s.is_some()) else {
-        return warning(
-            format!(
-                "{at} nothing can be told relative to {than}: the runs are too short for an interval"
-            ),
-            demands_or(row, "no demand can be compared either"),
+        return Finding::warning(
+            statement!("level-not-compared", at = at, than = than),
+            demands_or(row, statement!("no-demand-compared")),
         );
     };
-    let what = name(decision.statistic);
-    let range = format!(
-        "{} to {}",
-        signed(decision.ratio.low),
-        signed(decision.ratio.high)
-    );
-    let text = match (&row.explanation, decision.verdict) {
-        (Some(explanation), _) => format!(
-            "{at} {what} is {} than {than} ({range}): {}",
-            change(decision.ratio.value),
-            explained("it", explanation, &row.demands)
-        ),
-        (None, _) => {
-            let demands = only_in_demands("it", &row.demands);
-            let demands = demands.map_or(String::new(), |needs| format!("; but {needs}"));
-            format!("{at} {what} cannot be told from that {than} ({range}){demands}")
-        }
+    let explanation = row.explanation.as_ref();
+    let ratio = Number::estimate(&decision.ratio, Unit::Plain);
+    let code = match explanation {
+        Some(_) => "level-differs",
+        None => "level-not-told-apart",
     };
-    let mut support = vec![sentence(decision)];
+    let said = statement!(
+        code,
+        at = at,
+        than = than,
+        statistic = name(decision.statistic),
+        ratio = ratio,
+        explanation = explanation.and_then(|one| explained("", one, &row.demands)),
+        demands = match explanation {
+            Some(_) => None,
+            None => only_in_demands("", &row.demands),
+        }
+    );
+    let mut support = vec![statement!(
+        "times-that-of-base",
+        statistic = name(decision.statistic),
+        ratio = ratio,
+        basis = basis(decision)
+    )];
     support.extend(evidence(&row.demands));
     match decision.verdict {
-        ComparisonVerdict::NotEnoughData => warning(text, support),
-        _ => finding(text, support),
+        ComparisonVerdict::NotEnoughData => Finding::warning(said, support),
+        _ => Finding::found(said, support),
     }
 }
 
-fn demands_or(row: &AgainstBase, otherwise: &str) -> Vec<String> {
+fn demands_or(row: &AgainstBase, otherwise: Statement) -> Vec<Statement> {
     let demands = evidence(&row.demands);
-    match demands.is_empty() {
-        true => vec![otherwise.to_owned()],
-        false => demands,
+    if demands.is_empty() {
+        vec![otherwise]
+    } else {
+        demands
     }
 }
 
-fn sentence(decision: &Comparison) -> String {
-    let basis = match decision.basis {
-        Basis::BetweenRuns => format!("from {}", count(decision.pairs, "pair", "pairs")),
-        Basis::WithinRun => {
-            "from the windows of one run each, so that what differs from run to run is not in it"
-                .to_owned()
-        }
-    };
-    format!(
-        "{} is {} times that of the base (95 % interval {} to {}), {basis}",
-        name(decision.statistic),
-        number(decision.ratio.value),
-        number(decision.ratio.low),
-        number(decision.ratio.high)
-    )
+fn basis(decision: &Comparison) -> Statement {
+    match decision.basis {
+        Basis::BetweenRuns => statement!("from-pairs", pairs = decision.pairs),
+        Basis::WithinRun => statement!("from-windows-of-one-run"),
+    }
 }

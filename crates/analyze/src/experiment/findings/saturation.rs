@@ -1,22 +1,19 @@
 //! The resource that saturates first, as it is told of the best level of a sweep and of a single run.
 
 use super::view::{spread, subject, units};
-use super::{finding, opportunity, warning};
 use crate::experiment::figures::resource_name;
 use crate::experiment::sweep::SHARED_CPUS;
-use crate::experiment::words::{list, percent, rate, time};
+use crate::values::{percent, rate, time};
 use dyno_record::experiment::{Demand, Finding};
 use dyno_record::model::ResourceKind;
+use dyno_record::statement;
+use dyno_record::statement::{Number, Statement};
 
 /// From this share of its bound on a rate is close to it.
 pub(super) const NEAR_RATIO: f64 = 0.7;
 
 /// Share of the CPU time of an operation from which on the client is worth moving.
 const CLIENT_RATIO: f64 = 0.05;
-
-/// Said of a demand whose error is above all of it.
-pub(super) const ERROR_NOT_KNOWN: &str =
-    "but too little was measured to tell its error: neither it nor the bound has an interval";
 
 /// What was measured at one rate.
 pub(super) struct AtRate<'a> {
@@ -28,14 +25,12 @@ pub(super) struct AtRate<'a> {
     pub(super) demands: &'a [Demand],
     /// The rate.
     pub(super) rate_per_s: f64,
-    /// What the rate is: `highest rate`, `rate`.
-    pub(super) rate_name: &'static str,
+    /// Whether it is the highest of a sweep.
+    pub(super) is_of_sweep: bool,
     /// Where: `with 8 clients`.
-    pub(super) at: String,
-    /// How busy everything was, as a sentence.
-    pub(super) busy: String,
-    /// How the error of the demand is told: `known to`, `counted to`.
-    pub(super) error: &'static str,
+    pub(super) at: Statement,
+    /// How busy everything was.
+    pub(super) busy: Statement,
 }
 
 impl AtRate<'_> {
@@ -66,63 +61,56 @@ fn bound_of(demand: &Demand) -> f64 {
     demand.saturation_rate_per_s().value
 }
 
+/// The demand of a resource, with its error where that is less than all of it.
+pub(super) fn error_of(demand: &Demand) -> Option<Number> {
+    (demand.uncertainty_ratio < 1.0).then(|| percent(demand.uncertainty_ratio))
+}
+
 /// The resource that saturates first, and how near the rate came to that.
 pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
     let demand = at.bottleneck;
-    let what = subject(&demand.name);
-    let lead = match at.share() >= NEAR_RATIO {
-        true => format!("{what} is the bottleneck"),
-        false => format!("{what} would saturate first, but nothing came near saturation"),
-    };
-    let text = format!(
-        "{lead}: {} per operation on {} bound the rate at {}; the {} measured is {}, {} of it",
-        time(demand.demand_s),
-        units(&demand.name, demand.servers),
-        rate(bound_of(demand)),
-        at.rate_name,
-        rate(at.rate_per_s),
-        percent(at.share())
+    let said = statement!(
+        "bottleneck",
+        resource = subject(&demand.name),
+        is_near = at.share() >= NEAR_RATIO,
+        demand = time(demand.demand_s),
+        units = units(&demand.name, demand.servers),
+        bound = rate(bound_of(demand)),
+        is_highest_rate = at.is_of_sweep,
+        rate = rate(at.rate_per_s),
+        share = percent(at.share())
     );
-    let known = match demand.uncertainty_ratio < 1.0 {
-        true => format!(", {} ± {}", at.error, percent(demand.uncertainty_ratio)),
-        false => format!(", {ERROR_NOT_KNOWN}"),
-    };
     let mut evidence = vec![
-        format!(
-            "the demand of {} is the busy time divided by the operations {}{known}",
-            time(demand.demand_s),
-            at.at,
+        statement!(
+            "demand-is-busy-time-per-operation",
+            demand = time(demand.demand_s),
+            at = &at.at,
+            error = error_of(demand),
+            is_known = at.is_of_sweep
         ),
         at.busy.clone(),
     ];
     evidence.extend(at.second().map(|second| {
-        format!(
-            "next is {}: {} per operation bound the rate at {}",
-            subject(&second.name),
-            time(second.demand_s),
-            rate(bound_of(second))
+        statement!(
+            "next-resource",
+            resource = subject(&second.name),
+            demand = time(second.demand_s),
+            bound = rate(bound_of(second))
         )
     }));
     if at.is_disk() {
-        let text =
-            "a disk is busy while it has any request; one that serves several at once can do more";
-        evidence.push(text.to_owned());
+        evidence.push(statement!("disk-serves-several"));
     }
     evidence.extend(spread(demand));
-    finding(text, evidence)
+    Finding::found(said, evidence)
 }
 
 /// Nothing can be said about the limits of a server that was not watched; `watched` are the resources that were.
 pub(super) fn server_not_watched<'a>(watched: impl Iterator<Item = &'a str>) -> Finding {
-    let known: Vec<String> = watched.map(subject).collect();
-    let known = match known.as_slice() {
-        [] => "no resource".to_owned(),
-        known => format!("no other resource than {}", list(known)),
-    };
-    warning(
-        "what limits the server cannot be told: its use of CPU and disk is not in this record"
-            .to_owned(),
-        vec![format!("the record has busy times of {known}")],
+    let known: Vec<Statement> = watched.map(subject).collect();
+    Finding::warning(
+        statement!("server-not-watched"),
+        vec![statement!("watched-resources", resources = known)],
     )
 }
 
@@ -132,31 +120,28 @@ pub(super) fn widen(at: &AtRate<'_>) -> Option<Finding> {
     if at.share() < NEAR_RATIO {
         return None;
     }
-    let what = match at.is_disk() {
-        true => "a faster disk, or a cache that needs it less,",
-        false => "more or faster CPUs, or operations that need less of them,",
+    let code = if at.is_disk() {
+        "faster-disk"
+    } else {
+        "more-cpus"
     };
-    let text = format!(
-        "{what} would raise the rate: each {} adds up to {}",
-        if at.is_disk() { "device" } else { "CPU" },
-        rate(bound_of(demand) / f64::from(demand.servers))
-    );
-    let mut evidence = vec![format!(
-        "{} is used {} at {}: {} per operation on {}",
-        subject(&demand.name),
-        percent(at.share()),
-        rate(at.rate_per_s),
-        time(demand.demand_s),
-        units(&demand.name, demand.servers)
+    let each = rate(bound_of(demand) / f64::from(demand.servers));
+    let mut evidence = vec![statement!(
+        "resource-used",
+        resource = subject(&demand.name),
+        share = percent(at.share()),
+        rate = rate(at.rate_per_s),
+        demand = time(demand.demand_s),
+        units = units(&demand.name, demand.servers)
     )];
     evidence.extend(at.second().map(|next| {
-        format!(
-            "beyond {} {} would be the next limit",
-            rate(bound_of(next)),
-            subject(&next.name)
-        )
+        let bound = rate(bound_of(next));
+        statement!("next-limit", bound = bound, resource = subject(&next.name))
     }));
-    Some(opportunity(text, evidence))
+    Some(Finding::opportunity(
+        statement!(code, each = each),
+        evidence,
+    ))
 }
 
 /// Client and server take CPU time from each other.
@@ -168,22 +153,18 @@ pub(super) fn two_machines(at: &AtRate<'_>) -> Option<Finding> {
     if share < CLIENT_RATIO {
         return None;
     }
-    Some(opportunity(
-        format!(
-            "on a machine of its own the server could reach {} instead of {}: the client takes {} of the CPU time of an operation",
-            rate(bound_of(server)),
-            rate(bound_of(shared)),
-            percent(share)
-        ),
-        vec![
-            format!(
-                "{} an operation needs {} of the server's CPU and {} of the client's, on the same {}",
-                at.at,
-                time(server.demand_s),
-                time(client.demand_s),
-                units(&shared.name, shared.servers)
-            ),
-            at.busy.clone(),
-        ],
-    ))
+    let said = statement!(
+        "two-machines",
+        alone = rate(bound_of(server)),
+        together = rate(bound_of(shared)),
+        share = percent(share)
+    );
+    let needs = statement!(
+        "needs-on-same-cpus",
+        at = &at.at,
+        server = time(server.demand_s),
+        client = time(client.demand_s),
+        units = units(&shared.name, shared.servers)
+    );
+    Some(Finding::opportunity(said, vec![needs, at.busy.clone()]))
 }

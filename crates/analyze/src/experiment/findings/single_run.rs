@@ -1,18 +1,20 @@
 //! What one run says by itself. It has one load, so that nothing here is about growth: how the rate depends on the
 //! clients, where response time bends and which plan is faster are questions for experiments.
 
-use super::laws::{LAWS, is_bound, name, signed};
+use super::laws::{LAWS, is_bound, meaning, name};
+use super::opportunities;
 use super::saturation::{self, AtRate, NEAR_RATIO};
 use super::trust::{OTHERS_RATIO, WIDE_RATIO};
-use super::view::{busy, doubts, subject};
-use super::{finding, opportunities, opportunity, warning};
+use super::view::{busy, demand as needed, doubts, subject};
 use crate::experiment::figures::resource_name;
 use crate::experiment::queueing::is_sustained;
 use crate::experiment::run::{NoInterval, RunAnalysis};
-use crate::experiment::words::{count, exact, interval, list, number, percent, rate, time};
-use crate::laws;
+use crate::laws::tolerance_ratio;
+use crate::values::{exact, number, percent, rate, rate_of, time, us, us_of};
 use dyno_record::experiment::{Figure, Figures, Finding, Law, LawCheck, LawVerdict, Resource};
 use dyno_record::model::{CaveatKind, ResourceKind, RunDocument};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 use std::collections::BTreeMap;
 
 /// From this share of the mean response time on, the wait before the send is worth a word.
@@ -65,15 +67,11 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
 
 impl<'a> View<'a> {
     /// `with 8 clients in a closed loop`, `with 5,000/s offered`.
-    fn at(&self) -> String {
+    fn at(&self) -> Statement {
         match (self.figures.offered_rate_per_s, self.figures.clients) {
-            (Some(offered), _) => format!("with {}/s offered", exact(offered)),
-            (None, 0) => "in a closed loop".to_owned(),
-            (None, 1) => "with 1 client in a closed loop".to_owned(),
-            (None, clients) => format!(
-                "with {} clients in a closed loop",
-                exact(f64::from(clients))
-            ),
+            (Some(offered), _) => statement!("with-offered-rate", rate = rate(offered)),
+            (None, 0) => statement!("in-a-closed-loop"),
+            (None, clients) => statement!("with-clients-in-a-closed-loop", clients = clients),
         }
     }
 
@@ -89,12 +87,12 @@ impl<'a> View<'a> {
     }
 
     /// How busy everything was.
-    fn busy(&self) -> String {
+    fn busy(&self) -> Statement {
         let resources = self.figures.resources.iter();
         let ratios: BTreeMap<String, f64> = resources
             .map(|resource| (resource.name.clone(), resource.busy_ratio))
             .collect();
-        busy("in the measure phase", &ratios)
+        busy(statement!("in-measure-phase"), &ratios)
     }
 
     fn at_rate(&self) -> Option<AtRate<'a>> {
@@ -104,16 +102,11 @@ impl<'a> View<'a> {
             stations: &self.analysis.stations,
             demands: &self.figures.demands,
             rate_per_s: self.figures.rate_per_s.value,
-            rate_name: "rate",
+            is_of_sweep: false,
             at: self.at(),
             busy: self.busy(),
-            error: "counted to",
         })
     }
-}
-
-fn us(value: f64) -> String {
-    time(value * 1e-6)
 }
 
 fn share_of(figure: &Figure) -> Option<f64> {
@@ -124,69 +117,48 @@ fn share_of(figure: &Figure) -> Option<f64> {
 /// The rate and the response time that it was measured with.
 fn result(view: &View<'_>) -> Finding {
     let figures = view.figures;
-    let p99 = figures.percentile("p99").map_or(String::new(), |p99| {
-        format!(
-            "; 99 % of the operations took at most {}{}",
-            us(p99.value),
-            interval(&p99, us)
-        )
-    });
-    let text = format!(
-        "the rate is {}{} {}, at a mean response time of {}{}{p99}",
-        rate(figures.rate_per_s.value),
-        interval(&figures.rate_per_s, rate),
-        view.at(),
-        us(figures.response_mean_us.value),
-        interval(&figures.response_mean_us, us)
+    let said = statement!(
+        "rate-of-run",
+        rate = rate_of(&figures.rate_per_s),
+        at = view.at(),
+        mean = us_of(&figures.response_mean_us),
+        p99 = figures.percentile("p99").map(|p99| us_of(&p99))
     );
-    let mut evidence = vec![format!(
-        "{} operations succeeded in {}",
-        exact(figures.succeeded as f64),
-        time(figures.duration_s)
+    let mut evidence = vec![statement!(
+        "operations-succeeded",
+        operations = exact(figures.succeeded as f64),
+        duration = time(figures.duration_s)
     )];
     if figures.rate_per_s.low.is_some() {
-        evidence.push(format!(
-            "the intervals rest on the variation between {} of this run; another run may differ by more",
-            count(view.analysis.windows as usize, "window", "windows")
-        ));
+        let windows = view.analysis.windows;
+        evidence.push(statement!("intervals-of-windows", windows = windows));
     }
-    finding(text, evidence)
+    Finding::found(said, evidence)
 }
 
 /// The client was the limit: the rate says nothing about the server.
 fn generator_bound(view: &View<'_>) -> Option<Finding> {
-    let said = doubts(&view.document.caveats, CaveatKind::GeneratorBottleneck);
-    let mut evidence: Vec<String> = said.iter().map(|(text, _)| (*text).to_owned()).collect();
+    let mut evidence = doubts(&view.document.caveats, CaveatKind::GeneratorBottleneck);
     if evidence.is_empty() {
         return None;
     }
     evidence.push(view.busy());
-    let text =
-        "the load generator was the limit and not the server: the rate is that of the client";
-    Some(warning(text.to_owned(), evidence))
+    Some(Finding::warning(statement!("generator-bound"), evidence))
 }
 
 fn failed_operations(view: &View<'_>) -> Option<Finding> {
-    let ratio = view.figures.failed_ratio;
-    (ratio > 0.0).then(|| {
-        warning(
-            "operations failed: rate and response times are those of the others".to_owned(),
-            vec![format!("{} of the operations failed", percent(ratio))],
-        )
-    })
+    let share = statement!("failed-in-run", share = percent(view.figures.failed_ratio));
+    (view.figures.failed_ratio > 0.0)
+        .then(|| Finding::warning(statement!("operations-failed-in-run"), vec![share]))
 }
 
 fn dropped_arrivals(view: &View<'_>) -> Option<Finding> {
-    let ratio = view.figures.dropped_ratio;
-    (ratio > 0.0).then(|| {
-        warning(
-            "arrivals were dropped: response times are those of the others".to_owned(),
-            vec![format!(
-                "{} of the arrivals were never sent",
-                percent(ratio)
-            )],
-        )
-    })
+    let share = statement!(
+        "dropped-in-run",
+        share = percent(view.figures.dropped_ratio)
+    );
+    (view.figures.dropped_ratio > 0.0)
+        .then(|| Finding::warning(statement!("arrivals-dropped-in-run"), vec![share]))
 }
 
 /// The bench did not keep up with what was offered.
@@ -195,20 +167,14 @@ fn rate_not_achieved(view: &View<'_>) -> Option<Finding> {
     let value = view.figures.rate_per_s.value;
     let is_missed = !is_sustained(value, offered, view.figures.succeeded);
     is_missed.then(|| {
-        finding(
-            format!(
-                "the bench did not keep up: {} of the offered {}/s were achieved",
-                percent(value / offered),
-                exact(offered)
+        let achieved = rate_of(&view.figures.rate_per_s);
+        Finding::found(
+            statement!(
+                "bench-did-not-keep-up",
+                share = percent(value / offered),
+                offered = rate(offered)
             ),
-            vec![
-                format!(
-                    "{}{} were achieved",
-                    rate(value),
-                    interval(&view.figures.rate_per_s, rate)
-                ),
-                view.busy(),
-            ],
+            vec![statement!("achieved", rate = achieved), view.busy()],
         )
     })
 }
@@ -230,18 +196,16 @@ fn wait_before_send(view: &View<'_>) -> Option<Finding> {
     let response = figures.response_mean_us.value;
     let wait = response - figures.service_mean_us;
     (wait > response * WAIT_RATIO).then(|| {
-        finding(
-            format!(
-                "{} of the response time passes before the send: operations wait {} on average for a free connection or \
-                 for the client",
-                percent(wait / response),
-                us(wait)
+        Finding::found(
+            statement!(
+                "wait-before-send",
+                share = percent(wait / response),
+                wait = us(wait)
             ),
-            vec![format!(
-                "the mean response time is {}{}, the mean service time {}",
-                us(response),
-                interval(&figures.response_mean_us, us),
-                us(figures.service_mean_us)
+            vec![statement!(
+                "response-and-service-time",
+                response = us_of(&figures.response_mean_us),
+                service = us(figures.service_mean_us)
             )],
         )
     })
@@ -264,21 +228,17 @@ fn share_of_work(view: &View<'_>) -> Option<Finding> {
     if !view.analysis.knows_server() || demands.is_empty() || work_s >= service_s {
         return None;
     }
-    let each: Vec<String> = demands
-        .iter()
-        .map(|demand| format!("{} of {}", time(demand.demand_s), subject(&demand.name)))
-        .collect();
-    Some(finding(
-        format!(
-            "at most {} of the {} between send and answer is work of the server's CPU and disk; the rest is waiting for \
-             them, for locks and for the client, and the way between both",
-            percent(work_s / service_s),
-            time(service_s)
+    let needs: Vec<Statement> = demands.into_iter().map(needed).collect();
+    Some(Finding::found(
+        statement!(
+            "share-of-work",
+            share = percent(work_s / service_s),
+            service = time(service_s)
         ),
-        vec![format!(
-            "an operation needs {}, background work of the server included; the mean service time is {}",
-            list(&each),
-            time(service_s)
+        vec![statement!(
+            "operation-needs",
+            demands = needs,
+            service = time(service_s)
         )],
     ))
 }
@@ -288,13 +248,9 @@ fn laws_broken(view: &View<'_>) -> Vec<Finding> {
     LAWS.iter()
         .filter_map(|law| {
             let broken = checks(view, *law, LawVerdict::Broken);
-            let text = format!(
-                "{} is broken: {}",
-                name(*law),
-                laws::meaning_when_broken(*law)
-            );
-            let evidence: Vec<String> = broken.iter().map(|check| compared(check)).collect();
-            (!evidence.is_empty()).then(|| warning(text, evidence))
+            let said = statement!("law-broken", law = name(*law), meaning = meaning(*law));
+            let evidence: Vec<Statement> = broken.iter().map(|check| compared(check)).collect();
+            (!evidence.is_empty()).then(|| Finding::warning(said, evidence))
         })
         .collect()
 }
@@ -308,19 +264,12 @@ fn laws_hold(view: &View<'_>) -> Option<Finding> {
         if holding.is_empty() || !checks(view, law, LawVerdict::Broken).is_empty() {
             continue;
         }
-        names.push(name(law).to_owned());
+        names.push(name(law));
         evidence.extend(holding.iter().map(|check| compared(check)));
     }
-    let verb = match names.as_slice() {
-        [] => return None,
-        [_] => "holds",
-        _ => "hold",
-    };
-    let text = format!(
-        "{} {verb}: the measurements agree with each other",
-        list(&names)
-    );
-    Some(finding(text, evidence))
+    let number = names.len();
+    let said = statement!("laws-hold-in-run", laws = names, number = number);
+    (number > 0).then(|| Finding::found(said, evidence))
 }
 
 fn checks<'a>(view: &View<'a>, law: Law, verdict: LawVerdict) -> Vec<&'a LawCheck> {
@@ -329,28 +278,22 @@ fn checks<'a>(view: &View<'a>, law: Law, verdict: LawVerdict) -> Vec<&'a LawChec
         .collect()
 }
 
-fn compared(check: &LawCheck) -> String {
-    let write = match check.law {
+fn compared(check: &LawCheck) -> Statement {
+    let unit = match check.law {
         Law::Utilization | Law::Little => number,
         Law::ResponseTime | Law::ResponseBound => time,
         Law::ForcedFlow | Law::RateBound => rate,
     };
-    let subject = check.subject.as_ref();
-    let subject = subject.map_or(String::new(), |subject| format!(", `{subject}`"));
-    let other = match is_bound(check.law) {
-        true => "the bound is",
-        false => "the law says",
-    };
-    let limit = check
-        .uncertainty_ratio
-        .max(laws::tolerance_ratio(check.law));
-    format!(
-        "{}{subject}: measured {}, {other} {}; the difference is {}, the uncertainty ± {}",
-        name(check.law),
-        write(check.measured),
-        write(check.predicted),
-        signed(check.difference_ratio),
-        percent(limit)
+    let limit = check.uncertainty_ratio.max(tolerance_ratio(check.law));
+    statement!(
+        "law-checked",
+        law = name(check.law),
+        subject = check.subject.as_ref(),
+        measured = unit(check.measured),
+        is_bound = is_bound(check.law),
+        predicted = unit(check.predicted),
+        difference = percent(check.difference_ratio),
+        uncertainty = percent(limit)
     )
 }
 
@@ -367,18 +310,15 @@ fn other_processes(view: &View<'_>) -> Option<Finding> {
     let others = busy(all) - busy(server) - busy(client);
     let ratio = others / f64::from(all.servers);
     (ratio > OTHERS_RATIO).then(|| {
-        warning(
-            format!(
-                "the machine was not idle: neither server nor client used {} of its CPUs",
-                percent(ratio)
-            ),
-            vec![format!(
-                "of {} CPUs {} were busy, {} for the server and {} for the client, which leaves {} for others and the kernel",
-                all.servers,
-                number(busy(all)),
-                number(busy(server)),
-                number(busy(client)),
-                number(others)
+        Finding::warning(
+            statement!("others-use-machine", share = percent(ratio)),
+            vec![statement!(
+                "cpus-busy-for-others",
+                cpus = all.servers,
+                all = number(busy(all)),
+                server = number(busy(server)),
+                client = number(busy(client)),
+                others = number(others)
             )],
         )
     })
@@ -386,14 +326,12 @@ fn other_processes(view: &View<'_>) -> Option<Finding> {
 
 fn unsteady(view: &View<'_>) -> Option<Finding> {
     (view.figures.steady == Some(false)).then(|| {
-        let said = doubts(&view.document.caveats, CaveatKind::NotSteady);
-        let mut evidence: Vec<String> = said.iter().map(|(text, _)| (*text).to_owned()).collect();
+        let mut evidence = doubts(&view.document.caveats, CaveatKind::NotSteady);
         if evidence.is_empty() {
-            let windows = count(view.analysis.windows as usize, "window", "windows");
-            evidence.push(format!("the rate drifted over the {windows}"));
+            let windows = view.analysis.windows;
+            evidence.push(statement!("rate-drifted", windows = windows));
         }
-        let text = "there was no steady state: the figures depend on when they were taken";
-        warning(text.to_owned(), evidence)
+        Finding::warning(statement!("unsteady"), evidence)
     })
 }
 
@@ -402,45 +340,28 @@ fn poorly_known(view: &View<'_>) -> Option<Finding> {
     let figures = view.figures;
     let rate_share = share_of(&figures.rate_per_s);
     if rate_share.is_some_and(|share| share > WIDE_RATIO) {
-        return Some(warning(
-            format!(
-                "the rate is known to no better than ± {}; a longer `--duration` would tell more",
-                percent(WIDE_RATIO)
-            ),
-            vec![format!(
-                "its 95 % interval is ± {} of it",
-                percent(rate_share.unwrap_or(0.0))
+        return Some(Finding::warning(
+            statement!("rate-poorly-known", limit = percent(WIDE_RATIO)),
+            vec![statement!(
+                "interval-is-wide",
+                share = percent(rate_share.unwrap_or(0.0))
             )],
         ));
     }
     let missing = view.analysis.without_interval.iter();
     let missing: Vec<_> = missing.filter(|one| one.operation.is_none()).collect();
-    let because = |reason: NoInterval| -> Vec<String> {
+    let because = |reason: NoInterval| -> Option<Vec<String>> {
         let of_reason = missing.iter().filter(|one| one.reason == reason);
-        of_reason
-            .map(|one| one.figure.replace("p99_9", "p99.9"))
-            .collect()
+        let figures: Vec<String> = of_reason.map(|one| one.figure.clone()).collect();
+        (!figures.is_empty()).then_some(figures)
     };
-    let few_windows = because(NoInterval::TooFewWindows);
-    let few_beyond = because(NoInterval::TooFewBeyond);
-    let mut evidence = Vec::new();
-    if !few_windows.is_empty() {
-        evidence.push(format!(
-            "there is none of {}: the {} of the measure phase are too few, or follow each other too closely",
-            list(&few_windows),
-            count(view.analysis.windows as usize, "window", "windows")
-        ));
-    }
-    if !few_beyond.is_empty() {
-        evidence.push(format!(
-            "there is none of {}: less than ten operations took longer",
-            list(&few_beyond)
-        ));
-    }
-    (!evidence.is_empty()).then(|| {
-        let text = "not every figure has an interval; a longer `--duration` would give it one";
-        warning(text.to_owned(), evidence)
-    })
+    let windows = view.analysis.windows;
+    let few_windows = because(NoInterval::TooFewWindows)
+        .map(|figures| statement!("none-for-few-windows", figures = figures, windows = windows));
+    let few_beyond = because(NoInterval::TooFewBeyond)
+        .map(|figures| statement!("none-for-few-beyond", figures = figures));
+    let evidence: Vec<Statement> = few_windows.into_iter().chain(few_beyond).collect();
+    (!evidence.is_empty()).then(|| Finding::warning(statement!("intervals-missing"), evidence))
 }
 
 /// Nothing was near its limit, so that the clients may be too few.
@@ -450,19 +371,15 @@ fn more_clients(view: &View<'_>) -> Option<Finding> {
     if is_open || view.figures.is_generator_bound() || bottleneck.reached_ratio >= NEAR_RATIO {
         return None;
     }
-    Some(opportunity(
-        "more clients could raise the rate, as nothing that was watched came near saturation; `dyno sweep --clients` \
-         would tell"
-            .to_owned(),
-        vec![
-            format!(
-                "the rate reached {} of {}, the bound by {}",
-                percent(bottleneck.reached_ratio),
-                rate(bottleneck.bound_per_s),
-                subject(&bottleneck.demand.name)
-            ),
-            view.busy(),
-        ],
+    let reached = statement!(
+        "reached-of-bound",
+        share = percent(bottleneck.reached_ratio),
+        bound = rate(bottleneck.bound_per_s),
+        resource = subject(&bottleneck.demand.name)
+    );
+    Some(Finding::opportunity(
+        statement!("more-clients-could-raise"),
+        vec![reached, view.busy()],
     ))
 }
 
@@ -474,6 +391,6 @@ fn disk_is_idle(view: &View<'_>) -> Option<Finding> {
         disk.servers,
         disk.busy_ratio,
         demand,
-        "in the measure phase",
+        statement!("in-measure-phase"),
     )
 }

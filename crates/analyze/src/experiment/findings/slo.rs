@@ -1,9 +1,10 @@
 //! What a search for an objective means.
 
-use super::{finding, opportunity, warning};
-use crate::experiment::words::{count, interval_or_none, list, percent, rate, time};
-use dyno_record::estimate::Estimate;
+use crate::values::{percent, rate, rate_of, us};
 use dyno_record::experiment::{Attempt, Boundary, Finding, ObjectiveEnd, SloAnswer, TriedRate};
+use dyno_record::quantity::Unit;
+use dyno_record::statement;
+use dyno_record::statement::{Number, Statement};
 
 /// Share of the closed-loop rate from which on there is little to gain.
 const NEAR_RATIO: f64 = 0.9;
@@ -21,66 +22,52 @@ pub(super) fn all(answer: &SloAnswer) -> Vec<Finding> {
     rules.into_iter().flatten().collect()
 }
 
-/// The objective in words: `p99 at most 5.00 ms`.
-fn objective(answer: &SloAnswer) -> String {
-    let mut limits: Vec<String> = answer
-        .objectives
-        .responses
-        .iter()
-        .map(|one| {
-            let name = one.statistic.replace('_', ".");
-            format!("{name} at most {}", time(one.limit_us * 1e-6))
-        })
-        .collect();
+/// The objective: `p99 at most 5.00 ms`.
+fn objective(answer: &SloAnswer) -> Statement {
+    let responses = answer.objectives.responses.iter().map(|one| {
+        let limit = us(one.limit_us);
+        statement!("at-most-time", statistic = &one.statistic, limit = limit)
+    });
+    let limits: Vec<Statement> = responses.collect();
     let failed = answer.objectives.failed_ratio;
-    if limits.is_empty() || failed > 0.0 {
-        limits.push(format!("failed operations at most {}", percent(failed)));
-    }
-    list(&limits)
+    let is_told = limits.is_empty() || failed > 0.0;
+    statement!(
+        "objective",
+        responses = limits,
+        failed = is_told.then(|| percent(failed))
+    )
 }
 
-fn attempt(answer: &SloAnswer, attempt: &Attempt) -> String {
+fn attempt(answer: &SloAnswer, attempt: &Attempt) -> Statement {
     let objectives = answer.objectives.responses.iter();
-    let mut values: Vec<String> = objectives
-        .zip(&attempt.values_us)
-        .map(|(one, us)| format!("{} {}", one.statistic.replace('_', "."), time(us * 1e-6)))
-        .collect();
-    if attempt.failed_ratio > 0.0 {
-        values.push(format!("{} failed", percent(attempt.failed_ratio)));
-    }
-    if attempt.dropped_ratio > 0.0 {
-        let share = percent(attempt.dropped_ratio);
-        values.push(format!("{share} of the arrivals never sent"));
-    }
-    if let Some(ended) = attempt.ended_rate_per_s {
-        values.push(format!("only {} ended", rate(ended)));
-    }
-    if values.is_empty() {
-        values.push("nothing failed".to_owned());
-    }
-    let verdict = if attempt.kept { "kept" } else { "missed" };
-    format!(
-        "{}: {} ({verdict})",
-        rate(attempt.rate_per_s),
-        list(&values)
+    let values = objectives.zip(&attempt.values_us).map(|(one, value_us)| {
+        let time = us(*value_us);
+        statement!("statistic", statistic = &one.statistic, time = time)
+    });
+    let share = |ratio: f64| (ratio > 0.0).then(|| percent(ratio));
+    statement!(
+        "attempt",
+        rate = rate(attempt.rate_per_s),
+        responses = values.collect::<Vec<Statement>>(),
+        failed = share(attempt.failed_ratio),
+        dropped = share(attempt.dropped_ratio),
+        ended = attempt.ended_rate_per_s.map(rate),
+        kept = attempt.kept
     )
 }
 
 /// The client was the limit in runs that decided.
 fn generator_bound(answer: &SloAnswer) -> Option<Finding> {
-    let bound: Vec<String> = answer
+    let bound: Vec<Statement> = answer
         .attempts
         .iter()
         .filter(|attempt| attempt.generator_bound)
         .map(|one| attempt(answer, one))
         .collect();
+    let (runs, all) = (bound.len(), answer.attempts.len());
     (!bound.is_empty()).then(|| {
-        warning(
-            format!(
-                "the load generator was too busy in {} of {}: response times there are not those of the server alone",
-                bound.len(),
-                count(answer.attempts.len(), "run", "runs")
-            ),
+        Finding::warning(
+            statement!("client-too-busy-in-runs", runs = runs, all = all),
             bound,
         )
     })
@@ -88,72 +75,48 @@ fn generator_bound(answer: &SloAnswer) -> Option<Finding> {
 
 /// The machine itself was disturbed.
 fn set_aside(answer: &SloAnswer) -> Option<Finding> {
-    let lost: Vec<String> = answer
-        .set_aside
-        .iter()
-        .map(|one| {
-            let stolen = percent(one.stolen_ratio.unwrap_or_default());
-            format!("{}, {stolen} stolen", attempt(answer, one))
-        })
-        .collect();
-    let all = count(answer.attempts.len() + lost.len(), "run", "runs");
-    let were = if lost.len() == 1 { "was" } else { "were" };
-    (!lost.is_empty()).then(|| {
-        warning(
-            format!(
-                "{} of {all} {were} set aside and made again: the hypervisor took CPU time from this machine, which says \
-                 nothing of the server",
-                lost.len()
-            ),
-            lost,
+    let lost = answer.set_aside.iter().map(|one| {
+        let stolen = percent(one.stolen_ratio.unwrap_or_default());
+        statement!(
+            "attempt-set-aside",
+            attempt = attempt(answer, one),
+            stolen = stolen
         )
-    })
+    });
+    let lost: Vec<Statement> = lost.collect();
+    let (runs, all) = (lost.len(), answer.attempts.len() + lost.len());
+    (!lost.is_empty())
+        .then(|| Finding::warning(statement!("runs-set-aside", runs = runs, all = all), lost))
 }
 
 /// The highest rate that keeps the objective.
 fn boundary(answer: &SloAnswer) -> Option<Finding> {
-    let objective = objective(answer);
     let Some(found) = answer.search.rate_per_s else {
         let evidence = answer.attempts.iter().map(|one| attempt(answer, one));
-        let evidence: Vec<String> = evidence.collect();
-        return (!evidence.is_empty()).then(|| {
-            warning(
-                format!("no rate was found that keeps {objective}"),
-                evidence,
-            )
-        });
+        let evidence: Vec<Statement> = evidence.collect();
+        let said = statement!("no-rate-keeps-objective", objective = objective(answer));
+        return (!evidence.is_empty()).then(|| Finding::warning(said, evidence));
     };
-    let kept = match &answer.search.boundary {
-        Some(boundary) => format!(
-            "most runs keep {objective} up to {}{}",
-            rate(found),
-            interval_of(&boundary.half_per_s)
-        ),
-        None => format!(
-            "{} keep {objective} (no interval: no boundary was found)",
-            rate(found)
-        ),
-    };
-    let text = format!(
-        "{kept}: {} of the {}{} that a closed loop reaches",
-        percent(found / answer.closed_rate_per_s.value),
-        rate(answer.closed_rate_per_s.value),
-        interval_or_none(&answer.closed_rate_per_s, rate)
+    let boundary = answer.search.boundary.as_ref();
+    let half = boundary.map(|boundary| Number::estimate(&boundary.half_per_s, Unit::PerSecond));
+    let said = statement!(
+        "objective-kept-up-to",
+        is_boundary_known = boundary.is_some(),
+        objective = objective(answer),
+        rate = Number {
+            value: rate(found).value,
+            ..half.unwrap_or(rate(found))
+        },
+        share = percent(found / answer.closed_rate_per_s.value),
+        closed = rate_of(&answer.closed_rate_per_s)
     );
     // The runs on either side of the boundary decide.
-    let evidence: Vec<String> = nearest_kept(answer, found)
+    let evidence: Vec<Statement> = nearest_kept(answer, found)
         .into_iter()
         .chain(nearest_missed(answer, found))
         .map(|one| attempt(answer, one))
         .collect();
-    (!evidence.is_empty()).then(|| finding(text, evidence))
-}
-
-/// ` (95 % interval 9,000/s to 11,000/s)`
-fn interval_of(estimate: &Estimate) -> String {
-    let (low, high) = (rate(estimate.low), rate(estimate.high));
-    let confidence = percent(estimate.confidence_ratio);
-    format!(" ({confidence} interval {low} to {high})")
+    (!evidence.is_empty()).then(|| Finding::found(said, evidence))
 }
 
 /// A run that was kept, at the highest rate up to `found` at which most were.
@@ -194,23 +157,25 @@ fn is_contradictory(tried: &[TriedRate]) -> bool {
 fn by_chance(answer: &SloAnswer, boundary: &Boundary) -> Option<Finding> {
     let (most, few) = (&boundary.most_per_s, &boundary.few_per_s);
     let between = answer.search.tried.iter();
-    let between: Vec<String> = between
+    let between: Vec<Statement> = between
         .filter(|one| (most.value..=few.value).contains(&one.rate_per_s))
         .map(|one| {
-            let made = one.kept_count + one.missed_count;
-            format!("{} of {made} at {}", one.kept_count, rate(one.rate_per_s))
+            statement!(
+                "kept-at-rate",
+                kept = one.kept_count,
+                made = one.kept_count + one.missed_count,
+                rate = rate(one.rate_per_s)
+            )
         })
         .collect();
     (!between.is_empty()).then(|| {
-        finding(
-            format!(
-                "near the boundary chance decides: 95 % of the runs keep it at {}{}, and 5 % at {}{}",
-                rate(most.value),
-                interval_of(most),
-                rate(few.value),
-                interval_of(few)
+        Finding::found(
+            statement!(
+                "chance-decides",
+                most = Number::estimate(most, Unit::PerSecond),
+                few = Number::estimate(few, Unit::PerSecond)
             ),
-            vec![format!("runs between that kept it: {}", list(&between))],
+            vec![statement!("runs-between-that-kept", runs = between)],
         )
     })
 }
@@ -219,61 +184,40 @@ fn by_chance(answer: &SloAnswer, boundary: &Boundary) -> Option<Finding> {
 fn without_contradiction(answer: &SloAnswer) -> Option<Finding> {
     let low = answer.search.always_kept_up_to_per_s?;
     let high = answer.search.always_missed_from_per_s?;
-    let between: Vec<String> = answer
+    let between: Vec<Statement> = answer
         .attempts
         .iter()
         .filter(|one| (low..=high).contains(&one.rate_per_s))
         .map(|one| attempt(answer, one))
         .collect();
     (!between.is_empty()).then(|| {
-        finding(
-            format!(
-                "up to {} every run kept it, and from {} on every run missed it",
-                rate(low),
-                rate(high)
-            ),
-            vec![format!(
-                "runs at these rates and between: {}",
-                list(&between)
-            )],
+        Finding::found(
+            statement!("always-kept-up-to", low = rate(low), high = rate(high)),
+            vec![statement!("runs-between", runs = between)],
         )
     })
 }
 
 /// The search ended without a boundary.
 fn unfinished(answer: &SloAnswer) -> Option<Finding> {
-    let text = match answer.search.end {
+    let code = match answer.search.end {
         ObjectiveEnd::Resolved => return None,
-        ObjectiveEnd::AlwaysKept => {
-            "the objective was kept at the highest rate that was tried: the boundary is above it"
-        }
-        ObjectiveEnd::NeverKept => {
-            "the objective was missed at the lowest rate that was tried: load is not what breaks it"
-        }
+        ObjectiveEnd::AlwaysKept => "objective-always-kept",
+        ObjectiveEnd::NeverKept => "objective-never-kept",
         ObjectiveEnd::OutOfMeasurements if answer.search.boundary.is_some() => {
-            "the search ended early: the runs were spent before the interval was as narrow as `--resolution` asks for; \
-             `--max-runs` allows more, and longer runs (`--duration`) may contradict each other less"
+            "objective-search-ended-early"
         }
-        ObjectiveEnd::OutOfMeasurements => {
-            "the runs were spent before the boundary was certain: `--max-runs` allows more"
-        }
+        ObjectiveEnd::OutOfMeasurements => "boundary-not-certain",
     };
-    let rates: Vec<f64> = answer
-        .search
-        .tried
-        .iter()
-        .map(|one| one.rate_per_s)
-        .collect();
-    let (first, last) = (rates.first()?, rates.last()?);
-    Some(warning(
-        text.to_owned(),
-        vec![format!(
-            "{} at rates from {} to {}",
-            count(answer.attempts.len(), "run", "runs"),
-            rate(*first),
-            rate(*last)
-        )],
-    ))
+    let mut rates = answer.search.tried.iter().map(|one| one.rate_per_s);
+    let first = rates.next()?;
+    let evidence = statement!(
+        "runs-at-rates",
+        runs = answer.attempts.len(),
+        lowest = rate(first),
+        highest = rate(rates.next_back().unwrap_or(first))
+    );
+    Some(Finding::warning(statement!(code), vec![evidence]))
 }
 
 /// The objective costs much of what the server could do, and it is a time that costs it.
@@ -282,16 +226,12 @@ fn headroom(answer: &SloAnswer) -> Option<Finding> {
     nearest_missed(answer, found).filter(|one| one.is_too_slow(&answer.objectives))?;
     let share = found / answer.closed_rate_per_s.value;
     (share < NEAR_RATIO).then(|| {
-        opportunity(
-            format!(
-                "the response time breaks the objective before the rate is exhausted: look at what makes single operations \
-                 slow at {} of the maximum",
-                percent(share)
-            ),
-            vec![format!(
-                "the objective holds up to {}, and a closed loop reaches {}",
-                rate(found),
-                rate(answer.closed_rate_per_s.value)
+        Finding::opportunity(
+            statement!("objective-before-exhaustion", share = percent(share)),
+            vec![statement!(
+                "objective-and-closed-loop",
+                rate = rate(found),
+                closed = rate(answer.closed_rate_per_s.value)
             )],
         )
     })

@@ -7,12 +7,15 @@ use crate::laws::demand::demand;
 use crate::resampling::Resampling;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::series::IntervalSample;
+use crate::values::told;
 use dyno_record::estimate::Quantity;
+use dyno_record::experiment::FindingKind;
 use dyno_record::experiment::{
     Axis, CLIENTS, Demand, Figure, Figures, Knee, Point, RATE, Resource, SCHEMA_VERSION,
     SweepAnswer, Verb,
 };
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
+use dyno_record::statement::Statement;
 use std::collections::BTreeMap;
 
 mod blocks;
@@ -177,12 +180,17 @@ fn rates_of(schedule: &str) -> Experiment {
 fn texts(experiment: &Experiment) -> Vec<String> {
     let all = findings(experiment);
     assert!(all.iter().all(|finding| !finding.evidence.is_empty()));
-    all.into_iter().map(|finding| finding.text).collect()
+    all.into_iter()
+        .map(|finding| finding.statement.to_string())
+        .collect()
 }
 
 fn the(experiment: &Experiment, word: &str) -> Finding {
     let all = findings(experiment);
-    let found: Vec<&Finding> = all.iter().filter(|f| f.text.contains(word)).collect();
+    let found: Vec<&Finding> = all
+        .iter()
+        .filter(|f| f.statement.to_string().contains(word))
+        .collect();
     assert_eq!(found.len(), 1, "{word}: {all:#?}");
     found[0].clone()
 }
@@ -194,16 +202,18 @@ fn none_says(experiment: &Experiment, word: &str) {
 
 #[test]
 fn the_bottleneck_is_told_with_its_demand_its_bound_and_the_measured_share() {
-    let found = the(&clients(), "is the bottleneck");
+    let found = the(&clients(), "is_near: true");
     assert_eq!(
-        found.text,
-        "the CPU that server and client share is the bottleneck: 100 µs per operation on 2 CPUs bound the rate \
-         at 20,000/s; the highest rate measured is 18,800/s, 94 % of it"
+        found.statement.to_string(),
+        "bottleneck (bound: 20,000/s, demand: 100 µs, is_highest_rate: true, is_near: true, rate: 18,800/s, resource: \
+         resource (name: CPUs of server and client), share: 94 %, units: cpus (number: 2))"
     );
     assert_eq!(
-        found.evidence[1],
-        "with 8 clients the server's CPU was busy 75 % of the time, the client's CPU 19 %, the disk 1.9 % and \
-         all CPUs of the machine together 94 %"
+        found.evidence[1].to_string(),
+        "busy (at: with-clients (clients: [8]), resources: [resource-busy (is_first: true, resource: resource (name: \
+         server CPU), share: 75 %), resource-busy (is_first: false, resource: resource (name: client CPU), share: 19 %), \
+         resource-busy (is_first: false, resource: resource (name: disk), share: 1.9 %), resource-busy (is_first: false, \
+         resource: resource (name: all CPUs of the machine), share: 94 %)])"
     );
 }
 
@@ -211,33 +221,42 @@ fn the_bottleneck_is_told_with_its_demand_its_bound_and_the_measured_share() {
 fn what_queueing_for_the_measured_resources_does_not_explain_is_told() {
     let mut experiment = clients();
     answer(&mut experiment).levels[4].response_mean_us = figure(850.0, 0.02);
-    let explained = the(&experiment, "measured resources explains");
-    assert!(explained.evidence[0].starts_with("with 16 clients operations took 850 µs"));
+    let explained = the(&experiment, "waiting-explained");
+    assert!(
+        explained.evidence[0]
+            .to_string()
+            .contains("(clients: [16]), measured: 850 µs")
+    );
     let last = answer(&mut experiment).levels.last_mut().unwrap();
     last.response_mean_us = figure(1_600.0, 0.02);
-    let found = the(&experiment, "locks");
+    let found = the(&experiment, "waiting-unexplained");
     assert_eq!(
-        found.text,
-        "50 % of the response time with 16 clients is waiting for something that is not in the measured demands, \
-         such as locks, tickets or commits"
+        found.statement.to_string(),
+        "waiting-unexplained (at: with-clients (clients: [16]), share: 50 %)"
     );
 }
 
 #[test]
 fn a_queue_is_fitted_to_rates_that_were_kept_only() {
     none_says(&rates_of("constant"), "queue");
-    let found = the(&rates(), "could not do more than");
+    let found = the(&rates(), "queue-contradicted");
     assert!(
-        found.evidence[0].contains("from 1,000/s to 16,000/s"),
+        found.evidence[0]
+            .to_string()
+            .contains("highest: 16,000/s, lowest: 1,000/s"),
         "{found:?}"
     );
     let mut experiment = rates();
     let queue = answer(&mut experiment).queue.as_mut().unwrap();
     (queue.contradicted_by_per_s, queue.applies) = (None, true);
-    let found = the(&experiment, "queue with a service time");
-    assert!(found.evidence[1].contains("beyond the rates that were measured"));
+    let found = the(&experiment, "queue-fits");
+    assert!(
+        found.evidence[1]
+            .to_string()
+            .contains("is_extrapolated: true")
+    );
     answer(&mut experiment).queue.as_mut().unwrap().applies = false;
-    the(&experiment, "no simple queue");
+    the(&experiment, "no-simple-queue");
 }
 
 #[test]
@@ -250,13 +269,16 @@ fn a_server_that_was_not_watched_has_no_bottleneck_and_no_bounds() {
         run
     });
     let mut experiment = answered(experiment((CLIENTS, &["1", "4", "8"]), runs.to_vec()));
-    assert!(the(&experiment, "cannot be told").evidence[0].contains("the client's CPU"));
+    assert!(
+        the(&experiment, "server-not-watched").evidence[0]
+            .to_string()
+            .contains("name: client CPU")
+    );
     for word in [
         "bottleneck",
-        "saturate",
-        "N*",
-        "locks",
-        "would raise the rate",
+        "operations-wait-beyond",
+        "waiting-unexplained",
+        "more-cpus",
     ] {
         none_says(&experiment, word);
     }
@@ -270,12 +292,13 @@ fn without_a_lone_client_there_is_the_bound_of_the_demand_only() {
         .map(|(clients, rate)| figures(clients, None, rate, f64::from(clients) / rate * 1e6));
     let mut experiment = answered(experiment((CLIENTS, &["2", "4", "8"]), runs.to_vec()));
     assert!(
-        the(&experiment, "is the bottleneck")
-            .text
+        the(&experiment, "is_near: true")
+            .statement
+            .to_string()
             .contains("20,000/s")
     );
-    none_says(&experiment, "N*");
-    none_says(&experiment, "bound of the response time");
+    none_says(&experiment, "operations-wait-beyond");
+    none_says(&experiment, "law.response_bound");
     let answer = answer(&mut experiment);
     assert!(answer.bounds.is_empty() && answer.network.is_empty());
     assert_eq!(answer.saturation_clients, None);
@@ -290,24 +313,25 @@ fn a_demand_that_depends_on_the_load_is_told_and_is_no_broken_law() {
     ];
     none_says(
         &answered(experiment((CLIENTS, &["1", "4", "8"]), runs.clone())),
-        "depends on the load",
+        "demand-varies",
     );
     let server = resource(ResourceKind::ServerCpu, 2, 8_000.0 * 2.0 * SERVER_S);
     runs[0].demands[0] = demand(&server, Quantity::exact(8_000.0)).unwrap();
     runs[0].resources[0] = server;
     let of = |axis: (&str, &[&str])| answered(experiment(axis, runs.clone()));
     let setting = of(("server.cache", &["1GiB", "2GiB", "4GiB"]));
-    let told = &the(&setting, "depends on").text;
-    assert!(told.contains("depends on the setting (the"), "{told}");
+    let setting = &the(&setting, "demand-varies").statement.to_string();
+    assert!(setting.contains("what: setting"), "{setting}");
     let experiment = of((CLIENTS, &["1", "4", "8"]));
-    let found = the(&experiment, "depends on the load");
+    let found = the(&experiment, "demand-varies");
     assert_eq!(
-        found.evidence,
+        told(&found.evidence),
         [
-            "with 1 client an operation needs 160 µs of the server's CPU, 80.0 µs with 8 clients: +100 %"
+            "demand-at-level (at: with-clients (clients: [1]), best: with-clients (clients: [8]), best_demand: 80.0 µs, \
+             demand: 160 µs, difference: 100 %, resource: resource (name: server CPU))"
         ]
     );
-    none_says(&experiment, "is broken");
+    none_says(&experiment, "law-broken");
 }
 
 #[test]
@@ -315,9 +339,10 @@ fn one_point_alone_is_named_by_what_was_set() {
     let runs = vec![figures(8, None, 18_800.0, 425.0)];
     let experiment = answered(experiment((CLIENTS, &["8"]), runs));
     assert!(
-        the(&experiment, "highest rate is")
-            .text
-            .ends_with("measured with `client.clients=8`")
+        the(&experiment, "highest-rate (")
+            .statement
+            .to_string()
+            .contains("with-settings (settings: [`client.clients=8`])")
     );
 }
 
@@ -326,9 +351,9 @@ fn connections_at_an_offered_rate_are_no_load() {
     let runs = [2, 4, 8].map(|clients| figures(clients, Some(5_000.0), 5_000.0, 150.0));
     let experiment = answered(experiment((CLIENTS, &["2", "4", "8"]), runs.to_vec()));
     none_says(&experiment, "knee");
-    none_says(&experiment, "More load");
+    none_says(&experiment, "more-load");
     // The schedule is the limit there.
-    none_says(&experiment, "would raise the rate");
+    none_says(&experiment, "more-cpus");
 }
 
 #[test]
@@ -343,41 +368,45 @@ fn far_from_its_bound_nothing_is_called_a_bottleneck() {
         ));
     }
     let experiment = answered(experiment((CLIENTS, &["1", "2"]), runs));
-    none_says(&experiment, "is the bottleneck");
-    assert!(the(&experiment, "nothing came near").text.contains("10 %"));
-    none_says(&experiment, "would raise the rate");
+    none_says(&experiment, "is_near: true");
+    assert!(
+        the(&experiment, "is_near: false")
+            .statement
+            .to_string()
+            .contains("10 %")
+    );
+    none_says(&experiment, "more-cpus");
 }
 
 #[test]
 fn the_highest_rate_says_whether_the_next_best_may_be_as_fast() {
     let mut experiment = clients();
-    let found = the(&experiment, "the highest rate is");
+    let found = the(&experiment, "highest-rate (");
     assert_eq!(
-        found.text,
-        "the highest rate is 18,800/s (95 % interval 18,600/s to 19,000/s), measured with 8 clients"
+        found.statement.to_string(),
+        "highest-rate (at: with-clients (clients: [8]), rate: 18,800/s)"
     );
     assert_eq!(
-        found.evidence[1],
-        "the next best is 18,000/s with 4 clients: their intervals do not overlap"
+        found.evidence[1].to_string(),
+        "second-best (at: with-clients (clients: [4]), overlaps: false, rate: 18,000/s)"
     );
     answer(&mut experiment).levels[2].rate_per_s = figure(18_000.0, 0.05);
-    let found = the(&experiment, "the highest rate is");
-    assert!(found.evidence[1].contains("either may be the faster"));
+    let found = the(&experiment, "highest-rate (");
+    assert!(found.evidence[1].to_string().contains("overlaps: true"));
 }
 
 #[test]
 fn waiting_begins_where_the_asymptotes_meet() {
-    let found = the(&clients(), "N*");
+    let found = the(&clients(), "operations-wait-beyond");
     assert_eq!(
-        found.text,
-        "beyond N* = 2.50 clients (95 % interval 2.44 to 2.56) operations certainly wait for each other"
+        found.statement.to_string(),
+        "operations-wait-beyond (clients: 2.50)"
     );
     assert_eq!(
-        found.evidence,
+        told(&found.evidence),
         [
-            "an operation without others takes 125 µs, and the CPU that server and client share serves one every \
-             50.0 µs: 125 µs / 50.0 µs = 2.50",
-            "with 4 clients operations took 222 µs on average, 1.8 times as long as one without others"
+            "lone-operation (clients: 2.50, each: 50.0 µs, lone: 125 µs, resource: resource (name: CPUs of server and client))",
+            "response-times-beyond (at: with-clients (clients: [4]), growth: 1.8, mean: 222 µs)"
         ]
     );
 }
@@ -387,7 +416,7 @@ fn the_knee_is_placed_or_said_to_be_outside() {
     let mut experiment = clients();
     let mut told = |knee| {
         answer(&mut experiment).knee = Some(knee);
-        the(&experiment, "the knee is").text
+        the(&experiment, "knee").statement.to_string()
     };
     let found = Knee::Found {
         load: 3.21,
@@ -396,67 +425,71 @@ fn the_knee_is_placed_or_said_to_be_outside() {
         rate_per_s: 16_500.0,
         response_s: 190e-6,
     };
-    assert!(told(found).starts_with("the knee is at 3.21 clients: beyond it more load"));
+    assert!(told(found).starts_with("knee (is_rate: false, load: 3.21)"));
     let above = Knee::AboveMeasured { highest_load: 16.0 };
-    assert_eq!(
-        told(above),
-        "the knee is above the highest load, 16 clients"
-    );
+    assert_eq!(told(above), "knee-above (is_rate: false, load: 16)");
     let below = Knee::BelowMeasured { lowest_load: 1.0 };
-    assert!(told(below).contains("at the lowest load or below it"));
+    assert!(told(below).starts_with("knee-below"));
     answer(&mut experiment).knee = Some(Knee::TooFewLoads);
-    none_says(&experiment, "the knee is");
+    none_says(&experiment, "knee");
 }
 
 #[test]
 fn a_decline_is_told_only_beyond_the_intervals() {
     let mut experiment = clients();
-    let found = the(&experiment, "makes it slower");
-    assert!(
-        found
-            .text
-            .contains("with 16 clients the rate is 9.6 % lower")
-    );
+    let found = the(&experiment, "more-load-is-slower");
+    assert!(found.statement.to_string().contains(
+        "at: with-clients (clients: [16]), best: with-clients (clients: [8]), loss: 9.6 %"
+    ));
     answer(&mut experiment).levels[4].rate_per_s = figure(17_000.0, 0.2);
-    none_says(&experiment, "makes it slower");
+    none_says(&experiment, "more-load-is-slower");
 }
 
 #[test]
 fn the_scalability_law_says_where_it_guesses() {
     let mut experiment = clients();
-    assert!(!the(&experiment, "scalability law").text.contains("guess"));
+    assert!(
+        !the(&experiment, "scalability-law")
+            .statement
+            .to_string()
+            .contains("beyond:")
+    );
     let fit = answer(&mut experiment).usl.as_mut().expect("it was fitted");
     fit.peak.as_mut().expect("it has one").extrapolated = true;
     fit.sigma_ratio.low = 0.0;
     fit.sigma_ratio.high = 0.25;
-    let text = the(&experiment, "scalability law").text;
-    assert!(
-        text.contains("beyond the 16 that were measured: a guess"),
-        "{text}"
-    );
-    assert!(text.contains("contention σ that cannot be told from 0 (at most 0.250)"));
+    let text = the(&experiment, "scalability-law").statement.to_string();
+    assert!(text.contains("beyond: 16"), "{text}");
+    assert!(text.contains("is_sigma_known: false"));
     let answer = answer(&mut experiment);
     answer.usl = None;
-    answer.usl_problem = Some("too few points".into());
-    let found = the(&experiment, "no fit");
+    answer.usl_problem = Some(statement!("usl-no-solution"));
+    let found = the(&experiment, "no-scalability-law");
     assert_eq!(found.kind, FindingKind::Warning);
-    assert_eq!(found.evidence, ["too few points (5 levels were measured)"]);
+    assert_eq!(
+        told(&found.evidence),
+        ["no-scalability-law-because (levels: 5, problem: usl-no-solution)"]
+    );
 }
 
 #[test]
 fn laws_that_hold_are_told_with_their_worst_difference() {
-    let found = the(&clients(), "Little's law");
+    let found = the(&clients(), "law.little");
     assert_eq!(found.kind, FindingKind::Finding);
     assert_eq!(
-        found.text,
-        "Little's law (N = X·R), the utilization law (U = X·D), the bound of the rate and the bound of the response time \
-         hold wherever they could be checked"
+        found.statement.to_string(),
+        "laws-hold (laws: [law.little, law.utilization, law.rate_bound, law.response_bound], number: 4)"
     );
     assert!(
-        found.evidence[0].contains("worst difference +0.1 %"),
+        found.evidence[0]
+            .to_string()
+            .contains("difference: 0.1 %, is_bound: false"),
         "{found:?}"
     );
-    assert!(found.evidence[0].ends_with("in 5 checks"), "{found:?}");
+    assert!(
+        found.evidence[0].to_string().contains("checks: 5"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -465,15 +498,23 @@ fn a_broken_law_is_a_warning_with_its_meaning_and_the_level() {
     let check = &mut answer(&mut experiment).levels[4].laws[0];
     check.verdict = dyno_record::experiment::LawVerdict::Broken;
     check.difference_ratio = -0.2;
-    let found = the(&experiment, "is broken");
+    let found = the(&experiment, "law-broken");
     assert_eq!(found.kind, FindingKind::Warning);
     assert!(
-        found
-            .text
-            .starts_with("Little's law (N = X·R) is broken with 16 clients: rate, times")
+        found.statement.to_string().starts_with(
+            "law-broken-at-levels (at: with-clients (clients: [16]), law: law.little,"
+        )
     );
-    assert!(found.evidence[0].contains("differs by −20 %"), "{found:?}");
-    assert!(!the(&experiment, "hold").text.contains("Little"));
+    assert!(
+        found.evidence[0].to_string().contains("difference: -20 %"),
+        "{found:?}"
+    );
+    assert!(
+        !the(&experiment, "laws-hold")
+            .statement
+            .to_string()
+            .contains("law.little")
+    );
 }
 
 #[test]
@@ -487,53 +528,49 @@ fn checks_that_mean_nothing_are_no_confirmation() {
             check.verdict = dyno_record::experiment::LawVerdict::TooUncertain;
         }
     }
-    none_says(&experiment, "hold");
+    none_says(&experiment, "laws-hold");
 }
 
 #[test]
 fn rates_that_were_not_achieved_are_told_with_the_highest_that_was() {
-    let found = the(&rates(), "achieved");
+    let found = the(&rates(), "rates-not-achieved");
     assert_eq!(
-        found.text,
-        "at 30,000/s offered the bench achieved 19,000/s; the highest offered rate that it kept up with is 16,000/s"
+        found.statement.to_string(),
+        "rates-not-achieved (achieved: 19,000/s, at: at-offered-rates (rates: [30,000/s]), kept: 16,000/s)"
     );
     assert!(
-        found.evidence[0].ends_with("were achieved, 63 % of it"),
+        found.evidence[0].to_string().ends_with("share: 63 %)"),
         "{found:?}"
     );
-    none_says(&clients(), "achieved");
+    none_says(&clients(), "rates-not-achieved");
 }
 
 #[test]
 fn the_bend_of_the_response_time_is_placed_between_two_rates() {
     assert_eq!(
-        the(&rates(), "stays below twice").text,
-        "the mean response time stays below twice that at 1,000/s offered up to 10,000/s offered; at 16,000/s \
-         offered it is 5.4 times as long"
+        the(&rates(), "response-time-bends").statement.to_string(),
+        "response-time-bends (at: at-offered-rates (rates: [16,000/s]), base: at-offered-rates (rates: [1,000/s]), growth: \
+         5.4, last: 10,000/s)"
     );
 }
 
 #[test]
 fn a_generator_that_was_the_limit_comes_first() {
     let mut experiment = clients();
-    none_says(&experiment, "load generator");
+    none_says(&experiment, "generator-bound");
     answer(&mut experiment).levels[3].generator_bound = true;
     let first = &findings(&experiment)[0];
     assert_eq!(first.kind, FindingKind::Warning);
-    assert!(
-        first
-            .text
-            .contains("with 8 clients the load generator was the limit")
-    );
-    assert!(first.text.ends_with("is no limit of the server"));
+    assert!(first.statement.to_string().contains("(clients: [8])"));
+    assert!(first.statement.to_string().contains("includes_best: true"));
 }
 
 #[test]
 fn errors_drops_and_drifts_are_told_with_their_levels() {
     let mut experiment = rates();
-    none_says(&experiment, "failed");
-    none_says(&experiment, "dropped");
-    none_says(&experiment, "steady state");
+    none_says(&experiment, "failed-at-levels");
+    none_says(&experiment, "dropped-at-levels");
+    none_says(&experiment, "unsteady-at-levels");
     experiment.points[3]
         .figures
         .as_mut()
@@ -542,25 +579,37 @@ fn errors_drops_and_drifts_are_told_with_their_levels() {
     let level = &mut answer(&mut experiment).levels[3];
     (level.failed_ratio, level.dropped_ratio, level.unsteady) = (0.02, 0.3, true);
     assert_eq!(
-        the(&experiment, "failed").evidence,
-        ["at 30,000/s offered 2.0 % of the operations failed"]
+        told(&the(&experiment, "failed-at-levels").evidence),
+        ["failed-share (at: at-offered-rates (rates: [30,000/s]), share: 2.0 %)"]
     );
-    assert!(the(&experiment, "dropped").evidence[0].contains("30 %"));
-    assert!(the(&experiment, "steady state").evidence[0].contains("`runs/3`"));
+    assert!(
+        the(&experiment, "dropped-at-levels").evidence[0]
+            .to_string()
+            .contains("share: 30 %")
+    );
+    assert!(
+        the(&experiment, "unsteady-at-levels").evidence[0]
+            .to_string()
+            .contains("runs: [runs/3]")
+    );
 }
 
 #[test]
 fn a_rate_that_is_poorly_known_or_not_at_all_is_told() {
     let mut experiment = clients();
-    none_says(&experiment, "known to no better");
+    none_says(&experiment, "rate-poorly-known");
     answer(&mut experiment).levels[0].rate_per_s = figure(8_000.0, 0.3);
     answer(&mut experiment).levels[1].rate_per_s = Figure::bare(14_000.0);
-    let found = the(&experiment, "known to no better");
-    assert!(found.text.contains("with 1 and 2 clients"), "{found:?}");
+    let found = the(&experiment, "rate-poorly-known");
+    assert!(
+        found.statement.to_string().contains("(clients: [1, 2])"),
+        "{found:?}"
+    );
     assert_eq!(
-        found.evidence,
+        told(&found.evidence),
         [
-            "95 % intervals: 5,600/s to 10,400/s with 1 client, none with 2 clients, as the runs are too short"
+            "intervals-of-rates (intervals: [interval-of-rate (at: with-clients (clients: [1]), is_known: true, rate: 8,000/s), \
+             interval-of-rate (at: with-clients (clients: [2]), is_known: false, rate: 14,000/s)])"
         ]
     );
 }
@@ -568,18 +617,20 @@ fn a_rate_that_is_poorly_known_or_not_at_all_is_told() {
 #[test]
 fn other_processes_on_the_machine_are_told() {
     let mut experiment = clients();
-    none_says(&experiment, "not idle");
+    none_says(&experiment, "others-use-machine");
     let busy = &mut answer(&mut experiment).levels[0].busy_ratio;
     busy.insert(resource_name(ResourceKind::HostCpu).to_owned(), 0.95);
-    let found = the(&experiment, "not idle");
+    let found = the(&experiment, "others-use-machine");
     // Server and client are busy for 32 % and 8 % at 8,000/s.
     assert!(
-        found.text.contains("up to 55 % of its CPUs, with 1 client"),
+        found
+            .statement
+            .to_string()
+            .contains("(clients: [1]), most: 55 %"),
         "{found:?}"
     );
-    let busy = "with 1 client of 2 CPUs 1.90 were busy, 0.640 for the server and 0.160 for the client, which leaves 1.10 for \
-                others and the kernel";
-    assert_eq!(found.evidence, [busy]);
+    let busy = "cpus-busy-for-others (all: 1.90, at: with-clients (clients: [1]), client: 0.160, cpus: 2, others: 1.10, server: 0.640)";
+    assert_eq!(told(&found.evidence), [busy]);
 }
 
 #[test]
@@ -604,9 +655,14 @@ fn a_client_of_one_thread_that_uses_all_of_it_is_no_other_process() {
             .insert(resource_name(kind).to_owned(), ratio);
     }
     // 1.7 of 2 CPUs less 0.5 and 1.
-    assert!(the(&experiment, "not idle").text.contains("up to 10 %"));
+    assert!(
+        the(&experiment, "others-use-machine")
+            .statement
+            .to_string()
+            .contains("most: 10 %")
+    );
     level_uses(&mut experiment, 0.75);
-    none_says(&experiment, "not idle");
+    none_says(&experiment, "others-use-machine");
 }
 
 /// Sets how busy all CPUs were with one client.
@@ -623,39 +679,50 @@ fn an_interrupted_experiment_says_how_much_of_it_there_is() {
     experiment.points[4].figures = None;
     let first = &findings(&experiment)[0];
     assert_eq!(
-        first.text,
-        "the experiment is not complete: 4 of 5 runs were made"
+        first.statement.to_string(),
+        "experiment-not-complete (all: 5, done: 4)"
     );
-    assert_eq!(first.evidence, ["it ended early: interrupted by a signal"]);
+    assert_eq!(
+        told(&first.evidence),
+        ["experiment-ended-early (reason: interrupted by a signal)"]
+    );
 }
 
 #[test]
 fn opportunities_rest_on_what_was_measured() {
     let experiment = clients();
-    let cpus = the(&experiment, "more or faster CPUs");
+    let cpus = the(&experiment, "more-cpus");
     assert_eq!(cpus.kind, FindingKind::Opportunity);
     assert!(
-        cpus.text.ends_with("each CPU adds up to 10,000/s"),
+        cpus.statement.to_string().ends_with("(each: 10,000/s)"),
         "{cpus:?}"
     );
-    let machines = the(&experiment, "machine of its own");
+    let machines = the(&experiment, "two-machines");
     assert!(
-        machines.text.contains("25,000/s instead of 20,000/s"),
+        machines.statement.to_string().contains("alone: 25,000/s"),
         "{machines:?}"
     );
     assert!(
-        machines.text.contains("takes 20 % of the CPU time"),
+        machines
+            .statement
+            .to_string()
+            .contains("share: 20 %, together: 20,000/s"),
         "{machines:?}"
     );
-    let clients = the(&experiment, "are enough");
+    let clients = the(&experiment, "fewer-clients-are-enough");
     assert!(
         clients
-            .text
-            .starts_with("8 clients are enough: more of them only wait, 2.2 times as long")
+            .statement
+            .to_string()
+            .contains("clients: 8, growth: 2.2")
     );
-    assert!(the(&experiment, "faster disk").evidence[0].contains("1.9 %"));
-    none_says(&experiment, "durable");
-    none_says(&experiment, "cache");
+    assert!(
+        the(&experiment, "disk-is-idle").evidence[0]
+            .to_string()
+            .contains("share: 1.9 %")
+    );
+    none_says(&experiment, "compare-with-durable-writes");
+    none_says(&experiment, "try-larger-data");
 }
 
 #[test]
@@ -663,8 +730,7 @@ fn doubts_of_the_runs_become_opportunities_with_their_words() {
     let mut experiment = clients();
     let caveat = |kind, message: &str| Caveat {
         kind,
-        message: message.into(),
-        hint: Some("sudo this".into()),
+        statement: Statement::recorded(message).with("hint", "sudo this"),
         phase: None,
     };
     experiment.caveats = vec![
@@ -673,16 +739,16 @@ fn doubts_of_the_runs_become_opportunities_with_their_words() {
         caveat(CaveatKind::MachineSetting, "readahead is 8 MiB"),
     ];
     assert_eq!(
-        the(&experiment, "durable").evidence,
-        ["acknowledged before the journal"]
+        told(&the(&experiment, "compare-with-durable-writes").evidence),
+        ["recorded (hint: sudo this, text: acknowledged before the journal)"]
     );
     assert_eq!(
-        the(&experiment, "cache").evidence,
-        ["22 MiB fit into 4 GiB"]
+        told(&the(&experiment, "try-larger-data").evidence),
+        ["recorded (hint: sudo this, text: 22 MiB fit into 4 GiB)"]
     );
     assert_eq!(
-        the(&experiment, "setting of the machine").evidence,
-        ["readahead is 8 MiB", "advised: sudo this"]
+        told(&the(&experiment, "machine-setting-disturbs").evidence),
+        ["doubt-with-advice (doubt: recorded (hint: sudo this, text: readahead is 8 MiB))"]
     );
 }
 
@@ -693,14 +759,17 @@ fn values_of_another_key_are_named_by_their_settings() {
         figures(8, None, 15_000.0, 533.0),
     ];
     let experiment = answered(experiment(("server.cache", &["1GiB", "2GiB"]), runs));
-    let found = the(&experiment, "the highest rate is");
+    let found = the(&experiment, "highest-rate (");
     assert!(
-        found.text.ends_with("measured with `server.cache=2GiB`"),
+        found
+            .statement
+            .to_string()
+            .contains("settings: [`server.cache=2GiB`]"),
         "{found:?}"
     );
-    none_says(&experiment, "N*");
-    none_says(&experiment, "are enough");
-    none_says(&experiment, "makes it slower");
+    none_says(&experiment, "operations-wait-beyond");
+    none_says(&experiment, "fewer-clients-are-enough");
+    none_says(&experiment, "more-load-is-slower");
 }
 
 #[test]
@@ -764,14 +833,14 @@ fn the_highest_rate_is_held_against_the_lone_client() {
         answered(experiment((CLIENTS, &["1", "2"]), runs))
     };
     // Two clients are not more than twice as fast as one that takes 125 µs.
-    let broken = the(&checked(125.0), "the bound of the rate");
+    let broken = the(&checked(125.0), "law.rate_bound");
     assert!(
-        broken.text.contains("is broken with 2 clients"),
+        broken.statement.to_string().contains("(clients: [2])"),
         "{broken:?}"
     );
     let sound = texts(&checked(110.0));
     assert!(
-        !sound.iter().any(|text| text.contains("broken")),
+        !sound.iter().any(|text| text.contains("law-broken")),
         "{sound:#?}"
     );
 }

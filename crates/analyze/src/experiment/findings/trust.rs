@@ -1,10 +1,11 @@
 //! How far the answer can be trusted.
 
 use super::view::{View, busy_of, doubts, servers_of};
-use super::warning;
-use crate::experiment::words::{number, percent, rate};
+use crate::values::{number, percent, rate, rate_of};
 use dyno_record::experiment::{Finding, Level};
 use dyno_record::model::{CaveatKind, ResourceKind};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
 
 /// Use of the CPUs by others from which on it is told.
 pub(super) const OTHERS_RATIO: f64 = 0.05;
@@ -19,62 +20,43 @@ pub(super) fn generator_bound(view: &View<'_>) -> Option<Finding> {
         return None;
     }
     let includes_best = levels.iter().any(|level| std::ptr::eq(*level, view.best()));
-    let best = match includes_best {
-        true => "; the highest rate is among them and is no limit of the server",
-        false => "",
-    };
-    let text = format!(
-        "{} the load generator was the limit and not the server: the rates there are those of the client{best}",
-        view.at_all(&levels)
+    let said = statement!(
+        "generator-bound-at-levels",
+        at = view.at_all(&levels),
+        includes_best = includes_best
     );
-    let said = doubts(&view.experiment.caveats, CaveatKind::GeneratorBottleneck);
-    let mut evidence: Vec<String> = said.iter().map(|(text, _)| (*text).to_owned()).collect();
+    let mut evidence = doubts(&view.experiment.caveats, CaveatKind::GeneratorBottleneck);
     evidence.extend(levels.iter().map(|level| {
-        let busy = busy_of(level, ResourceKind::ClientCpu);
-        let busy = busy.map_or(String::new(), |busy| {
-            format!(", with {} of all its CPUs busy", percent(busy))
-        });
-        format!(
-            "{} a run says that the client was too busy at {}{busy}",
-            view.at(level),
-            rate(level.rate_per_s.value)
+        statement!(
+            "client-too-busy-at-rate",
+            at = view.at(level),
+            rate = rate(level.rate_per_s.value),
+            busy = busy_of(level, ResourceKind::ClientCpu).map(percent)
         )
     }));
-    Some(warning(text, evidence))
+    Some(Finding::warning(said, evidence))
 }
 
 /// Operations failed; they are part of no rate and of no response time.
 pub(super) fn failed_operations(view: &View<'_>) -> Option<Finding> {
-    share(
-        view,
-        |level| level.failed_ratio,
-        "operations failed",
-        |at| format!("operations failed {at}: rates and response times are those of the others"),
-    )
+    let of = |level: &Level| level.failed_ratio;
+    share(view, of, ["failed-at-levels", "failed-share"])
 }
 
 /// Arrivals were never sent.
 pub(super) fn dropped_arrivals(view: &View<'_>) -> Option<Finding> {
-    share(
-        view,
-        |level| level.dropped_ratio,
-        "arrivals were never sent",
-        |at| format!("arrivals were dropped {at}: response times there are those of the others"),
-    )
+    let of = |level: &Level| level.dropped_ratio;
+    share(view, of, ["dropped-at-levels", "dropped-share"])
 }
 
-fn share(
-    view: &View<'_>,
-    of: fn(&Level) -> f64,
-    what: &str,
-    text: impl Fn(&str) -> String,
-) -> Option<Finding> {
+fn share(view: &View<'_>, of: fn(&Level) -> f64, codes: [&str; 2]) -> Option<Finding> {
     let levels = view.levels_where(|level| of(level) > 0.0);
-    let evidence: Vec<String> = levels
+    let said = statement!(codes[0], at = view.at_all(&levels));
+    let evidence = levels
         .iter()
-        .map(|level| format!("{} {} of the {what}", view.at(level), percent(of(level))))
-        .collect();
-    (!levels.is_empty()).then(|| warning(text(&view.at_all(&levels)), evidence))
+        .map(|level| statement!(codes[1], at = view.at(level), share = percent(of(level))));
+    let evidence: Vec<Statement> = evidence.collect();
+    (!levels.is_empty()).then(|| Finding::warning(said, evidence))
 }
 
 /// How many CPUs the machine has, and how many of them were busy in all, for the server and for the client at a level.
@@ -118,23 +100,23 @@ pub(super) fn other_processes(view: &View<'_>) -> Option<Finding> {
     let shares = uses.iter().map(|(_, uses)| uses.others_ratio());
     let most = shares.reduce(f64::max)?;
     let levels: Vec<&Level> = uses.iter().map(|(level, _)| *level).collect();
-    let text = format!(
-        "the machine was not idle: neither server nor client used up to {} of its CPUs, {}",
-        percent(most),
-        view.at_all(&levels)
+    let said = statement!(
+        "others-use-machine-at-levels",
+        most = percent(most),
+        at = view.at_all(&levels)
     );
     let evidence = uses.iter().map(|(level, uses)| {
-        format!(
-            "{} of {} CPUs {} were busy, {} for the server and {} for the client, which leaves {} for others and the kernel",
-            view.at(level),
-            uses.cpus,
-            number(uses.all),
-            number(uses.server),
-            number(uses.client),
-            number(uses.others())
+        statement!(
+            "cpus-busy-for-others",
+            at = view.at(level),
+            cpus = uses.cpus,
+            all = number(uses.all),
+            server = number(uses.server),
+            client = number(uses.client),
+            others = number(uses.others())
         )
     });
-    Some(warning(text, evidence.collect()))
+    Some(Finding::warning(said, evidence.collect()))
 }
 
 /// A run had no steady state.
@@ -153,21 +135,18 @@ pub(super) fn unsteady(view: &View<'_>) -> Option<Finding> {
                     .as_ref()
                     .is_some_and(|f| f.steady == Some(false))
             })
-            .map(|point| format!("`{}`", point.directory))
+            .map(|point| point.directory.clone())
             .collect()
     };
     let evidence = levels.iter().map(|level| {
-        format!(
-            "{} the rate drifted in {}",
-            view.at(level),
-            runs(level).join(" and ")
+        statement!(
+            "rate-drifted-in-runs",
+            at = view.at(level),
+            runs = runs(level)
         )
     });
-    Some(warning(
-        format!(
-            "there was no steady state {}: the figures there depend on when they were taken",
-            view.at_all(&levels)
-        ),
+    Some(Finding::warning(
+        statement!("unsteady-at-levels", at = view.at_all(&levels)),
         evidence.collect(),
     ))
 }
@@ -181,21 +160,21 @@ pub(super) fn wide_intervals(view: &View<'_>) -> Option<Finding> {
     if levels.is_empty() {
         return None;
     }
-    let intervals: Vec<String> = levels
-        .iter()
-        .map(
-            |level| match level.rate_per_s.low.zip(level.rate_per_s.high) {
-                Some((low, high)) => format!("{} to {} {}", rate(low), rate(high), view.at(level)),
-                None => format!("none {}, as the runs are too short", view.at(level)),
-            },
+    let intervals = levels.iter().map(|level| {
+        statement!(
+            "interval-of-rate",
+            at = view.at(level),
+            rate = rate_of(&level.rate_per_s),
+            is_known = level.rate_per_s.low.is_some()
         )
-        .collect();
-    Some(warning(
-        format!(
-            "the rate is known to no better than ± {} {}; a longer `--duration` or a `--repeat` would tell more",
-            percent(WIDE_RATIO),
-            view.at_all(&levels)
+    });
+    let intervals: Vec<Statement> = intervals.collect();
+    Some(Finding::warning(
+        statement!(
+            "rate-poorly-known-at-levels",
+            limit = percent(WIDE_RATIO),
+            at = view.at_all(&levels)
         ),
-        vec![format!("95 % intervals: {}", intervals.join(", "))],
+        vec![statement!("intervals-of-rates", intervals = intervals)],
     ))
 }

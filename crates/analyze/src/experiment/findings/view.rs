@@ -1,12 +1,13 @@
-//! A sweep as the rules look at it: its levels with the words for them.
+//! A sweep as the rules look at it, and how its levels are named.
 
 use super::saturation::AtRate;
 use crate::experiment::figures::resource_name;
-use crate::experiment::sweep::SHARED_CPUS;
 use crate::experiment::sweep::version;
-use crate::experiment::words::{exact, list, percent};
+use crate::values::{exact, percent, rate, time};
 use dyno_record::experiment::{CLIENTS, Demand, Experiment, Level, PROGRAM, RATE, SweepAnswer};
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
+use dyno_record::statement;
+use dyno_record::statement::{Number, Statement};
 use std::collections::BTreeMap;
 
 /// See the module.
@@ -46,45 +47,39 @@ impl<'a> View<'a> {
     }
 
     /// `with 8 clients`, `at 5,000/s offered`, ``with `server.cache` = `1GiB` ``.
-    pub(super) fn at(&self, level: &Level) -> String {
+    pub(super) fn at(&self, level: &Level) -> Statement {
         self.at_all(&[level])
     }
 
     /// The same for several: `with 4, 8 and 16 clients`.
-    pub(super) fn at_all(&self, levels: &[&Level]) -> String {
+    pub(super) fn at_all(&self, levels: &[&Level]) -> Statement {
         if levels.len() > 2 && levels.len() == self.levels().len() {
-            return format!("at all {} levels", levels.len());
+            return statement!("at-all-levels", levels = levels.len());
         }
+        let levels = levels.iter();
         match self.answer.axis.as_deref() {
             Some(CLIENTS) => {
-                let numbers: Vec<String> = levels
-                    .iter()
-                    .map(|level| exact(f64::from(level.clients)))
-                    .collect();
-                let unit = match levels {
-                    [one] if one.clients == 1 => "client",
-                    _ => "clients",
-                };
-                format!("with {} {unit}", list(&numbers))
+                let numbers = levels.map(|level| exact(f64::from(level.clients)));
+                statement!("with-clients", clients = numbers.collect::<Vec<Number>>())
             }
             Some(_) => {
-                let rates: Vec<String> = levels
-                    .iter()
-                    .map(|level| format!("{}/s", exact(level.offered_rate_per_s.unwrap_or(0.0))))
-                    .collect();
-                format!("at {} offered", list(&rates))
+                let rates = levels.map(|level| rate(level.offered_rate_per_s.unwrap_or(0.0)));
+                statement!("at-offered-rates", rates = rates.collect::<Vec<Number>>())
             }
             None => {
-                let names: Vec<String> = levels.iter().map(|level| self.settings(level)).collect();
-                format!("with {}", list(&names))
+                let settings = levels.map(|level| self.settings(level));
+                statement!(
+                    "with-settings",
+                    settings = settings.collect::<Vec<String>>()
+                )
             }
         }
     }
 
     /// A level by its settings, also where these are numbers of clients or rates: ``with `server.cache=1GiB` ``, `with mongod
     /// 6.0.27`.
-    pub(super) fn with_settings(&self, level: &Level) -> String {
-        format!("with {}", self.settings(level))
+    pub(super) fn with_settings(&self, level: &Level) -> Statement {
+        statement!("with-settings", settings = vec![self.settings(level)])
     }
 
     /// The settings that tell a level from the others. Where programs are swept, a server's own name and version stand for
@@ -106,9 +101,9 @@ impl<'a> View<'a> {
         settings.join(" ")
     }
 
-    /// How busy everything was at a level, as a sentence.
-    pub(super) fn busy(&self, level: &Level) -> String {
-        busy(&self.at(level), &level.busy_ratio)
+    /// How busy everything was at a level.
+    pub(super) fn busy(&self, level: &Level) -> Statement {
+        busy(self.at(level), &level.busy_ratio)
     }
 
     /// What was measured at the best level, if the resource is known that saturates first.
@@ -119,16 +114,15 @@ impl<'a> View<'a> {
             stations: &self.answer.system.as_ref()?.demands,
             demands: &best.demands,
             rate_per_s: best.rate_per_s.value,
-            rate_name: "highest rate",
+            is_of_sweep: true,
             at: self.at(best),
             busy: self.busy(best),
-            error: "known to",
         })
     }
 }
 
-/// How busy everything was, by the names of the resources, as a sentence.
-pub(super) fn busy(at: &str, busy_ratio: &BTreeMap<String, f64>) -> String {
+/// How busy everything was, by the names of the resources.
+pub(super) fn busy(at: Statement, busy_ratio: &BTreeMap<String, f64>) -> Statement {
     let kinds = [
         ResourceKind::ServerCpu,
         ResourceKind::ClientCpu,
@@ -138,24 +132,22 @@ pub(super) fn busy(at: &str, busy_ratio: &BTreeMap<String, f64>) -> String {
     let known = kinds
         .into_iter()
         .filter_map(|kind| Some((resource_name(kind), busy_ratio.get(resource_name(kind))?)));
-    let parts: Vec<String> = known
-        .enumerate()
-        .map(|(place, (name, ratio))| {
-            let verb = if place == 0 { " was busy" } else { "" };
-            let of_the_time = if place == 0 { " of the time" } else { "" };
-            format!("{}{verb} {}{of_the_time}", subject(name), percent(*ratio))
-        })
-        .collect();
-    format!("{at} {}", list(&parts))
+    let resources = known.enumerate().map(|(place, (name, ratio))| {
+        statement!(
+            "resource-busy",
+            resource = subject(name),
+            share = percent(*ratio),
+            is_first = place == 0
+        )
+    });
+    let resources: Vec<Statement> = resources.collect();
+    statement!("busy", at = at, resources = resources)
 }
 
-/// What the doubts of a kind say, with what to do about them.
-pub(super) fn doubts(caveats: &[Caveat], kind: CaveatKind) -> Vec<(&str, Option<&str>)> {
-    caveats
-        .iter()
-        .filter(|caveat| caveat.kind == kind)
-        .map(|caveat| (caveat.message.as_str(), caveat.hint.as_deref()))
-        .collect()
+/// What the doubts of a kind say.
+pub(super) fn doubts(caveats: &[Caveat], kind: CaveatKind) -> Vec<Statement> {
+    let of_kind = caveats.iter().filter(|caveat| caveat.kind == kind);
+    of_kind.map(|caveat| caveat.statement.clone()).collect()
 }
 
 /// How busy a resource was at a level, 0 to 1.
@@ -170,37 +162,27 @@ pub(super) fn servers_of(level: &Level, kind: ResourceKind) -> Option<u32> {
     found.map(|demand| demand.servers)
 }
 
-/// A resource as the subject of a sentence.
-pub(super) fn subject(name: &str) -> String {
-    match name {
-        name if name == resource_name(ResourceKind::ServerCpu) => "the server's CPU".to_owned(),
-        name if name == resource_name(ResourceKind::ClientCpu) => "the client's CPU".to_owned(),
-        name if name == resource_name(ResourceKind::HostCpu) => {
-            "all CPUs of the machine together".to_owned()
-        }
-        name if name == SHARED_CPUS => "the CPU that server and client share".to_owned(),
-        name => format!("the {name}"),
-    }
+/// A resource.
+pub(super) fn subject(name: &str) -> Statement {
+    statement!("resource", name = name)
+}
+
+/// What an operation needs of a resource.
+pub(super) fn demand(demand: &Demand) -> Statement {
+    let needed = time(demand.demand_s);
+    statement!("demand", resource = subject(&demand.name), demand = needed)
 }
 
 /// What the bound of several disks rests on: nobody balances between the disks of different servers.
-pub(super) fn spread(demand: &Demand) -> Option<String> {
+pub(super) fn spread(demand: &Demand) -> Option<Statement> {
     let is_disk = demand.name == resource_name(ResourceKind::Disk);
-    (is_disk && demand.servers > 1).then(|| {
-        format!(
-            "the bound is that of {} which are used evenly; one that is used more than the others limits earlier",
-            units(&demand.name, demand.servers)
-        )
-    })
+    (is_disk && demand.servers > 1)
+        .then(|| statement!("used-evenly", units = units(&demand.name, demand.servers)))
 }
 
 /// What a resource has several of.
-pub(super) fn units(name: &str, servers: u32) -> String {
+pub(super) fn units(name: &str, servers: u32) -> Statement {
     let is_disk = name == resource_name(ResourceKind::Disk);
-    match (is_disk, servers) {
-        (true, 1) => "1 device".to_owned(),
-        (true, several) => format!("{several} devices"),
-        (false, 1) => "1 CPU".to_owned(),
-        (false, several) => format!("{several} CPUs"),
-    }
+    let code = if is_disk { "devices" } else { "cpus" };
+    statement!(code, number = servers)
 }

@@ -1,11 +1,12 @@
 //! What a search for the highest rate means.
 
-use super::saturation::ERROR_NOT_KNOWN;
-use super::view::{spread, subject, units};
-use super::{finding, opportunity, warning};
-use crate::experiment::words::{count, interval, interval_or_none, list, percent, rate, time};
+use super::saturation::error_of;
+use super::view::{demand, spread, subject, units};
 use crate::experiment::xmax::CONFIRMATION_RATIOS;
+use crate::values::{percent, rate, rate_of, time, us};
 use dyno_record::experiment::{ClientsEnd, Confirmation, Finding, XmaxAnswer};
+use dyno_record::statement;
+use dyno_record::statement::{Number, Statement};
 
 /// All rules.
 pub(super) fn all(answer: &XmaxAnswer) -> Vec<Finding> {
@@ -20,20 +21,20 @@ pub(super) fn all(answer: &XmaxAnswer) -> Vec<Finding> {
     rules.into_iter().flatten().collect()
 }
 
-fn clients(number: u32) -> String {
-    count(number as usize, "client", "clients")
-}
-
 /// The client was the limit: there is no X_max then.
 fn generator_bound(answer: &XmaxAnswer) -> Option<Finding> {
     (!answer.generator_bound.is_empty()).then(|| {
-        warning(
-            format!(
-                "the load generator was the limit: {}{} is what the client can do, and X_max of the server is at least that",
-                rate(answer.search.rate_per_s),
-                answer
-                    .client_maximum_per_s
-                    .map_or(String::new(), |maximum| interval_or_none(&maximum, rate))
+        let measured = rate(answer.search.rate_per_s);
+        let maximum = answer.client_maximum_per_s;
+        let rate = maximum.map_or(measured, |maximum| Number {
+            value: measured.value,
+            ..rate_of(&maximum)
+        });
+        Finding::warning(
+            statement!(
+                "client-maximum",
+                rate = rate,
+                is_estimated = maximum.is_some()
             ),
             answer.generator_bound.clone(),
         )
@@ -43,20 +44,18 @@ fn generator_bound(answer: &XmaxAnswer) -> Option<Finding> {
 /// X_max, and where it was found.
 fn x_max(answer: &XmaxAnswer) -> Option<Finding> {
     let x_max = answer.x_max_per_s?;
-    let tried: Vec<String> = answer
-        .search
-        .tried
-        .iter()
-        .map(|tried| format!("{} with {}", rate(mean(&tried.rates_per_s)), tried.clients))
-        .collect();
-    Some(finding(
-        format!(
-            "X_max is {}{}, with {}",
-            rate(x_max.value),
-            interval_or_none(&x_max, rate),
-            clients(answer.search.clients)
+    let tried = answer.search.tried.iter().map(|tried| {
+        let rate = rate(mean(&tried.rates_per_s));
+        statement!("rate-with-clients", rate = rate, clients = tried.clients)
+    });
+    let tried: Vec<Statement> = tried.collect();
+    Some(Finding::found(
+        statement!(
+            "x-max",
+            x_max = rate_of(&x_max),
+            clients = answer.search.clients
         ),
-        vec![format!("rates by the number of clients: {}", list(&tried))],
+        vec![statement!("rates-by-clients", rates = tried)],
     ))
 }
 
@@ -69,135 +68,84 @@ fn sustained(answer: &XmaxAnswer) -> Option<Finding> {
     if answer.confirmations.is_empty() {
         return None;
     }
-    let mut evidence: Vec<String> = answer.confirmations.iter().map(confirmation).collect();
+    let mut evidence: Vec<Statement> = answer.confirmations.iter().map(confirmation).collect();
     if answer.sustained_rate_per_s.is_some() {
-        evidence.push(
-            "each rate was offered in one run, so that the boundary between them has no interval"
-                .to_owned(),
-        );
+        evidence.push(statement!("each-rate-in-one-run"));
     }
     Some(match answer.sustained_rate_per_s {
-        Some(kept) => finding(
-            format!(
-                "{} are sustained when they are offered from outside",
-                rate(kept)
-            ),
-            evidence,
-        ),
+        Some(kept) => Finding::found(statement!("sustained", rate = rate(kept)), evidence),
         None => {
             let is_client = answer.confirmations.iter().any(|one| one.generator_bound);
             let all_tried = answer.confirmations.len() >= CONFIRMATION_RATIOS.len();
-            let text = match (all_tried, is_client) {
-                (false, _) => {
-                    "no offered rate was sustained yet, and the lower ones were not tried"
-                }
-                (true, true) => {
-                    "none of the offered rates below it was sustained, but the load generator was the limit in some of \
-                     these runs: they do not tell whether the server sustains them"
-                }
-                (true, false) => {
-                    "none of the offered rates below it was sustained: X_max holds for a closed loop alone"
-                }
+            let code = match (all_tried, is_client) {
+                (false, _) => "none-sustained-yet",
+                (true, true) => "none-sustained-by-client",
+                (true, false) => "none-sustained",
             };
-            warning(text.to_owned(), evidence)
+            Finding::warning(statement!(code), evidence)
         }
     })
 }
 
-fn confirmation(one: &Confirmation) -> String {
-    let p99 = one.p99_us.map_or(String::new(), |p99| {
-        format!(", with a p99 of {}", time(p99.value * 1e-6))
-    });
-    let verdict = match (one.kept, one.generator_bound) {
-        (true, _) => "kept",
-        (false, true) => "not kept, with the load generator as the limit",
-        (false, false) => "not kept",
-    };
-    format!(
-        "{} offered ({} of the maximum): {} achieved{}{p99}: {verdict}",
-        rate(one.offered_rate_per_s),
-        percent(one.ratio),
-        rate(one.rate_per_s.value),
-        interval(&one.rate_per_s, rate)
+fn confirmation(one: &Confirmation) -> Statement {
+    statement!(
+        "confirmation",
+        offered = rate(one.offered_rate_per_s),
+        share = percent(one.ratio),
+        achieved = rate_of(&one.rate_per_s),
+        p99 = one.p99_us.map(|p99| us(p99.value)),
+        kept = one.kept,
+        generator_bound = one.generator_bound
     )
 }
 
 /// The resource that saturates first; where the client was the limit, nothing saturated that could be told.
 fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
     let of_server = answer.bottleneck.as_ref();
-    let demand = of_server.filter(|_| answer.generator_bound.is_empty())?;
-    let bound = demand.saturation_rate_per_s().value;
-    let measured = answer.search.rate_per_s;
-    let others: Vec<String> = answer
-        .demands
-        .iter()
-        .map(|demand| format!("{} {}", subject(&demand.name), time(demand.demand_s)))
-        .collect();
-    let mut evidence = vec![format!(
-        "demands of an operation {}: {}",
-        with(answer),
-        list(&others)
-    )];
-    evidence.push(match demand.uncertainty_ratio < 1.0 {
-        true => format!(
-            "the demand is known to ± {}{}",
-            percent(demand.uncertainty_ratio),
-            bound_interval(answer)
+    let first = of_server.filter(|_| answer.generator_bound.is_empty())?;
+    let bound = first.saturation_rate_per_s().value;
+    let error = error_of(first);
+    let mut evidence = vec![
+        statement!(
+            "demands-of-operation",
+            clients = answer.search.clients,
+            demands = answer.demands.iter().map(demand).collect::<Vec<_>>()
         ),
-        false => format!("the demand is known, {ERROR_NOT_KNOWN}"),
-    });
-    evidence.extend(spread(demand));
-    Some(finding(
-        format!(
-            "{} saturates first: {} per operation on {} bound the rate at {}; the measured maximum is {} of it",
-            subject(&demand.name),
-            time(demand.demand_s),
-            units(&demand.name, demand.servers),
-            rate(bound),
-            percent(measured / bound)
+        statement!(
+            "demand-known-to",
+            error = error,
+            bound = error.and(answer.bound_per_s.as_ref().map(rate_of))
+        ),
+    ];
+    evidence.extend(spread(first));
+    Some(Finding::found(
+        statement!(
+            "saturates-first",
+            resource = subject(&first.name),
+            demand = time(first.demand_s),
+            units = units(&first.name, first.servers),
+            bound = rate(bound),
+            share = percent(answer.search.rate_per_s / bound)
         ),
         evidence,
     ))
 }
 
-/// `, and the bound with it (95 % interval 19,600/s to 20,400/s)`
-fn bound_interval(answer: &XmaxAnswer) -> String {
-    answer.bound_per_s.map_or(String::new(), |bound| {
-        format!(", and the bound with it{}", interval(&bound, rate))
-    })
-}
-
-fn with(answer: &XmaxAnswer) -> String {
-    format!("with {}", clients(answer.search.clients))
-}
-
 /// The search did not see the end of the growth.
 fn unfinished(answer: &XmaxAnswer) -> Option<Finding> {
-    let measured: usize = answer
-        .search
-        .tried
-        .iter()
-        .map(|t| t.rates_per_s.len())
-        .sum();
-    let evidence = format!(
-        "the search made {} with up to {}",
-        count(measured, "run", "runs"),
-        clients(answer.search.tried.last()?.clients)
+    let tried = &answer.search.tried;
+    let evidence = statement!(
+        "runs-with-clients",
+        runs = tried.iter().map(|one| one.rates_per_s.len()).sum::<usize>(),
+        clients = tried.last()?.clients
     );
-    let text = match answer.search.end {
+    let code = match answer.search.end {
         ClientsEnd::Plateau => return None,
-        ClientsEnd::StillGrowing => {
-            "the rate still grew with the largest number of clients: the maximum is higher, raise `--max-clients`"
-        }
-        ClientsEnd::LimitReached => {
-            "the largest number of clients was reached before two doublings in a row brought too little: the maximum may be \
-             higher, `--max-clients` allows more"
-        }
-        ClientsEnd::OutOfMeasurements => {
-            "the search ended before the rate was the same with neighbouring numbers of clients"
-        }
+        ClientsEnd::StillGrowing => "rate-still-grew",
+        ClientsEnd::LimitReached => "most-clients-reached",
+        ClientsEnd::OutOfMeasurements => "clients-search-ended-early",
     };
-    Some(warning(text.to_owned(), vec![evidence]))
+    Some(Finding::warning(statement!(code), vec![evidence]))
 }
 
 /// More clients than needed only wait.
@@ -208,17 +156,15 @@ fn enough_clients(answer: &XmaxAnswer) -> Option<Finding> {
         .iter()
         .find(|tried| tried.clients == search.enough_clients)?;
     (search.enough_clients < search.clients).then(|| {
-        opportunity(
-            format!(
-                "{} nearly enough: more of them wait",
-                count(search.enough_clients as usize, "client is", "clients are")
-            ),
-            vec![format!(
-                "{} with {}, {} of the rate {}",
-                rate(mean(&enough.rates_per_s)),
-                clients(enough.clients),
-                percent(mean(&enough.rates_per_s) / search.rate_per_s),
-                with(answer)
+        let reached = mean(&enough.rates_per_s);
+        Finding::opportunity(
+            statement!("enough-clients", clients = search.enough_clients),
+            vec![statement!(
+                "rate-with-enough-clients",
+                rate = rate(reached),
+                clients = enough.clients,
+                share = percent(reached / search.rate_per_s),
+                most = search.clients
             )],
         )
     })
@@ -227,6 +173,7 @@ fn enough_clients(answer: &XmaxAnswer) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values::told;
     use dyno_record::experiment::{ClientsResult, Demand, Figure, TriedClients};
 
     fn answer() -> XmaxAnswer {
@@ -278,7 +225,7 @@ mod tests {
     fn texts(answer: &XmaxAnswer) -> Vec<String> {
         all(answer)
             .into_iter()
-            .map(|finding| finding.text)
+            .map(|finding| finding.statement.to_string())
             .collect()
     }
 
@@ -287,15 +234,15 @@ mod tests {
         assert_eq!(
             texts(&answer()),
             [
-                "X_max is 18,800/s (95 % interval 18,500/s to 19,100/s), with 8 clients",
-                "18,400/s are sustained when they are offered from outside",
-                "the server's CPU saturates first: 100 µs per operation on 2 CPUs bound the rate at 20,000/s; the \
-                 measured maximum is 94 % of it",
-                "4 clients are nearly enough: more of them wait",
+                "x-max (clients: 8, x_max: 18,800/s)",
+                "sustained (rate: 18,400/s)",
+                "saturates-first (bound: 20,000/s, demand: 100 µs, resource: resource (name: server CPU), share: 94 %, \
+                 units: cpus (number: 2))",
+                "enough-clients (clients: 4)",
             ]
         );
-        let evidence = &all(&answer())[1].evidence[0];
-        let expected = "18,400/s offered (98 % of the maximum): 18,400/s achieved, with a p99 of 2.50 ms: kept";
+        let evidence = &all(&answer())[1].evidence[0].to_string();
+        let expected = "confirmation (achieved: 18,400/s, generator_bound: false, kept: true, offered: 18,400/s, p99: 2.50 ms, share: 98 %)";
         assert_eq!(evidence, expected);
     }
 
@@ -303,16 +250,12 @@ mod tests {
     fn a_maximum_of_the_client_is_not_called_x_max() {
         let mut answer = answer();
         answer.x_max_per_s = None;
-        answer.generator_bound = vec!["3 of 3 runs say so".into()];
+        answer.generator_bound = vec![Statement::recorded("3 of 3 runs say so")];
         let texts = texts(&answer);
-        assert!(
-            texts[0].starts_with(
-                "the load generator was the limit: 18,800/s is what the client can do"
-            )
-        );
-        assert!(!texts.iter().any(|text| text.starts_with("X_max is")));
+        assert!(texts[0].starts_with("client-maximum (is_estimated: false, rate: 18,800/s)"));
+        assert!(!texts.iter().any(|text| text.starts_with("x-max")));
         // The server was not driven to what would saturate first.
-        assert!(!texts.iter().any(|text| text.contains("saturates first")));
+        assert!(!texts.iter().any(|text| text.contains("saturates-first")));
     }
 
     #[test]
@@ -320,7 +263,7 @@ mod tests {
         let mut answer = answer();
         answer.search.end = ClientsEnd::LimitReached;
         let texts = texts(&answer);
-        let may_be = |text: &String| text.contains("the maximum may be higher, `--max-clients`");
+        let may_be = |text: &String| text == "most-clients-reached";
         assert!(texts.iter().any(may_be), "{texts:?}");
     }
 
@@ -330,20 +273,17 @@ mod tests {
         let evidence = |answer: &XmaxAnswer| {
             let found = all(answer);
             let mut found = found.into_iter();
-            let found = found.find(|one| one.text.contains("saturates first"));
-            found.unwrap().evidence
+            let found = found.find(|one| one.statement.code == "saturates-first");
+            told(&found.unwrap().evidence)
         };
-        let told = &evidence(&answer)[1];
-        let expected = "the demand is known to ± 2.0 %, and the bound with it (95 % interval 19,600/s to 20,400/s)";
-        assert_eq!(told, expected);
+        let known = &evidence(&answer)[1];
+        let expected = "demand-known-to (bound: 20,000/s, error: 2.0 %)";
+        assert_eq!(known, expected);
         if let Some(demand) = &mut answer.bottleneck {
             demand.uncertainty_ratio = 1.0;
         }
-        let told = &evidence(&answer)[1];
-        assert!(
-            told.contains("neither it nor the bound has an interval"),
-            "{told}"
-        );
+        let known = &evidence(&answer)[1];
+        assert_eq!(known, "demand-known-to");
     }
 
     #[test]
@@ -353,28 +293,23 @@ mod tests {
         answer.confirmations[0].kept = false;
         answer.sustained_rate_per_s = None;
         let first = texts(&answer);
-        let not_tried = |text: &String| text.contains("the lower ones were not tried");
+        let not_tried = |text: &String| text == "none-sustained-yet";
         assert!(first.iter().any(not_tried), "{first:?}");
         let last = answer.confirmations[0].clone();
         answer.confirmations.resize(CONFIRMATION_RATIOS.len(), last);
         let texts = texts(&answer);
-        assert!(
-            texts
-                .iter()
-                .any(|text| text.contains("the maximum is higher, raise"))
-        );
-        assert!(
-            texts
-                .iter()
-                .any(|text| text.contains("X_max holds for a closed loop alone"))
-        );
+        assert!(texts.iter().any(|text| *text == "rate-still-grew"));
+        assert!(texts.iter().any(|text| *text == "none-sustained"));
         // What the client could not offer is not the server's failure.
         answer.confirmations[0].generator_bound = true;
         let found = all(&answer);
-        let told = found.iter().find(|one| one.text.contains("none of the"));
-        let told = told.unwrap();
-        assert!(told.text.contains("the load generator was the limit"));
-        assert!(!told.text.contains("closed loop alone"));
-        assert!(told.evidence[0].ends_with("not kept, with the load generator as the limit"));
+        let told = found
+            .iter()
+            .find(|one| one.statement.code == "none-sustained-by-client");
+        let first = told.unwrap().evidence[0].to_string();
+        assert!(
+            first.contains("generator_bound: true, kept: false"),
+            "{first}"
+        );
     }
 }

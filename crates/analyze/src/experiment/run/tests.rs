@@ -1,4 +1,5 @@
 use super::*;
+use crate::values::told;
 use dyno_record::experiment::FindingKind;
 use dyno_record::model::{
     Caveat, CaveatKind, ClientUsage, Environment, FleetAgentRecord, FleetRecord, LatencySummary,
@@ -6,6 +7,7 @@ use dyno_record::model::{
     SCHEMA_VERSION, ServerRecord,
 };
 use dyno_record::responses::WindowResponses;
+use dyno_record::statement::Statement;
 use serde_json::json;
 
 /// Operations per window of one second.
@@ -137,11 +139,11 @@ fn analysis((document, responses): &(RunDocument, PhaseResponses)) -> RunAnalysi
     analyze(document, responses, 1).unwrap()
 }
 
-fn texts(analysis: &RunAnalysis, kind: FindingKind) -> Vec<&str> {
+fn texts(analysis: &RunAnalysis, kind: FindingKind) -> Vec<String> {
     let findings = analysis.findings.iter();
     findings
         .filter(|finding| finding.kind == kind)
-        .map(|finding| finding.text.as_str())
+        .map(|finding| finding.statement.to_string())
         .collect()
 }
 
@@ -172,14 +174,14 @@ fn the_bottleneck_bounds_the_rate_and_is_told_as_an_engineer_would() {
     assert!((bottleneck.bound_per_s / (2.0 / 48e-6) - 1.0).abs() < 1e-6);
     assert!((bottleneck.reached_ratio - 0.935).abs() < 0.001);
     let told = texts(&found, FindingKind::Finding);
-    let expected = "the server's CPU is the bottleneck: 48.0 µs per operation on 2 CPUs bound the rate at 41,700/s; the rate \
-                    measured is 38,900/s, 93 % of it";
+    let expected = "bottleneck (bound: 41,700/s, demand: 48.0 µs, is_highest_rate: false, is_near: true, rate: 38,900/s, \
+                    resource: resource (name: server CPU), share: 93 %, units: cpus (number: 2))";
     let sentence = told.iter().find(|text| text.contains("bottleneck"));
-    assert_eq!(sentence, Some(&expected));
+    assert_eq!(sentence.map(String::as_str), Some(expected));
     let could = texts(&found, FindingKind::Opportunity);
-    assert!(could[0].starts_with("more or faster CPUs"), "{could:?}");
-    assert!(could.contains(&"a faster disk would not raise this rate"));
-    assert!(!could.iter().any(|text| text.contains("more clients")));
+    assert!(could[0].starts_with("more-cpus"), "{could:?}");
+    assert!(could.contains(&"disk-is-idle".to_owned()));
+    assert!(!could.iter().any(|text| text.contains("more-clients")));
 }
 
 #[test]
@@ -189,22 +191,23 @@ fn several_disks_are_one_resource_and_said_to_be_used_evenly() {
     run.0.resources[1] = resource(ResourceKind::Disk, 3, 0.3);
     let found = analysis(&run);
     let could = texts(&found, FindingKind::Opportunity);
-    assert!(
-        !could.iter().any(|text| text.contains("faster disk")),
-        "{could:?}"
-    );
+    assert!(!could.iter().any(|text| text.contains("disk")), "{could:?}");
     // Busier than the CPUs.
     run.0.resources[1] = resource(ResourceKind::Disk, 3, 87.0);
     let found = analysis(&run);
     let bottleneck = found.findings.iter();
-    let mut bottleneck = bottleneck.filter(|finding| finding.text.contains("is the bottleneck"));
+    let mut bottleneck =
+        bottleneck.filter(|finding| finding.statement.to_string().contains("is_near: true"));
     let bottleneck = bottleneck.next().unwrap();
     assert!(
-        bottleneck.text.contains("on 3 devices bound"),
+        bottleneck
+            .statement
+            .to_string()
+            .contains("units: devices (number: 3)"),
         "{bottleneck:?}"
     );
-    let even = "the bound is that of 3 devices which are used evenly";
-    let evidence = bottleneck.evidence.join("; ");
+    let even = "used-evenly (units: devices (number: 3))";
+    let evidence = told(&bottleneck.evidence).join("; ");
     assert!(evidence.contains(even), "{evidence}");
 }
 
@@ -212,8 +215,7 @@ fn several_disks_are_one_resource_and_said_to_be_used_evenly() {
 fn all_laws_of_a_sound_run_hold() {
     let found = analysis(&usual());
     let told = texts(&found, FindingKind::Finding).join("\n");
-    let expected = "Little's law (N = X·R), the response time law (R = N/X − Z), the forced flow law and the bound of the rate \
-                    hold: the measurements agree with each other";
+    let expected = "laws-hold-in-run (laws: [law.little, law.response_time, law.forced_flow, law.rate_bound], number: 4)";
     assert!(told.contains(expected), "{told}");
     assert!(texts(&found, FindingKind::Warning).is_empty());
 }
@@ -225,12 +227,11 @@ fn a_broken_law_comes_first_and_says_what_that_means() {
     let found = analysis(&(document, responses));
     let first = &found.findings[0];
     assert_eq!(first.kind, FindingKind::Warning);
-    let expected = "Little's law (N = X·R) is broken: rate, times and concurrency were not measured on the same operations in \
-                    the same window";
-    assert_eq!(first.text, expected);
-    let evidence = &first.evidence[0];
+    let expected = "law-broken (law: law.little, meaning: law-broken.little)";
+    assert_eq!(first.statement.to_string(), expected);
+    let evidence = first.evidence[0].to_string();
     assert!(
-        evidence.contains("+20 %, the uncertainty ± 2.0 %"),
+        evidence.contains("difference: 20 %") && evidence.contains("uncertainty: 2.0 %"),
         "{evidence}"
     );
 }
@@ -249,14 +250,11 @@ fn a_run_too_short_for_intervals_says_so_and_claims_nothing() {
     assert_eq!(reason("rate"), Some(NoInterval::TooFewWindows));
     assert_eq!(reason("p99_9"), Some(NoInterval::TooFewWindows));
     let warnings = texts(&found, FindingKind::Warning);
-    assert!(
-        warnings[0].starts_with("not every figure has an interval"),
-        "{warnings:?}"
-    );
+    assert!(warnings[0].starts_with("intervals-missing"), "{warnings:?}");
     // The demand is counted, whatever the windows say.
     let all = serde_json::to_string(&found.findings).unwrap();
-    assert!(all.contains("48.0 µs per operation"), "{all}");
-    assert!(!all.contains("95 % interval"), "{all}");
+    assert!(all.contains(r#""demand":{"value":48."#), "{all}");
+    assert!(!all.contains(r#""low""#), "{all}");
 }
 
 #[test]
@@ -278,9 +276,9 @@ fn without_the_servers_use_no_bottleneck_is_named() {
     let found = analysis(&(document, responses));
     assert_eq!(found.bottleneck, None);
     let warnings = texts(&found, FindingKind::Warning);
-    assert!(warnings[0].starts_with("what limits the server cannot be told"));
+    assert!(warnings[0].starts_with("server-not-watched"));
     let all = serde_json::to_string(&found.findings).unwrap();
-    assert!(!all.contains("bottleneck:"), "{all}");
+    assert!(!all.contains(r#""bottleneck""#), "{all}");
 }
 
 #[test]
@@ -304,13 +302,13 @@ fn a_run_far_from_its_bound_may_have_too_few_clients() {
     let found = analysis(&(document.clone(), responses.clone()));
     let could = texts(&found, FindingKind::Opportunity);
     assert!(
-        could[0].starts_with("more clients could raise the rate"),
+        could[0].starts_with("more-clients-could-raise"),
         "{could:?}"
     );
     // With a schedule it is the schedule that decides.
     document.phases[0].offered_rate_per_s = Some(RATE as f64);
     let found = analysis(&(document, responses));
-    assert!(!texts(&found, FindingKind::Opportunity)[0].contains("more clients"));
+    assert!(!texts(&found, FindingKind::Opportunity)[0].contains("more-clients"));
 }
 
 #[test]
@@ -323,28 +321,22 @@ fn a_rate_that_was_not_achieved_and_waits_before_the_send_are_told() {
     let found = analysis(&(document, responses));
     let told = texts(&found, FindingKind::Finding).join("\n");
     assert!(
-        told.contains("65 % of the offered 60,000/s were achieved"),
+        told.contains("bench-did-not-keep-up (offered: 60,000/s, share: 65 %)"),
         "{told}"
     );
-    assert!(
-        told.contains("of the response time passes before the send"),
-        "{told}"
-    );
+    assert!(told.contains("wait-before-send"), "{told}");
 }
 
 #[test]
 fn a_limit_of_the_client_is_no_limit_of_the_server() {
     let (mut document, responses) = usual();
-    document.caveats.push(Caveat {
-        kind: CaveatKind::GeneratorBottleneck,
-        message: "the client used 99 % of its CPU".to_owned(),
-        hint: None,
-        phase: None,
-    });
+    let busy = Statement::recorded("the client used 99 % of its CPU");
+    let kind = CaveatKind::GeneratorBottleneck;
+    document.caveats.push(Caveat::of_run(kind, busy.clone()));
     let found = analysis(&(document, responses));
     let first = &found.findings[0];
-    assert!(first.text.starts_with("the load generator was the limit"));
-    assert_eq!(first.evidence[0], "the client used 99 % of its CPU");
+    assert!(first.statement.code == "generator-bound");
+    assert_eq!(first.evidence[0], busy);
 }
 
 #[test]

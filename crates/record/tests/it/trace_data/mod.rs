@@ -6,6 +6,7 @@ use dyno_record::io_trace::document::{
 };
 use dyno_record::io_trace::event::{BlockOperation, BlockRequest, Call, Operation};
 use dyno_record::io_trace::totals::{FileTotals, TimeSlice};
+use dyno_record::statement;
 
 /// The call of a number.
 pub(crate) fn call(number: u32) -> Call {
@@ -125,8 +126,7 @@ pub(crate) fn document() -> TraceDocument {
     });
     document.caveats = vec![TraceCaveat {
         kind: TraceCaveatKind::LostEvents,
-        message: "2 of 82 calls were lost".to_owned(),
-        hint: Some("give the buffer more room".to_owned()),
+        statement: statement!("events-lost", events = 2u64),
     }];
     document
 }

@@ -1,10 +1,9 @@
 //! The checks of the operational laws, in short, and the broken ones one by one.
 
-use crate::experiment::law_words::{TOLERANCES, difference, name, uncertainty, unit};
+use crate::experiment::law_words::{TOLERANCES, difference, meaning, name, uncertainty, unit};
 use crate::experiment::levels::Sweep;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_analyze::laws::meaning_when_broken;
 use dyno_record::experiment::Law;
 use dyno_record::experiment::LawCheck;
 use dyno_record::experiment::LawVerdict;
@@ -154,7 +153,7 @@ fn meanings(groups: &[Group<'_>]) -> Vec<String> {
         .iter()
         .filter(|group| group.checks.iter().any(|(_, check)| is_broken(check)))
         .map(|group| {
-            let meaning = meaning_when_broken(group.law);
+            let meaning = meaning(group.law);
             format!("{} is broken: {meaning}.", name(group.law))
         })
         .collect();

@@ -4,6 +4,7 @@ use crate::experiment::figure::interval;
 use crate::experiment::levels::Sweep;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
+use crate::texts::text;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::OpenEstimate;
 use dyno_record::experiment::UslFit;
@@ -13,7 +14,7 @@ use dyno_record::quantity::{Quantity, Unit};
 pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
     let title = "Scalability";
     let Some(fit) = &sweep.answer.usl else {
-        let problem = sweep.answer.usl_problem.as_ref()?;
+        let problem = text(sweep.answer.usl_problem.as_ref()?);
         return Some(Section {
             title: title.into(),
             lead: format!("There is no fit: {problem}."),

@@ -27,6 +27,7 @@ use dyno_record::experiment::{
     TriedClients, Verb,
 };
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind, RunStatus};
+use dyno_record::statement::Statement;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -180,8 +181,7 @@ fn answered(mut experiment: Experiment, change: impl FnOnce(&mut SweepAnswer)) -
 fn caveat(kind: CaveatKind, message: &str, hint: Option<&str>) -> Caveat {
     Caveat {
         kind,
-        message: message.into(),
-        hint: hint.map(Into::into),
+        statement: Statement::recorded(message).with("hint", hint),
         phase: None,
     }
 }
@@ -243,7 +243,7 @@ pub(crate) fn doubtful_sweep() -> Experiment {
         answer.levels[0].rate_per_s = Figure::bare(8_000.0);
         answer.usl = None;
         answer.usl_curve.clear();
-        answer.usl_problem = Some("no parameters of the scalability law fit the points".into());
+        answer.usl_problem = Some(Statement::new("usl-no-solution"));
     })
 }
 
@@ -524,7 +524,9 @@ pub(crate) fn highest_rate(by_client: bool) -> Experiment {
         })
         .collect();
     let reasons = match by_client {
-        true => vec!["2 of 2 runs with 8 clients say that the client was the limit".to_owned()],
+        true => vec![Statement::recorded(
+            "2 of 2 runs with 8 clients say that the client was the limit",
+        )],
         false => Vec::new(),
     };
     let confirmations = if by_client { Vec::new() } else { confirmations };

@@ -6,6 +6,7 @@ use dyno_record::index_build::{
 };
 use dyno_record::model::RunStatus;
 use dyno_record::server::ExperimentServer;
+use dyno_record::statement::Statement;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -62,8 +63,10 @@ pub(crate) fn rewritten() -> IndexBuildDocument {
             cache_bytes: Some(512 << 20),
         }),
         caveats: vec![IndexBuildCaveat {
-            message: "1.2 MiB of the data files could not be dropped from the page cache".into(),
-            hint: Some("end what else has them open".into()),
+            statement: Statement::recorded(
+                "1.2 MiB of the data files could not be dropped from the page cache",
+            )
+            .with("hint", "end what else has them open"),
             build: Some("before".into()),
         }],
     }

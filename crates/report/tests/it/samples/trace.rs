@@ -10,6 +10,7 @@ use dyno_record::io_trace::document::{
 };
 use dyno_record::io_trace::event::{BlockOperation, BlockRequest, Call, CallBatch, Operation};
 use dyno_record::io_trace::totals::FileTotals;
+use dyno_record::statement::Statement;
 use std::convert::Infallible;
 
 const BLOCK: i64 = 32 << 10;
@@ -161,13 +162,12 @@ pub(crate) fn random_scan() -> Traced {
     document.caveats = vec![
         TraceCaveat {
             kind: TraceCaveatKind::LostEvents,
-            message: "3 calls were lost because the buffer was full".to_owned(),
-            hint: Some("give it more room".to_owned()),
+            statement: Statement::recorded("3 calls were lost because the buffer was full")
+                .with("hint", "give it more room"),
         },
         TraceCaveat {
             kind: TraceCaveatKind::NotObserved,
-            message: "page faults of mapped files were not observed".to_owned(),
-            hint: None,
+            statement: Statement::recorded("page faults of mapped files were not observed"),
         },
     ];
     traced(document, scattered(), 5_000_000, 10)

@@ -19,6 +19,7 @@ use dyno_analyze::verdict::Verdict;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::{OutageRecord, PhaseKind, SourceHealth, SourceKind, SourceRecord};
 use dyno_record::reader::Run;
+use dyno_record::statement::Statement;
 use serde_json::json;
 
 /// Start of the measured time, and when the disk was throttled, from the start of the run.
@@ -270,7 +271,7 @@ fn sources() -> Vec<SourceRecord> {
 
 fn evidence(text: &str, measure: &str, value: f64, series: &[&str], from_s: u64) -> Evidence {
     Evidence {
-        text: text.into(),
+        statement: Statement::recorded(text),
         measure: measure.into(),
         value,
         series: series.iter().map(|one| (*one).to_owned()).collect(),
@@ -293,7 +294,7 @@ fn verdict() -> Verdict {
     let (fast, slow) = (MEASURED_S, THROTTLED_S);
     let burst = CauseFinding {
         cause: Cause::BurstCredits,
-        text: text.into(),
+        statement: Statement::recorded(text),
         start_s: slow as f64,
         end_s: END_S as f64,
         spans: Vec::new(),
@@ -332,20 +333,29 @@ fn verdict() -> Verdict {
             ),
         ],
         advice: vec![
-            "look at the volume's balance of burst credits, or take several volumes (`RAID 0`)"
-                .into(),
-            "measure for longer than the credits last".into(),
+            Statement::recorded(
+                "look at the volume's balance of burst credits, or take several volumes (`RAID 0`)",
+            ),
+            Statement::recorded("measure for longer than the credits last"),
         ],
     };
     let cache = CauseFinding {
         cause: Cause::CacheTooSmall,
-        text: "The cache of the server does not hold what is asked for: the data are 118 % of the cache.".into(),
+        statement: Statement::recorded(
+            "The cache of the server does not hold what is asked for: the data are 118 % of the cache.",
+        ),
         start_s: fast as f64,
         end_s: slow as f64,
         spans: Vec::new(),
         confidence: 0.6,
         evidence: vec![
-            evidence("the data are 118 % of the cache", "data_over_cache_ratio", 1.18, &[], fast),
+            evidence(
+                "the data are 118 % of the cache",
+                "data_over_cache_ratio",
+                1.18,
+                &[],
+                fast,
+            ),
             evidence(
                 "533 B were read into the cache for each operation",
                 "read_bytes_per_operation",
@@ -354,10 +364,10 @@ fn verdict() -> Verdict {
                 fast,
             ),
         ],
-        advice: vec!["raise the cache (`--cache`), or the memory of the machine".into()],
+        advice: vec![Statement::new("advice.raise-cache")],
     };
     Verdict {
-        headline: text.into(),
+        headline: Statement::recorded(text),
         causes: vec![burst, cache],
         not_watched: vec![Cause::CpuThrottled, Cause::Network, Cause::Tickets],
     }

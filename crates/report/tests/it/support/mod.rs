@@ -12,6 +12,7 @@ use dyno_record::model::{
 };
 use dyno_record::reader::Run;
 use dyno_record::responses::by_operation;
+use dyno_record::statement::Statement;
 use dyno_record::writer::RunWriter;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -352,8 +353,7 @@ fn stalled(window: Window, spread: &mut Spread) -> Window {
 fn open_caveats() -> Vec<Caveat> {
     let caveat = |kind, message: &str, hint: Option<&str>, phase| Caveat {
         kind,
-        message: message.into(),
-        hint: hint.map(Into::into),
+        statement: Statement::recorded(message).with("hint", hint),
         phase,
     };
     let measure = Some(PhaseKind::Measure);

@@ -1,4 +1,6 @@
 use super::*;
+use crate::values::told;
+use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{Objective, ObjectiveResult, Objectives};
 
 fn within(value: f64, ratio: f64) -> Estimate {
@@ -71,22 +73,27 @@ fn answer(rate_per_s: Option<f64>, end: ObjectiveEnd) -> SloAnswer {
 fn the_boundary_is_told_with_the_runs_on_both_sides() {
     let found = all(&answer(Some(10_000.0), ObjectiveEnd::Resolved));
     assert_eq!(
-        found[0].text,
-        "most runs keep p99.9 at most 5.00 ms up to 10,000/s (95 % interval 9,500/s to 10,500/s): 50 % of the \
-         20,000/s (95 % interval 19,800/s to 20,200/s) that a closed loop reaches"
+        found[0].statement.to_string(),
+        "objective-kept-up-to (closed: 20,000/s, is_boundary_known: true, objective: objective (responses: [at-most-time \
+         (limit: 5.00 ms, statistic: p99_9)]), rate: 10,000/s, share: 50 %)"
     );
     assert_eq!(
-        found[0].evidence,
+        told(&found[0].evidence),
         [
-            "10,000/s: p99.9 4.80 ms (kept)",
-            "10,400/s: p99.9 5.30 ms (missed)"
+            "attempt (kept: true, rate: 10,000/s, responses: [statistic (statistic: p99_9, time: 4.80 ms)])",
+            "attempt (kept: false, rate: 10,400/s, responses: [statistic (statistic: p99_9, time: 5.30 ms)])"
         ]
     );
     assert_eq!(
-        found[1].text,
-        "up to 10,000/s every run kept it, and from 10,400/s on every run missed it"
+        found[1].statement.to_string(),
+        "always-kept-up-to (high: 10,400/s, low: 10,000/s)"
     );
-    assert!(found[2].text.contains("at 50 % of the maximum"));
+    assert!(
+        found[2]
+            .statement
+            .to_string()
+            .contains("objective-before-exhaustion (share: 50 %)")
+    );
     assert_eq!(found.len(), 3);
 }
 
@@ -95,9 +102,9 @@ fn an_answer_of_a_version_without_intervals_is_told_without_one() {
     let mut answer = answer(Some(10_000.0), ObjectiveEnd::Resolved);
     answer.search.boundary = None;
     assert_eq!(
-        all(&answer)[0].text,
-        "10,000/s keep p99.9 at most 5.00 ms (no interval: no boundary was found): 50 % of the 20,000/s \
-         (95 % interval 19,800/s to 20,200/s) that a closed loop reaches"
+        all(&answer)[0].statement.to_string(),
+        "objective-kept-up-to (closed: 20,000/s, is_boundary_known: false, objective: objective (responses: [at-most-time \
+         (limit: 5.00 ms, statistic: p99_9)]), rate: 10,000/s, share: 50 %)"
     );
 }
 
@@ -107,15 +114,22 @@ fn where_runs_contradict_each_other_it_is_said_over_which_rates_chance_decides()
     with_outlier(&mut answer, 10_400.0, true);
     let found = all(&answer);
     assert_eq!(
-        found[1].text,
-        "near the boundary chance decides: 95 % of the runs keep it at 9,500/s (95 % interval 9,030/s to 9,980/s), \
-         and 5 % at 10,500/s (95 % interval 9,980/s to 11,000/s)"
+        found[1].statement.to_string(),
+        "chance-decides (few: 10,500/s, most: 9,500/s)"
     );
     assert_eq!(
-        found[1].evidence,
-        ["runs between that kept it: 1 of 1 at 10,000/s and 1 of 3 at 10,400/s"]
+        told(&found[1].evidence),
+        [
+            "runs-between-that-kept (runs: [kept-at-rate (kept: 1, made: 1, rate: 10,000/s), kept-at-rate (kept: 1, made: 3, \
+             rate: 10,400/s)])"
+        ]
     );
-    assert!(found[2].text.starts_with("the search ended early"));
+    assert!(
+        found[2]
+            .statement
+            .to_string()
+            .starts_with("objective-search-ended-early")
+    );
 }
 
 /// More runs at the rate of one that is there: one with the same verdict, and one with the other before and after
@@ -144,10 +158,10 @@ fn the_runs_that_are_shown_have_the_verdict_of_the_majority() {
     with_outlier(&mut answer, 10_000.0, false);
     with_outlier(&mut answer, 10_400.0, true);
     assert_eq!(
-        all(&answer)[0].evidence,
+        told(&all(&answer)[0].evidence),
         [
-            "10,000/s: p99.9 4.80 ms (kept)",
-            "10,400/s: p99.9 5.30 ms (missed)"
+            "attempt (kept: true, rate: 10,000/s, responses: [statistic (statistic: p99_9, time: 4.80 ms)])",
+            "attempt (kept: false, rate: 10,400/s, responses: [statistic (statistic: p99_9, time: 5.30 ms)])"
         ]
     );
 }
@@ -160,14 +174,15 @@ fn a_run_that_missed_for_failures_or_dropped_arrivals_says_so_and_no_time_is_bla
     (missed.failed_ratio, missed.dropped_ratio) = (0.02, 0.001);
     let found = all(&answer);
     assert_eq!(
-        found[0].evidence[1],
-        "10,400/s: p99.9 4.00 ms, 2.0 % failed and 0.1 % of the arrivals never sent (missed)"
+        found[0].evidence[1].to_string(),
+        "attempt (dropped: 0.1 %, failed: 2.0 %, kept: false, rate: 10,400/s, responses: [statistic (statistic: p99_9, \
+         time: 4.00 ms)])"
     );
-    let texts: Vec<&str> = found.iter().map(|one| one.text.as_str()).collect();
+    let texts: Vec<String> = found.iter().map(|one| one.statement.to_string()).collect();
     assert!(
         !texts
             .iter()
-            .any(|text| text.contains("response time breaks")),
+            .any(|text| text.contains("objective-before-exhaustion")),
         "{texts:?}"
     );
 }
@@ -182,13 +197,17 @@ fn an_objective_of_failures_alone_is_named() {
         one.failed_ratio = if one.kept { 0.0 } else { 0.03 };
     }
     let found = &all(&answer)[0];
-    let expected = "most runs keep failed operations at most 1.0 % up to 10,000/s (95 %";
-    assert!(found.text.starts_with(expected), "{}", found.text);
+    let expected = "objective-kept-up-to (closed: 20,000/s, is_boundary_known: true, objective: objective (failed: 1.0 %, responses: [])";
+    assert!(
+        found.statement.to_string().starts_with(expected),
+        "{}",
+        found.statement
+    );
     assert_eq!(
-        found.evidence,
+        told(&found.evidence),
         [
-            "10,000/s: nothing failed (kept)",
-            "10,400/s: 3.0 % failed (missed)"
+            "attempt (kept: true, rate: 10,000/s, responses: [])",
+            "attempt (failed: 3.0 %, kept: false, rate: 10,400/s, responses: [])"
         ]
     );
 }
@@ -198,12 +217,22 @@ fn without_a_boundary_it_is_said_why() {
     let found = all(&answer(None, ObjectiveEnd::NeverKept));
     assert!(
         found[0]
-            .text
-            .starts_with("no rate was found that keeps p99.9")
+            .statement
+            .to_string()
+            .starts_with("no-rate-keeps-objective")
     );
     assert_eq!(found[0].evidence.len(), 4);
-    assert!(found[1].text.contains("load is not what breaks it"));
-    assert!(found[1].evidence[0].ends_with("4 runs at rates from 5,000/s to 20,000/s"));
+    assert!(
+        found[1]
+            .statement
+            .to_string()
+            .contains("objective-never-kept")
+    );
+    assert!(
+        found[1].evidence[0]
+            .to_string()
+            .ends_with("(highest: 20,000/s, lowest: 5,000/s, runs: 4)")
+    );
 }
 
 #[test]
@@ -213,10 +242,16 @@ fn a_client_that_was_too_busy_comes_first() {
     let first = &all(&answer)[0];
     assert!(
         first
-            .text
-            .starts_with("the load generator was too busy in 1 of 4 runs")
+            .statement
+            .to_string()
+            .starts_with("client-too-busy-in-runs (all: 4, runs: 1)")
     );
-    assert_eq!(first.evidence, ["20,000/s: p99.9 90.0 ms (missed)"]);
+    assert_eq!(
+        told(&first.evidence),
+        [
+            "attempt (kept: false, rate: 20,000/s, responses: [statistic (statistic: p99_9, time: 90.0 ms)])"
+        ]
+    );
 }
 
 #[test]
@@ -225,16 +260,22 @@ fn runs_that_were_set_aside_are_told_with_what_was_stolen() {
     let mut lost = answer.attempts[3].clone();
     lost.stolen_ratio = Some(0.137);
     answer.set_aside = vec![lost];
-    let told = all(&answer);
-    let told = told.iter().find(|one| one.text.contains("set aside"));
-    let told = told.expect("it is told");
+    let found = all(&answer);
+    let lost = found
+        .iter()
+        .find(|one| one.statement.to_string().contains("set-aside"));
+    let lost = lost.expect("it is told");
     assert!(
-        told.text.starts_with("1 of 5 runs was set aside"),
+        lost.statement
+            .to_string()
+            .starts_with("runs-set-aside (all: 5, runs: 1)"),
         "{}",
-        told.text
+        lost.statement
     );
     assert_eq!(
-        told.evidence,
-        ["20,000/s: p99.9 90.0 ms (missed), 14 % stolen"]
+        told(&lost.evidence),
+        [
+            "attempt-set-aside (attempt: attempt (kept: false, rate: 20,000/s, responses: [statistic (statistic: p99_9, time: 90.0 ms)]), stolen: 14 %)"
+        ]
     );
 }

@@ -72,43 +72,47 @@ fn each_block_has_the_answer_that_it_has_as_a_sweep_of_its_own() {
 #[test]
 fn x_max_of_the_closed_loop_is_told_with_the_offered_rate_that_was_kept() {
     let both = answered(both());
-    let found = the(&both, "X_max is");
+    let found = the(&both, "x-max-of-blocks");
     assert_eq!(
-        found.text,
-        "X_max is 18,800/s (95 % interval 18,600/s to 19,000/s), with 8 clients; the highest offered rate that the bench \
-         kept up with is 16,000/s, 85 % of it"
+        found.statement.to_string(),
+        "x-max-of-blocks (at: with-clients (clients: [8]), has_rates: true, is_reached: true, kept: 16,000/s, share: 85 %, \
+         x_max: 18,800/s in 18,600/s to 19,000/s)"
     );
-    let has = |part: &str| found.evidence.iter().any(|text| text.contains(part));
-    assert!(has("operations took 425 µs on average"), "{found:?}");
-    assert!(has("did not raise the rate"), "{found:?}");
+    let has = |part: &str| {
+        super::told(&found.evidence)
+            .iter()
+            .any(|text| text.contains(part))
+    };
+    assert!(has("mean: 425 µs"), "{found:?}");
+    assert!(has("more-clients-bring-nothing"), "{found:?}");
     assert!(
-        has("the bench did not keep up at 30,000/s offered"),
+        has("rates-not-kept (at: at-offered-rates (rates: [30,000/s]))"),
         "{found:?}"
     );
     // That is the highest rate of the closed loop; the other block has one of its own.
-    none_says(&both, "closed loop: the highest rate is");
-    the(&both, "open loop: the highest rate is 19,000/s");
+    none_says(&both, "in-closed-loop (said: highest-rate (");
+    the(&both, "in-open-loop (said: highest-rate (");
 }
 
 #[test]
 fn each_sentence_about_one_block_says_which() {
     let both = answered(both());
     for (word, block) in [
-        ("the scalability law", "closed loop: "),
-        ("operations certainly wait", "closed loop: "),
-        ("the bench achieved", "open loop: "),
-        ("times as long", "open loop: "),
+        ("scalability-law", "in-closed-loop"),
+        ("operations-wait-beyond", "in-closed-loop"),
+        ("rates-not-achieved", "in-open-loop"),
+        ("response-time-bends", "in-open-loop"),
     ] {
         let told = texts(&both);
         let told: Vec<&String> = told.iter().filter(|text| text.contains(word)).collect();
         assert!(!told.is_empty(), "{word}");
         let others = told.iter().filter(|text| !text.starts_with(block));
         // More clients that only wait are of the closed loop.
-        let others = others.filter(|text| !text.contains("clients are enough"));
+        let others = others.filter(|text| !text.contains("fewer-clients-are-enough"));
         assert_eq!(others.count(), 0, "{word}: {told:?}");
     }
     // What could be changed is said once.
-    the(&both, "a faster disk would not raise this rate");
+    the(&both, "disk-is-idle");
     // What both say alike is said once, and of none.
     let mut both = both;
     let Some(Answer::Blocks(answer)) = &mut both.answer else {
@@ -118,8 +122,8 @@ fn each_sentence_about_one_block_says_which() {
         let best = block.best as usize;
         block.levels[best].demands.clear();
     }
-    let found = the(&both, "what limits the server cannot be told");
-    assert!(found.text.starts_with("what limits"), "{found:?}");
+    let found = the(&both, "server-not-watched");
+    assert!(found.statement.code == "server-not-watched", "{found:?}");
 }
 
 #[test]
@@ -131,9 +135,9 @@ fn a_rate_that_still_rises_is_at_least_x_max_and_one_of_the_client_is_none() {
     });
     let growing = answered(growing);
     assert!(!blocks_of(&growing).is_x_max_reached);
-    let found = the(&growing, "X_max is");
+    let found = the(&growing, "x-max-of-blocks");
     assert!(
-        found.text.starts_with("X_max is at least 18,000/s"),
+        found.statement.to_string().contains("is_reached: false"),
         "{found:?}"
     );
     let mut of_the_client = both();
@@ -145,8 +149,8 @@ fn a_rate_that_still_rises_is_at_least_x_max_and_one_of_the_client_is_none() {
     }
     let of_the_client = answered(of_the_client);
     assert_eq!(blocks_of(&of_the_client).x_max_per_s, None);
-    none_says(&of_the_client, "X_max");
-    the(&of_the_client, "the load generator was the limit");
+    none_says(&of_the_client, "x-max");
+    the(&of_the_client, "generator-bound");
 }
 
 #[test]
@@ -157,8 +161,11 @@ fn one_block_is_answered_while_the_other_is_not_run_and_points_without_a_block_a
         .retain(|point| point.block == Some(Block::Closed));
     let first = answered(first);
     assert!(blocks_of(&first).open.is_none());
-    let found = the(&first, "X_max is");
-    assert!(found.text.ends_with("with 8 clients"), "{found:?}");
+    let found = the(&first, "x-max-of-blocks");
+    assert!(
+        found.statement.to_string().contains("(clients: [8])"),
+        "{found:?}"
+    );
     let mut crossed = both();
     for point in &mut crossed.points {
         point.block = None;
@@ -197,13 +204,11 @@ fn rates_that_are_known_badly_do_not_make_x_max_surer() {
 fn an_offered_rate_above_the_closed_loop_says_that_clients_were_the_limit() {
     let found = answered(up_to(&["1"]));
     assert!(!blocks_of(&found).is_x_max_reached);
-    let told = the(&found, "X_max is at least");
-    let said = told.evidence.iter().find(|text| text.contains("was kept"));
+    let told = the(&found, "is_reached: false");
+    let evidence = super::told(&told.evidence);
+    let said = evidence.iter().find(|text| text.contains("kept-more-than"));
     let said = said.expect("it says why");
-    assert!(
-        said.contains("16,000/s") && said.contains("up to 1 client"),
-        "{said}"
-    );
+    assert!(said.contains("clients: 1, kept: 16,000/s"), "{said}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::*;
 use crate::experiment::xmax;
 use dyno_record::experiment::{ClientsEnd, ClientsResult};
+use dyno_record::statement::Statement;
 use dyno_testkit::simulate::normal;
 
 /// What the benches of these tests have for N*: 125 µs of a lone client, and 50 µs between two operations.
@@ -58,8 +59,10 @@ fn without_the_error_of_the_lone_client_n_star_has_no_interval_and_says_so() {
     lone.response_mean_us = Figure::bare(125.0);
     let runs = vec![lone, figures(8, None, 18_800.0, 425.0)];
     let mut experiment = answered(experiment((CLIENTS, &["1", "8"]), runs));
-    let told = the(&experiment, "N*").text;
-    assert!(told.contains("2.50 clients (no interval: "), "{told}");
+    let told = the(&experiment, "operations-wait-beyond")
+        .statement
+        .to_string();
+    assert!(told == "operations-wait-beyond (clients: 2.50)", "{told}");
     let answer = answer(&mut experiment);
     assert_eq!(answer.saturation_clients, Some(Figure::bare(2.5)));
     // The bound does not rest on it.
@@ -96,7 +99,7 @@ fn a_maximum_from_one_run_has_the_interval_of_that_run() {
     let found = xmax::answer(search(1, 18_800.0), &best, Vec::new(), Vec::new());
     assert_eq!(found.x_max_per_s, Some(counted.rate_per_s));
     assert_eq!(found.client_maximum_per_s, None);
-    let reasons = vec!["the client was busy".to_owned()];
+    let reasons = vec![Statement::recorded("the client was busy")];
     let found = xmax::answer(search(1, 18_800.0), &best, reasons, Vec::new());
     assert_eq!(found.x_max_per_s, None);
     assert_eq!(found.client_maximum_per_s, Some(counted.rate_per_s));

@@ -1,0 +1,66 @@
+//! Numbers as statements have them, with their units.
+
+use dyno_record::experiment::Figure;
+use dyno_record::quantity::Unit;
+use dyno_record::statement::Number;
+
+/// A rate.
+pub(crate) fn rate(per_s: f64) -> Number {
+    Number::new(per_s, Unit::PerSecond)
+}
+
+/// A rate with its interval.
+pub(crate) fn rate_of(figure: &Figure) -> Number {
+    Number::figure(figure, Unit::PerSecond)
+}
+
+/// A time that is given in seconds.
+pub(crate) fn time(seconds: f64) -> Number {
+    us(seconds * 1e6)
+}
+
+/// A time that is given in microseconds.
+pub(crate) fn us(microseconds: f64) -> Number {
+    Number::new(microseconds, Unit::Microseconds)
+}
+
+/// The same with its interval.
+pub(crate) fn us_of(figure: &Figure) -> Number {
+    Number::figure(figure, Unit::Microseconds)
+}
+
+/// A length of time in seconds.
+pub(crate) fn seconds(seconds: f64) -> Number {
+    Number::new(seconds, Unit::Seconds)
+}
+
+/// An amount of data.
+pub(crate) fn bytes(amount: f64) -> Number {
+    Number::new(amount, Unit::Bytes)
+}
+
+/// A share of 0 to 1.
+pub(crate) fn percent(ratio: f64) -> Number {
+    Number::new(ratio, Unit::Ratio)
+}
+
+/// How many times as large.
+pub(crate) fn times(ratio: f64) -> Number {
+    Number::new(ratio, Unit::Times)
+}
+
+/// A bare number.
+pub(crate) fn number(value: f64) -> Number {
+    Number::new(value, Unit::Plain)
+}
+
+/// A number that was set, with all its digits.
+pub(crate) fn exact(value: f64) -> Number {
+    Number::new(value, Unit::Exact)
+}
+
+/// Statements with their codes and values, for the assertions of tests.
+#[cfg(test)]
+pub(crate) fn told(statements: &[dyno_record::statement::Statement]) -> Vec<String> {
+    statements.iter().map(ToString::to_string).collect()
+}

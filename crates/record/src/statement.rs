@@ -1,0 +1,319 @@
+//! What is said of a measurement, as data: a code that stays the same from version to version, and named values with their
+//! units. The sentences are made of it where it is shown; nothing decides by them.
+
+use crate::estimate::Estimate;
+use crate::experiment::Figure;
+use crate::quantity::{Quantity, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Code of what an older record has as a sentence: its value `text`, and `hint` where it has advice.
+pub const RECORDED: &str = "recorded";
+
+/// Something that is said, without the words for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "Written")]
+pub struct Statement {
+    /// What is said: a name that does not change.
+    pub code: String,
+    /// The values that it is about, by their names.
+    pub values: BTreeMap<String, Value>,
+}
+
+/// A value of a [`Statement`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Value {
+    /// Whether something is so.
+    Flag(bool),
+    /// A name, or what others said.
+    Text(String),
+    /// Several values in their order.
+    List(Vec<Value>),
+    /// A number with its unit.
+    Number(Number),
+    /// A part that is a statement itself.
+    Statement(Statement),
+}
+
+/// A number with its unit, and with its interval where that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Number {
+    /// The number; absent if there is none, such as the quotient of something and nothing.
+    pub value: Option<f64>,
+    /// Its unit.
+    pub unit: Unit,
+    /// Lower end of its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// Share of such intervals that hold the true value; 0.95 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence_ratio: Option<f64>,
+}
+
+/// How a statement is written: before they had codes they were sentences.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Written {
+    Coded {
+        code: String,
+        #[serde(default)]
+        values: BTreeMap<String, Value>,
+    },
+    Message {
+        #[serde(alias = "text")]
+        message: String,
+        hint: Option<String>,
+    },
+    Sentence(String),
+}
+
+impl From<Written> for Statement {
+    fn from(written: Written) -> Statement {
+        match written {
+            Written::Coded { code, values } => Statement { code, values },
+            Written::Message { message, hint } => Statement::recorded(&message).with("hint", hint),
+            Written::Sentence(text) => Statement::recorded(&text),
+        }
+    }
+}
+
+/// A [`Statement`] of a code and the values that it is about; those that are `None` are left out.
+///
+/// ```ignore
+/// statement!("late-starts", share = Number::ratio(0.02))
+/// ```
+#[macro_export]
+macro_rules! statement {
+    ($code:expr $(, $name:ident = $value:expr)* $(,)?) => {
+        $crate::statement::Statement::new($code)$(.with(stringify!($name), $value))*
+    };
+}
+
+impl Statement {
+    /// One without values.
+    pub fn new(code: impl Into<String>) -> Statement {
+        Statement {
+            code: code.into(),
+            values: BTreeMap::new(),
+        }
+    }
+
+    /// What is known as a sentence only.
+    pub fn recorded(text: &str) -> Statement {
+        Statement::new(RECORDED).with("text", text)
+    }
+
+    /// The same with one more value, if there is one.
+    pub fn with(mut self, name: &str, value: impl IntoValue) -> Statement {
+        if let Some(value) = value.into_value() {
+            self.values.insert(name.to_owned(), value);
+        }
+        self
+    }
+
+    /// A number among its values.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.values.get(name)? {
+            Value::Number(number) => number.value,
+            _ => None,
+        }
+    }
+
+    /// A text among its values.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.values.get(name)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl Number {
+    /// One without an interval. What is not finite is no number.
+    pub fn new(value: f64, unit: Unit) -> Number {
+        Number {
+            value: Some(value).filter(|value| value.is_finite()),
+            unit,
+            low: None,
+            high: None,
+            confidence_ratio: None,
+        }
+    }
+
+    /// The same with its interval.
+    pub fn between(self, low: f64, high: f64) -> Number {
+        Number {
+            low: Some(low).filter(|low| low.is_finite()),
+            high: Some(high).filter(|high| high.is_finite()),
+            ..self
+        }
+    }
+
+    /// A figure with its interval, in this unit.
+    pub fn figure(figure: &Figure, unit: Unit) -> Number {
+        Number {
+            low: figure.low,
+            high: figure.high,
+            ..Number::new(figure.value, unit)
+        }
+    }
+
+    /// An estimate with its interval, in this unit.
+    pub fn estimate(estimate: &Estimate, unit: Unit) -> Number {
+        Number {
+            confidence_ratio: Some(estimate.confidence_ratio),
+            ..Number::new(estimate.value, unit).between(estimate.low, estimate.high)
+        }
+    }
+
+    /// It as it is shown; `None` if it is no number.
+    pub fn quantity(&self) -> Option<Quantity> {
+        self.value.map(|value| Quantity::new(value, self.unit))
+    }
+}
+
+/// What can be a value of a [`Statement`], or none.
+pub trait IntoValue {
+    /// The value, if there is one.
+    fn into_value(self) -> Option<Value>;
+}
+
+impl<T: IntoValue> IntoValue for Option<T> {
+    fn into_value(self) -> Option<Value> {
+        self.and_then(IntoValue::into_value)
+    }
+}
+
+impl<T: IntoValue> IntoValue for Vec<T> {
+    fn into_value(self) -> Option<Value> {
+        let values = self.into_iter().filter_map(IntoValue::into_value);
+        Some(Value::List(values.collect()))
+    }
+}
+
+macro_rules! into_value {
+    ($($type:ty, $given:ident => $value:expr;)*) => {
+        $(impl IntoValue for $type {
+            fn into_value(self) -> Option<Value> {
+                let $given = self;
+                Some($value)
+            }
+        })*
+    };
+}
+
+into_value! {
+    Value, value => value;
+    bool, flag => Value::Flag(flag);
+    Number, number => Value::Number(number);
+    Statement, statement => Value::Statement(statement);
+    &Statement, statement => Value::Statement(statement.clone());
+    String, text => Value::Text(text);
+    &String, text => Value::Text(text.clone());
+    &str, text => Value::Text(text.to_owned());
+    usize, count => Value::Number(Number::new(count as f64, Unit::Count));
+    u64, count => Value::Number(Number::new(count as f64, Unit::Count));
+    u32, count => Value::Number(Number::new(f64::from(count), Unit::Count));
+}
+
+/// For those who have no sentence for it: the code with the values in brackets.
+impl fmt::Display for Statement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.code)?;
+        for (place, (name, value)) in self.values.iter().enumerate() {
+            let before = if place == 0 { " (" } else { ", " };
+            write!(formatter, "{before}{name}: {value}")?;
+        }
+        formatter.write_str(if self.values.is_empty() { "" } else { ")" })
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Flag(flag) => write!(formatter, "{flag}"),
+            Value::Text(text) => formatter.write_str(text),
+            Value::Number(number) => {
+                write!(formatter, "{number}")?;
+                let end = |end: Option<f64>| Number {
+                    value: end,
+                    ..*number
+                };
+                match (number.low, number.high) {
+                    (None, None) => Ok(()),
+                    (low, high) => write!(formatter, " in {} to {}", end(low), end(high)),
+                }
+            }
+            Value::Statement(statement) => write!(formatter, "{statement}"),
+            Value::List(values) => {
+                let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+                write!(formatter, "[{}]", values.join(", "))
+            }
+        }
+    }
+}
+
+/// As a sentence has it: with the digits that count, or `unknown`.
+impl fmt::Display for Number {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.quantity() {
+            // Things are counted one by one, whatever their number.
+            Some(count) if self.unit == Unit::Count => write!(formatter, "{count}"),
+            Some(quantity) => write!(formatter, "{}", quantity.brief()),
+            None => formatter.write_str("unknown"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_statement_is_read_as_it_was_written() {
+        let part = statement!("at-clients", clients = vec![4u32, 8]);
+        let rate = Number::new(41_666.7, Unit::PerSecond).between(40_000.0, 43_000.0);
+        let said = statement!(
+            "highest",
+            rate = rate,
+            at = part,
+            only = true,
+            none = None::<u32>
+        );
+        let written = serde_json::to_value(&said).unwrap();
+        assert_eq!(written["values"]["rate"]["unit"], "per_s");
+        assert!(written["values"].get("none").is_none());
+        assert_eq!(serde_json::from_value::<Statement>(written).unwrap(), said);
+        let expected = "highest (at: at-clients (clients: [4, 8]), only: true, rate: 41,700/s in 40,000/s to 43,000/s)";
+        assert_eq!(said.to_string(), expected);
+        assert_eq!(said.number("rate"), Some(41_666.7));
+    }
+
+    #[test]
+    fn what_is_not_finite_is_kept_as_unknown() {
+        for value in [f64::NAN, f64::INFINITY] {
+            let number = Number::new(value, Unit::Bytes).between(value, value);
+            let written = serde_json::to_value(number).unwrap();
+            assert_eq!(written, json!({"value": null, "unit": "bytes"}));
+            assert_eq!(serde_json::from_value::<Number>(written).unwrap(), number);
+            assert_eq!(number.to_string(), "unknown");
+        }
+    }
+
+    #[test]
+    fn sentences_of_older_records_stay_readable() {
+        let read = |value| serde_json::from_value::<Statement>(value).unwrap();
+        assert_eq!(read(json!("it is")), Statement::recorded("it is"));
+        let found = read(json!({"kind": "warning", "text": "it is", "evidence": ["so"]}));
+        assert_eq!(found, Statement::recorded("it is"));
+        let caveat = read(json!({"kind": "errors", "message": "it is", "hint": "look"}));
+        assert_eq!(caveat.text("hint"), Some("look"));
+    }
+}

@@ -1,0 +1,283 @@
+use super::*;
+use dyno_record::experiment::{Finding, Law};
+use dyno_record::model::{Caveat, CaveatKind};
+use dyno_record::quantity::Unit;
+use dyno_record::statement;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+fn variables(code: &str) -> BTreeSet<String> {
+    let template = CATALOGUE.get_template(code);
+    let template = template.unwrap_or_else(|error| panic!("`{code}`: {error}"));
+    template.undeclared_variables(false).into_iter().collect()
+}
+
+/// Every source outside of tests.
+fn sources() -> Vec<(PathBuf, String)> {
+    fn walk(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && name != "tests" {
+                walk(&path, found);
+            } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+                found.push((path, code.to_owned()));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).unwrap() {
+        let folder = entry.unwrap().path().join("src");
+        if folder.is_dir() {
+            walk(&folder, &mut found);
+        }
+    }
+    assert!(found.len() > 300, "{}", found.len());
+    found
+}
+
+/// What stands in the brackets of each `statement!(…)`.
+fn statements(source: &str) -> Vec<&str> {
+    let calls = source.match_indices("statement!(");
+    let inside = calls.map(|(place, call)| {
+        let start = place + call.len();
+        let mut depth = 1;
+        let end = source[start..].find(|character| {
+            match character {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        });
+        &source[start..start + end.unwrap()]
+    });
+    inside.collect()
+}
+
+/// The code if it is written there, and the names of the values.
+fn call(inside: &str) -> (Option<&str>, BTreeSet<String>) {
+    let code = inside.trim_start().strip_prefix('"');
+    let code = code.and_then(|rest| rest.split('"').next());
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let before = inside.split(" = ").filter_map(|part| {
+        let name = part.rsplit(|c| !is_name(c)).next()?;
+        (!name.is_empty()).then(|| name.to_owned())
+    });
+    (code, before.collect())
+}
+
+#[test]
+fn every_statement_has_a_text_and_gives_its_values() {
+    let mut problems = Vec::new();
+    let mut used = BTreeSet::new();
+    for (path, source) in sources() {
+        let mut given = BTreeSet::new();
+        for (code, names) in statements(&source).into_iter().map(call) {
+            given.extend(names.clone());
+            let Some(code) = code else { continue };
+            used.insert(code.to_owned());
+            if CATALOGUE.get_template(code).is_err() {
+                problems.push(format!("`{code}` of {} has no text", path.display()));
+                continue;
+            }
+            let hint = format!("{code}{HINT}");
+            let mut asked = variables(code);
+            if CATALOGUE.get_template(&hint).is_ok() {
+                asked.extend(variables(&hint));
+            }
+            let with = |name: &String| source.contains(&format!(".with(\"{name}\""));
+            asked.retain(|name| !names.contains(name) && !with(name));
+            if !asked.is_empty() {
+                problems.push(format!("`{code}` asks for {asked:?} and gets {names:?}"));
+            }
+        }
+        // Codes that are chosen before the statement is made.
+        for (name, _) in templates() {
+            let is_there = source.contains(&format!("\"{name}\""));
+            if !used.contains(&name) && is_there && !path.ends_with("texts/mod.rs") {
+                let with = |one: &String| source.contains(&format!("\"{one}\""));
+                let missing = variables(&name);
+                let missing: Vec<_> = missing
+                    .iter()
+                    .filter(|one| !given.contains(*one) && !with(one))
+                    .collect();
+                if missing.is_empty() {
+                    used.insert(name);
+                }
+            }
+        }
+    }
+    let laws = [
+        Law::Utilization,
+        Law::Little,
+        Law::ResponseTime,
+        Law::ForcedFlow,
+        Law::RateBound,
+        Law::ResponseBound,
+    ];
+    for law in laws.map(|law| dyno_record::document::variant_name(&law)) {
+        used.extend([format!("law.{law}"), format!("law-broken.{law}")]);
+    }
+    used.extend(dyno_analyze::verdict::codes());
+    used.insert(dyno_record::statement::RECORDED.to_owned());
+    for code in &used {
+        if CATALOGUE.get_template(code).is_err() {
+            problems.push(format!("`{code}` has no text"));
+        }
+    }
+    for (name, _) in templates() {
+        let code = name.strip_suffix(HINT).unwrap_or(&name);
+        if !used.contains(code) {
+            problems.push(format!("nothing says `{code}`"));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn every_file_of_the_catalogue_can_be_read_and_no_code_is_there_twice() {
+    let mut codes = BTreeSet::new();
+    for file in FILES {
+        let table: toml::Table = file.parse().unwrap();
+        let mut found = Vec::new();
+        collect("", &table, &mut found);
+        assert!(!found.is_empty());
+        for (name, _) in found {
+            assert!(codes.insert(name.clone()), "`{name}` is there twice");
+            assert!(CATALOGUE.get_template(&name).is_ok(), "`{name}`");
+        }
+    }
+}
+
+/// A value that a template can do with.
+fn sample(name: &str, template: &str) -> Value {
+    // A name that chooses one of several words: the first of them.
+    if let Some(end) = template.find(&format!("}}[{name}]")) {
+        let start = template[..end].rfind("{'").unwrap() + 2;
+        let key = template[start..].split('\'').next().unwrap();
+        return Value::Text(key.to_owned());
+    }
+    let has = |what: &str| template.contains(&what.replace('N', name));
+    let rate = Number::new(1_234.5, Unit::PerSecond).between(1_200.0, 1_300.0);
+    if has("N.hint") || has("N.code") {
+        let statement = statement!("cpu-governor", governor = "powersave");
+        return Value::Statement(statement);
+    }
+    if has("in N %") && has("demand.resource") {
+        let part = |name: &str| statement!("demand", resource = name, demand = rate);
+        return Value::List(
+            ["the disk", "the CPU"]
+                .map(part)
+                .map(Value::Statement)
+                .into(),
+        );
+    }
+    if ["N|list", "N|join", "in N %", "(N +", "N|exact|list"]
+        .into_iter()
+        .any(has)
+    {
+        let both = ["one", "two"].map(|text| Value::Text(text.to_owned()));
+        return match has("N|exact|list") || has("N|plural") {
+            true => Value::List(vec![Value::Number(rate), Value::Number(rate)]),
+            false => Value::List(both.into()),
+        };
+    }
+    if has("N|replace") || has("or N") {
+        return Value::Text(format!("<{name}>"));
+    }
+    let is_ratio = has("N|change") || has("N|more");
+    Value::Number(match is_ratio {
+        true => Number::new(1.05, Unit::Plain).between(1.02, 1.08),
+        false => rate,
+    })
+}
+
+#[test]
+fn the_texts_of_all_codes() {
+    let mut all = String::new();
+    for (name, template) in templates() {
+        let names = variables(&name);
+        let values = names.iter();
+        let values: BTreeMap<String, Value> = values
+            .map(|one| (one.clone(), sample(one, &template)))
+            .collect();
+        let of = |values: BTreeMap<String, Value>| {
+            let code = name.clone();
+            render(&name, &Statement { code, values })
+        };
+        let whole = of(values.clone());
+        writeln!(
+            all,
+            "{name}\n    {}",
+            whole.as_deref().unwrap_or("cannot be written")
+        )
+        .unwrap();
+        let mut told: BTreeSet<String> = whole.into_iter().collect();
+        // What is said without one of the values, where it may lack.
+        for one in &names {
+            let mut fewer = values.clone();
+            fewer.remove(one);
+            let text = of(fewer).filter(|text| told.insert(text.clone()));
+            if let Some(text) = text {
+                writeln!(all, "    {text}").unwrap();
+            }
+        }
+    }
+    assert!(!all.contains("cannot be written"), "{all}");
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn what_has_no_text_is_shown_with_its_values() {
+    let later = statement!("later", rate = Number::new(1_000.0, Unit::PerSecond));
+    assert_eq!(text(&later), "later (rate: 1,000/s)");
+    assert_eq!(hint(&later), None);
+    // A value is missing.
+    assert_eq!(text(&Statement::new("cpu-governor")), "cpu-governor");
+}
+
+#[test]
+fn a_number_that_is_none_is_unknown() {
+    let rate = Number::new(f64::NAN, Unit::PerSecond);
+    let said = statement!("achieved", rate = rate);
+    assert_eq!(text(&said), "unknown were achieved");
+}
+
+#[test]
+fn documents_for_programs_have_codes_values_and_texts() {
+    let governor = statement!("cpu-governor", governor = "powersave");
+    let caveat = Caveat::of_run(CaveatKind::CpuFrequency, governor.clone());
+    let found = Finding::warning(statement!("single-pair"), vec![governor]);
+    let json = with_texts(&json!({"caveats": [caveat], "findings": [found]})).unwrap();
+    let caveat = &json["caveats"][0];
+    assert_eq!(caveat["code"], "cpu-governor");
+    assert_eq!(caveat["values"], json!({"governor": "powersave"}));
+    assert_eq!(caveat["hint"], "set the governor to `performance`");
+    assert!(
+        caveat["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("the CPU frequency governor")
+    );
+    let found = &json["findings"][0];
+    assert!(
+        found["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("a single pair of runs")
+    );
+    assert!(found["evidence"][0]["text"].is_string());
+}
+
+#[test]
+fn sentences_of_older_records_are_shown_as_they_are() {
+    let older = json!({"kind": "errors", "message": "3 failed", "hint": "look"});
+    let caveat: Caveat = serde_json::from_value(older).unwrap();
+    assert_eq!(text(&caveat.statement), "3 failed");
+    assert_eq!(hint(&caveat.statement).as_deref(), Some("look"));
+}
