@@ -239,7 +239,7 @@ fn a_pool_makes_a_difference_or_none() {
     );
     let other = texts(vec![pool(5, 900.0), pool(100, 300.0)]);
     assert!(
-        other.contains("(medians: 3.0, rates: 1.00, who: producer-with-bound (bound: 64 in flight, producer: go))"),
+        other.contains("(medians: 3.0, rates: 3.0, who: producer-with-bound (bound: 64 in flight, producer: go))"),
         "{other}"
     );
     assert!(!texts(vec![pool(5, 1.0)]).contains("pool"));

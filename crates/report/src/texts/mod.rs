@@ -11,6 +11,7 @@ use minijinja::value::{Enumerator, Object, ObjectRepr, Value as Shown};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::Serialize;
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
@@ -81,10 +82,10 @@ pub fn hint(statement: &Statement) -> Option<String> {
 fn render(name: &str, statement: &Statement) -> Option<String> {
     let template = CATALOGUE.get_template(name).ok()?;
     let values = statement.values.iter();
-    let values: Shown = values
-        .map(|(name, value)| (name.as_str(), shown(value)))
+    let values: BTreeMap<String, Shown> = values
+        .map(|(name, value)| (name.clone(), shown(value)))
         .collect();
-    template.render(values).ok()
+    template.render(Shown::from(values)).ok()
 }
 
 /// A value as templates have it.

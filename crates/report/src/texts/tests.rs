@@ -4,7 +4,7 @@ use dyno_record::model::{Caveat, CaveatKind};
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

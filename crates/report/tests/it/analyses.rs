@@ -97,7 +97,7 @@ fn the_document_has_the_analysis_besides_what_was_recorded() {
     );
     assert!(analysis["bottleneck"]["reached_ratio"].is_f64());
     assert_eq!(analysis["figures"]["laws"][0]["law"], "little");
-    assert!(analysis["findings"][0]["evidence"][0].is_string());
+    assert!(analysis["findings"][0]["evidence"][0]["text"].is_string());
 }
 
 #[test]

@@ -269,15 +269,17 @@ mod tests {
         let found = found(rows);
         assert_eq!(
             found[0].statement.to_string(),
-            "slower (a: A, b: B, ratio: 0.600, statistic: rate)"
+            "slower (a: A, b: B, ratio: 0.600 in 0.580 to 0.620, statistic: rate)"
         );
         assert_eq!(
             told(&found[0].evidence),
-            ["times-that-of-a (basis: from-pairs (pairs: 5), ratio: 0.600, statistic: rate)"]
+            [
+                "times-that-of-a (basis: from-pairs (pairs: 5), ratio: 0.600 in 0.580 to 0.620, statistic: rate)"
+            ]
         );
         assert_eq!(
             found[1].statement.to_string(),
-            "others-with-b (changes: [changed (ratio: 2.00, statistic: percentile-of-response-time (percent: 99))])"
+            "others-with-b (changes: [changed (ratio: 2.00 in 1.90 to 2.10, statistic: percentile-of-response-time (percent: 99))])"
         );
         assert_eq!(found.len(), 2);
     }
@@ -293,7 +295,7 @@ mod tests {
         assert_eq!(found[0].kind, FindingKind::Warning);
         assert_eq!(
             found[0].statement.to_string(),
-            "not-enough-data-for-difference (a: A, b: B, margin: 5.0 %, ratio: 1.02, statistic: rate)"
+            "not-enough-data-for-difference (a: A, b: B, margin: 5.0 %, ratio: 1.02 in 0.900 to 1.15, statistic: rate)"
         );
         assert!(found[1].statement.number("pairs") == Some(12.0));
         assert_eq!(
@@ -413,7 +415,7 @@ mod tests {
         let texts = with_demand(slower(), demand.clone(), Some(Explanation::Demand { name }));
         assert_eq!(
             texts[1],
-            "explanation (explanation: needs (baseline: 50.0 µs, candidate: 55.0 µs, ratio: 1.10, resource: server CPU, subject: B))"
+            "explanation (explanation: needs (baseline: 50.0 µs, candidate: 55.0 µs, ratio: 1.10 in 1.06 to 1.14, resource: server CPU, subject: B))"
         );
         let texts = with_demand(slower(), demand.clone(), Some(Explanation::NoDemand));
         assert!(texts[1].contains("no-demand-explains"), "{texts:?}");

@@ -384,7 +384,7 @@ fn the_highest_rate_says_whether_the_next_best_may_be_as_fast() {
     let found = the(&experiment, "highest-rate (");
     assert_eq!(
         found.statement.to_string(),
-        "highest-rate (at: with-clients (clients: [8]), rate: 18,800/s)"
+        "highest-rate (at: with-clients (clients: [8]), rate: 18,800/s in 18,600/s to 19,000/s)"
     );
     assert_eq!(
         found.evidence[1].to_string(),
@@ -400,7 +400,7 @@ fn waiting_begins_where_the_asymptotes_meet() {
     let found = the(&clients(), "operations-wait-beyond");
     assert_eq!(
         found.statement.to_string(),
-        "operations-wait-beyond (clients: 2.50)"
+        "operations-wait-beyond (clients: 2.50 in 2.44 to 2.56)"
     );
     assert_eq!(
         told(&found.evidence),
@@ -608,7 +608,7 @@ fn a_rate_that_is_poorly_known_or_not_at_all_is_told() {
     assert_eq!(
         told(&found.evidence),
         [
-            "intervals-of-rates (intervals: [interval-of-rate (at: with-clients (clients: [1]), is_known: true, rate: 8,000/s), \
+            "intervals-of-rates (intervals: [interval-of-rate (at: with-clients (clients: [1]), is_known: true, rate: 8,000/s in 5,600/s to 10,400/s), \
              interval-of-rate (at: with-clients (clients: [2]), is_known: false, rate: 14,000/s)])"
         ]
     );

@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(
             texts(&answer()),
             [
-                "x-max (clients: 8, x_max: 18,800/s)",
+                "x-max (clients: 8, x_max: 18,800/s in 18,500/s to 19,100/s)",
                 "sustained (rate: 18,400/s)",
                 "saturates-first (bound: 20,000/s, demand: 100 µs, resource: resource (name: server CPU), share: 94 %, \
                  units: cpus (number: 2))",
@@ -277,7 +277,7 @@ mod tests {
             told(&found.unwrap().evidence)
         };
         let known = &evidence(&answer)[1];
-        let expected = "demand-known-to (bound: 20,000/s, error: 2.0 %)";
+        let expected = "demand-known-to (bound: 20,000/s in 19,600/s to 20,400/s, error: 2.0 %)";
         assert_eq!(known, expected);
         if let Some(demand) = &mut answer.bottleneck {
             demand.uncertainty_ratio = 1.0;

@@ -74,8 +74,8 @@ fn the_boundary_is_told_with_the_runs_on_both_sides() {
     let found = all(&answer(Some(10_000.0), ObjectiveEnd::Resolved));
     assert_eq!(
         found[0].statement.to_string(),
-        "objective-kept-up-to (closed: 20,000/s, is_boundary_known: true, objective: objective (responses: [at-most-time \
-         (limit: 5.00 ms, statistic: p99_9)]), rate: 10,000/s, share: 50 %)"
+        "objective-kept-up-to (closed: 20,000/s in 19,800/s to 20,200/s, is_boundary_known: true, objective: objective (responses: [at-most-time \
+         (limit: 5.00 ms, statistic: p99_9)]), rate: 10,000/s in 9,500/s to 10,500/s, share: 50 %)"
     );
     assert_eq!(
         told(&found[0].evidence),
@@ -103,7 +103,7 @@ fn an_answer_of_a_version_without_intervals_is_told_without_one() {
     answer.search.boundary = None;
     assert_eq!(
         all(&answer)[0].statement.to_string(),
-        "objective-kept-up-to (closed: 20,000/s, is_boundary_known: false, objective: objective (responses: [at-most-time \
+        "objective-kept-up-to (closed: 20,000/s in 19,800/s to 20,200/s, is_boundary_known: false, objective: objective (responses: [at-most-time \
          (limit: 5.00 ms, statistic: p99_9)]), rate: 10,000/s, share: 50 %)"
     );
 }
@@ -115,7 +115,7 @@ fn where_runs_contradict_each_other_it_is_said_over_which_rates_chance_decides()
     let found = all(&answer);
     assert_eq!(
         found[1].statement.to_string(),
-        "chance-decides (few: 10,500/s, most: 9,500/s)"
+        "chance-decides (few: 10,500/s in 9,980/s to 11,000/s, most: 9,500/s in 9,030/s to 9,980/s)"
     );
     assert_eq!(
         told(&found[1].evidence),
@@ -197,7 +197,7 @@ fn an_objective_of_failures_alone_is_named() {
         one.failed_ratio = if one.kept { 0.0 } else { 0.03 };
     }
     let found = &all(&answer)[0];
-    let expected = "objective-kept-up-to (closed: 20,000/s, is_boundary_known: true, objective: objective (failed: 1.0 %, responses: [])";
+    let expected = "objective-kept-up-to (closed: 20,000/s in 19,800/s to 20,200/s, is_boundary_known: true, objective: objective (failed: 1.0 %, responses: [])";
     assert!(
         found.statement.to_string().starts_with(expected),
         "{}",
