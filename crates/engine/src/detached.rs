@@ -68,7 +68,7 @@ pub const FAILURE: &str = "failure.txt";
 pub enum Stopped {
     /// It ran, and is gone.
     Now,
-    /// It had ended before; what was left of it is removed.
+    /// It had ended before; its remains are removed.
     Before,
 }
 
@@ -83,7 +83,7 @@ impl DetachedDeployment {
             return Err(Error::new(
                 Kind::BadInput,
                 format!(
-                    "`{name}` is no name of a deployment: 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`"
+                    "`{name}` is not a valid name of a deployment: use 1 to {NAME_CHARACTERS} letters, digits, `.`, `_` or `-`"
                 ),
             ));
         }
@@ -161,9 +161,10 @@ impl DetachedDeployment {
         let name = &self.name;
         let removes = format!("`dyno server stop {name}` removes it; or choose another `--name`");
         let (message, hint) = match self.look()? {
-            Some(Status::Up(_) | Status::Degraded(..) | Status::Unreadable(_)) => {
-                (format!("the deployment `{name}` runs already"), removes)
-            }
+            Some(Status::Up(_) | Status::Degraded(..) | Status::Unreadable(_)) => (
+                format!("the deployment `{name}` is already running"),
+                removes,
+            ),
             Some(Status::Starting) => (
                 format!("the deployment `{name}` is being started"),
                 format!("{STARTING_HINT}; or choose another `--name`"),

@@ -132,7 +132,7 @@ pub fn run(
 }
 
 /// Goes on with the experiment in a folder; of one that is complete the answer is found again. `uri` is the connection
-/// string of servers that run already, whose passwords are not kept. Whether runs begin fresh and whether they load is as
+/// string of servers that are already running, whose passwords are not kept. Whether runs begin fresh and whether they load is as
 /// the experiment began.
 ///
 /// # Errors
@@ -224,7 +224,7 @@ fn check_same(plan: &Plan, known: &serde_json::Value, file: &str) -> Result<(), 
     if known != *plan {
         let text = format!("`{file}` is not the plan of the runs that are done");
         return Err(Error::new(Kind::BadInput, text)
-            .with_hint("take the change back, or begin a new experiment with it"));
+            .with_hint("undo the change, or begin a new experiment with it"));
     }
     Ok(())
 }
@@ -233,7 +233,7 @@ fn check_same(plan: &Plan, known: &serde_json::Value, file: &str) -> Result<(), 
 fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, context: Context<'_>) {
     for point in &mut document.points {
         if point.figures.is_some() && !folder.holds(point) {
-            let text = format!("`{}` is gone, and is measured again", point.directory);
+            let text = format!("`{}` is gone and will be measured again", point.directory);
             context.warning(&text);
             point.figures = None;
         }
@@ -293,7 +293,7 @@ fn failed_runs(
         let tolerated = tolerated(point)?;
         if figures.failed_ratio > tolerated {
             failed.push(format!(
-                "`{}` (a share of {:.6}, tolerated are {tolerated})",
+                "`{}` (a share of {:.6}; {tolerated} is tolerated)",
                 point.directory, figures.failed_ratio
             ));
         }

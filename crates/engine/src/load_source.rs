@@ -55,7 +55,7 @@ pub struct Readings {
 
 /// Other hosts that load servers, and start them.
 pub trait LoadSource {
-    /// The servers of a plan: started on their hosts, or `remote`, which runs already.
+    /// The servers of a plan: started on their hosts, or `remote`, which is already running.
     ///
     /// # Errors
     /// Hosts that cannot be reached or used, and plans that do not fit them.

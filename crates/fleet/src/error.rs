@@ -38,19 +38,19 @@ pub enum FleetError {
         reason: String,
     },
     /// A run has no such name.
-    #[error("`{name}` is no name of a run, which has 1 to 64 letters, digits, `.`, `_` or `-`")]
+    #[error("`{name}` is not a valid name of a run: use 1 to 64 letters, digits, `.`, `_` or `-`")]
     RunName {
         /// What was given.
         name: String,
     },
     /// Another controller has the run.
-    #[error("the run `{run}` has a controller already")]
+    #[error("the run `{run}` already has a controller")]
     RunTaken {
         /// The run.
         run: String,
     },
     /// Another agent has the number.
-    #[error("agent {index} of the run `{run}` is there already, on the host `{host}`")]
+    #[error("agent {index} of the run `{run}` is already there, on the host `{host}`")]
     IndexTaken {
         /// The run.
         run: String,
@@ -92,9 +92,9 @@ pub enum FleetError {
         /// Each missing agent, with its host and the last thing it did.
         waiting: Vec<String>,
     },
-    /// An agent was not heard of for longer than its lease.
+    /// An agent has been silent for longer than its lease.
     #[error(
-        "agent {index} on `{host}` was not heard of for {silent:?}; the last thing it did: {last}"
+        "agent {index} on `{host}` has been silent for {silent:?}; the last thing it did: {last}"
     )]
     Lost {
         /// Number of the agent.
@@ -135,9 +135,7 @@ pub enum FleetError {
         reason: String,
     },
     /// The controller has gone without a word.
-    #[error(
-        "the controller was not heard of for {silent:?}; the last thing this agent did: {last}"
-    )]
+    #[error("the controller has been silent for {silent:?}; the last thing this agent did: {last}")]
     ControllerGone {
         /// How long.
         silent: Duration,
@@ -158,7 +156,7 @@ pub enum FleetError {
         last: String,
     },
     /// A message that this version does not understand.
-    #[error("a message of `{from}` cannot be understood: {reason}")]
+    #[error("cannot understand a message from `{from}`: {reason}")]
     Message {
         /// Who sent it.
         from: String,
@@ -198,9 +196,9 @@ impl FleetError {
             FleetError::Redis { .. } => Some("check address, password and certificate of Redis"),
             FleetError::RunTaken { .. } => Some("give the run another name, or wait for its lease"),
             FleetError::Version { .. } => Some("place the same `dyno` on all hosts"),
-            FleetError::Disk { .. } => {
-                Some("make room there, load less, or name another folder by `--host-folder`")
-            }
+            FleetError::Disk { .. } => Some(
+                "free some space there, load less, or name another folder with `--host-folder`",
+            ),
             FleetError::StartPassed { .. } => Some("raise `fleet.start_lead`"),
             FleetError::MessagesLost { .. } => {
                 Some("the controller or Redis was too slow; give them a CPU of their own")

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InventoryError {
     /// The text is not what `ansible-inventory --list` prints.
-    #[error("the inventory cannot be understood: {0}")]
+    #[error("cannot understand the inventory: {0}")]
     Form(String),
     /// Neither a group nor a host.
     #[error("the inventory has no group and no host `{0}`")]

@@ -123,7 +123,8 @@ impl<'a> Fleet<'a> {
                 Ok(silent) => left.extend(silent),
                 Err(FleetError::RedisGone { .. }) => {
                     is_redis_gone = true;
-                    let text = "Redis has gone: agents end by their lease, and keys expire";
+                    let text =
+                        "Redis is gone: agents end when their lease runs out, and keys expire";
                     context.warning(text);
                 }
                 Err(error) => context.warning(error.to_string()),

@@ -81,7 +81,7 @@ fn check_task(task: &Task, options: &StandaloneOptions, context: Context<'_>) ->
     }
     server.check()?;
     if plan.layout == Layout::Existing && server.is_own() && !server.has_data() {
-        let text = "`existing` is about documents that are there, and a new server has none";
+        let text = "`existing` works on documents that are there, and a new server has none";
         return Err(Error::new(Kind::BadInput, text).with_hint(
             "name the server with `--uri`, or its data with `--data-dir`, and `--collection`; or take a layout that loads documents",
         ));
@@ -332,7 +332,7 @@ impl Experiment<'_> {
         };
         let name = found.get_str("name").unwrap_or_default();
         let text = format!(
-            "`{}` has an index on these fields already: `{name}`",
+            "`{}` already has an index on these fields: `{name}`",
             self.collection.namespace()
         );
         Err(Error::new(Kind::BadInput, text).with_hint("choose other fields with `--keys`"))

@@ -1,4 +1,4 @@
-//! The server of the experiment: started for it, stopped and started again, or one that runs already on this machine.
+//! The server of the experiment: started for it, stopped and started again, or one that is already running on this machine.
 
 use crate::layout::LayoutError;
 use dyno_engine::context::Context;
@@ -93,8 +93,9 @@ impl<'a> Server<'a> {
                 if !locality::is_local(remote, self.context.environment.hostname.as_deref()) =>
             {
                 let address = remote.target.to_string();
-                let text =
-                    format!("the server `{address}` is not on this machine, and its files neither");
+                let text = format!(
+                    "the server `{address}` is not on this machine, and neither are its files"
+                );
                 Err(Error::new(Kind::BadInput, text).with_hint("run `dyno index-build` there"))
             }
             _ => Ok(()),

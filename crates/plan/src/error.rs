@@ -73,7 +73,7 @@ pub enum PlanError {
         command: &'static str,
     },
     /// Servers are to be started by a plan that aims at one that runs.
-    #[error("the plan aims at a server that runs already, so that there is nothing to start")]
+    #[error("the plan aims at a server that is already running, so that there is nothing to start")]
     NothingToStart,
     /// Several independent servers for work that is done on one.
     #[error("{what}")]

@@ -51,7 +51,7 @@ pub struct FleetPlan {
     pub join_within: Span,
     /// Longest time of the load phase on any agent.
     pub load_within: Span,
-    /// Who was not heard of for this time is lost; 1 s to 1 minute. Also the time after which an agent ends by itself when
+    /// Who has been silent for this time is lost; 1 s to 1 minute. Also the time after which an agent ends by itself when
     /// the controller or Redis has gone.
     pub lease: Span,
     /// From the word to start to the common instant at which all start; 100 ms to 1 minute.
@@ -184,7 +184,10 @@ mod tests {
                 "kubernetes.server_pods",
             ),
             ("[fleet.kubernetes]\ndisk_size = \"1MiB\"", "at least 64MiB"),
-            ("[server]\npairs = 2", "`server.pairs` is about one machine"),
+            (
+                "[server]\npairs = 2",
+                "`server.pairs` applies to one machine",
+            ),
             ("[data]\ninsert_start = 2", "by the fleet itself"),
         ] {
             let message = problem_of(&format!("{GOOD}{line}\n"));

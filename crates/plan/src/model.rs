@@ -79,7 +79,7 @@ pub enum ServerKind {
     Embedded,
     /// A `mongod` started for the run.
     Mongod,
-    /// A server that runs already, addressed by `uri`.
+    /// A server that is already running, addressed by `uri`.
     Uri,
 }
 
@@ -97,7 +97,7 @@ impl ServerKind {
             "The embedded server `secantusd-rs`",
         ),
         (ServerKind::Mongod, "mongod", "MongoDB's own server"),
-        (ServerKind::Uri, "uri", "A server that runs already"),
+        (ServerKind::Uri, "uri", "A server that is already running"),
     ];
 
     /// Its name in a plan.
@@ -226,7 +226,7 @@ pub enum StorageEngine {
 }
 
 impl ServerKind {
-    /// The cache that `smallest` means; `None` for a server that runs already, or is not chosen yet. `mongod` refuses less; the embedded server
+    /// The cache that `smallest` means; `None` for a server that is already running, or is not chosen yet. `mongod` refuses less; the embedded server
     /// takes 1 MiB, but with that one would measure little but eviction.
     pub const fn smallest_cache(self) -> Option<Bytes> {
         match self {

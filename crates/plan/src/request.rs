@@ -22,7 +22,7 @@ pub struct Request {
     pub work: Work,
     /// Name of a built-in plan, or path of a plan or property file; the usual one of the work when absent.
     pub source: Option<String>,
-    /// Connection string of a server that runs already. Credentials in it go to [`crate::task::Remote`].
+    /// Connection string of a server that is already running. Credentials in it go to [`crate::task::Remote`].
     pub uri: Option<String>,
     /// The embedded server to start; a usual place when absent.
     pub embedded_server: Option<PathBuf>,

@@ -93,7 +93,7 @@ fn is_run(request: &Request) -> bool {
     matches!(request.work, Work::Run | Work::Soak { .. })
 }
 
-/// Aims the plan, looks at the whole of it, and gives the server that runs already. `named` is the one that the plan itself
+/// Aims the plan, looks at the whole of it, and gives the server that is already running. `named` is the one that the plan itself
 /// does not name.
 fn check_whole(
     plan: &mut Plan,
@@ -203,7 +203,7 @@ fn gives_threads(plan: &Plan, request: &Request, settings: &[Setting]) -> bool {
             .any(|setting| setting.key == "client.threads")
 }
 
-/// The server that runs already: of the address that was `given`, or of the one among the properties.
+/// The server that is already running: of the address that was `given`, or of the one among the properties.
 fn named_server(
     plan: &Plan,
     given: Option<Remote>,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct Task {
     /// Valid, and without secrets.
     pub plan: Plan,
-    /// The server that runs already; `None` if one is started.
+    /// The server that is already running; `None` if one is started.
     pub remote: Option<Remote>,
     /// What the person should know, one sentence each.
     pub warnings: Vec<String>,
@@ -175,7 +175,7 @@ pub fn chooses_server(key: &str) -> bool {
     matches!(key, "server.kind" | "server.mongod")
 }
 
-/// A server that runs already. The credentials are here alone and not in a [`Plan`].
+/// A server that is already running. The credentials are here alone and not in a [`Plan`].
 #[derive(Clone, Debug)]
 pub struct Remote {
     /// Where it is, without secrets.

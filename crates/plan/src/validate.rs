@@ -132,7 +132,7 @@ fn check_fresh(problems: &mut Problems, plan: &Plan) {
     problems.require_or(
         plan.data.fresh != FreshData::Server || plan.server.kind != ServerKind::Uri,
         "`collection` drops and loads the collection of a server that runs",
-        || "`data.fresh` is `server`, but the plan aims at a server that runs already".into(),
+        || "`data.fresh` is `server`, but the plan aims at a server that is already running".into(),
     );
 }
 

@@ -23,7 +23,7 @@ pub enum RecordError {
         file: &'static str,
     },
     /// A run is to be written where there is one already.
-    #[error("`{directory}` holds a run already: found `{found}`")]
+    #[error("`{directory}` already holds a run: found `{found}`")]
     HoldsRun {
         /// The folder.
         directory: PathBuf,
@@ -89,7 +89,7 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// A name would break the files' format.
-    #[error("{what} `{name}` is not made of `A-Z a-z 0-9 _ : -` only")]
+    #[error("{what} `{name}` may only contain `A-Z a-z 0-9 _ : -`")]
     Name {
         /// What is named so.
         what: &'static str,
@@ -121,7 +121,7 @@ pub enum RecordError {
         source: serde_json::Error,
     },
     /// A trace is to be written where there is one already.
-    #[error("`{directory}` holds a trace already")]
+    #[error("`{directory}` already holds a trace")]
     HoldsTrace {
         /// The folder.
         directory: PathBuf,

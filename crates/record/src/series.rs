@@ -159,7 +159,7 @@ fn next_cell<'a, T: Cell>(
     let text = cells
         .next()
         .ok_or_else(|| format!("column `{column}` is missing"))?;
-    T::parse(text).ok_or_else(|| format!("`{text}` is no value for column `{column}`"))
+    T::parse(text).ok_or_else(|| format!("`{text}` is not a value of column `{column}`"))
 }
 
 /// Whether a name can stand in a CSV cell and in a tag of the interval log as it is.
@@ -289,7 +289,7 @@ mod tests {
     fn a_wrong_cell_is_named_with_its_column() {
         assert_eq!(
             ErrorRow::parse("measure,x,read,timeout,3"),
-            Err("`x` is no value for column `index`".to_owned())
+            Err("`x` is not a value of column `index`".to_owned())
         );
         assert_eq!(
             ErrorRow::parse("measure,7,read"),
@@ -301,7 +301,7 @@ mod tests {
         );
         assert_eq!(
             ErrorRow::parse("cooldown,7,read,timeout,3"),
-            Err("`cooldown` is no value for column `phase`".to_owned())
+            Err("`cooldown` is not a value of column `phase`".to_owned())
         );
     }
 

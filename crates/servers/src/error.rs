@@ -80,7 +80,7 @@ pub enum ServerError {
         /// The oldest supported version.
         oldest: &'static str,
     },
-    /// The plan aims at a server that runs already, or leaves open which one is started.
+    /// The plan aims at a server that is already running, or leaves open which one is started.
     #[error("the plan does not name a server to start")]
     NothingToStart,
     /// The server does not have this setting or not with this value.

@@ -107,7 +107,7 @@ impl ServerOptions {
     /// [`DeploymentOptions`](crate::DeploymentOptions).
     ///
     /// # Errors
-    /// [`ServerError::NothingToStart`] when the plan aims at a server that runs already, or leaves its kind open.
+    /// [`ServerError::NothingToStart`] when the plan aims at a server that is already running, or leaves its kind open.
     pub fn from_plan(
         plan: &ServerPlan,
         program: PathBuf,

@@ -61,7 +61,10 @@ impl Found {
                 let mut names: Vec<&str> = self.drivers.keys().map(String::as_str).collect();
                 names.extend(self.others.iter().map(String::as_str));
                 names.sort_unstable();
-                format!("there is no such driver; there are {}", names.join(", "))
+                format!(
+                    "there is no such driver; the drivers are {}",
+                    names.join(", ")
+                )
             }
         }))
     }

@@ -37,7 +37,7 @@ pub struct TailOptions {
     pub common: StandaloneOptions,
     /// Folder of the drivers; `None` for the one here or beside the program.
     pub drivers: Option<PathBuf>,
-    /// Connection string of a server that runs already, with its password.
+    /// Connection string of a server that is already running, with its password.
     pub uri: Option<String>,
 }
 
@@ -137,7 +137,7 @@ fn chosen(task: &Task, options: &TailOptions, context: Context<'_>) -> Result<Ch
     }
     if wanted.is_empty() {
         return Err(
-            Error::new(Kind::Environment, "no driver that is wanted can run")
+            Error::new(Kind::Environment, "none of the chosen drivers can run")
                 .with_hint("`make drivers` builds them, and says what is missing"),
         );
     }

@@ -53,7 +53,7 @@ pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Meas
         .and_then(|cursor| cursor.get_array("firstBatch"));
     if first.is_ok_and(|first| !first.is_empty()) {
         return Err(TailError::Settings(format!(
-            "collection `{}.{}` is there already, and would be removed afterwards",
+            "collection `{}.{}` already exists, and would be removed afterwards",
             settings.database, settings.collection
         )));
     }

@@ -11,7 +11,7 @@ use dyno_plan::units::{CacheSize, Rate, Span};
 use dyno_report::Format;
 use std::path::PathBuf;
 
-/// Options of servers that are started, which say nothing of one that runs already.
+/// Options of servers that are started, which say nothing of one that is already running.
 pub(super) const OF_STARTED: [&str; 9] = [
     "pairs",
     "topology",
@@ -112,7 +112,7 @@ pub(crate) struct TargetArguments {
     pub(crate) wsf: bool,
     #[command(flatten)]
     pub(crate) start: StartArguments,
-    /// Aim at a server that runs already
+    /// Aim at a server that is already running
     ///
     /// A connection string (`mongodb://…` or `mongodb+srv://…`). Its database, if it names one
     /// other than `admin`, is used in place of the plan's. Credentials in it go to the server only.

@@ -17,7 +17,7 @@ pub(crate) struct TailArguments {
     pub(crate) plan: String,
     #[command(flatten)]
     pub(crate) start: StartArguments,
-    /// Send the messages through a server that runs already
+    /// Send the messages through a server that is already running
     ///
     /// A connection string. The variable keeps credentials out of the list of processes. The collection must not be there; it is
     /// created and dropped again.

@@ -122,7 +122,7 @@ pub(crate) struct IndexBuildArguments {
     pub(crate) layout: String,
     #[command(flatten)]
     pub(crate) start: StartArguments,
-    /// Build the index on a server on this machine that runs already: on one of its collections, or on documents that are loaded
+    /// Build the index on a server on this machine that is already running: on one of its collections, or on documents that are loaded
     /// into it and stay
     ///
     /// A connection string. The variable keeps credentials out of the list of processes.

@@ -73,7 +73,7 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         return Err(Error::new(Kind::CheckFailed, text).with_hint(LONGER));
     }
     if !found.comparable {
-        let text = "the runs are not comparable, so that nothing can be said about being slower";
+        let text = "the runs are not comparable, so nothing can be said about which is slower";
         return Err(Error::new(Kind::CheckFailed, text));
     }
     if found.is_slower_by(share) {
@@ -84,7 +84,7 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
 }
 
 /// Why there is nothing to compare, and what helps.
-const TOO_SHORT: &str = "the runs are too short to compare: they need some windows of operations";
+const TOO_SHORT: &str = "the runs are too short to compare: they need more windows with operations";
 const LONGER: &str = "make them longer with `--duration`, or more of them with `dyno ab`";
 
 /// Refuses an operation that a run did not measure.

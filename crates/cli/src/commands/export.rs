@@ -39,7 +39,7 @@ fn check(arguments: &ExportArguments) -> Result<(), Error> {
     let bad = |text: &str, hint: &str| Err(Error::new(Kind::BadInput, text).with_hint(hint));
     if arguments.to == ExportForm::Parquet && arguments.output.is_none() {
         return bad(
-            "a Parquet file is no text for standard output",
+            "a Parquet file is binary, and standard output takes text",
             "name a file with `--output`",
         );
     }

@@ -80,7 +80,7 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
     }
     if found.is_too_short() {
         messages.warning(&format!(
-            "too few runs to tell a change from chance: there are {}, and it takes {}",
+            "too few runs to tell a change from chance: there are {}, and {} are needed",
             found.runs.len(),
             found.fewest_runs
         ));

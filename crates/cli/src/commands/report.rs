@@ -39,7 +39,7 @@ pub(crate) fn report(
         || IndexBuildDocument::is_in(folder)
         || TailDocument::is_in(folder);
     if is_about_trace && (is_other || !is_trace) {
-        let text = "`--gap`, `--window` and `--slices` are about traces of file I/O, and the folder holds none";
+        let text = "`--gap`, `--window` and `--slices` apply to traces of file I/O, and the folder holds none";
         let hint = format!(
             "the trace of a run is in its folder `{}`, those of an index build in `before` and `after`",
             io_trace::FOLDER
@@ -105,7 +105,7 @@ fn of_run(folder: &Path, format: Format, options: &RenderOptions) -> Result<Stri
 fn of_experiment(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
     let document = Experiment::read(folder)?;
     let Some(format) = PageFormat::from_format(format) else {
-        let text = "this format has one run, and the folder holds an experiment";
+        let text = "this format shows one run, and the folder holds an experiment";
         let hint = "give the folder of one of its runs, below `runs`";
         return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     };
@@ -114,7 +114,7 @@ fn of_experiment(folder: &Path, format: Format, options: &RenderOptions) -> Resu
 
 fn of_index_build(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
     let Some(format) = PageFormat::from_format(format) else {
-        let text = "this format has a run, and the folder holds an index build";
+        let text = "this format shows a run, and the folder holds an index build";
         return Err(Error::new(Kind::BadInput, text));
     };
     let build = AnalysedIndexBuild::open(folder)?;
@@ -123,7 +123,7 @@ fn of_index_build(folder: &Path, format: Format, options: &RenderOptions) -> Res
 
 fn of_tail(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
     let Some(format) = PageFormat::from_format(format) else {
-        let text = "this format has a run, and the folder holds messages of `dyno tail`";
+        let text = "this format shows a run, and the folder holds messages of `dyno tail`";
         return Err(Error::new(Kind::BadInput, text));
     };
     let document = TailDocument::read(folder)?;
@@ -137,7 +137,7 @@ fn of_trace(
     options: &RenderOptions,
 ) -> Result<String, Error> {
     let Some(format) = PageFormat::from_format(arguments.format) else {
-        let text = "this format has a run, and the folder holds a trace of file I/O";
+        let text = "this format shows a run, and the folder holds a trace of file I/O";
         return Err(Error::new(Kind::BadInput, text));
     };
     let asked = TraceOptions {

@@ -121,7 +121,7 @@ pub(crate) fn end(
     if ratio > tolerated_error_ratio {
         let totals = finished.totals;
         messages.warning(&format!(
-            "{} of {} operations failed, a share of {ratio:.6}; tolerated are {tolerated_error_ratio}",
+            "{} of {} operations failed, a share of {ratio:.6}; {tolerated_error_ratio} is tolerated",
             totals.failed,
             totals.failed + totals.succeeded
         ));

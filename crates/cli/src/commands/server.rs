@@ -33,7 +33,7 @@ pub(crate) fn server(
     let state_dir = invocation.environment().state_dir.as_deref();
     let folder = || {
         state_dir.ok_or_else(|| {
-            Error::new(Kind::BadInput, "there is no folder for what is kept")
+            Error::new(Kind::BadInput, "there is no folder for the state")
                 .with_hint("give `--state-dir`, or set `HOME`")
         })
     };
@@ -107,7 +107,7 @@ fn stop(place: &DetachedDeployment, invocation: Invocation<'_>) -> Result<Exit, 
     let name = &place.name;
     invocation.messages.note(&match stopped {
         Stopped::Now => format!("`{name}` is stopped"),
-        Stopped::Before => format!("`{name}` had ended before; what was left of it is removed"),
+        Stopped::Before => format!("`{name}` had ended before; its remains are removed"),
     });
     Ok(Exit::Done)
 }
@@ -128,9 +128,8 @@ fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, E
         }
         Status::Gone => {
             let text = format!("the deployment `{name}` has ended");
-            return Err(Error::new(Kind::CheckFailed, text).with_hint(format!(
-                "`dyno server stop {name}` removes what is left of it"
-            )));
+            return Err(Error::new(Kind::CheckFailed, text)
+                .with_hint(format!("`dyno server stop {name}` removes its remains")));
         }
     };
     if arguments.uri {

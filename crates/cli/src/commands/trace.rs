@@ -52,7 +52,7 @@ pub(crate) fn trace(arguments: &TraceArguments, invocation: Invocation<'_>) -> R
     };
     let settings = settings(arguments);
     settings.check().map_err(|error| {
-        Error::from(error).context("the trace cannot be made as the options say")
+        Error::from(error).context("the trace cannot be made with these options")
     })?;
     let directory = RunDirectory::create(arguments.out.as_deref(), NAME, Timestamp::now())?;
     let folder = directory.path().to_owned();
@@ -153,7 +153,7 @@ impl Server {
             invocation.surroundings.environment.hostname.as_deref(),
         ) {
             let message =
-                format!("the server `{address}` is not on this machine, and its files neither");
+                format!("the server `{address}` is not on this machine, and neither are its files");
             return Err(Error::new(Kind::BadInput, message).with_hint("run `dyno trace` there"));
         }
         let process = process_at(control.endpoint().host()).map_err(|reason| {

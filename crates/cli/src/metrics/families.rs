@@ -40,11 +40,7 @@ pub(crate) fn of_sources(sources: &[Latest]) -> Vec<Family> {
 }
 
 fn of_run(totals: &Totals) -> Vec<Family> {
-    let mut info = Family::new(
-        Kind::Info,
-        "dyno_run",
-        "The run that goes on, or the last one",
-    );
+    let mut info = Family::new(Kind::Info, "dyno_run", "The current run, or the last one");
     if let (Some(run), Some(status)) = (&totals.run, totals.status) {
         let labels = [
             ("name", run.name.as_str()),
@@ -58,7 +54,7 @@ fn of_run(totals: &Totals) -> Vec<Family> {
     let mut phases = Family::new(
         Kind::Gauge,
         "dyno_phase",
-        "1 for the phase that goes on, 0 for the others",
+        "1 for the current phase, 0 for the others",
     );
     let mut starts = Family::new(
         Kind::Gauge,
@@ -202,7 +198,7 @@ fn of_client(totals: &Totals) -> Vec<Family> {
     let cpu = Family::new(
         Kind::Counter,
         "dyno_client_cpu_seconds",
-        "CPU time that the load generator used while phases went on",
+        "CPU time that the load generator used during phases",
     )
     .with(&[("mode", "user")], Value::Number(totals.cpu_user_s))
     .with(&[("mode", "system")], Value::Number(totals.cpu_system_s));

@@ -38,8 +38,8 @@ impl Endpoint {
         }
         if token.is_none() && !address.ip().is_loopback() {
             let text =
-                format!("`--metrics {address}` would tell everybody who can reach this machine");
-            let hint = "give `--metrics-token` (or the variable `DYNO_METRICS_TOKEN`), or an address of this machine alone, such as `127.0.0.1:9464`";
+                format!("`--metrics {address}` would serve everybody who can reach this machine");
+            let hint = "give `--metrics-token` (or the variable `DYNO_METRICS_TOKEN`), or an address that only this machine can reach, such as `127.0.0.1:9464`";
             return Err(Error::new(Kind::BadInput, text).with_hint(hint));
         }
         Ok(Some(Endpoint {

@@ -95,7 +95,7 @@ fn apart(name: String) -> String {
 /// What is told about a metric that others have defined.
 pub(crate) fn help(id: &MetricId) -> String {
     let (group, name) = (id.group(), id.name());
-    format!("{name} of {group}, as the source told it last")
+    format!("{name} of {group}, as the source last reported it")
 }
 
 /// The values of a source, added to families of gauges by name.

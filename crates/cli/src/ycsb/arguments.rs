@@ -154,7 +154,7 @@ fn phase(command: &str) -> Result<Phase, Error> {
         "shell" => Err(Error::new(Kind::BadInput, "`shell` is not supported")
             .with_hint("use `mongosh` to look at single documents")),
         _ => Err(bad(format!(
-            "`{command}` is no command, expected `load` or `run`"
+            "`{command}` is not a command: expected `load` or `run`"
         ))),
     }
 }
@@ -304,7 +304,7 @@ mod tests {
     fn what_is_not_understood_is_bad_input_with_a_hint() {
         for (arguments, expected) in [
             (&["shell", "mongodb"][..], "`shell` is not supported"),
-            (&["dance", "mongodb"], "`dance` is no command"),
+            (&["dance", "mongodb"], "`dance` is not a command"),
             (&["run"], "binding is missing"),
             (&["run", "jdbc"], "binding `jdbc`"),
             (

@@ -356,7 +356,7 @@ fn an_interrupted_sweep_goes_on_with_what_is_missing() {
     bench
         .dyno(&["resume", "x"])
         .expect(0)
-        .says("is gone, and is measured again");
+        .says("is gone and will be measured again");
     assert_eq!((traces(&first), done(&bench)), (before, 3));
     assert_no_server(&bench);
 }

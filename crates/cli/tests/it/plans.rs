@@ -257,7 +257,7 @@ fn a_dry_run_refuses_what_the_run_would_refuse_before_it_speaks_to_the_server() 
     refused_alike(&bench, &with(&card), 3, "no-such-card");
     std::fs::create_dir(bench.path("old")).unwrap();
     std::fs::write(bench.path("old/run.json"), "{}").unwrap();
-    refused_alike(&bench, &with(&["--out", "old"]), 2, "holds a run already");
+    refused_alike(&bench, &with(&["--out", "old"]), 2, "already holds a run");
     let least = [
         "soak",
         "a",

@@ -98,7 +98,7 @@ fn a_dry_run_prints_a_plan_that_only_tail_takes() {
         "--dry-run",
     ]);
     // Where these drivers cannot run, that is said after the plan.
-    let can_run = !plan.stderr.contains("no driver that is wanted can run");
+    let can_run = !plan.stderr.contains("none of the chosen drivers can run");
     let code = if can_run { 0 } else { 3 };
     let text = plan.expect(code).stdout.clone();
     for line in [

@@ -294,7 +294,7 @@ fn a_killed_trace_can_be_read_as_far_as_it_was_closed() {
     child.wait().unwrap();
     let report = bench.dyno(&["report", "t"]).expect(0);
     assert!(
-        report.stdout.contains("did not come to its end"),
+        report.stdout.contains("did not end properly"),
         "{}",
         report.stdout
     );
@@ -524,7 +524,7 @@ fn a_trace_of_servers_that_run_already_is_refused_before_anything_happens() {
     bench
         .dyno(&run)
         .expect(2)
-        .says("this one runs already")
+        .says("this one is already running")
         .says("dyno trace --server");
     assert!(
         bench.entries().iter().all(|name| name != "runs"),

@@ -169,7 +169,7 @@ fn a_server_that_runs_takes_no_parameters_of_servers() {
     let arguments = ["run", "there.toml", "--wsf", "--dry-run"];
     let finished = with(&bench, &variables, &arguments)
         .expect(0)
-        .says("`CACHE_SIZE_GB` has no effect: the server runs already");
+        .says("`CACHE_SIZE_GB` has no effect: the server is already running");
     assert!(!finished.stderr.contains("CLIENT_SERVER_PAIR"));
 }
 

@@ -66,7 +66,7 @@ pub struct ServerUnderTest {
 }
 
 impl ServerUnderTest {
-    /// Reaches a server that runs already.
+    /// Reaches a server that is already running.
     pub fn running(plan: &Plan, remote: Remote, paths: &ServerPaths<'_>) -> Result<Self, Error> {
         let local = locality::is_local(&remote, paths.environment.hostname.as_deref());
         Self::reach(plan, remote, local, None)
@@ -270,12 +270,12 @@ impl ServerUnderTest {
     }
 }
 
-/// Refuses durable writes of a server that runs already and promises them without keeping that.
+/// Refuses durable writes of a server that is already running and promises them without keeping that.
 pub fn check_durable(plan: &Plan, product: Option<&str>) -> Result<(), Error> {
     if !plan.server.waits_for_journal() || subject::product_of(product) != Product::Embedded {
         return Ok(());
     }
-    let text = "`server.durable_writes` cannot be had of this server: the embedded server acknowledges `journal=true` before the write is on its disk";
+    let text = "`server.durable_writes` is not possible with this server: the embedded server acknowledges `journal=true` before the write is on its disk";
     Err(Error::new(Kind::BadInput, text).with_hint(
         "start it with `--sync-on-commit` and leave `server.durable_writes` out, or let `dyno` start it",
     ))

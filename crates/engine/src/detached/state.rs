@@ -178,7 +178,7 @@ fn duty(kind: InstanceKind) -> &'static str {
 
 fn sentence(deviation: &dyno_servers::Deviation) -> String {
     format!(
-        "`{}` is `{}`, asked for was `{}`",
+        "`{}` is `{}`, not `{}` as asked for",
         deviation.setting, deviation.found, deviation.asked
     )
 }

@@ -544,11 +544,11 @@ impl<'a> Campaign<'a> {
         };
         let result = result.map_err(|failure| match failure.hint {
             None => failure.with_hint(format!(
-                "what was measured is in `{place}`; go on with `{resume}`"
+                "the measurements so far are in `{place}`; continue with `{resume}`"
             )),
             Some(hint) => Error {
                 hint: Some(format!(
-                    "{hint}; what was measured is in `{place}`, and `{resume}` goes on with it"
+                    "{hint}; the measurements so far are in `{place}`, and `{resume}` continues"
                 )),
                 ..failure
             },

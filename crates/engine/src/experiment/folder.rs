@@ -107,12 +107,11 @@ impl ExperimentFolder {
     pub fn plan(&self, name: &str) -> Result<Plan, Error> {
         let path = self.path.join(name);
         let text = std::fs::read_to_string(&path).map_err(|error| {
-            unusable(&path, error).with_hint("bring it back: it says what the runs are")
+            unusable(&path, error).with_hint("restore it: it describes the runs")
         })?;
         dyno_plan::file::parse(&text, &path.to_string_lossy()).map_err(|error| {
-            Error::from_cause(Kind::BadInput, error).with_hint(
-                "take back what was changed in it; or use the `dyno` that began the experiment",
-            )
+            Error::from_cause(Kind::BadInput, error)
+                .with_hint("undo the change, or use the `dyno` that began the experiment")
         })
     }
 
@@ -198,7 +197,7 @@ fn check_empty(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let text = format!("`{}` is not empty", path.display());
-    let hint = "choose another folder with `--out`, or go on with an experiment by `dyno resume`";
+    let hint = "choose another folder with `--out`, or continue an experiment with `dyno resume`";
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 

@@ -297,8 +297,7 @@ fn has_blocks(axes: &[Axis], cross: bool) -> Result<bool, Error> {
     };
     let has_both = is_swept(CLIENTS) && is_swept(RATE);
     if cross && !has_both {
-        let text =
-            "`--cross` is about several numbers of clients with several rates, and there are none";
+        let text = "`--cross` combines several numbers of clients with several rates, and they are not given";
         return Err(Error::new(Kind::BadInput, text).with_hint(
             "give `--clients` and `--rates`, each with several values, or leave it out",
         ));

@@ -38,7 +38,9 @@ pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
             .with_hint("use a plan without `[schedule]`, or `dyno slo` or `dyno sweep --rates`"));
     }
     if settings.iter().any(|(key, _)| key == CLIENTS) {
-        let text = format!("`--set {CLIENTS}` has no place here: their number is searched for");
+        let text = format!(
+            "`--set {CLIENTS}` cannot be given here: the search varies the number of clients"
+        );
         return Err(Error::new(Kind::BadInput, text)
             .with_hint("`--max-clients` limits it; `dyno sweep` takes given numbers"));
     }

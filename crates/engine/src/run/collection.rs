@@ -111,7 +111,7 @@ fn other_shape(plan: &Plan, differences: &[String]) -> Error {
         differences.join("; ")
     );
     Error::new(Kind::Environment, message)
-        .with_hint("`--fresh` drops the collection first; or change the plan's `data`, or aim at another collection with `-p table=NAME`")
+        .with_hint("`--fresh` drops the collection first; or change the plan's `data`, or use another collection with `-p table=NAME`")
 }
 
 #[cfg(test)]

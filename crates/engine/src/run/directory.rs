@@ -95,7 +95,7 @@ impl RunDirectory {
             None => Ok(()),
             Some(found) => {
                 let message = format!(
-                    "`{}` holds a run already: found `{found}`",
+                    "`{}` already holds a run: found `{found}`",
                     self.path.display()
                 );
                 Err(Error::new(Kind::BadInput, message)

@@ -260,7 +260,7 @@ fn lost(error: &dyn std::error::Error) -> AskError {
     }
 }
 
-/// Names of servers that run already: `server`, or `member-N` of several.
+/// Names of servers that are already running: `server`, or `member-N` of several.
 pub(crate) fn names_of(hosts: &[Host]) -> Vec<String> {
     match hosts {
         [_] => vec!["server".to_owned()],

@@ -132,13 +132,13 @@ fn page_cache(task: &Task, context: Context<'_>) -> Result<(), Error> {
 
 /// The server is on a machine whose page cache is none of ours.
 pub fn page_cache_of_others() -> Error {
-    let text = "`data.page_cache = \"drop\"` is about this machine, and the server is on another";
+    let text = "`data.page_cache = \"drop\"` applies to this machine, and the server is on another";
     Error::new(Kind::BadInput, text).with_hint("drop it there, and set `data.page_cache` to `keep`")
 }
 
 /// The page cache cannot be dropped.
 pub fn page_cache_stays(error: std::io::Error) -> Error {
     Error::from_cause(Kind::Environment, error)
-        .context("cannot drop the page cache of this machine, as `data.page_cache` wants")
+        .context("cannot drop the page cache of this machine, as `data.page_cache` demands")
         .with_hint("run it as root, or set `data.page_cache` to `keep`")
 }

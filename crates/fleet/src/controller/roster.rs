@@ -82,7 +82,7 @@ impl Roster {
         Some(FleetError::Failed {
             index,
             host: entry.host.clone(),
-            reason: format!("it has gone; the last thing it did: {}", entry.last),
+            reason: format!("it is gone; the last thing it did: {}", entry.last),
         })
     }
 

@@ -51,7 +51,7 @@ pub(super) fn check<'a>(
     }
     if remote.is_some() && !fleet.servers.is_empty() {
         return Err(bad(
-            "`fleet.servers` has no effect on servers that run already",
+            "`fleet.servers` has no effect on servers that are already running",
         ));
     }
     if remote.is_none() && fleet.servers.is_empty() && !in_cluster {
@@ -63,7 +63,7 @@ pub(super) fn check<'a>(
     }
     if let Some(key) = unsupported(plan) {
         return Err(bad(&format!(
-            "`{key}` is about one machine, and cannot be part of a fleet"
+            "`{key}` applies to one machine, and cannot be part of a fleet"
         )));
     }
     dyno_plan::task::check(plan)?;

@@ -158,7 +158,7 @@ impl Cluster {
             let other = self.kubectl(&["get", &job, "--ignore-not-found", "-o", "name"], "", by)?;
             if !other.trim().is_empty() {
                 let text = format!(
-                    "there is a `{JOB}` in the namespace `{namespace}`: another run is there, or was not ended"
+                    "there is a `{JOB}` in the namespace `{namespace}`: another run uses it, or did not clean up"
                 );
                 let hint = format!(
                     "choose another `fleet.kubernetes.namespace`, or `kubectl --namespace {namespace} delete {job}`"
@@ -395,7 +395,7 @@ impl Cluster {
         let own = forwarded(&line);
         let mut forward = Forward { child, port: 0 };
         forward.port = own.ok_or_else(|| {
-            let text = format!("`kubectl port-forward {what}` forwards no port");
+            let text = format!("`kubectl port-forward {what}` does not forward a port");
             Error::new(Kind::Environment, text).with_hint(HINT)
         })?;
         Ok(forward)

@@ -105,7 +105,10 @@ impl Hosts {
     pub(super) fn inventory(&self, cancel: &Cancel) -> Result<Inventory, Error> {
         // Ansible takes a file that is not there for an empty inventory.
         if !is_list(&self.inventory) && !self.inventory.exists() {
-            let text = format!("there is no inventory `{}`", self.inventory.display());
+            let text = format!(
+                "the inventory `{}` does not exist",
+                self.inventory.display()
+            );
             return Err(Error::new(Kind::BadInput, text)
                 .with_hint("give `--inventory FILE`, as for `ansible-playbook`"));
         }
@@ -144,7 +147,7 @@ impl Hosts {
             "dyno_redis_url_file": file,
             "dyno_redis_ca_file": wanted.redis_ca,
         });
-        let what = "the hosts cannot be made ready";
+        let what = "cannot prepare the hosts";
         self.play("start.yml", &variables, what, text, Some(cancel))
     }
 

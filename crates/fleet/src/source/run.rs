@@ -104,7 +104,7 @@ pub(super) fn perform(
 
 fn clients(open: &mut Open) -> Result<&mut Controller, Error> {
     let clients = open.clients.as_mut();
-    clients.ok_or_else(|| Error::new(Kind::Internal, "the fleet has been closed"))
+    clients.ok_or_else(|| Error::new(Kind::Internal, "the fleet is closed"))
 }
 
 /// The first agent of each host reads it, and that of a server reads its own.
@@ -359,7 +359,10 @@ impl FleetRun<'_, '_> {
         }
         if !hanging.is_empty() {
             self.cancel("an agent hangs")?;
-            let text = format!("no window came for very long from {}", hanging.join(", "));
+            let text = format!(
+                "no window has come for a long time from {}",
+                hanging.join(", ")
+            );
             return Err(Error::new(Kind::Environment, text));
         }
         Ok(())

@@ -107,7 +107,7 @@ fn an_agent_that_is_killed_in_the_run_is_lost_by_name() {
     };
     let text = error.to_string();
     assert!(
-        text.starts_with("agent 1 on `host-1` was not heard of for "),
+        text.starts_with("agent 1 on `host-1` has been silent for "),
         "{text}"
     );
     assert!(

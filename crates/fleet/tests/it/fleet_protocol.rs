@@ -371,7 +371,7 @@ fn a_run_has_one_controller_and_one_agent_of_each_number() {
     let _agent = join(&redis, 0).unwrap();
     let error = join(&redis, 0).unwrap_err().to_string();
     assert!(
-        error.contains("agent 0 of the run `test` is there already, on the host `host-0`"),
+        error.contains("agent 0 of the run `test` is already there, on the host `host-0`"),
         "{error}"
     );
 }

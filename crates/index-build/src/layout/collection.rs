@@ -325,7 +325,7 @@ impl Collection {
                 _ => {
                     return Err(LayoutError::Answer {
                         command: "find",
-                        reason: "something in the cursor is no document".into(),
+                        reason: "the cursor holds something that is not a document".into(),
                     });
                 }
             }

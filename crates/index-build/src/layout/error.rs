@@ -20,7 +20,7 @@ pub enum LayoutError {
         source: Box<ControlError>,
     },
     /// An answer is not what it should be.
-    #[error("the server's answer to `{command}` cannot be understood: {reason}")]
+    #[error("cannot understand the server's answer to `{command}`: {reason}")]
     Answer {
         /// Name of the command.
         command: &'static str,
@@ -59,7 +59,7 @@ pub enum LayoutError {
         namespace: String,
     },
     /// A copy of an earlier remedy is there.
-    #[error("there is a copy of an earlier remedy that did not come to its end: `{namespace}`")]
+    #[error("a remedy that did not finish has left a copy: `{namespace}`")]
     CopyExists {
         /// `database.collection` of the copy.
         namespace: String,
@@ -137,10 +137,10 @@ impl LayoutError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             LayoutError::Missing { .. } => {
-                "name it by `--set data.database=…` and `--set data.collection=…`, or have it loaded by a layout other than `existing`".into()
+                "name it with `--set data.database=…` and `--set data.collection=…`, or have it loaded by a layout other than `existing`".into()
             }
             LayoutError::NotEmpty { .. } => {
-                "take it as it is with the layout `existing`, or name another collection by `--set data.collection=…`".into()
+                "take it as it is with the layout `existing`, or name another collection with `--set data.collection=…`".into()
             }
             LayoutError::Routed { .. } => {
                 "leave the remedy out: an index can be built and traced there".into()

@@ -41,7 +41,7 @@ pub(super) fn keys(
     plan: &Plan,
 ) -> Vec<request::Setting> {
     if is_aimed(request, plan) {
-        let reason = "the server runs already";
+        let reason = "the server is already running";
         leave_out(settings, |key| key.starts_with("server."), reason);
     }
     if request.data_dir.is_some() {
@@ -84,7 +84,7 @@ fn load_one_by_one(settings: &mut WsfSettings, request: &Request) -> Option<requ
     Some(request::Setting::new("client.batch", 1))
 }
 
-/// Whether the run aims at a server that runs already.
+/// Whether the run aims at a server that is already running.
 fn is_aimed(request: &Request, plan: &Plan) -> bool {
     let mut plan = plan.clone();
     request.uri.is_some()

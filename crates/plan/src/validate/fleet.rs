@@ -41,7 +41,7 @@ fn check_rest(problems: &mut Problems, plan: &Plan, fleet: &FleetPlan) {
     let starts_servers = plan.server.kind != ServerKind::Uri;
     // Without servers the plan is one for `--uri`.
     problems.require(starts_servers || fleet.servers.is_empty(), || {
-        "`fleet.servers` has no effect on servers that run already, at `server.uri`".into()
+        "`fleet.servers` has no effect on servers that are already running, at `server.uri`".into()
     });
     let is_deployment = fleet.mapping == Mapping::Deployment;
     problems.require(starts_servers || is_deployment, || {
@@ -50,7 +50,7 @@ fn check_rest(problems: &mut Problems, plan: &Plan, fleet: &FleetPlan) {
     problems.require_or(
         plan.server.pairs <= 1,
         "`fleet.mapping = \"pairs\"` with a server host each",
-        || "`server.pairs` is about one machine, and cannot be part of a fleet".into(),
+        || "`server.pairs` applies to one machine, and cannot be part of a fleet".into(),
     );
     problems.require(
         plan.data.insert_start == 0 && plan.data.insert_count.is_none(),

@@ -115,7 +115,7 @@ fn changes(history: &History) -> Vec<String> {
     }
     if history.is_too_short() {
         lines.push(format!(
-            "too few runs to tell a change from chance: there are {}, and it takes {}",
+            "too few runs to tell a change from chance: there are {}, and {} are needed",
             history.runs.len(),
             history.fewest_runs
         ));

@@ -197,7 +197,7 @@ fn read_producer(
     let sum = sums::of_producer(&messages);
     let said = ending.done("messages").zip(ending.done("failed"));
     let (acknowledged, failed) =
-        said.ok_or_else(|| wrong("its last line is not `done` with its sum".to_owned()))?;
+        said.ok_or_else(|| wrong("its last line is not `done` with a sum".to_owned()))?;
     sums::producer_agrees(&sum, acknowledged, failed).map_err(&wrong)?;
     Ok((messages, sum))
 }

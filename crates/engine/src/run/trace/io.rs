@@ -28,7 +28,7 @@ pub(crate) fn check(plan: &Plan, is_remote: bool) -> Result<(), Error> {
         return Ok(());
     };
     if is_remote {
-        let text = "`trace` of the plan is about servers that are started for the run, and this one runs already";
+        let text = "`trace` of the plan traces servers that are started for the run, and this one is already running";
         return Err(Error::new(Kind::BadInput, text)
             .with_hint("use `dyno trace --server URI` on its machine while the run goes on"));
     }
@@ -37,7 +37,7 @@ pub(crate) fn check(plan: &Plan, is_remote: bool) -> Result<(), Error> {
     wanted
         .check()
         .and(refusal.map_or(Ok(()), Err))
-        .map_err(|error| Error::from(error).context("the trace that the plan wants cannot be made"))
+        .map_err(|error| Error::from(error).context("the trace of the plan cannot be made"))
 }
 
 /// A trace that is attached and waits for its window.
