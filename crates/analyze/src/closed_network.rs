@@ -28,9 +28,10 @@ pub fn curve(system: &ClosedSystem, max_clients: u32) -> Vec<ClosedPoint> {
             response_s: f64::from(clients) / rate_per_s - system.think_time_s,
         }
     };
-    match count > 0 && constants[1] == f64::NEG_INFINITY {
-        true => Vec::new(),
-        false => (1..=max_clients).map(point).collect(),
+    if count > 0 && constants[1] == f64::NEG_INFINITY {
+        Vec::new()
+    } else {
+        (1..=max_clients).map(point).collect()
     }
 }
 
@@ -51,9 +52,10 @@ fn convolved(a: &[f64], b: &[f64]) -> Vec<f64> {
     let sum = |n: usize| {
         let terms = || a[..=n].iter().zip(b[..=n].iter().rev()).map(|(a, b)| a + b);
         let largest = terms().fold(f64::NEG_INFINITY, f64::max);
-        match largest.is_finite() {
-            true => largest + terms().map(|term| (term - largest).exp()).sum::<f64>().ln(),
-            false => largest,
+        if largest.is_finite() {
+            largest + terms().map(|term| (term - largest).exp()).sum::<f64>().ln()
+        } else {
+            largest
         }
     };
     (0..a.len()).map(sum).collect()

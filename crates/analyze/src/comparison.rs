@@ -90,9 +90,10 @@ pub fn pairs_needed(
     }
     while enough - too_few > 1 {
         let middle = too_few.midpoint(enough);
-        match wide(middle) {
-            true => too_few = middle,
-            false => enough = middle,
+        if wide(middle) {
+            too_few = middle
+        } else {
+            enough = middle
         }
     }
     Some(enough)

@@ -55,9 +55,12 @@ pub fn knee(points: &[LoadPoint]) -> Knee {
     if levels.len() < MIN_LOADS {
         return Knee::TooFewLoads;
     }
-    let highest = |best: usize, i: usize| match levels[i].log_power() > levels[best].log_power() {
-        true => i,
-        false => best,
+    let highest = |best: usize, i: usize| {
+        if levels[i].log_power() > levels[best].log_power() {
+            i
+        } else {
+            best
+        }
     };
     let best = (1..levels.len()).fold(0, highest);
     if best == 0 {
@@ -136,18 +139,20 @@ fn parabola_peak([left, middle, right]: [&Level; 3]) -> f64 {
     );
     let numerator = to_right * to_right * fall_left - to_left * to_left * fall_right;
     let denominator = to_right * fall_left - to_left * fall_right;
-    match denominator == 0.0 {
+    if denominator == 0.0 {
         // Three equal powers.
-        true => x,
-        false => x + numerator / denominator / 2.0,
+        x
+    } else {
+        x + numerator / denominator / 2.0
     }
 }
 
 /// A value between three loads, on straight lines over the logarithm of the load.
 fn interpolated([left, middle, right]: [&Level; 3], position: f64, of: fn(&Level) -> f64) -> f64 {
-    let (a, b) = match position < middle.load.ln() {
-        true => (left, middle),
-        false => (middle, right),
+    let (a, b) = if position < middle.load.ln() {
+        (left, middle)
+    } else {
+        (middle, right)
     };
     let share = (position - a.load.ln()) / (b.load.ln() - a.load.ln());
     of(a) + (of(b) - of(a)) * share

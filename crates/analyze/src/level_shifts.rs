@@ -278,10 +278,11 @@ fn told_shifts(
     let ranges = found.levels.ranges();
     let sides = ranges.windows(2);
     let told = |(change, sides): (&levels::Change, &[Range<usize>])| {
-        let (before, after) = match found.slope == Slope::default() {
-            true => (sides[0].clone(), sides[1].clone()),
+        let (before, after) = if found.slope == Slope::default() {
+            (sides[0].clone(), sides[1].clone())
+        } else {
             // A slope is one for the whole series and need not fit each level: what was measured beside the change does.
-            false => beside(&sides[0], &sides[1]),
+            beside(&sides[0], &sides[1])
         };
         let median_of = |range: Range<usize>| median(series[range].iter().copied());
         let before = median_of(before).unwrap_or_default();

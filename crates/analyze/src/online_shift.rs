@@ -96,9 +96,10 @@ struct Sum {
 impl Sum {
     fn add(&mut self, step: f64) {
         self.height = (self.height + step).max(0.0);
-        self.windows = match self.height > 0.0 {
-            true => self.windows + 1,
-            false => 0,
+        self.windows = if self.height > 0.0 {
+            self.windows + 1
+        } else {
+            0
         };
     }
 }
@@ -183,9 +184,10 @@ impl OnlineShift {
         let last = || self.recent.iter().rev().take(BREAK_WINDOWS);
         [1.0, -1.0].iter().find_map(|side| {
             let outside = last().filter(|window| self.learned.is_far_outside(window.value, *side));
-            match outside.count() >= BREAK_OUTSIDE {
-                true => self.alarm(BREAK_WINDOWS, 1.0 / WINDOWS_PER_FALSE_ALARM),
-                false => None,
+            if outside.count() >= BREAK_OUTSIDE {
+                self.alarm(BREAK_WINDOWS, 1.0 / WINDOWS_PER_FALSE_ALARM)
+            } else {
+                None
             }
         })
     }

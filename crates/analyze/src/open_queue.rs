@@ -57,9 +57,10 @@ pub fn response_percentile_s(queue: &OpenQueue, rate_per_s: f64, percent: f64) -
     }
     for _ in 0..60 {
         let middle = (low + high) / 2.0;
-        match share_above(queue, rate_per_s, middle) > above {
-            true => low = middle,
-            false => high = middle,
+        if share_above(queue, rate_per_s, middle) > above {
+            low = middle
+        } else {
+            high = middle
         }
     }
     queue.delay_s + high

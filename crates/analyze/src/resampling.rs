@@ -55,9 +55,10 @@ pub(crate) fn sorted_quantile(sorted: &[f64], quantile: f64) -> Option<f64> {
     let below = sorted[position.floor() as usize];
     let above = sorted[position.ceil() as usize];
     // Equal neighbours may be infinite, whose difference is no number.
-    match below == above {
-        true => Some(below),
-        false => Some(below + (above - below) * position.fract()),
+    if below == above {
+        Some(below)
+    } else {
+        Some(below + (above - below) * position.fract())
     }
 }
 

@@ -23,9 +23,10 @@ pub(crate) fn two_sided(confidence_ratio: f64, degrees_of_freedom: f64) -> f64 {
     }
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
-        match distribution.sf(middle) > outside {
-            true => low = middle,
-            false => high = middle,
+        if distribution.sf(middle) > outside {
+            low = middle
+        } else {
+            high = middle
         }
     }
     high
@@ -34,9 +35,10 @@ pub(crate) fn two_sided(confidence_ratio: f64, degrees_of_freedom: f64) -> f64 {
 /// The value that |t| exceeds with a probability of 1 %; infinite below
 /// [`MIN_DEGREES_OF_FREEDOM`], where nothing should be concluded.
 pub(crate) fn two_sided_1_percent(degrees_of_freedom: f64) -> f64 {
-    match degrees_of_freedom < MIN_DEGREES_OF_FREEDOM {
-        true => f64::INFINITY,
-        false => two_sided(0.99, degrees_of_freedom),
+    if degrees_of_freedom < MIN_DEGREES_OF_FREEDOM {
+        f64::INFINITY
+    } else {
+        two_sided(0.99, degrees_of_freedom)
     }
 }
 

@@ -142,12 +142,13 @@ fn check(points: &[UslPoint]) -> Result<(), UslError> {
     let mut levels: Vec<u32> = points.iter().map(|point| point.clients).collect();
     levels.sort_unstable();
     levels.dedup();
-    match points.len() < MIN_POINTS || levels.len() < MIN_LEVELS {
-        true => Err(UslError::TooFewPoints {
+    if points.len() < MIN_POINTS || levels.len() < MIN_LEVELS {
+        Err(UslError::TooFewPoints {
             points: points.len(),
             levels: levels.len(),
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }
 
@@ -168,9 +169,10 @@ fn peak_clients(parameters: &[f64; 3]) -> f64 {
 /// The highest rate, or what the rate tends to if it never falls.
 fn peak_rate(parameters: &[f64; 3]) -> f64 {
     let clients = peak_clients(parameters);
-    match clients.is_finite() {
-        true => curve(parameters, clients),
-        false => parameters[0] / parameters[1],
+    if clients.is_finite() {
+        curve(parameters, clients)
+    } else {
+        parameters[0] / parameters[1]
     }
 }
 

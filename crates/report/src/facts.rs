@@ -25,9 +25,10 @@ fn or_unknown<T: ToString>(value: Option<T>) -> String {
 pub(crate) fn server_of(server: &ExperimentServer) -> String {
     let version = server.version.as_deref();
     let version = version.map_or(String::new(), |version| format!(" {version}"));
-    let origin = match server.started {
-        true => "started for this",
-        false => "was running",
+    let origin = if server.started {
+        "started for this"
+    } else {
+        "was running"
     };
     format!(
         "{}{version} at {}, {origin}",
@@ -204,9 +205,10 @@ pub(crate) fn server(server: &ServerRecord, book: &CaveatBook) -> Vec<Fact> {
     let size = |bytes: Option<u64>| or_unknown(bytes.map(Quantity::bytes));
     let marks = |topic| book.marks(topic, None);
     let (data, settings) = (marks(Topic::Data), marks(Topic::ServerSettings));
-    let place = match server.local {
-        true => "on the client's machine",
-        false => "on another machine",
+    let place = if server.local {
+        "on the client's machine"
+    } else {
+        "on another machine"
     };
     let address = format!("{} ({place})", server.address);
     let topology = server.topology.as_ref().map(|name| name.replace('_', " "));

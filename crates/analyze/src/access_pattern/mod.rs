@@ -222,9 +222,10 @@ impl Analysis {
             let (first, last) = self.span.unwrap_or((call.start_ns, end_ns));
             self.span = Some((first.min(call.start_ns), last.max(end_ns)));
             let is_reading = matches!(call.operation, Operation::Read | Operation::Fault);
-            let served = match is_reading {
-                true => self.matcher.serve(&call),
-                false => Served::default(),
+            let served = if is_reading {
+                self.matcher.serve(&call)
+            } else {
+                Served::default()
             };
             self.block.matched_bytes += served.bytes;
             self.block.handed_on_bytes += served.handed_on;

@@ -45,9 +45,12 @@ pub(super) fn patterns(points: &[FinePoint], hints: &PatternHints) -> Vec<Course
     };
     // A part in which nothing ended says nothing of response times; the rate shows it.
     let usual_us = median(means()).unwrap_or_default();
-    let mean_or_usual = |part: &(f64, f64)| match part.0 > 0.0 {
-        true => part.1 / part.0,
-        false => usual_us,
+    let mean_or_usual = |part: &(f64, f64)| {
+        if part.0 > 0.0 {
+            part.1 / part.0
+        } else {
+            usual_us
+        }
     };
     let means: Vec<f64> = parts.iter().map(mean_or_usual).collect();
     [

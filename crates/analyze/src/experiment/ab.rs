@@ -230,9 +230,10 @@ impl RunComparison {
     pub fn is_slower_by(&self, share: f64) -> bool {
         let first = self.answer.as_ref().and_then(AbAnswer::decision);
         first.is_some_and(|first| {
-            let ratio = match first.statistic.larger_is_better() {
-                true => 1.0 / first.ratio.value,
-                false => first.ratio.value,
+            let ratio = if first.statistic.larger_is_better() {
+                1.0 / first.ratio.value
+            } else {
+                first.ratio.value
             };
             first.verdict == ComparisonVerdict::Slower && ratio > 1.0 + share
         })
@@ -325,9 +326,10 @@ pub fn explained(mut answer: AbAnswer, experiment: &Experiment) -> AbAnswer {
 /// Side of run `number`: AB, BA, BA, AB and so on, so that drifts of first and second order meet both alike.
 pub fn side(number: usize) -> Side {
     let pair_is_swapped = matches!((number / 2) % 4, 1 | 2);
-    match number.is_multiple_of(2) ^ pair_is_swapped {
-        true => Side::A,
-        false => Side::B,
+    if number.is_multiple_of(2) ^ pair_is_swapped {
+        Side::A
+    } else {
+        Side::B
     }
 }
 

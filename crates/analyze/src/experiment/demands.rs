@@ -130,9 +130,10 @@ fn alone(run: &Figures, demand: &Demand) -> f64 {
     let is_kept = run
         .offered_rate_per_s
         .is_some_and(|offered| is_sustained(run.rate_per_s.value, offered, run.succeeded));
-    let spread = match is_kept {
-        true => of_response(run, demand),
-        false => of_rate,
+    let spread = if is_kept {
+        of_response(run, demand)
+    } else {
+        of_rate
     };
     combined(&[demand.uncertainty_ratio, spread])
 }
@@ -140,9 +141,10 @@ fn alone(run: &Figures, demand: &Demand) -> f64 {
 /// The error of the mean response time as a share of a demand that is a part of it.
 fn of_response(run: &Figures, demand: &Demand) -> f64 {
     let response: Quantity = run.response_mean_us.quantity();
-    match response.uncertainty_ratio < UNKNOWN && demand.demand_s > 0.0 {
-        true => response.uncertainty() * 1e-6 / demand.demand_s,
-        false => UNKNOWN,
+    if response.uncertainty_ratio < UNKNOWN && demand.demand_s > 0.0 {
+        response.uncertainty() * 1e-6 / demand.demand_s
+    } else {
+        UNKNOWN
     }
 }
 

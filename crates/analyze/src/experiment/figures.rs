@@ -279,9 +279,10 @@ fn resources(document: &RunDocument, phase: &PhaseRecord, threads: u64) -> Vec<R
         name: resource_name(kind).to_owned(),
         servers: u32::try_from(units).unwrap_or(u32::MAX).max(1),
         busy_ratio: busy_s / duration_s / units.max(1) as f64,
-        uncertainty_ratio: match busy_s > 0.0 {
-            true => CPU_TIME_UNCERTAINTY_S / busy_s,
-            false => 1.0,
+        uncertainty_ratio: if busy_s > 0.0 {
+            CPU_TIME_UNCERTAINTY_S / busy_s
+        } else {
+            1.0
         },
     };
     let recorded = document

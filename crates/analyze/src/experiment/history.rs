@@ -146,16 +146,18 @@ fn loss(changes: &[ChangePoint], larger_is_better: bool, margin_ratio: f64) -> O
     let present_mean = changes.last()?.after_mean;
     // The latest of equals, so that the loss is told where it happened.
     let best = changes.iter().reduce(|best, change| {
-        let is_as_good = match larger_is_better {
-            true => change.before_mean >= best.before_mean,
-            false => change.before_mean <= best.before_mean,
+        let is_as_good = if larger_is_better {
+            change.before_mean >= best.before_mean
+        } else {
+            change.before_mean <= best.before_mean
         };
         if is_as_good { change } else { best }
     })?;
     let change_ratio = present_mean / best.before_mean - 1.0;
-    let is_worse = match larger_is_better {
-        true => change_ratio < -margin_ratio,
-        false => change_ratio > margin_ratio,
+    let is_worse = if larger_is_better {
+        change_ratio < -margin_ratio
+    } else {
+        change_ratio > margin_ratio
     };
     is_worse.then_some(HistoryLoss {
         best_mean: best.before_mean,

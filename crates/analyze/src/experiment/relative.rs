@@ -30,9 +30,10 @@ pub fn decision(level: &AgainstBase, is_open: bool) -> Option<&Comparison> {
 }
 
 fn deciding(is_open: bool) -> Deciding {
-    match is_open {
-        true => Deciding::P99,
-        false => Deciding::Rate,
+    if is_open {
+        Deciding::P99
+    } else {
+        Deciding::Rate
     }
 }
 

@@ -174,9 +174,10 @@ fn reasons(
     let total: u64 = windows.iter().map(|window| window.operations).sum();
     let percentiles = PERCENTILES.iter().map(|(name, percent)| {
         let beyond = total as f64 * (1.0 - percent / 100.0);
-        let reason = match beyond < MIN_BEYOND_PERCENTILE {
-            true => NoInterval::TooFewBeyond,
-            false => NoInterval::TooFewWindows,
+        let reason = if beyond < MIN_BEYOND_PERCENTILE {
+            NoInterval::TooFewBeyond
+        } else {
+            NoInterval::TooFewWindows
         };
         (*name, reason)
     });

@@ -438,9 +438,10 @@ fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
             value: f64::from(level.clients) / system.lone_response_s(),
             uncertainty_ratio: lone_uncertainty_ratio,
         };
-        let bound = match place == best {
-            true => light,
-            false => bounds::rate_bound_per_s(system, level.clients, lone_uncertainty_ratio),
+        let bound = if place == best {
+            light
+        } else {
+            bounds::rate_bound_per_s(system, level.clients, lone_uncertainty_ratio)
         };
         let rate = own_or_none(level.rate_per_s);
         level.laws.extend(laws::rate_within_bound(rate, bound));
@@ -463,8 +464,9 @@ fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
 /// A figure with its error; one whose interval is not known is judged by the error of the other side alone.
 fn own_or_none(figure: Figure) -> Quantity {
     let known = figure.quantity();
-    match known.uncertainty_ratio < 1.0 {
-        true => known,
-        false => Quantity::exact(figure.value),
+    if known.uncertainty_ratio < 1.0 {
+        known
+    } else {
+        Quantity::exact(figure.value)
     }
 }

@@ -133,9 +133,10 @@ impl SingleServers {
     /// `s` is 1 in the optimistic form and N in the pessimistic one.
     fn balanced_rate(&self, n: f64, station_s: f64, s: f64) -> f64 {
         let total_s = s * self.demand_s + self.delay_s;
-        let queueing_s = match self.demand_s > 0.0 {
-            true => (n - 1.0) * station_s * s * self.demand_s / total_s,
-            false => 0.0,
+        let queueing_s = if self.demand_s > 0.0 {
+            (n - 1.0) * station_s * s * self.demand_s / total_s
+        } else {
+            0.0
         };
         n / (self.demand_s + self.delay_s + queueing_s)
     }

@@ -80,9 +80,10 @@ impl Slope {
 
     /// The change from the first window to this one, on the scale of the values.
     pub(super) fn at(self, place: f64) -> f64 {
-        match self.is_amount {
-            true => (self.per_window * place).max(LEAST_REMAINDER - 1.0).ln_1p(),
-            false => self.per_window * place,
+        if self.is_amount {
+            (self.per_window * place).max(LEAST_REMAINDER - 1.0).ln_1p()
+        } else {
+            self.per_window * place
         }
     }
 

@@ -78,9 +78,10 @@ impl Memory {
 
     /// What noise on top costs. An autoregression alone costs nothing, as the raised ratios ask for one.
     fn price(self) -> f64 {
-        match self.share > 0.0 && self.share < 1.0 {
-            true => 2.0,
-            false => 0.0,
+        if self.share > 0.0 && self.share < 1.0 {
+            2.0
+        } else {
+            0.0
         }
     }
 

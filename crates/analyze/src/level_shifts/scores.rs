@@ -29,11 +29,12 @@ impl Scale {
         sorted.sort_by(f64::total_cmp);
         let high = sorted_quantile(&sorted, 0.9).unwrap_or_default();
         let is_positive = sorted.first().is_some_and(|least| *least >= 0.0) && high > 0.0;
-        match is_positive {
-            true => Scale::Logarithm {
+        if is_positive {
+            Scale::Logarithm {
                 nothing: high * NOTHING_RATIO,
-            },
-            false => Scale::Linear,
+            }
+        } else {
+            Scale::Linear
         }
     }
 

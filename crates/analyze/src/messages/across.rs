@@ -270,9 +270,10 @@ fn pools(lines: &[Line<'_>]) -> Option<Finding> {
 fn spread(values: &[f64]) -> f64 {
     let most = values.iter().copied().fold(0.0, f64::max);
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    match least > 0.0 && most > 0.0 && least.is_finite() {
-        true => most / least,
-        false => 1.0,
+    if least > 0.0 && most > 0.0 && least.is_finite() {
+        most / least
+    } else {
+        1.0
     }
 }
 

@@ -126,9 +126,10 @@ impl Learned {
     /// Whether a value is far from all that was learned, above (`side` 1) or below (−1).
     pub(super) fn is_far_outside(&self, value: f64, side: f64) -> bool {
         let center = self.median();
-        let outermost = match side > 0.0 {
-            true => self.sorted.last(),
-            false => self.sorted.first(),
+        let outermost = if side > 0.0 {
+            self.sorted.last()
+        } else {
+            self.sorted.first()
         };
         let reach = outermost.map_or(0.0, |outermost| (outermost - center) * side);
         let distance = (value - center) * side;

@@ -88,9 +88,12 @@ pub(super) fn clearest(series: &[f64]) -> Option<Candidate> {
 fn candidate(series: &[f64], trial: Trial, p_value: f64) -> Option<Candidate> {
     let contrasts = Contrasts::of(series, trial.width)?;
     let stretches = folded(&contrasts.scores(), trial.period, trial.width);
-    let first_box = |stretch: &Stretch| match trial.direction > 0.0 {
-        true => stretch.highest.place,
-        false => stretch.lowest.place,
+    let first_box = |stretch: &Stretch| {
+        if trial.direction > 0.0 {
+            stretch.highest.place
+        } else {
+            stretch.lowest.place
+        }
     };
     let stretches = stretches.iter().map(|stretch| {
         (
@@ -150,9 +153,10 @@ struct Stretch {
 /// Folds the scores by a period, in stretches of equal length.
 fn folded(scores: &[f64], period: f64, width: usize) -> Vec<Stretch> {
     let cycles = scores.len() as f64 / period;
-    let count = match cycles <= MOST_CYCLES as f64 * WHOLE_FACTOR {
-        true => 1,
-        false => (cycles / MOST_CYCLES as f64).ceil() as usize,
+    let count = if cycles <= MOST_CYCLES as f64 * WHOLE_FACTOR {
+        1
+    } else {
+        (cycles / MOST_CYCLES as f64).ceil() as usize
     };
     let bound = |number: usize| scores.len() * number / count;
     let offsets: Vec<usize> = (0..)
@@ -207,9 +211,10 @@ fn folded_stretch(
 /// Logarithm of the probability that more than half of the stretches stand out as much, by the union bound.
 fn log_p_value(stretches: &[Stretch], direction: f64) -> f64 {
     let log_p = |stretch: &Stretch| {
-        let size = match direction > 0.0 {
-            true => stretch.highest.size,
-            false => -stretch.lowest.size,
+        let size = if direction > 0.0 {
+            stretch.highest.size
+        } else {
+            -stretch.lowest.size
         };
         (log_tail(size) + stretch.phases.ln()).min(0.0)
     };
@@ -224,10 +229,11 @@ fn log_p_value(stretches: &[Stretch], direction: f64) -> f64 {
 
 /// Logarithm of the probability that a standard normal value is above `z`.
 fn log_tail(z: f64) -> f64 {
-    match z < 8.0 {
-        true => normal_tail(z).ln(),
+    if z < 8.0 {
+        normal_tail(z).ln()
+    } else {
         // Mills' ratio, right to 1 % from here on.
-        false => -z * z / 2.0 - (z * TAU.sqrt()).ln(),
+        -z * z / 2.0 - (z * TAU.sqrt()).ln()
     }
 }
 

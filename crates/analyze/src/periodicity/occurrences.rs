@@ -183,9 +183,10 @@ impl Occurrences {
     /// Takes the occurrences out of the series. A pattern that fills much of its period is subtracted, as it has no
     /// neighbourhood; of others each affected part with its edges is replaced by the median of what lies beside it.
     pub(super) fn take_out(&self, series: &mut [f64]) {
-        match self.width as f64 > WIDE_RATIO * self.period.value {
-            true => self.subtract(series),
-            false => self.cut_out(series),
+        if self.width as f64 > WIDE_RATIO * self.period.value {
+            self.subtract(series)
+        } else {
+            self.cut_out(series)
         }
     }
 

@@ -175,9 +175,10 @@ impl ClientsSearch {
             }
             power = Some(*clients);
             // The first measurement only: later ones must not start the doubling again.
-            without_gain = match rates[0] > best * (1.0 + self.settings.gain_ratio) {
-                true => 0,
-                false => without_gain + 1,
+            without_gain = if rates[0] > best * (1.0 + self.settings.gain_ratio) {
+                0
+            } else {
+                without_gain + 1
             };
             best = rates[0].max(best);
         }

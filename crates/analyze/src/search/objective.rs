@@ -166,9 +166,10 @@ impl ObjectiveSearch {
         };
         self.measurements += 1;
         let votes = self.votes.entry(position).or_default();
-        match kept {
-            true => votes.kept += 1,
-            false => votes.missed += 1,
+        if kept {
+            votes.kept += 1
+        } else {
+            votes.missed += 1
         }
         let place = self.place(position);
         match &mut self.posterior {
@@ -185,9 +186,10 @@ impl ObjectiveSearch {
             None => self.position_for_bracket(),
             Some(posterior) => self.position_for_boundary(posterior),
         }?;
-        match self.measurements >= self.settings.max_measurements {
-            true => Err(ObjectiveEnd::OutOfMeasurements),
-            false => Ok(wanted),
+        if self.measurements >= self.settings.max_measurements {
+            Err(ObjectiveEnd::OutOfMeasurements)
+        } else {
+            Ok(wanted)
         }
     }
 

@@ -33,9 +33,10 @@ pub fn block_length(values: &[f64]) -> f64 {
         curvature += lag as f64 * weighted;
     }
     let length = (curvature * curvature / (spectrum * spectrum) * n).cbrt();
-    match length.is_finite() {
-        true => length.clamp(1.0, longest),
-        false => longest,
+    if length.is_finite() {
+        length.clamp(1.0, longest)
+    } else {
+        longest
     }
 }
 

@@ -298,10 +298,7 @@ impl<'a> Bench<'a> {
             found
         };
         let own = of_kind(true);
-        match own.is_empty() {
-            true => of_kind(false),
-            false => own,
-        }
+        if own.is_empty() { of_kind(false) } else { own }
     }
 
     /// The device of the file system that holds the data, where the machine tells that and counts what the device does;

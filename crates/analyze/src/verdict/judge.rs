@@ -305,9 +305,10 @@ fn whole(finding: &CauseFinding) -> Stretch {
 
 /// The times in which a cause held.
 fn spans(finding: &CauseFinding) -> Vec<Stretch> {
-    match finding.spans.is_empty() {
-        true => vec![whole(finding)],
-        false => finding.spans.clone(),
+    if finding.spans.is_empty() {
+        vec![whole(finding)]
+    } else {
+        finding.spans.clone()
     }
 }
 

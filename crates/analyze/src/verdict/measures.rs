@@ -463,9 +463,12 @@ fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         .client_host()
         .is_some_and(|own| own.source == table.source);
     let known = |metric: Metric| {
-        let of = |which| match bench.is_fleet() {
-            true => sum_on(table, metric, which, stretch),
-            false => processes(bench, metric, which, stretch),
+        let of = |which| {
+            if bench.is_fleet() {
+                sum_on(table, metric, which, stretch)
+            } else {
+                processes(bench, metric, which, stretch)
+            }
         };
         let servers = of(is_server)?;
         let client = of(is_client).filter(|_| is_shared);

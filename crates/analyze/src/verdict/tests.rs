@@ -283,9 +283,10 @@ impl Scene {
             cpu_s: 0.1,
             cpu_ratio: 0.001,
         };
-        let schedule = match self.is_closed {
-            true => json!({"kind": "closed"}),
-            false => json!({"kind": "constant", "rate_per_s": 2_000.0}),
+        let schedule = if self.is_closed {
+            json!({"kind": "closed"})
+        } else {
+            json!({"kind": "constant", "rate_per_s": 2_000.0})
         };
         RunDocument {
             schema_version: SCHEMA_VERSION,
@@ -497,9 +498,10 @@ fn writes_that_wait_for_the_disk_are_told_from_slow_reads() {
 #[test]
 fn flushes_of_a_partition_are_those_of_its_disk() {
     let rename = |name: &'static str| -> &'static str {
-        match name.ends_with("flush_per_s") {
-            true => name,
-            false => name.replace(".sda.", ".sda1.").leak(),
+        if name.ends_with("flush_per_s") {
+            name
+        } else {
+            name.replace(".sda.", ".sda1.").leak()
         }
     };
     let mut scene = durable();

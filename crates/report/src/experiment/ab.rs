@@ -50,9 +50,10 @@ fn facts(experiment: &Experiment, answer: &AbAnswer) -> Vec<Fact> {
         .get("plan_b")
         .and_then(|name| name.as_str());
     let side = |name: &str, set: String, server: Option<&str>| {
-        let with = match set.is_empty() {
-            true => String::new(),
-            false => format!(" with {set}"),
+        let with = if set.is_empty() {
+            String::new()
+        } else {
+            format!(" with {set}")
         };
         let on = server.map_or(String::new(), |server| format!(", on {server}"));
         format!("{name}{with}{on}")
@@ -118,9 +119,10 @@ fn demands(answer: &AbAnswer, [a, b]: &[String; 2]) -> Option<Table> {
             seconds(demand.baseline_s).to_string().into(),
             seconds(demand.candidate_s).to_string().into(),
             demand_ratio(demand),
-            match explains(&demand.name) {
-                true => "explains the difference".into(),
-                false => Cell::default(),
+            if explains(&demand.name) {
+                "explains the difference".into()
+            } else {
+                Cell::default()
             },
         ]
     };

@@ -53,9 +53,10 @@ pub(super) fn parts(experiment: &Experiment, answer: &BlocksAnswer, book: &Cavea
 fn figures(answer: &BlocksAnswer, closed: Vec<Figure>, book: &CaveatBook) -> Vec<Figure> {
     let mut figures = closed;
     if let Some(first) = figures.first_mut().filter(|_| answer.x_max_per_s.is_some()) {
-        first.label = match answer.is_x_max_reached {
-            true => "X_max".to_owned(),
-            false => "X_max, at least".to_owned(),
+        first.label = if answer.is_x_max_reached {
+            "X_max".to_owned()
+        } else {
+            "X_max, at least".to_owned()
         };
     }
     let Some(open) = &answer.open else {

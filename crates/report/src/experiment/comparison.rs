@@ -104,9 +104,10 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
         Some(answer) => answer.comparisons.as_slice(),
         None => &[],
     };
-    let label = match comparison.comparable {
-        true => "comparable",
-        false => "not comparable",
+    let label = if comparison.comparable {
+        "comparable"
+    } else {
+        "not comparable"
     };
     let question = format!("Is `{}` faster than `{}`?", comparison.b, comparison.a);
     let title = "Comparison of two runs".to_owned();
@@ -144,9 +145,10 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
 fn differences(comparison: &RunComparison) -> Option<Section> {
     let columns = ["difference", "A", "B", "forbids the comparison"].map(Column::text);
     let rows = comparison.differences.iter().map(|one| {
-        let (word, tone) = match one.forbids {
-            true => ("yes", Tone::Alarm),
-            false => ("no", Tone::Soft),
+        let (word, tone) = if one.forbids {
+            ("yes", Tone::Alarm)
+        } else {
+            ("no", Tone::Soft)
         };
         vec![
             Cell::new(one.what.clone(), Tone::Strong),

@@ -53,13 +53,14 @@ pub(crate) fn section(demands: &Demands<'_>) -> Section {
         lead: demands.lead.clone(),
         charts: charts_of([demands.chart()]),
         tables: vec![Table::new("Service demands", columns, rows)],
-        notes: match demands.parts.is_empty() {
-            true => Vec::new(),
-            false => vec![
+        notes: if demands.parts.is_empty() {
+            Vec::new()
+        } else {
+            vec![
                 "Client and server on one machine wait for the same CPUs, which are one resource then; their parts, and \
                  what the whole machine did, are shown besides it."
                     .to_owned(),
-            ],
+            ]
         },
         ..Section::default()
     }
@@ -74,9 +75,10 @@ impl Demands<'_> {
     fn row(&self, demand: &Demand, is_station: bool) -> Vec<Cell> {
         let detail = interval_s(demand).map(|(low, high)| interval(seconds(low), seconds(high)));
         let busy = self.rate_per_s * demand.per_server_s();
-        let bound = match is_station {
-            true => cell(Some(&Figure::bound_by(demand)), Quantity::per_second),
-            false => Cell::default(),
+        let bound = if is_station {
+            cell(Some(&Figure::bound_by(demand)), Quantity::per_second)
+        } else {
+            Cell::default()
         };
         let (tone, note) = match (self.is_bottleneck(demand), is_station) {
             (true, _) => (Tone::Strong, "bottleneck"),
@@ -140,8 +142,9 @@ fn interval_s(demand: &Demand) -> Option<(f64, f64)> {
 
 /// What a resource is that operations do not wait for by itself.
 fn part_note(name: &str) -> &'static str {
-    match name == resource_name(ResourceKind::HostCpu) {
-        true => "with all others",
-        false => "part of the CPUs",
+    if name == resource_name(ResourceKind::HostCpu) {
+        "with all others"
+    } else {
+        "part of the CPUs"
     }
 }

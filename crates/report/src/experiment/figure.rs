@@ -9,9 +9,10 @@ use dyno_record::quantity::Quantity;
 /// The ends of an interval: `247–781 µs`, or `0.50 ms – 2.1 s` where they differ in their unit.
 pub(crate) fn interval(low: Quantity, high: Quantity) -> String {
     let ((low, low_unit), (high, high_unit)) = (low.parts(), high.parts());
-    match low_unit == high_unit {
-        true => format!("{low}–{high}{high_unit}"),
-        false => format!("{low}{low_unit} – {high}{high_unit}"),
+    if low_unit == high_unit {
+        format!("{low}–{high}{high_unit}")
+    } else {
+        format!("{low}{low_unit} – {high}{high_unit}")
     }
 }
 
@@ -64,9 +65,10 @@ pub(crate) fn bound_of_rate(
 
 /// Why the 99th percentile of a level has no interval, if it has none.
 pub(crate) fn no_interval_of_p99(level: &Level) -> &'static str {
-    match level.succeeded as f64 * 0.01 < MIN_BEYOND_PERCENTILE {
-        true => "too few operations beyond it",
-        false => TOO_SHORT,
+    if level.succeeded as f64 * 0.01 < MIN_BEYOND_PERCENTILE {
+        "too few operations beyond it"
+    } else {
+        TOO_SHORT
     }
 }
 
@@ -77,9 +79,10 @@ pub(crate) fn seconds(value: f64) -> Quantity {
 
 /// A share that should be 0: empty if it is.
 pub(super) fn unwanted(ratio: f64) -> Cell {
-    match ratio > 0.0 {
-        true => Cell::new(Quantity::ratio(ratio).to_string(), Tone::Alarm),
-        false => Cell::default(),
+    if ratio > 0.0 {
+        Cell::new(Quantity::ratio(ratio).to_string(), Tone::Alarm)
+    } else {
+        Cell::default()
     }
 }
 

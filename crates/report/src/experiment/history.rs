@@ -55,9 +55,10 @@ pub fn markdown(history: &History) -> String {
         let _ = write!(text, "| {} | `{}` |", run.started_at, run.directory);
         for (value, one) in run.values.iter().zip(&history.statistics) {
             let changed = one.changes.iter().any(|change| change.position == place);
-            let _ = match changed {
-                true => write!(text, " **{}** |", level(*value)),
-                false => write!(text, " {} |", level(*value)),
+            let _ = if changed {
+                write!(text, " **{}** |", level(*value))
+            } else {
+                write!(text, " {} |", level(*value))
             };
         }
         text.push('\n');
@@ -95,9 +96,10 @@ fn changes(history: &History) -> Vec<String> {
     let mut lines = Vec::new();
     for one in &history.statistics {
         for change in &one.changes {
-            let mark = match is_whole_loss(one, change) {
-                true => REGRESSION,
-                false => "",
+            let mark = if is_whole_loss(one, change) {
+                REGRESSION
+            } else {
+                ""
             };
             let run = &history.runs[change.position];
             lines.push(format!(
@@ -274,9 +276,12 @@ fn series(pictures: &[SeriesPicture]) -> Section {
 fn pictures(history: &History) -> Vec<SeriesPicture> {
     let days: Vec<String> = history.runs.iter().map(day).collect();
     let is_one_day = days.iter().all(|day| Some(day) == days.first());
-    let label = |run: &HistoryRun| match is_one_day {
-        true => run.started_at.chars().skip(11).take(5).collect(),
-        false => day(run),
+    let label = |run: &HistoryRun| {
+        if is_one_day {
+            run.started_at.chars().skip(11).take(5).collect()
+        } else {
+            day(run)
+        }
     };
     let picture = |(place, one): (usize, &HistoryStatistic)| SeriesPicture {
         title: one.name.clone(),

@@ -41,9 +41,10 @@ pub(crate) fn difference(ratio: f64) -> String {
 
 /// The uncertainty of a difference.
 pub(crate) fn uncertainty(check: &LawCheck) -> String {
-    match check.uncertainty_ratio > 0.0 {
-        true => format!("± {}", Quantity::ratio(check.uncertainty_ratio)),
-        false => "counted".to_owned(),
+    if check.uncertainty_ratio > 0.0 {
+        format!("± {}", Quantity::ratio(check.uncertainty_ratio))
+    } else {
+        "counted".to_owned()
     }
 }
 

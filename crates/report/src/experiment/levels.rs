@@ -52,9 +52,10 @@ impl<'a> Sweep<'a> {
             .filter(|axis| axis.values.len() > 1)
             .map(|axis| axis.key.as_str())
             .collect();
-        match swept.is_empty() {
-            true => all().map(|axis| axis.key.as_str()).collect(),
-            false => swept,
+        if swept.is_empty() {
+            all().map(|axis| axis.key.as_str()).collect()
+        } else {
+            swept
         }
     }
 

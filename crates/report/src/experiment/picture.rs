@@ -76,14 +76,15 @@ impl SeriesPicture {
             .iter()
             .map(|change| change.label.as_str())
             .collect();
-        match changes.is_empty() {
-            true => format!("{}: {} runs without a change", self.title, self.runs.len()),
-            false => format!(
+        if changes.is_empty() {
+            format!("{}: {} runs without a change", self.title, self.runs.len())
+        } else {
+            format!(
                 "{}: {} runs, changes of {}",
                 self.title,
                 self.runs.len(),
                 changes.join(" and ")
-            ),
+            )
         }
     }
 
@@ -129,9 +130,10 @@ impl SeriesPicture {
         let class = if change.is_worse { "worse" } else { "better" };
         let x = self.edge(change.position);
         line(class, (x, TOP), (x, HEIGHT - BOTTOM), text);
-        let (anchor, x) = match x > LAST_START {
-            true => ("end", x - 6.0),
-            false => ("start", x + 6.0),
+        let (anchor, x) = if x > LAST_START {
+            ("end", x - 6.0)
+        } else {
+            ("start", x + 6.0)
         };
         let label = format!("{}, {class}", change.label);
         write_text(class, anchor, (x, TOP - 8.0), &label, text);

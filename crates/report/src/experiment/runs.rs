@@ -75,9 +75,10 @@ fn row(point: &Point, settings: String, is_repeated: bool) -> Vec<Cell> {
             .then(|| format!("{}/{PAGE}", point.directory)),
         ..Cell::new(name, Tone::Strong)
     };
-    let repetition = match is_repeated {
-        true => (point.repeat + 1).to_string(),
-        false => String::new(),
+    let repetition = if is_repeated {
+        (point.repeat + 1).to_string()
+    } else {
+        String::new()
     };
     let mut cells = vec![link, settings.into(), repetition.into()];
     match &point.figures {

@@ -242,16 +242,18 @@ fn row(answer: &SloAnswer, attempt: &Attempt) -> Vec<Cell> {
         let Some(us) = attempt.values_us.get(place) else {
             return Cell::default();
         };
-        let tone = match *us <= one.limit_us {
-            true => Tone::Plain,
-            false => Tone::Alarm,
+        let tone = if *us <= one.limit_us {
+            Tone::Plain
+        } else {
+            Tone::Alarm
         };
         Cell::new(Quantity::microseconds(*us).to_string(), tone)
     }));
     cells.push(unwanted(attempt.failed_ratio));
-    cells.push(match attempt.kept {
-        true => Cell::from("kept"),
-        false => Cell::new("missed", Tone::Soft),
+    cells.push(if attempt.kept {
+        Cell::from("kept")
+    } else {
+        Cell::new("missed", Tone::Soft)
     });
     let dropped = (attempt.dropped_ratio > 0.0).then(|| {
         let share = Quantity::ratio(attempt.dropped_ratio);
@@ -264,9 +266,10 @@ fn row(answer: &SloAnswer, attempt: &Attempt) -> Vec<Cell> {
     let stolen = attempt.stolen_ratio.filter(is_worth_telling);
     let stolen = stolen.map(|ratio| format!("{} of the CPU time stolen", Quantity::ratio(ratio)));
     let notes: Vec<String> = bound.into_iter().chain(dropped).chain(stolen).collect();
-    cells.push(match notes.is_empty() {
-        true => Cell::default(),
-        false => Cell::new(notes.join(", "), Tone::Alarm),
+    cells.push(if notes.is_empty() {
+        Cell::default()
+    } else {
+        Cell::new(notes.join(", "), Tone::Alarm)
     });
     cells
 }

@@ -172,16 +172,18 @@ impl Sweep<'_> {
     fn level_row(&self, level: &Level) -> Vec<Cell> {
         let keys = self.keys();
         let mut cells: Vec<Cell> = keys.iter().map(|key| self.key_cell(key, level)).collect();
-        let clients = match keys.contains(&CLIENTS) {
-            true => String::new(),
-            false => Quantity::count(level.clients.into()).to_string(),
+        let clients = if keys.contains(&CLIENTS) {
+            String::new()
+        } else {
+            Quantity::count(level.clients.into()).to_string()
         };
         let offered = level.offered_rate_per_s.filter(|_| !keys.contains(&RATE));
         let offered = offered.map_or(String::new(), |rate| Quantity::per_second(rate).to_string());
         let is_repeated = self.answer.levels.iter().any(|level| level.runs.len() > 1);
-        let runs = match is_repeated {
-            true => level.runs.len().to_string(),
-            false => String::new(),
+        let runs = if is_repeated {
+            level.runs.len().to_string()
+        } else {
+            String::new()
         };
         cells.extend([clients.into(), offered.into(), runs.into()]);
         let mut rate = cell(Some(&level.rate_per_s), Quantity::per_second);

@@ -223,9 +223,10 @@ fn confirmations(answer: &XmaxAnswer) -> Option<Section> {
         Column::text("verdict"),
     ];
     let rows = answer.confirmations.iter().map(|one| {
-        let verdict = match one.kept {
-            true => Cell::new("kept", Tone::Strong),
-            false => Cell::new("not kept", Tone::Doubt),
+        let verdict = if one.kept {
+            Cell::new("kept", Tone::Strong)
+        } else {
+            Cell::new("not kept", Tone::Doubt)
         };
         vec![
             Cell::new(

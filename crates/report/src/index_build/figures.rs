@@ -111,9 +111,10 @@ fn documents(remedy: &RemedyRecord) -> Figure {
         false if before != after => format!("no: there were {}", Quantity::count(before)),
         false => "no: the content hash is another one".to_owned(),
     };
-    let label = match is_identical {
-        true => "documents, all identical",
-        false => "documents, not identical",
+    let label = if is_identical {
+        "documents, all identical"
+    } else {
+        "documents, not identical"
     };
     Figure {
         alarming: !is_identical,

@@ -85,9 +85,10 @@ fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
     ];
     let rows = rows.into_iter().map(|row| {
         let change = row.has_change.then(|| change(&row.figures)).flatten();
-        let cells = match row.texts.is_empty() {
-            true => row.figures.iter().map(text_of).collect(),
-            false => row.texts,
+        let cells = if row.texts.is_empty() {
+            row.figures.iter().map(text_of).collect()
+        } else {
+            row.texts
         };
         line(row.name, cells, change)
     });

@@ -48,9 +48,10 @@ impl Change {
 
 /// A length of time, with three digits below a minute.
 pub(super) fn took(seconds: f64) -> Quantity {
-    match seconds < 60.0 {
-        true => Quantity::microseconds(seconds * 1e6),
-        false => Quantity::seconds(seconds),
+    if seconds < 60.0 {
+        Quantity::microseconds(seconds * 1e6)
+    } else {
+        Quantity::seconds(seconds)
     }
 }
 

@@ -15,9 +15,12 @@ pub(super) fn numbered(
 ) -> Vec<NumberedCaveat> {
     let mut all = Vec::new();
     for (place, (name, document)) in documents.iter().enumerate() {
-        let said = |message: &str| match name.is_empty() {
-            true => message.to_owned(),
-            false => format!("{name}: {message}"),
+        let said = |message: &str| {
+            if name.is_empty() {
+                message.to_owned()
+            } else {
+                format!("{name}: {message}")
+            }
         };
         for caveat in &document.caveats {
             let (label, severity) = describe(caveat.kind);

@@ -64,12 +64,13 @@ fn target(document: &TraceDocument) -> String {
 
 fn recorded(document: &TraceDocument) -> String {
     let calls = Quantity::count(document.calls);
-    let block = match document.block_traced {
-        true => format!(
+    let block = if document.block_traced {
+        format!(
             " and {} requests of the block layer",
             Quantity::count(document.block_requests)
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     match document.mode {
         TraceMode::Events => format!("{calls} calls, each by itself{block}"),
@@ -95,9 +96,10 @@ fn filter(filter: &TraceFilter) -> String {
         let least = Quantity::bytes(filter.smallest_bytes);
         said.push(format!("calls of {least} and more"));
     }
-    match said.is_empty() {
-        true => "everything".to_owned(),
-        false => said.join("; "),
+    if said.is_empty() {
+        "everything".to_owned()
+    } else {
+        said.join("; ")
     }
 }
 

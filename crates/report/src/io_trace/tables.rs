@@ -289,9 +289,12 @@ pub(super) fn block_pair(pair: &TracePair<'_>) -> Option<Section> {
 fn devices(view: &TraceView<'_>) -> String {
     let devices = view.document.devices.iter();
     let names: Vec<String> = devices
-        .map(|device| match device.name.is_empty() {
-            true => format!("{}:{}", device.major, device.minor),
-            false => device.name.clone(),
+        .map(|device| {
+            if device.name.is_empty() {
+                format!("{}:{}", device.major, device.minor)
+            } else {
+                device.name.clone()
+            }
         })
         .collect();
     names.join(", ")

@@ -112,9 +112,10 @@ impl Scale {
 
     /// The place of a value in percent, at most at an end.
     pub fn percent(&self, value: f64) -> f64 {
-        let share = match self.is_logarithmic {
-            true => (value / self.low).ln() / (self.high / self.low).ln(),
-            false => (value - self.low) / (self.high - self.low),
+        let share = if self.is_logarithmic {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
         };
         (share.clamp(0.0, 1.0) * 10_000.0).round() / 100.0
     }

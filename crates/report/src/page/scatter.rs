@@ -53,17 +53,16 @@ pub fn level(ns: i64) -> u16 {
 /// largest one.
 pub fn panel(label: String, words: String, times_ns: &[Option<i64>], most: usize) -> ScatterPanel {
     let pairs = most.div_euclid(2).max(1);
-    let shown: (f64, Vec<Option<i64>>) = match times_ns.len() > most {
-        false => (1.0, times_ns.to_vec()),
-        true => {
-            let group = times_ns.len().div_ceil(pairs);
-            let groups = times_ns.chunks(group);
-            let values = groups.flat_map(|group| {
-                let first = group.iter().flatten().next().copied();
-                [first, group.iter().flatten().max().copied()]
-            });
-            (group as f64 / 2.0, values.collect())
-        }
+    let shown: (f64, Vec<Option<i64>>) = if times_ns.len() > most {
+        let group = times_ns.len().div_ceil(pairs);
+        let groups = times_ns.chunks(group);
+        let values = groups.flat_map(|group| {
+            let first = group.iter().flatten().next().copied();
+            [first, group.iter().flatten().max().copied()]
+        });
+        (group as f64 / 2.0, values.collect())
+    } else {
+        (1.0, times_ns.to_vec())
     };
     let (step, values) = shown;
     let levels = values.iter().map(|time| time.map_or(0, level));

@@ -88,9 +88,10 @@ fn thinning_note(run: &Run, windows_per_point: usize) -> String {
          because percentiles cannot be averaged; the maximum is exact.{}",
         Quantity::count(run.intervals.len() as u64 * read),
         Quantity::seconds(usual_s * windows_per_point as f64),
-        match run.metrics.is_empty() {
-            true => "",
-            false => " What was watched is shown as means over the points.",
+        if run.metrics.is_empty() {
+            ""
+        } else {
+            " What was watched is shown as means over the points."
         },
     )
 }

@@ -68,12 +68,13 @@ fn messages(view: &TailView<'_>) -> Option<Section> {
         y_label: "intended → received",
         panels: panels.collect(),
     };
-    let notes = match thinned {
-        true => vec![
+    let notes = if thinned {
+        vec![
             "There are more messages than can be drawn: of each group of neighbours the first one and the slowest one are."
                 .to_owned(),
-        ],
-        false => Vec::new(),
+        ]
+    } else {
+        Vec::new()
     };
     Some(Section {
         title: "Every message".into(),
@@ -157,12 +158,13 @@ fn courses(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
     let plots: Vec<Plot> = plots
         .map(|(place, line)| course(document, line, place))
         .collect();
-    let notes = match growing.len() > MOST_COURSES {
-        true => vec![format!(
+    let notes = if growing.len() > MOST_COURSES {
+        vec![format!(
             "{} more are in the JSON form of this report.",
             growing.len() - MOST_COURSES
-        )],
-        false => Vec::new(),
+        )]
+    } else {
+        Vec::new()
     };
     (!plots.is_empty()).then(|| Section {
         title: "Where the time goes as it grows".into(),

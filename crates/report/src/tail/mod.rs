@@ -188,9 +188,10 @@ fn facts(document: &TailDocument) -> Vec<Fact> {
         ),
         Fact::new(
             "Write concern",
-            match settings.journal {
-                true => format!("{}, journal=true", settings.write_concern),
-                false => settings.write_concern.clone(),
+            if settings.journal {
+                format!("{}, journal=true", settings.write_concern)
+            } else {
+                settings.write_concern.clone()
             },
         ),
         Fact::new("Server", server_of(&document.server)),
@@ -215,10 +216,11 @@ fn heartbeats(document: &TailDocument) -> String {
             producers.chain(measured.consumers.iter().map(|one| &one.driver))
         })
         .any(|driver| driver.version.monitors);
-    match document.polls_heartbeats && monitors {
-        true => "drivers that monitor are told to poll: some refuse those that this server streams"
-            .to_owned(),
-        false => String::new(),
+    if document.polls_heartbeats && monitors {
+        "drivers that monitor are told to poll: some refuse those that this server streams"
+            .to_owned()
+    } else {
+        String::new()
     }
 }
 

@@ -155,9 +155,10 @@ fn rows_of(document: &TailDocument, cell: &Measurement) -> Vec<Vec<Cell>> {
     let consumers = measured.consumers.iter().enumerate();
     let rows = consumers.map(|(place, consumer)| {
         let sum = consumer.sum;
-        let name = match several {
-            true => format!("{named}, consumer {place}"),
-            false => named.clone(),
+        let name = if several {
+            format!("{named}, consumer {place}")
+        } else {
+            named.clone()
         };
         let alarm = cell.status != CellStatus::Partial;
         vec![
@@ -184,9 +185,10 @@ fn rows_of(document: &TailDocument, cell: &Measurement) -> Vec<Vec<Cell>> {
 /// For how long cursors were blind in all.
 fn blind(cursors: &[BlindCursor]) -> Cell {
     let all_s: f64 = cursors.iter().map(|cursor| cursor.blind_s).sum();
-    match cursors.is_empty() {
-        true => Cell::default(),
-        false => Cell::new(us(all_s * 1e6), Tone::Doubt),
+    if cursors.is_empty() {
+        Cell::default()
+    } else {
+        Cell::new(us(all_s * 1e6), Tone::Doubt)
     }
 }
 

@@ -182,18 +182,20 @@ fn sample(name: &str, template: &str) -> Value {
         .any(has)
     {
         let both = ["one", "two"].map(|text| Value::Text(text.to_owned()));
-        return match has("N|exact|list") || has("N|plural") {
-            true => Value::List(vec![Value::Number(rate), Value::Number(rate)]),
-            false => Value::List(both.into()),
+        return if has("N|exact|list") || has("N|plural") {
+            Value::List(vec![Value::Number(rate), Value::Number(rate)])
+        } else {
+            Value::List(both.into())
         };
     }
     if has("N|replace") || has("or N") {
         return Value::Text(format!("<{name}>"));
     }
     let is_ratio = has("N|change") || has("N|more");
-    Value::Number(match is_ratio {
-        true => Number::new(1.05, Unit::Plain).between(1.02, 1.08),
-        false => rate,
+    Value::Number(if is_ratio {
+        Number::new(1.05, Unit::Plain).between(1.02, 1.08)
+    } else {
+        rate
     })
 }
 

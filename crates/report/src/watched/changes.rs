@@ -88,9 +88,10 @@ fn order(series: CourseSeries) -> u8 {
 }
 
 fn change_text(change: &CourseChange) -> String {
-    let verb = match change.after < change.before {
-        true => "fell",
-        false => "rose",
+    let verb = if change.after < change.before {
+        "fell"
+    } else {
+        "rose"
     };
     format!(
         "{} {verb} from {} to {} ({})",
@@ -154,13 +155,15 @@ fn span(seconds: f64) -> String {
 
 fn drift_text(drift: &CourseDrift, measured_s: f64) -> String {
     let found = &drift.drift;
-    let by_hour = match measured_s >= LONG_S {
-        true => format!(", {} in an hour", amount(found.per_hour_ratio)),
-        false => String::new(),
+    let by_hour = if measured_s >= LONG_S {
+        format!(", {} in an hour", amount(found.per_hour_ratio))
+    } else {
+        String::new()
     };
-    let direction = match found.over_series_ratio < 0.0 {
-        true => "fell",
-        false => "rose",
+    let direction = if found.over_series_ratio < 0.0 {
+        "fell"
+    } else {
+        "rose"
     };
     sentence(&format!(
         "{} {direction} little by little, {} over the measured time{by_hour} ({})",
@@ -240,9 +243,10 @@ fn cause(named: &NamedPattern) -> String {
             },
         })
         .collect();
-    match reasons.is_empty() {
-        true => named.source.to_string(),
-        false => format!("{} ({})", named.source, reasons.join("; ")),
+    if reasons.is_empty() {
+        named.source.to_string()
+    } else {
+        format!("{} ({})", named.source, reasons.join("; "))
     }
 }
 

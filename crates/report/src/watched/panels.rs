@@ -131,9 +131,10 @@ impl<'a> Curves<'a> {
     /// The curves of a line that were told: one for each instance.
     fn add(&mut self, line: &Line, instances: &[Instance<'_>]) {
         for instance in instances {
-            let values = match line.metrics == CHECKPOINTS {
-                true => instance.checkpoints(self.grid),
-                false => instance.curve(line.metrics, self.grid, together(self.spec.unit)),
+            let values = if line.metrics == CHECKPOINTS {
+                instance.checkpoints(self.grid)
+            } else {
+                instance.curve(line.metrics, self.grid, together(self.spec.unit))
             };
             if values.iter().all(Option::is_none) {
                 continue;
@@ -144,9 +145,10 @@ impl<'a> Curves<'a> {
                 (false, false) => format!("{} {}", instance.label, line.label),
             };
             // Several curves of one of several instances share its colour.
-            let key = match instance.label.is_empty() {
-                true => label.clone(),
-                false => instance.label.clone(),
+            let key = if instance.label.is_empty() {
+                label.clone()
+            } else {
+                instance.label.clone()
             };
             let known = self.coloured.iter().position(|one| *one == key);
             let colour = known.unwrap_or(self.coloured.len());

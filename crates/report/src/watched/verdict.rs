@@ -110,12 +110,13 @@ fn chart_of_load(measure: &str) -> Option<&'static str> {
 
 fn not_watched(causes: &[Cause]) -> String {
     let words: Vec<&str> = causes.iter().map(|cause| matter(*cause)).collect();
-    match words.is_empty() {
-        true => String::new(),
-        false => format!(
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!(
             "Not watched, so that it is neither found nor ruled out: {}.",
             list(&words)
-        ),
+        )
     }
 }
 

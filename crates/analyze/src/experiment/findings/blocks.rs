@@ -30,9 +30,10 @@ pub(super) fn all(experiment: &Experiment, answer: &BlocksAnswer) -> Vec<Finding
             found.extend(x_max.by_ref());
         }
         // What could be changed is the same for both, and the closed loop drove the bench to its limit.
-        let number_of_views = match number + 1 == STAGES.len() {
-            true => 1,
-            false => views.len(),
+        let number_of_views = if number + 1 == STAGES.len() {
+            1
+        } else {
+            views.len()
         };
         let of_blocks = views.iter().take(number_of_views).map(|view| {
             let mut of_block = stage(view);

@@ -240,9 +240,10 @@ impl Sum {
 
     /// Entropy of the boundary after the outcome, times the probability of the outcome.
     fn entropy(&self) -> f64 {
-        match self.weight > 0.0 {
-            true => self.weight * self.weight.ln() - self.weight_log,
-            false => 0.0,
+        if self.weight > 0.0 {
+            self.weight * self.weight.ln() - self.weight_log
+        } else {
+            0.0
         }
     }
 }

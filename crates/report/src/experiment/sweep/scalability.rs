@@ -64,9 +64,10 @@ fn table(fit: &UslFit) -> Table {
         ),
     ];
     if let Some(peak) = &fit.peak {
-        let note = match peak.extrapolated {
-            true => "beyond what was measured: a guess, not a finding",
-            false => "clients at the highest point of the curve",
+        let note = if peak.extrapolated {
+            "beyond what was measured: a guess, not a finding"
+        } else {
+            "clients at the highest point of the curve"
         };
         let mut clients = open_row("peak, clients", &peak.clients, Quantity::plain, note);
         let mut rate = open_row(

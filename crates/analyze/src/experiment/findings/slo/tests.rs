@@ -143,9 +143,10 @@ fn with_outlier(answer: &mut SloAnswer, rate_per_s: f64, is_first: bool) {
         ..usual.clone()
     };
     answer.attempts.push(usual.clone());
-    match is_first {
-        true => answer.attempts.insert(0, outlier),
-        false => answer.attempts.push(outlier),
+    if is_first {
+        answer.attempts.insert(0, outlier)
+    } else {
+        answer.attempts.push(outlier)
     }
     let mut tried = answer.search.tried.iter_mut();
     let tried = tried.find(|one| one.rate_per_s == rate_per_s).unwrap();

@@ -185,9 +185,10 @@ fn runs_of_a_noisy_bench_leave_a_wide_interval_and_say_how_wide_the_boundary_is(
     });
     for (position, kept) in MEASURED {
         let votes = search.votes.entry(position).or_default();
-        match kept {
-            true => votes.kept += 1,
-            false => votes.missed += 1,
+        if kept {
+            votes.kept += 1
+        } else {
+            votes.missed += 1
         }
     }
     let known = search.known((11, 13));
