@@ -51,10 +51,13 @@ pub fn trend(points: &[(f64, f64)], least_change: f64) -> Trend {
         1.0
     };
     let large = change.abs() >= least_change.max(LEAST_CHANGE_RATIO * level.abs());
-    let direction = match p <= LARGEST_P && tau.abs() >= LEAST_TAU && large && change != 0.0 {
-        false => Direction::Flat,
-        true if change > 0.0 => Direction::Growing,
-        true => Direction::Falling,
+    let is_trend = p <= LARGEST_P && tau.abs() >= LEAST_TAU && large;
+    let direction = if is_trend && change > 0.0 {
+        Direction::Growing
+    } else if is_trend && change < 0.0 {
+        Direction::Falling
+    } else {
+        Direction::Flat
     };
     Trend {
         direction,

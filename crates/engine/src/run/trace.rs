@@ -306,8 +306,9 @@ mod tests {
 
     #[test]
     fn a_bad_status_at_the_end_of_the_window_is_a_fault_and_that_of_an_interrupt_is_none() {
-        let run = tempfile::tempdir().expect("a folder");
         for (status, is_fault) in [(0, false), (1, true), (130, false)] {
+            // A new one each time: the output of the run before would look like that of one that is ready.
+            let run = tempfile::tempdir().expect("a folder");
             let script = format!("trap 'exit {status}' INT; echo; while :; do sleep 0.01; done");
             let (watched, _) = ended_once_ready(run.path(), &script);
             assert_eq!(watched.fault.is_some(), is_fault, "{watched:?}");

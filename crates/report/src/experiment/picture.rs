@@ -232,17 +232,14 @@ impl ValueAxis {
         let span = (highest - lowest).max(highest * LEAST_SPAN_RATIO);
         let middle = lowest.midpoint(highest);
         let (low, high) = (middle - span * 0.75, middle + span * 0.75);
-        match highest > 0.0 {
-            true if low < highest / 3.0 => ValueAxis {
-                low: 0.0,
-                high: high.max(highest * 1.05),
-            },
-            true => ValueAxis { low, high },
-            false => ValueAxis {
-                low: 0.0,
-                high: 1.0,
-            },
-        }
+        let (low, high) = if highest <= 0.0 {
+            (0.0, 1.0)
+        } else if low < highest / 3.0 {
+            (0.0, high.max(highest * 1.05))
+        } else {
+            (low, high)
+        };
+        ValueAxis { low, high }
     }
 
     fn y(&self, value: f64) -> f64 {

@@ -106,10 +106,12 @@ fn how_cold(side: &Side<'_>) -> String {
 fn documents(remedy: &RemedyRecord) -> Figure {
     let (before, after) = remedy.documents;
     let is_identical = remedy.is_identical();
-    let note = match is_identical {
-        true => "number and content hash are the same".to_owned(),
-        false if before != after => format!("no: there were {}", Quantity::count(before)),
-        false => "no: the content hash is another one".to_owned(),
+    let note = if is_identical {
+        "number and content hash are the same".to_owned()
+    } else if before == after {
+        "no: the content hash is another one".to_owned()
+    } else {
+        format!("no: there were {}", Quantity::count(before))
     };
     let label = if is_identical {
         "documents, all identical"
