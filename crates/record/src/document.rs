@@ -56,7 +56,15 @@ pub trait Document: Serialize + DeserializeOwned {
                 supported: Self::SCHEMA_VERSION,
             });
         }
-        serde_json::from_slice(&text).map_err(document)
+        serde_json::from_slice(&text)
+            .map(Self::updated)
+            .map_err(document)
+    }
+
+    /// The same in the form of this version, where an older one can be read and written again.
+    #[must_use]
+    fn updated(self) -> Self {
+        self
     }
 
     /// Writes the document into a folder that is there, all or nothing: beside the old one, to the disk, and renamed.

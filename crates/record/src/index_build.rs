@@ -54,6 +54,13 @@ impl Document for IndexBuildDocument {
     const FILE: &'static str = FILE;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "the folder of an index build";
+
+    fn updated(self) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            ..self
+        }
+    }
 }
 
 /// The collection, and how it came to be.

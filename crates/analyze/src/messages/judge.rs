@@ -11,6 +11,7 @@
 use super::describe;
 use super::trend::trend;
 use dyno_record::statement;
+use dyno_record::statement::Statement;
 use dyno_record::tail::{Cause, Course, Direction, InFlight, Judgement, Part, PartTrend, Point};
 
 /// Smallest growth of a part over the run that is one: below a tenth of a millisecond the wake-ups of
@@ -32,7 +33,7 @@ pub fn judge(course: &Course) -> Judgement {
     let in_flight = trend(&in_flight_points, 1.0);
     let mut judgement = Judgement {
         cause: Cause::Stationary,
-        statement: statement!("messages"),
+        statement: statement!("messages", parts = Vec::<Statement>::new()),
         trends,
         in_flight,
         little_ratio: little_ratio(course),

@@ -2,9 +2,12 @@
 //! a fixed time, much longer than what a busy machine takes.
 
 use crate::common::{Bench, Finished, Responder, names, signal, wait_for};
+use dyno_testkit::go_before_others;
 use serde_json::Value;
 
+/// What a test starts from now on runs before other programs: who waits for a CPU is slower than its service time.
 fn slow(service_us: &str) -> Responder {
+    go_before_others();
     Responder::with_documents(&["--service-us", service_us])
 }
 

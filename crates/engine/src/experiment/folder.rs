@@ -6,7 +6,7 @@ use crate::run::directory::claim_name;
 use dyno_plan::Plan;
 use dyno_plan::task::Task;
 use dyno_record::Document;
-use dyno_record::experiment::{Experiment, FILE, Point, SCHEMA_VERSION};
+use dyno_record::experiment::{Experiment, FILE, Point};
 use jiff::Timestamp;
 use std::fs::{File, TryLockError};
 use std::path::{Component, Path, PathBuf};
@@ -66,11 +66,7 @@ impl ExperimentFolder {
             _lock: lock(path)?,
             is_new: false,
         };
-        let document = Experiment {
-            // It has the form of this version now, and is written in it.
-            schema_version: SCHEMA_VERSION,
-            ..Experiment::read(path)?
-        };
+        let document = Experiment::read(path)?;
         // A process that was killed may not have got so far. Nothing else is ever put there.
         let _ = std::fs::remove_dir_all(path.join(SERVER_DATA));
         match document.points.iter().find(|point| !is_inside(point)) {

@@ -123,6 +123,13 @@ impl Document for Experiment {
     const FILE: &'static str = FILE;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "the folder of an experiment";
+
+    fn updated(self) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            ..self
+        }
+    }
 }
 
 impl Experiment {

@@ -57,6 +57,13 @@ impl Document for TailDocument {
     const FILE: &'static str = FILE;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "the folder of an experiment with messages";
+
+    fn updated(self) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            ..self
+        }
+    }
 }
 
 /// A driver that is left out.

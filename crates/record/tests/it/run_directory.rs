@@ -344,7 +344,7 @@ fn a_newer_version_is_refused_before_its_shape_matters() {
     .unwrap();
     let message = Run::open(parent.path()).unwrap_err().to_string();
     assert!(
-        message.contains("schema version 2") && message.contains("up to 1"),
+        message.contains("schema version 3") && message.contains("up to 2"),
         "{message}"
     );
 }

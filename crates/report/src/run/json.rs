@@ -38,7 +38,9 @@ mod tests {
     use serde_json::Value;
 
     fn text(run: &Run) -> String {
-        serde_json::to_string(&document(run, None, None)).unwrap()
+        crate::texts::with_texts(&document(run, None, None))
+            .unwrap()
+            .to_string()
     }
 
     #[test]

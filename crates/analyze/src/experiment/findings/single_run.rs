@@ -313,7 +313,7 @@ fn other_processes(view: &View<'_>) -> Option<Finding> {
         Finding::warning(
             statement!("others-use-machine", share = percent(ratio)),
             vec![statement!(
-                "cpus-busy-for-others",
+                "cpus-busy-for-others-in-run",
                 cpus = all.servers,
                 all = number(busy(all)),
                 server = number(busy(server)),

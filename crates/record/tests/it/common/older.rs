@@ -1,0 +1,45 @@
+//! Documents of version 1, whose caveats and findings were sentences.
+
+use serde_json::{Map, Value, json};
+
+/// The document as version 2 has it: sentences are statements with the code `recorded`.
+pub fn in_version_2(mut document: Value) -> Value {
+    convert(&mut document);
+    document["schema_version"] = json!(2);
+    document
+}
+
+fn convert(value: &mut Value) {
+    match value {
+        Value::Array(all) => all.iter_mut().for_each(convert),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(convert);
+            let is_said = fields.contains_key("kind") || fields.contains_key("build");
+            for name in ["message", "text"] {
+                if let Some(text) = fields.remove(name).filter(|_| is_said) {
+                    let hint = fields.remove("hint");
+                    fields.extend(recorded(text, hint));
+                }
+            }
+            for name in ["evidence", "generator_bound"] {
+                let all = fields.get_mut(name).and_then(Value::as_array_mut);
+                for one in all.into_iter().flatten() {
+                    if one.is_string() {
+                        *one = recorded(one.take(), None).into();
+                    }
+                }
+            }
+            if let Some(words) = fields.remove("words") {
+                fields.insert("statement".to_owned(), recorded(words, None).into());
+            }
+        }
+        _ => {}
+    }
+}
+
+fn recorded(text: Value, hint: Option<Value>) -> Map<String, Value> {
+    let mut values = Map::from_iter([("text".to_owned(), text)]);
+    values.extend(hint.map(|hint| ("hint".to_owned(), hint)));
+    let code = ("code".to_owned(), json!("recorded"));
+    Map::from_iter([code, ("values".to_owned(), values.into())])
+}
