@@ -14,12 +14,16 @@ fn convert(value: &mut Value) {
         Value::Array(all) => all.iter_mut().for_each(convert),
         Value::Object(fields) => {
             fields.values_mut().for_each(convert);
-            let is_said = fields.contains_key("kind") || fields.contains_key("build");
             for name in ["message", "text"] {
-                if let Some(text) = fields.remove(name).filter(|_| is_said) {
+                // A number is that of a message.
+                if fields.get(name).is_some_and(Value::is_string) {
+                    let text = fields.remove(name).unwrap_or_default();
                     let hint = fields.remove("hint");
                     fields.extend(recorded(text, hint));
                 }
+            }
+            if let Some(problem) = fields.get_mut("usl_problem") {
+                *problem = recorded(problem.take(), None).into();
             }
             for name in ["evidence", "generator_bound"] {
                 let all = fields.get_mut(name).and_then(Value::as_array_mut);
