@@ -1,7 +1,7 @@
 //! A small run whose figures are known, shared by the tests of this folder.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-pub mod older;
+pub(crate) mod older;
 
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{

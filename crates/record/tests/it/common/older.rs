@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// The document as version 2 has it: sentences are statements with the code `recorded`.
-pub fn in_version_2(mut document: Value) -> Value {
+pub(crate) fn in_version_2(mut document: Value) -> Value {
     convert(&mut document);
     document["schema_version"] = json!(2);
     document
