@@ -5,7 +5,7 @@ use dyno_load::LoadError;
 use dyno_load::connect::{ConnectError, ControlError};
 use dyno_plan::resolve::PlanError;
 use dyno_plan::uri::UriError;
-use dyno_record::RecordError;
+use dyno_record::{RecordError, experiment};
 use dyno_results::ResultsError;
 use dyno_servers::{InstallError, ServerError};
 use dyno_trace::TraceError;
@@ -239,6 +239,12 @@ impl From<RecordError> for Error {
             RecordError::NoSuchFolder { .. } | RecordError::NoDocument { .. } => (
                 Kind::BadInput,
                 Some("give the folder that `dyno` printed at the end of the run or the experiment"),
+            ),
+            RecordError::Document { path, .. } if path.ends_with(experiment::FILE) => (
+                Kind::BadInput,
+                Some(
+                    "bring it back from a copy; `dyno report` shows the runs below `runs` one by one",
+                ),
             ),
             RecordError::Document { .. } => (
                 Kind::BadInput,

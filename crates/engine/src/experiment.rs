@@ -203,12 +203,12 @@ fn check_place(
     let (text, hint) = if on_fleet {
         (
             "the experiment began on a fleet",
-            format!("go on with `dyno fleet resume {place} --inventory …`"),
+            format!("continue with `dyno fleet resume {place} --inventory …`"),
         )
     } else {
         (
             "the experiment began on one machine",
-            format!("go on there with `dyno resume {place}`"),
+            format!("continue there with `dyno resume {place}`"),
         )
     };
     Err(Error::new(Kind::BadInput, text).with_hint(hint))

@@ -61,11 +61,9 @@ pub trait Document: Serialize + DeserializeOwned {
             .map_err(document)
     }
 
-    /// The same in the form of this version, where an older one can be read and written again.
+    /// The same with the number of this version: whatever was read has its form.
     #[must_use]
-    fn updated(self) -> Self {
-        self
-    }
+    fn updated(self) -> Self;
 
     /// Writes the document into a folder that is there, all or nothing: beside the old one, to the disk, and renamed.
     ///

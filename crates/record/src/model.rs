@@ -75,6 +75,13 @@ impl Document for RunDocument {
     const FILE: &'static str = "run.json";
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "a run directory";
+
+    fn updated(self) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            ..self
+        }
+    }
 }
 
 impl RunDocument {

@@ -36,6 +36,9 @@ pub enum Value {
     Number(Number),
     /// A part that is a statement itself.
     Statement(Statement),
+    /// What only a later version knows, such as a number with another unit; it is shown as it is written.
+    #[schemars(skip)]
+    Other(serde_json::Value),
 }
 
 /// A number with its unit, and with its interval where that is known.
@@ -58,7 +61,10 @@ pub struct Number {
 
 /// How a statement is written: before they had codes they were sentences.
 #[derive(Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a statement needs a `code`, or a `message` or `text`"
+)]
 enum Written {
     Coded {
         code: String,
@@ -251,6 +257,7 @@ impl fmt::Display for Value {
                 }
             }
             Value::Statement(statement) => write!(formatter, "{statement}"),
+            Value::Other(value) => write!(formatter, "{value}"),
             Value::List(values) => {
                 let values: Vec<String> = values.iter().map(ToString::to_string).collect();
                 write!(formatter, "[{}]", values.join(", "))
@@ -305,6 +312,19 @@ mod tests {
             assert_eq!(serde_json::from_value::<Number>(written).unwrap(), number);
             assert_eq!(number.to_string(), "unknown");
         }
+    }
+
+    #[test]
+    fn values_of_later_versions_are_shown_as_they_are_written() {
+        let written = json!({"code": "hot", "values": {"heat": {"value": 90, "unit": "kelvin"}, "none": null}});
+        let read: Statement = serde_json::from_value(written.clone()).unwrap();
+        assert_eq!(
+            read.to_string(),
+            r#"hot (heat: {"unit":"kelvin","value":90}, none: null)"#
+        );
+        assert_eq!(serde_json::to_value(&read).unwrap(), written);
+        let error = serde_json::from_value::<Statement>(json!({"values": {}})).unwrap_err();
+        assert!(error.to_string().contains("needs a `code`"), "{error}");
     }
 
     #[test]

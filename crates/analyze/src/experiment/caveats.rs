@@ -49,10 +49,10 @@ pub fn of_runs(runs: &[(String, Vec<Caveat>)]) -> Vec<Caveat> {
 
 /// What is the same in alike doubts: what they say but for its figures, and of whatever has the same code for several
 /// things, which of them.
-fn key(caveat: &Caveat) -> (CaveatKind, [Option<&str>; 3], Option<PhaseKind>) {
+fn key(caveat: &Caveat) -> (CaveatKind, &str, [Option<&str>; 4], Option<PhaseKind>) {
     let said = &caveat.statement;
-    let what = [Some(&*said.code), said.text("hint"), said.text("check")];
-    (caveat.kind, what, caveat.phase)
+    let which = ["hint", "check", "trace", "source"].map(|name| said.text(name));
+    (caveat.kind, &said.code, which, caveat.phase)
 }
 
 impl Group<'_> {

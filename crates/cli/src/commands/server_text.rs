@@ -116,7 +116,6 @@ pub(crate) fn status(name: &str, state: &State, answers: &[Answer]) -> String {
         }
     }
     for deviation in state.placement.iter().flat_map(|place| &place.deviations) {
-        let deviation = dyno_report::texts::text(deviation);
         let _ = writeln!(text, "\nwarning: {deviation}");
     }
     text

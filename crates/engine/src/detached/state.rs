@@ -6,8 +6,7 @@ use crate::deployment::with_options;
 use crate::error::Error;
 use crate::files::write_file;
 use dyno_plan::Plan;
-use dyno_record::model::PlacementRecord;
-use dyno_record::statement::Statement;
+use dyno_record::model::{Caveat, PlacementRecord};
 use dyno_servers::{Deployment, InstanceKind, MemberSettings};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -50,7 +49,7 @@ pub struct PlacementState {
     #[serde(flatten)]
     pub record: PlacementRecord,
     /// Where it is not as planned.
-    pub deviations: Vec<Statement>,
+    pub deviations: Vec<String>,
 }
 
 impl PlacementState {
@@ -64,7 +63,7 @@ impl PlacementState {
         let (record, caveats) = place.verify(&processes);
         PlacementState {
             record,
-            deviations: caveats.into_iter().map(|caveat| caveat.statement).collect(),
+            deviations: caveats.iter().map(misplaced).collect(),
         }
     }
 }
@@ -174,6 +173,14 @@ fn duty(kind: InstanceKind) -> &'static str {
         InstanceKind::ConfigServer => "config server",
         InstanceKind::Router => "router",
     }
+}
+
+/// What the file says of an instance that is not where it should be.
+fn misplaced(caveat: &Caveat) -> String {
+    let said = &caveat.statement;
+    let instance = said.number("instance").unwrap_or_default();
+    let deviation = said.text("deviation").unwrap_or_default();
+    format!("placement of instance {instance}: {deviation}")
 }
 
 fn sentence(deviation: &dyno_servers::Deviation) -> String {

@@ -66,6 +66,13 @@ impl Document for TraceDocument {
     const FILE: &'static str = DOCUMENT;
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "the folder of a trace";
+
+    fn updated(self) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            ..self
+        }
+    }
 }
 
 impl TraceDocument {

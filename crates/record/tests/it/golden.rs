@@ -4,7 +4,7 @@
 //! format that can no longer read it needs a new version and a new folder, not a new recording.
 
 use crate::common::older::in_version_2;
-use dyno_record::model::{Caveat, CaveatKind, KeyShares, PhaseKind, RunStatus};
+use dyno_record::model::{Caveat, CaveatKind, KeyShares, PhaseKind, RunStatus, SCHEMA_VERSION};
 use dyno_record::reader::Run;
 use dyno_record::statement::Statement;
 use dyno_record::writer::RunWriter;
@@ -46,7 +46,7 @@ fn the_golden_run_of_version_1_gives_its_known_numbers() {
     }
     let run = Run::open(&golden()).unwrap();
     assert!(!run.rebuilt);
-    assert_eq!(run.document.schema_version, 1);
+    assert_eq!(run.document.schema_version, SCHEMA_VERSION);
     assert_eq!(run.document.status, RunStatus::Complete);
     let caveat = &run.document.caveats[0];
     assert_eq!(caveat.kind, CaveatKind::Errors);

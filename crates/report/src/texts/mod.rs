@@ -96,6 +96,7 @@ fn shown(value: &Value) -> Shown {
         Value::List(values) => values.iter().map(shown).collect(),
         Value::Number(number) => Shown::from_object(Figure(*number)),
         Value::Statement(statement) => Shown::from_object(Part(statement.clone())),
+        Value::Other(value) => Shown::from(value.to_string()),
     }
 }
 

@@ -73,6 +73,22 @@ pub(super) fn add_filters(catalogue: &mut Environment<'_>) {
         on(value, |it| short(&it.to_string()))
     });
     catalogue.add_filter("list", list);
+    catalogue.add_filter("join", |values: &Value, between: &str| {
+        each(values).map(|words| words.join(between))
+    });
+}
+
+/// The values of a list in words. One that is missing is an error, and not an empty list.
+fn each(values: &Value) -> Result<Vec<String>, Error> {
+    present(values)?;
+    Ok(values.try_iter()?.map(|word| word.to_string()).collect())
+}
+
+fn present(value: &Value) -> Result<(), Error> {
+    if value.is_undefined() {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    Ok(())
 }
 
 /// What `write` makes of a number.
@@ -102,6 +118,7 @@ fn end(number: &Number, end: Option<f64>) -> String {
 
 /// All digits; of events per second with their unit.
 fn exact(value: &Value) -> Result<Value, Error> {
+    present(value)?;
     if value.downcast_object_ref::<Figure>().is_none() {
         let values = value.try_iter()?.map(|one| exact(&one));
         return values.collect::<Result<Value, Error>>();
@@ -117,6 +134,7 @@ fn exact(value: &Value) -> Result<Value, Error> {
 
 /// The word for one or for several; of a list for its only element.
 fn plural(value: &Value, one: String, several: String) -> Result<String, Error> {
+    present(value)?;
     let mut only = value.clone();
     if value.downcast_object_ref::<Figure>().is_none() {
         let mut values = value.try_iter()?;
@@ -188,7 +206,9 @@ fn many(number: &Number) -> String {
 
 /// Without digits that say nothing: `32 KiB`, `1.5 MiB`.
 fn short(text: &str) -> String {
-    let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
+    let Some((number, unit)) = text.split_once(' ') else {
+        return text.to_owned();
+    };
     let number = if number.contains('.') {
         number.trim_end_matches('0').trim_end_matches('.')
     } else {
@@ -199,7 +219,7 @@ fn short(text: &str) -> String {
 
 /// `a`, `a and b`, `a, b and c`.
 fn list(values: &Value) -> Result<String, Error> {
-    let words: Vec<String> = values.try_iter()?.map(|word| word.to_string()).collect();
+    let words = each(values)?;
     Ok(match words.as_slice() {
         [] => String::new(),
         [one] => one.clone(),
