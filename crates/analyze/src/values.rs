@@ -11,7 +11,7 @@ pub(crate) fn rate(per_s: f64) -> Number {
 
 /// A rate with its interval.
 pub(crate) fn rate_of(figure: &Figure) -> Number {
-    Number::figure(figure, Unit::PerSecond)
+    figure.number(Unit::PerSecond)
 }
 
 /// A time that is given in seconds.
@@ -26,7 +26,7 @@ pub(crate) fn us(microseconds: f64) -> Number {
 
 /// The same with its interval.
 pub(crate) fn us_of(figure: &Figure) -> Number {
-    Number::figure(figure, Unit::Microseconds)
+    figure.number(Unit::Microseconds)
 }
 
 /// A length of time in seconds.

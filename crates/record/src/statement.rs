@@ -2,7 +2,6 @@
 //! units. The sentences are made of it where it is shown; nothing decides by them.
 
 use crate::estimate::Estimate;
-use crate::experiment::Figure;
 use crate::quantity::{Quantity, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -158,15 +157,6 @@ impl Number {
             low: Some(low).filter(|low| low.is_finite()),
             high: Some(high).filter(|high| high.is_finite()),
             ..self
-        }
-    }
-
-    /// A figure with its interval, in this unit.
-    pub fn figure(figure: &Figure, unit: Unit) -> Number {
-        Number {
-            low: figure.low,
-            high: figure.high,
-            ..Number::new(figure.value, unit)
         }
     }
 

@@ -82,19 +82,9 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
             }
         },
     );
-    // What is promised about a write decides what it costs.
-    note(
-        "write concern",
-        a.server.write_concern.clone(),
-        b.server.write_concern.clone(),
-        true,
-    );
-    note(
-        "read concern",
-        a.server.read_concern.clone(),
-        b.server.read_concern.clone(),
-        true,
-    );
+    for ((what, a, forbids), (_, b, _)) in promises(a).into_iter().zip(promises(b)) {
+        note(what, a, b, forbids);
+    }
     compare_values(
         "server",
         a.plan.get("server"),
@@ -116,42 +106,38 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
             }
         },
     );
-    let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| UNKNOWN.into());
-    note(
-        "server version",
-        optional(&a.server.version),
-        optional(&b.server.version),
-        false,
-    );
-    note(
-        "server product",
-        optional(&a.server.product),
-        optional(&b.server.product),
-        true,
-    );
-    note(
-        "CPU model",
-        optional(&a.environment.cpu_model),
-        optional(&b.environment.cpu_model),
-        false,
-    );
-    note(
-        "kernel",
-        optional(&a.environment.kernel),
-        optional(&b.environment.kernel),
-        false,
-    );
-    let number = |value: Option<u64>| value.map_or(UNKNOWN.into(), |value| value.to_string());
-    note(
-        "CPUs",
-        number(a.environment.cpus),
-        number(b.environment.cpus),
-        false,
-    );
-    note("client hosts", client_hosts(a), client_hosts(b), false);
+    for ((what, a, forbids), (_, b, _)) in surroundings(a).into_iter().zip(surroundings(b)) {
+        note(what, a, b, forbids);
+    }
     compare_states(a, b, &mut note);
     found.sort_by_key(|difference| !difference.forbids);
     found
+}
+
+/// What is, and whether another value forbids a comparison.
+type Fact = (&'static str, String, bool);
+
+/// What is promised about a write decides what it costs.
+fn promises(run: &RunDocument) -> [Fact; 2] {
+    [
+        ("write concern", run.server.write_concern.clone(), true),
+        ("read concern", run.server.read_concern.clone(), true),
+    ]
+}
+
+/// Server, machine and hosts.
+fn surroundings(run: &RunDocument) -> [Fact; 6] {
+    let (server, machine) = (&run.server, &run.environment);
+    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| UNKNOWN.into());
+    let cpus = machine.cpus.map(|cpus| cpus.to_string());
+    [
+        ("server version", known(&server.version), false),
+        ("server product", known(&server.product), true),
+        ("CPU model", known(&machine.cpu_model), false),
+        ("kernel", known(&machine.kernel), false),
+        ("CPUs", known(&cpus), false),
+        ("client hosts", client_hosts(run), false),
+    ]
 }
 
 /// The hosts of a fleet with their agents.

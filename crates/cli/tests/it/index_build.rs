@@ -395,7 +395,7 @@ fn a_server_that_runs_already_is_asked_as_it_is() {
         serde_json::json!([800, 800])
     );
     let caveats = document["caveats"].to_string();
-    assert!(caveats.contains("was not restarted"), "{caveats}");
+    assert!(caveats.contains("only-page-cache-cold"), "{caveats}");
     run(take(&["--iops", "100", "--out", "z"]))
         .expect(2)
         .says("leave out `--iops`");

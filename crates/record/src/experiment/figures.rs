@@ -3,6 +3,8 @@
 use super::laws::LawCheck;
 use crate::estimate::{Estimate, Quantity};
 use crate::model::CaveatKind;
+use crate::quantity::Unit;
+use crate::statement::Number;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,6 +53,15 @@ impl Figure {
     /// The rate at which a resource with this demand has no time left: its servers divided by the demand.
     pub fn bound_by(demand: &Demand) -> Figure {
         Figure::of_quotient(demand.saturation_rate_per_s())
+    }
+
+    /// It in a statement, in this unit.
+    pub fn number(&self, unit: Unit) -> Number {
+        Number {
+            low: self.low,
+            high: self.high,
+            ..Number::new(self.value, unit)
+        }
     }
 
     /// The value with its relative uncertainty; without an interval that is all of it.

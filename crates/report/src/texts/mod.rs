@@ -1,7 +1,7 @@
 //! The catalogue of sentences: one for every code of a [`Statement`], in the files beside this one.
 //!
 //! A sentence is a template. `{{ name }}` stands for a value with the digits that a sentence has, `{% if name %}` for what is
-//! only said where there is such a value, and filters write it otherwise: see [`numbers`]. A statement among the values is
+//! only said where there is such a value, and filters write it otherwise: see `numbers.rs`. A statement among the values is
 //! written by its own sentence. Where there is something to do about a doubt, its `hint` says so.
 
 mod numbers;

@@ -4,7 +4,7 @@ use crate::values::time;
 use dyno_record::experiment::{DemandRatio, Explanation};
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
-use dyno_record::statement::{Number, Statement};
+use dyno_record::statement::Statement;
 
 /// `it needs 8.0 % more server CPU per operation (48.0 µs instead of 44.4 µs)`.
 fn needs(subject: &str, demand: &DemandRatio) -> Statement {
@@ -16,7 +16,7 @@ fn compared(code: &str, demand: &DemandRatio) -> Statement {
     statement!(
         code,
         resource = &demand.name,
-        ratio = Number::figure(&demand.ratio, Unit::Plain),
+        ratio = demand.ratio.number(Unit::Plain),
         candidate = time(demand.candidate_s),
         baseline = time(demand.baseline_s)
     )

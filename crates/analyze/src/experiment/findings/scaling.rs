@@ -22,7 +22,7 @@ pub(super) fn waiting(view: &View<'_>) -> Option<Finding> {
     let lone_s = system.lone_response_s();
     let said = statement!(
         "operations-wait-beyond",
-        clients = Number::figure(&saturation, Unit::Plain)
+        clients = saturation.number(Unit::Plain)
     );
     let mut evidence = vec![statement!(
         "lone-operation",
