@@ -137,6 +137,7 @@ impl Measure {
     }
 
     /// Its value over a stretch; `None` where it was not watched.
+    // Long, as it has an arm for each measure: cut in parts, none would be complete by the compiler's word.
     fn read(self, bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         match self {
             Measure::ServerCpuRatio if bench.is_fleet() => {
