@@ -326,7 +326,7 @@ mod tests {
         for verb in [Verb::Sweep, Verb::Xmax, Verb::Ab] {
             assert_eq!(
                 failed(verb, 0.01),
-                ["`runs/001` (a share of 0.020000, tolerated are 0.01)"]
+                ["`runs/001` (a share of 0.020000; 0.01 is tolerated)"]
             );
             assert_eq!(failed(verb, 0.0).len(), 2);
             assert_eq!(failed(verb, 0.02), Vec::<String>::new());

@@ -209,7 +209,7 @@ mod tests {
         let running = of(&format!(
             "{uri}[fleet]\nclients = [\"c\"]\nservers = [\"s\"]"
         ));
-        assert!(running.contains("run already"), "{running}");
+        assert!(running.contains("already running"), "{running}");
         let pairs = of(&format!(
             "{uri}[fleet]\nclients = [\"c\"]\nmapping = \"pairs\""
         ));

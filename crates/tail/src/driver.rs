@@ -263,11 +263,11 @@ mod tests {
         let told = |name, role| found.named(name, role).unwrap_err().to_string();
         assert!(told("good", "consume").contains("does not consume"));
         assert!(told("absent", "produce").contains("no toolchain"));
-        assert!(told("other", "produce").contains("there are good"));
+        assert!(told("other", "produce").contains("the drivers are good"));
         let one = find_some(folder.path(), |name| name == "absent").unwrap();
         assert_eq!((one.drivers.len(), one.skipped.len()), (0, 1));
         let told = one.named("other", "produce").unwrap_err().to_string();
-        assert!(told.contains("there are good"), "{told}");
+        assert!(told.contains("the drivers are good"), "{told}");
         assert!(find(&folder.path().join("nowhere")).is_err());
     }
 }

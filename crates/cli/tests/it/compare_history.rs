@@ -307,7 +307,7 @@ fn a_history_that_is_too_short_says_that_it_says_nothing() {
     bench
         .dyno(&["history", "short"])
         .expect(0)
-        .says("too few runs to tell a change from chance: there are 6, and it takes 10");
+        .says("too few runs to tell a change from chance: there are 6, and 10 are needed");
     // Where it counts that nothing could be found, nothing says that there is nothing.
     for format in ["human", "markdown", "html"] {
         let text = bench

@@ -435,7 +435,7 @@ fn a_point_that_measures_nothing_does_not_block_the_others() {
         finished
             .expect(3)
             .says("1 of 2 runs failed: `runs/001-clients-2-timeout-1ms`: the run has measured nothing")
-            .says("go on with `dyno resume x`");
+            .says("continue with `dyno resume x`");
         let document = document();
         let points = &document["points"];
         assert_eq!(document["status"], "failed");
@@ -528,7 +528,7 @@ fn a_sweep_over_rates_goes_on_at_another_address_and_says_so() {
         .dyno(&["resume", "x"])
         .expect(3)
         .says("refuses the connection")
-        .says("`dyno resume x` goes on");
+        .says("`dyno resume x` continues");
     let other = slow("5000");
     let resume = ["resume", "x", "--format", "json", "--uri", &other.uri()];
     let finished = bench.dyno(&resume).expect(0).says("the rest is made at");

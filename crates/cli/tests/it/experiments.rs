@@ -335,7 +335,7 @@ fn an_interrupted_sweep_goes_on_with_what_is_missing() {
     ended(child)
         .expect(130)
         .says("error: interrupted")
-        .says("go on with `dyno resume x`");
+        .says("continue with `dyno resume x`");
     let stopped = document(&bench);
     assert_eq!(stopped["status"], "partial");
     assert!(bench.path("x/report.html").is_file());

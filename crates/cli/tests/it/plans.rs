@@ -252,7 +252,7 @@ fn a_dry_run_refuses_what_the_run_would_refuse_before_it_speaks_to_the_server() 
     let fresh = ["--no-load", "--set", "data.fresh=collection"];
     refused_alike(&bench, &with(&fresh), 2, "`--no-load` loads none");
     let trace = ["--set", "trace=true"];
-    refused_alike(&bench, &with(&trace), 2, "runs already");
+    refused_alike(&bench, &with(&trace), 2, "already running");
     let card = ["--set", "server.receive_packet_steering=no-such-card"];
     refused_alike(&bench, &with(&card), 3, "no-such-card");
     std::fs::create_dir(bench.path("old")).unwrap();

@@ -120,7 +120,7 @@ fn a_name_is_used_once_and_an_unknown_one_is_said() {
     lab.bench
         .dyno(&["server", "start", "--name", "one"])
         .expect(2)
-        .says("the deployment `one` runs already")
+        .says("the deployment `one` is already running")
         .says("dyno server stop one");
     for command in ["status", "stop"] {
         lab.bench

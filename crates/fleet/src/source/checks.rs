@@ -144,6 +144,6 @@ mod tests {
         let empty = text(&none, None).expect("no server would be started");
         assert!(empty.contains("`fleet.servers` is empty"), "{empty}");
         let both = text(&some, Some(&remote)).expect("servers that have no use");
-        assert!(both.contains("run already"), "{both}");
+        assert!(both.contains("already running"), "{both}");
     }
 }

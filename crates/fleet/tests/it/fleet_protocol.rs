@@ -309,7 +309,7 @@ fn no_stage_begins_without_an_agent_that_has_gone() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("agent 0 on") && error.contains("has gone"),
+        error.contains("agent 0 on") && error.contains("it is gone"),
         "{error}"
     );
     drop(controller);
