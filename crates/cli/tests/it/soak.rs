@@ -205,7 +205,7 @@ fn a_run_leaves_what_was_watched_and_one_that_watches_nothing_does_not() {
     let collections = document["collections"].as_array().unwrap();
     assert_eq!(collections.len(), 2, "{collections:?}");
     assert_eq!(collections[0]["statistics"]["documents"], 500);
-    assert!(document["analysis"]["verdict"]["headline"].is_string());
+    assert!(document["analysis"]["verdict"]["headline"]["text"].is_string());
     let document = run(&["--out", "blind", "--no-observe"]);
     assert!(!bench.path("blind/metrics").exists());
     assert!(document.get("sources").is_none() && document["analysis"].get("verdict").is_none());
