@@ -56,14 +56,14 @@ pub trait Document: Serialize + DeserializeOwned {
                 supported: Self::SCHEMA_VERSION,
             });
         }
-        serde_json::from_slice(&text)
-            .map(Self::updated)
-            .map_err(document)
+        let mut read: Self = serde_json::from_slice(&text).map_err(document)?;
+        // Whatever was read has the form of this version.
+        *read.schema_version() = Self::SCHEMA_VERSION;
+        Ok(read)
     }
 
-    /// The same with the number of this version: whatever was read has its form.
-    #[must_use]
-    fn updated(self) -> Self;
+    /// Its version of the form.
+    fn schema_version(&mut self) -> &mut u32;
 
     /// Writes the document into a folder that is there, all or nothing: beside the old one, to the disk, and renamed.
     ///

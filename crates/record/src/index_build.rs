@@ -55,11 +55,8 @@ impl Document for IndexBuildDocument {
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "the folder of an index build";
 
-    fn updated(self) -> Self {
-        Self {
-            schema_version: SCHEMA_VERSION,
-            ..self
-        }
+    fn schema_version(&mut self) -> &mut u32 {
+        &mut self.schema_version
     }
 }
 

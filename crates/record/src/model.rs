@@ -76,11 +76,8 @@ impl Document for RunDocument {
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FOLDER: &'static str = "a run directory";
 
-    fn updated(self) -> Self {
-        Self {
-            schema_version: SCHEMA_VERSION,
-            ..self
-        }
+    fn schema_version(&mut self) -> &mut u32 {
+        &mut self.schema_version
     }
 }
 
