@@ -87,9 +87,9 @@ impl Demands<'_> {
         };
         vec![
             Cell::new(demand.name.clone(), tone),
-            demand.servers.to_string().into(),
-            Cell::from(seconds(demand.demand_s).to_string()).with_detail(detail),
-            Quantity::ratio(busy).to_string().into(),
+            demand.servers.into(),
+            Cell::from(seconds(demand.demand_s)).with_detail(detail),
+            Quantity::ratio(busy).into(),
             bound,
             note.into(),
         ]
@@ -97,8 +97,7 @@ impl Demands<'_> {
 
     fn chart(&self) -> RowsChart {
         let all = self.stations.iter().chain(self.parts.iter().copied());
-        let values: Vec<RowValue> = all.map(|demand| self.bar(demand)).collect();
-        let scale = Scale::from_zero(&values);
+        let values = all.map(|demand| self.bar(demand)).collect();
         RowsChart {
             title: "How long an operation occupies each resource".to_owned(),
             caption: match self.bottleneck {
@@ -108,10 +107,9 @@ impl Demands<'_> {
                 None => CAPTION.to_owned(),
             },
             axis: "time per operation and unit".to_owned(),
-            ticks: scale.ticks(|us| Quantity::microseconds(us).to_string()),
-            band: None,
-            reference_percent: None,
-            rows: values.into_iter().map(|value| scale.bar(value)).collect(),
+            ..RowsChart::from_zero(values, Scale::bar, |us| {
+                Quantity::microseconds(us).to_string()
+            })
         }
     }
 

@@ -230,12 +230,7 @@ fn figures(history: &History) -> Vec<Figure> {
         };
         Figure {
             alarming: one.regression,
-            ..Figure::new(
-                one.name.clone(),
-                quantity(one)(mean),
-                Some(note),
-                Vec::new(),
-            )
+            ..Figure::new(one.name.clone(), quantity(one)(mean)).with_note(note)
         }
     };
     history.statistics.iter().enumerate().map(level).collect()
@@ -324,7 +319,7 @@ fn table(history: &History) -> Section {
                 Some(_) => Tone::Strong,
                 None => Tone::Plain,
             };
-            Cell::new(quantity(one)(*value).to_string(), tone).with_detail(
+            Cell::new(quantity(one)(*value), tone).with_detail(
                 change
                     .map(|change| format!("{} from here on", relative_change(change.change_ratio))),
             )
@@ -349,10 +344,10 @@ fn table(history: &History) -> Section {
 fn facts(history: &History) -> Vec<Fact> {
     let significance = Quantity::ratio(history.significance_ratio);
     vec![
-        Fact::new("Runs", history.runs.len().to_string()),
+        Fact::new("Runs", history.runs.len()),
         Fact::new(
             "Change of no interest",
-            Quantity::ratio(history.margin_ratio).to_string(),
+            Quantity::ratio(history.margin_ratio),
         ),
         Fact::new(
             "False alarms",

@@ -209,7 +209,7 @@ fn figures(view: &TraceView<'_>) -> Vec<Figure> {
 }
 
 fn figure(label: &str, value: Quantity, note: String) -> Figure {
-    Figure::new(label, value, Some(note), Vec::new())
+    Figure::new(label, value).with_note(note)
 }
 
 fn main_file(patterns: &AccessPatterns) -> Option<&FilePattern> {

@@ -25,6 +25,11 @@ impl<'a> Pair<'a> {
             .expect("a pair has at least one file")
     }
 
+    /// Both with their names.
+    pub(super) fn sides(&self) -> [(&'static str, Option<&'a FilePattern>); 2] {
+        [("before", self.before), ("after", self.after)]
+    }
+
     /// What it is called: by what the file holds, since its name may have changed.
     pub(super) fn name(&self) -> String {
         let (before, after) = (self.before, self.after);

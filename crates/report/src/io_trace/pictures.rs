@@ -116,8 +116,7 @@ pub(super) fn drawn_pairs<'a>(pair: &TracePair<'_>, pairs: &[Pair<'a>]) -> Vec<V
     let first = |view: &TraceView<'_>| view.patterns.first_ns.unwrap_or(0);
     let zeros = [first(&pair.before), first(&pair.after)];
     let drawn = |pair: &Pair<'a>| {
-        let sides = [("before", pair.before), ("after", pair.after)];
-        let sides = sides.into_iter().zip(zeros);
+        let sides = pair.sides().into_iter().zip(zeros);
         let drawn: Vec<Drawn<'a>> = sides
             .filter_map(|((label, file), zero_ns)| {
                 let file = file?;

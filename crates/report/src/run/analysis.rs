@@ -287,8 +287,8 @@ fn law_row(check: &LawCheck) -> Vec<Cell> {
             .map(operation_label)
             .unwrap_or_default()
             .into(),
-        quantity(check.measured).to_string().into(),
-        quantity(check.predicted).to_string().into(),
+        quantity(check.measured).into(),
+        quantity(check.predicted).into(),
         Cell::new(law_words::difference(check.difference_ratio), tone),
         law_words::uncertainty(check).into(),
         Cell::new(word, tone),

@@ -1,9 +1,9 @@
 //! What changed over the measured time, in sentences: changes of level, drifts, and what comes again and again.
 
-use super::words::list;
 use crate::page::time::ChangeMark;
 use crate::page::{Section, sentence};
 use crate::rounding::{digits, rounded};
+use crate::texts::list;
 use dyno_analyze::course::Course;
 use dyno_analyze::course::CourseChange;
 use dyno_analyze::course::CourseDrift;

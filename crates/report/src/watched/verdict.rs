@@ -2,9 +2,9 @@
 //! that shows it, and what to try.
 
 use super::panels::BuiltPanel;
-use super::words::{list, when};
+use super::words::when;
 use crate::page::{Evidence, Finding, Sureness, Verdict, sentence};
-use crate::texts::text;
+use crate::texts::{list, text};
 use dyno_analyze::verdict as analysis;
 use dyno_analyze::verdict::Cause;
 use dyno_analyze::verdict::CauseFinding;
