@@ -9,18 +9,11 @@ use crate::caveat::{CaveatBook, Topic};
 use crate::page::rows::{RowValue, RowsChart};
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Section, charts_of};
-use dyno_analyze::experiment::ab::labels;
-use dyno_analyze::experiment::ab::servers;
-use dyno_record::experiment::AbAnswer;
-use dyno_record::experiment::AbEnd;
-use dyno_record::experiment::Comparison;
-use dyno_record::experiment::DemandRatio;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::Explanation;
-use dyno_record::experiment::Figures;
-use dyno_record::experiment::PERCENTILES;
-use dyno_record::experiment::Side;
-use dyno_record::experiment::Statistic;
+use dyno_analyze::experiment::ab::{labels, servers};
+use dyno_record::experiment::{
+    AbAnswer, AbEnd, Comparison, DemandRatio, Experiment, Explanation, Figures, PERCENTILES, Side,
+    Statistic,
+};
 use dyno_record::quantity::Quantity;
 use serde_json::Value;
 

@@ -8,10 +8,7 @@ use crate::caveat::{CaveatBook, Topic};
 use crate::page::plot::PlotMark;
 use crate::page::{Chart, Definition, Fact, Figure};
 use dyno_analyze::experiment::sweep::kept_rate_per_s;
-use dyno_record::experiment::BlocksAnswer;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::RATE;
-use dyno_record::experiment::SweepAnswer;
+use dyno_record::experiment::{BlocksAnswer, Experiment, RATE, SweepAnswer};
 use dyno_record::quantity::Quantity;
 
 /// Why the highest of the offered rates has no interval.

@@ -5,8 +5,7 @@ use crate::page::rows::{RowValue, RowsChart, Scale};
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Section, charts_of};
 use dyno_analyze::experiment::figures::resource_name;
-use dyno_record::experiment::Demand;
-use dyno_record::experiment::Figure;
+use dyno_record::experiment::{Demand, Figure};
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 

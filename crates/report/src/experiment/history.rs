@@ -6,9 +6,7 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Figure, Finding, Page, Picture, Section, charts_of};
 use crate::render;
 use dyno_analyze::change_point::ChangePoint;
-use dyno_analyze::experiment::history::History;
-use dyno_analyze::experiment::history::HistoryRun;
-use dyno_analyze::experiment::history::HistoryStatistic;
+use dyno_analyze::experiment::history::{History, HistoryRun, HistoryStatistic};
 use dyno_record::quantity::{Quantity, Unit};
 use std::fmt::Write as _;
 

@@ -3,13 +3,7 @@
 use crate::caveat::CaveatBook;
 use crate::page::table::{Cell, Column, Tone};
 use dyno_analyze::experiment::sweep::version;
-use dyno_record::experiment::Block;
-use dyno_record::experiment::CLIENTS;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::Level;
-use dyno_record::experiment::PROGRAM;
-use dyno_record::experiment::RATE;
-use dyno_record::experiment::SweepAnswer;
+use dyno_record::experiment::{Block, CLIENTS, Experiment, Level, PROGRAM, RATE, SweepAnswer};
 use dyno_record::quantity::Quantity;
 
 /// A sweep with the words for its levels.

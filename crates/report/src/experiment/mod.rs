@@ -26,9 +26,7 @@ use crate::facts;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Fact, NO_ANSWER, Page, Status};
 use crate::render::show;
-use dyno_record::experiment::Answer;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::Verb;
+use dyno_record::experiment::{Answer, Experiment, Verb};
 use parts::{Parts, option};
 use serde_json::Value;
 

@@ -3,12 +3,7 @@
 use crate::page::rows::{Row, RowValue, RowsChart, Scale, Tick};
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Figure};
-use dyno_record::experiment::Basis;
-use dyno_record::experiment::Comparison;
-use dyno_record::experiment::ComparisonVerdict;
-use dyno_record::experiment::DemandRatio;
-use dyno_record::experiment::Side;
-use dyno_record::experiment::Statistic;
+use dyno_record::experiment::{Basis, Comparison, ComparisonVerdict, DemandRatio, Side, Statistic};
 use dyno_record::quantity::Quantity;
 
 /// Distances of labels from 1, and from each other.

@@ -8,14 +8,9 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Section, charts_of};
 use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::relative::decision;
-use dyno_record::experiment::AgainstBase;
-use dyno_record::experiment::Comparison;
-use dyno_record::experiment::ComparisonVerdict;
-use dyno_record::experiment::Explanation;
-use dyno_record::experiment::Figure;
-use dyno_record::experiment::Level;
-use dyno_record::experiment::Relative;
-use dyno_record::experiment::Statistic;
+use dyno_record::experiment::{
+    AgainstBase, Comparison, ComparisonVerdict, Explanation, Figure, Level, Relative, Statistic,
+};
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 

@@ -3,10 +3,7 @@
 use super::figure::cell;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_record::experiment::Answer;
-use dyno_record::experiment::Block;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::Point;
+use dyno_record::experiment::{Answer, Block, Experiment, Point};
 use dyno_record::quantity::Quantity;
 
 /// Page of a run, inside its directory.

@@ -8,10 +8,7 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Figure, Section, charts_of};
 use dyno_analyze::search::objective::boundary::kept_at;
 use dyno_record::estimate::Estimate;
-use dyno_record::experiment::Attempt;
-use dyno_record::experiment::Boundary;
-use dyno_record::experiment::ObjectiveEnd;
-use dyno_record::experiment::SloAnswer;
+use dyno_record::experiment::{Attempt, Boundary, ObjectiveEnd, SloAnswer};
 use dyno_record::quantity::Quantity;
 
 /// All that such a search contributes to the report.

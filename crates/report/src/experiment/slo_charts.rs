@@ -2,10 +2,7 @@
 
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use dyno_analyze::search::objective::boundary::kept_at;
-use dyno_record::experiment::Attempt;
-use dyno_record::experiment::Boundary;
-use dyno_record::experiment::SloAnswer;
-use dyno_record::experiment::TriedRate;
+use dyno_record::experiment::{Attempt, Boundary, SloAnswer, TriedRate};
 use dyno_record::quantity::Quantity;
 
 /// All attempts at one rate.

@@ -14,12 +14,7 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Figure, Section, charts_of};
 use crate::terms::{INTERVAL, LAW_CHECK, SERVICE_DEMAND};
 use dyno_analyze::experiment::figures::resource_name;
-use dyno_record::experiment::CLIENTS;
-use dyno_record::experiment::Demand;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::Level;
-use dyno_record::experiment::RATE;
-use dyno_record::experiment::SweepAnswer;
+use dyno_record::experiment::{CLIENTS, Demand, Experiment, Level, RATE, SweepAnswer};
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 

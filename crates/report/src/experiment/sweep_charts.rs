@@ -5,13 +5,7 @@ use super::figure::interval_of;
 use super::levels::Sweep;
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use crate::page::rows::{RowValue, RowsChart, Scale};
-use dyno_record::experiment::Bounds;
-use dyno_record::experiment::CLIENTS;
-use dyno_record::experiment::ClosedPoint;
-use dyno_record::experiment::Figure;
-use dyno_record::experiment::Knee;
-use dyno_record::experiment::Level;
-use dyno_record::experiment::RATE;
+use dyno_record::experiment::{Bounds, CLIENTS, ClosedPoint, Figure, Knee, Level, RATE};
 use dyno_record::quantity::Quantity;
 
 /// The chart of response times over offered rates.

@@ -9,11 +9,8 @@ use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Str
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Figure, Section, charts_of};
 use dyno_analyze::experiment::xmax::KEPT_RATIO;
-use dyno_record::experiment::ClientsEnd;
-use dyno_record::experiment::Experiment;
 use dyno_record::experiment::Figure as Interval;
-use dyno_record::experiment::TriedClients;
-use dyno_record::experiment::XmaxAnswer;
+use dyno_record::experiment::{ClientsEnd, Experiment, TriedClients, XmaxAnswer};
 use dyno_record::quantity::Quantity;
 use serde_json::Value;
 

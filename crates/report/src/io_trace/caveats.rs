@@ -3,8 +3,7 @@
 use crate::caveat::{self, NumberedCaveat, Severity};
 use crate::page::Status;
 use crate::texts::{hint, text};
-use dyno_analyze::access_pattern::AccessPatterns;
-use dyno_analyze::access_pattern::BlockSummary;
+use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary};
 use dyno_record::io_trace::document::{TraceCaveatKind, TraceDocument};
 use dyno_record::quantity::Quantity;
 

@@ -1,7 +1,6 @@
 //! Which files of two traces are the same, or take each other's place.
 
-use dyno_analyze::access_pattern::AccessPatterns;
-use dyno_analyze::access_pattern::FilePattern;
+use dyno_analyze::access_pattern::{AccessPatterns, FilePattern};
 use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
 

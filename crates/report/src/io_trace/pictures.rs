@@ -7,9 +7,7 @@ use super::view::{TracePair, TraceView};
 use crate::page::density::{DensityAxis, DensityChart, DensityPanel, Edges, encode};
 use crate::page::plot::Measure;
 use crate::page::{Section, charts_of};
-use dyno_analyze::access_pattern::FilePattern;
-use dyno_analyze::access_pattern::Grid;
-use dyno_analyze::access_pattern::Pictures;
+use dyno_analyze::access_pattern::{FilePattern, Grid, Pictures};
 use dyno_record::io_trace::event::Operation;
 use dyno_record::quantity::Quantity;
 

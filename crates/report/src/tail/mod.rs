@@ -6,8 +6,7 @@ mod view;
 
 use crate::error::ReportError;
 use crate::facts::{plan_text, server_of, settings_of};
-use crate::options::PageFormat;
-use crate::options::RenderOptions;
+use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Definition, Fact, Figure, NO_ANSWER, Page, Status};
 use crate::render::show;
 use dyno_analyze::messages::across;

@@ -4,8 +4,7 @@ use super::grid::Grid;
 use super::lines::{self, Instance, Of, Together};
 use super::specs::{CHECKPOINTS, Line, SPECS, Shown, Spec};
 use crate::page::time::{Panel, PanelCurve, PanelUnit, TimeChart, TimeSeries};
-use dyno_analyze::verdict::Bench;
-use dyno_analyze::verdict::Stretch;
+use dyno_analyze::verdict::{Bench, Stretch};
 use dyno_record::metrics::{MetricId, MetricTable};
 
 /// A chart with what is needed to find it.

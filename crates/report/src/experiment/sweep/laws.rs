@@ -4,10 +4,7 @@ use crate::experiment::law_words::{TOLERANCES, difference, meaning, name, uncert
 use crate::experiment::levels::Sweep;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_record::experiment::Law;
-use dyno_record::experiment::LawCheck;
-use dyno_record::experiment::LawVerdict;
-use dyno_record::experiment::Level;
+use dyno_record::experiment::{Law, LawCheck, LawVerdict, Level};
 
 /// Checks of the same law on the same subject.
 struct Group<'a> {

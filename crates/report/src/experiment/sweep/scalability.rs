@@ -6,8 +6,7 @@ use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::texts::text;
 use dyno_record::estimate::Estimate;
-use dyno_record::experiment::OpenEstimate;
-use dyno_record::experiment::UslFit;
+use dyno_record::experiment::{OpenEstimate, UslFit};
 use dyno_record::quantity::{Quantity, Unit};
 
 /// The section; absent where no numbers of clients were compared.
