@@ -323,13 +323,14 @@ fn laid_out(table: &Table, with_marks: bool) -> Table {
     for column in set.columns.iter_mut().filter(|_| with_marks) {
         column.title += &marks_text(&column.marks);
     }
-    set.rows = table.rows.iter().flat_map(with_details).collect();
+    let rows = table.rows.iter();
+    set.rows = rows.flat_map(|row| with_details(row)).collect();
     set
 }
 
 /// A row, and what stands below its cells.
-fn with_details(row: &Vec<Cell>) -> Vec<Vec<Cell>> {
-    let mut rows = vec![row.clone()];
+fn with_details(row: &[Cell]) -> Vec<Vec<Cell>> {
+    let mut rows = vec![row.to_vec()];
     if row.iter().any(|cell| cell.detail.is_some()) {
         let details = row.iter().map(|cell| cell.detail.as_deref());
         let details = details.map(|text| Cell::new(text.unwrap_or_default(), Tone::Soft));
