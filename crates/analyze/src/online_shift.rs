@@ -116,11 +116,6 @@ impl OnlineShift {
         }
     }
 
-    /// Whether enough windows are known to find a change.
-    pub fn is_watching(&self) -> bool {
-        self.learned.is_ready()
-    }
-
     /// Takes the value of the next window; values that are not finite are left out, but counted. Returns the alarm
     /// if this window makes a change certain.
     pub fn push(&mut self, value: f64) -> Option<Alarm> {

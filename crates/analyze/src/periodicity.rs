@@ -73,6 +73,7 @@ pub struct Pattern {
     pub p_value_ratio: f64,
 }
 
+#[cfg(test)]
 impl Pattern {
     /// Whether a time, in seconds from the start of the series, is in the affected part of a period.
     pub fn affects(&self, time_s: f64) -> bool {

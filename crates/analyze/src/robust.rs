@@ -1,4 +1,4 @@
-//! Medians and normal probabilities, shared by the methods on series with outliers.
+//! Means, medians, ranks and normal probabilities, shared by the methods on series.
 
 use statrs::function::erf::{erfc, erfc_inv};
 use std::f64::consts::SQRT_2;
@@ -22,6 +22,38 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
             Some((lower + upper) / 2.0)
         }
     }
+}
+
+/// The mean; not a number without values.
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Pairs that rise minus pairs that fall.
+pub(crate) fn ordered_pairs(values: &[f64]) -> f64 {
+    let later = |place: usize| values[place + 1..].iter();
+    let pairs = values.iter().enumerate().flat_map(|(place, value)| {
+        later(place).map(move |after| match after.total_cmp(value) {
+            std::cmp::Ordering::Greater => 1.0,
+            std::cmp::Ordering::Less => -1.0,
+            std::cmp::Ordering::Equal => 0.0,
+        })
+    });
+    pairs.sum()
+}
+
+/// Ranks from 0; equal values have the mean of theirs.
+pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let mut ranks = vec![0.0; values.len()];
+    let mut start = 0;
+    for group in order.chunk_by(|a, b| values[*a] == values[*b]) {
+        let middle = start as f64 + (group.len() - 1) as f64 / 2.0;
+        group.iter().for_each(|place| ranks[*place] = middle);
+        start += group.len();
+    }
+    ranks
 }
 
 /// The probability that a standard normal value is above `z`.

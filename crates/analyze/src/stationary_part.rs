@@ -11,6 +11,7 @@
 //! Parameter Instability and Structural Change with Unknown Change Point", *Econometrica* 61 (1993),
 //! with the effective number of windows in place of their number.
 
+use crate::robust::mean;
 use crate::steady_state::{MIN_WINDOWS, RELEVANT_CHANGE_RATIO, SteadyState, assess_beyond};
 use crate::student::two_sided_1_percent;
 use crate::uncertainty::autocorrelation::effective_size;
@@ -178,10 +179,6 @@ fn step((before, after): (&[f64], &[f64]), relevant_ratio: f64) -> Option<f64> {
     let limit = two_sided_1_percent(degrees_of_freedom) * LIMIT_OVER_SINGLE * error;
     let counts = change.abs() >= relevant_ratio * overall && change.abs() > limit;
     counts.then_some(change / overall)
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 fn squares_around_mean(values: &[f64]) -> f64 {

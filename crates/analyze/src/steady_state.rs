@@ -9,6 +9,7 @@
 //! *Journal of Geophysical Research* 105 (2000). Assumed: windows of equal length, and residuals
 //! that a first-order autoregression describes.
 
+use crate::robust::mean;
 use crate::student::two_sided_1_percent;
 
 /// A change below 5 % over the whole phase is not called unsteady, however significant it is: it
@@ -52,13 +53,8 @@ const ROUNDING_RATIO: f64 = 1e-9;
 /// change counts without the test. Independent noise reached it in 3 of 20,000 series of 10 windows.
 const MEMORY_FILLS_PHASE: f64 = 0.7;
 
-/// Judges the rates of consecutive windows of equal length, at a significance of 1 % per test.
-/// Of two findings the larger change is reported.
-pub fn assess(rates: &[f64]) -> SteadyState {
-    assess_beyond(rates, RELEVANT_CHANGE_RATIO)
-}
-
-/// [`assess`] for a series whose changes matter from `relevant_ratio` of its mean on.
+/// Judges the rates of consecutive windows of equal length, whose changes matter from `relevant_ratio` of their mean on, at a
+/// significance of 1 % per test. Of two findings the larger change is reported.
 pub fn assess_beyond(rates: &[f64], relevant_ratio: f64) -> SteadyState {
     let overall = mean(rates);
     let usable = rates.len() >= MIN_WINDOWS && overall.is_finite() && overall > 0.0;
@@ -171,14 +167,14 @@ fn sum_of_squares(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum()
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn assess(rates: &[f64]) -> SteadyState {
+        assess_beyond(rates, RELEVANT_CHANGE_RATIO)
+    }
 
     /// Roughly normal noise with standard deviation 1, the same for the same seed.
     fn noise(seed: u64, n: usize) -> Vec<f64> {

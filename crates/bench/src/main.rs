@@ -11,8 +11,9 @@ mod truth;
 mod verdict;
 
 use anyhow::{Context, Result, bail};
-use dyno_load::responder::Behaviour;
-use measure::{Cost, EngineLoad, Kind};
+use dyno_load::responder::{Behaviour, Responder};
+use dyno_plan::model::Schedule;
+use measure::{Cost, EngineLoad, MAX_START_DELAY, RESPONDER_CORE};
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -37,13 +38,7 @@ fn main() -> Result<()> {
             cost()?;
             rate()?;
             memory()?;
-            truth::stall(
-                Duration::from_secs(10),
-                Duration::from_secs(1),
-                Duration::from_secs(40),
-            )?;
-            truth::queue()?;
-            truth::faults(20_000)
+            truths()
         }
         ["verdict", "--mongod", program, rest @ ..] => {
             verdict(&Subject::Mongod(Path::new(program).to_owned()), rest)
@@ -52,15 +47,7 @@ fn main() -> Result<()> {
         ["cost"] => cost(),
         ["rate"] => rate(),
         ["memory"] => memory(),
-        ["truth"] => {
-            truth::stall(
-                Duration::from_secs(10),
-                Duration::from_secs(1),
-                Duration::from_secs(40),
-            )?;
-            truth::queue()?;
-            truth::faults(20_000)
-        }
+        ["truth"] => truths(),
         ["quick"] => {
             // A moment of everything, so that the bench itself is known to work.
             truth::stall(
@@ -73,6 +60,16 @@ fn main() -> Result<()> {
         }
         _ => bail!(USAGE),
     }
+}
+
+fn truths() -> Result<()> {
+    truth::stall(
+        Duration::from_secs(10),
+        Duration::from_secs(1),
+        Duration::from_secs(40),
+    )?;
+    truth::queue()?;
+    truth::faults(20_000)
 }
 
 const USAGE: &str =
@@ -96,9 +93,8 @@ fn print_json(value: &impl serde::Serialize) -> Result<()> {
 
 /// Serves until standard input closes.
 fn responder(behaviour: &str) -> Result<()> {
-    let behaviour: measure::ResponderSpec = serde_json::from_str(behaviour)?;
-    measure::pin(behaviour.core)?;
-    let responder = dyno_load::responder::Responder::start(behaviour.behaviour())?;
+    measure::pin(RESPONDER_CORE)?;
+    let responder = Responder::start(serde_json::from_str(behaviour)?)?;
     println!("{}", responder.address());
     std::io::stdout().flush()?;
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
@@ -112,9 +108,9 @@ pub struct ResponderProcess {
 }
 
 impl ResponderProcess {
-    pub fn start(spec: &measure::ResponderSpec) -> Result<Self> {
+    pub fn start(behaviour: &Behaviour) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["responder", &serde_json::to_string(spec)?])
+            .args(["responder", &serde_json::to_string(behaviour)?])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -149,10 +145,7 @@ pub fn in_process(role: &str, address: SocketAddr, load: &EngineLoad) -> Result<
 }
 
 fn null_responder() -> Result<ResponderProcess> {
-    ResponderProcess::start(&measure::ResponderSpec {
-        core: Some(1),
-        ..Default::default()
-    })
+    ResponderProcess::start(&Behaviour::default())
 }
 
 fn cost() -> Result<()> {
@@ -169,10 +162,9 @@ fn compare_cost(rounds: usize, duration: Duration) -> Result<()> {
         "", "operations/s", "CPU us/op", "user us/op", "system us/op"
     );
     let load = EngineLoad {
-        kind: Kind::Closed,
+        schedule: Schedule::Closed {},
         clients: 32,
         duration,
-        core: Some(0),
         ..Default::default()
     };
     let mut pairs = Vec::new();
@@ -241,10 +233,12 @@ fn rate() -> Result<()> {
     for rate_per_s in [1_000.0, 5_000.0, 20_000.0, 40_000.0] {
         let responder = null_responder()?;
         let load = EngineLoad {
-            kind: Kind::Constant { rate_per_s },
+            schedule: Schedule::Constant {
+                rate_per_s,
+                max_start_delay: MAX_START_DELAY,
+            },
             clients: 32,
             duration: Duration::from_secs(10),
-            core: Some(0),
             ..Default::default()
         };
         let cost = in_process("engine", responder.address, &load)?;
@@ -269,10 +263,9 @@ fn memory() -> Result<()> {
     for seconds in [5, 20, 40] {
         let responder = null_responder()?;
         let load = EngineLoad {
-            kind: Kind::Closed,
+            schedule: Schedule::Closed {},
             clients: 256,
             duration: Duration::from_secs(seconds),
-            core: Some(0),
             ..Default::default()
         };
         let cost = in_process("engine", responder.address, &load)?;
@@ -284,9 +277,4 @@ fn memory() -> Result<()> {
     }
     println!();
     Ok(())
-}
-
-/// The behaviour that a specification stands for.
-pub fn null() -> Behaviour {
-    Behaviour::default()
 }

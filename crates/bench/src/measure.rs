@@ -5,7 +5,6 @@ use anyhow::{Context, Result};
 use dyno_load::backend::Backend;
 use dyno_load::connect::Connector;
 use dyno_load::job::{Job, Pair, PhaseSpec, ProcessUsage};
-use dyno_load::responder::{Behaviour, Fault, FaultRule, Service, ServiceTime, Stall};
 use dyno_load::workload::{Concerns, Workload};
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
@@ -18,97 +17,36 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// The core of the process that loads.
+const CLIENT_CORE: usize = 0;
+/// The core of the process that answers.
+pub const RESPONDER_CORE: usize = 1;
+/// How late an operation may start: later than any of these loads makes it.
+pub const MAX_START_DELAY: Span = Span::from_secs(60);
+
 /// Load of one process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EngineLoad {
-    pub kind: Kind,
+    pub schedule: Schedule,
     pub clients: usize,
     pub warmup: Duration,
     pub duration: Duration,
     /// Ends the load earlier than its duration.
     pub operations: Option<u64>,
     pub timeout: Duration,
-    pub core: Option<usize>,
     pub seed: u64,
 }
 
 impl Default for EngineLoad {
     fn default() -> Self {
         EngineLoad {
-            kind: Kind::Closed,
+            schedule: Schedule::Closed {},
             clients: 32,
             warmup: Duration::from_millis(500),
             duration: Duration::from_secs(5),
             operations: None,
             timeout: Duration::from_secs(10),
-            core: None,
             seed: 42,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub enum Kind {
-    Closed,
-    Constant { rate_per_s: f64 },
-    Poisson { rate_per_s: f64 },
-}
-
-/// What a responder process does.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct ResponderSpec {
-    pub core: Option<usize>,
-    /// Period and length of stalls.
-    pub stall: Option<(Duration, Duration)>,
-    /// Fixed service time of a single queue.
-    pub single_queue: Option<Duration>,
-    /// A fault of every so many operations.
-    pub fault: Option<(u64, FaultName)>,
-}
-
-/// The faults of the responder that the bench counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FaultName {
-    Error,
-    Drop,
-    Hang,
-    Garbage,
-    Truncate,
-    WrongAnswer,
-}
-
-impl FaultName {
-    fn fault(self) -> Fault {
-        match self {
-            FaultName::Error => Fault::ErrorCode(8000),
-            FaultName::Drop => Fault::Drop,
-            FaultName::Hang => Fault::Hang,
-            FaultName::Garbage => Fault::Garbage,
-            FaultName::Truncate => Fault::Truncate,
-            FaultName::WrongAnswer => Fault::WrongResponseTo,
-        }
-    }
-}
-
-impl ResponderSpec {
-    pub fn behaviour(&self) -> Behaviour {
-        Behaviour {
-            stall: self.stall.map(|(every, length)| Stall::new(every, length)),
-            service: match self.single_queue {
-                None => Service::Null,
-                Some(time) => Service::SingleQueue {
-                    time: ServiceTime::Fixed(time),
-                },
-            },
-            faults: self
-                .fault
-                .map(|(every, name)| FaultRule {
-                    every,
-                    kind: name.fault(),
-                })
-                .into_iter()
-                .collect(),
-            ..crate::null()
         }
     }
 }
@@ -151,8 +89,7 @@ impl Cost {
 }
 
 /// Pins the whole process, threads made later included.
-pub fn pin(core: Option<usize>) -> Result<()> {
-    let Some(core) = core else { return Ok(()) };
+pub fn pin(core: usize) -> Result<()> {
     let mut set = nix::sched::CpuSet::new();
     set.set(core)?;
     let pinned = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set);
@@ -173,7 +110,7 @@ fn usage() -> ProcessUsage {
 
 /// The bare loop, with the same command that the engine sends.
 pub fn bare(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
-    pin(load.core)?;
+    pin(CLIENT_CORE)?;
     let options = CommandOptions {
         database: "ycsb".into(),
         collection: "usertable".into(),
@@ -206,25 +143,8 @@ fn plan() -> Result<Plan> {
 
 /// The load engine.
 pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
-    pin(load.core)?;
+    pin(CLIENT_CORE)?;
     let (target, credentials) = dyno_plan::uri::parse(&format!("mongodb://{address}"))?;
-    let (schedule, offered) = match load.kind {
-        Kind::Closed => (Schedule::Closed {}, None),
-        Kind::Constant { rate_per_s } => (
-            Schedule::Constant {
-                rate_per_s,
-                max_start_delay: Span::from_secs(60),
-            },
-            Some(rate_per_s),
-        ),
-        Kind::Poisson { rate_per_s } => (
-            Schedule::Poisson {
-                rate_per_s,
-                max_start_delay: Span::from_secs(60),
-            },
-            Some(rate_per_s),
-        ),
-    };
     let phase = |kind, duration, operations| PhaseSpec {
         kind,
         duration: Some(duration),
@@ -247,13 +167,13 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
     };
     let job = Job {
         phases,
-        schedule,
+        schedule: load.schedule.clone(),
         seed: load.seed,
         timeout: load.timeout,
         usage,
         ..Job::from_plan(&plan, vec![pair])
     };
-    let mut measured = PhaseAccumulator::new(PhaseKind::Measure, offered);
+    let mut measured = PhaseAccumulator::new(PhaseKind::Measure, load.schedule.rate_per_s());
     dyno_load::run(job, &mut |window| {
         let interval = window.merged;
         if interval.phase == PhaseKind::Measure {

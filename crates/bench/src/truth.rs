@@ -1,8 +1,10 @@
 //! Numbers whose truth is known: a responder that stalls, and a queue with fixed service time.
 
-use crate::measure::{EngineLoad, FaultName, Kind, ResponderSpec};
+use crate::measure::{EngineLoad, MAX_START_DELAY};
 use crate::{ResponderProcess, in_process};
 use anyhow::{Context, Result};
+use dyno_load::responder::{Behaviour, Fault, FaultRule, Service, ServiceTime, Stall};
+use dyno_plan::model::Schedule;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
@@ -12,19 +14,20 @@ use std::time::Duration;
 /// One arrival in ten meets the stall and waits between 0 and its length, uniformly. So 5 % of all
 /// arrivals wait longer than half of it, and 1 % longer than nine tenths of it.
 pub fn stall(every: Duration, length: Duration, duration: Duration) -> Result<()> {
-    let spec = ResponderSpec {
-        core: Some(1),
-        stall: Some((every, length)),
+    let behaviour = Behaviour {
+        stall: Some(Stall::new(every, length)),
         ..Default::default()
     };
-    let responder = ResponderProcess::start(&spec)?;
+    let responder = ResponderProcess::start(&behaviour)?;
     let load = EngineLoad {
-        kind: Kind::Constant { rate_per_s: 1000.0 },
+        schedule: Schedule::Constant {
+            rate_per_s: 1000.0,
+            max_start_delay: MAX_START_DELAY,
+        },
         clients: 32,
         // Longer than a stall, so that the measured time holds whole ones only.
         warmup: length * 2,
         duration,
-        core: Some(0),
         ..Default::default()
     };
     let cost = in_process("engine", responder.address, &load)?;
@@ -109,19 +112,22 @@ pub fn queue() -> Result<()> {
         let seed = (1..1000)
             .find(is_typical)
             .context("no seed has a typical sample")?;
-        let spec = ResponderSpec {
-            core: Some(1),
-            single_queue: Some(service),
+        let behaviour = Behaviour {
+            service: Service::SingleQueue {
+                time: ServiceTime::Fixed(service),
+            },
             ..Default::default()
         };
-        let responder = ResponderProcess::start(&spec)?;
+        let responder = ResponderProcess::start(&behaviour)?;
         let load = EngineLoad {
-            kind: Kind::Poisson { rate_per_s },
+            schedule: Schedule::Poisson {
+                rate_per_s,
+                max_start_delay: MAX_START_DELAY,
+            },
             clients: 64,
             // The arrivals of the sample are those of a run without warm-up.
             warmup: Duration::ZERO,
             duration,
-            core: Some(0),
             seed,
             ..Default::default()
         };
@@ -151,20 +157,19 @@ pub fn faults(operations: u64) -> Result<()> {
         "  {:<14}{:>10}{:>12}  {:<32}{:>10}",
         "fault", "expected", "succeeded", "counted", "Little"
     );
-    for (name, label) in [
-        (FaultName::Error, "error code"),
-        (FaultName::Drop, "drop"),
-        (FaultName::Truncate, "cut reply"),
-        (FaultName::Garbage, "garbage"),
-        (FaultName::WrongAnswer, "wrong answer"),
-        (FaultName::Hang, "hang"),
+    for (kind, label) in [
+        (Fault::ErrorCode(8000), "error code"),
+        (Fault::Drop, "drop"),
+        (Fault::Truncate, "cut reply"),
+        (Fault::Garbage, "garbage"),
+        (Fault::WrongResponseTo, "wrong answer"),
+        (Fault::Hang, "hang"),
     ] {
-        let spec = ResponderSpec {
-            core: Some(1),
-            fault: Some((EVERY, name)),
+        let behaviour = Behaviour {
+            faults: vec![FaultRule { every: EVERY, kind }],
             ..Default::default()
         };
-        let responder = ResponderProcess::start(&spec)?;
+        let responder = ResponderProcess::start(&behaviour)?;
         let load = EngineLoad {
             clients: 32,
             // Faults are counted from the first operation on.
@@ -172,7 +177,6 @@ pub fn faults(operations: u64) -> Result<()> {
             duration: Duration::from_secs(60),
             operations: Some(operations),
             timeout: Duration::from_millis(200),
-            core: Some(0),
             ..Default::default()
         };
         let cost = in_process("engine", responder.address, &load)?;

@@ -39,39 +39,6 @@ pub(crate) struct WorkerSetup {
     pub(crate) abort_on_failure: bool,
 }
 
-/// Why a worker ended the run.
-#[derive(Debug)]
-pub(crate) enum WorkerFault {
-    /// Waiting for sockets failed.
-    Poll(std::io::Error),
-    /// The driver could not be set up.
-    Driver(String),
-    /// No connection could be made for too long.
-    Unreachable(Option<Arc<ConnectError>>),
-    /// An operation failed in a phase in which none may.
-    Operation {
-        kind: OperationKind,
-        error: OperationError,
-    },
-}
-
-impl From<WorkerFault> for LoadError {
-    fn from(fault: WorkerFault) -> Self {
-        match fault {
-            WorkerFault::Poll(source) => LoadError::Poll(source),
-            WorkerFault::Driver(source) => LoadError::Driver(source),
-            WorkerFault::Unreachable(source) => LoadError::Unreachable(source),
-            WorkerFault::Operation { kind, error } => LoadError::Operation { kind, error },
-        }
-    }
-}
-
-/// How a worker ended.
-#[derive(Debug, Default)]
-pub(crate) struct WorkerEnd {
-    pub(crate) fault: Option<WorkerFault>,
-}
-
 /// Answer to "what starts now?".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
@@ -144,7 +111,7 @@ pub(crate) struct Clients {
     exhausted: bool,
     stopping_since_ns: Option<u64>,
     unreachable_since_ns: Option<u64>,
-    fault: Option<WorkerFault>,
+    fault: Option<LoadError>,
 }
 
 impl Clients {
@@ -364,7 +331,7 @@ impl Clients {
     fn note_failure(&mut self, kind: OperationKind, error: OperationError, now_ns: u64) {
         if self.setup.abort_on_failure && self.fault.is_none() && error != OperationError::Cancelled
         {
-            self.end_run(WorkerFault::Operation { kind, error });
+            self.end_run(LoadError::Operation { kind, error });
             self.stop(now_ns);
         }
     }
@@ -442,7 +409,7 @@ impl Clients {
         }
         let since_ns = *self.unreachable_since_ns.get_or_insert(now_ns);
         if now_ns - since_ns > self.setup.unreachable_limit_ns {
-            self.end_run(WorkerFault::Unreachable(last_error()));
+            self.end_run(LoadError::Unreachable(last_error()));
         }
     }
 
@@ -452,7 +419,7 @@ impl Clients {
     }
 
     /// Ends the run of all workers. The first fault is the one that is reported.
-    pub(crate) fn end_run(&mut self, fault: WorkerFault) {
+    pub(crate) fn end_run(&mut self, fault: LoadError) {
         self.fault.get_or_insert(fault);
         self.setup.stop.store(true, Ordering::Relaxed);
     }
@@ -473,15 +440,16 @@ impl Clients {
                 .is_some_and(|since_ns| now_ns > since_ns + STOP_DRAIN_NS)
     }
 
-    /// Ends what is still under way, so that it is counted, and hands over the last window.
-    pub(crate) fn finish(mut self, now_ns: u64) -> WorkerEnd {
+    /// Ends what is still under way, so that it is counted, and hands over the last window. The error is why the worker
+    /// ended the run, if it did.
+    pub(crate) fn finish(mut self, now_ns: u64) -> Result<(), LoadError> {
         self.exhausted = true;
         for client in 0..self.clients.len() {
             // Nothing starts any more.
             let _ = self.ended(client, Err(OperationError::Cancelled), now_ns);
         }
         self.core.finish(now_ns);
-        WorkerEnd { fault: self.fault }
+        self.fault.map_or(Ok(()), Err)
     }
 }
 
@@ -489,11 +457,9 @@ impl Clients {
 mod tests {
     use super::*;
     use crate::core::{CoreOptions, Handover, PhaseWindow};
-    use crate::recorder::MergedParts;
     use crate::schedule::Share;
     use crate::workload::{Concerns, LoadTask, Workload};
     use dyno_plan::model::Schedule;
-    use dyno_record::interval::IntervalRecord;
     use dyno_record::model::PhaseKind;
     use std::sync::atomic::AtomicU64;
     use std::sync::mpsc::{Receiver, channel};
@@ -571,12 +537,11 @@ mod tests {
 
         /// Operations that succeeded and failed, by kind.
         fn finish(self, now_ns: u64) -> Vec<(&'static str, u64, u64)> {
-            self.clients.finish(now_ns);
+            self.clients.finish(now_ns).unwrap();
             let handover = self.handovers.iter().last().unwrap();
             let part = handover.part.unwrap();
-            let mut merged = MergedParts::like(&part);
-            merged.add(&part);
-            let interval: IntervalRecord = merged.into_interval();
+            let mut interval = part.window();
+            part.add_to(&mut interval);
             interval
                 .operations
                 .iter()

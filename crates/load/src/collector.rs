@@ -4,7 +4,7 @@ use crate::clock::SECOND_NS;
 use crate::core::Handover;
 use crate::error::LoadError;
 use crate::job::ProcessUsage;
-use crate::recorder::{MergedParts, Part};
+use crate::recorder::Part;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::PhaseKind;
 use std::collections::VecDeque;
@@ -108,8 +108,8 @@ impl Collector {
             .filter_map(|worker| worker.parts.front())
             .map(|part| part.start_ns)
             .min()?;
-        let mut merged: Option<MergedParts> = None;
-        let mut by_pair: Vec<Option<MergedParts>> = Vec::new();
+        let mut merged: Option<IntervalRecord> = None;
+        let mut by_pair: Vec<Option<IntervalRecord>> = Vec::new();
         if self.pair_count > 1 {
             by_pair.resize_with(self.pair_count, || None);
         }
@@ -126,13 +126,12 @@ impl Collector {
             };
             let mine = by_pair.get_mut(worker.pair);
             for sum in [Some(&mut merged), mine].into_iter().flatten() {
-                sum.get_or_insert_with(|| MergedParts::like(&part))
-                    .add(&part);
+                part.add_to(sum.get_or_insert_with(|| part.window()));
             }
             // A worker that has ended needs no window back.
             let _ = spares.send(part);
         }
-        let merged = self.with_usage(merged?.into_interval());
+        let merged = self.with_usage(merged?);
         let pairs = by_pair
             .into_iter()
             .zip(&mut self.last_phases)
@@ -154,7 +153,7 @@ impl Collector {
 /// The window of a pair, as long as that of all. When a pair has loaded its documents it is done, but in
 /// other phases it counts until the last one has ended: it could have done more in that time.
 fn in_common_window(
-    pair: Option<MergedParts>,
+    pair: Option<IntervalRecord>,
     last_phase: &mut Option<PhaseKind>,
     merged: &IntervalRecord,
 ) -> Option<IntervalRecord> {
@@ -163,16 +162,16 @@ fn in_common_window(
         *last_phase = Some(merged.phase);
     }
     if merged.phase == PhaseKind::Load {
-        return pair.map(MergedParts::into_interval);
+        return pair;
     }
     let interval = match pair {
         Some(pair) => pair,
-        None if took_part => MergedParts::empty(merged.phase, merged.index, merged.start_ns),
+        None if took_part => IntervalRecord::empty(merged.phase, merged.index, merged.start_ns),
         None => return None,
     };
     Some(IntervalRecord {
         duration_ns: merged.duration_ns,
-        ..interval.into_interval()
+        ..interval
     })
 }
 

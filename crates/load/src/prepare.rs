@@ -140,14 +140,7 @@ pub fn collection_size(
 /// # Errors
 /// [`LoadError::Setup`] if the server refuses or the connection fails.
 pub fn create_collection(control: &mut Control, data: &DataPlan) -> Result<(), LoadError> {
-    let command = doc! { "create": &data.collection };
-    let result = control.run(&data.database, command);
-    accept(result, NAMESPACE_EXISTS, || {
-        format!(
-            "create the collection `{}.{}`",
-            data.database, data.collection
-        )
-    })
+    change(control, data, "create", NAMESPACE_EXISTS)
 }
 
 /// Drops the collection of a plan with everything in it; one that is not there is fine.
@@ -155,14 +148,7 @@ pub fn create_collection(control: &mut Control, data: &DataPlan) -> Result<(), L
 /// # Errors
 /// [`LoadError::Setup`] if the server refuses or the connection fails.
 pub fn drop_collection(control: &mut Control, data: &DataPlan) -> Result<(), LoadError> {
-    let command = doc! { "drop": &data.collection };
-    let result = control.run(&data.database, command);
-    accept(result, NAMESPACE_NOT_FOUND, || {
-        format!(
-            "drop the collection `{}.{}`",
-            data.database, data.collection
-        )
-    })
+    change(control, data, "drop", NAMESPACE_NOT_FOUND)
 }
 
 /// Differences between a collection's documents and those of a plan, one sentence each. `complete`
@@ -216,13 +202,21 @@ fn required(
         .map_err(|error| setup(intent, error))
 }
 
-fn accept(
-    result: Result<Document, ControlError>,
-    code: i32,
-    intent: impl FnOnce() -> String,
+/// Runs a command that names the collection alone; its failure with the code means that there is nothing to do.
+fn change(
+    control: &mut Control,
+    data: &DataPlan,
+    verb: &str,
+    is_done: i32,
 ) -> Result<(), LoadError> {
-    match result {
-        Err(error) if error.code() != Some(code) => Err(setup(intent(), error)),
+    match control.run(&data.database, doc! { verb: &data.collection }) {
+        Err(error) if error.code() != Some(is_done) => {
+            let intent = format!(
+                "{verb} the collection `{}.{}`",
+                data.database, data.collection
+            );
+            Err(setup(intent, error))
+        }
         _ => Ok(()),
     }
 }
@@ -328,10 +322,7 @@ fn count(control: &mut Control, data: &DataPlan) -> Result<u64, LoadError> {
     let group = doc! { "$group": { "_id": null, "n": { "$sum": 1 } } };
     let command = doc! { "aggregate": &data.collection, "pipeline": [group], "cursor": {} };
     let reply = optional(control, &data.database, command, &intent)?;
-    let cursor = reply
-        .as_ref()
-        .and_then(|reply| reply.get_document("cursor").ok());
-    let batch = cursor.and_then(|cursor| cursor.get_array("firstBatch").ok());
+    let batch = reply.as_ref().and_then(first_batch);
     Ok(
         match batch.map(|batch| batch.first().and_then(Bson::as_document)) {
             None => estimate,
@@ -341,16 +332,18 @@ fn count(control: &mut Control, data: &DataPlan) -> Result<u64, LoadError> {
     )
 }
 
+/// The first answers of a cursor.
+fn first_batch(reply: &Document) -> Option<&Vec<Bson>> {
+    let cursor = reply.get_document("cursor").ok()?;
+    cursor.get_array("firstBatch").ok()
+}
+
 fn exists(control: &mut Control, data: &DataPlan) -> Result<Option<bool>, LoadError> {
     let command =
         doc! { "listCollections": 1, "filter": { "name": &data.collection }, "nameOnly": true };
     let reply = optional(control, &data.database, command, "list the collections")?;
-    let cursor = reply
-        .as_ref()
-        .and_then(|reply| reply.get_document("cursor").ok());
-    Ok(cursor
-        .and_then(|cursor| cursor.get_array("firstBatch").ok())
-        .map(|batch| !batch.is_empty()))
+    let batch = reply.as_ref().and_then(first_batch);
+    Ok(batch.map(|batch| !batch.is_empty()))
 }
 
 fn sample(control: &mut Control, plan: &Plan) -> Result<Sample, LoadError> {
@@ -385,10 +378,7 @@ fn first_document(
 ) -> Result<Option<Document>, LoadError> {
     let intent = format!("read from `{}.{}`", data.database, data.collection);
     let reply = required(control, &data.database, command, intent)?;
-    let batch = reply
-        .get_document("cursor")
-        .and_then(|cursor| cursor.get_array("firstBatch"));
-    let first = batch.ok().and_then(|batch| batch.first());
+    let first = first_batch(&reply).and_then(|batch| batch.first());
     Ok(first.and_then(Bson::as_document).cloned())
 }
 

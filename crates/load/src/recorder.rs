@@ -228,66 +228,45 @@ impl Part {
             None => self.errors.push((kind, error, 1)),
         }
     }
-}
 
-/// Parts of all workers for the same window, added up.
-#[derive(Debug)]
-pub(crate) struct MergedParts {
-    interval: IntervalRecord,
-}
-
-impl MergedParts {
-    /// An empty window like `part`.
-    pub(crate) fn like(part: &Part) -> Self {
-        MergedParts::empty(part.phase, part.index, part.start_ns)
+    /// Its window, without length and content.
+    pub(crate) fn window(&self) -> IntervalRecord {
+        IntervalRecord::empty(self.phase, self.index, self.start_ns)
     }
 
-    /// A window without length and content.
-    pub(crate) fn empty(phase: PhaseKind, index: u64, start_ns: u64) -> Self {
-        MergedParts {
-            interval: IntervalRecord::empty(phase, index, start_ns),
-        }
-    }
-
-    /// Adds one worker's part.
-    pub(crate) fn add(&mut self, part: &Part) {
-        let total = &mut self.interval;
+    /// Adds it to the sum of the parts of all workers for the same window.
+    pub(crate) fn add_to(&self, total: &mut IntervalRecord) {
         total.duration_ns = total
             .duration_ns
-            .max(part.end_ns.saturating_sub(part.start_ns));
-        total.succeeded += part.succeeded;
-        total.failed += part.failed;
-        total.busy_ns += part.busy_ns;
-        total.in_flight_ns += part.in_flight_ns;
-        total.arrivals_due += part.arrivals_due;
-        total.arrivals_started += part.arrivals_started;
-        total.arrivals_dropped += part.arrivals_dropped;
-        total.arrivals_late += part.arrivals_late;
-        total.reconnects += part.reconnects;
-        total.cpu_user_ns += part.cpu_user_ns;
-        total.cpu_system_ns += part.cpu_system_ns;
-        if total.fine.len() < part.fine.len() {
-            total.fine.resize(part.fine.len(), FinePart::default());
+            .max(self.end_ns.saturating_sub(self.start_ns));
+        total.succeeded += self.succeeded;
+        total.failed += self.failed;
+        total.busy_ns += self.busy_ns;
+        total.in_flight_ns += self.in_flight_ns;
+        total.arrivals_due += self.arrivals_due;
+        total.arrivals_started += self.arrivals_started;
+        total.arrivals_dropped += self.arrivals_dropped;
+        total.arrivals_late += self.arrivals_late;
+        total.reconnects += self.reconnects;
+        total.cpu_user_ns += self.cpu_user_ns;
+        total.cpu_system_ns += self.cpu_system_ns;
+        if total.fine.len() < self.fine.len() {
+            total.fine.resize(self.fine.len(), FinePart::default());
         }
-        for (total, part) in total.fine.iter_mut().zip(&part.fine) {
+        for (total, part) in total.fine.iter_mut().zip(&self.fine) {
             total.ended += part.ended;
             total.response_sum_ns += part.response_sum_ns;
         }
         for kind in OperationKind::ALL {
-            if let Some(operation) = &part.operations[kind.index()]
+            if let Some(operation) = &self.operations[kind.index()]
                 && !operation.is_empty()
             {
                 add_operation(&mut total.operations, kind, operation);
             }
         }
-        for (kind, error, count) in &part.errors {
+        for (kind, error, count) in &self.errors {
             add_error(&mut total.errors, kind.name(), error.to_string(), *count);
         }
-    }
-
-    /// The sum.
-    pub(crate) fn into_interval(self) -> IntervalRecord {
-        self.interval
     }
 }
 
@@ -384,10 +363,9 @@ mod tests {
         part.record(OperationKind::Read, TIMES, Err(OperationError::Server(50)));
         part.record(OperationKind::Read, TIMES, Err(OperationError::Server(50)));
         part.finish(TIMES, false);
-        let mut merged = MergedParts::like(&part);
-        merged.add(&part);
-        merged.add(&part);
-        let interval = merged.into_interval();
+        let mut interval = part.window();
+        part.add_to(&mut interval);
+        part.add_to(&mut interval);
         assert_eq!(interval.operations[0].response.len(), 0);
         assert_eq!(interval.operations[0].errors, 4);
         assert_eq!(interval.errors[0].kind, "server_50");
@@ -405,9 +383,8 @@ mod tests {
             end_ns: 2 * HIGHEST_NS,
         };
         part.record(OperationKind::Scan, times, Ok(3));
-        let mut merged = MergedParts::like(&part);
-        merged.add(&part);
-        let interval = merged.into_interval();
+        let mut interval = part.window();
+        part.add_to(&mut interval);
         assert_eq!(interval.operations[0].clamped, 1);
         assert!(interval.operations[0].response.max() >= HIGHEST_NS);
         assert_eq!(
@@ -430,10 +407,10 @@ mod tests {
         part.finish(ending(SECOND_NS - 1), true);
         // In the tail, after the window.
         part.finish(ending(SECOND_NS), true);
-        let mut merged = MergedParts::like(&part);
-        merged.add(&part);
-        merged.add(&part);
-        let fine = merged.into_interval().fine;
+        let mut interval = part.window();
+        part.add_to(&mut interval);
+        part.add_to(&mut interval);
+        let fine = interval.fine;
         let ended: Vec<u64> = fine.iter().map(|part| part.ended).collect();
         assert_eq!((ended.len(), ended.iter().sum::<u64>()), (100, 6));
         assert_eq!((ended[0], ended[1], ended[99]), (2, 2, 2));
@@ -448,9 +425,8 @@ mod tests {
         part.record(OperationKind::Read, TIMES, Ok(1));
         part.finish(TIMES, true);
         part.reset(PhaseKind::Warmup, 4, 99);
-        let mut merged = MergedParts::like(&part);
-        merged.add(&part);
-        let interval = merged.into_interval();
+        let mut interval = part.window();
+        part.add_to(&mut interval);
         assert!(interval.operations.is_empty());
         assert_eq!(
             (interval.index, interval.start_ns, interval.succeeded),

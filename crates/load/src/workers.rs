@@ -4,7 +4,7 @@
 use crate::backend::poller::Poller;
 use crate::backend::reconnect::ReconnectPool;
 use crate::backend::{Backend, driver, wire};
-use crate::clients::{WorkerEnd, WorkerFault, WorkerSetup};
+use crate::clients::WorkerSetup;
 use crate::collector::{Collector, Sink, WINDOW_NS};
 use crate::connect::{Connected, Connector};
 use crate::core::{Core, CoreOptions, Handover, PhaseWindow};
@@ -70,9 +70,7 @@ pub fn run(mut job: Job, sink: Sink<'_>) -> Result<(), LoadError> {
     let fault = join(workers.threads)?;
     drop(connections);
     sunk?;
-    fault.map_or(Ok(()), |(pair, fault)| {
-        Err(of_pair(several, pair, LoadError::from(fault)))
-    })
+    fault.map_or(Ok(()), |(pair, fault)| Err(of_pair(several, pair, fault)))
 }
 
 /// Counts the workers that have started, if anybody wants to know.
@@ -144,7 +142,7 @@ fn connect_all(connector: &Connector, clients: usize) -> Result<Vec<Connected>, 
 
 /// The running workers and the way to give windows back to them.
 struct Workers {
-    threads: Vec<(usize, JoinHandle<WorkerEnd>)>,
+    threads: Vec<(usize, JoinHandle<Result<(), LoadError>>)>,
     spares: Vec<Sender<Box<Part>>>,
     /// Pair of each worker.
     pairs: Vec<usize>,
@@ -298,7 +296,7 @@ impl Drop for PanicGuard {
     }
 }
 
-type WorkerBody = Box<dyn FnOnce() -> WorkerEnd + Send>;
+type WorkerBody = Box<dyn FnOnce() -> Result<(), LoadError> + Send>;
 
 /// What worker `thread` of a pair does. It takes its share of the connections from `link`.
 fn worker_body(
@@ -387,13 +385,13 @@ fn thread_usage() -> (u64, u64) {
 
 /// Waits for all workers. The first fault, with the pair that it is about.
 fn join(
-    threads: Vec<(usize, JoinHandle<WorkerEnd>)>,
-) -> Result<Option<(usize, WorkerFault)>, LoadError> {
+    threads: Vec<(usize, JoinHandle<Result<(), LoadError>>)>,
+) -> Result<Option<(usize, LoadError)>, LoadError> {
     let mut fault = None;
     let mut panicked = false;
     for (pair, thread) in threads {
         match thread.join() {
-            Ok(end) => fault = fault.or(end.fault.map(|fault| (pair, fault))),
+            Ok(end) => fault = fault.or(end.err().map(|fault| (pair, fault))),
             Err(_) => panicked = true,
         }
     }

@@ -246,11 +246,6 @@ impl Workload {
         }
     }
 
-    /// Documents whose insert was attempted by this workload so far.
-    pub fn inserts_attempted(&self) -> u64 {
-        self.inserts.handed_out()
-    }
-
     /// How unevenly the keys of the measured operations so far are spread; `None` if none were drawn.
     pub fn key_shares(&self) -> Option<KeyShares> {
         self.shares.as_ref().and_then(ShareTable::shares)

@@ -80,13 +80,10 @@ pub struct CaveatBook {
 impl CaveatBook {
     /// Numbers the caveats of a run.
     pub fn new(caveats: &[Caveat]) -> Self {
-        let mut entries: Vec<NumberedCaveat> = caveats.iter().map(NumberedCaveat::new).collect();
-        // The sort is stable: inside a severity the order of the run document stays.
-        entries.sort_by_key(|entry| entry.severity);
-        for (index, entry) in entries.iter_mut().enumerate() {
-            entry.number = index + 1;
+        let entries = caveats.iter().map(NumberedCaveat::new).collect();
+        CaveatBook {
+            entries: numbered(entries),
         }
-        CaveatBook { entries }
     }
 
     /// The numbers of the caveats that touch `topic` in `phase`, in ascending order. Without a
@@ -104,6 +101,15 @@ impl CaveatBook {
     pub fn into_entries(self) -> Vec<NumberedCaveat> {
         self.entries
     }
+}
+
+/// The caveats with their numbers, the most serious first; inside a severity their order stays.
+pub(crate) fn numbered(mut caveats: Vec<NumberedCaveat>) -> Vec<NumberedCaveat> {
+    caveats.sort_by_key(|caveat| caveat.severity);
+    for (index, caveat) in caveats.iter_mut().enumerate() {
+        caveat.number = index + 1;
+    }
+    caveats
 }
 
 impl NumberedCaveat {
@@ -126,32 +132,23 @@ impl NumberedCaveat {
     }
 
     fn new(caveat: &Caveat) -> Self {
-        let description = describe(caveat.kind);
+        let (label, severity, topics) = describe(caveat.kind);
+        let (message, hint) = (text(&caveat.statement), hint(&caveat.statement));
         NumberedCaveat {
-            number: 0,
-            label: description.label,
-            severity: description.severity,
             phase: caveat.phase,
-            message: text(&caveat.statement),
-            hint: hint(&caveat.statement),
-            topics: description.topics,
+            topics,
+            ..NumberedCaveat::of(label, severity, message, hint)
         }
     }
 }
 
-struct Description {
-    label: &'static str,
-    severity: Severity,
-    topics: &'static [Topic],
-}
-
 /// The table of kinds. Conditions such as durability hold for the whole run; they mark the facts
 /// they are about and not each number, or marks would be everywhere and mean nothing.
-fn describe(kind: CaveatKind) -> Description {
+fn describe(kind: CaveatKind) -> (&'static str, Severity, &'static [Topic]) {
     use CaveatKind as Kind;
     use Severity::{Condition, Doubt, Serious};
     use Topic::*;
-    let (label, severity, topics): (_, _, &'static [Topic]) = match kind {
+    match kind {
         Kind::GeneratorBottleneck => (
             "generator was the bottleneck",
             Serious,
@@ -189,11 +186,6 @@ fn describe(kind: CaveatKind) -> Description {
         Kind::ServerSetting => ("server setting", Doubt, &[ServerSettings]),
         Kind::Reconnects => ("reconnects", Doubt, &[Errors, Tail]),
         Kind::Integrity => ("wrong values read", Serious, &[Errors]),
-    };
-    Description {
-        label,
-        severity,
-        topics,
     }
 }
 
@@ -253,7 +245,8 @@ mod tests {
         for name in text.split('"') {
             let quoted = serde_json::Value::String(name.into());
             if let Ok(kind) = serde_json::from_value::<CaveatKind>(quoted) {
-                assert!(!describe(kind).topics.is_empty(), "{name}");
+                let (_, _, topics) = describe(kind);
+                assert!(!topics.is_empty(), "{name}");
                 kinds += 1;
             }
         }

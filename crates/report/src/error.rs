@@ -34,14 +34,6 @@ pub enum ReportError {
         /// Its number, from 0.
         number: usize,
     },
-    /// The measurement type needs data that a run does not hold.
-    #[error(
-        "measurement type `{measurement}` needs the latency of every single operation, and a run holds histograms"
-    )]
-    NotRecorded {
-        /// YCSB's name of the measurement type.
-        measurement: &'static str,
-    },
     /// The time series is asked for in steps shorter than the recording windows.
     #[error(
         "a time series in steps of `{granularity_ms}` ms is finer than the recording windows of `{window_ms}` ms"

@@ -28,11 +28,6 @@ impl Slice {
         (self.judged > 0).then(|| (self.credit / self.judged as f64).min(1.0))
     }
 
-    /// Mean latency; `None` without calls.
-    pub fn mean_latency_ns(&self) -> Option<f64> {
-        (self.calls > 0).then(|| self.latency_sum_ns as f64 / self.calls as f64)
-    }
-
     fn merge(&mut self, other: &Slice) {
         self.calls += other.calls;
         self.bytes += other.bytes;

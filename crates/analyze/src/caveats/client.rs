@@ -1,10 +1,10 @@
 //! Doubts about the load generator: did it offer what the plan says, and was it the limit itself?
 
-use super::facts::Facts;
+use super::facts::{Facts, of_measure, of_phases};
 use crate::values::{exact, number, percent, rate, us};
 use dyno_record::fleet::FleetHostUse;
 use dyno_record::model::{
-    Caveat, CaveatKind, FleetRecord, LatencySummary, PhaseKind, PhaseRecord, ResourceKind,
+    Caveat, CaveatKind, FleetRecord, LatencySummary, PhaseRecord, ResourceKind,
 };
 use dyno_record::statement;
 use dyno_record::statement::Statement;
@@ -36,10 +36,8 @@ const RATE_SHORTFALL_RATIO: f64 = 0.01;
 const POISSON_DEVIATIONS: f64 = 3.0;
 
 /// The client was too busy for its numbers to describe the server.
-pub(super) fn generator_bottleneck(facts: &Facts<'_>) -> Vec<Caveat> {
-    let Some(phase) = facts.measure else {
-        return Vec::new();
-    };
+pub(super) fn generator_bottleneck(facts: &Facts<'_>) -> Option<Caveat> {
+    let phase = facts.measure?;
     let reasons: Vec<Statement> = [
         busy_cpus(facts, phase),
         waits_for_cpu(facts, phase),
@@ -49,14 +47,10 @@ pub(super) fn generator_bottleneck(facts: &Facts<'_>) -> Vec<Caveat> {
     .into_iter()
     .flatten()
     .collect();
-    if reasons.is_empty() {
-        return Vec::new();
-    }
-    vec![Caveat::of_phase(
-        CaveatKind::GeneratorBottleneck,
-        PhaseKind::Measure,
-        statement!("client-was-the-limit", reasons = reasons),
-    )]
+    (!reasons.is_empty()).then(|| {
+        let said = statement!("client-was-the-limit", reasons = reasons);
+        of_measure(CaveatKind::GeneratorBottleneck, said)
+    })
 }
 
 /// CPU time per worker. An open loop spins before each start, so there a busy CPU counts only if
@@ -161,39 +155,23 @@ fn slow_turnaround(phase: &PhaseRecord) -> Option<Statement> {
 
 /// Arrivals of the schedule were never sent.
 pub(super) fn dropped_arrivals(facts: &Facts<'_>) -> Vec<Caveat> {
-    let with_arrivals = facts
-        .document
-        .phases
-        .iter()
-        .filter_map(|phase| Some((phase.name, phase.arrivals?)));
-    with_arrivals
-        .filter(|(_, arrivals)| arrivals.dropped > 0)
-        .map(|(name, arrivals)| {
-            let share = arrivals.dropped as f64 / arrivals.due.max(1) as f64;
-            Caveat::of_phase(
-                CaveatKind::DroppedArrivals,
-                name,
-                statement!(
-                    "arrivals-never-sent",
-                    dropped = arrivals.dropped,
-                    due = arrivals.due,
-                    share = percent(share)
-                ),
-            )
-        })
-        .collect()
+    of_phases(facts, CaveatKind::DroppedArrivals, |phase| {
+        let arrivals = phase.arrivals.filter(|arrivals| arrivals.dropped > 0)?;
+        let share = arrivals.dropped as f64 / arrivals.due.max(1) as f64;
+        Some(statement!(
+            "arrivals-never-sent",
+            dropped = arrivals.dropped,
+            due = arrivals.due,
+            share = percent(share)
+        ))
+    })
 }
 
 /// Many operations started late: response time includes waiting in the client.
-pub(super) fn late_starts(facts: &Facts<'_>) -> Vec<Caveat> {
-    let Some(phase) = facts.measure.filter(|phase| late_ratio(phase) > LATE_RATIO) else {
-        return Vec::new();
-    };
-    vec![Caveat::of_phase(
-        CaveatKind::LateStarts,
-        PhaseKind::Measure,
-        statement!("started-late", share = percent(late_ratio(phase))),
-    )]
+pub(super) fn late_starts(facts: &Facts<'_>) -> Option<Caveat> {
+    let share = Some(late_ratio(facts.measure?)).filter(|share| *share > LATE_RATIO)?;
+    let said = statement!("started-late", share = percent(share));
+    Some(of_measure(CaveatKind::LateStarts, said))
 }
 
 /// Share of the started arrivals that were late; 0 with a closed loop.
@@ -205,23 +183,16 @@ fn late_ratio(phase: &PhaseRecord) -> f64 {
 }
 
 /// The achieved rate is below the offered one.
-pub(super) fn rate_not_achieved(facts: &Facts<'_>) -> Vec<Caveat> {
-    let missed = facts
-        .measure
-        .and_then(|phase| Some((phase, shortfall(facts, phase)?)));
-    let Some((phase, (offered, ratio))) = missed else {
-        return Vec::new();
-    };
-    vec![Caveat::of_phase(
-        CaveatKind::RateNotAchieved,
-        PhaseKind::Measure,
-        statement!(
-            "less-than-offered",
-            achieved = rate(phase.achieved_rate_per_s),
-            offered = rate(offered),
-            missing = percent(ratio)
-        ),
-    )]
+pub(super) fn rate_not_achieved(facts: &Facts<'_>) -> Option<Caveat> {
+    let phase = facts.measure?;
+    let (offered, ratio) = shortfall(facts, phase)?;
+    let said = statement!(
+        "less-than-offered",
+        achieved = rate(phase.achieved_rate_per_s),
+        offered = rate(offered),
+        missing = percent(ratio)
+    );
+    Some(of_measure(CaveatKind::RateNotAchieved, said))
 }
 
 /// The offered rate and the share of it that is missing, if that is too much.

@@ -1,8 +1,9 @@
 //! A run as the caveats look at it.
 
-use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
+use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::plan::RecordedPlan;
 use dyno_record::reader::{IntervalPoint, Run};
+use dyno_record::statement::Statement;
 use std::collections::BTreeMap;
 
 /// What the caveats need to know of one recording window.
@@ -110,4 +111,21 @@ impl<'a> Facts<'a> {
             (succeeded + window.succeeded, failed + window.failed)
         })
     }
+}
+
+/// A caveat of the measure phase.
+pub(super) fn of_measure(kind: CaveatKind, said: Statement) -> Caveat {
+    Caveat::of_phase(kind, PhaseKind::Measure, said)
+}
+
+/// A caveat of each phase of which there is something to say.
+pub(super) fn of_phases(
+    facts: &Facts<'_>,
+    kind: CaveatKind,
+    said: impl Fn(&PhaseRecord) -> Option<Statement>,
+) -> Vec<Caveat> {
+    let phases = facts.document.phases.iter();
+    phases
+        .filter_map(|phase| Some(Caveat::of_phase(kind, phase.name, said(phase)?)))
+        .collect()
 }

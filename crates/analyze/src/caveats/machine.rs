@@ -25,15 +25,11 @@ const MAX_READAHEAD_BYTES: u64 = 32 * 512;
 const THP_WANTED_FROM: u64 = 8;
 
 /// Client and server share the machine.
-pub(super) fn shared_machine(facts: &Facts<'_>) -> Vec<Caveat> {
-    if !facts.document.server.local {
-        return Vec::new();
-    }
+pub(super) fn shared_machine(facts: &Facts<'_>) -> Option<Caveat> {
     let cpus = facts.document.environment.cpus;
-    vec![Caveat::of_run(
-        CaveatKind::SharedMachine,
-        statement!("client-and-server-share-machine", cpus = cpus),
-    )]
+    let said = statement!("client-and-server-share-machine", cpus = cpus);
+    let is_shared = facts.document.server.local;
+    is_shared.then(|| Caveat::of_run(CaveatKind::SharedMachine, said))
 }
 
 /// Checks of machine and server that failed before the run. What client and server take from each
@@ -68,21 +64,15 @@ fn is_checked(facts: &Facts<'_>) -> bool {
 }
 
 /// CPU frequency is not fixed.
-pub(super) fn cpu_frequency(facts: &Facts<'_>) -> Vec<Caveat> {
-    if is_checked(facts) {
-        return Vec::new();
-    }
-    match facts.document.environment.cpu_governor.as_deref() {
-        None | Some("performance") => Vec::new(),
-        Some(governor) => vec![Caveat::of_run(
-            CaveatKind::CpuFrequency,
-            statement!("cpu-governor", governor = governor),
-        )],
-    }
+pub(super) fn cpu_frequency(facts: &Facts<'_>) -> Option<Caveat> {
+    let governor = facts.document.environment.cpu_governor.as_deref()?;
+    let said = statement!("cpu-governor", governor = governor);
+    let is_free = governor != "performance" && !is_checked(facts);
+    is_free.then(|| Caveat::of_run(CaveatKind::CpuFrequency, said))
 }
 
 /// The clock is coarse or slow to read.
-pub(super) fn clock_coarse(facts: &Facts<'_>) -> Vec<Caveat> {
+pub(super) fn clock_coarse(facts: &Facts<'_>) -> Option<Caveat> {
     let environment = &facts.document.environment;
     let mut reasons = Vec::new();
     if let Some(source) = environment.clock_source.as_deref()
@@ -97,13 +87,10 @@ pub(super) fn clock_coarse(facts: &Facts<'_>) -> Vec<Caveat> {
         let cost = us(cost_ns / 1e3);
         reasons.push(statement!("clock-slow-to-read", cost = cost));
     }
-    if reasons.is_empty() {
-        return Vec::new();
-    }
-    vec![Caveat::of_run(
-        CaveatKind::ClockCoarse,
-        statement!("clock-coarse", reasons = reasons),
-    )]
+    (!reasons.is_empty()).then(|| {
+        let said = statement!("clock-coarse", reasons = reasons);
+        Caveat::of_run(CaveatKind::ClockCoarse, said)
+    })
 }
 
 /// Memory settings that are known to disturb a server.
@@ -158,21 +145,14 @@ fn swap(facts: &Facts<'_>) -> Option<Caveat> {
 }
 
 /// Settings of the storage that holds the server's data.
-pub(super) fn storage_settings(facts: &Facts<'_>) -> Vec<Caveat> {
-    if is_checked(facts) {
-        return Vec::new();
-    }
-    let storage = facts.document.environment.data_storage.as_ref();
-    let readahead = storage.and_then(|storage| storage.readahead_bytes);
-    match readahead {
-        Some(readahead_bytes) if readahead_bytes > MAX_READAHEAD_BYTES => vec![Caveat::of_run(
-            CaveatKind::MachineSetting,
-            statement!(
-                "readahead",
-                found = bytes(readahead_bytes as f64),
-                advised = bytes(MAX_READAHEAD_BYTES as f64)
-            ),
-        )],
-        _ => Vec::new(),
-    }
+pub(super) fn storage_settings(facts: &Facts<'_>) -> Option<Caveat> {
+    let storage = facts.document.environment.data_storage.as_ref()?;
+    let readahead_bytes = storage.readahead_bytes?;
+    let said = statement!(
+        "readahead",
+        found = bytes(readahead_bytes as f64),
+        advised = bytes(MAX_READAHEAD_BYTES as f64)
+    );
+    let is_large = readahead_bytes > MAX_READAHEAD_BYTES && !is_checked(facts);
+    is_large.then(|| Caveat::of_run(CaveatKind::MachineSetting, said))
 }

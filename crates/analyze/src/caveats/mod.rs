@@ -17,34 +17,33 @@ pub use facts::IntervalTotals;
 /// All caveats that follow from a document and its windows, the gravest kinds first. The caveats
 /// that the document holds already are not looked at and not repeated.
 pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Caveat> {
-    let facts = Facts::new(document, intervals);
-    const FINDERS: [fn(&Facts<'_>) -> Vec<Caveat>; 24] = [
-        result::partial,
-        result::integrity,
-        result::errors,
-        client::generator_bottleneck,
-        client::dropped_arrivals,
-        client::rate_not_achieved,
-        client::late_starts,
-        result::little_law,
-        result::uneven_shares,
-        steadiness::not_steady,
-        steadiness::warm_up_measured,
-        result::too_few_intervals,
-        result::too_few_operations,
-        result::clamped_values,
-        result::reconnects,
-        server::document_count,
-        server::fits_in_cache,
-        server::durability,
-        machine::shared_machine,
-        machine::cpu_frequency,
-        machine::clock_coarse,
-        machine::failed_checks,
-        machine::settings,
-        machine::storage_settings,
-    ];
-    FINDERS.iter().flat_map(|find| find(&facts)).collect()
+    let facts = &Facts::new(document, intervals);
+    let mut found = Vec::new();
+    found.extend(result::partial(facts));
+    found.extend(result::integrity(facts));
+    found.extend(result::errors(facts));
+    found.extend(client::generator_bottleneck(facts));
+    found.extend(client::dropped_arrivals(facts));
+    found.extend(client::rate_not_achieved(facts));
+    found.extend(client::late_starts(facts));
+    found.extend(result::little_law(facts));
+    found.extend(result::uneven_shares(facts));
+    found.extend(steadiness::not_steady(facts));
+    found.extend(steadiness::warm_up_measured(facts));
+    found.extend(result::too_few_intervals(facts));
+    found.extend(result::too_few_operations(facts));
+    found.extend(result::clamped_values(facts));
+    found.extend(result::reconnects(facts));
+    found.extend(server::document_count(facts));
+    found.extend(server::fits_in_cache(facts));
+    found.extend(server::durability(facts));
+    found.extend(machine::shared_machine(facts));
+    found.extend(machine::cpu_frequency(facts));
+    found.extend(machine::clock_coarse(facts));
+    found.extend(machine::failed_checks(facts));
+    found.extend(machine::settings(facts));
+    found.extend(machine::storage_settings(facts));
+    found
 }
 
 #[cfg(test)]

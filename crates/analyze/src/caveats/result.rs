@@ -1,9 +1,9 @@
 //! Doubts about the figures: too few, unsteady, incomplete, or at odds with each other.
 
-use super::facts::Facts;
+use super::facts::{Facts, of_measure, of_phases};
 use crate::little;
 use crate::values::{number, percent};
-use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunStatus};
+use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunStatus};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
@@ -27,23 +27,21 @@ const MAX_SHARE_SPREAD: f64 = 0.1;
 const INTEGRITY: &str = "integrity";
 
 /// The run ended early.
-pub(super) fn partial(facts: &Facts<'_>) -> Vec<Caveat> {
+pub(super) fn partial(facts: &Facts<'_>) -> Option<Caveat> {
     let reason = &facts.document.status_reason;
     let statement = match facts.document.status {
-        RunStatus::Complete => return Vec::new(),
+        RunStatus::Complete => return None,
         RunStatus::Running => statement!("run-has-not-ended", reason = reason.as_ref()),
         RunStatus::Partial => statement!("run-ended-early", reason = reason.as_ref()),
         RunStatus::Failed => statement!("run-failed", reason = reason.as_ref()),
     };
-    vec![Caveat::of_run(CaveatKind::Partial, statement)]
+    Some(Caveat::of_run(CaveatKind::Partial, statement))
 }
 
 /// Of a number of operations for several servers some did far more than others: the latencies of all
 /// together are mostly those of the fast ones.
-pub(super) fn uneven_shares(facts: &Facts<'_>) -> Vec<Caveat> {
-    let Some(limit) = facts.plan.phases.operations else {
-        return Vec::new();
-    };
+pub(super) fn uneven_shares(facts: &Facts<'_>) -> Option<Caveat> {
+    let limit = facts.plan.phases.operations?;
     let counts: Vec<u64> = facts
         .document
         .instances
@@ -56,107 +54,72 @@ pub(super) fn uneven_shares(facts: &Facts<'_>) -> Vec<Caveat> {
         })
         .map(|phase| phase.succeeded.saturating_add(phase.failed))
         .collect();
-    let (Some(&least), Some(&most)) = (counts.iter().min(), counts.iter().max()) else {
-        return Vec::new();
-    };
+    let (least, most) = (*counts.iter().min()?, *counts.iter().max()?);
     let total: u64 = counts
         .iter()
         .fold(0, |sum, count| sum.saturating_add(*count));
     let mean = total as f64 / counts.len() as f64;
     // A phase that its time has ended gives every server the same time.
     let is_shared_out = total >= limit.saturating_mul(counts.len() as u64);
-    if !is_shared_out || (most - least) as f64 <= MAX_SHARE_SPREAD * mean {
-        return Vec::new();
-    }
-    vec![Caveat::of_phase(
-        CaveatKind::UnevenShares,
-        PhaseKind::Measure,
-        statement!("uneven-shares", total = total, most = most, least = least),
-    )]
+    let is_uneven = (most - least) as f64 > MAX_SHARE_SPREAD * mean;
+    let said = statement!("uneven-shares", total = total, most = most, least = least);
+    (is_shared_out && is_uneven).then(|| of_measure(CaveatKind::UnevenShares, said))
 }
 
 /// Checking values that were read found wrong ones.
 pub(super) fn integrity(facts: &Facts<'_>) -> Vec<Caveat> {
-    let wrong = |phase: &PhaseRecord| phase.errors.get(INTEGRITY).copied().unwrap_or(0);
-    let phases = facts.document.phases.iter();
-    phases
-        .filter(|phase| wrong(phase) > 0)
-        .map(|phase| {
-            Caveat::of_phase(
-                CaveatKind::Integrity,
-                phase.name,
-                statement!("wrong-values-read", operations = wrong(phase)),
-            )
-        })
-        .collect()
+    of_phases(facts, CaveatKind::Integrity, |phase| {
+        let wrong = *phase.errors.get(INTEGRITY)?;
+        (wrong > 0).then(|| statement!("wrong-values-read", operations = wrong))
+    })
 }
 
 /// Operations failed. There is no threshold: a failed operation has no latency, and the slowest
 /// ones are those that fail first.
 pub(super) fn errors(facts: &Facts<'_>) -> Vec<Caveat> {
-    let failures = |phase: &PhaseRecord| phase.errors.values().sum::<u64>();
-    let phases = facts.document.phases.iter();
-    phases
-        .filter(|phase| failures(phase) > 0)
-        .map(|phase| {
-            let errors = phase.errors.iter();
-            let kinds: Vec<Statement> = errors
-                .map(|(kind, count)| statement!("errors-of-kind", kind = kind, count = *count))
-                .collect();
-            let (succeeded, failed) = facts.finished(phase.name);
-            let all = Some(succeeded + failed).filter(|all| *all > 0);
-            Caveat::of_phase(
-                CaveatKind::Errors,
-                phase.name,
-                statement!(
-                    "operations-failed",
-                    // Without windows the number by kind is the only one there is.
-                    failed = all.map_or(failures(phase), |_| failed),
-                    all = all,
-                    share = all.map(|all| percent(failed as f64 / all as f64)),
-                    kinds = kinds
-                ),
-            )
-        })
-        .collect()
+    of_phases(facts, CaveatKind::Errors, |phase| {
+        let failures: u64 = phase.errors.values().sum();
+        let errors = phase.errors.iter();
+        let kinds: Vec<Statement> = errors
+            .map(|(kind, count)| statement!("errors-of-kind", kind = kind, count = *count))
+            .collect();
+        let (succeeded, failed) = facts.finished(phase.name);
+        let all = Some(succeeded + failed).filter(|all| *all > 0);
+        let said = statement!(
+            "operations-failed",
+            // Without windows the number by kind is the only one there is.
+            failed = all.map_or(failures, |_| failed),
+            all = all,
+            share = all.map(|all| percent(failed as f64 / all as f64)),
+            kinds = kinds
+        );
+        (failures > 0).then_some(said)
+    })
 }
 
 /// The measurement disagrees with Little's law.
-pub(super) fn little_law(facts: &Facts<'_>) -> Vec<Caveat> {
-    let ratio = facts.measure.and_then(|phase| phase.little_ratio);
-    let Some(ratio) = ratio.filter(|ratio| !little::holds(*ratio)) else {
-        return Vec::new();
-    };
-    vec![Caveat::of_phase(
-        CaveatKind::LittleLaw,
-        PhaseKind::Measure,
-        statement!(
-            "littles-law-differs",
-            ratio = number(ratio),
-            tolerance = percent(little::LITTLE_TOLERANCE_RATIO)
-        ),
-    )]
+pub(super) fn little_law(facts: &Facts<'_>) -> Option<Caveat> {
+    let ratio = facts.measure?.little_ratio?;
+    let said = statement!(
+        "littles-law-differs",
+        ratio = number(ratio),
+        tolerance = percent(little::LITTLE_TOLERANCE_RATIO)
+    );
+    (!little::holds(ratio)).then(|| of_measure(CaveatKind::LittleLaw, said))
 }
 
 /// The measure phase is too short.
-pub(super) fn too_few_intervals(facts: &Facts<'_>) -> Vec<Caveat> {
+pub(super) fn too_few_intervals(facts: &Facts<'_>) -> Option<Caveat> {
     let count = facts.full_measure_windows().len();
-    if facts.measure.is_none() || count >= MIN_INTERVALS {
-        return Vec::new();
-    }
-    vec![Caveat::of_phase(
-        CaveatKind::TooFewIntervals,
-        PhaseKind::Measure,
-        statement!("few-windows", windows = count, least = MIN_INTERVALS),
-    )]
+    let said = statement!("few-windows", windows = count, least = MIN_INTERVALS);
+    let are_few = facts.measure.is_some() && count < MIN_INTERVALS;
+    are_few.then(|| of_measure(CaveatKind::TooFewIntervals, said))
 }
 
 /// Too few operations for the highest percentiles shown.
-pub(super) fn too_few_operations(facts: &Facts<'_>) -> Vec<Caveat> {
-    let Some(phase) = facts.measure else {
-        return Vec::new();
-    };
-    let short: Vec<Statement> = phase
+pub(super) fn too_few_operations(facts: &Facts<'_>) -> Option<Caveat> {
+    let short: Vec<Statement> = facts
+        .measure?
         .operations
         .iter()
         .filter(|(_, operation)| operation.count > 0)
@@ -166,14 +129,10 @@ pub(super) fn too_few_operations(facts: &Facts<'_>) -> Vec<Caveat> {
                 .then(|| statement!("sound-up-to", operation = name, percentile = sound))
         })
         .collect();
-    if short.is_empty() {
-        return Vec::new();
-    }
-    vec![Caveat::of_phase(
-        CaveatKind::TooFewOperations,
-        PhaseKind::Measure,
-        statement!("few-operations", beyond = VALUES_BEYOND, sound = short),
-    )]
+    (!short.is_empty()).then(|| {
+        let said = statement!("few-operations", beyond = VALUES_BEYOND, sound = short);
+        of_measure(CaveatKind::TooFewOperations, said)
+    })
 }
 
 /// The highest percentile that enough of `count` values lie beyond.
@@ -186,31 +145,16 @@ fn highest_sound_percentile(count: u64) -> Option<&'static str> {
 
 /// Values above the histogram's range.
 pub(super) fn clamped_values(facts: &Facts<'_>) -> Vec<Caveat> {
-    let clamped = |phase: &PhaseRecord| phase.operations.values().map(|o| o.clamped).sum::<u64>();
-    let phases = facts.document.phases.iter();
-    phases
-        .filter(|phase| clamped(phase) > 0)
-        .map(|phase| {
-            Caveat::of_phase(
-                CaveatKind::ClampedValues,
-                phase.name,
-                statement!("latencies-clamped", latencies = clamped(phase)),
-            )
-        })
-        .collect()
+    of_phases(facts, CaveatKind::ClampedValues, |phase| {
+        let clamped: u64 = phase.operations.values().map(|o| o.clamped).sum();
+        (clamped > 0).then(|| statement!("latencies-clamped", latencies = clamped))
+    })
 }
 
 /// Connections were replaced during the phase.
 pub(super) fn reconnects(facts: &Facts<'_>) -> Vec<Caveat> {
-    let phases = facts.document.phases.iter();
-    phases
-        .filter(|phase| phase.reconnects > 0)
-        .map(|phase| {
-            Caveat::of_phase(
-                CaveatKind::Reconnects,
-                phase.name,
-                statement!("connections-replaced", connections = phase.reconnects),
-            )
-        })
-        .collect()
+    of_phases(facts, CaveatKind::Reconnects, |phase| {
+        let connections = phase.reconnects;
+        (connections > 0).then(|| statement!("connections-replaced", connections = connections))
+    })
 }

@@ -1,30 +1,26 @@
 //! Doubts about what the server was asked to do: how much data, from where, and how safely.
 
-use super::facts::Facts;
+use super::facts::{Facts, of_measure};
 use crate::values::bytes;
-use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
+use dyno_record::model::{Caveat, CaveatKind, RunDocument};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
 /// The number of documents differs from what the plan assumes. There is no threshold: keys are
 /// drawn from exactly the documents that the plan names.
-pub(super) fn document_count(facts: &Facts<'_>) -> Vec<Caveat> {
-    let planned = facts.plan.data.records;
-    let (Some(found), Some(planned)) = (facts.document.server.documents, planned) else {
-        return Vec::new();
-    };
-    let planned = planned.saturating_mul(data_sets(facts.document));
+pub(super) fn document_count(facts: &Facts<'_>) -> Option<Caveat> {
+    let found = facts.document.server.documents?;
+    let planned = facts
+        .plan
+        .data
+        .records?
+        .saturating_mul(data_sets(facts.document));
     // A warm-up with inserts or deletes may have changed the number before it was taken.
     let may_be_more = weight(facts, "insert") > 0.0;
     let may_be_fewer = weight(facts, "delete") > 0.0;
     let differs = (found > planned && !may_be_more) || (found < planned && !may_be_fewer);
-    if !differs {
-        return Vec::new();
-    }
-    vec![Caveat::of_run(
-        CaveatKind::DocumentCount,
-        statement!("other-document-count", found = found, planned = planned),
-    )]
+    let said = statement!("other-document-count", found = found, planned = planned);
+    differs.then(|| Caveat::of_run(CaveatKind::DocumentCount, said))
 }
 
 /// Independent servers, each with the data set of the plan.
@@ -39,38 +35,29 @@ fn data_sets(document: &RunDocument) -> u64 {
 /// The data set fits into the server's cache: uncompressed data and cache are compared, because
 /// the cache holds pages uncompressed. Indexes are left out, so a set of nearly the cache's size
 /// may still be read from storage.
-pub(super) fn fits_in_cache(facts: &Facts<'_>) -> Vec<Caveat> {
+pub(super) fn fits_in_cache(facts: &Facts<'_>) -> Option<Caveat> {
     let server = &facts.document.server;
-    let (Some(data_bytes), Some(cache_bytes)) = (server.data_bytes, server.cache_bytes) else {
-        return Vec::new();
-    };
-    if data_bytes == 0 || data_bytes > cache_bytes || facts.measure.is_none() {
-        return Vec::new();
-    }
-    vec![Caveat::of_phase(
-        CaveatKind::FitsInCache,
-        PhaseKind::Measure,
-        statement!(
-            "data-fits-in-cache",
-            data = bytes(data_bytes as f64),
-            cache = bytes(cache_bytes as f64)
-        ),
-    )]
+    let (data_bytes, cache_bytes) = (server.data_bytes?, server.cache_bytes?);
+    let said = statement!(
+        "data-fits-in-cache",
+        data = bytes(data_bytes as f64),
+        cache = bytes(cache_bytes as f64)
+    );
+    let fits = (1..=cache_bytes).contains(&data_bytes) && facts.measure.is_some();
+    fits.then(|| of_measure(CaveatKind::FitsInCache, said))
 }
 
 /// Writes are acknowledged before they are durable. Stated, not judged: it is a choice, but results
 /// that differ in it cannot be compared.
-pub(super) fn durability(facts: &Facts<'_>) -> Vec<Caveat> {
+pub(super) fn durability(facts: &Facts<'_>) -> Option<Caveat> {
     const WRITES: [&str; 4] = ["update", "insert", "read_modify_write", "delete"];
     if !WRITES.iter().any(|name| weight(facts, name) > 0.0) {
-        return Vec::new();
+        return None;
     }
-    let Some(code) = early_acknowledgement(facts) else {
-        return Vec::new();
-    };
+    let code = early_acknowledgement(facts)?;
     let concern = &facts.document.server.write_concern;
     let statement = Statement::new(code).with("write_concern", concern);
-    vec![Caveat::of_run(CaveatKind::Durability, statement)]
+    Some(Caveat::of_run(CaveatKind::Durability, statement))
 }
 
 /// The code of how writes are acknowledged before they are on the disk, if they are.

@@ -1,11 +1,11 @@
 //! Whether what was measured is a steady state, and how much of it was still a warm-up.
 
-use super::facts::{Facts, IntervalTotals};
+use super::facts::{Facts, IntervalTotals, of_measure};
 use crate::experiment::figures::is_open;
 use crate::stationary_part::{Stationarity, Subject, judge};
 use crate::steady_state::SteadyState;
 use crate::values::{percent, seconds};
-use dyno_record::model::{Caveat, CaveatKind, PhaseKind};
+use dyno_record::model::{Caveat, CaveatKind};
 use dyno_record::statement;
 
 /// A warm-up that changes the mean rate or the mean response time by less is not worth a caveat: what is left out of
@@ -13,7 +13,7 @@ use dyno_record::statement;
 const RELEVANT_WARM_UP_RATIO: f64 = 0.02;
 
 /// The measure phase has no steady state.
-pub(super) fn not_steady(facts: &Facts<'_>) -> Vec<Caveat> {
+pub(super) fn not_steady(facts: &Facts<'_>) -> Option<Caveat> {
     let windows = facts.full_measure_windows();
     let found = stationarity(facts, &windows);
     let subject = match found.subject {
@@ -21,7 +21,7 @@ pub(super) fn not_steady(facts: &Facts<'_>) -> Vec<Caveat> {
         Subject::Rate => "rate",
     };
     let statement = match found.verdict {
-        SteadyState::Steady | SteadyState::Undecided => return Vec::new(),
+        SteadyState::Steady | SteadyState::Undecided => return None,
         SteadyState::Trend { change_ratio } => {
             statement!("trend", subject = subject, change = percent(change_ratio))
         }
@@ -38,12 +38,11 @@ pub(super) fn not_steady(facts: &Facts<'_>) -> Vec<Caveat> {
             after = seconds(length_s(&windows[..position]))
         ),
     };
-    let (kind, phase) = (CaveatKind::NotSteady, PhaseKind::Measure);
-    vec![Caveat::of_phase(kind, phase, statement)]
+    Some(of_measure(CaveatKind::NotSteady, statement))
 }
 
 /// The start of the measure phase was still a warm-up.
-pub(super) fn warm_up_measured(facts: &Facts<'_>) -> Vec<Caveat> {
+pub(super) fn warm_up_measured(facts: &Facts<'_>) -> Option<Caveat> {
     let windows = facts.full_measure_windows();
     let found = stationarity(facts, &windows);
     let (warm_up, rest) = windows.split_at(found.part.start);
@@ -51,23 +50,17 @@ pub(super) fn warm_up_measured(facts: &Facts<'_>) -> Vec<Caveat> {
         let change_ratio = mean(rest)? / mean(&windows)? - 1.0;
         (change_ratio.abs() >= RELEVANT_WARM_UP_RATIO).then_some(change_ratio)
     };
-    let change = match changes(mean_rate) {
-        Some(change_ratio) => Some(("rate", change_ratio)),
-        None => changes(mean_response).map(|change_ratio| ("mean_response_time", change_ratio)),
+    let (subject, change_ratio) = match changes(mean_rate) {
+        Some(change_ratio) => ("rate", change_ratio),
+        None => ("mean_response_time", changes(mean_response)?),
     };
-    let Some((subject, change_ratio)) = change else {
-        return Vec::new();
-    };
-    vec![Caveat::of_phase(
-        CaveatKind::WarmUpMeasured,
-        PhaseKind::Measure,
-        statement!(
-            "warm-up-measured",
-            warm_up = seconds(length_s(warm_up)),
-            subject = subject,
-            change = percent(change_ratio)
-        ),
-    )]
+    let said = statement!(
+        "warm-up-measured",
+        warm_up = seconds(length_s(warm_up)),
+        subject = subject,
+        change = percent(change_ratio)
+    );
+    Some(of_measure(CaveatKind::WarmUpMeasured, said))
 }
 
 fn stationarity(facts: &Facts<'_>, windows: &[&IntervalTotals]) -> Stationarity {

@@ -2,10 +2,10 @@
 
 use super::*;
 use dyno_record::model::{
-    Arrivals, ClientUsage, Environment, InstanceRecord, LatencySummary, OperationRecord,
-    ResourceKind, ResourceUse, RunStatus, SCHEMA_VERSION, ServerRecord, StorageRecord,
+    Arrivals, CaveatKind, ClientUsage, Environment, InstanceRecord, LatencySummary,
+    OperationRecord, PhaseKind, PhaseRecord, ResourceKind, ResourceUse, RunStatus, SCHEMA_VERSION,
+    ServerRecord, StorageRecord,
 };
-use dyno_record::model::{CaveatKind, PhaseKind, PhaseRecord};
 use dyno_record::verdict::{Change, CheckName, Level, Verdict};
 use serde_json::json;
 

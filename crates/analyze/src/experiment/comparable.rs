@@ -57,13 +57,11 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
             });
         }
     };
+    let of_plan = |section: &str, note: &mut dyn FnMut(&str, String, String)| {
+        compare_values(section, a.plan.get(section), b.plan.get(section), note);
+    };
     for section in WORKLOAD {
-        compare_values(
-            section,
-            a.plan.get(section),
-            b.plan.get(section),
-            &mut |what, a, b| note(what, a, b, true),
-        );
+        of_plan(section, &mut |what, a, b| note(what, a, b, true));
     }
     let schedule = |document: &RunDocument| {
         let kind = document.recorded_plan().schedule.kind;
@@ -72,40 +70,25 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
     // In a closed loop each client waits for its own operation: with more of them the times are longer for that alone.
     let are_closed = schedule(a) == "closed" && schedule(b) == "closed";
     note("schedule.kind", schedule(a), schedule(b), true);
-    compare_values(
-        "schedule",
-        a.plan.get("schedule"),
-        b.plan.get("schedule"),
-        &mut |what, a, b| {
-            if what != "schedule.kind" {
-                note(what, a, b, true);
-            }
-        },
-    );
+    of_plan("schedule", &mut |what, a, b| {
+        if what != "schedule.kind" {
+            note(what, a, b, true);
+        }
+    });
     for ((what, a, forbids), (_, b, _)) in promises(a).into_iter().zip(promises(b)) {
         note(what, a, b, forbids);
     }
-    compare_values(
-        "server",
-        a.plan.get("server"),
-        b.plan.get("server"),
-        &mut |what, a, b| {
-            if what != "server.uri" {
-                // A write that waits for the disk is another promise.
-                note(what, a, b, what == "server.durable_writes");
-            }
-        },
-    );
-    compare_values(
-        "client",
-        a.plan.get("client"),
-        b.plan.get("client"),
-        &mut |what, a, b| {
-            if what != "client.seed" {
-                note(what, a, b, what == "client.clients" && are_closed);
-            }
-        },
-    );
+    of_plan("server", &mut |what, a, b| {
+        if what != "server.uri" {
+            // A write that waits for the disk is another promise.
+            note(what, a, b, what == "server.durable_writes");
+        }
+    });
+    of_plan("client", &mut |what, a, b| {
+        if what != "client.seed" {
+            note(what, a, b, what == "client.clients" && are_closed);
+        }
+    });
     for ((what, a, forbids), (_, b, _)) in surroundings(a).into_iter().zip(surroundings(b)) {
         note(what, a, b, forbids);
     }

@@ -13,7 +13,7 @@
 //! Long levels are taken in blocks of equal length, of which the medians count. O(b²) for b ≤ 300 blocks.
 
 use super::scores::Scale;
-use crate::robust::median;
+use crate::robust::{median, ordered_pairs, ranks};
 use crate::student::MIN_DEGREES_OF_FREEDOM;
 use crate::uncertainty::autocorrelation::{autocovariances, degrees_of_freedom};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -132,19 +132,6 @@ impl Blocks {
     }
 }
 
-/// Pairs that rise minus pairs that fall.
-fn ordered_pairs(values: &[f64]) -> f64 {
-    let later = |place: usize| values[place + 1..].iter();
-    let pairs = values.iter().enumerate().flat_map(|(place, value)| {
-        later(place).map(move |after| match after.total_cmp(value) {
-            std::cmp::Ordering::Greater => 1.0,
-            std::cmp::Ordering::Less => -1.0,
-            std::cmp::Ordering::Equal => 0.0,
-        })
-    });
-    pairs.sum()
-}
-
 /// Variance of that number for independent values.
 fn independent_variance(count: usize) -> f64 {
     let n = count as f64;
@@ -166,20 +153,6 @@ fn memory_factor(values: &[f64]) -> Option<f64> {
         })
         .sum();
     (covariances[0] > 0.0).then(|| 1.0 + 2.0 * remembered / (n * (n - 1.0) * (n - 2.0)))
-}
-
-/// Ranks from 0; equal values have the mean of theirs.
-fn ranks(values: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
-    let mut ranks = vec![0.0; values.len()];
-    let mut start = 0;
-    for group in order.chunk_by(|a, b| values[*a] == values[*b]) {
-        let middle = start as f64 + (group.len() - 1) as f64 / 2.0;
-        group.iter().for_each(|place| ranks[*place] = middle);
-        start += group.len();
-    }
-    ranks
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! A test alone finds any trend, however small, in enough points. So a trend is only called one if it
 //! is also large: the effect is Kendall's tau and the change over the run beside the level.
 
-use crate::robust::{median, normal_quantile, normal_tail};
+use crate::robust::{median, normal_quantile, normal_tail, ordered_pairs, ranks};
 use dyno_record::tail::{Direction, Trend};
 
 /// Fewest points that are judged. With fewer the normal approximation of the test is poor.
@@ -40,7 +40,7 @@ pub fn trend(points: &[(f64, f64)], least_change: f64) -> Trend {
     }
     let slope = theil_sen(points);
     let change = slope * (points[n - 1].0 - points[0].0);
-    let s = score(points);
+    let s = ordered_pairs(&points.iter().map(|point| point.1).collect::<Vec<_>>());
     let tau = s / (n * (n - 1) / 2) as f64;
     let variance = variance(points) * correction(points, slope).max(1.0);
     // One towards zero: S takes whole values, the normal distribution does not.
@@ -87,17 +87,6 @@ fn theil_sen(points: &[(f64, f64)]) -> f64 {
     median(slopes).unwrap_or(0.0)
 }
 
-/// Pairs that grow less pairs that fall.
-fn score(points: &[(f64, f64)]) -> f64 {
-    pairs(points)
-        .map(|(earlier, later)| match later.1.total_cmp(&earlier.1) {
-            std::cmp::Ordering::Greater => 1.0,
-            std::cmp::Ordering::Less => -1.0,
-            std::cmp::Ordering::Equal => 0.0,
-        })
-        .sum()
-}
-
 /// Variance of the score of independent values, less what ties take away.
 fn variance(points: &[(f64, f64)]) -> f64 {
     let term = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
@@ -113,7 +102,11 @@ fn variance(points: &[(f64, f64)]) -> f64 {
 /// By how much autocorrelation enlarges the variance: from the ranks of what the slope leaves, with
 /// those lags only whose correlation is beyond chance.
 fn correction(points: &[(f64, f64)], slope: f64) -> f64 {
-    let ranks = ranks(points.iter().map(|point| point.1 - slope * point.0));
+    let flat: Vec<f64> = points
+        .iter()
+        .map(|point| point.1 - slope * point.0)
+        .collect();
+    let ranks = ranks(&flat);
     let n = ranks.len() as f64;
     let mean = (n - 1.0) / 2.0;
     let total: f64 = ranks.iter().map(|rank| (rank - mean).powi(2)).sum();
@@ -138,21 +131,6 @@ fn correction(points: &[(f64, f64)], slope: f64) -> f64 {
     1.0 + 2.0 / (n * (n - 1.0) * (n - 2.0)) * sum
 }
 
-/// Ranks from 0; ties share their mean.
-fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let values: Vec<f64> = values.collect();
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_unstable_by(|&left, &right| values[left].total_cmp(&values[right]));
-    let mut ranks = vec![0.0; values.len()];
-    let mut before = 0;
-    for tied in order.chunk_by(|&left, &right| values[left] == values[right]) {
-        let rank = before as f64 + (tied.len() - 1) as f64 / 2.0;
-        tied.iter().for_each(|&place| ranks[place] = rank);
-        before += tied.len();
-    }
-    ranks
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,8 +145,9 @@ mod tests {
     #[test]
     fn the_score_and_its_variance_are_those_of_a_worked_example() {
         // Ten values by hand: 45 pairs, 2 of which fall, none tied.
-        let points = series([1.0, 2.0, 4.0, 3.0, 5.0, 6.0, 8.0, 7.0, 9.0, 10.0]);
-        assert_eq!(score(&points), 41.0);
+        let values = [1.0, 2.0, 4.0, 3.0, 5.0, 6.0, 8.0, 7.0, 9.0, 10.0];
+        let points = series(values);
+        assert_eq!(ordered_pairs(&values), 41.0);
         assert_eq!(variance(&points), 125.0);
         let found = trend(&points, 0.0);
         assert!((found.tau_ratio - 41.0 / 45.0).abs() < 1e-12);

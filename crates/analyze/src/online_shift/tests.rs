@@ -180,7 +180,7 @@ fn a_constant_load_that_changes_is_told_and_broken_values_are_passed_over() {
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].before, found[0].after), (1_000.0, 900.0));
     assert_eq!(found[0].index_of_change, 300);
-    assert!(!watch.is_watching());
+    assert!(!watch.learned.is_ready());
 }
 
 #[test]

@@ -9,6 +9,45 @@ fn queue(servers: u32, service_s: f64) -> OpenQueue {
     }
 }
 
+/// The response time that this percentage of operations does not exceed, in seconds, when the
+/// queue is served first come, first served; infinite from the capacity on and at 100 %.
+fn response_percentile_s(queue: &OpenQueue, rate_per_s: f64, percent: f64) -> f64 {
+    let above = 1.0 - percent / 100.0;
+    if rate_per_s >= queue.capacity_per_s() || above <= 0.0 {
+        return f64::INFINITY;
+    }
+    let (mut low, mut high) = (0.0, queue.service_s);
+    while share_above(queue, rate_per_s, high) > above {
+        (low, high) = (high, high * 2.0);
+    }
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if share_above(queue, rate_per_s, middle) > above {
+            low = middle
+        } else {
+            high = middle
+        }
+    }
+    queue.delay_s + high
+}
+
+/// Share of operations whose time in the queue and in service is longer.
+fn share_above(queue: &OpenQueue, rate_per_s: f64, time_s: f64) -> f64 {
+    let rate = 1.0 / queue.service_s;
+    let spare = queue.capacity_per_s() - rate_per_s;
+    let waiting = waiting_ratio(queue, rate_per_s);
+    let served = (-rate * time_s).exp();
+    // Waiting is exponential with the spare rate, service with its own; their sum where the two
+    // rates are equal is the limit of the general form.
+    let difference = spare - rate;
+    let sum_above = if difference.abs() < 1e-9 * rate {
+        (1.0 + rate * time_s) * served
+    } else {
+        (spare * served - rate * (-spare * time_s).exp()) / difference
+    };
+    (1.0 - waiting) * served + waiting * sum_above
+}
+
 #[test]
 fn one_server_gives_the_closed_forms() {
     let queue = queue(1, 0.001);

@@ -8,6 +8,7 @@
 //! The best of many noisy numbers is too good, so what elected a number of clients does not count
 //! for the rate that is reported: that is the mean of [`ClientsSettings::repeats`] new measurements.
 
+use crate::robust::mean;
 use crate::uncertainty::mean::of_repetitions;
 use dyno_record::experiment::{ClientsEnd, ClientsResult, TriedClients};
 use std::collections::BTreeMap;
@@ -237,10 +238,6 @@ impl ClientsSearch {
             tried: self.tried.iter().map(tried).collect(),
         }
     }
-}
-
-fn mean(rates: &[f64]) -> f64 {
-    rates.iter().sum::<f64>() / rates.len() as f64
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! When checkpoints of the servers ran, and what the operations felt of it.
 
 use super::bench::{Bench, Read, Stretch, mean_us};
+use crate::robust::mean;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::names::checkpoint::{BUSY_RATIO, RUNNING_COUNT};
 
@@ -49,7 +50,6 @@ pub(super) fn slowdown(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
     if during.len() < FEWEST || outside.len() < FEWEST {
         return None;
     }
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let value = mean(&during) / mean(&outside);
     Some(Read { value, series })
 }
@@ -85,7 +85,8 @@ fn spans(table: &MetricTable, ended: Option<Vec<f64>>, running: Option<Vec<f64>>
     united(spans)
 }
 
-fn united(mut spans: Vec<Span>) -> Vec<Span> {
+/// Spans of time, in seconds, without overlaps and in order.
+pub fn united(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut united: Vec<Span> = Vec::new();
     for span in spans {

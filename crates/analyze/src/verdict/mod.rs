@@ -14,6 +14,7 @@ mod tests;
 
 pub use bench::{Bench, Stretch};
 pub(crate) use bench::{cpus, mean_us, of_others};
+pub use checkpoints::united;
 pub use judge::{codes, judge};
 pub use measures::Measure;
 

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::operation::OperationError;
-use crate::recorder::MergedParts;
 use dyno_plan::units::Span;
 use dyno_record::interval::IntervalRecord;
 use std::sync::mpsc::channel;
@@ -82,9 +81,9 @@ impl Bench {
             .iter()
             .filter_map(|handover| handover.part)
             .map(|part| {
-                let mut merged = MergedParts::like(&part);
-                merged.add(&part);
-                merged.into_interval()
+                let mut interval = part.window();
+                part.add_to(&mut interval);
+                interval
             })
             .collect()
     }

@@ -86,6 +86,7 @@ impl InsertCounter {
     }
 
     /// Numbers handed out so far.
+    #[cfg(test)]
     #[must_use]
     pub fn handed_out(&self) -> u64 {
         self.next.load(SeqCst) - self.first

@@ -6,7 +6,7 @@
 use dyno_record::model::KeyShares;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Documents that are counted one by one: 16 MiB of counters at most.
 const EXACT_DOCUMENTS: u64 = 1 << 22;
@@ -65,6 +65,12 @@ struct Tally {
     extent: AtomicU64,
 }
 
+impl Table {
+    fn tallies(&self) -> MutexGuard<'_, Vec<Arc<Tally>>> {
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl ShareTable {
     /// A table for `count` documents (at least 1) from number `first`. Documents that are inserted
     /// behind them later are counted too.
@@ -93,11 +99,7 @@ impl ShareTable {
     #[must_use]
     pub fn observer(&self) -> ShareObserver {
         let tally = Arc::new(Tally::default());
-        let mut tallies = self
-            .table
-            .tallies
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut tallies = self.table.tallies();
         tallies.push(Arc::clone(&tally));
         ShareObserver {
             table: Arc::clone(&self.table),
@@ -115,13 +117,7 @@ impl ShareTable {
     #[must_use]
     pub fn shares(&self) -> Option<KeyShares> {
         let (mut draws, mut documents) = (0, self.table.documents);
-        for tally in self
-            .table
-            .tallies
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-        {
+        for tally in self.table.tallies().iter() {
             draws += tally.draws.load(Relaxed);
             documents = documents.max(tally.extent.load(Relaxed));
         }
@@ -146,13 +142,7 @@ impl ShareTable {
             Counts::Exact(counters) => counters.reset(),
             Counts::Sampled(sample) => sample.reset(),
         }
-        for tally in self
-            .table
-            .tallies
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-        {
+        for tally in self.table.tallies().iter() {
             tally.draws.store(0, Relaxed);
         }
     }

@@ -41,18 +41,19 @@ impl ExactZipfian {
         let rank = (self.zipf.sample(rng) as u64).clamp(1, self.count) - 1;
         self.first + self.permutation.at(rank)
     }
-
-    /// The document of a rank; rank 0 is the most frequent.
-    #[must_use]
-    pub fn document_of_rank(&self, rank: u64) -> u64 {
-        self.first + self.permutation.at(rank)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::keys::testing::{chi_square, chi_square_bound, generator, top_share};
+
+    impl ExactZipfian {
+        /// The document of a rank; rank 0 is the most frequent.
+        fn document_of_rank(&self, rank: u64) -> u64 {
+            self.first + self.permutation.at(rank)
+        }
+    }
 
     /// Counts by rank of `draws` draws over 300 documents, and what is expected.
     fn frequencies(exponent: f64, draws: u32) -> (Vec<u64>, Vec<f64>) {

@@ -1,5 +1,6 @@
 //! What a responder is told to do, and the check that it can be done.
 
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use std::time::Duration;
 ///
 /// Only data commands (find, getMore, insert, update, delete) take service time and meet faults;
 /// handshakes and other set-up commands are answered at once, except during a stall.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Behaviour {
     /// Bytes of all values of the canned document, spread over ten fields `field0` to `field9`.
     /// Its `_id` is always `user0`, whatever was asked for.
@@ -38,7 +39,7 @@ impl Default for Behaviour {
 }
 
 /// How long a command takes, from its arrival to its reply.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Service {
     /// No time: answered as soon as it is read.
     Null,
@@ -58,7 +59,7 @@ pub enum Service {
 }
 
 /// Distribution of the service time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ServiceTime {
     /// Always the same.
     Fixed(Duration),
@@ -73,7 +74,7 @@ pub enum ServiceTime {
 /// start of the responder, for `k` = 0, 1, …
 ///
 /// Commands are still read and served meanwhile; replies that come due leave together at the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
     /// Distance from the beginning of one stall to the next.
     pub every: Duration,
@@ -96,7 +97,7 @@ impl Stall {
 }
 
 /// A fault that meets every Nth data command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultRule {
     /// N, counted over all connections from 1 in the order of arrival. At least 1.
     pub every: u64,
@@ -105,7 +106,7 @@ pub struct FaultRule {
 }
 
 /// What a command gets instead of its reply. The command has no effect on the document count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// `ok: 0` with this server error code.
     ErrorCode(i32),

@@ -3,50 +3,50 @@
 use super::behaviour::Fault;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Totals since the start of a responder.
+/// Totals since the start of a responder, as numbers or as what counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct Counters<N = u64> {
     /// Connections accepted.
-    pub connections: u64,
+    pub connections: N,
     /// Connections open now.
-    pub open_connections: u64,
+    pub open_connections: N,
     /// Commands read, of every kind.
-    pub commands: u64,
+    pub commands: N,
     /// Data commands read (find, getMore, insert, update, delete): what fault rules count.
-    pub data_commands: u64,
+    pub data_commands: N,
     /// Whole and truthful replies, those with error codes included, handed to the socket.
-    pub replies: u64,
+    pub replies: N,
     /// Commands that asked for no reply (`moreToCome`) and got none.
-    pub unacknowledged: u64,
+    pub unacknowledged: N,
     /// Connections closed because they sent something that is no command.
-    pub malformed: u64,
+    pub malformed: N,
     /// Documents inserted.
-    pub inserted: u64,
+    pub inserted: N,
     /// What `count` would report.
-    pub documents: u64,
+    pub documents: N,
     /// Faults by kind.
-    pub faults: FaultCounts,
+    pub faults: FaultCounts<N>,
 }
 
 /// Commands that met a fault, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FaultCounts {
+pub struct FaultCounts<N = u64> {
     /// See [`Fault::ErrorCode`].
-    pub error_code: u64,
+    pub error_code: N,
     /// See [`Fault::WriteError`].
-    pub write_error: u64,
+    pub write_error: N,
     /// See [`Fault::Drop`].
-    pub drop: u64,
+    pub drop: N,
     /// See [`Fault::Hang`].
-    pub hang: u64,
+    pub hang: N,
     /// See [`Fault::Garbage`].
-    pub garbage: u64,
+    pub garbage: N,
     /// See [`Fault::Truncate`].
-    pub truncate: u64,
+    pub truncate: N,
     /// See [`Fault::WrongResponseTo`].
-    pub wrong_response_to: u64,
+    pub wrong_response_to: N,
     /// See [`Fault::NotFound`].
-    pub not_found: u64,
+    pub not_found: N,
 }
 
 /// A number with one writer, the event loop, so that counting needs no locked instruction.
@@ -73,38 +73,20 @@ impl Count {
 }
 
 /// The live form of [`Counters`].
-#[derive(Debug, Default)]
-pub(super) struct SharedCounters {
-    pub(super) connections: Count,
-    pub(super) open_connections: Count,
-    pub(super) commands: Count,
-    pub(super) data_commands: Count,
-    pub(super) replies: Count,
-    pub(super) unacknowledged: Count,
-    pub(super) malformed: Count,
-    pub(super) inserted: Count,
-    pub(super) documents: Count,
-    error_code: Count,
-    write_error: Count,
-    drop: Count,
-    hang: Count,
-    garbage: Count,
-    truncate: Count,
-    wrong_response_to: Count,
-    not_found: Count,
-}
+pub(super) type SharedCounters = Counters<Count>;
 
 impl SharedCounters {
     pub(super) fn count_fault(&self, fault: Fault) {
+        let faults = &self.faults;
         let count = match fault {
-            Fault::ErrorCode(_) => &self.error_code,
-            Fault::WriteError(_) => &self.write_error,
-            Fault::Drop => &self.drop,
-            Fault::Hang => &self.hang,
-            Fault::Garbage => &self.garbage,
-            Fault::Truncate => &self.truncate,
-            Fault::WrongResponseTo => &self.wrong_response_to,
-            Fault::NotFound => &self.not_found,
+            Fault::ErrorCode(_) => &faults.error_code,
+            Fault::WriteError(_) => &faults.write_error,
+            Fault::Drop => &faults.drop,
+            Fault::Hang => &faults.hang,
+            Fault::Garbage => &faults.garbage,
+            Fault::Truncate => &faults.truncate,
+            Fault::WrongResponseTo => &faults.wrong_response_to,
+            Fault::NotFound => &faults.not_found,
         };
         count.add(1);
     }
@@ -121,14 +103,14 @@ impl SharedCounters {
             inserted: self.inserted.get(),
             documents: self.documents.get(),
             faults: FaultCounts {
-                error_code: self.error_code.get(),
-                write_error: self.write_error.get(),
-                drop: self.drop.get(),
-                hang: self.hang.get(),
-                garbage: self.garbage.get(),
-                truncate: self.truncate.get(),
-                wrong_response_to: self.wrong_response_to.get(),
-                not_found: self.not_found.get(),
+                error_code: self.faults.error_code.get(),
+                write_error: self.faults.write_error.get(),
+                drop: self.faults.drop.get(),
+                hang: self.faults.hang.get(),
+                garbage: self.faults.garbage.get(),
+                truncate: self.faults.truncate.get(),
+                wrong_response_to: self.faults.wrong_response_to.get(),
+                not_found: self.faults.not_found.get(),
             },
         }
     }

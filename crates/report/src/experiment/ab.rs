@@ -1,25 +1,21 @@
 //! What a report says about a comparison of two plans.
 
 use super::figure::seconds;
-use super::parts::Parts;
-use super::ratios::{AXIS, basis, chart, demand_ratio, figures, ratios, statistic, table_of};
+use super::parts::{Parts, option};
+use super::ratios::{
+    AXIS, VERDICT, basis, chart, demand_ratio, figures, ratios, statistic, table_of,
+};
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::rows::{RowValue, RowsChart};
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Section, charts_of};
-use dyno_analyze::experiment::ab::labels;
-use dyno_analyze::experiment::ab::servers;
-use dyno_record::experiment::AbAnswer;
-use dyno_record::experiment::AbEnd;
-use dyno_record::experiment::Comparison;
-use dyno_record::experiment::DemandRatio;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::Explanation;
-use dyno_record::experiment::Figures;
-use dyno_record::experiment::PERCENTILES;
-use dyno_record::experiment::Side;
-use dyno_record::experiment::Statistic;
+use dyno_analyze::experiment::ab::{labels, servers};
+use dyno_record::experiment::{
+    AbAnswer, AbEnd, Comparison, DemandRatio, Experiment, Explanation, Figures, PERCENTILES, Side,
+    Statistic,
+};
 use dyno_record::quantity::Quantity;
+use serde_json::Value;
 
 /// Most pairs that are shown one by one.
 const MOST_PAIRS: usize = 40;
@@ -38,17 +34,11 @@ pub(super) fn parts(experiment: &Experiment, answer: &AbAnswer, book: &CaveatBoo
 
 fn facts(experiment: &Experiment, answer: &AbAnswer) -> Vec<Fact> {
     let settings = |name: &str| -> String {
-        let list = experiment
-            .options
-            .get(name)
-            .and_then(|list| list.as_array());
+        let list = option(experiment, name).and_then(Value::as_array);
         let texts = list.into_iter().flatten().filter_map(|one| one.as_str());
         texts.collect::<Vec<_>>().join(", ")
     };
-    let plan_b = experiment
-        .options
-        .get("plan_b")
-        .and_then(|name| name.as_str());
+    let plan_b = option(experiment, "plan_b").and_then(Value::as_str);
     let side = |name: &str, set: String, server: Option<&str>| {
         let with = if set.is_empty() {
             String::new()
@@ -66,7 +56,7 @@ fn facts(experiment: &Experiment, answer: &AbAnswer) -> Vec<Fact> {
     ];
     if let Some(first) = answer.comparisons.first() {
         let margin = Quantity::ratio(first.margin_ratio);
-        facts.push(Fact::new("Difference of no interest", margin.to_string()));
+        facts.push(Fact::new("Difference of no interest", margin));
         let end = match answer.end {
             AbEnd::Precise => "the interval was narrow enough",
             AbEnd::Spent => "their number or the time was spent",
@@ -116,8 +106,8 @@ fn demands(answer: &AbAnswer, [a, b]: &[String; 2]) -> Option<Table> {
     let row = |demand: &DemandRatio| {
         vec![
             Cell::new(demand.name.clone(), Tone::Strong),
-            seconds(demand.baseline_s).to_string().into(),
-            seconds(demand.candidate_s).to_string().into(),
+            seconds(demand.baseline_s).into(),
+            seconds(demand.candidate_s).into(),
             demand_ratio(demand),
             if explains(&demand.name) {
                 "explains the difference".into()
@@ -202,9 +192,8 @@ fn pairs(experiment: &Experiment, answer: &AbAnswer, first: &Comparison) -> Opti
                 label: format!("pair {}, {order}", pair + 1),
                 value_text: format!("{ratio:.3}"),
                 detail: detail.to_owned(),
-                is_strong: false,
                 value: ratio,
-                interval: None,
+                ..RowValue::default()
             })
         })
         .collect();
@@ -237,9 +226,5 @@ const DEFINITIONS: &[Definition] = &[
         meaning: "Of many such intervals, 95 in 100 hold the true ratio. It rests on what differs from pair to pair, and is \
                   never narrower than what the windows inside of the runs leave open.",
     },
-    Definition {
-        term: "verdict",
-        meaning: "Faster or slower: the interval does not hold 1 and reaches beyond the margin. No difference: the whole \
-                  interval is within the margin. Not enough data: neither.",
-    },
+    VERDICT,
 ];

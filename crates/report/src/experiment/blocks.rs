@@ -8,10 +8,7 @@ use crate::caveat::{CaveatBook, Topic};
 use crate::page::plot::PlotMark;
 use crate::page::{Chart, Definition, Fact, Figure};
 use dyno_analyze::experiment::sweep::kept_rate_per_s;
-use dyno_record::experiment::BlocksAnswer;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::RATE;
-use dyno_record::experiment::SweepAnswer;
+use dyno_record::experiment::{BlocksAnswer, Experiment, RATE, SweepAnswer};
 use dyno_record::quantity::Quantity;
 
 /// Why the highest of the offered rates has no interval.
@@ -73,24 +70,21 @@ fn figures(answer: &BlocksAnswer, closed: Vec<Figure>, book: &CaveatBook) -> Vec
     let per_s = Quantity::per_second(kept.unwrap_or(f64::NAN));
     figures.push(Figure {
         alarming: kept.is_none(),
-        ..Figure::new(
-            "offered rate kept",
-            per_s,
-            note,
-            book.marks(Topic::Rate, None),
-        )
+        ..Figure::new("offered rate kept", per_s)
+            .with_note(note)
+            .marked(&book.marks(Topic::Rate, None))
     });
     let mut levels = open.levels.iter();
     let level = levels.find(|level| kept.is_some() && level.offered_rate_per_s == kept);
     if let Some((level, p99)) = level.and_then(|one| Some((one, one.response_us.get("p99")?))) {
         let why = no_interval_of_p99(level);
         let note = interval_or_why(p99, Quantity::microseconds, why);
-        figures.push(Figure::new(
-            "p99 at that rate",
-            Quantity::microseconds(p99.value),
-            Some(note),
-            book.marks(Topic::Latency, None),
-        ));
+        let figure = Figure::new("p99 at that rate", Quantity::microseconds(p99.value));
+        figures.push(
+            figure
+                .with_note(note)
+                .marked(&book.marks(Topic::Latency, None)),
+        );
     }
     figures
 }
@@ -111,10 +105,9 @@ fn facts(answer: &BlocksAnswer) -> Vec<Fact> {
 fn x_max_mark(answer: &BlocksAnswer) -> Option<PlotMark> {
     let x_max = answer.x_max_per_s?;
     let is_over_rates = answer.open.as_ref()?.axis.as_deref() == Some(RATE);
-    is_over_rates.then(|| PlotMark {
-        label: format!("X_max {}", Quantity::per_second(x_max.value)),
-        is_vertical: true,
-        at: x_max.value,
+    is_over_rates.then(|| {
+        let at = x_max.value;
+        PlotMark::vertical(format!("X_max {}", Quantity::per_second(at)), at)
     })
 }
 

@@ -1,6 +1,6 @@
 //! Two runs side by side: what differs, and by how much one is faster.
 
-use super::ratios::{self, basis, statistic, verdict};
+use super::ratios::{self, VERDICT, basis, statistic, verdict};
 use crate::error::ReportError;
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, NO_ANSWER, Page, Section, charts_of};
@@ -115,7 +115,7 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
     let mut facts = vec![fact("A", &comparison.a), fact("B", &comparison.b)];
     if let Some(first) = rows.first() {
         let margin = Quantity::ratio(first.margin_ratio);
-        facts.push(Fact::new("Difference of no interest", margin.to_string()));
+        facts.push(Fact::new("Difference of no interest", margin));
     }
     let ratios = (!rows.is_empty()).then(|| Section {
         title: "B against A".into(),
@@ -176,11 +176,7 @@ const DEFINITIONS: &[Definition] = &[
         meaning: "Of many such intervals, 95 in 100 hold the true ratio of these two runs. It rests on what differs from \
                   window to window; what differs from run to run is not in it, for which it takes several pairs of runs.",
     },
-    Definition {
-        term: "verdict",
-        meaning: "Faster or slower: the interval does not hold 1 and reaches beyond the margin. No difference: the whole \
-                  interval is within the margin. Not enough data: neither.",
-    },
+    VERDICT,
 ];
 
 fn cell(text: &str) -> String {

@@ -5,8 +5,7 @@ use crate::page::rows::{RowValue, RowsChart, Scale};
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Section, charts_of};
 use dyno_analyze::experiment::figures::resource_name;
-use dyno_record::experiment::Demand;
-use dyno_record::experiment::Figure;
+use dyno_record::experiment::{Demand, Figure};
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 
@@ -87,9 +86,9 @@ impl Demands<'_> {
         };
         vec![
             Cell::new(demand.name.clone(), tone),
-            demand.servers.to_string().into(),
-            Cell::from(seconds(demand.demand_s).to_string()).with_detail(detail),
-            Quantity::ratio(busy).to_string().into(),
+            demand.servers.into(),
+            Cell::from(seconds(demand.demand_s)).with_detail(detail),
+            Quantity::ratio(busy).into(),
             bound,
             note.into(),
         ]
@@ -97,8 +96,7 @@ impl Demands<'_> {
 
     fn chart(&self) -> RowsChart {
         let all = self.stations.iter().chain(self.parts.iter().copied());
-        let values: Vec<RowValue> = all.map(|demand| self.bar(demand)).collect();
-        let scale = Scale::from_zero(&values);
+        let values = all.map(|demand| self.bar(demand)).collect();
         RowsChart {
             title: "How long an operation occupies each resource".to_owned(),
             caption: match self.bottleneck {
@@ -108,10 +106,9 @@ impl Demands<'_> {
                 None => CAPTION.to_owned(),
             },
             axis: "time per operation and unit".to_owned(),
-            ticks: scale.ticks(|us| Quantity::microseconds(us).to_string()),
-            band: None,
-            reference_percent: None,
-            rows: values.into_iter().map(|value| scale.bar(value)).collect(),
+            ..RowsChart::from_zero(values, Scale::bar, |us| {
+                Quantity::microseconds(us).to_string()
+            })
         }
     }
 

@@ -41,8 +41,7 @@ pub(crate) fn cell(figure: Option<&Figure>, quantity: fn(f64) -> Quantity) -> Ce
     let Some(figure) = figure else {
         return Cell::default();
     };
-    let value = quantity(figure.value).to_string();
-    Cell::from(value).with_detail(interval_of(figure, quantity))
+    Cell::from(quantity(figure.value)).with_detail(interval_of(figure, quantity))
 }
 
 /// The bound by a demand with its interval, and how near the highest rate came to it.
@@ -55,12 +54,8 @@ pub(crate) fn bound_of_rate(
     let bound = bound.unwrap_or_else(|| Figure::bare(demand.saturation_rate_per_s().value));
     let range = interval_or_why(&bound, Quantity::per_second, ERROR_NOT_KNOWN);
     let reached = Quantity::ratio(rate_per_s / bound.value);
-    page::Figure::new(
-        "bound of the rate",
-        Quantity::per_second(bound.value),
-        Some(format!("{}, {range}, {reached} reached", demand.name)),
-        Vec::new(),
-    )
+    page::Figure::new("bound of the rate", Quantity::per_second(bound.value))
+        .with_note(format!("{}, {range}, {reached} reached", demand.name))
 }
 
 /// Why the 99th percentile of a level has no interval, if it has none.
@@ -80,7 +75,7 @@ pub(crate) fn seconds(value: f64) -> Quantity {
 /// A share that should be 0: empty if it is.
 pub(super) fn unwanted(ratio: f64) -> Cell {
     if ratio > 0.0 {
-        Cell::new(Quantity::ratio(ratio).to_string(), Tone::Alarm)
+        Cell::new(Quantity::ratio(ratio), Tone::Alarm)
     } else {
         Cell::default()
     }

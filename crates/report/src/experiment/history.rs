@@ -6,9 +6,7 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Figure, Finding, Page, Picture, Section, charts_of};
 use crate::render;
 use dyno_analyze::change_point::ChangePoint;
-use dyno_analyze::experiment::history::History;
-use dyno_analyze::experiment::history::HistoryRun;
-use dyno_analyze::experiment::history::HistoryStatistic;
+use dyno_analyze::experiment::history::{History, HistoryRun, HistoryStatistic};
 use dyno_record::quantity::{Quantity, Unit};
 use std::fmt::Write as _;
 
@@ -230,12 +228,7 @@ fn figures(history: &History) -> Vec<Figure> {
         };
         Figure {
             alarming: one.regression,
-            ..Figure::new(
-                one.name.clone(),
-                quantity(one)(mean),
-                Some(note),
-                Vec::new(),
-            )
+            ..Figure::new(one.name.clone(), quantity(one)(mean)).with_note(note)
         }
     };
     history.statistics.iter().enumerate().map(level).collect()
@@ -324,7 +317,7 @@ fn table(history: &History) -> Section {
                 Some(_) => Tone::Strong,
                 None => Tone::Plain,
             };
-            Cell::new(quantity(one)(*value).to_string(), tone).with_detail(
+            Cell::new(quantity(one)(*value), tone).with_detail(
                 change
                     .map(|change| format!("{} from here on", relative_change(change.change_ratio))),
             )
@@ -349,10 +342,10 @@ fn table(history: &History) -> Section {
 fn facts(history: &History) -> Vec<Fact> {
     let significance = Quantity::ratio(history.significance_ratio);
     vec![
-        Fact::new("Runs", history.runs.len().to_string()),
+        Fact::new("Runs", history.runs.len()),
         Fact::new(
             "Change of no interest",
-            Quantity::ratio(history.margin_ratio).to_string(),
+            Quantity::ratio(history.margin_ratio),
         ),
         Fact::new(
             "False alarms",

@@ -3,13 +3,7 @@
 use crate::caveat::CaveatBook;
 use crate::page::table::{Cell, Column, Tone};
 use dyno_analyze::experiment::sweep::version;
-use dyno_record::experiment::Block;
-use dyno_record::experiment::CLIENTS;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::Level;
-use dyno_record::experiment::PROGRAM;
-use dyno_record::experiment::RATE;
-use dyno_record::experiment::SweepAnswer;
+use dyno_record::experiment::{Block, CLIENTS, Experiment, Level, PROGRAM, RATE, SweepAnswer};
 use dyno_record::quantity::Quantity;
 
 /// A sweep with the words for its levels.
@@ -62,8 +56,7 @@ impl<'a> Sweep<'a> {
     /// A level in words: `8 clients`, `5,000/s offered`, `server.cache=1GiB`.
     pub(super) fn name(&self, level: &Level) -> String {
         match self.answer.axis.as_deref() {
-            Some(CLIENTS) if level.clients == 1 => "1 client".to_owned(),
-            Some(CLIENTS) => format!("{} clients", Quantity::count(level.clients.into())),
+            Some(CLIENTS) => clients(level.clients),
             Some(_) => format!(
                 "{} offered",
                 Quantity::per_second(level.offered_rate_per_s.unwrap_or(f64::NAN))
@@ -92,13 +85,14 @@ impl<'a> Sweep<'a> {
         format!("{word} {}", self.name(level))
     }
 
-    /// The title of a section that both blocks have: where there is one block only, or in that of the closed loop, or
-    /// of the open one.
-    pub(super) fn title(&self, titles: [&'static str; 3]) -> &'static str {
+    /// The title of a section that both blocks have: as it is where there is one block only, else with the loop before it.
+    pub(super) fn title(&self, title: &str) -> String {
+        let (first, rest) = title.split_at(1);
+        let lower = format!("{}{rest}", first.to_lowercase());
         match self.answer.block {
-            None => titles[0],
-            Some(Block::Closed) => titles[1],
-            Some(Block::Open) => titles[2],
+            None => title.to_owned(),
+            Some(Block::Closed) => format!("Closed loop: {lower}"),
+            Some(Block::Open) => format!("Open loop: {lower}"),
         }
     }
 
@@ -111,6 +105,14 @@ impl<'a> Sweep<'a> {
             _ => level.settings.get(key).cloned().unwrap_or_default(),
         };
         Cell::new(text, Tone::Strong)
+    }
+}
+
+/// `1 client`, `8 clients`.
+pub(super) fn clients(number: u32) -> String {
+    match number {
+        1 => "1 client".to_owned(),
+        number => format!("{} clients", Quantity::count(number.into())),
     }
 }
 

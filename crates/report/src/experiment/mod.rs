@@ -26,10 +26,9 @@ use crate::facts;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Fact, NO_ANSWER, Page, Status};
 use crate::render::show;
-use dyno_record::experiment::Answer;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::Verb;
-use parts::Parts;
+use dyno_record::experiment::{Answer, Experiment, Verb};
+use parts::{Parts, option};
+use serde_json::Value;
 
 /// Renders an experiment. The text ends with a line end.
 ///
@@ -99,11 +98,7 @@ fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> 
         .points
         .iter()
         .filter(|point| point.figures.is_some());
-    let order = experiment
-        .options
-        .get("order")
-        .and_then(|order| order.as_str());
-    let order = match order {
+    let order = match option(experiment, "order").and_then(Value::as_str) {
         Some("random") => ", in random order, so that a drift of the machine is no effect",
         _ => "",
     };

@@ -1,6 +1,8 @@
 //! What each kind of answer contributes to the page.
 
 use crate::page::{Definition, Fact, Figure, Section};
+use dyno_record::experiment::Experiment;
+use serde_json::Value;
 
 /// The parts of a page that depend on the kind of answer.
 #[derive(Clone, Debug, Default)]
@@ -13,4 +15,9 @@ pub(super) struct Parts {
     pub(super) sections: Vec<Section>,
     /// What the words mean.
     pub(super) definitions: Vec<Definition>,
+}
+
+/// An option of the experiment by its name.
+pub(super) fn option<'a>(experiment: &'a Experiment, name: &str) -> Option<&'a Value> {
+    experiment.options.get(name)
 }

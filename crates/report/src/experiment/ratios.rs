@@ -1,14 +1,9 @@
 //! How ratios are shown: of two plans, of two runs, and of the levels of a sweep to their base.
 
-use crate::page::Figure;
 use crate::page::rows::{Row, RowValue, RowsChart, Scale, Tick};
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_record::experiment::Basis;
-use dyno_record::experiment::Comparison;
-use dyno_record::experiment::ComparisonVerdict;
-use dyno_record::experiment::DemandRatio;
-use dyno_record::experiment::Side;
-use dyno_record::experiment::Statistic;
+use crate::page::{Definition, Figure};
+use dyno_record::experiment::{Basis, Comparison, ComparisonVerdict, DemandRatio, Side, Statistic};
 use dyno_record::quantity::Quantity;
 
 /// Distances of labels from 1, and from each other.
@@ -20,6 +15,13 @@ const MOST_RATIO: f64 = 8.0;
 /// What charts of ratios have along their axis.
 pub(super) const AXIS: &str = "B divided by A";
 
+/// What verdicts mean.
+pub(super) const VERDICT: Definition = Definition {
+    term: "verdict",
+    meaning: "Faster or slower: the interval does not hold 1 and reaches beyond the margin. No difference: the whole \
+              interval is within the margin. Not enough data: neither.",
+};
+
 /// Name of a figure.
 pub(super) fn statistic(statistic: Statistic) -> String {
     match statistic {
@@ -29,13 +31,15 @@ pub(super) fn statistic(statistic: Statistic) -> String {
     }
 }
 
+/// A number with three decimals at most.
+fn short(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// The verdict in words.
 pub(super) fn verdict(row: &Comparison) -> String {
-    let margin = |margin_ratio: f64| format!("{:.3}", margin_ratio * 100.0);
-    let margin = |margin_ratio: f64| {
-        let text = margin(margin_ratio);
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    };
+    let margin = |margin_ratio: f64| short(margin_ratio * 100.0);
     match row.verdict {
         ComparisonVerdict::Faster => "B is faster".into(),
         ComparisonVerdict::Slower => "B is slower".into(),
@@ -69,18 +73,16 @@ pub(super) fn figures(rows: &[Comparison], [rate, time]: &[Vec<usize>; 2]) -> Ve
                 Statistic::Rate => rate,
                 _ => time,
             };
-            Figure::new(
-                format!("{}, B / A", statistic(row.statistic)),
-                Quantity::plain(row.ratio.value),
-                Some(format!("95 % {}; {}", range(row), verdict(row))),
-                marks.clone(),
-            )
+            let label = format!("{}, B / A", statistic(row.statistic));
+            Figure::new(label, Quantity::plain(row.ratio.value))
+                .with_note(format!("95 % {}; {}", range(row), verdict(row)))
+                .marked(marks)
         })
         .collect()
 }
 
-fn range(row: &Comparison) -> String {
-    format!("{:.3}–{:.3}", row.ratio.low, row.ratio.high)
+pub(super) fn range(row: &Comparison) -> String {
+    ends(row.ratio.low, row.ratio.high)
 }
 
 /// The comparisons, with the values of both sides where they are known.
@@ -119,18 +121,26 @@ fn tone(row: &Comparison) -> Tone {
     }
 }
 
+/// The row of a chart for a ratio.
+pub(super) fn row_value(label: String, row: &Comparison) -> RowValue {
+    RowValue {
+        label,
+        value_text: format!("{:.3}", row.ratio.value),
+        detail: range(row),
+        is_strong: false,
+        value: row.ratio.value,
+        interval: Some((row.ratio.low, row.ratio.high)),
+    }
+}
+
 /// Ratios with their intervals around 1.
 pub(super) fn ratios(rows: &[Comparison]) -> RowsChart {
     let values: Vec<RowValue> = rows
         .iter()
         .enumerate()
         .map(|(place, row)| RowValue {
-            label: statistic(row.statistic),
-            value_text: format!("{:.3}", row.ratio.value),
-            detail: range(row),
             is_strong: place == 0,
-            value: row.ratio.value,
-            interval: Some((row.ratio.low, row.ratio.high)),
+            ..row_value(statistic(row.statistic), row)
         })
         .collect();
     chart(
@@ -196,15 +206,11 @@ fn ticks(scale: &Scale, reach: f64) -> Vec<Tick> {
     ratios
         .into_iter()
         .filter(|ratio| (1.0 / reach..=reach).contains(ratio))
-        .map(|ratio| {
-            let text = format!("{ratio:.3}");
-            let text = text.trim_end_matches('0').trim_end_matches('.');
-            scale.tick(ratio, text.to_owned())
-        })
+        .map(|ratio| scale.tick(ratio, short(ratio)))
         .collect()
 }
 
-pub(super) fn ends(low: f64, high: f64) -> String {
+fn ends(low: f64, high: f64) -> String {
     format!("{low:.3}–{high:.3}")
 }
 

@@ -3,19 +3,14 @@
 use super::figure::seconds;
 use super::levels::{Sweep, key_column};
 use super::ratios::{self, basis, demand_ratio, statistic};
-use crate::page::rows::{RowValue, RowsChart};
+use crate::page::rows::RowsChart;
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Section, charts_of};
 use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::relative::decision;
-use dyno_record::experiment::AgainstBase;
-use dyno_record::experiment::Comparison;
-use dyno_record::experiment::ComparisonVerdict;
-use dyno_record::experiment::Explanation;
-use dyno_record::experiment::Figure;
-use dyno_record::experiment::Level;
-use dyno_record::experiment::Relative;
-use dyno_record::experiment::Statistic;
+use dyno_record::experiment::{
+    AgainstBase, Comparison, ComparisonVerdict, Explanation, Figure, Level, Relative, Statistic,
+};
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 
@@ -69,13 +64,7 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
         notes.push(basis.trim_end().to_owned());
     }
     Some(Section {
-        title: sweep
-            .title([
-                "Relative to the base",
-                "Closed loop: relative to the base",
-                "Open loop: relative to the base",
-            ])
-            .into(),
+        title: sweep.title("Relative to the base").into(),
         lead: format!(
             "Everything is divided by the value with {base} and the same other settings."
         ),
@@ -109,17 +98,16 @@ fn table(sweep: &Sweep<'_>, relative: &Relative) -> Table {
 fn cells(sweep: &Sweep<'_>, level: &Level, row: Option<&AgainstBase>) -> Vec<Cell> {
     let keys = sweep.keys();
     let mut cells: Vec<Cell> = keys.iter().map(|key| sweep.key_cell(key, level)).collect();
-    cells.push(
-        Quantity::per_second(level.rate_per_s.value)
-            .to_string()
-            .into(),
-    );
+    cells.push(Quantity::per_second(level.rate_per_s.value).into());
     cells.extend(RATIOS.map(|(statistic, ..)| ratio_of(row, statistic)));
     cells.extend(DEMANDS.into_iter().flat_map(|(name, ..)| {
         let own = level.demands.iter().find(|demand| demand.name == name);
-        let own = own.map_or(String::new(), |demand| seconds(demand.demand_s).to_string());
+        let own = own.map(|demand| seconds(demand.demand_s));
         let demand = row.and_then(|row| row.demands.iter().find(|demand| demand.name == name));
-        [own.into(), demand.map_or(Cell::default(), demand_ratio)]
+        [
+            Cell::known(own),
+            demand.map_or(Cell::default(), demand_ratio),
+        ]
     }));
     cells.push(match row {
         None => Cell::new("base", Tone::Soft),
@@ -140,8 +128,7 @@ fn ratio_of(row: Option<&AgainstBase>, statistic: Statistic) -> Cell {
             Tone::Plain
         }
     };
-    let range = ratios::ends(found.ratio.low, found.ratio.high);
-    Cell::new(format!("{:.3}", found.ratio.value), tone).with_detail(Some(range))
+    Cell::new(format!("{:.3}", found.ratio.value), tone).with_detail(Some(ratios::range(found)))
 }
 
 fn explained(row: &AgainstBase) -> Cell {
@@ -175,14 +162,9 @@ fn chart(sweep: &Sweep<'_>, relative: &Relative) -> Option<RowsChart> {
     let decisions: Vec<_> = decisions.collect();
     let (_, first) = decisions.first()?;
     let title = format!("Relative to the base: {}", statistic(first.statistic));
-    let values = decisions.iter().map(|(level, found)| RowValue {
-        label: sweep.name(level),
-        value_text: format!("{:.3}", found.ratio.value),
-        detail: ratios::ends(found.ratio.low, found.ratio.high),
-        is_strong: false,
-        value: found.ratio.value,
-        interval: Some((found.ratio.low, found.ratio.high)),
-    });
+    let values = decisions
+        .iter()
+        .map(|(level, found)| ratios::row_value(sweep.name(level), found));
     Some(ratios::chart(
         &title,
         "Each level divided by the base, with its 95 % interval. Of rates more is better, of times less.",

@@ -3,10 +3,7 @@
 use super::figure::cell;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_record::experiment::Answer;
-use dyno_record::experiment::Block;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::Point;
+use dyno_record::experiment::{Answer, Block, Experiment, Point};
 use dyno_record::quantity::Quantity;
 
 /// Page of a run, inside its directory.
@@ -75,12 +72,8 @@ fn row(point: &Point, settings: String, is_repeated: bool) -> Vec<Cell> {
             .then(|| format!("{}/{PAGE}", point.directory)),
         ..Cell::new(name, Tone::Strong)
     };
-    let repetition = if is_repeated {
-        (point.repeat + 1).to_string()
-    } else {
-        String::new()
-    };
-    let mut cells = vec![link, settings.into(), repetition.into()];
+    let repetition = is_repeated.then_some(point.repeat + 1);
+    let mut cells = vec![link, settings.into(), Cell::known(repetition)];
     match &point.figures {
         None => cells.extend([
             match &point.problem {
@@ -97,9 +90,7 @@ fn row(point: &Point, settings: String, is_repeated: bool) -> Vec<Cell> {
             cell(Some(&figures.rate_per_s), Quantity::per_second),
             cell(Some(&figures.response_mean_us), Quantity::microseconds),
             cell(figures.percentile("p99").as_ref(), Quantity::microseconds),
-            Quantity::count(figures.caveats.len() as u64)
-                .to_string()
-                .into(),
+            Quantity::count(figures.caveats.len() as u64).into(),
         ]),
     }
     cells

@@ -8,10 +8,7 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Figure, Section, charts_of};
 use dyno_analyze::search::objective::boundary::kept_at;
 use dyno_record::estimate::Estimate;
-use dyno_record::experiment::Attempt;
-use dyno_record::experiment::Boundary;
-use dyno_record::experiment::ObjectiveEnd;
-use dyno_record::experiment::SloAnswer;
+use dyno_record::experiment::{Attempt, Boundary, ObjectiveEnd, SloAnswer};
 use dyno_record::quantity::Quantity;
 
 /// All that such a search contributes to the report.
@@ -31,7 +28,6 @@ fn name(statistic: &str) -> String {
 
 fn figures(answer: &SloAnswer, book: &CaveatBook) -> Vec<Figure> {
     let search = &answer.search;
-    let marks = book.marks(Topic::Latency, None);
     let per_s = search.rate_per_s.unwrap_or(f64::NAN);
     let note = match &search.boundary {
         Some(boundary) => Some(interval_of(&boundary.half_per_s)),
@@ -40,15 +36,12 @@ fn figures(answer: &SloAnswer, book: &CaveatBook) -> Vec<Figure> {
             format!("{share} of a closed loop, no interval: no boundary was found")
         }),
     };
-    let found = Figure::new(
-        "highest rate that keeps it",
-        Quantity::per_second(per_s),
-        note,
-        marks,
-    );
+    let found = Figure::new("highest rate that keeps it", Quantity::per_second(per_s));
     let first = Figure {
         alarming: search.rate_per_s.is_none(),
         ..found
+            .with_note(note)
+            .marked(&book.marks(Topic::Latency, None))
     };
     let between = match &search.boundary {
         Some(boundary) => of_boundary(boundary),
@@ -56,12 +49,9 @@ fn figures(answer: &SloAnswer, book: &CaveatBook) -> Vec<Figure> {
     };
     let closed = &answer.closed_rate_per_s;
     let range = interval_or_why(closed, Quantity::per_second, TOO_SHORT);
-    let closed = Figure::new(
-        "closed loop",
-        Quantity::per_second(closed.value),
-        Some(format!("with the same clients, {range}")),
-        book.marks(Topic::Rate, None),
-    );
+    let closed = Figure::new("closed loop", Quantity::per_second(closed.value))
+        .with_note(format!("with the same clients, {range}"))
+        .marked(&book.marks(Topic::Rate, None));
     std::iter::once(first)
         .chain(between)
         .chain(std::iter::once(closed))
@@ -75,8 +65,7 @@ fn of_boundary(boundary: &Boundary) -> [Figure; 2] {
         ("kept by 5 % of runs", &boundary.few_per_s),
     ]
     .map(|(label, rate)| {
-        let note = Some(interval_of(rate));
-        Figure::new(label, Quantity::per_second(rate.value), note, Vec::new())
+        Figure::new(label, Quantity::per_second(rate.value)).with_note(interval_of(rate))
     })
 }
 
@@ -97,7 +86,7 @@ fn of_runs(answer: &SloAnswer) -> [Figure; 2] {
     ]
     .map(|(label, rate, note)| {
         let rate = Quantity::per_second(rate.unwrap_or(f64::NAN));
-        Figure::new(label, rate, Some(note.to_owned()), Vec::new())
+        Figure::new(label, rate).with_note(note.to_owned())
     })
 }
 
@@ -207,16 +196,13 @@ fn tried(answer: &SloAnswer) -> Table {
         Column::number("kept by the curve", 100),
     ];
     let rows = answer.search.tried.iter().map(|one| {
-        let count = |count: u32| Cell::from(Quantity::count(u64::from(count)).to_string());
+        let count = |count: u32| Cell::from(Quantity::count(u64::from(count)));
         let curve = answer.search.boundary.as_ref().map(|boundary| {
             let share = kept_at(boundary, one.rate_per_s);
-            Cell::from(Quantity::ratio(share).brief().to_string())
+            Cell::from(Quantity::ratio(share).brief())
         });
         vec![
-            Cell::new(
-                Quantity::per_second(one.rate_per_s).to_string(),
-                Tone::Strong,
-            ),
+            Cell::new(Quantity::per_second(one.rate_per_s), Tone::Strong),
             count(one.kept_count + one.missed_count),
             count(one.kept_count),
             curve.unwrap_or_default(),
@@ -234,7 +220,7 @@ fn set_aside(answer: &SloAnswer, columns: Vec<Column>) -> Option<Table> {
 
 fn row(answer: &SloAnswer, attempt: &Attempt) -> Vec<Cell> {
     let mut cells = vec![Cell::new(
-        Quantity::per_second(attempt.rate_per_s).to_string(),
+        Quantity::per_second(attempt.rate_per_s),
         Tone::Strong,
     )];
     let objectives = answer.objectives.responses.iter();
@@ -247,7 +233,7 @@ fn row(answer: &SloAnswer, attempt: &Attempt) -> Vec<Cell> {
         } else {
             Tone::Alarm
         };
-        Cell::new(Quantity::microseconds(*us).to_string(), tone)
+        Cell::new(Quantity::microseconds(*us), tone)
     }));
     cells.push(unwanted(attempt.failed_ratio));
     cells.push(if attempt.kept {

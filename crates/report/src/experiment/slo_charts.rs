@@ -2,10 +2,7 @@
 
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use dyno_analyze::search::objective::boundary::kept_at;
-use dyno_record::experiment::Attempt;
-use dyno_record::experiment::Boundary;
-use dyno_record::experiment::SloAnswer;
-use dyno_record::experiment::TriedRate;
+use dyno_record::experiment::{Attempt, Boundary, SloAnswer, TriedRate};
 use dyno_record::quantity::Quantity;
 
 /// All attempts at one rate.
@@ -56,31 +53,22 @@ pub(super) fn plot(answer: &SloAnswer, place: usize) -> Plot {
         points("kept", Role::P50, &kept),
         points("missed", Role::P99, &missed),
     ];
-    let limit = PlotMark {
-        label: format!("limit {}", Quantity::microseconds(objective.limit_us)),
-        is_vertical: false,
-        at: objective.limit_us,
-    };
-    let found = answer.search.rate_per_s.map(|at| PlotMark {
-        label: format!("kept up to {}", Quantity::per_second(at)),
-        is_vertical: true,
-        at,
-    });
+    let limit_us = objective.limit_us;
+    let limit = PlotMark::horizontal(
+        format!("limit {}", Quantity::microseconds(limit_us)),
+        limit_us,
+    );
+    let found = answer
+        .search
+        .rate_per_s
+        .map(|at| PlotMark::vertical(format!("kept up to {}", Quantity::per_second(at)), at));
     Plot {
         id: format!("plot-objective-{place}"),
         title: format!("{} of the response time", objective.statistic.replace('_', ".")),
         caption: "Each rate that was offered, with the mean of its runs; bars reach from the lowest to the highest of them."
             .to_owned(),
-        x: PlotAxis {
-            label: "offered operations per second",
-            measure: Measure::Rate,
-            is_logarithmic: false,
-        },
-        y: PlotAxis {
-            label: "response time",
-            measure: Measure::Time,
-            is_logarithmic: true,
-        },
+        x: PlotAxis::linear("offered operations per second", Measure::Rate),
+        y: PlotAxis::logarithmic("response time", Measure::Time),
         series: all.into_iter().filter(|series| !series.x.is_empty()).collect(),
         marks: std::iter::once(limit).chain(found).collect(),
     }
@@ -108,34 +96,21 @@ pub(super) fn share_plot(answer: &SloAnswer, boundary: &Boundary) -> Plot {
         (rate, kept_at(boundary, rate) * 100.0)
     });
     let half = &boundary.half_per_s;
-    let mark = |label: &str, at: f64| PlotMark {
-        label: label.to_owned(),
-        is_vertical: true,
-        at,
-    };
     Plot {
         id: "plot-objective-share".to_owned(),
         title: "Share of runs that keep the objective".to_owned(),
         caption: "Each rate that was offered, and the curve that all runs together fit; where it is one half is the answer, \
                   with the ends of its interval."
             .to_owned(),
-        x: PlotAxis {
-            label: "offered operations per second",
-            measure: Measure::Rate,
-            is_logarithmic: false,
-        },
-        y: PlotAxis {
-            label: "runs that keep it, percent",
-            measure: Measure::Count,
-            is_logarithmic: false,
-        },
+        x: PlotAxis::linear("offered operations per second", Measure::Rate),
+        y: PlotAxis::linear("runs that keep it, percent", Measure::Count),
         series: vec![
             PlotSeries::curve("curve", Role::Model, Stroke::Line, curve),
             points_without_intervals(runs),
         ],
         marks: vec![
-            mark("low end", half.low),
-            mark("high end", half.high),
+            PlotMark::vertical("low end".to_owned(), half.low),
+            PlotMark::vertical("high end".to_owned(), half.high),
         ],
     }
 }

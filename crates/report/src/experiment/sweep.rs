@@ -14,12 +14,7 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Figure, Section, charts_of};
 use crate::terms::{INTERVAL, LAW_CHECK, SERVICE_DEMAND};
 use dyno_analyze::experiment::figures::resource_name;
-use dyno_record::experiment::CLIENTS;
-use dyno_record::experiment::Demand;
-use dyno_record::experiment::Experiment;
-use dyno_record::experiment::Level;
-use dyno_record::experiment::RATE;
-use dyno_record::experiment::SweepAnswer;
+use dyno_record::experiment::{CLIENTS, Demand, Experiment, Level, RATE, SweepAnswer};
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 
@@ -68,12 +63,9 @@ impl Sweep<'_> {
         let marks = |topic| self.book.marks(topic, None);
         let rate = &best.rate_per_s;
         let range = interval_or_why(rate, Quantity::per_second, TOO_SHORT);
-        let mut figures = vec![Figure::new(
-            "highest rate",
-            Quantity::per_second(rate.value),
-            Some(format!("{}, {range}", self.at(best))),
-            marks(Topic::Rate),
-        )];
+        let highest = Figure::new("highest rate", Quantity::per_second(rate.value));
+        let note = format!("{}, {range}", self.at(best));
+        let mut figures = vec![highest.with_note(note).marked(&marks(Topic::Rate))];
         let p99 = best.response_us.get("p99");
         let times = [
             (
@@ -91,8 +83,8 @@ impl Sweep<'_> {
             let time = time?;
             let us = Quantity::microseconds;
             let note = interval_or_why(&time, us, why);
-            let marks = marks(Topic::Latency);
-            Some(Figure::new(label, us(time.value), Some(note), marks))
+            let figure = Figure::new(label, us(time.value)).with_note(note);
+            Some(figure.marked(&marks(Topic::Latency)))
         }));
         figures.extend(
             self.answer
@@ -103,7 +95,7 @@ impl Sweep<'_> {
         figures.extend(self.answer.saturation_clients.map(|clients| {
             let range = interval_or_why(&clients, Quantity::plain, ERROR_NOT_KNOWN);
             let note = format!("clients from which on operations wait, {range}");
-            Figure::new("N*", Quantity::plain(clients.value), Some(note), Vec::new())
+            Figure::new("N*", Quantity::plain(clients.value)).with_note(note)
         }));
         figures
     }
@@ -126,13 +118,7 @@ impl Sweep<'_> {
             );
         }
         Section {
-            title: self
-                .title([
-                    "Rate and response time",
-                    "Closed loop: rate and response time",
-                    "Open loop: rate and response time",
-                ])
-                .into(),
+            title: self.title("Rate and response time").into(),
             charts: [
                 charts_of(charts::plots(self)),
                 charts_of(charts::rows(self)),
@@ -172,20 +158,14 @@ impl Sweep<'_> {
     fn level_row(&self, level: &Level) -> Vec<Cell> {
         let keys = self.keys();
         let mut cells: Vec<Cell> = keys.iter().map(|key| self.key_cell(key, level)).collect();
-        let clients = if keys.contains(&CLIENTS) {
-            String::new()
-        } else {
-            Quantity::count(level.clients.into()).to_string()
-        };
+        let clients = (!keys.contains(&CLIENTS)).then(|| Quantity::count(level.clients.into()));
         let offered = level.offered_rate_per_s.filter(|_| !keys.contains(&RATE));
-        let offered = offered.map_or(String::new(), |rate| Quantity::per_second(rate).to_string());
         let is_repeated = self.answer.levels.iter().any(|level| level.runs.len() > 1);
-        let runs = if is_repeated {
-            level.runs.len().to_string()
-        } else {
-            String::new()
-        };
-        cells.extend([clients.into(), offered.into(), runs.into()]);
+        cells.extend([
+            Cell::known(clients),
+            Cell::known(offered.map(Quantity::per_second)),
+            Cell::known(is_repeated.then_some(level.runs.len())),
+        ]);
         let mut rate = cell(Some(&level.rate_per_s), Quantity::per_second);
         if std::ptr::eq(level, self.best()) {
             rate.tone = Tone::Strong;
@@ -198,9 +178,8 @@ impl Sweep<'_> {
             PERCENTILES.map(|(name, _)| cell(level.response_us.get(name), Quantity::microseconds)),
         );
         cells.extend(RESOURCES.map(|(name, _, _)| {
-            let busy = level.busy_ratio.get(name);
-            let busy = busy.map(|busy| Quantity::ratio(*busy).to_string());
-            Cell::from(busy.unwrap_or_default())
+            let busy = level.busy_ratio.get(name).copied();
+            Cell::known(busy.map(Quantity::ratio))
         }));
         cells.extend([
             unwanted(level.failed_ratio),
@@ -251,13 +230,8 @@ impl Sweep<'_> {
             rate_per_s: best.rate_per_s.value,
             lead: format!("Measured {}, at the highest rate.{lone}", self.at(best)),
         });
-        let title = self.title([
-            "Service demands",
-            "Closed loop: service demands",
-            "Open loop: service demands",
-        ]);
         Some(Section {
-            title: title.into(),
+            title: self.title("Service demands").into(),
             ..section
         })
     }

@@ -3,17 +3,9 @@
 
 use super::figure::interval_of;
 use super::levels::Sweep;
-use crate::page::plot::{
-    Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, wants_logarithm,
-};
+use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use crate::page::rows::{RowValue, RowsChart, Scale};
-use dyno_record::experiment::Bounds;
-use dyno_record::experiment::CLIENTS;
-use dyno_record::experiment::ClosedPoint;
-use dyno_record::experiment::Figure;
-use dyno_record::experiment::Knee;
-use dyno_record::experiment::Level;
-use dyno_record::experiment::RATE;
+use dyno_record::experiment::{Bounds, CLIENTS, ClosedPoint, Figure, Knee, Level, RATE};
 use dyno_record::quantity::Quantity;
 
 /// The chart of response times over offered rates.
@@ -67,7 +59,7 @@ fn level_rows(
     of: impl Fn(&Level) -> Option<Figure>,
 ) -> RowsChart {
     let levels = sweep.levels().into_iter();
-    let values: Vec<RowValue> = levels
+    let values = levels
         .filter_map(|level| {
             let figure = of(level)?;
             Some(RowValue {
@@ -80,15 +72,12 @@ fn level_rows(
             })
         })
         .collect();
-    let scale = Scale::from_zero(&values);
     RowsChart {
         title: title.to_owned(),
         caption: "Each point with its 95 % interval; where intervals overlap, the difference may be chance.".to_owned(),
         axis: axis.to_owned(),
-        ticks: scale.ticks(|value| quantity(value).to_string()),
-        band: None,
-        reference_percent: None,
-        rows: values.into_iter().map(|value| scale.point(value)).collect(),
+        ..RowsChart::from_zero(values, Scale::point, |value| quantity(value).to_string())
+
     }
 }
 
@@ -97,28 +86,18 @@ fn places(sweep: &Sweep<'_>, of: fn(&Level) -> f64) -> Vec<f64> {
 }
 
 fn clients_axis(sweep: &Sweep<'_>) -> PlotAxis {
-    PlotAxis {
-        label: "clients",
-        measure: Measure::Count,
-        is_logarithmic: wants_logarithm(&places(sweep, |level| f64::from(level.clients))),
-    }
+    let places = places(sweep, |level| f64::from(level.clients));
+    PlotAxis::fitting("clients", Measure::Count, &places)
 }
 
 fn rates_axis(sweep: &Sweep<'_>) -> PlotAxis {
     let offered = |level: &Level| level.offered_rate_per_s.unwrap_or(0.0);
-    PlotAxis {
-        label: "offered operations per second",
-        measure: Measure::Rate,
-        is_logarithmic: wants_logarithm(&places(sweep, offered)),
-    }
+    let places = places(sweep, offered);
+    PlotAxis::fitting("offered operations per second", Measure::Rate, &places)
 }
 
 fn rate_axis() -> PlotAxis {
-    PlotAxis {
-        label: "operations per second",
-        measure: Measure::Rate,
-        is_logarithmic: false,
-    }
+    PlotAxis::linear("operations per second", Measure::Rate)
 }
 
 fn time_axis(is_logarithmic: bool) -> PlotAxis {
@@ -272,11 +251,7 @@ fn clients_marks(sweep: &Sweep<'_>) -> Vec<PlotMark> {
     marks
         .into_iter()
         .flatten()
-        .map(|(name, at)| PlotMark {
-            label: format!("{name} {at:.1}"),
-            is_vertical: true,
-            at,
-        })
+        .map(|(name, at)| PlotMark::vertical(format!("{name} {at:.1}"), at))
         .collect()
 }
 
@@ -301,11 +276,7 @@ fn response_over_rates(sweep: &Sweep<'_>) -> Plot {
             queue(sweep),
         ]),
         marks: knee(sweep)
-            .map(|at| PlotMark {
-                label: format!("knee {}", Quantity::per_second(at)),
-                is_vertical: true,
-                at,
-            })
+            .map(|at| PlotMark::vertical(format!("knee {}", Quantity::per_second(at)), at))
             .into_iter()
             .chain(saturation_mark(sweep, true))
             .collect(),
@@ -325,10 +296,7 @@ fn achieved_over_rates(sweep: &Sweep<'_>) -> Plot {
         caption: "Where the measured rate leaves the dashed line, the bench did not keep up."
             .to_owned(),
         x: rates_axis(sweep),
-        y: PlotAxis {
-            label: "achieved per second",
-            ..rate_axis()
-        },
+        y: PlotAxis::linear("achieved per second", Measure::Rate),
         series: drawn(vec![
             PlotSeries::curve("offered", Role::Bound, Stroke::Dashed, asked),
             points(

@@ -2,20 +2,17 @@
 
 use super::demands::{self, Demands};
 use super::figure::{TOO_SHORT, bound_of_rate, cell, interval_or_why};
-use super::parts::Parts;
+use super::levels::clients;
+use super::parts::{Parts, option};
 use crate::caveat::{CaveatBook, Topic};
-use crate::page::plot::{
-    Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke, wants_logarithm,
-};
+use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Figure, Section, charts_of};
 use dyno_analyze::experiment::xmax::KEPT_RATIO;
-use dyno_record::experiment::ClientsEnd;
-use dyno_record::experiment::Experiment;
 use dyno_record::experiment::Figure as Interval;
-use dyno_record::experiment::TriedClients;
-use dyno_record::experiment::XmaxAnswer;
+use dyno_record::experiment::{ClientsEnd, Experiment, TriedClients, XmaxAnswer};
 use dyno_record::quantity::Quantity;
+use serde_json::Value;
 
 /// All that such a search contributes to the report.
 pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatBook) -> Parts {
@@ -40,25 +37,15 @@ pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatB
     }
 }
 
-fn clients(number: u32) -> String {
-    match number {
-        1 => "1 client".to_owned(),
-        number => format!("{} clients", Quantity::count(number.into())),
-    }
-}
-
 fn facts(experiment: &Experiment, answer: &XmaxAnswer) -> Vec<Fact> {
-    let most = experiment
-        .options
-        .get("max_clients")
-        .and_then(|most| most.as_u64());
+    let most = option(experiment, "max_clients").and_then(Value::as_u64);
     let end = match answer.search.end {
         ClientsEnd::Plateau => "more clients did not raise the rate",
         ClientsEnd::LimitReached => "the largest number of clients was reached",
         ClientsEnd::StillGrowing => "the rate still grew with the largest number of clients",
         ClientsEnd::OutOfMeasurements => "the runs were spent",
     };
-    let most = most.map(|most| Fact::new("Most clients", Quantity::count(most).to_string()));
+    let most = most.map(|most| Fact::new("Most clients", Quantity::count(most)));
     most.into_iter()
         .chain([Fact::new("End of the search", end)])
         .collect()
@@ -67,38 +54,26 @@ fn facts(experiment: &Experiment, answer: &XmaxAnswer) -> Vec<Fact> {
 fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
     let marks = book.marks(Topic::Rate, None);
     let with = clients(answer.search.clients);
-    let mut figures = vec![match &answer.x_max_per_s {
-        Some(x_max) => {
-            let range = interval_or_why(x_max, Quantity::per_second, TOO_SHORT);
-            let value = Quantity::per_second(x_max.value);
-            Figure::new(
-                "X_max",
-                value,
-                Some(format!("with {with}, {range}")),
-                marks.clone(),
-            )
+    let measured = |label: &str, rate: &Interval| {
+        let range = interval_or_why(rate, Quantity::per_second, TOO_SHORT);
+        Figure::new(label, Quantity::per_second(rate.value))
+            .with_note(format!("with {with}, {range}"))
+            .marked(&marks)
+    };
+    let mut figures = match &answer.x_max_per_s {
+        Some(x_max) => vec![measured("X_max", x_max)],
+        None => {
+            let unknown = Figure::new("X_max", Quantity::per_second(f64::NAN));
+            let note = "the client was the limit".to_owned();
+            let unknown = Figure {
+                alarming: true,
+                ..unknown.with_note(note).marked(&marks)
+            };
+            let bare = || Interval::bare(answer.search.rate_per_s);
+            let maximum = answer.client_maximum_per_s.unwrap_or_else(bare);
+            vec![unknown, measured("maximum of the client", &maximum)]
         }
-        None => Figure {
-            alarming: true,
-            ..Figure::new(
-                "X_max",
-                Quantity::per_second(f64::NAN),
-                Some("the client was the limit".to_owned()),
-                marks.clone(),
-            )
-        },
-    }];
-    if answer.x_max_per_s.is_none() {
-        let bare = || Interval::bare(answer.search.rate_per_s);
-        let maximum = answer.client_maximum_per_s.unwrap_or_else(bare);
-        let range = interval_or_why(&maximum, Quantity::per_second, TOO_SHORT);
-        figures.push(Figure::new(
-            "maximum of the client",
-            Quantity::per_second(maximum.value),
-            Some(format!("with {with}, {range}")),
-            marks.clone(),
-        ));
-    }
+    };
     if let Some(kept) = answer.sustained_rate_per_s {
         let of = answer.confirmations.iter();
         let p99 = of.filter(|one| one.kept).find_map(|one| one.p99_us);
@@ -108,24 +83,17 @@ fn figures(answer: &XmaxAnswer, book: &CaveatBook) -> Vec<Figure> {
             format!("; p99 {}, {range}", us(p99.value))
         });
         let note = format!("offered in one run: no interval{}", p99.unwrap_or_default());
-        figures.push(Figure::new(
-            "sustained rate",
-            Quantity::per_second(kept),
-            Some(note),
-            marks,
-        ));
+        let figure = Figure::new("sustained rate", Quantity::per_second(kept));
+        figures.push(figure.with_note(note).marked(&marks));
     }
     let bottleneck = answer.bottleneck.as_ref();
     figures.extend(
         bottleneck
             .map(|demand| bound_of_rate(demand, answer.bound_per_s, answer.search.rate_per_s)),
     );
-    figures.push(Figure::new(
-        "enough clients",
-        Quantity::count(answer.search.enough_clients.into()),
-        Some("of those tried, so no interval; more of them only wait".to_owned()),
-        Vec::new(),
-    ));
+    let enough = Quantity::count(answer.search.enough_clients.into());
+    let note = "of those tried, so no interval; more of them only wait".to_owned();
+    figures.push(Figure::new("enough clients", enough).with_note(note));
     figures
 }
 
@@ -174,12 +142,9 @@ fn search_row(answer: &XmaxAnswer, tried: &TriedClients) -> Vec<Cell> {
     };
     let tone = if is_best { Tone::Strong } else { Tone::Plain };
     vec![
-        Cell::new(
-            Quantity::count(tried.clients.into()).to_string(),
-            Tone::Strong,
-        ),
-        rates.len().to_string().into(),
-        Cell::new(Quantity::per_second(mean(rates)).to_string(), tone),
+        Cell::new(Quantity::count(tried.clients.into()), Tone::Strong),
+        rates.len().into(),
+        Cell::new(Quantity::per_second(mean(rates)), tone),
         end(f64::min).into(),
         end(f64::max).into(),
         Cell::new(note, Tone::Soft),
@@ -190,25 +155,16 @@ fn plot(answer: &XmaxAnswer) -> Plot {
     let tried = answer.search.tried.iter();
     let points = tried.map(|tried| (f64::from(tried.clients), mean(&tried.rates_per_s)));
     let curve = PlotSeries::curve("mean rate", Role::Measured, Stroke::LineAndPoints, points);
-    let bound = answer.bottleneck.as_ref().map(|demand| PlotMark {
-        label: format!("bound by {}", demand.name),
-        is_vertical: false,
-        at: demand.saturation_rate_per_s().value,
+    let bound = answer.bottleneck.as_ref().map(|demand| {
+        let at = demand.saturation_rate_per_s().value;
+        PlotMark::horizontal(format!("bound by {}", demand.name), at)
     });
     Plot {
         id: "plot-search".to_owned(),
         title: "Closed loop with more and more clients".to_owned(),
         caption: "The rate of each number of clients that was tried, and what the demands at the maximum allow.".to_owned(),
-        x: PlotAxis {
-            label: "clients",
-            measure: Measure::Count,
-            is_logarithmic: wants_logarithm(&curve.x),
-        },
-        y: PlotAxis {
-            label: "operations per second",
-            measure: Measure::Rate,
-            is_logarithmic: false,
-        },
+        x: PlotAxis::fitting("clients", Measure::Count, &curve.x),
+        y: PlotAxis::linear("operations per second", Measure::Rate),
         series: vec![curve],
         marks: bound.into_iter().collect(),
     }
@@ -229,11 +185,8 @@ fn confirmations(answer: &XmaxAnswer) -> Option<Section> {
             Cell::new("not kept", Tone::Doubt)
         };
         vec![
-            Cell::new(
-                Quantity::per_second(one.offered_rate_per_s).to_string(),
-                Tone::Strong,
-            ),
-            Quantity::ratio(one.ratio).to_string().into(),
+            Cell::new(Quantity::per_second(one.offered_rate_per_s), Tone::Strong),
+            Quantity::ratio(one.ratio).into(),
             cell(Some(&one.rate_per_s), Quantity::per_second),
             cell(one.p99_us.as_ref(), Quantity::microseconds),
             verdict,

@@ -24,26 +24,23 @@ pub(super) fn figures(
         let change = before_s.and_then(|before_s| Change::of(before_s, seconds));
         Some(Figure {
             alarming: matches!(change, Some(Change::Slower(_))),
-            ..Figure::new(
-                label("build time", side, sides),
-                took(seconds),
-                Some(change.map_or(how_cold(side), Change::words)),
-                book.of_duration(side.name),
-            )
+            ..Figure::new(label("build time", side, sides), took(seconds))
+                .with_note(change.map_or(how_cold(side), Change::words))
+                .marked(&book.of_duration(side.name))
         })
     });
     let scores = sides.iter().filter_map(|side| {
         let (file, score) = (side.file?, side.score()?);
-        Some(Figure::new(
+        let note = format!(
+            "{} was read {}",
+            file.label(),
+            text(&order_statement(score))
+        );
+        let figure = Figure::new(
             label("score", side, sides),
             Quantity::new(score, Unit::Plain),
-            Some(format!(
-                "{} was read {}",
-                file.label(),
-                text(&order_statement(score))
-            )),
-            book.of_order(side.name),
-        ))
+        );
+        Some(figure.with_note(note).marked(&book.of_order(side.name)))
     });
     let reads = reads(sides, book);
     let documents = document.remedy.as_ref().map(documents);
@@ -78,7 +75,7 @@ fn reads(sides: &[Side<'_>], book: &Book<'_>) -> Option<Figure> {
     marks.dedup();
     let note = format!("{} in all{earlier}", Quantity::bytes(*bytes));
     let label = label("read, times the file", side, sides);
-    Some(Figure::new(label, *times, Some(note), marks))
+    Some(Figure::new(label, *times).with_note(note).marked(&marks))
 }
 
 /// `score`, or `score before` where there are several builds.
@@ -120,6 +117,6 @@ fn documents(remedy: &RemedyRecord) -> Figure {
     };
     Figure {
         alarming: !is_identical,
-        ..Figure::new(label, Quantity::count(after), Some(note), Vec::new())
+        ..Figure::new(label, Quantity::count(after)).with_note(note)
     }
 }

@@ -7,6 +7,7 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_record::index_build::{BuildRecord, IndexBuildDocument, IoFigures};
 use dyno_record::quantity::{Quantity, Unit};
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 /// Most rows of the table of the server's counters.
 const MOST_COUNTERS: usize = 12;
@@ -22,30 +23,21 @@ pub(super) fn sections(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec
     sections
 }
 
-/// A figure of each build.
-struct Row {
-    name: &'static str,
-    figures: Vec<Option<Quantity>>,
-    /// What stands there where the figure is no number.
-    texts: Vec<String>,
-    /// Whether the quotient of two builds says something.
-    has_change: bool,
-}
-
 fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
-    let figure = |name, of: &dyn Fn(&BuildRecord) -> Option<Quantity>| Row {
-        name,
-        figures: builds.iter().map(|build| of(build)).collect(),
-        texts: Vec::new(),
-        has_change: true,
+    let figure = |name, of: &dyn Fn(&BuildRecord) -> Option<Quantity>| {
+        let figures: Vec<_> = builds.iter().map(|build| of(build)).collect();
+        line(name, &figures, change(&figures))
     };
-    let condition = |name, of: &dyn Fn(&BuildRecord) -> Option<Quantity>| Row {
-        has_change: false,
-        ..figure(name, of)
+    let condition = |name, of: &dyn Fn(&BuildRecord) -> Option<Quantity>| {
+        let figures: Vec<_> = builds.iter().map(|build| of(build)).collect();
+        line(name, &figures, None)
     };
-    let is_so = |name, of: fn(&BuildRecord) -> bool| Row {
-        texts: builds.iter().map(|build| yes_or_no(of(build))).collect(),
-        ..condition(name, &|_| None)
+    let is_so = |name, of: fn(&BuildRecord) -> bool| {
+        let words: Vec<_> = builds
+            .iter()
+            .map(|build| Some(yes_or_no(of(build))))
+            .collect();
+        line(name, &words, None)
     };
     let process =
         |of: fn(&IoFigures) -> Quantity| move |build: &BuildRecord| build.process.as_ref().map(of);
@@ -83,15 +75,7 @@ fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
             build.device?.busy_ratio.map(Quantity::ratio)
         }),
     ];
-    let rows = rows.into_iter().map(|row| {
-        let change = row.has_change.then(|| change(&row.figures)).flatten();
-        let cells = if row.texts.is_empty() {
-            row.figures.iter().map(text_of).collect()
-        } else {
-            row.texts
-        };
-        line(row.name, cells, change)
-    });
+
     let mut notes = vec![match builds.len() {
         1 => "The index was built once, so that the figures have no interval.".to_owned(),
         _ => "Every build was made once, so that the figures have no interval: a difference of a few percent means nothing.".to_owned(),
@@ -106,7 +90,7 @@ fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
         title: "Builds".into(),
         lead: "How long, how cold, and what was read and written: by calls of the server, and by requests to the device, whoever made them."
             .into(),
-        tables: vec![table("Builds", "", builds, rows.collect())],
+        tables: vec![table("Builds", "", builds, rows.to_vec())],
         notes,
         ..Section::default()
     }
@@ -117,27 +101,23 @@ fn reads_per_second(build: &BuildRecord) -> Option<Quantity> {
     (build.duration_s > 0.0).then(|| Quantity::new(reads / build.duration_s, Unit::PerSecond))
 }
 
-fn yes_or_no(is_so: bool) -> String {
-    if is_so { "yes" } else { "no" }.to_owned()
-}
-
-fn text_of(figure: &Option<Quantity>) -> String {
-    figure.map_or(String::new(), |figure| figure.to_string())
+fn yes_or_no(is_so: bool) -> &'static str {
+    if is_so { "yes" } else { "no" }
 }
 
 /// The second figure by the first one.
-fn change(figures: &[Option<Quantity>]) -> Option<String> {
+fn change(figures: &[Option<Quantity>]) -> Option<Quantity> {
     let [Some(before), Some(after)] = figures else {
         return None;
     };
     let quotient = after.value() / before.value();
-    (before.value() > 0.0).then(|| Quantity::new(quotient, Unit::Parameter).to_string())
+    (before.value() > 0.0).then(|| Quantity::new(quotient, Unit::Parameter))
 }
 
-fn line(name: impl Into<String>, cells: Vec<String>, change: Option<String>) -> Vec<Cell> {
+fn line(name: &str, figures: &[Option<impl Display>], change: Option<Quantity>) -> Vec<Cell> {
     let mut line = vec![Cell::new(name, Tone::Strong)];
-    line.extend(cells.into_iter().map(Cell::from));
-    line.push(change.unwrap_or_default().into());
+    line.extend(figures.iter().map(|figure| Cell::known(figure.as_ref())));
+    line.push(Cell::known(change));
     line
 }
 
@@ -184,8 +164,7 @@ fn counters(builds: &[&BuildRecord]) -> Option<Section> {
             .iter()
             .map(|build| growth(build, name).map(|value| counted(name, value)))
             .collect();
-        let cells = figures.iter().map(text_of).collect();
-        line(name.as_str(), cells, change(&figures))
+        line(name, &figures, change(&figures))
     });
     let note = match hidden {
         1 => "1 more counter that grew is in the JSON form of this report.".to_owned(),

@@ -1,10 +1,9 @@
 //! Reasons to doubt a trace, in the form that reports show.
 
-use crate::caveat::{NumberedCaveat, Severity};
+use crate::caveat::{self, NumberedCaveat, Severity};
 use crate::page::Status;
 use crate::texts::{hint, text};
-use dyno_analyze::access_pattern::AccessPatterns;
-use dyno_analyze::access_pattern::BlockSummary;
+use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary};
 use dyno_record::io_trace::document::{TraceCaveatKind, TraceDocument};
 use dyno_record::quantity::Quantity;
 
@@ -14,56 +13,31 @@ pub(super) fn numbered(
     patterns: &[&AccessPatterns],
 ) -> Vec<NumberedCaveat> {
     let mut all = Vec::new();
-    for (place, (name, document)) in documents.iter().enumerate() {
-        let said = |message: &str| {
-            if name.is_empty() {
-                message.to_owned()
-            } else {
-                format!("{name}: {message}")
-            }
+    for ((name, document), patterns) in documents.iter().zip(patterns) {
+        let mut add = |label, severity, message: &str, hint| {
+            let message = match *name {
+                "" => message.to_owned(),
+                name => format!("{name}: {message}"),
+            };
+            all.push(NumberedCaveat::of(label, severity, message, hint));
         };
         for caveat in &document.caveats {
             let (label, severity) = describe(caveat.kind);
-            let hint = hint(&caveat.statement);
-            all.push(NumberedCaveat::of(
-                label,
-                severity,
-                said(&text(&caveat.statement)),
-                hint,
-            ));
+            let said = &caveat.statement;
+            add(label, severity, &text(said), hint(said));
         }
-        let block = patterns.get(place).and_then(|found| found.block.as_ref());
-        for (label, message) in block.into_iter().flat_map(of_block) {
-            all.push(NumberedCaveat::of(
-                label,
-                Severity::Doubt,
-                said(&message),
-                None,
-            ));
+        for (label, message) in patterns.block.iter().flat_map(of_block) {
+            add(label, Severity::Doubt, &message, None);
         }
-        let unfollowed = patterns
-            .get(place)
-            .map_or(0, |found| found.unfollowed_calls);
-        if unfollowed > 0 {
+        if patterns.unfollowed_calls > 0 {
             let message = format!(
                 "{} calls are on files beyond those that are followed one by one; of them the totals are known",
-                Quantity::count(unfollowed)
+                Quantity::count(patterns.unfollowed_calls)
             );
-            let label = "many files";
-            all.push(NumberedCaveat::of(
-                label,
-                Severity::Condition,
-                said(&message),
-                None,
-            ));
+            add("many files", Severity::Condition, &message, None);
         }
     }
-    // The sort is stable: inside a severity the order of the traces stays.
-    all.sort_by_key(|caveat| caveat.severity);
-    for (place, caveat) in all.iter_mut().enumerate() {
-        caveat.number = place + 1;
-    }
-    all
+    caveat::numbered(all)
 }
 
 /// Share of the bytes that the calls asked devices for, below which nothing is said.

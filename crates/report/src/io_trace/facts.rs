@@ -13,7 +13,7 @@ pub(super) fn facts(view: &TraceView<'_>) -> Vec<Fact> {
     let document = view.document;
     let mut list = vec![
         Fact::new("Target", target(document)),
-        Fact::new("Length", Quantity::seconds(document.duration_s).to_string()),
+        Fact::new("Length", Quantity::seconds(document.duration_s)),
         Fact::new("Recorded", recorded(document)),
         Fact::new("Let through", filter(&document.filter)),
         Fact::new("Lost calls", lost(document.lost_calls, document.calls)),

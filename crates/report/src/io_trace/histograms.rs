@@ -5,8 +5,7 @@ use super::tables::noun;
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
 use crate::page::rows::{RowValue, RowsChart, Scale};
 use crate::page::{Section, charts_of};
-use dyno_analyze::access_pattern::FilePattern;
-use dyno_analyze::access_pattern::Slice;
+use dyno_analyze::access_pattern::{FilePattern, Slice};
 use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
 use dyno_record::quantity::Quantity;
@@ -26,27 +25,15 @@ const ROLES: [Role; MOST_CURVES] = [Role::Measured, Role::P99, Role::P50, Role::
 
 /// Histograms of the latencies.
 pub(super) fn latencies(files: &[&FilePattern]) -> Option<Section> {
-    let plots = largest(files).into_iter().filter_map(|file| {
-        latency_plot(
-            &format!("{}-{}", file.file, file.operation.as_str()),
-            file,
-            &[("calls", Some(file))],
-        )
-    });
+    let plots = largest(files).into_iter();
+    let plots = plots.filter_map(|file| latency_plot("", file, &[("calls", Some(file))]));
     latency_section(plots.collect())
 }
 
 /// The same of two traces.
 pub(super) fn latency_pairs(pairs: &[Pair<'_>]) -> Option<Section> {
-    let plots = pairs.iter().filter_map(|pair| {
-        let file = pair.any();
-        let name = format!("pair-{}-{}", file.file, file.operation.as_str());
-        latency_plot(
-            &name,
-            file,
-            &[("before", pair.before), ("after", pair.after)],
-        )
-    });
+    let plots = pairs.iter();
+    let plots = plots.filter_map(|pair| latency_plot("pair-", pair.any(), &pair.sides()));
     latency_section(plots.collect())
 }
 
@@ -69,7 +56,7 @@ fn largest<'a>(files: &[&'a FilePattern]) -> Vec<&'a FilePattern> {
 }
 
 fn latency_plot(
-    id: &str,
+    kind: &str,
     file: &FilePattern,
     sides: &[(&str, Option<&FilePattern>)],
 ) -> Option<Plot> {
@@ -106,23 +93,19 @@ fn latency_plot(
         PlotSeries::curve(*label, role, Stroke::Steps, points)
     });
     Some(Plot {
-        id: format!("latency-histogram-{id}"),
+        id: format!(
+            "latency-histogram-{kind}{}-{}",
+            file.file,
+            file.operation.as_str()
+        ),
         title: format!(
             "Latency of the {} of {}",
             noun(file.operation),
             file.label()
         ),
         caption: "Share of the calls by how long they took.".into(),
-        x: PlotAxis {
-            label: "latency",
-            measure: Measure::Time,
-            is_logarithmic: true,
-        },
-        y: PlotAxis {
-            label: "% of the calls",
-            measure: Measure::Count,
-            is_logarithmic: false,
-        },
+        x: PlotAxis::logarithmic("latency", Measure::Time),
+        y: PlotAxis::linear("% of the calls", Measure::Count),
         series: series.collect(),
         marks: Vec::new(),
     })
@@ -130,20 +113,16 @@ fn latency_plot(
 
 /// Histograms of the sizes.
 pub(super) fn sizes(files: &[&FilePattern]) -> Option<Section> {
-    let charts = largest(files).into_iter().filter_map(|file| {
-        let title = format!("Sizes of the {} of {}", noun(file.operation), file.label());
-        size_chart(title, &[("", Some(file))])
-    });
+    let charts = largest(files).into_iter();
+    let charts = charts.filter_map(|file| size_chart(file, &[("", Some(file))]));
     size_section(charts.collect())
 }
 
 /// The same of two traces.
 pub(super) fn size_pairs(pairs: &[Pair<'_>]) -> Option<Section> {
-    let charts = pairs.iter().filter_map(|pair| {
-        let file = pair.any();
-        let title = format!("Sizes of the {} of {}", noun(file.operation), file.label());
-        size_chart(title, &[("before", pair.before), ("after", pair.after)])
-    });
+    let charts = pairs
+        .iter()
+        .filter_map(|pair| size_chart(pair.any(), &pair.sides()));
     size_section(charts.collect())
 }
 
@@ -157,7 +136,7 @@ fn size_section(rows: Vec<RowsChart>) -> Option<Section> {
     })
 }
 
-fn size_chart(title: String, sides: &[(&str, Option<&FilePattern>)]) -> Option<RowsChart> {
+fn size_chart(named: &FilePattern, sides: &[(&str, Option<&FilePattern>)]) -> Option<RowsChart> {
     let mut values = Vec::new();
     for (label, file) in sides {
         let Some(file) = file.filter(|file| file.operation != Operation::Sync) else {
@@ -194,15 +173,14 @@ fn size_chart(title: String, sides: &[(&str, Option<&FilePattern>)]) -> Option<R
             .map(|(place, _)| place)?;
         values.remove(least);
     }
-    let scale = Scale::from_zero(&values);
     (!values.is_empty()).then(|| RowsChart {
-        title,
-        caption: String::new(),
+        title: format!(
+            "Sizes of the {} of {}",
+            noun(named.operation),
+            named.label()
+        ),
         axis: "% of the calls".to_owned(),
-        ticks: scale.ticks(|value| format!("{value}")),
-        band: None,
-        reference_percent: None,
-        rows: values.into_iter().map(|row| scale.bar(row)).collect(),
+        ..RowsChart::from_zero(values, Scale::bar, |value| format!("{value}"))
     })
 }
 
@@ -234,16 +212,8 @@ pub(super) fn scores(files: &[&FilePattern]) -> Option<Section> {
         id: "score-over-time".to_owned(),
         title: "Score over time".to_owned(),
         caption: "1 is sequential, 0 is random.".to_owned(),
-        x: PlotAxis {
-            label: "time (s)",
-            measure: Measure::Seconds,
-            is_logarithmic: false,
-        },
-        y: PlotAxis {
-            label: "score",
-            measure: Measure::Count,
-            is_logarithmic: false,
-        },
+        x: PlotAxis::linear("time (s)", Measure::Seconds),
+        y: PlotAxis::linear("score", Measure::Count),
         series,
         marks: Vec::new(),
     };

@@ -15,11 +15,9 @@ use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Definition, Figure, Finding as Shown, Page, Section};
 use crate::render::show;
 use crate::texts::text;
-use dyno_analyze::access_pattern::AccessPatterns;
-use dyno_analyze::access_pattern::FilePattern;
-use dyno_analyze::access_pattern::compared;
-use dyno_analyze::access_pattern::findings;
-use dyno_analyze::access_pattern::order_statement;
+use dyno_analyze::access_pattern::{
+    AccessPatterns, FilePattern, compared, findings, order_statement,
+};
 use dyno_record::experiment::Finding;
 use dyno_record::io_trace::event::Operation;
 use dyno_record::quantity::{Quantity, Unit};
@@ -209,7 +207,7 @@ fn figures(view: &TraceView<'_>) -> Vec<Figure> {
 }
 
 fn figure(label: &str, value: Quantity, note: String) -> Figure {
-    Figure::new(label, value, Some(note), Vec::new())
+    Figure::new(label, value).with_note(note)
 }
 
 fn main_file(patterns: &AccessPatterns) -> Option<&FilePattern> {

@@ -1,7 +1,6 @@
 //! Which files of two traces are the same, or take each other's place.
 
-use dyno_analyze::access_pattern::AccessPatterns;
-use dyno_analyze::access_pattern::FilePattern;
+use dyno_analyze::access_pattern::{AccessPatterns, FilePattern};
 use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
 
@@ -23,6 +22,11 @@ impl<'a> Pair<'a> {
         self.after
             .or(self.before)
             .expect("a pair has at least one file")
+    }
+
+    /// Both with their names.
+    pub(super) fn sides(&self) -> [(&'static str, Option<&'a FilePattern>); 2] {
+        [("before", self.before), ("after", self.after)]
     }
 
     /// What it is called: by what the file holds, since its name may have changed.

@@ -7,9 +7,7 @@ use super::view::{TracePair, TraceView};
 use crate::page::density::{DensityAxis, DensityChart, DensityPanel, Edges, encode};
 use crate::page::plot::Measure;
 use crate::page::{Section, charts_of};
-use dyno_analyze::access_pattern::FilePattern;
-use dyno_analyze::access_pattern::Grid;
-use dyno_analyze::access_pattern::Pictures;
+use dyno_analyze::access_pattern::{FilePattern, Grid, Pictures};
 use dyno_record::io_trace::event::Operation;
 use dyno_record::quantity::Quantity;
 
@@ -116,8 +114,7 @@ pub(super) fn drawn_pairs<'a>(pair: &TracePair<'_>, pairs: &[Pair<'a>]) -> Vec<V
     let first = |view: &TraceView<'_>| view.patterns.first_ns.unwrap_or(0);
     let zeros = [first(&pair.before), first(&pair.after)];
     let drawn = |pair: &Pair<'a>| {
-        let sides = [("before", pair.before), ("after", pair.after)];
-        let sides = sides.into_iter().zip(zeros);
+        let sides = pair.sides().into_iter().zip(zeros);
         let drawn: Vec<Drawn<'a>> = sides
             .filter_map(|((label, file), zero_ns)| {
                 let file = file?;

@@ -5,8 +5,7 @@ use super::pictures::{Drawn, drawn, drawn_pairs};
 use super::tables::noun;
 use super::view::TracePair;
 use crate::page::Sketch;
-use dyno_analyze::access_pattern::FilePattern;
-use dyno_analyze::access_pattern::Grid;
+use dyno_analyze::access_pattern::{FilePattern, Grid};
 use dyno_record::quantity::Quantity;
 
 /// Size of a picture in characters, without its labels: with these it fits into 80 columns.

@@ -4,9 +4,7 @@ use super::pairs::Pair;
 use super::view::{TracePair, TraceView};
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_analyze::access_pattern::AccessPatterns;
-use dyno_analyze::access_pattern::BlockSummary;
-use dyno_analyze::access_pattern::FilePattern;
+use dyno_analyze::access_pattern::{AccessPatterns, BlockSummary, FilePattern};
 use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
 use dyno_record::io_trace::log_histogram::LogHistogram;
@@ -100,14 +98,14 @@ fn is_reading(file: &FilePattern) -> bool {
 fn row(file: &FilePattern, is_first: bool) -> Vec<Cell> {
     let failed = match file.errors {
         0 => Cell::default(),
-        errors => Cell::new(Quantity::count(errors).to_string(), Tone::Alarm),
+        errors => Cell::new(Quantity::count(errors), Tone::Alarm),
     };
     let values = values(file);
     let mut cells = vec![
         Cell::new(file.label(), Tone::Strong).with_detail(name_or_words(file, is_first)),
         noun(file.operation).into(),
     ];
-    cells.extend(values.into_iter().map(|(_, text)| Cell::from(text)));
+    cells.extend(values.into_iter().map(|(_, cell)| cell));
     cells.push(failed);
     cells
 }
@@ -129,10 +127,10 @@ pub(super) fn slices(shown: &[&FilePattern], view: &TraceView<'_>) -> Option<Sec
         ));
         let rows = view.slices.iter().filter_map(|slice| {
             let window = slice.window?;
-            let at = |ns: i64| Quantity::seconds(ns as f64 * 1e-9 - start_s).to_string();
-            let mut cells = vec![at(window.from_ns).into(), at(window.to_ns).into()];
+            let at = |ns: i64| Cell::from(Quantity::seconds(ns as f64 * 1e-9 - start_s));
+            let mut cells = vec![at(window.from_ns), at(window.to_ns)];
             let known = slice.of(file.file, file.operation)?;
-            cells.extend(values(known).into_iter().map(|(_, text)| Cell::from(text)));
+            cells.extend(values(known).into_iter().map(|(_, cell)| cell));
             Some(cells)
         });
         let label = format!("{} of {}", noun(file.operation), file.label());
@@ -165,84 +163,71 @@ fn name_or_words(file: &FilePattern, is_first: bool) -> Option<String> {
 }
 
 /// The figures of a file with their names; empty where they are not known.
-fn values(file: &FilePattern) -> Vec<(&'static str, String)> {
-    let bytes = |value: Option<f64>| value.map(|value| Quantity::new(value, Unit::Bytes));
-    let ratio = |value: Option<f64>| value.map(Quantity::ratio);
-    let latency = |ns: Option<f64>| ns.map(|ns| Quantity::microseconds(ns / 1e3));
-    let plain = |value: Option<f64>| value.map(|value| Quantity::new(value, Unit::Parameter));
-    let text = |value: Option<Quantity>| value.map_or(String::new(), |value| value.to_string());
-    let device = file.device.as_ref();
+fn values(file: &FilePattern) -> Vec<(&'static str, Cell)> {
+    let of = |value: Option<f64>, unit| Cell::known(value.map(|value| Quantity::new(value, unit)));
+    let latency = |ns: Option<f64>| of(ns.map(|ns| ns / 1e3), Unit::Microseconds);
+    let (device, score) = (
+        file.device.as_ref(),
+        file.score.map(|score| format!("{score:.2}")),
+    );
+    let (waited, from_device) = (
+        device.map(|d| d.waiting_ratio),
+        device.map(|d| d.device_ratio),
+    );
     vec![
-        ("calls", Quantity::count(file.calls).to_string()),
-        ("bytes", Quantity::bytes(file.bytes).to_string()),
-        ("median size", text(bytes(file.median_bytes()))),
+        ("calls", Quantity::count(file.calls).into()),
+        ("bytes", Quantity::bytes(file.bytes).into()),
+        ("median size", of(file.median_bytes(), Unit::Bytes)),
+        ("score", Cell::known(score)),
+        ("sequential", of(file.sequential_ratio, Unit::Ratio)),
+        ("median seek", of(file.median_seek_bytes(), Unit::Bytes)),
+        ("read again", of(file.reread_ratio, Unit::Ratio)),
         (
-            "score",
-            file.score
-                .map_or(String::new(), |score| format!("{score:.2}")),
+            "touched",
+            Cell::known(file.working_set_bytes.map(Quantity::bytes)),
         ),
-        ("sequential", text(ratio(file.sequential_ratio))),
-        ("median seek", text(bytes(file.median_seek_bytes()))),
-        ("read again", text(ratio(file.reread_ratio))),
-        ("touched", text(file.working_set_bytes.map(Quantity::bytes))),
-        ("times its size", text(plain(file.amplification))),
-        (
-            "median latency",
-            text(latency(file.latency.map(|l| l.p50_ns))),
-        ),
-        ("p99 latency", text(latency(file.latency.map(|l| l.p99_ns)))),
-        (
-            "waited for the device",
-            text(ratio(device.map(|d| d.waiting_ratio))),
-        ),
-        ("device bytes", text(ratio(device.map(|d| d.device_ratio)))),
+        ("times its size", of(file.amplification, Unit::Parameter)),
+        ("median latency", latency(file.latency.map(|l| l.p50_ns))),
+        ("p99 latency", latency(file.latency.map(|l| l.p99_ns))),
+        ("waited for the device", of(waited, Unit::Ratio)),
+        ("device bytes", of(from_device, Unit::Ratio)),
     ]
 }
 
 /// The files of two traces: a row for each figure.
 pub(super) fn pairs(pairs: &[Pair<'_>]) -> Section {
     let table = |pair: &Pair<'_>| {
-        let columns = vec![
-            Column::text(noun(pair.any().operation)),
-            Column::number("before", 255),
-            Column::number("after", 255),
-            Column::number("after ÷ before", 100),
-        ];
         let figures = |file: Option<&FilePattern>| file.map(values).unwrap_or_default();
         let (before, after) = (figures(pair.before), figures(pair.after));
-        let text = |list: &[(&str, String)], place: usize| {
-            list.get(place)
-                .map_or(String::new(), |(_, text)| text.clone())
+        let value = |list: &[(&str, Cell)], place: usize| {
+            let cell = list.get(place).map(|(_, cell)| cell.clone());
+            cell.unwrap_or_default()
         };
         let names = values(pair.any()).into_iter().map(|(name, _)| name);
         let rows = names.enumerate().map(|(place, name)| {
-            let cells = [text(&before, place), text(&after, place)];
-            let [before_text, after_text] = cells;
             vec![
                 Cell::new(name, Tone::Strong),
-                before_text.into(),
-                after_text.into(),
-                change(pair, name).into(),
+                value(&before, place),
+                value(&after, place),
+                Cell::known(change(pair, name)),
             ]
         });
-        let name =
-            |file: Option<&FilePattern>| file.map_or(String::new(), |file| file.name.clone());
         let names = vec![
             Cell::new("file", Tone::Strong),
-            name(pair.before).into(),
-            name(pair.after).into(),
+            Cell::known(pair.before.map(|file| &file.name)),
+            Cell::known(pair.after.map(|file| &file.name)),
             Cell::default(),
         ];
         let rows = std::iter::once(names).chain(rows);
         let rows = rows.filter(|row| !row[1].text.is_empty() || !row[2].text.is_empty());
-        let name = pair.name();
-        let label = format!(
-            "{} of {}",
-            noun(pair.any().operation),
-            name.replace('`', "")
-        );
-        let mut columns = columns;
-        columns[0] = Column::text(label.clone());
+        let name = pair.name().replace('`', "");
+        let label = format!("{} of {name}", noun(pair.any().operation));
+        let columns = vec![
+            Column::text(label.clone()),
+            Column::number("before", 255),
+            Column::number("after", 255),
+            Column::number("after ÷ before", 100),
+        ];
         Table::new(label, columns, rows.collect())
     };
     Section {
@@ -254,7 +239,7 @@ pub(super) fn pairs(pairs: &[Pair<'_>]) -> Section {
 }
 
 /// The quotient of the figures that have one.
-fn change(pair: &Pair<'_>, name: &str) -> String {
+fn change(pair: &Pair<'_>, name: &str) -> Option<Quantity> {
     let of = |file: &FilePattern| match name {
         "calls" => Some(file.calls as f64),
         "bytes" => Some(file.bytes as f64),
@@ -266,10 +251,8 @@ fn change(pair: &Pair<'_>, name: &str) -> String {
         _ => None,
     };
     let both = pair.before.and_then(of).zip(pair.after.and_then(of));
-    let quotient = both.filter(|(before, _)| *before > 0.0);
-    quotient.map_or(String::new(), |(before, after)| {
-        Quantity::new(after / before, Unit::Parameter).to_string()
-    })
+    let (before, after) = both.filter(|(before, _)| *before > 0.0)?;
+    Some(Quantity::new(after / before, Unit::Parameter))
 }
 
 /// The block layer.
@@ -315,20 +298,12 @@ fn block_section(blocks: &[(&str, &BlockSummary)], devices: String) -> Option<Se
     ];
     let mut rows = Vec::new();
     for (name, block) in blocks {
-        let matched = match block.read_bytes {
-            0 => String::new(),
-            all => Quantity::ratio(block.matched_bytes as f64 / all as f64).to_string(),
-        };
+        let matched = block.matched_bytes as f64 / block.read_bytes as f64;
+        let matched = (block.read_bytes > 0).then(|| Quantity::ratio(matched));
         let reads = (block.reads, block.read_bytes, &block.read_ns);
         let writes = (block.writes, block.written_bytes, &block.write_ns);
         rows.push(block_row(name, "reads", reads, &block.queue_ns, matched));
-        rows.push(block_row(
-            name,
-            "writes",
-            writes,
-            &block.queue_ns,
-            String::new(),
-        ));
+        rows.push(block_row(name, "writes", writes, &block.queue_ns, None));
     }
     rows.retain(|row| row[2].text != "0");
     (!rows.is_empty()).then(|| Section {
@@ -347,23 +322,21 @@ fn block_row(
     what: &str,
     (count, bytes, times): (u64, u64, &LogHistogram),
     queue: &LogHistogram,
-    matched: String,
+    matched: Option<Quantity>,
 ) -> Vec<Cell> {
     let at = |times: &LogHistogram, ratio| {
         let ns = times.quantile(ratio);
-        ns.map_or(String::new(), |ns| {
-            Quantity::microseconds(ns / 1e3).to_string()
-        })
+        Cell::known(ns.map(|ns| Quantity::microseconds(ns / 1e3)))
     };
     vec![
         Cell::new(name, Tone::Strong),
         what.into(),
-        Quantity::count(count).to_string().into(),
-        Quantity::bytes(bytes).to_string().into(),
-        at(queue, 0.5).into(),
-        at(queue, 0.99).into(),
-        at(times, 0.5).into(),
-        at(times, 0.99).into(),
-        matched.into(),
+        Quantity::count(count).into(),
+        Quantity::bytes(bytes).into(),
+        at(queue, 0.5),
+        at(queue, 0.99),
+        at(times, 0.5),
+        at(times, 0.99),
+        Cell::known(matched),
     ]
 }

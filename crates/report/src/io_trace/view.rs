@@ -1,8 +1,6 @@
 //! Traces with what follows from them, as they come from the analysis and as programs get them.
 
-use dyno_analyze::access_pattern::AccessPatterns;
-use dyno_analyze::access_pattern::Activity;
-use dyno_analyze::access_pattern::findings;
+use dyno_analyze::access_pattern::{AccessPatterns, Activity, findings};
 use dyno_record::experiment::Finding;
 use dyno_record::io_trace::document::TraceDocument;
 use serde::Serialize;

@@ -19,6 +19,7 @@ use rows::RowsChart;
 use scatter::ScatterChart;
 use serde::Serialize;
 use std::borrow::Cow;
+use std::fmt::Display;
 use table::Table;
 use time::{TimeChart, TimeCharts};
 
@@ -296,19 +297,26 @@ impl Status {
 
 impl Figure {
     /// A figure that is no bad news.
-    pub fn new(
-        label: impl Into<String>,
-        value: Quantity,
-        note: Option<String>,
-        marks: Vec<usize>,
-    ) -> Self {
+    pub fn new(label: impl Into<String>, value: Quantity) -> Self {
         Figure {
             label: label.into(),
             value,
-            note,
+            note: None,
             alarming: false,
-            marks,
+            marks: Vec::new(),
         }
+    }
+
+    /// The same with what it has to be read with.
+    pub fn with_note(self, note: impl Into<Option<String>>) -> Self {
+        let note = note.into();
+        Figure { note, ..self }
+    }
+
+    /// The same with these caveats.
+    pub fn marked(self, marks: &[usize]) -> Self {
+        let marks = marks.to_vec();
+        Figure { marks, ..self }
     }
 }
 
@@ -323,9 +331,6 @@ impl Finding {
             advice: Vec::new(),
         }
     }
-}
-
-impl Finding {
     /// The sentence, and how sure it is: `The disk was the limit. Likely, all the measured time.`
     pub fn text_and_sureness(&self) -> String {
         let sureness = self.sureness.as_ref();
@@ -380,10 +385,10 @@ impl Section {
 
 impl Fact {
     /// A fact that no caveat touches.
-    pub fn new(label: impl Into<String>, value: impl Into<String>) -> Self {
+    pub fn new(label: impl Into<String>, value: impl Display) -> Self {
         Fact {
             label: label.into(),
-            value: value.into(),
+            value: value.to_string(),
             marks: Vec::new(),
         }
     }

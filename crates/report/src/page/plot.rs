@@ -117,6 +117,52 @@ pub struct Plot {
     pub marks: Vec<PlotMark>,
 }
 
+impl PlotAxis {
+    /// An axis on which equal steps have equal lengths.
+    pub fn linear(label: &'static str, measure: Measure) -> PlotAxis {
+        PlotAxis {
+            label,
+            measure,
+            is_logarithmic: false,
+        }
+    }
+
+    /// An axis on which equal ratios have equal lengths.
+    pub fn logarithmic(label: &'static str, measure: Measure) -> PlotAxis {
+        PlotAxis {
+            is_logarithmic: true,
+            ..PlotAxis::linear(label, measure)
+        }
+    }
+
+    /// The one of them on which these places do not crowd.
+    pub fn fitting(label: &'static str, measure: Measure, places: &[f64]) -> PlotAxis {
+        PlotAxis {
+            is_logarithmic: wants_logarithm(places),
+            ..PlotAxis::linear(label, measure)
+        }
+    }
+}
+
+impl PlotMark {
+    /// A line at a place of the horizontal axis.
+    pub fn vertical(label: String, at: f64) -> PlotMark {
+        PlotMark {
+            label,
+            is_vertical: true,
+            at,
+        }
+    }
+
+    /// A line at a place of the vertical axis.
+    pub fn horizontal(label: String, at: f64) -> PlotMark {
+        PlotMark {
+            is_vertical: false,
+            ..PlotMark::vertical(label, at)
+        }
+    }
+}
+
 impl PlotSeries {
     /// A curve from its points; those without a finite value are left out.
     pub fn curve(
@@ -140,7 +186,7 @@ impl PlotSeries {
 }
 
 /// Whether places are spread over so wide a range that a linear axis would crowd most of them at its start.
-pub fn wants_logarithm(places: &[f64]) -> bool {
+fn wants_logarithm(places: &[f64]) -> bool {
     let most = places.iter().copied().fold(0.0, f64::max);
     let least = places.iter().copied().fold(f64::INFINITY, f64::min);
     let crowded = places.iter().filter(|place| **place <= most / 4.0).count();

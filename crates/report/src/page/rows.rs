@@ -7,7 +7,7 @@ use serde::Serialize;
 const MOST_TICKS: usize = 6;
 
 /// A chart of rows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RowsChart {
     /// Its title.
     pub title: String,
@@ -63,7 +63,7 @@ pub struct Row {
 }
 
 /// A value for a row, with its interval.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowValue {
     /// Name of the row.
     pub label: String,
@@ -77,6 +77,22 @@ pub struct RowValue {
     pub value: f64,
     /// The ends of its interval.
     pub interval: Option<(f64, f64)>,
+}
+
+impl RowsChart {
+    /// Rows on an axis from 0 with labels at round places, each as a [`Scale::bar`] or a [`Scale::point`]. It has no title yet.
+    pub fn from_zero(
+        values: Vec<RowValue>,
+        row: fn(&Scale, RowValue) -> Row,
+        write: impl Fn(f64) -> String,
+    ) -> RowsChart {
+        let scale = Scale::from_zero(&values);
+        RowsChart {
+            ticks: scale.ticks(write),
+            rows: values.into_iter().map(|value| row(&scale, value)).collect(),
+            ..RowsChart::default()
+        }
+    }
 }
 
 /// How values become places.

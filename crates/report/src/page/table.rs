@@ -2,17 +2,18 @@
 //! narrow terminal may leave out.
 
 use serde::Serialize;
+use std::fmt::Display;
 
-/// How a cell is set.
+/// How a piece of text is set, such as a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tone {
     /// As it is.
     #[default]
     Plain,
-    /// What the row is about.
+    /// What the row is about; headings and headline numbers.
     Strong,
-    /// Less important.
+    /// Less important: labels and notes.
     Soft,
     /// A doubt.
     Doubt,
@@ -35,12 +36,17 @@ pub struct Cell {
 
 impl Cell {
     /// Text in a tone.
-    pub fn new(text: impl Into<String>, tone: Tone) -> Cell {
+    pub fn new(text: impl Display, tone: Tone) -> Cell {
         Cell {
-            text: text.into(),
+            text: text.to_string(),
             tone,
             ..Cell::default()
         }
+    }
+
+    /// The value, or an empty cell if it is not known.
+    pub fn known(value: Option<impl Display>) -> Cell {
+        value.map_or_else(Cell::default, Cell::from)
     }
 
     /// The same with something below it.
@@ -49,7 +55,7 @@ impl Cell {
     }
 }
 
-impl<T: Into<String>> From<T> for Cell {
+impl<T: Display> From<T> for Cell {
     fn from(text: T) -> Cell {
         Cell::new(text, Tone::Plain)
     }

@@ -1,25 +1,9 @@
 //! Text layout for fixed-width output: colours, wrapped paragraphs, and tables that leave out
 //! their least important columns where there is no room. It knows nothing of runs.
 
-use std::borrow::Cow;
+use crate::page::table::{Cell, Table, Tone};
 
-/// How a piece of text is set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// As it is.
-    #[default]
-    Plain,
-    /// Headings and headline numbers.
-    Bold,
-    /// Labels and units.
-    Dim,
-    /// Caveats.
-    Caution,
-    /// Failures and serious caveats.
-    Alarm,
-}
-
-/// Sets text in a style, or leaves it alone.
+/// Sets text in a tone, or leaves it alone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Painter {
     /// Whether to write colour codes.
@@ -27,14 +11,14 @@ pub(crate) struct Painter {
 }
 
 impl Painter {
-    /// The text in the style. Empty text stays empty.
-    pub(crate) fn paint(self, style: Style, text: &str) -> String {
-        let code = match style {
-            Style::Plain => return text.to_owned(),
-            Style::Bold => "1",
-            Style::Dim => "2",
-            Style::Caution => "33",
-            Style::Alarm => "31",
+    /// The text in the tone. Empty text stays empty.
+    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+        let code = match tone {
+            Tone::Plain => return text.to_owned(),
+            Tone::Strong => "1",
+            Tone::Soft => "2",
+            Tone::Doubt => "33",
+            Tone::Alarm => "31",
         };
         if self.colours && !text.is_empty() {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
@@ -95,164 +79,104 @@ pub(crate) fn wrap(text: &str, width: usize, first: usize, rest: usize) -> Vec<S
     lines
 }
 
-/// A cell of a [`Table`].
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Cell {
-    text: String,
-    style: Style,
-}
-
-impl Cell {
-    /// Text in a style.
-    pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
-        let text = text.into();
-        Cell { text, style }
-    }
-}
-
-impl<T: Into<String>> From<T> for Cell {
-    fn from(text: T) -> Self {
-        Cell::new(text, Style::Plain)
-    }
-}
-
-/// A column of a [`Table`].
-#[derive(Clone, Debug)]
-pub(crate) struct Column {
-    title: Cow<'static, str>,
-    right: bool,
-    /// Columns with a lower rank are left out first; rank 255 always stays.
-    rank: u8,
-}
-
-impl Column {
-    /// A column of words.
-    pub(crate) fn text(title: impl Into<Cow<'static, str>>) -> Self {
-        Column {
-            title: title.into(),
-            right: false,
-            rank: u8::MAX,
-        }
-    }
-
-    /// A column of numbers.
-    pub(crate) fn number(title: impl Into<Cow<'static, str>>, rank: u8) -> Self {
-        Column {
-            title: title.into(),
-            right: true,
-            rank,
-        }
-    }
-}
-
-/// A table of text.
-#[derive(Clone, Debug)]
-pub(crate) struct Table {
-    columns: Vec<Column>,
-    rows: Vec<Vec<Cell>>,
-}
-
 /// Spaces between columns.
 const GAP: usize = 2;
 
-impl Table {
-    /// A table without rows.
-    pub(crate) fn new(columns: Vec<Column>) -> Self {
-        Table {
-            columns,
-            rows: Vec::new(),
-        }
+/// The lines of a table, without trailing spaces, in at most `width` characters if leaving out columns can achieve that. Missing
+/// cells at the end of a row are empty, cells without a column are left out. The titles of left-out columns are returned too:
+/// leaving out is told.
+pub(crate) fn lines(table: &Table, width: usize, painter: Painter) -> (Vec<String>, Vec<String>) {
+    let columns = &table.columns;
+    let widths: Vec<usize> = (0..columns.len()).map(|i| width_of(table, i)).collect();
+    let mut shown: Vec<usize> = (0..columns.len())
+        .filter(|&index| widths[index] > 0)
+        .collect();
+    let mut left_out = Vec::new();
+    let total = |shown: &[usize]| shown.iter().map(|&i| widths[i] + GAP).sum::<usize>();
+    while total(&shown) > width + GAP {
+        let removable = |index: &&usize| columns[**index].rank < u8::MAX;
+        let rank = |index: &&usize| columns[**index].rank;
+        let Some(&least) = shown.iter().filter(removable).min_by_key(rank) else {
+            break;
+        };
+        shown.retain(|&index| index != least);
+        left_out.push(columns[least].title.clone());
     }
+    let titles = columns
+        .iter()
+        .map(|column| Cell::new(&column.title, Tone::Soft))
+        .collect();
+    let lines = std::iter::once(&titles)
+        .chain(&table.rows)
+        .map(|cells| line(table, cells, &shown, &widths, painter))
+        .collect();
+    (lines, left_out)
+}
 
-    /// Adds a row; missing cells at its end are empty, cells without a column are left out.
-    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
-        self.rows.push(cells);
+/// Width of a column; 0 when no row has anything in it.
+fn width_of(table: &Table, index: usize) -> usize {
+    let cells = table.rows.iter().filter_map(|row| row.get(index));
+    match cells.map(|cell| text_width(&cell.text)).max() {
+        None | Some(0) => 0,
+        Some(widest) => widest.max(text_width(&table.columns[index].title)),
     }
+}
 
-    /// The lines, without trailing spaces, in at most `width` characters if leaving out columns
-    /// can achieve that. The titles of left-out columns are returned too: leaving out is told.
-    pub(crate) fn lines(&self, width: usize, painter: Painter) -> (Vec<String>, Vec<String>) {
-        let widths: Vec<usize> = (0..self.columns.len()).map(|i| self.width_of(i)).collect();
-        let mut shown: Vec<usize> = (0..self.columns.len())
-            .filter(|&index| widths[index] > 0)
-            .collect();
-        let mut left_out = Vec::new();
-        let total = |shown: &[usize]| shown.iter().map(|&i| widths[i] + GAP).sum::<usize>();
-        while total(&shown) > width + GAP {
-            let removable = |index: &&usize| self.columns[**index].rank < u8::MAX;
-            let rank = |index: &&usize| self.columns[**index].rank;
-            let Some(&least) = shown.iter().filter(removable).min_by_key(rank) else {
-                break;
-            };
-            shown.retain(|&index| index != least);
-            left_out.push(self.columns[least].title.to_string());
+fn line(
+    table: &Table,
+    cells: &[Cell],
+    shown: &[usize],
+    widths: &[usize],
+    painter: Painter,
+) -> String {
+    let empty = Cell::default();
+    let mut line = String::new();
+    let mut pending = 0;
+    for (position, &index) in shown.iter().enumerate() {
+        let cell = cells.get(index).unwrap_or(&empty);
+        let padding = widths[index] - text_width(&cell.text);
+        let (before, after) = if table.columns[index].is_number {
+            (padding, 0)
+        } else {
+            (0, padding)
+        };
+        pending += before + if position == 0 { 0 } else { GAP };
+        if !cell.text.is_empty() {
+            line.push_str(&" ".repeat(pending));
+            line.push_str(&painter.paint(cell.tone, &cell.text));
+            pending = 0;
         }
-        let titles = self
-            .columns
-            .iter()
-            .map(|column| Cell::new(column.title.as_ref(), Style::Dim))
-            .collect();
-        let lines = std::iter::once(&titles)
-            .chain(&self.rows)
-            .map(|cells| self.line(cells, &shown, &widths, painter))
-            .collect();
-        (lines, left_out)
+        pending += after;
     }
-
-    /// Width of a column; 0 when no row has anything in it.
-    fn width_of(&self, index: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(index));
-        match cells.map(|cell| text_width(&cell.text)).max() {
-            None | Some(0) => 0,
-            Some(widest) => widest.max(text_width(&self.columns[index].title)),
-        }
-    }
-
-    fn line(&self, cells: &[Cell], shown: &[usize], widths: &[usize], painter: Painter) -> String {
-        let empty = Cell::default();
-        let mut line = String::new();
-        let mut pending = 0;
-        for (position, &index) in shown.iter().enumerate() {
-            let cell = cells.get(index).unwrap_or(&empty);
-            let padding = widths[index] - text_width(&cell.text);
-            let (before, after) = if self.columns[index].right {
-                (padding, 0)
-            } else {
-                (0, padding)
-            };
-            pending += before + if position == 0 { 0 } else { GAP };
-            if !cell.text.is_empty() {
-                line.push_str(&" ".repeat(pending));
-                line.push_str(&painter.paint(cell.style, &cell.text));
-                pending = 0;
-            }
-            pending += after;
-        }
-        line
-    }
+    line
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::table::Column;
 
     const PLAIN: Painter = Painter { colours: false };
 
     fn table() -> Table {
-        let mut table = Table::new(vec![
-            Column::text("name"),
-            Column::number("count", 9),
-            Column::number("p95", 1),
-            Column::number("p99", 5),
-        ]);
-        table.row(vec!["read".into(), "1,000".into(), "5".into(), "9".into()]);
-        table.row(vec!["update_all".into(), "1".into()]);
-        table
+        Table {
+            label: String::new(),
+            columns: vec![
+                Column::text("name"),
+                Column::number("count", 9),
+                Column::number("p95", 1),
+                Column::number("p99", 5),
+            ],
+            rows: vec![
+                vec!["read".into(), "1,000".into(), "5".into(), "9".into()],
+                vec!["update_all".into(), "1".into()],
+            ],
+        }
     }
 
     #[test]
     fn numbers_are_aligned_to_the_right_and_words_to_the_left() {
-        let (lines, left_out) = table().lines(80, PLAIN);
+        let (lines, left_out) = lines(&table(), 80, PLAIN);
         let expected = [
             "name        count  p95  p99",
             "read        1,000    5    9",
@@ -264,26 +188,30 @@ mod tests {
 
     #[test]
     fn a_column_without_content_is_not_shown() {
-        let mut table = Table::new(vec![Column::text("a"), Column::number("empty", 1)]);
-        table.row(vec!["x".into(), "".into()]);
-        assert_eq!(table.lines(80, PLAIN).0, ["a", "x"]);
+        let table = Table {
+            label: String::new(),
+            columns: vec![Column::text("a"), Column::number("empty", 1)],
+            rows: vec![vec!["x".into(), "".into()]],
+        };
+        assert_eq!(lines(&table, 80, PLAIN).0, ["a", "x"]);
     }
 
     #[test]
     fn the_least_important_columns_are_left_out_first_and_named() {
-        let (lines, left_out) = table().lines(22, PLAIN);
-        assert_eq!(lines[0], "name        count  p99");
+        let (wide, left_out) = lines(&table(), 22, PLAIN);
+        assert_eq!(wide[0], "name        count  p99");
         assert_eq!(left_out, ["p95"]);
-        let (lines, left_out) = table().lines(3, PLAIN);
-        assert_eq!(lines[0], "name");
+        let (narrow, left_out) = lines(&table(), 3, PLAIN);
+        assert_eq!(narrow[0], "name");
         assert_eq!(left_out, ["p95", "p99", "count"]);
     }
 
     #[test]
     fn colours_do_not_change_the_alignment() {
-        let mut table = Table::new(vec![Column::text("a"), Column::number("b", 1)]);
-        table.row(vec![Cell::new("x", Style::Bold), "1".into()]);
-        let (lines, _) = table.lines(80, Painter { colours: true });
+        let columns = vec![Column::text("a"), Column::number("b", 1)];
+        let rows = vec![vec![Cell::new("x", Tone::Strong), "1".into()]];
+        let table = Table::new("", columns, rows);
+        let (lines, _) = lines(&table, 80, Painter { colours: true });
         assert_eq!(lines[1], "\u{1b}[1mx\u{1b}[0m  1");
     }
 

@@ -1,9 +1,9 @@
 //! The page as text for a terminal: how it was done and the tables first, and at the end, just above the next prompt, the
 //! result with its verdict, findings and caveats.
 
-use super::layout::{self, Painter, Style, text_width, wrap};
+use super::layout::{self, Painter, text_width, wrap};
 use crate::caveat::{NumberedCaveat, Severity};
-use crate::page::table::{Table, Tone};
+use crate::page::table::{Cell, Table, Tone};
 use crate::page::{Fact, Figure, Finding, FoldedList, Page, Section, Status, Verdict};
 
 /// Narrowest width that the layout is made for; narrower terminals get lines that are too long.
@@ -66,27 +66,27 @@ impl Writer {
     }
 
     /// Text in lines; the first one begins with `first` spaces, later ones with `rest`.
-    fn paragraph(&mut self, text: &str, first: usize, rest: usize, style: Style) {
+    fn paragraph(&mut self, text: &str, first: usize, rest: usize, tone: Tone) {
         let width = self.width.min(MAX_PARAGRAPH);
         for line in wrap(text, width, first, rest) {
             // Spaces stay outside of the colour, or some terminals underline them.
             let (indent, words) = line.split_at(line.len() - line.trim_start().len());
-            let painted = self.painter.paint(style, words);
+            let painted = self.painter.paint(tone, words);
             self.line(&format!("{indent}{painted}"));
         }
     }
 
     fn heading(&mut self, text: &str) {
         self.line("");
-        self.paragraph(text, 0, 2, Style::Bold);
+        self.paragraph(text, 0, 2, Tone::Strong);
     }
 
     fn title(&mut self, page: &Page) {
-        self.paragraph(&page.title, 0, 2, Style::Bold);
-        self.paragraph(&page.question, 0, 0, Style::Plain);
+        self.paragraph(&page.title, 0, 2, Tone::Strong);
+        self.paragraph(&page.question, 0, 0, Tone::Plain);
         let style = match page.status.label {
-            "complete" => Style::Dim,
-            _ => Style::Alarm,
+            "complete" => Tone::Soft,
+            _ => Tone::Alarm,
         };
         let status = status(&page.status);
         let subject = match page.subject.as_str() {
@@ -103,7 +103,7 @@ impl Writer {
     fn headline(&mut self, page: &Page) {
         if !page.no_answer.is_empty() {
             self.line("");
-            self.paragraph(page.no_answer, 0, 0, Style::Bold);
+            self.paragraph(page.no_answer, 0, 0, Tone::Strong);
         }
         if page.headline.is_empty() {
             return;
@@ -123,23 +123,23 @@ impl Writer {
     fn figure(&mut self, figure: &Figure, label_width: usize, value_width: usize) {
         let value = figure.value.to_string();
         let style = if figure.alarming {
-            Style::Alarm
+            Tone::Alarm
         } else {
-            Style::Bold
+            Tone::Strong
         };
         let note = figure.note.as_deref().unwrap_or("");
         let marks = marks_text(&figure.marks);
         let label = format!("{:label_width$}", figure.label);
         let start = format!(
             "  {}  {}{}",
-            self.painter.paint(Style::Dim, &label),
+            self.painter.paint(Tone::Soft, &label),
             " ".repeat(value_width - text_width(&value)),
             self.painter.paint(style, &value),
         );
         let end = format!(
             "{} {}",
-            self.painter.paint(Style::Dim, note),
-            self.painter.paint(Style::Caution, &marks),
+            self.painter.paint(Tone::Soft, note),
+            self.painter.paint(Tone::Doubt, &marks),
         );
         let indent = 2 + label_width + 2 + value_width + 2;
         if indent + text_width(note) + 1 + text_width(&marks) <= self.width {
@@ -153,9 +153,9 @@ impl Writer {
     /// What held the run up.
     fn verdict(&mut self, verdict: &Verdict) {
         self.heading("Verdict");
-        self.paragraph(&verdict.headline, 2, 2, Style::Bold);
+        self.paragraph(&verdict.headline, 2, 2, Tone::Strong);
         self.numbered(&verdict.causes);
-        self.paragraph(&verdict.not_watched, 2, 2, Style::Dim);
+        self.paragraph(&verdict.not_watched, 2, 2, Tone::Soft);
     }
 
     fn findings(&mut self, findings: &[Finding]) {
@@ -170,19 +170,19 @@ impl Writer {
         let column = 4 + findings.len().to_string().len();
         for (number, finding) in findings.iter().enumerate() {
             let (word, style) = match finding.kind {
-                "warning" => ("Warning: ", Style::Caution),
-                "opportunity" => ("Opportunity: ", Style::Plain),
-                _ => ("", Style::Plain),
+                "warning" => ("Warning: ", Tone::Doubt),
+                "opportunity" => ("Opportunity: ", Tone::Plain),
+                _ => ("", Tone::Plain),
             };
             let number = (number + 1).to_string();
             let text = format!("{number}. {word}{}", finding.text_and_sureness());
             self.paragraph(&text, column - 2 - number.len(), column, style);
             for evidence in &finding.evidence {
                 let text = format!("- {}", evidence.text);
-                self.paragraph(&text, column, column + 2, Style::Dim);
+                self.paragraph(&text, column, column + 2, Tone::Soft);
             }
             for advice in &finding.advice {
-                self.paragraph(&format!("try: {advice}"), column, column + 5, Style::Plain);
+                self.paragraph(&format!("try: {advice}"), column, column + 5, Tone::Plain);
             }
         }
     }
@@ -192,19 +192,19 @@ impl Writer {
             return;
         }
         self.heading(&section.title);
-        self.paragraph(&section.lead, 2, 2, Style::Dim);
+        self.paragraph(&section.lead, 2, 2, Tone::Soft);
         for (number, event) in section.events.iter().enumerate() {
             let number = format!("{}.", number + 1);
             self.paragraph(
                 &format!("{number} {event}"),
                 2,
                 3 + number.len(),
-                Style::Plain,
+                Tone::Plain,
             );
         }
         for sketch in &section.sketches {
             self.line("");
-            self.paragraph(&sketch.title, 2, 2, Style::Plain);
+            self.paragraph(&sketch.title, 2, 2, Tone::Plain);
             for line in &sketch.lines {
                 self.line(&format!("  {line}"));
             }
@@ -220,7 +220,7 @@ impl Writer {
             self.line("");
         }
         for note in &section.notes {
-            self.paragraph(note, 2, 2, Style::Dim);
+            self.paragraph(note, 2, 2, Tone::Soft);
         }
         for list in &section.lists {
             self.list(list);
@@ -229,12 +229,12 @@ impl Writer {
 
     fn list(&mut self, list: &FoldedList) {
         if !list.is_open {
-            self.paragraph(&format!("{}.", list.title), 2, 4, Style::Dim);
+            self.paragraph(&format!("{}.", list.title), 2, 4, Tone::Soft);
             return;
         }
-        self.paragraph(&format!("{}:", list.title), 2, 4, Style::Dim);
+        self.paragraph(&format!("{}:", list.title), 2, 4, Tone::Soft);
         for entry in &list.entries {
-            self.paragraph(&format!("- {entry}"), 4, 6, Style::Dim);
+            self.paragraph(&format!("- {entry}"), 4, 6, Tone::Soft);
         }
     }
 
@@ -243,10 +243,10 @@ impl Writer {
     fn table(&mut self, table: &Table) {
         let width = self.width - 2;
         let has_marks = table.columns.iter().any(|column| !column.marks.is_empty());
-        let (mut lines, mut left_out) = laid_out(table, true).lines(width, self.painter);
+        let (mut lines, mut left_out) = layout::lines(&laid_out(table, true), width, self.painter);
         let are_below = has_marks && !left_out.is_empty();
         if are_below {
-            (lines, left_out) = laid_out(table, false).lines(width, self.painter);
+            (lines, left_out) = layout::lines(&laid_out(table, false), width, self.painter);
         }
         self.line("");
         for line in lines {
@@ -254,7 +254,7 @@ impl Writer {
         }
         if !left_out.is_empty() {
             let text = format!("(too narrow for {})", left_out.join(", "));
-            self.paragraph(&text, 2, 2, Style::Dim);
+            self.paragraph(&text, 2, 2, Tone::Soft);
         }
         if are_below {
             let marked = table
@@ -265,7 +265,7 @@ impl Writer {
                 .map(|column| format!("{} {}", column.title, marks_text(&column.marks)))
                 .collect();
             let text = format!("caveats of {}", marked.join(", of "));
-            self.paragraph(&text, 2, 2, Style::Caution);
+            self.paragraph(&text, 2, 2, Tone::Doubt);
         }
     }
 
@@ -285,7 +285,7 @@ impl Writer {
         for fact in facts {
             let mut label = format!("{:label_width$}", fact.label);
             for line in wrap(&marked(&fact.value, &fact.marks), width - indent, 0, 0) {
-                let painted = self.painter.paint(Style::Dim, &label);
+                let painted = self.painter.paint(Tone::Soft, &label);
                 self.line(&format!("  {painted}  {line}"));
                 label = " ".repeat(label_width);
             }
@@ -305,50 +305,38 @@ impl Writer {
                 caveat.number, caveat.label, caveat.message
             );
             let style = match caveat.severity {
-                Severity::Serious => Style::Alarm,
-                Severity::Doubt => Style::Caution,
-                Severity::Condition => Style::Plain,
+                Severity::Serious => Tone::Alarm,
+                Severity::Doubt => Tone::Doubt,
+                Severity::Condition => Tone::Plain,
             };
             self.paragraph(&text, 2, 6, style);
             if let Some(hint) = &caveat.hint {
-                self.paragraph(&format!("hint: {hint}"), 6, 12, Style::Dim);
+                self.paragraph(&format!("hint: {hint}"), 6, 12, Tone::Soft);
             }
         }
     }
 }
 
-/// A table as it is set, with the caveats in the titles or without.
-fn laid_out(table: &Table, with_marks: bool) -> layout::Table {
-    let columns = table.columns.iter().map(|column| {
-        let marks = if with_marks {
-            marks_text(&column.marks)
-        } else {
-            String::new()
-        };
-        let title = format!("{}{marks}", column.title);
-        if column.is_number {
-            layout::Column::number(title, column.rank)
-        } else {
-            layout::Column::text(title)
-        }
-    });
-    let mut set = layout::Table::new(columns.collect());
-    for row in &table.rows {
-        let cells = row.iter();
-        let cells = cells.map(|cell| layout::Cell::new(cell.text.clone(), style(cell.tone)));
-        set.row(cells.collect());
-        if row.iter().any(|cell| cell.detail.is_some()) {
-            let details = row
-                .iter()
-                .map(|cell| cell.detail.clone().unwrap_or_default());
-            set.row(
-                details
-                    .map(|text| layout::Cell::new(text, Style::Dim))
-                    .collect(),
-            );
-        }
+/// A table as it is set: with the caveats in the titles or without, and with the details as rows.
+fn laid_out(table: &Table, with_marks: bool) -> Table {
+    let mut set = table.clone();
+    for column in set.columns.iter_mut().filter(|_| with_marks) {
+        column.title += &marks_text(&column.marks);
     }
+    let rows = table.rows.iter();
+    set.rows = rows.flat_map(|row| with_details(row)).collect();
     set
+}
+
+/// A row, and what stands below its cells.
+fn with_details(row: &[Cell]) -> Vec<Vec<Cell>> {
+    let mut rows = vec![row.to_vec()];
+    if row.iter().any(|cell| cell.detail.is_some()) {
+        let details = row.iter().map(|cell| cell.detail.as_deref());
+        let details = details.map(|text| Cell::new(text.unwrap_or_default(), Tone::Soft));
+        rows.push(details.collect());
+    }
+    rows
 }
 
 fn status(status: &Status) -> String {
@@ -356,15 +344,5 @@ fn status(status: &Status) -> String {
     match &status.reason {
         Some(reason) => format!("{text}: {reason}"),
         None => text,
-    }
-}
-
-fn style(tone: Tone) -> Style {
-    match tone {
-        Tone::Plain => Style::Plain,
-        Tone::Strong => Style::Bold,
-        Tone::Soft => Style::Dim,
-        Tone::Doubt => Style::Caution,
-        Tone::Alarm => Style::Alarm,
     }
 }

@@ -9,10 +9,7 @@ use crate::facts::operation_label;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::experiment::figures::resource_name;
-use dyno_analyze::experiment::run::NoInterval;
-use dyno_analyze::experiment::run::OperationFigures;
-use dyno_analyze::experiment::run::RunAnalysis;
-use dyno_analyze::experiment::run::WithoutInterval;
+use dyno_analyze::experiment::run::{NoInterval, OperationFigures, RunAnalysis, WithoutInterval};
 use dyno_record::experiment::{Demand, Figure, LawCheck, LawVerdict};
 use dyno_record::model::{PhaseKind, ResourceKind};
 use dyno_record::quantity::Quantity;
@@ -287,8 +284,8 @@ fn law_row(check: &LawCheck) -> Vec<Cell> {
             .map(operation_label)
             .unwrap_or_default()
             .into(),
-        quantity(check.measured).to_string().into(),
-        quantity(check.predicted).to_string().into(),
+        quantity(check.measured).into(),
+        quantity(check.predicted).into(),
         Cell::new(law_words::difference(check.difference_ratio), tone),
         law_words::uncertainty(check).into(),
         Cell::new(word, tone),

@@ -38,12 +38,10 @@ pub(super) fn headline(
         figures.extend(levels.map(|(key, level, value, topic)| {
             let figure = found.and_then(|found| found.response_us.get(key));
             let note = Some(facts::operation_label(name));
-            Figure::new(
-                format!("{level} response time"),
-                quantity_if(operation.count > 0, value),
-                with_interval(note, figure, warm_up, Quantity::microseconds),
-                marks(topic),
-            )
+            let value = quantity_if(operation.count > 0, value);
+            Figure::new(format!("{level} response time"), value)
+                .with_note(with_interval(note, figure, warm_up, Quantity::microseconds))
+                .marked(&marks(topic))
         }));
     }
     figures.push(errors_figure(phase, marks(Topic::Errors)));
@@ -83,7 +81,9 @@ fn rate_figure(document: &RunDocument, phase: &PhaseRecord, marks: Vec<usize>) -
         let note = rate_note(document, phase);
         ("achieved rate", phase.achieved_rate_per_s, note)
     };
-    Figure::new(label, Quantity::per_second(rate_per_s), Some(note), marks)
+    Figure::new(label, Quantity::per_second(rate_per_s))
+        .with_note(note)
+        .marked(&marks)
 }
 
 /// A time in microseconds, or no value where nothing was measured: 0 would be a claim.
@@ -123,6 +123,8 @@ fn errors_figure(phase: &PhaseRecord, marks: Vec<usize>) -> Figure {
     };
     Figure {
         alarming: failed > 0,
-        ..Figure::new("errors", Quantity::count(failed), Some(note), marks)
+        ..Figure::new("errors", Quantity::count(failed))
+            .with_note(note)
+            .marked(&marks)
     }
 }

@@ -44,11 +44,11 @@ fn section(
         };
         let mut cells = vec![
             Cell::new(row.label, Tone::Strong),
-            row.rate.to_string().into(),
+            row.rate.into(),
             Cell::new(row.failed.to_string(), tone),
         ];
-        cells.extend(row.times.map(|time| time.to_string().into()));
-        cells.push(row.cpu.to_string().into());
+        cells.extend(row.times.map(|time| time.into()));
+        cells.push(row.cpu.into());
         cells
     };
     Section {

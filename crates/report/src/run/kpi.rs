@@ -83,26 +83,15 @@ fn figures(text: &mut String, phase: &PhaseRecord, batch: u64) {
         };
         let latency = &operation.response_time_us;
         let level = |value: f64| (value.round() as u64).to_string();
-        line(
-            text,
-            &format!("[{name}] AverageLatency(us)"),
-            &java_double(latency.mean),
-        );
-        line(
-            text,
-            &format!("[{name}], MinLatency(us)"),
-            &level(latency.min),
-        );
-        line(
-            text,
-            &format!("[{name}], MaxLatency(us)"),
-            &level(latency.max),
-        );
-        line(
-            text,
-            &format!("[{name}], 99thPercentileLatency(us)"),
-            &level(latency.p99),
-        );
+        let figures = [
+            ("] AverageLatency(us)", java_double(latency.mean)),
+            ("], MinLatency(us)", level(latency.min)),
+            ("], MaxLatency(us)", level(latency.max)),
+            ("], 99thPercentileLatency(us)", level(latency.p99)),
+        ];
+        for (what, value) in figures {
+            line(text, &format!("[{name}{what}"), &value);
+        }
         if operation.errors > 0 {
             line(
                 text,

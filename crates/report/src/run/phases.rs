@@ -88,9 +88,9 @@ fn rows(name: &str, record: &OperationRecord) -> Vec<Vec<Cell>> {
     };
     let mut first = vec![
         Cell::new(facts::operation_label(name), Tone::Strong),
-        Quantity::count(record.count).to_string().into(),
-        Quantity::per_second(record.rate_per_s).to_string().into(),
-        Cell::new(Quantity::count(record.errors).to_string(), tone),
+        Quantity::count(record.count).into(),
+        Quantity::per_second(record.rate_per_s).into(),
+        Cell::new(Quantity::count(record.errors), tone),
         documents.into(),
     ];
     let mut second = vec![Cell::default(); OF_OPERATION];
@@ -124,7 +124,7 @@ fn time(clock: &str, summary: &LatencySummary) -> Vec<Cell> {
         summary.p99_99,
         summary.max,
     ];
-    let values = values.map(|value| Quantity::microseconds(value).to_string().into());
+    let values = values.map(|value| Quantity::microseconds(value).into());
     std::iter::once(Cell::new(clock, Tone::Soft))
         .chain(values)
         .collect()

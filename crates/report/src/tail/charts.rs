@@ -131,9 +131,8 @@ fn distributions(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section>
             .into(),
         axis: "latency, logarithmic".into(),
         ticks: ticks.collect(),
-        band: None,
-        reference_percent: None,
         rows: values.into_iter().map(|row| scale.point(row)).collect(),
+        ..RowsChart::default()
     };
     Some(Section {
         title: "Distributions".into(),
@@ -209,17 +208,13 @@ fn course(document: &TailDocument, line: &Line<'_>, place: usize) -> Plot {
             |point| point.after_ns.map(|ns| ns.max(0.0)),
         ),
     ];
-    let axis = |label, measure| PlotAxis {
-        label,
-        measure,
-        is_logarithmic: false,
-    };
+
     Plot {
         id: format!("course-{place}"),
         title: name(document, line),
         caption: crate::page::sentence(&text(&line.producer.verdict.statement)),
-        x: axis("message", Measure::Count),
-        y: axis("time", Measure::Time),
+        x: PlotAxis::linear("message", Measure::Count),
+        y: PlotAxis::linear("time", Measure::Time),
         series: series
             .into_iter()
             .filter(|series| !series.x.is_empty())
@@ -240,23 +235,16 @@ fn costs(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
             Some(RowValue {
                 label: name(document, line),
                 value_text: quantity(value).to_string(),
-                detail: String::new(),
-                is_strong: false,
                 value,
-                interval: None,
+                ..RowValue::default()
             })
         });
         let values: Vec<RowValue> = values.collect();
-        let scale = Scale::from_zero(&values);
-        let ticks = scale.ticks(|value| quantity(value).to_string());
         (!values.is_empty()).then(|| RowsChart {
             title: title.into(),
             caption: caption.into(),
             axis: axis.into(),
-            ticks,
-            band: None,
-            reference_percent: None,
-            rows: values.into_iter().map(|row| scale.bar(row)).collect(),
+            ..RowsChart::from_zero(values, Scale::bar, |value| quantity(value).to_string())
         })
     };
     let rows = [

@@ -6,15 +6,14 @@ mod view;
 
 use crate::error::ReportError;
 use crate::facts::{plan_text, server_of, settings_of};
-use crate::options::PageFormat;
-use crate::options::RenderOptions;
+use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Definition, Fact, Figure, NO_ANSWER, Page, Status};
 use crate::render::show;
 use dyno_analyze::messages::across;
 use dyno_analyze::messages::lines::{self, Line};
 use dyno_record::experiment::Finding;
 use dyno_record::quantity::Quantity;
-use dyno_record::tail::{CellStatus, HostClock, TailDocument};
+use dyno_record::tail::{CellStatus, DriverRecord, HostClock, Measured, TailDocument};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -88,17 +87,12 @@ fn figures(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Figure> {
     if lines.is_empty() {
         return Vec::new();
     }
-    let measured = || {
-        document
-            .cells
-            .iter()
-            .filter_map(|cell| cell.measured.as_ref())
-    };
+
     let acknowledged: u64 = lines
         .iter()
         .map(|line| line.producer.sum.acknowledged)
         .sum();
-    let consumers = || measured().flat_map(|measured| &measured.consumers);
+    let consumers = || measured(document).flat_map(|measured| &measured.consumers);
     let lost: u64 = consumers().map(|consumer| consumer.sum.lost).sum();
     let twice: u64 = consumers().map(|consumer| consumer.sum.duplicated).sum();
     let partial = document
@@ -118,34 +112,21 @@ fn figures(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Figure> {
         .filter_map(|line| Some((line, line.total()?.p50_us)))
         .min_by(|left, right| left.1.total_cmp(&right.1));
     let mut figures = vec![
-        Figure::new(
-            "messages acknowledged",
-            Quantity::count(acknowledged),
-            None,
-            Vec::new(),
-        ),
+        Figure::new("messages acknowledged", Quantity::count(acknowledged)),
         Figure {
             alarming: lost > 0 && !partial,
-            ..Figure::new("lost", Quantity::count(lost), note, Vec::new())
+            ..Figure::new("lost", Quantity::count(lost)).with_note(note)
         },
         Figure {
             alarming: twice > 0,
-            ..Figure::new("received twice", Quantity::count(twice), None, Vec::new())
+            ..Figure::new("received twice", Quantity::count(twice))
         },
-        Figure::new(
-            "latency grows with",
-            Quantity::count(grows as u64),
-            Some(format!("of {} producers", lines.len())),
-            Vec::new(),
-        ),
+        Figure::new("latency grows with", Quantity::count(grows as u64))
+            .with_note(format!("of {} producers", lines.len())),
     ];
     figures.extend(fastest.map(|(line, median_us)| {
-        Figure::new(
-            "lowest median latency",
-            Quantity::microseconds(median_us),
-            Some(lines::label(document, line.cell)),
-            Vec::new(),
-        )
+        Figure::new("lowest median latency", Quantity::microseconds(median_us))
+            .with_note(lines::label(document, line.cell))
     }));
     figures
 }
@@ -199,23 +180,28 @@ fn facts(document: &TailDocument) -> Vec<Fact> {
         Fact::new("Heartbeats", heartbeats(document)),
         Fact::new("Clock", document.clock.clone()),
         Fact::new("Clocks of other hosts", clocks(document)),
-        Fact::new("CPUs", Quantity::count(document.cpus).to_string()),
+        Fact::new("CPUs", Quantity::count(document.cpus)),
         Fact::new("Drivers", drivers(document)),
         Fact::new("Left out", left_out(document)),
     ]
 }
 
+/// What was measured, cell by cell.
+fn measured(document: &TailDocument) -> impl Iterator<Item = &Measured> {
+    let cells = document.cells.iter();
+    cells.filter_map(|cell| cell.measured.as_ref())
+}
+
+/// The drivers of all producers and consumers.
+fn drivers_of(document: &TailDocument) -> impl Iterator<Item = &DriverRecord> {
+    measured(document).flat_map(|measured| {
+        let producers = measured.producers.iter().map(|one| &one.driver);
+        producers.chain(measured.consumers.iter().map(|one| &one.driver))
+    })
+}
+
 fn heartbeats(document: &TailDocument) -> String {
-    let measured = document
-        .cells
-        .iter()
-        .filter_map(|cell| cell.measured.as_ref());
-    let monitors = measured
-        .flat_map(|measured| {
-            let producers = measured.producers.iter().map(|one| &one.driver);
-            producers.chain(measured.consumers.iter().map(|one| &one.driver))
-        })
-        .any(|driver| driver.version.monitors);
+    let monitors = drivers_of(document).any(|driver| driver.version.monitors);
     if document.polls_heartbeats && monitors {
         "drivers that monitor are told to poll: some refuse those that this server streams"
             .to_owned()
@@ -238,12 +224,8 @@ fn at_once(producers: usize, consumers: usize) -> String {
 
 /// How far the clocks of other hosts were off, over all cells.
 fn clocks(document: &TailDocument) -> String {
-    let measured = document
-        .cells
-        .iter()
-        .filter_map(|cell| cell.measured.as_ref());
     let mut hosts: BTreeMap<&str, Vec<&HostClock>> = BTreeMap::new();
-    for clock in measured.flat_map(|measured| &measured.clocks) {
+    for clock in measured(document).flat_map(|measured| &measured.clocks) {
         hosts.entry(&clock.host).or_default().push(clock);
     }
     let said = hosts.into_iter().map(|(host, clocks)| {
@@ -270,15 +252,7 @@ fn clocks(document: &TailDocument) -> String {
 }
 
 fn drivers(document: &TailDocument) -> String {
-    let measured = document
-        .cells
-        .iter()
-        .filter_map(|cell| cell.measured.as_ref());
-    let records = measured.flat_map(|measured| {
-        let producers = measured.producers.iter().map(|one| &one.driver);
-        producers.chain(measured.consumers.iter().map(|one| &one.driver))
-    });
-    let texts: BTreeMap<&str, String> = records
+    let texts: BTreeMap<&str, String> = drivers_of(document)
         .map(|driver| {
             let version = &driver.version;
             let text = format!(

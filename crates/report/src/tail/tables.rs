@@ -29,14 +29,9 @@ pub(super) fn name(document: &TailDocument, line: &Line<'_>) -> String {
     }
 }
 
-fn us(value: f64) -> String {
-    Quantity::microseconds(value).to_string()
-}
-
 fn of(latency: Option<&Latency>, value: fn(&Latency) -> f64) -> Cell {
-    latency
-        .filter(|latency| latency.count > 0)
-        .map_or_else(Cell::default, |latency| us(value(latency)).into())
+    let known = latency.filter(|latency| latency.count > 0);
+    Cell::known(known.map(|latency| Quantity::microseconds(value(latency))))
 }
 
 fn times(document: &TailDocument, lines: &[Line<'_>]) -> Section {
@@ -66,7 +61,7 @@ fn times(document: &TailDocument, lines: &[Line<'_>]) -> Section {
         vec![
             Cell::new(name(document, line), Tone::Strong),
             verdict,
-            Quantity::per_second(rate).to_string().into(),
+            Quantity::per_second(rate).into(),
             of(total, |latency| latency.p50_us),
             of(total, |latency| latency.p99_us),
             of(total, |latency| latency.p99_9_us),
@@ -89,9 +84,7 @@ fn times(document: &TailDocument, lines: &[Line<'_>]) -> Section {
 }
 
 fn number(value: Option<u64>) -> Cell {
-    value.map_or_else(Cell::default, |value| {
-        Quantity::count(value).to_string().into()
-    })
+    Cell::known(value.map(Quantity::count))
 }
 
 /// A number that should be 0.
@@ -101,7 +94,7 @@ fn bad(value: u64, alarm: bool) -> Cell {
         (_, true) => Tone::Alarm,
         (_, false) => Tone::Doubt,
     };
-    Cell::new(Quantity::count(value).to_string(), tone)
+    Cell::new(Quantity::count(value), tone)
 }
 
 fn sums(document: &TailDocument) -> Section {
@@ -188,7 +181,7 @@ fn blind(cursors: &[BlindCursor]) -> Cell {
     if cursors.is_empty() {
         Cell::default()
     } else {
-        Cell::new(us(all_s * 1e6), Tone::Doubt)
+        Cell::new(Quantity::microseconds(all_s * 1e6), Tone::Doubt)
     }
 }
 
@@ -210,13 +203,11 @@ fn used(document: &TailDocument, lines: &[Line<'_>]) -> Section {
         Column::number("server: CPU per message", 100),
     ];
     let cpu = |resources: Option<&Resources>, messages| {
-        cpu_us(resources, messages).map_or_else(Cell::default, |value| us(value).into())
+        Cell::known(cpu_us(resources, messages).map(Quantity::microseconds))
     };
     let memory = |resources: Option<&Resources>| {
         let most = resources.and_then(Resources::most_rss_bytes);
-        most.map_or_else(Cell::default, |bytes| {
-            Quantity::bytes(bytes).to_string().into()
-        })
+        Cell::known(most.map(Quantity::bytes))
     };
     let rows = lines.iter().map(|line| {
         let own = Some(&line.producer.resources);

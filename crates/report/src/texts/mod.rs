@@ -144,6 +144,18 @@ impl Object for Part {
     }
 }
 
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn list(words: &[impl AsRef<str>]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.as_ref().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", first.join(", "), last.as_ref())
+        }
+    }
+}
+
 /// A document for programs: beside each code and its values stand the text, of caveats as `message`, and the hint.
 ///
 /// # Errors

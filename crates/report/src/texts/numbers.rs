@@ -217,12 +217,6 @@ fn short(text: &str) -> String {
     format!("{number} {unit}")
 }
 
-/// `a`, `a and b`, `a, b and c`.
 fn list(values: &Value) -> Result<String, Error> {
-    let words = each(values)?;
-    Ok(match words.as_slice() {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    })
+    Ok(super::list(&each(values)?))
 }

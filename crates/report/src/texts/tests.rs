@@ -285,3 +285,10 @@ fn sentences_of_older_records_are_shown_as_they_are() {
     assert_eq!(text(&caveat.statement), "3 failed");
     assert_eq!(hint(&caveat.statement).as_deref(), Some("look"));
 }
+
+#[test]
+fn lists_end_with_and() {
+    assert_eq!(list(&["a", "b", "c"]), "a, b and c");
+    assert_eq!(list(&["a"]), "a");
+    assert_eq!(list(&[""; 0]), "");
+}

@@ -1,17 +1,11 @@
 //! What changed over the measured time, in sentences: changes of level, drifts, and what comes again and again.
 
-use super::words::list;
 use crate::page::time::ChangeMark;
 use crate::page::{Section, sentence};
 use crate::rounding::{digits, rounded};
-use dyno_analyze::course::Course;
-use dyno_analyze::course::CourseChange;
-use dyno_analyze::course::CourseDrift;
-use dyno_analyze::course::CoursePattern;
-use dyno_analyze::course::CourseSeries;
-use dyno_analyze::periodicity::NamedPattern;
-use dyno_analyze::periodicity::PatternSource;
-use dyno_analyze::periodicity::SourceEvidence;
+use crate::texts::list;
+use dyno_analyze::course::{Course, CourseChange, CourseDrift, CoursePattern, CourseSeries};
+use dyno_analyze::periodicity::{NamedPattern, PatternSource, SourceEvidence};
 use dyno_analyze::verdict::Stretch;
 use dyno_record::quantity::{Quantity, Unit};
 

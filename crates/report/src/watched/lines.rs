@@ -2,8 +2,7 @@
 //! the servers.
 
 use super::grid::Grid;
-use dyno_analyze::verdict::Bench;
-use dyno_analyze::verdict::Stretch;
+use dyno_analyze::verdict::{Bench, Stretch, united};
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::SourceKind;
 use dyno_record::names::{CLIENT, Metric, checkpoint, cpu, network, process};
@@ -144,19 +143,6 @@ fn checkpoint_shares(
         (end_s > start_s).then(|| (share * 1e3).round() / 1e3)
     };
     Some(grid.points().map(share).collect())
-}
-
-/// Spans of time without overlaps, in order.
-fn united(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
-    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut united: Vec<(f64, f64)> = Vec::new();
-    for span in spans {
-        match united.last_mut() {
-            Some(last) if span.0 <= last.1 => last.1 = last.1.max(span.1),
-            _ => united.push(span),
-        }
-    }
-    united
 }
 
 /// Machines of servers, and that of the client if it is another one: of a fleet the busiest one of its clients, as that is

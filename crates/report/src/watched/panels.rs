@@ -2,10 +2,9 @@
 
 use super::grid::Grid;
 use super::lines::{self, Instance, Of, Together};
-use super::specs::{CHECKPOINTS, Least, Line, SPECS, Shown, Spec};
+use super::specs::{CHECKPOINTS, Line, SPECS, Shown, Spec};
 use crate::page::time::{Panel, PanelCurve, PanelUnit, TimeChart, TimeSeries};
-use dyno_analyze::verdict::Bench;
-use dyno_analyze::verdict::Stretch;
+use dyno_analyze::verdict::{Bench, Stretch};
 use dyno_record::metrics::{MetricId, MetricTable};
 
 /// A chart with what is needed to find it.
@@ -201,8 +200,8 @@ fn is_worth_showing(shown: Shown, curves: &[PanelCurve]) -> bool {
     let any = |is_worth: fn(&[f64]) -> bool| curves.iter().any(|curve| is_worth(&told(curve)));
     match shown {
         Shown::Told => !curves.is_empty(),
-        Shown::Above(Least::Nothing) => any(|values| values.iter().any(|value| *value > 0.0)),
-        Shown::Above(Least::OneOnAverage) => {
+        Shown::AboveNothing => any(|values| values.iter().any(|value| *value > 0.0)),
+        Shown::OneOnAverage => {
             any(|values| values.iter().sum::<f64>() >= values.len() as f64 && !values.is_empty())
         }
     }
@@ -236,24 +235,17 @@ mod tests {
             is_area: false,
             values: values.iter().map(|value| Some(*value)).collect(),
         };
-        let above = |least| Shown::Above(least);
         assert!(is_worth_showing(Shown::Told, &[curve(&[0.0])]));
         assert!(!is_worth_showing(Shown::Told, &[]));
         assert!(!is_worth_showing(
-            above(Least::Nothing),
+            Shown::AboveNothing,
             &[curve(&[0.0, 0.0])]
         ));
-        assert!(is_worth_showing(
-            above(Least::Nothing),
-            &[curve(&[0.0, 0.1])]
-        ));
+        assert!(is_worth_showing(Shown::AboveNothing, &[curve(&[0.0, 0.1])]));
         assert!(!is_worth_showing(
-            above(Least::OneOnAverage),
+            Shown::OneOnAverage,
             &[curve(&[0.0, 1.0])]
         ));
-        assert!(is_worth_showing(
-            above(Least::OneOnAverage),
-            &[curve(&[3.0, 1.0])]
-        ));
+        assert!(is_worth_showing(Shown::OneOnAverage, &[curve(&[3.0, 1.0])]));
     }
 }

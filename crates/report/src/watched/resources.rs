@@ -4,8 +4,7 @@
 use super::lines::{self, Of};
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_analyze::verdict::Bench;
-use dyno_analyze::verdict::Stretch;
+use dyno_analyze::verdict::{Bench, Stretch};
 use dyno_record::metrics::MetricTable;
 use dyno_record::names::{Metric, cache, cpu, disk, pressure, process};
 use dyno_record::quantity::{Quantity, Unit};

@@ -64,10 +64,10 @@ fn row(source: &SourceRecord, all: &[SourceRecord]) -> Vec<Cell> {
         Cell::new(&source.name, Tone::Strong),
         about(source, all).into(),
         Cell::new(health, tone),
-        Quantity::seconds(source.interval_s).to_string().into(),
-        Quantity::count(source.readings).to_string().into(),
-        Cell::new(Quantity::count(source.missed).to_string(), missed),
-        Quantity::ratio(source.cpu_ratio).to_string().into(),
+        Quantity::seconds(source.interval_s).into(),
+        Quantity::count(source.readings).into(),
+        Cell::new(Quantity::count(source.missed), missed),
+        Quantity::ratio(source.cpu_ratio).into(),
     ]
 }
 

@@ -23,16 +23,9 @@ pub(super) struct Line {
 pub(super) enum Shown {
     /// If anything was told.
     Told,
-    /// If anything was above this.
-    Above(Least),
-}
-
-/// A bound below which a chart would show nothing of interest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Least {
-    /// Nothing at all happened.
-    Nothing,
-    /// Less than one on average.
+    /// If anything happened at all.
+    AboveNothing,
+    /// If it was one on average at least.
     OneOnAverage,
 }
 
@@ -65,6 +58,18 @@ const fn line(label: &'static str, of: Of, metrics: &'static [Metric]) -> Line {
 /// Stands for a curve that is made of the checkpoints' times rather than of a metric.
 pub(super) const CHECKPOINTS: &[Metric] = &[checkpoint::BUSY_RATIO, checkpoint::RUNNING_COUNT];
 
+/// What most charts are.
+const PLAIN: Spec = Spec {
+    id: "",
+    title: "",
+    caption: "",
+    unit: PanelUnit::Ratio,
+    is_stacked: false,
+    lines: &[],
+    also: &[],
+    shown: Shown::Told,
+};
+
 /// All charts in their order: from the load to the disk and back, as work goes.
 #[rustfmt::skip]
 pub(super) const SPECS: &[Spec] = &[
@@ -82,228 +87,205 @@ pub(super) const SPECS: &[Spec] = &[
             line("iowait", Of::Machine, &[cpu::ALL_IOWAIT_RATIO]),
         ],
         also: &[cpu::BUSY_RATIO],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "processes",
         title: "CPU of server and client",
         caption: "CPUs that their threads used, and threads that waited for a CPU, on average.",
         unit: PanelUnit::Count,
-        is_stacked: false,
         lines: &[
             line("{}", Of::Process, &[process::CPU_RATIO]),
             line("{} waiting", Of::Process, &[process::CPU_WAIT_RATIO]),
         ],
         also: &[process::BUSIEST_THREAD_RATIO],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "throttling",
         title: "Limit of CPU time",
         caption: "Periods in which the control group had used up its CPU time and was stopped, as a share of all.",
         unit: PanelUnit::Ratio,
-        is_stacked: false,
         lines: &[line("{}", Of::Process, &[cgroup::CPU_THROTTLED_PERIODS_RATIO])],
         also: &[cgroup::CPU_THROTTLED_RATIO, cgroup::CPU_LIMIT_COUNT],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "disk-operations",
         title: "Disk operations of {}",
         caption: "Requests that the disk of the data finished in each second.",
         unit: PanelUnit::PerSecond,
-        is_stacked: false,
         lines: &[
             line("reads", Of::DataDisk, &[disk::READ_PER_S]),
             line("writes", Of::DataDisk, &[disk::WRITE_PER_S]),
             line("flushes", Of::DataDisk, &[disk::FLUSH_PER_S]),
         ],
-        also: &[],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "disk-busy",
         title: "Disk utilization of {}",
         caption: "Time in which the disk had any request, and time in which any task of the machine waited for a disk (I/O pressure).",
         unit: PanelUnit::Ratio,
-        is_stacked: false,
         lines: &[
             line("utilization", Of::DataDisk, &[disk::UTILIZATION_RATIO]),
             line("I/O pressure", Of::Machine, &[pressure::IO_SOME_RATIO]),
         ],
         also: &[disk::QUEUE_COUNT],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "disk-await",
         title: "Time of a disk operation of {}",
         caption: "Mean time from queueing a request to its end.",
         unit: PanelUnit::Milliseconds,
-        is_stacked: false,
         lines: &[
             line("read", Of::DataDisk, &[disk::READ_AWAIT_MS]),
             line("write", Of::DataDisk, &[disk::WRITE_AWAIT_MS]),
             line("flush", Of::DataDisk, &[disk::FLUSH_AWAIT_MS]),
         ],
-        also: &[],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "disk-bytes",
         title: "Disk bandwidth of {}",
         caption: "Bytes that the disk of the data read and wrote.",
         unit: PanelUnit::BytesPerSecond,
-        is_stacked: false,
         lines: &[
             line("read", Of::DataDisk, &[disk::READ_BYTES_PER_S]),
             line("written", Of::DataDisk, &[disk::WRITE_BYTES_PER_S]),
         ],
-        also: &[],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "cache",
         title: "Cache of the server",
         caption: "Content of the storage engine's cache, and the part that must still be written, as shares of its limit.",
         unit: PanelUnit::Ratio,
-        is_stacked: false,
         lines: &[
             line("used", Of::Server, &[cache::USED_RATIO]),
             line("dirty", Of::Server, &[cache::DIRTY_RATIO]),
         ],
         also: &[cache::HIT_RATIO],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "cache-traffic",
         title: "Into and out of the cache",
         caption: "Bytes that the storage engine read into its cache and wrote from it.",
         unit: PanelUnit::BytesPerSecond,
-        is_stacked: false,
         lines: &[
             line("read", Of::Server, &[cache::READ_BYTES_PER_S]),
             line("written", Of::Server, &[cache::WRITTEN_BYTES_PER_S]),
         ],
-        also: &[],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "evictions",
         title: "Evictions by clients",
         caption: "Pages that threads of clients had to take out of the cache before they could go on.",
         unit: PanelUnit::PerSecond,
-        is_stacked: false,
         lines: &[line("pages", Of::Server, &[cache::EVICTED_BY_APPLICATION_PER_S])],
-        also: &[],
-        shown: Shown::Above(Least::Nothing),
+        shown: Shown::AboveNothing,
+        ..PLAIN
     },
     Spec {
         id: "checkpoints",
         title: "Checkpoints and syncs",
         caption: "Time in which the server wrote a checkpoint, and in which it synced its log. A sync counts where it ends, so that a long one may be above 100 %.",
         unit: PanelUnit::Ratio,
-        is_stacked: false,
         lines: &[
             line("checkpoint", Of::Server, CHECKPOINTS),
             line("sync of the log", Of::Server, &[log::SYNCING_RATIO]),
         ],
         also: &[log::SYNCS_PER_S],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "log-sync",
         title: "Time of a sync of the log",
         caption: "Mean time until the log of the storage engine was on the disk.",
         unit: PanelUnit::Milliseconds,
-        is_stacked: false,
         lines: &[line("sync", Of::Server, &[log::SYNC_MEAN_MS])],
-        also: &[],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "queue",
         title: "Operations waiting in the server",
         caption: "Operations that waited for a lock or a ticket, and tickets in use.",
         unit: PanelUnit::Count,
-        is_stacked: false,
         lines: &[
             line("waiting", Of::Server, &[queue::TOTAL_COUNT]),
             line("tickets in use", Of::Server, &[tickets::READ_IN_USE_COUNT, tickets::WRITE_IN_USE_COUNT]),
         ],
         also: &[tickets::READ_TOTAL_COUNT, tickets::WRITE_TOTAL_COUNT],
-        shown: Shown::Above(Least::Nothing),
+        shown: Shown::AboveNothing,
+        ..PLAIN
     },
     Spec {
         id: "network",
         title: "Network, interface {}",
         caption: "Bytes that the busiest network interface of the machine carried.",
         unit: PanelUnit::BytesPerSecond,
-        is_stacked: false,
         lines: &[
             line("received", Of::Interface, &[network::RECEIVED_BYTES_PER_S]),
             line("sent", Of::Interface, &[network::SENT_BYTES_PER_S]),
         ],
         also: &[network::SPEED_BYTES_PER_S],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "connections",
         title: "Connections",
         caption: "Connections that were open at the server.",
         unit: PanelUnit::Count,
-        is_stacked: false,
         lines: &[
             line("open", Of::Server, &[connections::CURRENT_COUNT]),
             line("active", Of::Server, &[connections::ACTIVE_COUNT]),
         ],
-        also: &[],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "new-connections",
         title: "New connections",
         caption: "Connections that the server accepted.",
         unit: PanelUnit::PerSecond,
-        is_stacked: false,
         lines: &[line("accepted", Of::Server, &[connections::CREATED_PER_S])],
-        also: &[],
-        shown: Shown::Above(Least::OneOnAverage),
+        shown: Shown::OneOnAverage,
+        ..PLAIN
     },
     Spec {
         id: "memory",
         title: "Memory",
         caption: "What programs could still get, what holds pages of files, and what server and client have.",
         unit: PanelUnit::Bytes,
-        is_stacked: false,
         lines: &[
             line("available", Of::Machine, &[memory::AVAILABLE_BYTES]),
             line("page cache", Of::Machine, &[memory::CACHED_BYTES]),
             line("{}", Of::Process, &[process::RESIDENT_BYTES]),
         ],
         also: &[memory::TOTAL_BYTES],
-        shown: Shown::Told,
+        ..PLAIN
     },
     Spec {
         id: "memory-pressure",
         title: "Memory pressure",
         caption: "Time in which any task of the machine waited for memory.",
         unit: PanelUnit::Ratio,
-        is_stacked: false,
         lines: &[line("waiting", Of::Machine, &[pressure::MEMORY_SOME_RATIO])],
-        also: &[],
-        shown: Shown::Above(Least::Nothing),
+        shown: Shown::AboveNothing,
+        ..PLAIN
     },
     Spec {
         id: "swap",
         title: "Swap",
         caption: "Bytes that went to swap and came back.",
         unit: PanelUnit::BytesPerSecond,
-        is_stacked: false,
         lines: &[
             line("in", Of::Machine, &[paging::SWAP_IN_BYTES_PER_S]),
             line("out", Of::Machine, &[paging::SWAP_OUT_BYTES_PER_S]),
         ],
-        also: &[],
-        shown: Shown::Above(Least::Nothing),
+        shown: Shown::AboveNothing,
+        ..PLAIN
     },
 ];

@@ -2,13 +2,11 @@
 //! that shows it, and what to try.
 
 use super::panels::BuiltPanel;
-use super::words::{list, when};
+use super::words::when;
 use crate::page::{Evidence, Finding, Sureness, Verdict, sentence};
-use crate::texts::text;
+use crate::texts::{list, text};
 use dyno_analyze::verdict as analysis;
-use dyno_analyze::verdict::Cause;
-use dyno_analyze::verdict::CauseFinding;
-use dyno_analyze::verdict::Stretch;
+use dyno_analyze::verdict::{Cause, CauseFinding, Stretch};
 use dyno_record::quantity::Quantity;
 use dyno_record::statement::Statement;
 

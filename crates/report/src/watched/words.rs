@@ -1,4 +1,4 @@
-//! Words for times and lists.
+//! Words for times.
 
 use dyno_analyze::verdict::Stretch;
 use dyno_record::quantity::Quantity;
@@ -26,18 +26,6 @@ pub(super) fn when(start_s: f64, end_s: f64, measured: Option<Stretch>) -> Strin
     }
 }
 
-/// `a`, `a and b`, `a, b and c`.
-pub(super) fn list(words: &[impl AsRef<str>]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => one.as_ref().to_owned(),
-        [first @ .., last] => {
-            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
-            format!("{} and {}", first.join(", "), last.as_ref())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,12 +45,5 @@ mod tests {
         for ((start_s, end_s), expected) in cases {
             assert_eq!(when(start_s, end_s, measured), expected);
         }
-    }
-
-    #[test]
-    fn lists_end_with_and() {
-        assert_eq!(list(&["a", "b", "c"]), "a, b and c");
-        assert_eq!(list(&["a"]), "a");
-        assert_eq!(list(&[""; 0]), "");
     }
 }

@@ -2,8 +2,8 @@
 
 use super::export::{Entry, Number};
 use super::java_double::java_double;
-use super::{MeasurementInterval, MeasurementType, YcsbOptions};
 use crate::error::ReportError;
+use dyno_plan::ycsb::{MeasurementInterval, MeasurementType, YcsbClientOptions};
 use dyno_record::model::{LatencySummary, OperationRecord, PhaseKind, PhaseRecord};
 use dyno_record::reader::{Run, SeriesPoint, WindowLatency};
 use hdrhistogram::Histogram;
@@ -60,12 +60,12 @@ pub(super) fn operations(
     entries: &mut Entries,
     run: &Run,
     phase: &PhaseRecord,
-    options: &YcsbOptions,
+    options: &YcsbClientOptions,
 ) -> Result<(), ReportError> {
     for (name, record) in &phase.operations {
         let block = block_name(name);
         let source = |clock| Source::new(run, phase, name, record, clock);
-        match options.interval {
+        match options.measurement_interval {
             MeasurementInterval::Op => {
                 measurement(entries, &block, &source(Clock::Service), options, true)?;
             }
@@ -186,11 +186,10 @@ fn measurement(
     entries: &mut Entries,
     block: &str,
     source: &Source<'_>,
-    options: &YcsbOptions,
+    options: &YcsbClientOptions,
     returns: bool,
 ) -> Result<(), ReportError> {
-    let not_recorded = |measurement| Err(ReportError::NotRecorded { measurement });
-    match options.measurement {
+    match options.measurement_type {
         MeasurementType::HdrHistogram => hdr_block(entries, block, source, options, returns),
         MeasurementType::Histogram => bucket_block(entries, block, source, options, returns),
         MeasurementType::HdrHistogramAndHistogram => {
@@ -198,8 +197,6 @@ fn measurement(
             bucket_block(entries, &format!("Bucket{block}"), source, options, false);
         }
         MeasurementType::TimeSeries => series_block(entries, block, source, options, returns)?,
-        MeasurementType::HdrHistogramAndRaw => return not_recorded("hdrhistogram+raw"),
-        MeasurementType::Raw => return not_recorded("raw"),
     }
     Ok(())
 }
@@ -237,7 +234,7 @@ fn hdr_block(
     entries: &mut Entries,
     block: &str,
     source: &Source<'_>,
-    options: &YcsbOptions,
+    options: &YcsbClientOptions,
     returns: bool,
 ) {
     common(entries, block, source);
@@ -249,7 +246,7 @@ fn hdr_block(
         entries.integer(block, name, value_us);
     }
     return_codes(entries, block, source, returns);
-    if options.verbose {
+    if options.histogram_verbose {
         for (value_us, count) in microsecond_counts(source.histogram) {
             entries.double(block, value_us.to_string(), count as f64);
         }
@@ -290,10 +287,10 @@ fn bucket_block(
     entries: &mut Entries,
     block: &str,
     source: &Source<'_>,
-    options: &YcsbOptions,
+    options: &YcsbClientOptions,
     returns: bool,
 ) {
-    let mut buckets = vec![0u64; options.buckets];
+    let mut buckets = vec![0u64; options.histogram_buckets as usize];
     let (mut overflow, mut count) = (0u64, 0u64);
     let mut squares = 0.0;
     for value in source.histogram.into_iter().flat_map(|h| h.iter_recorded()) {
@@ -319,11 +316,11 @@ fn bucket_block(
         }
     }
     return_codes(entries, block, source, returns);
-    if options.verbose {
+    if options.histogram_verbose {
         for (index, count) in buckets.iter().enumerate() {
             entries.integer(block, index.to_string(), *count);
         }
-        entries.integer(block, format!(">{}", options.buckets), overflow);
+        entries.integer(block, format!(">{}", options.histogram_buckets), overflow);
     }
 }
 
@@ -341,13 +338,13 @@ fn series_block(
     entries: &mut Entries,
     block: &str,
     source: &Source<'_>,
-    options: &YcsbOptions,
+    options: &YcsbClientOptions,
     returns: bool,
 ) -> Result<(), ReportError> {
     common(entries, block, source);
     extremes(entries, block, source);
     return_codes(entries, block, source, returns);
-    for (start_ms, mean_us) in time_steps(source, options.granularity_ms)? {
+    for (start_ms, mean_us) in time_steps(source, options.timeseries_granularity_ms)? {
         entries.double(block, start_ms.to_string(), mean_us);
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Writes entries in the forms of YCSB's exporters.
 
-use super::Exporter;
 use super::java_double::java_double;
 use crate::error::ReportError;
+use dyno_plan::ycsb::Exporter;
 
 /// One value of the output.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +45,8 @@ impl Number {
 pub(crate) fn write(entries: &[Entry], exporter: Exporter) -> Result<String, ReportError> {
     match exporter {
         Exporter::Text => Ok(entries.iter().map(text_line).collect()),
+        // YCSB joins its objects without a separator, which is no JSON document; here each object
+        // has its line (JSON Lines), which the same stream readers accept.
         Exporter::Json => {
             let objects: Vec<String> = json_objects(entries)?;
             Ok(objects.iter().map(|object| format!("{object}\n")).collect())

@@ -1,8 +1,9 @@
 //! What the text renderers say about two fixed runs, word for word.
 
+use dyno_plan::ycsb::{Exporter, MeasurementInterval, MeasurementType, YcsbClientOptions};
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::reader::Run;
-use dyno_report::ycsb::{Exporter, MeasurementInterval, MeasurementType, YcsbOptions};
+use dyno_report::ycsb::YcsbOptions;
 use dyno_report::{Format, RenderOptions, ReportError, render};
 use insta::assert_snapshot;
 
@@ -20,6 +21,13 @@ fn ycsb(run: &Run, options: YcsbOptions) -> Result<String, ReportError> {
         ..RenderOptions::default()
     };
     render(run, None, Format::Ycsb, &options)
+}
+
+fn of_client(client: YcsbClientOptions) -> YcsbOptions {
+    YcsbOptions {
+        phase: None,
+        client,
+    }
 }
 
 #[test]
@@ -118,12 +126,12 @@ fn ycsb_output_of_a_run_that_failed_has_the_lines_of_ycsb_alone() {
 
 #[test]
 fn ycsb_output_with_both_intervals_and_failures() {
-    let options = YcsbOptions {
-        interval: MeasurementInterval::Both,
+    let options = YcsbClientOptions {
+        measurement_interval: MeasurementInterval::Both,
         percentiles: vec![50.0, 99.9],
-        ..YcsbOptions::default()
+        ..YcsbClientOptions::default()
     };
-    let text = ycsb(&crate::support::open_run(), options);
+    let text = ycsb(&crate::support::open_run(), of_client(options));
     assert_snapshot!(text.unwrap(), @r#"
     [OVERALL], RunTime(ms), 30000
     [OVERALL], Throughput(ops/sec), 988.1
@@ -178,13 +186,13 @@ fn small_run() -> Run {
 
 #[test]
 fn ycsb_histogram_has_buckets_of_a_millisecond() {
-    let options = YcsbOptions {
-        measurement: MeasurementType::HdrHistogramAndHistogram,
-        buckets: 3,
-        verbose: true,
-        ..YcsbOptions::default()
+    let options = YcsbClientOptions {
+        measurement_type: MeasurementType::HdrHistogramAndHistogram,
+        histogram_buckets: 3,
+        histogram_verbose: true,
+        ..YcsbClientOptions::default()
     };
-    assert_snapshot!(ycsb(&small_run(), options).unwrap(), @r#"
+    assert_snapshot!(ycsb(&small_run(), of_client(options)).unwrap(), @r#"
     [OVERALL], RunTime(ms), 3000
     [OVERALL], Throughput(ops/sec), 2.3333333333333335
     [TOTAL_GCs], Count, 0
@@ -237,11 +245,11 @@ fn ycsb_histogram_has_buckets_of_a_millisecond() {
 
 #[test]
 fn ycsb_time_series_has_the_mean_of_each_step() {
-    let options = YcsbOptions {
-        measurement: MeasurementType::TimeSeries,
-        ..YcsbOptions::default()
+    let options = YcsbClientOptions {
+        measurement_type: MeasurementType::TimeSeries,
+        ..YcsbClientOptions::default()
     };
-    assert_snapshot!(ycsb(&small_run(), options).unwrap(), @r#"
+    assert_snapshot!(ycsb(&small_run(), of_client(options)).unwrap(), @r#"
     [OVERALL], RunTime(ms), 3000
     [OVERALL], Throughput(ops/sec), 2.3333333333333335
     [TOTAL_GCs], Count, 0
@@ -269,11 +277,11 @@ fn ycsb_time_series_has_the_mean_of_each_step() {
 fn ycsb_json_array_is_one_document_with_the_same_values() {
     let text = ycsb(&small_run(), YcsbOptions::default()).unwrap();
     let json = |exporter| {
-        let options = YcsbOptions {
+        let options = YcsbClientOptions {
             exporter,
-            ..YcsbOptions::default()
+            ..YcsbClientOptions::default()
         };
-        ycsb(&small_run(), options).unwrap()
+        ycsb(&small_run(), of_client(options)).unwrap()
     };
     let array: Vec<serde_json::Value> = serde_json::from_str(&json(Exporter::JsonArray)).unwrap();
     let lines: Vec<serde_json::Value> = json(Exporter::Json)
@@ -332,16 +340,9 @@ fn what_a_run_does_not_hold_is_refused() {
         change(&mut options);
         ycsb(&run, options).unwrap_err()
     };
-    let raw = with(|options| options.measurement = MeasurementType::Raw);
-    assert!(matches!(
-        raw,
-        ReportError::NotRecorded { measurement: "raw" }
-    ));
-    let both = with(|options| options.measurement = MeasurementType::HdrHistogramAndRaw);
-    assert!(both.to_string().contains("`hdrhistogram+raw`"));
     let fine = with(|options| {
-        options.measurement = MeasurementType::TimeSeries;
-        options.granularity_ms = 100;
+        options.client.measurement_type = MeasurementType::TimeSeries;
+        options.client.timeseries_granularity_ms = 100;
     });
     assert!(matches!(
         fine,
@@ -352,7 +353,7 @@ fn what_a_run_does_not_hold_is_refused() {
     ));
     let load = with(|options| options.phase = Some(PhaseKind::Load));
     assert_eq!(load.to_string(), "the run has no phase `load`");
-    let percentile = with(|options| options.percentiles = vec![50.0, 101.0]);
+    let percentile = with(|options| options.client.percentiles = vec![50.0, 101.0]);
     assert_eq!(
         percentile.to_string(),
         "`101` is no percentile between 0 and 100"

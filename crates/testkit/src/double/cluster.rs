@@ -7,7 +7,7 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, doc};
 
 use super::node::Node;
-use super::shapes::Refusal;
+use super::shapes::{Refusal, bad};
 use super::{note, wire};
 
 /// What a router knows.
@@ -32,10 +32,6 @@ struct Chunk {
     min: Bson,
     max: Bson,
     shard: String,
-}
-
-fn bad(message: impl Into<String>) -> Refusal {
-    (2, message.into())
 }
 
 impl Node {
@@ -74,8 +70,7 @@ impl Node {
             let address: SocketAddr = host
                 .parse()
                 .map_err(|_| bad(format!("{host}: no address")))?;
-            let state = wire::ask(address, &doc! { "doubleState": 1, "$db": "admin" })
-                .map_err(|error| (133, format!("{host}: {error}")))?;
+            let state = wire::state(address).map_err(|error| (133, format!("{host}: {error}")))?;
             if state.get_str("set").is_ok_and(|found| found != set) {
                 return Err((96, format!("{host} is not part of {set}")));
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bson::{Bson, Document};
 
-use super::shapes::Refusal;
+use super::shapes::{Refusal, whole};
 
 /// Commands that take a write concern, and those that take a read concern.
 const WRITES: [&str; 6] = ["create", "createUser", "delete", "drop", "insert", "update"];
@@ -34,9 +34,11 @@ pub(super) fn check(name: &str, command: &Document) -> Result<(), Refusal> {
 fn check_write(concern: &Document) -> Result<(), Refusal> {
     for (field, value) in concern {
         let fits = match (field.as_str(), value) {
-            ("w", Bson::Int32(_) | Bson::Int64(_)) => (0..=50).contains(&whole(value)),
+            ("w", Bson::Int32(_) | Bson::Int64(_)) => {
+                whole(value).is_some_and(|w| (0..=50).contains(&w))
+            }
             ("w", Bson::String(_)) | ("j", Bson::Boolean(_)) => true,
-            ("wtimeout", Bson::Int32(_) | Bson::Int64(_)) => whole(value) >= 0,
+            ("wtimeout", Bson::Int32(_) | Bson::Int64(_)) => whole(value) >= Some(0),
             _ => false,
         };
         if !fits {
@@ -58,13 +60,6 @@ fn check_read(concern: &Document) -> Result<(), Refusal> {
         }
     }
     Ok(())
-}
-
-fn whole(value: &Bson) -> i64 {
-    value
-        .as_i64()
-        .or_else(|| value.as_i32().map(i64::from))
-        .unwrap_or(-1)
 }
 
 /// Where a write concern can be fulfilled.
@@ -90,7 +85,7 @@ impl Fulfilment {
         let wanted = command.get_document("writeConcern");
         let wanted = wanted.ok().and_then(|concern| concern.get("w"));
         match wanted {
-            Some(w) if whole(w) > 1 => Err((
+            Some(w) if whole(w) > Some(1) => Err((
                 2,
                 "cannot use 'w' > 1 when a host is not replicated".to_owned(),
             )),
@@ -109,7 +104,7 @@ impl Fulfilment {
             Bson::String(name) if name != "majority" => {
                 Some((79, format!("No write concern mode named '{name}' found")))
             }
-            w if usize::try_from(whole(w)).is_ok_and(|wanted| wanted > self.holders.max(1)) => {
+            w if whole(w) > i64::try_from(self.holders.max(1)).ok() => {
                 Some((100, "Not enough data-bearing nodes".to_owned()))
             }
             _ => None,

@@ -122,9 +122,9 @@ impl Node {
         let shards = lines(&self.folder, &self.shards_file());
         let none = || (70, "there is no shard".to_owned());
         let hosts = shards.first().ok_or_else(none)?;
-        let question = doc! { "doubleState": 1, "$db": "admin" };
+
         let leads = |address: &SocketAddr| {
-            wire::ask(*address, &question)
+            wire::state(*address)
                 .is_ok_and(|state| state.get_i32("state").is_ok_and(|state| state == 1))
         };
         let mut addresses = hosts.split(',').filter_map(|host| host.parse().ok());

@@ -341,8 +341,8 @@ pub(super) fn ask_members(status: &mut Document) {
             continue;
         };
         let host = unknown.get_str("name").unwrap_or_default().to_owned();
-        let question = doc! { "doubleState": 1, "$db": "admin" };
-        let state = match host.parse().map(|address| wire::ask(address, &question)) {
+
+        let state = match host.parse().map(wire::state) {
             Ok(Ok(reply)) => described(&host, reply.get_i32("state").unwrap_or(6), ""),
             Ok(Err(error)) => described(&host, 8, &error.to_string()),
             Err(_) => described(&host, 8, "no address"),

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use bson::doc;
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
 
@@ -101,9 +100,8 @@ fn await_config_servers(node: &Node) {
     let config = node.arguments.get("configdb").unwrap_or_default();
     let (set, hosts) = config.split_once('/').unwrap_or_default();
     for host in hosts.split(',') {
-        let state = host.parse().ok().and_then(|address| {
-            wire::ask(address, &doc! { "doubleState": 1, "$db": "admin" }).ok()
-        });
+        let address = host.parse().ok();
+        let state = address.and_then(|address| wire::state(address).ok());
         let fits = state.is_some_and(|state| {
             state.get_bool("config").unwrap_or(false)
                 && state.get_str("set").is_ok_and(|found| found == set)

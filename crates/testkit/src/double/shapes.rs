@@ -57,6 +57,21 @@ const MEMBER: &[Field] = &[
 /// A reply of a server that refuses: code and message.
 pub(super) type Refusal = (i32, String);
 
+/// The refusal of a bad value.
+pub(super) fn bad(message: impl Into<String>) -> Refusal {
+    (2, message.into())
+}
+
+/// A whole number, whatever its type.
+pub(super) fn whole(value: &Bson) -> Option<i64> {
+    match value {
+        Bson::Int32(number) => Some(i64::from(*number)),
+        Bson::Int64(number) => Some(*number),
+        Bson::Double(number) if number.fract() == 0.0 => Some(*number as i64),
+        _ => None,
+    }
+}
+
 /// Checks names and types of all fields.
 pub(super) fn check(command: &Document) -> Result<(), Refusal> {
     let Some((name, argument)) = command.iter().next() else {

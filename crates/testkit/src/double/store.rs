@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use bson::{Bson, Document, doc};
 
-use super::shapes::Refusal;
+use super::shapes::{Refusal, bad, whole};
 
 mod write;
 
@@ -51,10 +51,6 @@ pub(super) struct Store {
     collections: BTreeMap<(String, String), Collection>,
     cursors: BTreeMap<i64, (String, Vec<Document>)>,
     last_cursor: i64,
-}
-
-fn bad(message: impl Into<String>) -> Refusal {
-    (2, message.into())
 }
 
 /// What the double does not play.
@@ -343,15 +339,6 @@ fn projected(document: &Document, projection: Option<&Document>) -> Result<Docum
         .filter(|(name, _)| wanted(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect())
-}
-
-fn whole(value: &Bson) -> Option<i64> {
-    match value {
-        Bson::Int32(number) => Some(i64::from(*number)),
-        Bson::Int64(number) => Some(*number),
-        Bson::Double(number) if number.fract() == 0.0 => Some(*number as i64),
-        _ => None,
-    }
 }
 
 /// A count in a command.

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use bson::{Bson, Document};
+use bson::{Bson, Document, doc};
 
 const OP_MSG: i32 = 2013;
 const HEADER_BYTES: usize = 16;
@@ -119,6 +119,11 @@ pub(super) fn ask(address: SocketAddr, command: &Document) -> io::Result<Documen
     exchange(&mut connect(address)?, command)
 }
 
+/// Asks another node of the double for its state.
+pub(super) fn state(address: SocketAddr) -> io::Result<Document> {
+    ask(address, &doc! { "doubleState": 1, "$db": "admin" })
+}
+
 /// Opens a connection for [`exchange`].
 pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let limit = Duration::from_secs(10);
@@ -137,7 +142,6 @@ pub(super) fn exchange(stream: &mut TcpStream, command: &Document) -> io::Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bson::doc;
 
     fn section(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
         let mut bytes = vec![kind];

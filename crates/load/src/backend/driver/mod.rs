@@ -12,9 +12,10 @@ mod timer;
 
 pub use target::DriverTarget;
 
-use crate::clients::{CHECK_NS, Clients, Due, SPIN_NS, Start, WorkerEnd, WorkerFault, WorkerSetup};
+use crate::clients::{CHECK_NS, Clients, Due, SPIN_NS, Start, WorkerSetup};
 use crate::clock::Clock;
 use crate::core::Core;
+use crate::error::LoadError;
 use crate::generator::Generator;
 use crate::operation::{OperationError, Outcome};
 use crate::workload::Workload;
@@ -60,10 +61,10 @@ pub(crate) fn run(
     generator: Generator,
     target: DriverTarget,
     client_count: usize,
-) -> WorkerEnd {
+) -> Result<(), LoadError> {
     let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(error) => return fail(core, &setup, WorkerFault::Poll(error)),
+        Err(error) => return fail(core, &setup, LoadError::Poll(error)),
     };
     runtime.block_on(async {
         let mut options = target.options;
@@ -71,11 +72,11 @@ pub(crate) fn run(
         options.min_pool_size = Some(client_count as u32);
         let client = match Client::with_options(options) {
             Ok(client) => client,
-            Err(error) => return fail(core, &setup, WorkerFault::Driver(describe(&error))),
+            Err(error) => return fail(core, &setup, LoadError::Driver(describe(&error))),
         };
         let timer = match PreciseTimer::new() {
             Ok(timer) => timer,
-            Err(error) => return fail(core, &setup, WorkerFault::Poll(error)),
+            Err(error) => return fail(core, &setup, LoadError::Poll(error)),
         };
         let workload = Arc::clone(generator.workload());
         let (database, collection) = workload.namespace();
@@ -96,15 +97,15 @@ pub(crate) fn run(
     })
 }
 
-fn fail(mut core: Core, setup: &WorkerSetup, fault: WorkerFault) -> WorkerEnd {
+fn fail(mut core: Core, setup: &WorkerSetup, fault: LoadError) -> Result<(), LoadError> {
     setup.stop.store(true, Ordering::Relaxed);
     core.stop(setup.clock.now_ns());
     core.finish(setup.clock.now_ns());
-    WorkerEnd { fault: Some(fault) }
+    Err(fault)
 }
 
 impl Worker {
-    async fn run(mut self) -> WorkerEnd {
+    async fn run(mut self) -> Result<(), LoadError> {
         // The driver connects by itself when a call needs it.
         for client in 0..self.clients.len() {
             self.clients.connected(client, 0);

@@ -6,10 +6,11 @@ mod encode;
 
 use super::poller::{Poller, WAKER_TOKEN, set_precise_timers};
 use super::reconnect::{Reconnector, Replacement};
-use crate::clients::{CHECK_NS, Clients, Due, SPIN_NS, Start, WorkerEnd, WorkerFault, WorkerSetup};
+use crate::clients::{CHECK_NS, Clients, Due, SPIN_NS, Start, WorkerSetup};
 use crate::clock::Clock;
 use crate::connect::Connected;
 use crate::core::Core;
+use crate::error::LoadError;
 use crate::generator::Generator;
 use crate::operation::{OperationError, OperationKind};
 use connection::{Connection, Read};
@@ -85,7 +86,7 @@ impl Worker {
     }
 
     /// Runs until nothing more starts and everything started has ended.
-    pub(crate) fn run(mut self) -> WorkerEnd {
+    pub(crate) fn run(mut self) -> Result<(), LoadError> {
         set_precise_timers();
         let mut buffers = ReadBuffers {
             input: vec![0; READ_BYTES],
@@ -110,7 +111,7 @@ impl Worker {
                 .min(self.clients.wake_ns());
             if let Err(error) = self.wait_and_serve(until_ns, &mut buffers) {
                 let now_ns = self.clock.now_ns();
-                self.clients.end_run(WorkerFault::Poll(error));
+                self.clients.end_run(LoadError::Poll(error));
                 self.clients.stop(now_ns);
                 break now_ns;
             }

@@ -4,10 +4,7 @@ use crate::experiment::law_words::{TOLERANCES, difference, meaning, name, uncert
 use crate::experiment::levels::Sweep;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_record::experiment::Law;
-use dyno_record::experiment::LawCheck;
-use dyno_record::experiment::LawVerdict;
-use dyno_record::experiment::Level;
+use dyno_record::experiment::{Law, LawCheck, LawVerdict, Level};
 
 /// Checks of the same law on the same subject.
 struct Group<'a> {
@@ -36,7 +33,7 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
     let mut notes = meanings(&groups);
     notes.push(TOLERANCES.to_owned());
     Some(Section {
-        title: sweep.title(["Laws", "Closed loop: laws", "Open loop: laws"]).into(),
+        title: sweep.title("Laws").into(),
         lead: "What every queueing system obeys, whatever its distributions: do the measurements obey it?".to_owned(),
         tables: std::iter::once(Table::new("Law checks", columns, rows))
             .chain(broken)
@@ -85,7 +82,7 @@ fn row(sweep: &Sweep<'_>, group: &Group<'_>) -> Vec<Cell> {
     let mut cells = vec![
         Cell::new(name(group.law), Tone::Strong),
         group.subject.unwrap_or("").into(),
-        group.checks.len().to_string().into(),
+        group.checks.len().into(),
     ];
     match worst(group) {
         Some((level, check)) => cells.extend([
@@ -137,8 +134,8 @@ fn broken_table(sweep: &Sweep<'_>, groups: &[Group<'_>]) -> Option<Table> {
                 Cell::new(name(group.law), Tone::Alarm),
                 group.subject.unwrap_or("").into(),
                 sweep.name(level).into(),
-                quantity(check.measured).to_string().into(),
-                quantity(check.predicted).to_string().into(),
+                quantity(check.measured).into(),
+                quantity(check.predicted).into(),
                 Cell::new(difference(check.difference_ratio), Tone::Alarm),
                 uncertainty(check).into(),
             ]

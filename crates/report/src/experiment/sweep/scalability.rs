@@ -6,8 +6,7 @@ use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::texts::text;
 use dyno_record::estimate::Estimate;
-use dyno_record::experiment::OpenEstimate;
-use dyno_record::experiment::UslFit;
+use dyno_record::experiment::{OpenEstimate, UslFit};
 use dyno_record::quantity::{Quantity, Unit};
 
 /// The section; absent where no numbers of clients were compared.
@@ -46,19 +45,19 @@ fn table(fit: &UslFit) -> Table {
     let mut rows = vec![
         row(
             "λ",
-            &fit.lambda_per_s,
+            closed(&fit.lambda_per_s),
             Quantity::per_second,
             "rate of a lone client",
         ),
         row(
             "σ",
-            &fit.sigma_ratio,
+            closed(&fit.sigma_ratio),
             significant,
             "contention: work that cannot be done side by side",
         ),
         row(
             "κ",
-            &fit.kappa_ratio,
+            closed(&fit.kappa_ratio),
             significant,
             "coherency: cost of agreeing with each other",
         ),
@@ -69,10 +68,10 @@ fn table(fit: &UslFit) -> Table {
         } else {
             "clients at the highest point of the curve"
         };
-        let mut clients = open_row("peak, clients", &peak.clients, Quantity::plain, note);
-        let mut rate = open_row(
+        let mut clients = row("peak, clients", peak.clients, Quantity::plain, note);
+        let mut rate = row(
             "peak, rate",
-            &peak.rate_per_s,
+            peak.rate_per_s,
             Quantity::per_second,
             "rate there",
         );
@@ -90,18 +89,18 @@ fn significant(value: f64) -> Quantity {
     Quantity::new(value, Unit::Parameter)
 }
 
-fn row(name: &str, estimate: &Estimate, quantity: fn(f64) -> Quantity, meaning: &str) -> Vec<Cell> {
-    vec![
-        Cell::new(name, Tone::Strong),
-        quantity(estimate.value).to_string().into(),
-        interval(quantity(estimate.low), quantity(estimate.high)).into(),
-        Cell::new(meaning, Tone::Soft),
-    ]
+/// An estimate whose interval has two ends.
+fn closed(estimate: &Estimate) -> OpenEstimate {
+    OpenEstimate {
+        value: estimate.value,
+        low: estimate.low,
+        high: Some(estimate.high),
+    }
 }
 
-fn open_row(
+fn row(
     name: &str,
-    estimate: &OpenEstimate,
+    estimate: OpenEstimate,
     quantity: fn(f64) -> Quantity,
     meaning: &str,
 ) -> Vec<Cell> {
@@ -111,7 +110,7 @@ fn open_row(
     };
     vec![
         Cell::new(name, Tone::Strong),
-        quantity(estimate.value).to_string().into(),
+        quantity(estimate.value).into(),
         range.into(),
         Cell::new(meaning, Tone::Soft),
     ]
