@@ -17,7 +17,7 @@ pub(crate) use experiments::{
     SloArguments, SweepArguments, XmaxArguments,
 };
 pub(crate) use fleet::{
-    AgentArguments, FleetArguments, FleetCommand, HostArguments, RedisArguments, RenderArguments,
+    AgentArguments, FleetArguments, FleetCommand, OnHosts, RedisArguments, RenderArguments,
     RenderSystem,
 };
 pub(crate) use run::{
@@ -30,7 +30,7 @@ pub(crate) use servers::{
 };
 pub(crate) use standing::{MetricsArguments, SoakArguments, StatusArguments, StopArguments};
 use std::path::PathBuf;
-pub(crate) use tail::TailArguments;
+pub(crate) use tail::{SendingArguments, TailArguments};
 pub(crate) use tools::{
     CompletionArguments, DoctorArguments, ExportArguments, ExportForm, ManArguments,
     ReportArguments, ResponderArguments, SelfcheckArguments,

@@ -23,6 +23,15 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// That of a command that has checked something.
+    pub(crate) fn of_check(is_good: bool) -> Self {
+        if is_good {
+            Exit::Done
+        } else {
+            Exit::CheckFailed
+        }
+    }
+
     /// What another process of this program ended with; `Internal` if that is no code of it.
     pub(crate) fn from_code(code: Option<i32>) -> Self {
         let all = [

@@ -5,6 +5,7 @@ use dyno_engine::observer::{Level, Notice};
 use dyno_engine::{Error, Kind, Observer};
 use dyno_plan::uri::redact;
 use dyno_report::texts;
+use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
@@ -119,6 +120,11 @@ pub(crate) fn print_data(text: &str) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Data as JSON that people can read as well, with a line end.
+pub(crate) fn pretty_json(data: &impl Serialize) -> String {
+    serde_json::to_string_pretty(data).expect("it is plain data") + "\n"
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use dyno_engine::deployment::server::ServerPaths;
 use dyno_engine::detached::state::State;
 use dyno_engine::detached::{FAILURE, PROBLEM, lock, unusable};
 use dyno_engine::files::write_file;
-use dyno_engine::{Cancel, Error, Kind};
+use dyno_engine::{Cancel, Error, Kind, OrFault};
 use dyno_plan::Plan;
 use dyno_servers::{Deployment, Stopped as MemberStopped};
 use nix::sys::prctl::set_pdeathsig;
@@ -66,15 +66,13 @@ pub(crate) fn spawn(
         .stdin(Stdio::from(lock))
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| {
-            Error::from_cause(Kind::Environment, error).context("cannot start the supervisor")
-        })?;
+        .or_fault(Kind::Environment, || "cannot start the supervisor")?;
     if wait_until_ready(&mut child, invocation.cancel)? {
         return Ok(Exit::Done);
     }
-    let status = child.wait().map_err(|error| {
-        Error::from_cause(Kind::Environment, error).context("the supervisor is lost")
-    })?;
+    let status = child
+        .wait()
+        .or_fault(Kind::Environment, || "the supervisor is lost")?;
     Ok(Exit::from_code(status.code()))
 }
 
@@ -114,9 +112,8 @@ pub(crate) fn supervise(
     // Signals of the terminal are for the command that started this, and it passes them on.
     let _ = setsid();
     lock::own(folder)?;
-    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| {
-        Error::from_cause(Kind::Environment, error).context("cannot handle signals")
-    })?;
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .or_fault(Kind::Environment, || "cannot handle signals")?;
     let orphaned = notice_end_of_parent()?;
     let interrupted = || invocation.cancel.requested() || orphaned.load(Ordering::Relaxed);
     let path = folder.join(PLAN);
@@ -218,9 +215,7 @@ fn notice_end_of_parent() -> Result<Arc<AtomicBool>, Error> {
     // The kernel sends it once for each thread of the parent, which must not count as a second Ctrl-C.
     signal_hook::flag::register(SIGUSR1, Arc::clone(&orphaned))
         .and_then(|_| set_pdeathsig(Signal::SIGUSR1).map_err(Into::into))
-        .map_err(|error| {
-            Error::from_cause(Kind::Environment, error).context("cannot handle signals")
-        })?;
+        .or_fault(Kind::Environment, || "cannot handle signals")?;
     Ok(orphaned)
 }
 

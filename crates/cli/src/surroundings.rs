@@ -30,15 +30,12 @@ impl Surroundings {
     /// Reads them.
     pub(crate) fn read() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let state_home = set("XDG_STATE_HOME")
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute());
-        let home = set("HOME")
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute());
-        let data_home = set("XDG_DATA_HOME")
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
+        let folder = |name: &str| {
+            let path = set(name).map(PathBuf::from);
+            path.filter(|path| path.is_absolute())
+        };
+        let (state_home, home) = (folder("XDG_STATE_HOME"), folder("HOME"));
+        let data_home = folder("XDG_DATA_HOME")
             .or_else(|| home.as_ref().map(|home| home.join(".local/share")))
             .map(|folder| folder.join("mongodyno"));
         // A relative one would be another folder in every working folder.

@@ -2,9 +2,9 @@
 
 use crate::args::{
     ClientArguments, DataArguments, ExperimentArguments, IndexBuildArguments, RunArguments,
-    SoakArguments, StartArguments, TailArguments, TargetArguments, WorkerArguments,
+    SendingArguments, SoakArguments, StartArguments, TailArguments, TargetArguments,
+    WorkerArguments,
 };
-use crate::messages::Messages;
 use crate::surroundings::Surroundings;
 use dyno_engine::Error;
 use dyno_plan::Plan;
@@ -12,16 +12,6 @@ use dyno_plan::request::{Observing, Overrides, Request, ScheduleKind, Setting, W
 use dyno_plan::resolve::resolve;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
-
-/// Says what the person should know about a task.
-pub(crate) fn tell(task: &Task, messages: Messages) {
-    for warning in &task.warnings {
-        messages.warning(warning);
-    }
-    for note in &task.notes {
-        messages.note(note);
-    }
-}
 
 /// Resolves what was typed after `dyno run`.
 pub(crate) fn of_run(arguments: &RunArguments, surroundings: &Surroundings) -> Result<Task, Error> {
@@ -57,12 +47,18 @@ pub(crate) fn of_load(
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
+/// Single keys of the plan, with what they are set to.
+pub(crate) type Settings<'a> = &'a [(String, String)];
+
+/// A schedule and a rate in operations per second, each of which may be that of the plan.
+pub(crate) type Offered = (Option<ScheduleKind>, Option<f64>);
+
 /// Resolves what was typed after the verb of an experiment. `settings` are single keys of the plan, in place of those that
 /// were typed.
 pub(crate) fn of_experiment(
     arguments: &ExperimentArguments,
-    settings: &[(String, String)],
-    (schedule, rate_per_s): (Option<ScheduleKind>, Option<f64>),
+    settings: Settings<'_>,
+    (schedule, rate_per_s): Offered,
     surroundings: &Surroundings,
 ) -> Result<Task, Error> {
     let mut target = arguments.target.clone();
@@ -113,12 +109,12 @@ pub(crate) fn of_tail(
     request.work = Work::Tail;
     request.source = Some(arguments.plan.clone());
     request.uri.clone_from(&arguments.uri);
-    request.overrides.seed = arguments.seed;
-    request.settings.extend(tail_settings(arguments));
+    request.overrides.seed = arguments.sending.seed;
+    request.settings.extend(tail_settings(&arguments.sending));
     Ok(resolve(&request, &surroundings.environment)?)
 }
 
-fn tail_settings(arguments: &TailArguments) -> impl Iterator<Item = Setting> {
+fn tail_settings(arguments: &SendingArguments) -> impl Iterator<Item = Setting> {
     let texts = |list: &[String]| {
         let list: Vec<String> = list.iter().map(|text| text.trim().to_owned()).collect();
         (!list.is_empty()).then_some(list)

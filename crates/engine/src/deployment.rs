@@ -74,22 +74,17 @@ impl DeploymentUnderTest {
         placement: Option<&HostPlacement>,
         context: Context<'_>,
     ) -> Result<Self, Error> {
-        if let Some(source) = context.source {
-            let remotes = source.servers(plan, remote, paths.embedded, context)?;
+        let remotes = match context.source {
+            Some(source) => Some(source.servers(plan, remote, paths.embedded, context)?),
+            None => remote.map(|remote| vec![remote.clone()]),
+        };
+        if let Some(remotes) = remotes {
             let servers = remotes.into_iter();
             let servers = servers.map(|remote| ServerUnderTest::running(plan, remote, paths));
             return Ok(DeploymentUnderTest {
                 deployment: None,
                 settings: Vec::new(),
                 servers: servers.collect::<Result<_, _>>()?,
-            });
-        }
-        if let Some(remote) = remote {
-            let server = ServerUnderTest::running(plan, remote.clone(), paths)?;
-            return Ok(DeploymentUnderTest {
-                deployment: None,
-                settings: Vec::new(),
-                servers: vec![server],
             });
         }
         let interrupted = || context.cancel.requested();
@@ -150,11 +145,7 @@ impl DeploymentUnderTest {
 
     /// Processes of the servers with data, in the order of their start.
     pub fn processes(&self) -> Vec<u32> {
-        self.members()
-            .iter()
-            .filter(|member| member.instance().kind == InstanceKind::Data)
-            .map(|member| member.server().pid())
-            .collect()
+        data_processes(self.members())
     }
 
     /// Names and processes of all servers that were started.
@@ -190,25 +181,17 @@ impl DeploymentUnderTest {
     /// Servers that run already, each with a name; several are numbered.
     fn named_hosts(&self) -> Vec<(&ServerUnderTest, String, Host)> {
         let several = self.servers.len() > 1;
-        let of_one = |(number, server): (usize, &'_ ServerUnderTest)| {
+        let mut named = Vec::new();
+        for (number, server) in self.servers.iter().enumerate() {
             let hosts = server.hosts().unwrap_or_default();
-            let names = observation::names_of(&hosts).into_iter();
-            let names = names.map(|name| {
+            for (mut name, host) in observation::names_of(&hosts).into_iter().zip(hosts) {
                 if several {
-                    format!("{name}-{number}")
-                } else {
-                    name
+                    name = format!("{name}-{number}");
                 }
-            });
-            names.zip(hosts).collect::<Vec<_>>()
-        };
-        let servers = self.servers.iter().enumerate();
-        servers
-            .flat_map(|(number, server)| {
-                let hosts = of_one((number, server)).into_iter();
-                hosts.map(move |(name, host)| (server, name, host))
-            })
-            .collect()
+                named.push((server, name, host));
+            }
+        }
+        named
     }
 
     fn members(&self) -> &[Member] {
@@ -251,6 +234,15 @@ impl DeploymentUnderTest {
         }
     }
 
+    /// As [`stop`](Self::stop); what is unusual about the end of a server is told.
+    pub fn stop_and_tell(self, context: Context<'_>) -> Result<(), Error> {
+        let (stopped, caveats) = self.stop();
+        for caveat in caveats {
+            context.doubt(&caveat.statement);
+        }
+        stopped
+    }
+
     /// Stops the servers that were started and waits until they are gone. A server that had to be killed, or that
     /// had ended before, is a caveat.
     pub fn stop(self) -> (Result<(), Error>, Vec<Caveat>) {
@@ -262,6 +254,14 @@ impl DeploymentUnderTest {
             Err(error) => (Err(error.into()), Vec::new()),
         }
     }
+}
+
+/// Processes of the servers with data, in the order of their start.
+pub fn data_processes(members: &[Member]) -> Vec<u32> {
+    let data = members.iter();
+    data.filter(|member| member.instance().kind == InstanceKind::Data)
+        .map(|member| member.server().pid())
+        .collect()
 }
 
 fn name_and_host(member: &Member) -> (String, Host) {

@@ -186,7 +186,7 @@ impl DetachedDeployment {
             return Ok(self.folder.is_dir().then_some(Status::Gone));
         }
         Ok(Some(match State::read(&self.folder) {
-            Ok(Some(state)) => match problem(&self.folder) {
+            Ok(Some(state)) => match read_problem(&self.folder, PROBLEM) {
                 Some(problem) => Status::Degraded(Box::new(state), problem),
                 None => Status::Up(Box::new(state)),
             },
@@ -212,10 +212,10 @@ impl DetachedDeployment {
         if stopped == Stopped::Now {
             self.end(servers, interrupted)?;
         }
-        let failure = failure(&self.folder)
+        let failure = read_problem(&self.folder, FAILURE)
             .map(|text| Error::new(Kind::Environment, text))
             .or_else(|| {
-                let text = problem(&self.folder)?.replace('\n', "; ");
+                let text = read_problem(&self.folder, PROBLEM)?.replace('\n', "; ");
                 Some(Error::new(Kind::CheckFailed, text))
             });
         self.remove()?;
@@ -300,16 +300,7 @@ pub fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {
         .with_hint("check its permissions, or choose another `--state-dir`")
 }
 
-/// Servers of a folder that ended by themselves or had to be killed, one sentence on each line.
-pub fn problem(folder: &Path) -> Option<String> {
-    read_problem(folder, PROBLEM)
-}
-
-/// Why the supervisor of a folder could not stop its servers.
-pub fn failure(folder: &Path) -> Option<String> {
-    read_problem(folder, FAILURE)
-}
-
+/// What the supervisor of a folder has left in [`PROBLEM`] or [`FAILURE`].
 fn read_problem(folder: &Path, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(folder.join(name)).ok()?;
     Some(text.trim_end().to_owned())

@@ -71,9 +71,45 @@ impl Error {
         dyno_plan::uri::redact(&format!("{:#}", self.cause))
     }
 
-    fn with_optional_hint(mut self, hint: Option<String>) -> Self {
-        self.hint = self.hint.or(hint);
+    /// The same error with a hint, if there is one and it has none yet.
+    pub fn with_optional_hint(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.hint = self.hint.or(hint.map(Into::into));
         self
+    }
+}
+
+/// What a failure of something else is for the work at hand.
+pub trait OrFault<T, E> {
+    /// An error of this kind that says what was intended, with the failure as its cause.
+    ///
+    /// # Errors
+    /// That error, if it failed.
+    fn or_fault<I: Into<String>>(self, kind: Kind, intent: impl FnOnce() -> I) -> Result<T, Error>
+    where
+        E: Into<anyhow::Error>;
+
+    /// The same with a hint.
+    ///
+    /// # Errors
+    /// As before.
+    fn with_hint(self, hint: impl Into<String>) -> Result<T, Error>
+    where
+        E: Into<Error>;
+}
+
+impl<T, E> OrFault<T, E> for Result<T, E> {
+    fn or_fault<I: Into<String>>(self, kind: Kind, intent: impl FnOnce() -> I) -> Result<T, Error>
+    where
+        E: Into<anyhow::Error>,
+    {
+        self.map_err(|cause| Error::from_cause(kind, cause).context(intent()))
+    }
+
+    fn with_hint(self, hint: impl Into<String>) -> Result<T, Error>
+    where
+        E: Into<Error>,
+    {
+        self.map_err(|failure| failure.into().with_hint(hint))
     }
 }
 
@@ -101,7 +137,7 @@ impl From<ResultsError> for Error {
         match error {
             ResultsError::Record(error) => error.into(),
             error => {
-                let hint = error.hint().map(str::to_owned);
+                let hint = error.hint();
                 Error::from_cause(Kind::BadInput, error).with_optional_hint(hint)
             }
         }
@@ -267,7 +303,6 @@ impl From<RecordError> for Error {
             | RecordError::Name { .. } => (Kind::Internal, None),
             _ => (Kind::Environment, None),
         };
-        let hint = hint.map(str::to_owned);
         Error::from_cause(kind, error).with_optional_hint(hint)
     }
 }

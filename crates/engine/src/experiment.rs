@@ -12,7 +12,7 @@ pub mod xmax;
 
 use crate::cancel::Cancel;
 use crate::context::Context;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, OrFault};
 use crate::observer::{Observer, Shared};
 use crate::run::{observation, preflight};
 use crate::task;
@@ -108,7 +108,7 @@ pub fn run(
     let tasks: BTreeMap<_, _> = tasks.into_iter().collect();
     tasks
         .values()
-        .for_each(|task| task::announce(task, context));
+        .for_each(|task| task::announce(task, context.observer));
     check_planned(&document, &tasks, options, context)?;
     let settings = &mut document.options;
     settings.insert("fresh".into(), options.fresh.into());
@@ -166,23 +166,23 @@ pub fn resume(
         let threads = document.options.get(threads_option(*side));
         let threads = threads.and_then(|value| serde_json::from_value(value.clone()).ok());
         let task = Task::from_plan(plan, threads, uri)?;
-        task::announce(&task, context);
+        task::announce(&task, context.observer);
         tasks.insert(*side, task);
     }
-    check_exporters(&tasks)?;
+    // Once for all runs, before the first server is started.
+    tasks
+        .values()
+        .try_for_each(|task| observation::check(&task.plan))?;
     forget_lost_runs(&mut document, &folder, context);
     let flag = |name: &str| {
         let value = document.options.get(name).and_then(|value| value.as_bool());
         value.unwrap_or(false)
     };
     let options = ExperimentOptions {
-        environment: options.environment.clone(),
         fresh: flag("fresh"),
         no_load: flag("no_load"),
         out: None,
-        embedded_server: options.embedded_server.clone(),
-        selfcheck: options.selfcheck.clone(),
-        source: options.source,
+        ..options.clone()
     };
     let mut campaign = Campaign::new(document, folder, tasks, &options, context)?;
     perform(&mut campaign)
@@ -216,11 +216,11 @@ fn check_place(
 
 /// Runs of different plans answer no question together.
 fn check_same(plan: &Plan, known: &serde_json::Value, file: &str) -> Result<(), Error> {
-    let known: Plan = serde_json::from_value(known.clone()).map_err(|error| {
-        Error::from_cause(Kind::BadInput, error)
-            .context(format!("the plan in `{FILE}` is not valid"))
-            .with_hint("another version of `dyno` may have written it: use that one")
-    })?;
+    let known: Plan = serde_json::from_value(known.clone())
+        .or_fault(Kind::BadInput, || {
+            format!("the plan in `{FILE}` is not valid")
+        })
+        .with_hint("another version of `dyno` may have written it: use that one")?;
     if known != *plan {
         let text = format!("`{file}` is not the plan of the runs that are done");
         return Err(Error::new(Kind::BadInput, text)
@@ -252,13 +252,6 @@ fn threads_option(side: Option<Side>) -> &'static str {
     }
 }
 
-/// Once for all runs, before the first server is started.
-fn check_exporters(tasks: &BTreeMap<Option<Side>, Task>) -> Result<(), Error> {
-    tasks
-        .values()
-        .try_for_each(|task| observation::check(&task.plan))
-}
-
 fn perform(campaign: &mut Campaign<'_>) -> Result<FinishedExperiment, Error> {
     let result = match campaign.document.verb {
         Verb::Sweep => sweep::run(campaign),
@@ -273,7 +266,7 @@ fn perform(campaign: &mut Campaign<'_>) -> Result<FinishedExperiment, Error> {
     Ok(FinishedExperiment {
         all_are_set_aside,
         failed_runs: failed_runs(document.verb, &document.points, tolerated)?,
-        folder: campaign.folder().path().to_owned(),
+        folder: campaign.folder.path().to_owned(),
         document: document.clone(),
     })
 }

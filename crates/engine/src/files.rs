@@ -1,7 +1,17 @@
 //! Files that are written whole or not at all.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, OrFault};
 use std::path::{Path, PathBuf};
+
+/// Makes a folder, with those that it is in.
+///
+/// # Errors
+/// [`Kind::Environment`] if it cannot be made.
+pub fn make_folder(folder: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(folder).or_fault(Kind::Environment, || {
+        format!("cannot make `{}`", folder.display())
+    })
+}
 
 /// Writes a file, whole or not at all. A device or a pipe is written to, and a link stays a link.
 ///
@@ -15,11 +25,11 @@ pub fn write_file(path: &Path, text: &str) -> Result<(), Error> {
     } else {
         replace_file(&target, text)
     };
-    written.map_err(|error| {
-        Error::from_cause(Kind::Environment, error)
-            .context(format!("cannot write `{}`", path.display()))
-            .with_hint("check the path, its permissions and the free space")
-    })
+    written
+        .or_fault(Kind::Environment, || {
+            format!("cannot write `{}`", path.display())
+        })
+        .with_hint("check the path, its permissions and the free space")
 }
 
 fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {

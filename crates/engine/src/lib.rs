@@ -28,7 +28,7 @@ pub mod task;
 mod version;
 
 pub use cancel::Cancel;
-pub use error::{Error, Kind};
+pub use error::{Error, Kind, OrFault};
 pub use observer::Observer;
 pub use run::options::{Finished, RunOptions};
 pub use run::run;

@@ -65,37 +65,67 @@ impl Notice {
     }
 }
 
-/// Is told what happens. All methods are called by a thread that does the work, and hold it up: they should be quick.
+/// Is told what happens. All methods are called by a thread that does the work, and hold it up: they should be quick. What
+/// an observer does not look at itself goes to those that it stands for, if there are some.
 pub trait Observer: Send {
+    /// Tells something to each observer that this one stands for, the first one first.
+    fn pass_on(&mut self, _tell: &mut dyn FnMut(&mut dyn Observer)) {}
+
     /// A run begins.
-    fn run_started(&mut self, _run: &RunFacts) {}
+    fn run_started(&mut self, run: &RunFacts) {
+        self.pass_on(&mut |one| one.run_started(run));
+    }
     /// What the sources of the run report can be read from `board` from now on; `None` once they have ended.
-    fn sources(&mut self, _board: Option<&Board>) {}
+    fn sources(&mut self, board: Option<&Board>) {
+        self.pass_on(&mut |one| one.sources(board));
+    }
     /// A phase begins.
-    fn phase_started(&mut self, _expected: &Expectation) {}
+    fn phase_started(&mut self, expected: &Expectation) {
+        self.pass_on(&mut |one| one.phase_started(expected));
+    }
     /// A recording window has ended.
-    fn window(&mut self, _window: &IntervalRecord) {}
+    fn window(&mut self, window: &IntervalRecord) {
+        self.pass_on(&mut |one| one.window(window));
+    }
     /// A phase has ended.
-    fn phase_ended(&mut self, _phase: &PhaseRecord) {}
+    fn phase_ended(&mut self, phase: &PhaseRecord) {
+        self.pass_on(&mut |one| one.phase_ended(phase));
+    }
     /// The load of a run is over, and it ended in this way.
-    fn run_ended(&mut self, _status: RunStatus) {}
+    fn run_ended(&mut self, status: RunStatus) {
+        self.pass_on(&mut |one| one.run_ended(status));
+    }
     /// The record of a run is complete, or that of one of its instances. This is the time to write reports beside it.
     ///
     /// # Errors
     /// What it returns ends the run with this error; its record is kept.
-    fn run_saved(&mut self, _run: &AnalysedRun) -> Result<(), Error> {
-        Ok(())
+    fn run_saved(&mut self, run: &AnalysedRun) -> Result<(), Error> {
+        let mut result = Ok(());
+        self.pass_on(&mut |one| {
+            if result.is_ok() {
+                result = one.run_saved(run);
+            }
+        });
+        result
     }
     /// An experiment has ended, in whichever way, and its document is complete. This is the time to write reports
     /// beside it.
     ///
     /// # Errors
     /// What it returns is the error of the experiment, unless that has one; its record is kept.
-    fn experiment_saved(&mut self, _experiment: &Experiment, _folder: &Path) -> Result<(), Error> {
-        Ok(())
+    fn experiment_saved(&mut self, experiment: &Experiment, folder: &Path) -> Result<(), Error> {
+        let mut result = Ok(());
+        self.pass_on(&mut |one| {
+            if result.is_ok() {
+                result = one.experiment_saved(experiment, folder);
+            }
+        });
+        result
     }
     /// Something to tell a person.
-    fn notice(&mut self, _notice: &Notice) {}
+    fn notice(&mut self, notice: &Notice) {
+        self.pass_on(&mut |one| one.notice(notice));
+    }
 }
 
 /// Sees nothing.
@@ -103,103 +133,22 @@ impl Observer for () {}
 
 /// Both observe, the first one first.
 impl<A: Observer, B: Observer> Observer for (A, B) {
-    fn run_started(&mut self, run: &RunFacts) {
-        self.0.run_started(run);
-        self.1.run_started(run);
-    }
-    fn sources(&mut self, board: Option<&Board>) {
-        self.0.sources(board);
-        self.1.sources(board);
-    }
-    fn phase_started(&mut self, expected: &Expectation) {
-        self.0.phase_started(expected);
-        self.1.phase_started(expected);
-    }
-    fn window(&mut self, window: &IntervalRecord) {
-        self.0.window(window);
-        self.1.window(window);
-    }
-    fn phase_ended(&mut self, phase: &PhaseRecord) {
-        self.0.phase_ended(phase);
-        self.1.phase_ended(phase);
-    }
-    fn run_ended(&mut self, status: RunStatus) {
-        self.0.run_ended(status);
-        self.1.run_ended(status);
-    }
-    fn run_saved(&mut self, run: &AnalysedRun) -> Result<(), Error> {
-        self.0.run_saved(run)?;
-        self.1.run_saved(run)
-    }
-    fn experiment_saved(&mut self, experiment: &Experiment, folder: &Path) -> Result<(), Error> {
-        self.0.experiment_saved(experiment, folder)?;
-        self.1.experiment_saved(experiment, folder)
-    }
-    fn notice(&mut self, notice: &Notice) {
-        self.0.notice(notice);
-        self.1.notice(notice);
+    fn pass_on(&mut self, tell: &mut dyn FnMut(&mut dyn Observer)) {
+        tell(&mut self.0);
+        tell(&mut self.1);
     }
 }
 
 /// Nobody may observe.
 impl<T: Observer> Observer for Option<T> {
-    fn run_started(&mut self, run: &RunFacts) {
-        self.iter_mut().for_each(|one| one.run_started(run));
-    }
-    fn sources(&mut self, board: Option<&Board>) {
-        self.iter_mut().for_each(|one| one.sources(board));
-    }
-    fn phase_started(&mut self, expected: &Expectation) {
-        self.iter_mut().for_each(|one| one.phase_started(expected));
-    }
-    fn window(&mut self, window: &IntervalRecord) {
-        self.iter_mut().for_each(|one| one.window(window));
-    }
-    fn phase_ended(&mut self, phase: &PhaseRecord) {
-        self.iter_mut().for_each(|one| one.phase_ended(phase));
-    }
-    fn run_ended(&mut self, status: RunStatus) {
-        self.iter_mut().for_each(|one| one.run_ended(status));
-    }
-    fn run_saved(&mut self, run: &AnalysedRun) -> Result<(), Error> {
-        self.iter_mut().try_for_each(|one| one.run_saved(run))
-    }
-    fn experiment_saved(&mut self, experiment: &Experiment, folder: &Path) -> Result<(), Error> {
-        self.iter_mut()
-            .try_for_each(|one| one.experiment_saved(experiment, folder))
-    }
-    fn notice(&mut self, notice: &Notice) {
-        self.iter_mut().for_each(|one| one.notice(notice));
+    fn pass_on(&mut self, tell: &mut dyn FnMut(&mut dyn Observer)) {
+        self.iter_mut().for_each(|one| tell(one));
     }
 }
 
-impl<T: Observer + ?Sized> Observer for &mut T {
-    fn run_started(&mut self, run: &RunFacts) {
-        (**self).run_started(run);
-    }
-    fn sources(&mut self, board: Option<&Board>) {
-        (**self).sources(board);
-    }
-    fn phase_started(&mut self, expected: &Expectation) {
-        (**self).phase_started(expected);
-    }
-    fn window(&mut self, window: &IntervalRecord) {
-        (**self).window(window);
-    }
-    fn phase_ended(&mut self, phase: &PhaseRecord) {
-        (**self).phase_ended(phase);
-    }
-    fn run_ended(&mut self, status: RunStatus) {
-        (**self).run_ended(status);
-    }
-    fn run_saved(&mut self, run: &AnalysedRun) -> Result<(), Error> {
-        (**self).run_saved(run)
-    }
-    fn experiment_saved(&mut self, experiment: &Experiment, folder: &Path) -> Result<(), Error> {
-        (**self).experiment_saved(experiment, folder)
-    }
-    fn notice(&mut self, notice: &Notice) {
-        (**self).notice(notice);
+impl<T: Observer> Observer for &mut T {
+    fn pass_on(&mut self, tell: &mut dyn FnMut(&mut dyn Observer)) {
+        tell(&mut **self);
     }
 }
 
@@ -256,35 +205,7 @@ impl SharedObserver for Shared<'_> {
 }
 
 impl Observer for &dyn SharedObserver {
-    fn run_started(&mut self, run: &RunFacts) {
-        self.with(&mut |observer| observer.run_started(run));
-    }
-    fn sources(&mut self, board: Option<&Board>) {
-        self.with(&mut |observer| observer.sources(board));
-    }
-    fn phase_started(&mut self, expected: &Expectation) {
-        self.with(&mut |observer| observer.phase_started(expected));
-    }
-    fn window(&mut self, window: &IntervalRecord) {
-        self.with(&mut |observer| observer.window(window));
-    }
-    fn phase_ended(&mut self, phase: &PhaseRecord) {
-        self.with(&mut |observer| observer.phase_ended(phase));
-    }
-    fn run_ended(&mut self, status: RunStatus) {
-        self.with(&mut |observer| observer.run_ended(status));
-    }
-    fn run_saved(&mut self, run: &AnalysedRun) -> Result<(), Error> {
-        let mut result = Ok(());
-        self.with(&mut |observer| result = observer.run_saved(run));
-        result
-    }
-    fn experiment_saved(&mut self, experiment: &Experiment, folder: &Path) -> Result<(), Error> {
-        let mut result = Ok(());
-        self.with(&mut |observer| result = observer.experiment_saved(experiment, folder));
-        result
-    }
-    fn notice(&mut self, notice: &Notice) {
-        self.with(&mut |observer| observer.notice(notice));
+    fn pass_on(&mut self, tell: &mut dyn FnMut(&mut dyn Observer)) {
+        self.with(tell);
     }
 }

@@ -23,7 +23,7 @@ mod trace;
 use crate::cancel::Cancel;
 use crate::context::Context;
 use crate::deployment::placement::HostPlacement;
-use crate::deployment::server::{ServerPaths, ServerUnderTest, data_folder, kind_name};
+use crate::deployment::server::{ServerPaths, ServerUnderTest, data_folder};
 use crate::deployment::{self, DeploymentUnderTest};
 use crate::error::{Error, Kind};
 use crate::load_source::Readings;
@@ -46,6 +46,7 @@ use dyno_observe::watch::{Board, OutputOptions, Watcher};
 use dyno_plan::Plan;
 use dyno_plan::model::PageCache;
 use dyno_plan::task::Task;
+use dyno_record::document::variant_name;
 use dyno_record::model::{Caveat, FleetRecord, PhaseEdge, RunDocument, ServerRecord};
 use dyno_record::verdict::CheckName;
 use dyno_record::writer::RunWriter;
@@ -98,7 +99,7 @@ pub(crate) fn run_on(
     context: Context<'_>,
     deployment: Option<&mut DeploymentUnderTest>,
 ) -> Result<Option<Finished>, Error> {
-    task::announce(task, context);
+    task::announce(task, context.observer);
     preflight::machine(task, context)?;
     let started = Timestamp::now();
     let clock = Clock::start();
@@ -243,16 +244,15 @@ impl<'a> Session<'a> {
             self.context.environment.state_dir.as_deref(),
             self.context.observer,
         )?;
-        self.document.packet_steering = self.steering.as_ref().map(|set| set.record().clone());
+        self.document.packet_steering = self.steering.as_ref().map(|set| set.record.clone());
         let result = match deployment {
             Some(deployment) => self
                 .with_servers(deployment)
                 .map_err(|failure| explain(failure, deployment)),
             None => self.with_own_servers(),
         };
-        if let Some(steering) = self.steering.take() {
-            steering.put_back();
-        }
+        // Packets go again where they went before.
+        self.steering = None;
         result
     }
 
@@ -511,7 +511,7 @@ fn run_facts(plan: &Plan, directory: &Path, started: Timestamp) -> RunFacts {
     RunFacts {
         name: plan.name.clone(),
         version: VERSION.to_owned(),
-        server: kind_name(plan.server.kind).to_owned(),
+        server: variant_name(&plan.server.kind),
         directory: name.to_string_lossy().into_owned(),
         started_s: started.as_millisecond() as f64 / 1e3,
         offered_rate_per_s: offered.map(|rate| rate * f64::from(plan.server.pairs.max(1))),

@@ -1,14 +1,14 @@
 //! What a task has to say.
 
-use crate::context::Context;
+use crate::observer::SharedObserver;
 use dyno_plan::task::Task;
 
 /// Tells a person what a task has to say.
-pub(crate) fn announce(task: &Task, context: Context<'_>) {
+pub fn announce(task: &Task, observer: &dyn SharedObserver) {
     for warning in &task.warnings {
-        context.warning(warning);
+        observer.warning(warning);
     }
     for note in &task.notes {
-        context.note(note);
+        observer.note(note);
     }
 }

@@ -9,7 +9,7 @@
 
 use dyno_fleet::clock::Offset;
 use dyno_fleet::controller::{Controller, ControllerOptions, Event};
-use dyno_fleet::endpoint::{Endpoint, EndpointSource};
+use dyno_fleet::endpoint::Endpoint;
 use dyno_fleet::merge::{Began, DEFAULT_LAG, MergeOptions, Merger};
 use dyno_fleet::names::RunName;
 use dyno_fleet::protocol::{HostFacts, Registration, Stage, Up, Version, Work};
@@ -180,9 +180,10 @@ fn begin(connection: &mut redis::Connection, run: &RunName, agents: u32) {
     let text = serde_json::to_string(&Up::Begun {
         work: 1,
         stage: Stage::Run,
-        late_ns: 0,
-        uncertainty_ns: 1,
-        windows_from_ns: 0,
+        began: Began {
+            uncertainty_ns: 1,
+            ..Began::default()
+        },
     })
     .expect("plain data");
     let mut pipe = redis::pipe();
@@ -289,11 +290,8 @@ fn main() {
     );
     dyno_fleet::limits::raise_file_limit();
     let redis = redis();
-    let source = EndpointSource {
-        text: Some(format!("redis://:bench@127.0.0.1:{}", redis.1)),
-        ..Default::default()
-    };
-    let endpoint = Endpoint::find(&source).expect("it is an address");
+    let text = format!("redis://:bench@127.0.0.1:{}", redis.1);
+    let endpoint = Endpoint::find(Some(&text), None, None).expect("it is an address");
     let run = RunName::new("bench").expect("it is a name");
     let until = Instant::now() + Duration::from_secs(10);
     while endpoint.connect(Duration::ZERO).is_err() {
@@ -320,9 +318,7 @@ fn main() {
         interval_ns: 1_000_000_000,
         lag: DEFAULT_LAG,
         offered_rate_per_s: None,
-        agents: (0..agents)
-            .map(|index| (format!("host-{index}"), "1 client".into()))
-            .collect(),
+        agents,
     });
     let (at, name) = (endpoint.clone(), run.clone());
     let before_mib = status_mib("VmRSS:");
@@ -345,20 +341,7 @@ fn main() {
                 merger.add(agent, window).expect("in bounds");
                 windows += 1;
             }
-            Some(Event::Begun {
-                agent,
-                late_ns,
-                uncertainty_ns,
-                windows_from_ns,
-                ..
-            }) => merger.begun(
-                agent,
-                Began {
-                    late_ns,
-                    uncertainty_ns,
-                    windows_from_ns,
-                },
-            ),
+            Some(Event::Begun { agent, began }) => merger.begun(agent, began),
             Some(other) => println!("unexpected: {other:?}"),
             None => {}
         }
@@ -410,8 +393,12 @@ fn main() {
         in_bytes / took / 1e6,
         out_bytes / took / 1e6
     );
-    let doubts = outcome.doubts();
-    let first = doubts.first().map_or("", String::as_str);
-    println!("doubts                {} {first}", doubts.len());
+    let lost = outcome.agents.iter().filter(|agent| agent.lost.is_some());
+    println!(
+        "doubts                {} lost, {} windows missing, {} too late",
+        lost.count(),
+        outcome.missing_windows,
+        outcome.late_windows
+    );
     drop(controller);
 }

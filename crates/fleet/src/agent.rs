@@ -1,5 +1,5 @@
 //! One agent: it comes to the meeting point, takes its share, waits at barriers, and tells what it measured. What it does
-//! in between is its caller's; the caller asks [`Agent::check`] or the flag of [`Agent::stop_flag`] whether to go on.
+//! in between is its caller's; the caller asks [`Agent::check`] whether to go on.
 //!
 //! An agent never outlives the others: it ends by itself within [`Agent::gone_within`] when the controller or Redis has gone.
 
@@ -8,7 +8,8 @@ mod send;
 
 use crate::clock::{Offset, monotonic_ns};
 use crate::endpoint::{ANSWER_WITHIN, Endpoint};
-use crate::error::FleetError;
+use crate::error::{FleetError, leaves_agent_alone, reason_with_log};
+use crate::merge::Began;
 use crate::names::RunName;
 use crate::protocol::{
     Announcement, Down, HostFacts, Registration, Stage, Up, Version, Work, decode, encode,
@@ -16,6 +17,7 @@ use crate::protocol::{
 use crate::readings::{self, ReadingEncoder};
 use crate::shares::Share;
 use crate::window::WindowEncoder;
+use dyno_engine::Error;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::metrics::MetricId;
 pub(crate) use listen::{Clocks, ask, beat, keep, measure};
@@ -188,11 +190,6 @@ impl Agent {
         })
     }
 
-    /// Set when the agent must end its load at once; [`Agent::check`] says why.
-    pub fn stop_flag(&self) -> Arc<AtomicBool> {
-        self.shared.stop.clone()
-    }
-
     /// Longest time from the end of the controller or of Redis to the stop of this agent.
     pub fn gone_within(&self) -> Duration {
         self.shared.lease + beat(self.shared.lease) + 2 * ANSWER_WITHIN
@@ -303,21 +300,6 @@ impl Agent {
         }
     }
 
-    /// Waits until a common instant. Coarse: the load generator is to be given the instant itself.
-    ///
-    /// # Errors
-    /// The run has ended meanwhile.
-    pub fn sleep_until(&self, local_ns: i64) -> Result<(), FleetError> {
-        loop {
-            self.check()?;
-            let left = local_ns - monotonic_ns();
-            if left <= 0 {
-                return Ok(());
-            }
-            thread::sleep(Duration::from_nanos(left as u64).min(LOOK_EVERY));
-        }
-    }
-
     /// Offset of the monotonic clock of this host to the clock of Redis, by the newest round trips.
     pub fn monotonic_offset(&self) -> Offset {
         lock(&self.shared.clocks).monotonic()
@@ -347,9 +329,11 @@ impl Agent {
         let message = Up::Begun {
             work: start.work,
             stage: start.stage,
-            late_ns: offset.to_remote_ns(began_ns) - start.at_ns,
-            uncertainty_ns: offset.uncertainty_ns,
-            windows_from_ns,
+            began: Began {
+                late_ns: offset.to_remote_ns(began_ns) - start.at_ns,
+                uncertainty_ns: offset.uncertainty_ns,
+                windows_from_ns,
+            },
         };
         self.say(message, &start.stage.to_string())
     }
@@ -408,6 +392,16 @@ impl Agent {
     /// Ends in order: what was said arrives first, if Redis is there within the lease.
     pub fn leave(mut self) {
         self.end_with(Up::Bye);
+    }
+
+    /// Ends as its work did: in order, or with an error that the controller hears of.
+    pub(crate) fn end(self, result: &Result<(), Error>) {
+        match result {
+            Ok(()) => self.leave(),
+            // If the others are gone, there is nobody to report to.
+            Err(error) if leaves_agent_alone(error) => drop(self),
+            Err(error) => self.fail(&reason_with_log(error)),
+        }
     }
 
     /// The last word comes after the last sign of life, so that nothing is written once the controller has cleaned up.

@@ -86,14 +86,6 @@ impl Offset {
     pub fn to_local_ns(&self, remote_ns: i64) -> i64 {
         remote_ns.saturating_sub(self.offset_ns)
     }
-
-    /// How far this host's clock is ahead of the other's, both measured against the same Redis, and the uncertainty.
-    pub fn ahead_of(&self, other: &Offset) -> (i64, u64) {
-        (
-            other.offset_ns.saturating_sub(self.offset_ns),
-            self.uncertainty_ns.saturating_add(other.uncertainty_ns),
-        )
-    }
 }
 
 /// Collects round trips.
@@ -186,19 +178,6 @@ mod tests {
             (estimate.offset_ns - 80_000_000).abs() < 20_000,
             "the newest counts"
         );
-    }
-
-    #[test]
-    fn hosts_compare_through_redis() {
-        let of = |offset| {
-            let mut estimator = OffsetEstimator::default();
-            estimator.add(trip(0, offset, 5_000, 5_000));
-            estimator.estimate().expect("there is one")
-        };
-        // The agent has to add less to get the time of Redis: its clock is ahead.
-        let (ahead, uncertainty) = of(1_000_000).ahead_of(&of(4_000_000));
-        assert!((ahead - 3_000_000).unsigned_abs() <= uncertainty, "{ahead}");
-        assert!(uncertainty < 12_000);
     }
 
     proptest! {

@@ -8,6 +8,7 @@ use crate::agent::{Clocks, Start, ask, keep, measure};
 use crate::clock::{Offset, monotonic_ns};
 use crate::endpoint::{Endpoint, Reply};
 use crate::error::FleetError;
+use crate::merge::Began;
 use crate::names::RunName;
 use crate::protocol::{Announcement, Down, Registration, Stage, Up, Version, Work, decode, encode};
 use crate::readings::{HostReading, Inlet};
@@ -50,18 +51,12 @@ pub struct ControllerOptions {
 /// What comes from the fleet.
 #[derive(Debug)]
 pub enum Event {
-    /// An agent has begun a stage, this long after the common instant.
+    /// An agent has begun a stage.
     Begun {
         /// Number of the agent.
         agent: u32,
-        /// The stage.
-        stage: Stage,
-        /// In nanoseconds of the clock of Redis.
-        late_ns: i64,
-        /// How far that may be off.
-        uncertainty_ns: u64,
-        /// What its windows count from, in nanoseconds after the common instant.
-        windows_from_ns: i64,
+        /// When, on the clock of Redis.
+        began: Began,
     },
     /// A window of an agent.
     Window {
@@ -74,8 +69,6 @@ pub enum Event {
     Done {
         /// Number of the agent.
         agent: u32,
-        /// The stage.
-        stage: Stage,
         /// Its record.
         summary: serde_json::Value,
         /// Clock of its host.
@@ -107,7 +100,6 @@ pub struct Controller {
     position: String,
     events: VecDeque<Event>,
     work: u32,
-    realtime: Offset,
     clocks: Clocks,
     readings: Inlet,
     heard: Instant,
@@ -149,18 +141,12 @@ impl Controller {
             position: "0-0".into(),
             events: VecDeque::new(),
             work: 0,
-            realtime: clocks.realtime(),
             clocks,
             heard: Instant::now(),
             looked: Instant::now(),
             is_closed: false,
             is_ending: false,
         })
-    }
-
-    /// Clock of this host against that of Redis, which those of the agents are compared with.
-    pub fn realtime_offset(&self) -> Offset {
-        self.realtime
     }
 
     /// Waits until all agents have come.
@@ -507,27 +493,14 @@ impl Controller {
                 let window = self.decoder.decode(&window, blob, &from)?;
                 Event::Window { agent, window }
             }
-            Up::Begun {
-                work,
-                stage,
-                late_ns,
-                uncertainty_ns,
-                windows_from_ns,
-            } if work == current => Event::Begun {
-                agent,
-                stage,
-                late_ns,
-                uncertainty_ns,
-                windows_from_ns,
-            },
+            Up::Begun { work, began, .. } if work == current => Event::Begun { agent, began },
             Up::Done {
                 work,
-                stage,
                 summary,
                 realtime,
+                ..
             } if work == current => Event::Done {
                 agent,
-                stage,
                 summary,
                 realtime,
             },
@@ -545,13 +518,8 @@ impl Controller {
         // A connection that is lost while nobody asks is made again like any other.
         let mut failing = None;
         loop {
-            let answer = match &mut self.connection {
-                Some(connection) => question(connection),
-                None => match self.options.endpoint.try_connect(BLOCK) {
-                    Ok(connection) => question(self.connection.insert(connection)),
-                    Err(error) => Err(error),
-                },
-            };
+            let kept = self.options.endpoint.kept(&mut self.connection, BLOCK);
+            let answer = kept.and_then(&mut question);
             match answer {
                 Ok(answer) => {
                     self.heard = Instant::now();

@@ -4,7 +4,7 @@
 use crate::error::FleetError;
 use redis::{Client, Connection, ConnectionAddr, RedisError, TlsCertificates};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// Longest wait for a connection, and for an answer beyond what a command itself waits.
@@ -14,17 +14,6 @@ pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 pub(crate) type Entries = Vec<(String, Vec<Vec<u8>>)>;
 /// What `XREAD` answers: nothing, or each stream with its entries.
 pub(crate) type Reply = Option<Vec<(String, Entries)>>;
-
-/// Where the address comes from.
-#[derive(Clone, Default)]
-pub struct EndpointSource {
-    /// The address itself, as the environment has it.
-    pub text: Option<String>,
-    /// File that holds the address and nothing else; counts if there is no text.
-    pub file: Option<PathBuf>,
-    /// File of certificates (PEM) that Redis is trusted by with `rediss://`, instead of those of this system.
-    pub authority: Option<PathBuf>,
-}
 
 /// A Redis server that a fleet meets at.
 #[derive(Clone)]
@@ -46,13 +35,19 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// Reads the address: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` with TLS.
+    /// Reads the address: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` with TLS. Without a text it is the
+    /// content of `file`. `authority` is a file of certificates (PEM) that Redis is trusted by with `rediss://`, instead of
+    /// those of this system.
     ///
     /// # Errors
     /// No address, an unreadable file, or a text that is no address; the text is never part of the message.
-    pub fn find(source: &EndpointSource) -> Result<Self, FleetError> {
-        let text = match (&source.text, &source.file) {
-            (Some(text), _) => text.clone(),
+    pub fn find(
+        text: Option<&str>,
+        file: Option<&Path>,
+        authority: Option<&Path>,
+    ) -> Result<Self, FleetError> {
+        let text = match (text, file) {
+            (Some(text), _) => text.to_owned(),
             (None, Some(path)) => read(path)?,
             (None, None) => return Err(FleetError::NoEndpoint),
         };
@@ -69,7 +64,7 @@ impl Endpoint {
         let not_valid = |_: RedisError| FleetError::EndpointText {
             reason: "it cannot be read as an address",
         };
-        let client = match &source.authority {
+        let client = match authority {
             Some(path) if scheme == Some("rediss") => {
                 let root_cert = Some(read(path)?.into_bytes());
                 let certificates = TlsCertificates {
@@ -107,6 +102,18 @@ impl Endpoint {
         Ok(connection)
     }
 
+    /// The connection that is kept, or a new one in its place.
+    pub(crate) fn kept<'c>(
+        &self,
+        connection: &'c mut Option<Connection>,
+        longest_block: Duration,
+    ) -> Result<&'c mut Connection, RedisError> {
+        match connection {
+            Some(connection) => Ok(connection),
+            None => Ok(connection.insert(self.try_connect(longest_block)?)),
+        }
+    }
+
     /// The error with the address that can be shown.
     pub fn error(&self, error: &RedisError) -> FleetError {
         FleetError::Redis {
@@ -128,10 +135,7 @@ mod tests {
     use super::*;
 
     fn find(text: &str) -> Result<Endpoint, FleetError> {
-        Endpoint::find(&EndpointSource {
-            text: Some(text.into()),
-            ..Default::default()
-        })
+        Endpoint::find(Some(text), None, None)
     }
 
     #[test]
@@ -157,15 +161,13 @@ mod tests {
     fn a_file_counts_without_a_text() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), "rediss://:secret@cache\n").expect("written");
-        let source = EndpointSource {
-            file: Some(file.path().into()),
-            ..Default::default()
-        };
         assert_eq!(
-            Endpoint::find(&source).expect("it is one").to_string(),
+            Endpoint::find(None, Some(file.path()), None)
+                .expect("it is one")
+                .to_string(),
             "cache:6379"
         );
-        let none = Endpoint::find(&EndpointSource::default()).expect_err("nothing is given");
+        let none = Endpoint::find(None, None, None).expect_err("nothing is given");
         assert!(none.hint().expect("there is one").contains("DYNO_REDIS"));
     }
 }

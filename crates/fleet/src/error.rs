@@ -218,11 +218,7 @@ impl From<FleetError> for Error {
             _ => Kind::Environment,
         };
         let hint = error.hint();
-        let error = Error::from_cause(kind, error);
-        match hint {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        }
+        Error::from_cause(kind, error).with_optional_hint(hint)
     }
 }
 

@@ -10,6 +10,8 @@ mod yaml;
 
 pub use input::{JOB, REDIS, REDIS_PORT, SECRET, SERVER_PORT, SERVERS, watches_servers};
 
+use dyno_engine::Error;
+use dyno_engine::files::{make_folder, write_file};
 use dyno_plan::Plan;
 use dyno_plan::file::to_toml;
 use dyno_plan::fleet::KubernetesPlan;
@@ -17,7 +19,7 @@ use dyno_plan::model::{ServerKind, ServerPlan};
 use dyno_plan::uri::redact;
 use input::RenderInput;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why there are no manifests.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +42,19 @@ pub struct Manifest {
     pub path: PathBuf,
     /// Its text.
     pub text: String,
+}
+
+impl Manifest {
+    /// Writes it below the folder of all, and says where it is.
+    ///
+    /// # Errors
+    /// The folder or the file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, Error> {
+        let path = folder.join(&self.path);
+        make_folder(path.parent().unwrap_or(folder))?;
+        write_file(&path, &self.text)?;
+        Ok(path)
+    }
 }
 
 /// Name of the run of the agents beside servers that are started for the `start`th time: those of servers before are no part of

@@ -13,6 +13,7 @@ use dyno_record::model::PhaseKind;
 use hdrhistogram::errors::AdditionError;
 use outcome::skew;
 pub use outcome::{AgentOutcome, CommonWindow, Outcome};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Open intervals behind the newest one. More wait longer for a slow agent and take more memory, about half a megabyte
@@ -25,7 +26,7 @@ const FULL_RATIO: f64 = 0.999;
 const LATE_RATIO: f64 = 0.01;
 
 /// When an agent began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Began {
     /// From the common instant to its real start, in nanoseconds.
     pub late_ns: i64,
@@ -44,8 +45,8 @@ pub struct MergeOptions {
     pub lag: u64,
     /// Offered rate of the fleet; absent in a closed loop.
     pub offered_rate_per_s: Option<f64>,
-    /// Host and share of each agent, by their numbers.
-    pub agents: Vec<(String, String)>,
+    /// Agents of the fleet.
+    pub agents: u32,
 }
 
 /// An interval of the fleet.
@@ -59,7 +60,7 @@ pub struct Merged {
     pub is_common: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct AgentState {
     /// Its newest window.
     progress: Option<(PhaseKind, u64)>,
@@ -98,28 +99,8 @@ pub struct Merger {
 impl Merger {
     /// Nothing yet.
     pub fn new(options: MergeOptions) -> Self {
-        let agent = |(number, (host, share)): (usize, &(String, String))| AgentState {
-            progress: None,
-            shift: 0,
-            began: None,
-            has_ended: false,
-            last_measured: None,
-            outcome: AgentOutcome {
-                agent: number as u32,
-                host: host.clone(),
-                share: share.clone(),
-                succeeded: 0,
-                failed: 0,
-                windows: 0,
-                start_late_ns: None,
-                start_uncertainty_ns: None,
-                late_intervals: 0,
-                ended_early: 0,
-                lost: None,
-            },
-        };
         Merger {
-            agents: options.agents.iter().enumerate().map(agent).collect(),
+            agents: (0..options.agents).map(|_| AgentState::default()).collect(),
             options,
             open: BTreeMap::new(),
             closed_up_to: BTreeMap::new(),
@@ -161,7 +142,6 @@ impl Merger {
         let slot = window.index.saturating_add_signed(state.shift);
         let place = (window.phase, slot);
         state.progress = state.progress.max(Some(place));
-        state.outcome.windows += 1;
         if window.phase == PhaseKind::Measure {
             state.outcome.succeeded += window.succeeded;
             state.outcome.failed += window.failed;
@@ -321,11 +301,6 @@ impl Merger {
             missing_windows: self.missing_windows,
         };
         Ok((last, outcome))
-    }
-
-    /// Open intervals, for those who watch the memory.
-    pub fn open_intervals(&self) -> usize {
-        self.open.len()
     }
 }
 

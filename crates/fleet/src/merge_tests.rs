@@ -49,12 +49,11 @@ fn measure(index: u64, values_us: &[u64]) -> IntervalRecord {
 }
 
 fn merger(agents: u32) -> Merger {
-    let agent = |number| (format!("c{number}"), "1 clients on server 0".to_owned());
     let mut merger = Merger::new(MergeOptions {
         interval_ns: SECOND,
         lag: 4,
         offered_rate_per_s: None,
-        agents: (0..agents).map(agent).collect(),
+        agents,
     });
     for agent in 0..agents {
         merger.begun(agent, Began::default());
@@ -86,7 +85,7 @@ fn an_interval_closes_when_all_have_passed_it() {
     assert_eq!(first.window.operations[0].response_sum_ns, 1_030_000);
     assert_eq!(first.window.errors[0].count, 2);
     assert_eq!(first.window.fine[0].ended, 3);
-    assert_eq!(merger.open_intervals(), 1);
+    assert_eq!(merger.open.len(), 1);
 }
 
 #[test]
@@ -98,14 +97,11 @@ fn a_slow_agent_holds_up_only_so_many_intervals_and_nothing_of_it_is_lost() {
     let closed = merger.closed().expect("merged");
     assert_eq!(closed.len(), 6, "all that are 4 or more behind");
     assert!(closed.iter().all(|merged| !merged.is_common));
-    assert_eq!(merger.open_intervals(), 4);
+    assert_eq!(merger.open.len(), 4);
     merger.add(1, measure(0, &[30])).expect("added");
     let (_, outcome) = merger.finish().expect("merged");
     assert_eq!((outcome.late_windows, outcome.phases[0].succeeded), (1, 11));
     assert_eq!(outcome.common.intervals, 0);
-    let doubts = outcome.doubts().join("\n");
-    assert!(doubts.contains("1 windows came too late"), "{doubts}");
-    assert!(doubts.contains("no interval in which all"), "{doubts}");
 }
 
 #[test]
@@ -189,8 +185,6 @@ fn an_agent_that_really_begins_late_is_not_there_before() {
         .map(|agent| agent.late_intervals)
         .collect();
     assert_eq!(late, [0, 3]);
-    let doubts = outcome.doubts().join("\n");
-    assert!(doubts.contains("agent 1 on `c1` began late"), "{doubts}");
 }
 
 #[test]
@@ -208,7 +202,7 @@ fn windows_that_are_out_of_step_or_of_an_unknown_start_are_in_no_common_interval
 }
 
 #[test]
-fn a_lost_agent_is_marked_with_its_share_and_holds_up_nobody() {
+fn a_lost_agent_is_marked_and_holds_up_nobody() {
     let mut merger = merger(3);
     for agent in 0..3 {
         merger.add(agent, measure(0, &[10])).expect("added");
@@ -224,11 +218,9 @@ fn a_lost_agent_is_marked_with_its_share_and_holds_up_nobody() {
     assert_eq!(common, [true, false]);
     let (_, outcome) = merger.finish().expect("merged");
     assert_eq!(outcome.common.intervals, 1);
-    let doubts = outcome.doubts();
-    assert_eq!(
-        doubts,
-        ["agent 2 on `c2` was lost with its share of 1 clients on server 0: it was not heard of"]
-    );
+    let lost = outcome.agents.iter().map(|agent| agent.lost.as_deref());
+    let expected = [None, None, Some("it was not heard of")];
+    assert_eq!(lost.collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -257,7 +249,7 @@ fn memory_does_not_grow_with_the_length_of_the_run() {
         merger.add(0, measure(index, &[10])).expect("added");
         merger.add(1, measure(index, &[10])).expect("added");
         merger.closed().expect("merged");
-        assert!(merger.open_intervals() <= 5);
+        assert!(merger.open.len() <= 5);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a caller decides about a fleet and about its agents. Nothing here is read from the environment or from arguments.
 
-use crate::endpoint::{Endpoint, EndpointSource};
+use crate::endpoint::Endpoint;
 use dyno_engine::{Error, Kind};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -64,11 +64,8 @@ impl RedisOptions {
                 "put the address into the variable `DYNO_REDIS`, or into a file that `DYNO_REDIS_FILE` names",
             ));
         }
-        Ok(Endpoint::find(&EndpointSource {
-            text: self.address().map(str::to_owned),
-            file: self.address_file.clone(),
-            authority: self.authority.clone(),
-        })?)
+        let (file, authority) = (self.address_file.as_deref(), self.authority.as_deref());
+        Ok(Endpoint::find(self.address(), file, authority)?)
     }
 }
 

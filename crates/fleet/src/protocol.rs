@@ -2,7 +2,7 @@
 
 use crate::clock::Offset;
 use crate::error::FleetError;
-use crate::shares::Share;
+use crate::merge::Began;
 use dyno_engine::load_source;
 use dyno_plan::Plan;
 use dyno_record::model::{PhaseRecord, ResourceUse};
@@ -30,9 +30,7 @@ impl Version {
             protocol: PROTOCOL,
         }
     }
-}
 
-impl Version {
     /// The version that this host has, and that all others must have.
     pub fn current() -> Self {
         Version::of(dyno_engine::VERSION)
@@ -221,12 +219,9 @@ pub enum Up {
         work: u32,
         /// The stage.
         stage: Stage,
-        /// When it really had, after the common instant, in nanoseconds, on the clock of Redis.
-        late_ns: i64,
-        /// How far that may be off.
-        uncertainty_ns: u64,
-        /// What its windows count from, after the common instant, in nanoseconds.
-        windows_from_ns: i64,
+        /// When it really had, on the clock of Redis.
+        #[serde(flatten)]
+        began: Began,
     },
     /// A window, with its histograms beside it.
     Window {
@@ -266,11 +261,6 @@ pub(crate) fn decode<T: DeserializeOwned>(text: &[u8], from: &str) -> Result<T, 
         from: from.into(),
         reason: error.to_string(),
     })
-}
-
-/// A share and who it is for.
-pub(crate) fn decode_share(text: &[u8]) -> Result<Share, FleetError> {
-    decode(text, "the controller")
 }
 
 #[cfg(test)]

@@ -168,12 +168,7 @@ impl Sender {
 
     fn put(&mut self, header: &str, values: &[u8]) -> Result<(), RedisError> {
         let outlet = &self.outlet;
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            None => self
-                .connection
-                .insert(outlet.endpoint.try_connect(Duration::ZERO)?),
-        };
+        let connection = outlet.endpoint.kept(&mut self.connection, Duration::ZERO)?;
         let stream = outlet.run.readings();
         let mut pipe = redis::pipe();
         let add = pipe.cmd("XADD").arg(&stream);

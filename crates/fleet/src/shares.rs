@@ -213,17 +213,21 @@ pub fn shares(plan: &Plan, agents: u32, servers: u32) -> Result<Vec<Share>, Shar
     };
     let places = places(plan, fleet, agents, servers)?;
     let links = links(plan, fleet, &places, servers)?;
-    let mut shares: Vec<Share> = (0..agents)
-        .map(|index| Share {
-            index,
-            agents,
-            links: Vec::new(),
-        })
-        .collect();
+    let mut shares = without_links(agents);
     for (place, link) in places.iter().zip(links) {
         shares[place.agent as usize].links.push(link);
     }
     Ok(shares)
+}
+
+/// The shares of agents that load no server.
+pub(crate) fn without_links(agents: u32) -> Vec<Share> {
+    let share = |index| Share {
+        index,
+        agents,
+        links: Vec::new(),
+    };
+    (0..agents).map(share).collect()
 }
 
 /// Fewest `client.clients` of a plan with which everybody has something to do: one for each server that an agent loads, and

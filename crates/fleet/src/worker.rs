@@ -5,7 +5,7 @@ mod stage;
 mod watch;
 
 use crate::agent::{Agent, AgentOptions};
-use crate::error::{leaves_agent_alone, reason_with_log};
+use crate::error::leaves_agent_alone;
 use crate::names::RunName;
 use crate::options::WorkerOptions;
 use crate::protocol::{HostFacts, Stage, Version, Work};
@@ -136,12 +136,7 @@ impl Worker<'_> {
             (Some(watch), Err(error)) if leaves_agent_alone(error) => watch.abandon(),
             (watch, _) => drop(watch),
         }
-        match &result {
-            Ok(()) => self.agent.leave(),
-            // If the others are gone, there is nobody to report to.
-            Err(error) if leaves_agent_alone(error) => drop(self.agent),
-            Err(error) => self.agent.fail(&reason_with_log(error)),
-        }
+        self.agent.end(&result);
         result
     }
 

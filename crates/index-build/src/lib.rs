@@ -254,7 +254,6 @@ impl Experiment<'_> {
     }
 
     fn load(&mut self) -> Result<(), Error> {
-        let (connect, patient) = (self.server.connector(), self.server.patient());
         let mut control = self.server.control()?;
         match self.plan.layout {
             Layout::Existing => self.check_existing(&mut control)?,
@@ -269,22 +268,17 @@ impl Experiment<'_> {
             self.plan.shortest_string,
             self.plan.longest_string,
         );
-        let notes = ProgressNotes::new(self.context.observer);
-        let interrupted = || self.context.cancel.requested();
-        let access = Access {
-            connect: &connect,
-            patient: &patient,
-            interrupted: &interrupted,
-            progress: &|what, done, all| notes.progress(what, done, all),
-        };
         let began = Instant::now();
         let layout = self.plan.layout;
         let records = self.task.plan.data.records;
-        crate::layout::load(&access, &self.collection, layout, units, records)
-            .map_err(|error| self.failed(error))?;
-        let load_s = (layout != Layout::Existing).then(|| began.elapsed().as_secs_f64());
-        let contents = crate::layout::contents(&access, &self.collection, "reading what is there")
-            .map_err(|error| self.failed(error))?;
+        let collection = &self.collection;
+        let loaded = self.with_access(|access| {
+            crate::layout::load(access, collection, layout, units, records)?;
+            let load_s = (layout != Layout::Existing).then(|| began.elapsed().as_secs_f64());
+            let contents = crate::layout::contents(access, collection, "reading what is there")?;
+            Ok((load_s, contents))
+        });
+        let (load_s, contents) = loaded.map_err(|error| self.failed(error))?;
         if contents.documents == 0 {
             let text = format!("`{}` has no documents", self.collection.namespace());
             return Err(Error::new(Kind::BadInput, text));
@@ -359,8 +353,7 @@ impl Experiment<'_> {
     }
 
     fn remedy(&mut self, remedy: Remedy) -> Result<(), Error> {
-        let kind = serde_json::to_value(remedy).expect("it is a word");
-        let kind = kind.as_str().unwrap_or_default().to_owned();
+        let kind = remedy.as_str().to_owned();
         let documents = &self.document.collection;
         let mut cache_bytes = None;
         if self.server.copies_for_a_name() && remedy != Remedy::Compact {
@@ -373,18 +366,9 @@ impl Experiment<'_> {
         }
         self.say(&format!("remedy: {kind}"));
         let began = Instant::now();
-        let applied = {
-            let (connect, patient) = (self.server.connector(), self.server.patient());
-            let notes = ProgressNotes::new(self.context.observer);
-            let interrupted = || self.context.cancel.requested();
-            let access = Access {
-                connect: &connect,
-                patient: &patient,
-                interrupted: &interrupted,
-                progress: &|what, done, all| notes.progress(what, done, all),
-            };
-            crate::layout::apply(&access, &self.collection, remedy, self.path)
-        };
+        let applied = self.with_access(|access| {
+            crate::layout::apply(access, &self.collection, remedy, self.path)
+        });
         let applied = applied.map_err(|error| self.failed(error))?;
         self.document.remedy = Some(RemedyRecord {
             kind,
@@ -414,6 +398,22 @@ impl Experiment<'_> {
         }
         self.document.write(self.path)?;
         Ok(())
+    }
+
+    /// Does something with the documents; how far it is is said now and then.
+    fn with_access<T>(
+        &self,
+        work: impl FnOnce(&Access<'_>) -> Result<T, LayoutError>,
+    ) -> Result<T, LayoutError> {
+        let (connect, patient) = (self.server.connector(), self.server.patient());
+        let notes = ProgressNotes::new(self.context.observer);
+        let interrupted = || self.context.cancel.requested();
+        work(&Access {
+            connect: &connect,
+            patient: &patient,
+            interrupted: &interrupted,
+            progress: &|what, done, all| notes.progress(what, done, all),
+        })
     }
 
     /// Why a layout or a remedy failed. A command that a cancellation broke off failed for that reason alone.
@@ -543,10 +543,7 @@ impl From<LayoutError> for Error {
             }
             other => Error::from_cause(kind, other),
         };
-        match hint {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        failure.with_optional_hint(hint)
     }
 }
 

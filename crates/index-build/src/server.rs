@@ -177,14 +177,8 @@ impl<'a> Server<'a> {
 
     /// Stops what was started. What was reached stays as it is.
     pub(crate) fn stop(&mut self) -> Result<(), Error> {
-        let Some(deployment) = self.running.take().and_then(|running| running.deployment) else {
-            return Ok(());
-        };
-        let (stopped, caveats) = deployment.stop();
-        for caveat in caveats {
-            self.context.doubt(&caveat.statement);
-        }
-        stopped
+        let deployment = self.running.take().and_then(|running| running.deployment);
+        deployment.map_or(Ok(()), |deployment| deployment.stop_and_tell(self.context))
     }
 
     fn running(&self) -> &Running {

@@ -70,19 +70,12 @@ impl Found {
     }
 }
 
-/// Asks all drivers in `folder` (each `NAME/run`) for their version. What cannot run is skipped by name.
+/// Asks the drivers in `folder` (each `NAME/run`) whose names are wanted for their version: some take a second to answer. What
+/// cannot run is skipped by name.
 ///
 /// # Errors
 /// [`TailError::File`] if the folder cannot be read.
-pub fn find(folder: &Path) -> Result<Found, TailError> {
-    find_some(folder, |_| true)
-}
-
-/// As [`find`], of those whose names are wanted: some take a second to answer.
-///
-/// # Errors
-/// As [`find`].
-pub fn find_some(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Found, TailError> {
+pub fn find(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Found, TailError> {
     let entries = std::fs::read_dir(folder).map_err(TailError::file(folder))?;
     let mut programs = BTreeMap::new();
     for entry in entries {
@@ -113,15 +106,7 @@ pub fn find_some(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Found, 
     Ok(found)
 }
 
-/// What `run version` answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Answer {
-    code: Option<i32>,
-    output: String,
-    errors: String,
-}
-
-fn ask(run: &Path) -> Result<Answer, String> {
+fn ask(run: &Path) -> Result<Output, String> {
     let mut child = Command::new(run)
         .arg("version")
         .stdin(Stdio::null())
@@ -146,32 +131,25 @@ fn ask(run: &Path) -> Result<Answer, String> {
         }
     };
     // One line each: it fits into the pipe, so that the program never waits for a reader.
-    Ok(Answer {
-        code: status.code(),
-        output: text(child.stdout.take()),
-        errors: text(child.stderr.take()),
+    Ok(Output {
+        status,
+        stdout: bytes(child.stdout.take()),
+        stderr: bytes(child.stderr.take()),
     })
 }
 
-fn text(stream: Option<impl Read>) -> String {
+fn bytes(stream: Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
     // What cannot be read is missing, and the answer is then not understood.
     let _ = stream.map(|stream| stream.take(1 << 16).read_to_end(&mut bytes));
-    String::from_utf8_lossy(&bytes).into_owned()
+    bytes
 }
 
 /// The version in what `run version` left, or why there is none.
-pub(crate) fn understand_output(output: &Output) -> Result<DriverVersion, String> {
-    understand(&Answer {
-        code: output.status.code(),
-        output: String::from_utf8_lossy(&output.stdout).into_owned(),
-        errors: String::from_utf8_lossy(&output.stderr).into_owned(),
-    })
-}
-
-fn understand(answer: &Answer) -> Result<DriverVersion, String> {
-    let last = answer.errors.lines().rfind(|line| !line.trim().is_empty());
-    match answer.code {
+pub(crate) fn understand(answer: &Output) -> Result<DriverVersion, String> {
+    let errors = String::from_utf8_lossy(&answer.stderr);
+    let last = errors.lines().rfind(|line| !line.trim().is_empty());
+    match answer.status.code() {
         Some(0) => {}
         Some(MISSING) => return Err(last.unwrap_or("its toolchain is missing").to_owned()),
         code => {
@@ -182,7 +160,7 @@ fn understand(answer: &Answer) -> Result<DriverVersion, String> {
             ));
         }
     }
-    let version: DriverVersion = serde_json::from_str(answer.output.trim())
+    let version: DriverVersion = serde_json::from_slice(&answer.stdout)
         .map_err(|error| format!("`run version` is not understood: {error}"))?;
     match version.contract {
         CONTRACT => Ok(version),
@@ -196,15 +174,17 @@ fn understand(answer: &Answer) -> Result<DriverVersion, String> {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
 
     const LINE: &str = r#"{"contract":1,"language":"sh","driver":"none","driver_version":"1","runtime":"sh",
         "runtime_version":"2","roles":["produce"],"in_flight":["one"],"modes":[],"pool":false,"more":1}"#;
 
-    fn answer(code: i32, output: &str, errors: &str) -> Answer {
-        Answer {
-            code: Some(code),
-            output: output.to_owned(),
-            errors: errors.to_owned(),
+    fn answer(code: i32, output: &str, errors: &str) -> Output {
+        Output {
+            status: ExitStatus::from_raw(code << 8),
+            stdout: output.into(),
+            stderr: errors.into(),
         }
     }
 
@@ -225,8 +205,8 @@ mod tests {
         assert!(reason(answer(0, "hello", "")).contains("not understood"));
         let later = LINE.replace("\"contract\":1", "\"contract\":2");
         assert!(reason(answer(0, &later, "")).contains("contract 2"));
-        let killed = Answer {
-            code: None,
+        let killed = Output {
+            status: ExitStatus::from_raw(9),
             ..answer(0, "", "")
         };
         assert!(reason(killed).contains("a signal"));
@@ -252,7 +232,7 @@ mod tests {
             std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         std::fs::create_dir(folder.path().join("conformance")).unwrap();
-        let found = find(folder.path()).unwrap();
+        let found = find(folder.path(), |_| true).unwrap();
         assert_eq!(found.drivers.keys().collect::<Vec<_>>(), ["good"]);
         let skipped = SkippedDriver {
             name: "absent".to_owned(),
@@ -264,10 +244,10 @@ mod tests {
         assert!(told("good", "consume").contains("does not consume"));
         assert!(told("absent", "produce").contains("no toolchain"));
         assert!(told("other", "produce").contains("the drivers are good"));
-        let one = find_some(folder.path(), |name| name == "absent").unwrap();
+        let one = find(folder.path(), |name| name == "absent").unwrap();
         assert_eq!((one.drivers.len(), one.skipped.len()), (0, 1));
         let told = one.named("other", "produce").unwrap_err().to_string();
         assert!(told.contains("the drivers are good"), "{told}");
-        assert!(find(&folder.path().join("nowhere")).is_err());
+        assert!(find(&folder.path().join("nowhere"), |_| true).is_err());
     }
 }

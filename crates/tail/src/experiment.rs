@@ -1,7 +1,7 @@
 //! Messages through a database: the server is started or reached, and each combination of drivers, bound and pool is
 //! measured by itself, one after the other.
 
-use crate::driver::{Found, find_some};
+use crate::driver::{Found, find};
 use crate::run::{Bench, run};
 use crate::sums::what_is_wrong;
 use crate::{TailError, cells};
@@ -12,7 +12,7 @@ use dyno_engine::experiment::folder::ExperimentFolder;
 use dyno_engine::observer::Shared;
 use dyno_engine::run::preflight;
 use dyno_engine::standalone::{self, FinishedStandalone, StandaloneOptions};
-use dyno_engine::{Cancel, Error, Kind, Observer, VERSION};
+use dyno_engine::{Cancel, Error, Kind, Observer, OrFault, VERSION};
 use dyno_plan::task::Task;
 use dyno_plan::uri::has_option;
 use dyno_record::Document;
@@ -129,7 +129,7 @@ fn chosen(task: &Task, options: &TailOptions, context: Context<'_>) -> Result<Ch
     };
     let drivers = drivers_folder(options)?;
     let drivers = std::path::absolute(&drivers).unwrap_or(drivers);
-    let found = find_some(&drivers, named)?;
+    let found = find(&drivers, named)?;
     let (wanted, skipped) = cells::cells(&task.plan, &plan, &found)?;
     for skipped in &skipped {
         let text = format!("`{}` is left out: {}", skipped.name, skipped.reason);
@@ -187,11 +187,7 @@ fn measure(
     };
     let result = experiment.on_servers(wanted, document, &mut deployment);
     let result = result.map_err(|failure| deployment.explain(failure));
-    let (stopped, caveats) = deployment.stop();
-    for caveat in caveats {
-        context.doubt(&caveat.statement);
-    }
-    result.and(stopped)
+    result.and(deployment.stop_and_tell(context))
 }
 
 /// What all cells have in common.
@@ -273,9 +269,8 @@ impl Experiment<'_> {
     /// Measures one cell; gives why it could not be measured.
     fn measure_cell(&self, bench: &Bench<'_>, cell: &mut Cell) -> Result<Option<Error>, Error> {
         let folder = self.path.join(CELLS).join(&cell.name);
-        std::fs::create_dir_all(&folder).map_err(|error| {
-            Error::from_cause(Kind::Environment, error)
-                .context(format!("cannot use `{}`", folder.display()))
+        std::fs::create_dir_all(&folder).or_fault(Kind::Environment, || {
+            format!("cannot use `{}`", folder.display())
         })?;
         match run(bench, &cell.settings, &folder) {
             Ok(measured) => {

@@ -233,7 +233,7 @@ impl Host {
             None => {
                 let words = [run.as_os_str(), "version".as_ref()];
                 let output = self.command(&words, &[], Stdio::piped(), COMMAND_LIMIT)?;
-                driver::understand_output(&output).map_err(cannot)?
+                driver::understand(&output).map_err(cannot)?
             }
         };
         if !version.roles.iter().any(|known| known == role) {

@@ -69,7 +69,7 @@ pub fn choose(
     only: Option<HookMethod>,
 ) -> Result<Choice, TraceError> {
     let mut choice = Choice::default();
-    for target in HookTarget::ALL {
+    for &target in HookTarget::ALL {
         if !filter.wants(target, block) {
             continue;
         }

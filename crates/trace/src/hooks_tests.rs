@@ -233,7 +233,7 @@ fn a_kernel_without_any_hook_is_refused_with_all_reasons() {
 #[test]
 fn what_is_forced_is_taken_or_refused_but_not_replaced() {
     let all = Offer::everything();
-    for method in HookMethod::ALL {
+    for &method in HookMethod::ALL {
         let choice = choose(&all, &Filter::default(), true, Some(method)).unwrap();
         assert_eq!(hook(&choice, HookTarget::Transfers).method, Some(method));
     }

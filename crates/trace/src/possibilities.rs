@@ -51,8 +51,8 @@ pub fn possibilities(kernel: &dyn Kernel) -> Possibilities {
     let choice = hooks::choose(kernel, &crate::Filter::default(), true, None);
     Possibilities {
         refusal: choice.err(),
-        targets: HookTarget::ALL.into_iter().map(possibility).collect(),
-        methods: HookMethod::ALL.into_iter().map(method).collect(),
+        targets: HookTarget::ALL.iter().copied().map(possibility).collect(),
+        methods: HookMethod::ALL.iter().copied().map(method).collect(),
     }
 }
 

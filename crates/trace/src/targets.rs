@@ -2,62 +2,56 @@
 
 use dyno_record::io_trace::document::HookKind;
 
-/// Things that are observed, each by hooks of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum HookTarget {
-    /// Beginning and end of processes.
-    Processes,
-    /// Reads and writes of one buffer.
-    Transfers,
-    /// Reads and writes of several buffers.
-    Vectors,
-    /// Syncs of a file.
-    Syncs,
-    /// Syncs of a part of a file.
-    SyncRanges,
-    /// Names that are changed.
-    Names,
-    /// Ways to move data that are only counted.
-    Unseen,
-    /// Requests of io_uring.
-    IoUring,
-    /// Page faults of mapped files.
-    Faults,
-    /// Requests of the block layer.
-    Block,
+/// Things with names for people.
+macro_rules! named {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $words:literal,)* }) => {
+        $(#[$meta])*
+        pub enum $name {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl $name {
+            /// All of them, in this order.
+            pub const ALL: &[$name] = &[$($name::$variant,)*];
+
+            /// In words.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $words,)*
+                }
+            }
+        }
+    };
+}
+
+named! {
+    /// Things that are observed, each by hooks of its own.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    HookTarget {
+        /// Beginning and end of processes.
+        Processes = "processes",
+        /// Reads and writes of one buffer.
+        Transfers = "read and write",
+        /// Reads and writes of several buffers.
+        Vectors = "readv and writev",
+        /// Syncs of a file.
+        Syncs = "fsync",
+        /// Syncs of a part of a file.
+        SyncRanges = "sync_file_range",
+        /// Names that are changed.
+        Names = "renaming and deleting",
+        /// Ways to move data that are only counted.
+        Unseen = "Linux AIO and copies within the kernel (counted only)",
+        /// Requests of io_uring.
+        IoUring = "io_uring",
+        /// Page faults of mapped files.
+        Faults = "page faults of mapped files",
+        /// Requests of the block layer.
+        Block = "block requests",
+    }
 }
 
 impl HookTarget {
-    /// All of them.
-    pub const ALL: [HookTarget; 10] = [
-        HookTarget::Processes,
-        HookTarget::Transfers,
-        HookTarget::Vectors,
-        HookTarget::Syncs,
-        HookTarget::SyncRanges,
-        HookTarget::Names,
-        HookTarget::Unseen,
-        HookTarget::IoUring,
-        HookTarget::Faults,
-        HookTarget::Block,
-    ];
-
-    /// In words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            HookTarget::Processes => "processes",
-            HookTarget::Transfers => "read and write",
-            HookTarget::Vectors => "readv and writev",
-            HookTarget::Syncs => "fsync",
-            HookTarget::SyncRanges => "sync_file_range",
-            HookTarget::Names => "renaming and deleting",
-            HookTarget::Unseen => "Linux AIO and copies within the kernel (counted only)",
-            HookTarget::IoUring => "io_uring",
-            HookTarget::Faults => "page faults of mapped files",
-            HookTarget::Block => "block requests",
-        }
-    }
-
     /// Whether a trace without it says nothing.
     pub(crate) fn is_indispensable(self) -> bool {
         matches!(
@@ -67,38 +61,22 @@ impl HookTarget {
     }
 }
 
-/// Ways to observe calls on files, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum HookMethod {
-    /// Functions of the kernel, by trampolines.
-    Fentry,
-    /// Functions of the kernel, by breakpoints.
-    Kprobe,
-    /// The two tracepoints that all system calls pass.
-    SyscallPair,
-    /// Two tracepoints of each system call, by tracefs.
-    SyscallPoints,
+named! {
+    /// Ways to observe calls on files, best first.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    HookMethod {
+        /// Functions of the kernel, by trampolines.
+        Fentry = "fentry",
+        /// Functions of the kernel, by breakpoints.
+        Kprobe = "kprobe",
+        /// The two tracepoints that all system calls pass.
+        SyscallPair = "tracepoints of all system calls",
+        /// Two tracepoints of each system call, by tracefs.
+        SyscallPoints = "tracepoints of each system call",
+    }
 }
 
 impl HookMethod {
-    /// All of them, best first.
-    pub const ALL: [HookMethod; 4] = [
-        HookMethod::Fentry,
-        HookMethod::Kprobe,
-        HookMethod::SyscallPair,
-        HookMethod::SyscallPoints,
-    ];
-
-    /// In words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            HookMethod::Fentry => "fentry",
-            HookMethod::Kprobe => "kprobe",
-            HookMethod::SyscallPair => "tracepoints of all system calls",
-            HookMethod::SyscallPoints => "tracepoints of each system call",
-        }
-    }
-
     /// The kind in a record.
     pub fn kind(self) -> HookKind {
         match self {

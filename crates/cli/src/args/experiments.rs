@@ -3,7 +3,7 @@
 use super::names::one_of;
 use super::run::{DataArguments, OrderName, TargetArguments, WorkerArguments};
 use super::standing::MetricsArguments;
-use super::values::{percentile, setting, share, share_or_all, span};
+use super::values::{percentile, quantity, setting, share, share_or_all};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use dyno_plan::request::ScheduleKind;
@@ -21,10 +21,10 @@ pub(crate) struct ExperimentArguments {
     #[command(flatten)]
     pub(crate) data: DataArguments,
     /// Measuring time of each run, such as `30s` or `2m`; default of the built-in plans: 30s
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Load")]
     pub(crate) duration: Option<Span>,
     /// Time under load before measuring starts, in each run; default of the built-in plans: 5s
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Load")]
     pub(crate) warmup: Option<Span>,
     /// Load nothing; the collection must hold the documents already
     #[arg(long, help_heading = "Data", conflicts_with = "fresh")]
@@ -114,22 +114,22 @@ pub(crate) struct SloArguments {
     #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
     pub(crate) schedule: Option<ScheduleKind>,
     /// Largest mean response time
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Objective")]
     pub(crate) mean: Option<Span>,
     /// Largest median response time
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Objective")]
     pub(crate) p50: Option<Span>,
     /// Largest 90th percentile of the response time
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Objective")]
     pub(crate) p90: Option<Span>,
     /// Largest 95th percentile of the response time
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Objective")]
     pub(crate) p95: Option<Span>,
     /// Largest 99th percentile of the response time
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Objective")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Objective")]
     pub(crate) p99: Option<Span>,
     /// Largest 99.9th percentile of the response time
-    #[arg(long = "p99.9", value_name = "TIME", value_parser = span, help_heading = "Objective")]
+    #[arg(long = "p99.9", value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Objective")]
     pub(crate) p999: Option<Span>,
     /// Largest value of any percentile of the response time, such as `75=5ms`; may be repeated
     #[arg(long, value_name = "PERCENT=TIME", value_parser = percentile, help_heading = "Objective")]
@@ -179,7 +179,7 @@ pub(crate) struct AbArguments {
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) max_pairs: Option<u32>,
     /// Begin no further pair after this time
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Comparison")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Comparison")]
     pub(crate) time_limit: Option<Span>,
     /// Run another pair in place of one in which the hypervisor took more than this share of the CPU time; `100%` counts
     /// every pair

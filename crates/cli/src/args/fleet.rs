@@ -5,9 +5,10 @@ use super::experiments::{
 };
 use super::run::RunArguments;
 use super::standing::SoakArguments;
-use super::values::span;
+use super::values::quantity;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
+use dyno_fleet::options::WatchedServer;
 use dyno_plan::units::Span;
 use std::path::PathBuf;
 
@@ -110,7 +111,7 @@ pub(crate) struct AgentArguments {
     pub(crate) serve: bool,
     /// Read this host, where the server that listens on PORT has its data in DIR, and start nothing; again for more servers
     #[arg(long, value_name = "PORT=DIR", value_parser = watched, conflicts_with = "serve")]
-    pub(crate) watch: Vec<Watched>,
+    pub(crate) watch: Vec<WatchedServer>,
     /// Folder for data and logs of servers
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
@@ -118,7 +119,7 @@ pub(crate) struct AgentArguments {
     #[arg(long, requires = "folder")]
     pub(crate) remove_folder: bool,
     /// Longest wait for Redis and the controller
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "1m")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, default_value = "1m")]
     pub(crate) join_within: Span,
     /// Path of the embedded server `secantusd-rs`
     #[arg(long, value_name = "PATH", env = "DYNO_EMBEDDED_SERVER")]
@@ -126,13 +127,7 @@ pub(crate) struct AgentArguments {
 }
 
 /// A server of somebody else on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Watched {
-    pub(crate) port: u16,
-    pub(crate) folder: PathBuf,
-}
-
-fn watched(text: &str) -> Result<Watched, String> {
+fn watched(text: &str) -> Result<WatchedServer, String> {
     let parts = text
         .split_once('=')
         .filter(|(_, folder)| !folder.is_empty());
@@ -140,7 +135,7 @@ fn watched(text: &str) -> Result<Watched, String> {
     let (port, (_, folder)) = port
         .zip(parts)
         .ok_or("it must be a port and a folder, such as `27017=/data/db`")?;
-    Ok(Watched {
+    Ok(WatchedServer {
         port,
         folder: folder.into(),
     })

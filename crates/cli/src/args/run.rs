@@ -2,7 +2,7 @@
 
 use super::names::{one_of, some_of};
 use super::standing::{MetricsArguments, ObserveArguments};
-use super::values::{cache_size, property, rate, setting, span};
+use super::values::{property, quantity, setting};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use dyno_plan::model::{Backend, ServerKind};
@@ -42,15 +42,15 @@ pub(crate) struct RunArguments {
     /// End the measure phase after this time, such as `90s` or `5m`; default of the built-in plans: 30s
     ///
     /// Without `--operations` there is then no limit of operations.
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Load")]
     pub(crate) duration: Option<Span>,
     /// Time under load before measuring starts; default of the built-in plans: 5s
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Load")]
     pub(crate) warmup: Option<Span>,
     /// Offered rate in operations per second, such as `20000` or `20k`
     ///
     /// Without `--schedule` it means a constant schedule.
-    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Load")]
+    #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>, help_heading = "Load")]
     pub(crate) rate: Option<Rate>,
     /// When operations start
     #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
@@ -175,7 +175,7 @@ pub(crate) struct StartArguments {
     /// Cache of each server that is started, such as `2GiB`, or `smallest`
     ///
     /// Default: the server's own; of several servers each a share of half the memory.
-    #[arg(long, value_name = "SIZE", value_parser = cache_size)]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<CacheSize>)]
     pub(crate) cache: Option<CacheSize>,
     /// Encrypt connections to the servers that are started, by certificates made for the run
     #[arg(long)]
@@ -226,7 +226,7 @@ pub(crate) struct WorkerArguments {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// An operation without an answer after this time has failed; default: 10s
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) timeout: Option<Span>,
 }
 

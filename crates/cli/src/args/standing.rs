@@ -1,7 +1,7 @@
 //! Arguments of what goes on for long or stands by: soak, its status and end, and watching alone.
 
 use super::run::RunArguments;
-use super::values::{size, span};
+use super::values::quantity;
 use crate::metrics::{Secret, listen};
 use clap::Args;
 use dyno_plan::request::Exporter;
@@ -14,10 +14,10 @@ pub(crate) struct SoakArguments {
     #[command(flatten)]
     pub(crate) run: RunArguments,
     /// End when no connection could be had for this time; default: 5m
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Load")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Load")]
     pub(crate) give_up: Option<Span>,
     /// End when less than this is free on the disk of the run directory or of the data
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "1GiB", help_heading = "Output")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, default_value = "1GiB", help_heading = "Output")]
     pub(crate) least_free: Bytes,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct StopArguments {
     #[arg(value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
     /// Longest wait for its end
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "60s")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, default_value = "60s")]
     pub(crate) wait: Span,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct StopArguments {
 #[command(next_help_heading = "Watching")]
 pub(crate) struct ObserveArguments {
     /// Time from one look at machine and servers to the next, 100ms to 1m; default: 1s
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) observe_interval: Option<Span>,
     /// Watch neither this machine nor the servers; exporters that are named are read all the same
     #[arg(long, conflicts_with = "observe_interval")]

@@ -1,13 +1,13 @@
 //! Arguments of `dyno tail`.
 
-use super::names::{one_of, some_of};
+use super::names::one_of;
 use super::run::{OF_STARTED, StartArguments};
-use super::values::{size, span};
+use super::trace::PageArguments;
+use super::values::quantity;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use dyno_plan::tail::TailMode;
 use dyno_plan::units::{Bytes, Span};
-use dyno_report::PageFormat;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -30,100 +30,76 @@ pub(crate) struct TailArguments {
         conflicts_with_all = OF_STARTED
     )]
     pub(crate) uri: Option<String>,
+    #[command(flatten)]
+    pub(crate) sending: SendingArguments,
+    /// Folder of the experiment; default: `experiments/TIME-tail-NAME`
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) page: PageArguments,
+    /// Print the plan and do nothing
+    #[arg(long, help_heading = "Output")]
+    pub(crate) dry_run: bool,
+}
+
+/// Which messages are sent, by whom and to whom.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Messages")]
+pub(crate) struct SendingArguments {
     /// Drivers whose producers are measured, one after the other: folders of `drivers/`; default: all that can run here
-    #[arg(
-        long = "producer",
-        value_name = "DRIVER,…",
-        value_delimiter = ',',
-        help_heading = "Messages"
-    )]
+    #[arg(long, value_name = "DRIVER,…", value_delimiter = ',')]
     pub(crate) producer: Vec<String>,
     /// Drivers whose consumers get the messages; default: `wire`
-    #[arg(
-        long = "consumer",
-        value_name = "DRIVER,…",
-        value_delimiter = ',',
-        help_heading = "Messages"
-    )]
+    #[arg(long, value_name = "DRIVER,…", value_delimiter = ',')]
     pub(crate) consumer: Vec<String>,
     /// Messages of each producer; default: 100000
-    #[arg(long, value_name = "N", help_heading = "Messages")]
+    #[arg(long, value_name = "N")]
     pub(crate) messages: Option<u64>,
     /// Messages per second that are due, whatever the server does; default: each as soon as it may be sent
-    #[arg(long, value_name = "R", help_heading = "Messages")]
+    #[arg(long, value_name = "R")]
     pub(crate) rate: Option<f64>,
     /// Most inserts without an answer, or `unbounded`; several are measured one after the other; default: 1
-    #[arg(
-        long,
-        value_name = "W,…",
-        value_delimiter = ',',
-        help_heading = "Messages"
-    )]
+    #[arg(long, value_name = "W,…", value_delimiter = ',')]
     pub(crate) in_flight: Vec<String>,
     /// Connections of a driver's pool; several are measured one after the other; default: 100
-    #[arg(
-        long,
-        value_name = "N,…",
-        value_delimiter = ',',
-        help_heading = "Messages"
-    )]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub(crate) pool: Vec<u32>,
     /// Producers at once; default: 1
-    #[arg(long, value_name = "P", help_heading = "Messages")]
+    #[arg(long, value_name = "P")]
     pub(crate) producers: Option<u32>,
     /// Consumers at once, each of which gets all messages; default: 1
-    #[arg(long, value_name = "C", help_heading = "Messages")]
+    #[arg(long, value_name = "C")]
     pub(crate) consumers: Option<u32>,
     /// Run the producers on another host, as `ssh` takes it
     ///
     /// Its clock is compared with that of this host all along; see `docs/tail.md`. `DYNO_SSH` names a program in place of `ssh`.
-    #[arg(long, value_name = "HOST", help_heading = "Messages")]
+    #[arg(long, value_name = "HOST")]
     pub(crate) producer_host: Option<String>,
     /// Run the consumers on another host
-    #[arg(long, value_name = "HOST", help_heading = "Messages")]
+    #[arg(long, value_name = "HOST")]
     pub(crate) consumer_host: Option<String>,
     /// Folder of the drivers on other hosts; default: the same as here
-    #[arg(long, value_name = "DIR", help_heading = "Messages")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) host_drivers: Option<String>,
     /// Bytes added to each message; default: 100
-    #[arg(long, value_name = "BYTES", value_parser = size, help_heading = "Messages")]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::<Bytes>)]
     pub(crate) size: Option<Bytes>,
     /// Size of the capped collection; default: room for all messages
-    #[arg(long, value_name = "BYTES", value_parser = size, help_heading = "Messages")]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::<Bytes>)]
     pub(crate) capped_size: Option<Bytes>,
     /// Write concern of the inserts: `0`, `1`, another number, or `majority`; default: 1
-    #[arg(long, value_name = "W", help_heading = "Messages")]
+    #[arg(long, value_name = "W")]
     pub(crate) write_concern: Option<String>,
     /// How consumers get messages; default: `tailable`
-    #[arg(long, value_name = "MODE", value_parser = one_of(TailMode::NAMES), help_heading = "Messages")]
+    #[arg(long, value_name = "MODE", value_parser = one_of(TailMode::NAMES))]
     pub(crate) mode: Option<TailMode>,
     /// Time that a consumer spends on each message: a slow consumer
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Messages")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) work: Option<Span>,
     /// Start of all random sequences; default: 42
-    #[arg(long, value_name = "N", help_heading = "Messages")]
+    #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Folder of the drivers; default: `drivers` here or in the project that this program was built from
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "DYNO_DRIVERS",
-        help_heading = "Messages"
-    )]
+    #[arg(long, value_name = "DIR", env = "DYNO_DRIVERS")]
     pub(crate) drivers: Option<PathBuf>,
-    /// Folder of the experiment; default: `experiments/TIME-tail-NAME`
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
-    pub(crate) out: Option<PathBuf>,
-    /// What to print
-    #[arg(
-        long,
-        value_name = "FORMAT",
-        default_value = "human",
-        value_parser = some_of(PageFormat::NAMES, |format| *format != PageFormat::Html),
-        help_heading = "Output"
-    )]
-    pub(crate) format: PageFormat,
-    /// Print the plan and do nothing
-    #[arg(long, help_heading = "Output")]
-    pub(crate) dry_run: bool,
 }

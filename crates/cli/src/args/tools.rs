@@ -2,7 +2,7 @@
 
 use super::names::{is_human_or_json, one_of, some_of};
 use super::trace::TracePart;
-use super::values::{server_version, size, span};
+use super::values::{quantity, server_version};
 use clap::{Args, ValueEnum};
 use dyno_plan::names::Names;
 use dyno_plan::units::{Bytes, Span};
@@ -23,7 +23,7 @@ pub(crate) struct ReportArguments {
     pub(crate) output: Option<PathBuf>,
     /// Of a trace: a call that begins at most this far behind the end of an earlier one of its stream still continues
     /// it; default: as when it was recorded
-    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Of a trace")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, help_heading = "Of a trace")]
     pub(crate) gap: Option<Bytes>,
     #[command(flatten)]
     pub(crate) part: TracePart,
@@ -72,7 +72,7 @@ pub(crate) enum ExportForm {
 #[derive(Debug, Args)]
 pub(crate) struct SelfcheckArguments {
     /// Length of each of the measurements
-    #[arg(long, value_name = "TIME", value_parser = span, default_value = "3s")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, default_value = "3s")]
     pub(crate) duration: Span,
     /// Connections of the measurement of the highest rate
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -111,13 +111,13 @@ pub(crate) struct DoctorArguments {
     #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub(crate) data_dir: Option<PathBuf>,
     /// Cache of one server, such as `4GiB`; default: what the server says
-    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Server")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, help_heading = "Server")]
     pub(crate) cache: Option<Bytes>,
     /// Servers of this kind on the machine
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000), help_heading = "Server")]
     pub(crate) instances: u64,
     /// Size of the data that is going to be loaded
-    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Load")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, help_heading = "Load")]
     pub(crate) data_size: Option<Bytes>,
     /// Connections that the load is going to have
     #[arg(long, value_name = "N", help_heading = "Load")]
@@ -163,10 +163,10 @@ pub(crate) struct ResponderArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) documents: u64,
     /// Distance from the beginning of one stall to the next
-    #[arg(long, value_name = "TIME", value_parser = span, requires = "stall_length")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, requires = "stall_length")]
     pub(crate) stall_every: Option<Span>,
     /// Length of a stall: nothing is answered
-    #[arg(long, value_name = "TIME", value_parser = span, requires = "stall_every")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, requires = "stall_every")]
     pub(crate) stall_length: Option<Span>,
     /// Service time of a single queue in microseconds
     #[arg(long, value_name = "N")]

@@ -2,7 +2,7 @@
 
 use super::names::{one_of, some_of};
 use super::run::{OF_STARTED, StartArguments};
-use super::values::{size, span};
+use super::values::quantity;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use dyno_plan::index_build::Remedy;
@@ -35,10 +35,10 @@ pub(crate) struct TraceArguments {
     #[arg(long, help_heading = "What is traced")]
     pub(crate) fsync: bool,
     /// Leave out calls for fewer bytes
-    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "What is traced")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, help_heading = "What is traced")]
     pub(crate) smallest: Option<Bytes>,
     /// End after this time; a COMMAND is asked to end then. Default: until COMMAND or the processes end, or Ctrl-C
-    #[arg(long = "for", value_name = "TIME", value_parser = span, help_heading = "How")]
+    #[arg(long = "for", value_name = "TIME", value_parser = quantity::<Span>, help_heading = "How")]
     pub(crate) length: Option<Span>,
     /// Keep counts and histograms of each file, and no single calls: costs less, stays small for days
     #[arg(long, help_heading = "How")]
@@ -50,16 +50,26 @@ pub(crate) struct TraceArguments {
     #[arg(long, help_heading = "How")]
     pub(crate) cost: bool,
     /// Memory for events on their way from the kernel, a power of two; more of it loses fewer under bursts
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "16MiB", help_heading = "How")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, default_value = "16MiB", help_heading = "How")]
     pub(crate) buffer: Bytes,
     /// A call that begins at most this far behind the end of an earlier one of its stream still continues it
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "128KiB", help_heading = "Output")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, default_value = "128KiB", help_heading = "Output")]
     pub(crate) gap: Bytes,
     #[command(flatten)]
     pub(crate) part: TracePart,
     /// Folder of the trace; default: `runs/TIME-trace`
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) page: PageArguments,
+    /// Program to start and trace, with its arguments, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+/// In which form a record of another kind than a run is shown.
+#[derive(Debug, Args)]
+pub(crate) struct PageArguments {
     /// What to print
     #[arg(
         long,
@@ -69,9 +79,6 @@ pub(crate) struct TraceArguments {
         help_heading = "Output"
     )]
     pub(crate) format: PageFormat,
-    /// Program to start and trace, with its arguments, after `--`
-    #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<String>,
 }
 
 /// Which part of a trace is looked at.
@@ -81,7 +88,7 @@ pub(crate) struct TracePart {
     #[arg(long, value_name = "FROM..TO", value_parser = parse_window, help_heading = "Output")]
     pub(crate) window: Option<TimeRange>,
     /// Show the figures of each piece of this length too
-    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Output")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Output")]
     pub(crate) slices: Option<Span>,
 }
 
@@ -101,7 +108,7 @@ fn parse_window(text: &str) -> Result<TimeRange, String> {
         .ok_or("expected two times with `..` between them, such as `10s..40s`")?;
     let time = |text: &str| match text {
         "" => Ok(None),
-        text => span(text).map(|span| Some(span.0)),
+        text => quantity(text).map(|Span(time)| Some(time)),
     };
     let window = TimeRange {
         from: time(from)?.unwrap_or_default(),
@@ -169,15 +176,8 @@ pub(crate) struct IndexBuildArguments {
     /// Folder of the experiment; default: `experiments/TIME-index-build-NAME`
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) out: Option<PathBuf>,
-    /// What to print
-    #[arg(
-        long,
-        value_name = "FORMAT",
-        default_value = "human",
-        value_parser = some_of(PageFormat::NAMES, |format| *format != PageFormat::Html),
-        help_heading = "Output"
-    )]
-    pub(crate) format: PageFormat,
+    #[command(flatten)]
+    pub(crate) page: PageArguments,
     /// Print the plan and do nothing
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,

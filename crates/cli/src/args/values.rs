@@ -1,10 +1,11 @@
 //! How values are read that have a form of their own.
 
-use dyno_plan::units::{Bytes, CacheSize, Rate, Span};
+use dyno_plan::units::{Span, UnitError};
+use std::str::FromStr;
 
-pub(crate) fn span(text: &str) -> Result<Span, String> {
-    text.parse()
-        .map_err(|error: dyno_plan::units::UnitError| error.to_string())
+/// A number with its unit.
+pub(super) fn quantity<T: FromStr<Err = UnitError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: UnitError| error.to_string())
 }
 
 /// A percentile above 0 and below 100 with a time: `75=5ms`.
@@ -13,7 +14,7 @@ pub(super) fn percentile(text: &str) -> Result<(f64, Span), String> {
         .split_once('=')
         .ok_or("it must be `PERCENT=TIME`, such as `75=5ms`")?;
     match percent.trim().parse::<f64>() {
-        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok((percent, span(time.trim())?)),
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok((percent, quantity(time.trim())?)),
         _ => Err("the percentile must be above 0 and below 100, such as in `75=5ms`".into()),
     }
 }
@@ -48,16 +49,6 @@ pub(super) fn share_or_all(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(super) fn size(text: &str) -> Result<Bytes, String> {
-    text.parse()
-        .map_err(|error: dyno_plan::units::UnitError| error.to_string())
-}
-
-pub(super) fn cache_size(text: &str) -> Result<CacheSize, String> {
-    text.parse()
-        .map_err(|error: dyno_plan::units::UnitError| error.to_string())
-}
-
 pub(super) fn server_version(text: &str) -> Result<String, String> {
     let numbers = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let release = text.split('-').next().unwrap_or_default();
@@ -76,11 +67,6 @@ pub(super) fn sha256(text: &str) -> Result<String, String> {
     } else {
         Err("a SHA-256 has 64 hexadecimal digits, as `sha256sum FILE` prints them".into())
     }
-}
-
-pub(super) fn rate(text: &str) -> Result<Rate, String> {
-    text.parse()
-        .map_err(|error: dyno_plan::units::UnitError| error.to_string())
 }
 
 pub(crate) fn property(text: &str) -> Result<(String, String), String> {

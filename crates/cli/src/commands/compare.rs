@@ -2,7 +2,7 @@
 
 use crate::args::CompareArguments;
 use crate::exit::Exit;
-use crate::messages::{Messages, print_data};
+use crate::messages::{Messages, pretty_json, print_data};
 use crate::reports::refused;
 use dyno_analyze::experiment::ab::{RunComparison, undecided};
 use dyno_analyze::experiment::figures::{is_open, measured};
@@ -51,7 +51,7 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         ));
     }
     print_data(&match arguments.format {
-        PageFormat::Json => serde_json::to_string_pretty(&found).expect("it is plain data") + "\n",
+        PageFormat::Json => pretty_json(&found),
         PageFormat::Human => comparison::human(&found),
         PageFormat::Markdown => comparison::markdown(&found),
         PageFormat::Html => comparison::html(&found).map_err(refused)?,

@@ -3,7 +3,7 @@
 use crate::args::DoctorArguments;
 use crate::commands::doctor_text as text;
 use crate::exit::Exit;
-use crate::messages::{Messages, print_data};
+use crate::messages::{Messages, pretty_json, print_data};
 use crate::surroundings::Surroundings;
 use dyno_engine::doctor::subject::CheckRequest;
 use dyno_engine::doctor::{journal, subject, tracing};
@@ -53,7 +53,7 @@ pub(crate) fn doctor(
         }
     })?;
     let fails = verdicts.iter().any(|verdict| verdict.level == Level::Fail);
-    Ok(if fails { Exit::CheckFailed } else { Exit::Done })
+    Ok(Exit::of_check(!fails))
 }
 
 /// A data folder that is not there yet has the storage of the one that it would be made in; one whose
@@ -94,14 +94,10 @@ fn revert(
     let mut journal = journal::Journal::open(journal::folder(state_dir)?, root)?;
     let outcome = journal.revert(root, &Shared::new(&mut messages))?;
     print_data(&match arguments.format {
-        Format::Json => text::reverted_json(&outcome),
+        Format::Json => pretty_json(&outcome),
         _ => text::reverted_human(&outcome),
     })?;
-    Ok(if outcome.refused == 0 {
-        Exit::Done
-    } else {
-        Exit::CheckFailed
-    })
+    Ok(Exit::of_check(outcome.refused == 0))
 }
 
 /// Names of the checks whose advice is to be followed; `None` if nothing is to be changed.

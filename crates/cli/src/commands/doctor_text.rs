@@ -1,5 +1,6 @@
 //! Verdicts as text.
 
+use crate::messages::pretty_json;
 use dyno_engine::doctor::journal::Outcome;
 use dyno_engine::doctor::tracing::Tracing;
 use dyno_observe::doctor::change::Undo;
@@ -24,23 +25,12 @@ struct Document<'a> {
 /// One JSON document, with a line end.
 pub(crate) fn json(verdicts: &[Verdict], changed: &[Undo], tracing: Option<&Tracing>) -> String {
     let level = verdicts.iter().map(|verdict| verdict.level).max();
-    pretty(&Document {
+    pretty_json(&Document {
         level: level.unwrap_or(Level::Pass),
         verdicts,
         changed,
         tracing,
     })
-}
-
-/// What was taken back, as JSON.
-pub(crate) fn reverted_json(outcome: &Outcome) -> String {
-    pretty(outcome)
-}
-
-fn pretty(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).expect("texts and numbers can be written");
-    text.push('\n');
-    text
 }
 
 /// A table for people: what was changed, all checks, what to do, and a line that sums up.

@@ -4,13 +4,14 @@ use crate::args::{
     AbArguments, ExperimentArguments, OrderName, ResumeArguments, SloArguments, SweepArguments,
     XmaxArguments,
 };
+use crate::commands::run::observer;
 use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
-use crate::metrics::{Endpoint, Metrics};
-use crate::progress::Progress;
-use crate::reports::{ReportFiles, refused, terminal_options};
-use crate::task;
+use crate::metrics::Endpoint;
+use crate::reports::{refused, terminal_options};
+use crate::task::{self, Offered, Settings};
+use dyno_engine::Error;
 use dyno_engine::experiment::ab::AbRequest;
 use dyno_engine::experiment::request::{ExperimentOptions, Tasks};
 use dyno_engine::experiment::slo::SloRequest;
@@ -18,16 +19,12 @@ use dyno_engine::experiment::sweep::SweepRequest;
 use dyno_engine::experiment::xmax::XmaxRequest;
 use dyno_engine::experiment::{self, FinishedExperiment, ab, slo, sweep, xmax};
 use dyno_engine::observer::Shared;
-use dyno_engine::{Error, selfcheck};
-use dyno_plan::request::ScheduleKind;
+use dyno_engine::task::announce;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
 use dyno_record::experiment::{BASE, Base, Experiment, Objective, Verb};
 use dyno_report::PageFormat;
 use std::fmt::Write as _;
-
-/// Settings of single keys, and an offered rate with its schedule.
-type Settings<'a> = (&'a [(String, String)], (Option<ScheduleKind>, Option<f64>));
 
 /// `dyno sweep`: several loads or settings, and what they say together.
 pub(crate) fn sweep(arguments: &SweepArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
@@ -52,7 +49,7 @@ pub(crate) fn sweep(arguments: &SweepArguments, invocation: Invocation<'_>) -> R
     };
     let (document, task) = sweep::plan(
         &request,
-        &|workload, settings, schedule| resolve(common, workload, (settings, schedule), invocation),
+        &resolver(common, invocation),
         invocation.environment(),
     )?;
     begin(document, vec![(None, task)], common, invocation)
@@ -66,9 +63,7 @@ pub(crate) fn xmax(arguments: &XmaxArguments, invocation: Invocation<'_>) -> Res
         max_clients: arguments.max_clients,
         repeat: arguments.repeat,
     };
-    let (document, task) = xmax::plan(&request, &|workload, settings, schedule| {
-        resolve(common, workload, (settings, schedule), invocation)
-    })?;
+    let (document, task) = xmax::plan(&request, &resolver(common, invocation))?;
     begin(document, vec![(None, task)], common, invocation)
 }
 
@@ -85,9 +80,7 @@ pub(crate) fn slo(arguments: &SloArguments, invocation: Invocation<'_>) -> Resul
         max_runs: arguments.max_runs,
         max_steal_ratio: arguments.max_steal,
     };
-    let (document, task) = slo::plan(&request, &|workload, settings, schedule| {
-        resolve(common, workload, (settings, schedule), invocation)
-    })?;
+    let (document, task) = slo::plan(&request, &resolver(common, invocation))?;
     begin(document, vec![(None, task)], common, invocation)
 }
 
@@ -130,9 +123,7 @@ pub(crate) fn ab(arguments: &AbArguments, invocation: Invocation<'_>) -> Result<
         time_limit: arguments.time_limit.map(|limit| limit.0),
         max_steal_ratio: arguments.max_steal,
     };
-    let (document, tasks) = ab::plan(&request, &|workload, settings, schedule| {
-        resolve(common, workload, (settings, schedule), invocation)
-    })?;
+    let (document, tasks) = ab::plan(&request, &resolver(common, invocation))?;
     begin(document, tasks, common, invocation)
 }
 
@@ -144,13 +135,10 @@ pub(crate) fn resume(
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
     let options = ExperimentOptions {
         embedded_server: arguments.embedded_server.clone(),
-        selfcheck: selfcheck_of_host(invocation),
+        selfcheck: invocation.selfcheck(),
         ..options(invocation)
     };
-    let metrics = Metrics::serve(endpoint, invocation.messages)?;
-    let feed = metrics.as_ref().map(Metrics::feed);
-    let messages = invocation.messages;
-    let mut observer = (Progress::new(messages), (feed, ReportFiles { messages }));
+    let (_metrics, mut observer) = observer(endpoint, invocation.messages)?;
     let finished = experiment::resume(
         &arguments.experiment,
         arguments.uri.as_deref(),
@@ -161,17 +149,18 @@ pub(crate) fn resume(
     end(&finished, arguments.format, invocation)
 }
 
-fn resolve(
+/// How the tasks of an experiment come from what was typed.
+fn resolver(
     arguments: &ExperimentArguments,
-    workload: Option<&str>,
-    (settings, schedule): Settings<'_>,
     invocation: Invocation<'_>,
-) -> Result<Task, Error> {
-    let mut arguments = arguments.clone();
-    if let Some(workload) = workload {
-        arguments.target.workload = Some(workload.to_owned());
+) -> impl Fn(Option<&str>, Settings<'_>, Offered) -> Result<Task, Error> {
+    move |workload, settings, schedule| {
+        let mut arguments = arguments.clone();
+        if let Some(workload) = workload {
+            arguments.target.workload = Some(workload.to_owned());
+        }
+        task::of_experiment(&arguments, settings, schedule, invocation.surroundings)
     }
-    task::of_experiment(&arguments, settings, schedule, invocation.surroundings)
 }
 
 fn options(invocation: Invocation<'_>) -> ExperimentOptions<'_> {
@@ -180,12 +169,6 @@ fn options(invocation: Invocation<'_>) -> ExperimentOptions<'_> {
         source: invocation.source,
         ..ExperimentOptions::default()
     }
-}
-
-/// What is known of this machine as a load generator; says why that is nothing, so only runs should ask.
-fn selfcheck_of_host(invocation: Invocation<'_>) -> Option<serde_json::Value> {
-    let mut messages = invocation.messages;
-    selfcheck::state::for_run(invocation.environment(), &Shared::new(&mut messages))
 }
 
 /// Begins an experiment, does it, and shows the answer.
@@ -207,7 +190,7 @@ fn begin(
         let mut messages = invocation.messages;
         tasks
             .iter()
-            .for_each(|(_, task)| task::tell(task, messages));
+            .for_each(|(_, task)| announce(task, &Shared::new(&mut messages)));
         experiment::check_plans(&document, &tasks, &options)?;
         print_data(&design(&document))?;
         experiment::check(
@@ -220,7 +203,7 @@ fn begin(
         return Ok(Exit::Done);
     }
     let options = ExperimentOptions {
-        selfcheck: selfcheck_of_host(invocation),
+        selfcheck: invocation.selfcheck(),
         ..options
     };
     let cancel = invocation.cancel;
@@ -228,10 +211,7 @@ fn begin(
         // Nobody is to look for the metrics of an experiment that is refused; what else is to be told it tells itself.
         experiment::check(&document, &tasks, &options, &mut (), cancel)?;
     }
-    let metrics = Metrics::serve(endpoint, invocation.messages)?;
-    let feed = metrics.as_ref().map(Metrics::feed);
-    let messages = invocation.messages;
-    let mut observer = (Progress::new(messages), (feed, ReportFiles { messages }));
+    let (_metrics, mut observer) = observer(endpoint, invocation.messages)?;
     let finished = experiment::run(document, tasks, &options, &mut observer, cancel)?;
     end(&finished, arguments.format, invocation)
 }

@@ -5,7 +5,7 @@ use crate::commands::report::folder_of;
 use crate::exit::Exit;
 use crate::export::output::{self, write_failure};
 use crate::export::{annotations, csv, openmetrics, parquet};
-use crate::messages::Messages;
+use crate::messages::{Messages, pretty_json};
 use dyno_engine::{Error, Kind};
 use dyno_record::Document;
 use dyno_record::experiment::Experiment;
@@ -74,8 +74,7 @@ fn write(
             let course = dyno_results::run::analyse(run)?.and_then(|analysis| analysis.course);
             let changes = course.map(|course| course.changes).unwrap_or_default();
             let found = annotations::all(run, &changes)?;
-            let text = serde_json::to_string_pretty(&found).expect("annotations are plain data");
-            writeln!(output, "{text}").map_err(write_failure)
+            write!(output, "{}", pretty_json(&found)).map_err(write_failure)
         }
     }
 }

@@ -2,7 +2,7 @@
 //! these hosts does.
 
 use crate::args::{
-    AgentArguments, FleetArguments, FleetCommand, HostArguments, RedisArguments, RenderArguments,
+    AgentArguments, FleetArguments, FleetCommand, OnHosts, RedisArguments, RenderArguments,
     RenderSystem,
 };
 use crate::commands::{experiments, run, soak};
@@ -10,13 +10,13 @@ use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::surroundings::Surroundings;
+use clap::Args;
 use dyno_engine::context::Context;
 use dyno_engine::environment::{Environment, ServerHome};
-use dyno_engine::files::write_file;
 use dyno_engine::observer::Shared;
 use dyno_engine::{Error, Kind};
 use dyno_fleet::names::RunName;
-use dyno_fleet::options::{FleetOptions, Hidden, RedisOptions, WatchedServer, WorkerOptions};
+use dyno_fleet::options::{FleetOptions, Hidden, RedisOptions, WorkerOptions};
 use dyno_fleet::source::check_run_name;
 use dyno_fleet::{Fleet, kubernetes, worker};
 use dyno_plan::request::Request;
@@ -25,36 +25,22 @@ use dyno_plan::resolve::resolve;
 /// See the module.
 pub(crate) fn fleet(arguments: &FleetArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     match &arguments.command {
-        FleetCommand::Run(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
-            run::run(&on.verb, on_hosts)
-        }),
-        FleetCommand::Soak(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
-            soak::soak(&on.verb, on_hosts)
-        }),
-        FleetCommand::Sweep(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
-            experiments::sweep(&on.verb, on_hosts)
-        }),
-        FleetCommand::Xmax(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
-            experiments::xmax(&on.verb, on_hosts)
-        }),
-        FleetCommand::Slo(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
-            experiments::slo(&on.verb, on_hosts)
-        }),
-        FleetCommand::Ab(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
-            experiments::ab(&on.verb, on_hosts)
-        }),
-        FleetCommand::Resume(on) => on_hosts(&on.hosts, invocation, |on_hosts| {
-            experiments::resume(&on.verb, on_hosts)
-        }),
+        FleetCommand::Run(typed) => on_hosts(typed, invocation, run::run),
+        FleetCommand::Soak(typed) => on_hosts(typed, invocation, soak::soak),
+        FleetCommand::Sweep(typed) => on_hosts(typed, invocation, experiments::sweep),
+        FleetCommand::Xmax(typed) => on_hosts(typed, invocation, experiments::xmax),
+        FleetCommand::Slo(typed) => on_hosts(typed, invocation, experiments::slo),
+        FleetCommand::Ab(typed) => on_hosts(typed, invocation, experiments::ab),
+        FleetCommand::Resume(typed) => on_hosts(typed, invocation, experiments::resume),
         FleetCommand::Render(arguments) => render(arguments),
     }
 }
 
 /// Does a verb, and takes everything away from the hosts whatever came of it.
-fn on_hosts(
-    hosts: &HostArguments,
+fn on_hosts<T: Args>(
+    OnHosts { hosts, verb }: &OnHosts<T>,
     invocation: Invocation<'_>,
-    verb: impl FnOnce(Invocation<'_>) -> Result<Exit, Error>,
+    perform: impl FnOnce(&T, Invocation<'_>) -> Result<Exit, Error>,
 ) -> Result<Exit, Error> {
     let mut surroundings = invocation.surroundings.clone();
     surroundings.environment.home = if hosts.kubernetes {
@@ -75,27 +61,24 @@ fn on_hosts(
         surroundings: &surroundings,
         ..invocation
     };
-    let result = verb(Invocation {
+    let on_fleet = Invocation {
         source: Some(&fleet),
         ..invocation
-    });
+    };
+    let result = perform(verb, on_fleet);
     in_context(invocation, |context| fleet.close(context));
     result
 }
 
 /// `dyno agent`: what one host does in a run of a fleet.
 pub(crate) fn agent(arguments: &AgentArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
-    let watch = arguments.watch.iter().map(|server| WatchedServer {
-        port: server.port,
-        folder: server.folder.clone(),
-    });
     let options = WorkerOptions {
         redis: redis(&arguments.redis, invocation.surroundings),
         run: arguments.run.clone(),
         index: arguments.index,
         host: arguments.host.clone(),
         serve: arguments.serve,
-        watch: watch.collect(),
+        watch: arguments.watch.clone(),
         folder: arguments.folder.clone(),
         remove_folder: arguments.remove_folder,
         join_within: arguments.join_within.0,
@@ -158,14 +141,7 @@ fn render(arguments: &RenderArguments) -> Result<Exit, Error> {
     }
     let mut written = String::new();
     for manifest in &manifests {
-        let path = out.join(&manifest.path);
-        let folder = path.parent().unwrap_or(out);
-        std::fs::create_dir_all(folder).map_err(|error| {
-            Error::from_cause(Kind::Environment, error)
-                .context(format!("cannot make `{}`", folder.display()))
-        })?;
-        write_file(&path, &manifest.text)?;
-        written.push_str(&format!("{}\n", path.display()));
+        written.push_str(&format!("{}\n", manifest.write(out)?.display()));
     }
     print_data(&written)?;
     Ok(Exit::Done)

@@ -2,7 +2,7 @@
 
 use crate::args::HistoryArguments;
 use crate::exit::Exit;
-use crate::messages::{Messages, print_data};
+use crate::messages::{Messages, pretty_json, print_data};
 use crate::reports::refused;
 use dyno_analyze::change_point::ChangePointSettings;
 use dyno_analyze::experiment::figures::{is_open, measured};
@@ -69,7 +69,7 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
         None => found,
     };
     print_data(&match arguments.format {
-        PageFormat::Json => serde_json::to_string_pretty(&found).expect("it is plain data") + "\n",
+        PageFormat::Json => pretty_json(&found),
         PageFormat::Human => picture::human(&found),
         PageFormat::Markdown => picture::markdown(&found),
         PageFormat::Html => picture::html(&found).map_err(refused)?,
@@ -85,11 +85,7 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
             found.fewest_runs
         ));
     }
-    Ok(if found.has_regression() {
-        Exit::CheckFailed
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::of_check(!found.has_regression()))
 }
 
 /// Position of a run by its name, or of the first one since a time.

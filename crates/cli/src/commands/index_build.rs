@@ -7,7 +7,9 @@ use crate::messages::print_data;
 use crate::reports;
 use crate::task;
 use dyno_engine::Error;
+use dyno_engine::observer::Shared;
 use dyno_engine::standalone::StandaloneOptions;
+use dyno_engine::task::announce;
 use dyno_index_build::{check, run};
 use dyno_results::AnalysedIndexBuild;
 
@@ -18,7 +20,7 @@ pub(crate) fn index_build(
 ) -> Result<Exit, Error> {
     let task = task::of_index_build(arguments, invocation.surroundings)?;
     let mut messages = invocation.messages;
-    task::tell(&task, messages);
+    announce(&task, &Shared::new(&mut messages));
     let options = StandaloneOptions {
         environment: invocation.environment().clone(),
         embedded_server: arguments.start.embedded_server.clone(),
@@ -31,7 +33,7 @@ pub(crate) fn index_build(
     }
     let finished = run(&task, &options, &mut messages, invocation.cancel)?;
     let analysed = AnalysedIndexBuild::open(&finished.folder)?;
-    let format = arguments.format;
+    let format = arguments.page.format;
     reports::present(&finished.folder, format, invocation, |format, options| {
         reports::index_build_text(&analysed, format, options)
     })?;

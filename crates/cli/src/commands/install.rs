@@ -3,7 +3,7 @@
 use crate::args::ServerInstallArguments;
 use crate::exit::Exit;
 use crate::invocation::Invocation;
-use crate::messages::print_data;
+use crate::messages::{pretty_json, print_data};
 use crate::surroundings::Surroundings;
 use dyno_engine::{Error, Kind};
 use dyno_report::Format;
@@ -55,7 +55,7 @@ pub(crate) fn install(
     messages.note(&format!("`mongod` {} {how}", server.name));
     print_data(&format!("{}\n", server.program.display()))?;
     if is_pinned(&server) {
-        messages.note(&maintained(&machine_words()));
+        messages.note(&maintained());
     }
     Ok(Exit::Done)
 }
@@ -92,13 +92,10 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// Names of this system as archives of MongoDB have them.
-fn machine_words() -> String {
-    format!("{}-ubuntu2204", std::env::consts::ARCH)
-}
-
-fn maintained(system: &str) -> String {
-    let archive = format!("mongodb-linux-{system}-{MAINTAINED}.tgz");
+fn maintained() -> String {
+    // As archives of MongoDB are named for this system.
+    let architecture = std::env::consts::ARCH;
+    let archive = format!("mongodb-linux-{architecture}-ubuntu2204-{MAINTAINED}.tgz");
     format!(
         "MongoDB no longer maintains 6.0; for a later version:\n  curl -fO https://fastdl.mongodb.org/linux/{archive} && dyno server install --from {archive}\n(others are on https://www.mongodb.com/try/download/community)"
     )
@@ -126,8 +123,7 @@ fn json(servers: &[InstalledServer]) -> String {
             })
         })
         .collect();
-    let text = serde_json::to_string_pretty(&all).expect("it is plain data");
-    format!("{text}\n")
+    pretty_json(&all)
 }
 
 fn table(servers: &[InstalledServer]) -> String {

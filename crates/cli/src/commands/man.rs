@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::messages::{Messages, print_data};
 use clap::CommandFactory;
 use clap_mangen::Man;
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, Kind, OrFault};
 use std::path::Path;
 
 /// See the module.
@@ -56,9 +56,9 @@ fn pages() -> Result<Vec<(String, String)>, Error> {
 
 fn page(command: clap::Command) -> Result<String, Error> {
     let mut text = Vec::new();
-    Man::new(command).render(&mut text).map_err(|error| {
-        Error::from_cause(Kind::Internal, error).context("cannot make the manual page")
-    })?;
+    Man::new(command)
+        .render(&mut text)
+        .or_fault(Kind::Internal, || "cannot make the manual page")?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 

@@ -112,20 +112,22 @@ fn of_experiment(folder: &Path, format: Format, options: &RenderOptions) -> Resu
     experiment::render(&document, format, options).map_err(refused)
 }
 
+/// The format of a page, which is for records of all kinds.
+fn page_format(format: Format, record: &str) -> Result<PageFormat, Error> {
+    PageFormat::from_format(format).ok_or_else(|| {
+        let text = format!("this format shows a run, and the folder holds {record}");
+        Error::new(Kind::BadInput, text)
+    })
+}
+
 fn of_index_build(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
-    let Some(format) = PageFormat::from_format(format) else {
-        let text = "this format shows a run, and the folder holds an index build";
-        return Err(Error::new(Kind::BadInput, text));
-    };
+    let format = page_format(format, "an index build")?;
     let build = AnalysedIndexBuild::open(folder)?;
     reports::index_build_text(&build, format, options).map_err(refused)
 }
 
 fn of_tail(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
-    let Some(format) = PageFormat::from_format(format) else {
-        let text = "this format shows a run, and the folder holds messages of `dyno tail`";
-        return Err(Error::new(Kind::BadInput, text));
-    };
+    let format = page_format(format, "messages of `dyno tail`")?;
     let document = TailDocument::read(folder)?;
     let messages = AnalysedMessages::new(document, folder);
     reports::messages_text(&messages, format, options).map_err(refused)
@@ -136,10 +138,7 @@ fn of_trace(
     arguments: &ReportArguments,
     options: &RenderOptions,
 ) -> Result<String, Error> {
-    let Some(format) = PageFormat::from_format(arguments.format) else {
-        let text = "this format shows a run, and the folder holds a trace of file I/O";
-        return Err(Error::new(Kind::BadInput, text));
-    };
+    let format = page_format(arguments.format, "a trace of file I/O")?;
     let asked = TraceOptions {
         gap_bytes: arguments.gap.map(|gap| gap.0),
         part: TracePart::from(&arguments.part),

@@ -5,7 +5,7 @@
 use crate::args::ResponderArguments;
 use crate::exit::Exit;
 use crate::messages::print_data;
-use dyno_engine::{Cancel, Error, Kind};
+use dyno_engine::{Cancel, Error, Kind, OrFault};
 use dyno_load::responder::{
     Behaviour, Fault, FaultRule, Listener, Service, ServiceTime, Stall, serve,
 };
@@ -18,11 +18,11 @@ use std::time::Duration;
 /// See the module.
 pub(crate) fn responder(arguments: &ResponderArguments, cancel: &Cancel) -> Result<Exit, Error> {
     let port = arguments.port;
-    let listener = Listener::tcp((Ipv4Addr::LOCALHOST, port).into()).map_err(|error| {
-        Error::from_cause(Kind::Environment, error)
-            .context(format!("cannot listen on port {port} of 127.0.0.1"))
-            .with_hint("choose another `--port`, or 0 for a free one")
-    })?;
+    let listener = Listener::tcp((Ipv4Addr::LOCALHOST, port).into())
+        .or_fault(Kind::Environment, || {
+            format!("cannot listen on port {port} of 127.0.0.1")
+        })
+        .with_hint("choose another `--port`, or 0 for a free one")?;
     print_data(&format!("listening on {}\n", listener.address()))?;
     let stop = cancel.phase_flag();
     let ended = Arc::clone(&stop);

@@ -3,7 +3,7 @@
 use crate::args::RunArguments;
 use crate::exit::Exit;
 use crate::invocation::Invocation;
-use crate::messages::print_data;
+use crate::messages::{Messages, print_data};
 use crate::metrics::{Endpoint, Metrics};
 use crate::progress::Progress;
 use crate::reports::{self, ReportFiles};
@@ -11,7 +11,8 @@ use crate::task;
 use dyno_engine::observer::Shared;
 use dyno_engine::run::guard::Guard;
 use dyno_engine::run::preflight;
-use dyno_engine::{Error, Finished, Kind, RunOptions, selfcheck};
+use dyno_engine::task::announce;
+use dyno_engine::{Error, Finished, Kind, Observer, RunOptions};
 use dyno_plan::task::Task;
 use dyno_report::Format;
 
@@ -29,7 +30,6 @@ pub(crate) fn perform(
     invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
-    let mut messages = invocation.messages;
     let options = RunOptions {
         environment: invocation.environment().clone(),
         no_load: arguments.no_load,
@@ -37,7 +37,7 @@ pub(crate) fn perform(
         abort_load: true,
         out: arguments.output.out.clone(),
         embedded_server: arguments.target.start.embedded_server.clone(),
-        selfcheck: selfcheck::state::for_run(invocation.environment(), &Shared::new(&mut messages)),
+        selfcheck: invocation.selfcheck(),
         guard,
         source: invocation.source,
         ..RunOptions::default()
@@ -64,7 +64,7 @@ pub(crate) fn dry_run(
     invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
     let mut messages = invocation.messages;
-    task::tell(task, messages);
+    announce(task, &Shared::new(&mut messages));
     print_data(&task.plan_text())?;
     preflight::check_run(task, options, &mut messages, invocation.cancel)?;
     Ok(Exit::Done)
@@ -81,11 +81,20 @@ pub(crate) fn observe(
         // Nobody is to look for the metrics of a run that is refused; what else is to be told the run tells itself.
         preflight::check_run(task, options, &mut (), invocation.cancel)?;
     }
-    let metrics = Metrics::serve(endpoint, invocation.messages)?;
-    let feed = metrics.as_ref().map(Metrics::feed);
-    let messages = invocation.messages;
-    let mut observer = (Progress::new(messages), (feed, ReportFiles { messages }));
+    let (_metrics, mut observer) = observer(endpoint, invocation.messages)?;
     dyno_engine::run(task, options, &mut observer, invocation.cancel)
+}
+
+/// Shows what goes on: on the terminal, to those who read metrics for as long as these live, and in reports beside each
+/// record.
+pub(crate) fn observer(
+    endpoint: Option<Endpoint>,
+    messages: Messages,
+) -> Result<(Option<Metrics>, impl Observer), Error> {
+    let metrics = Metrics::serve(endpoint, messages)?;
+    let feed = metrics.as_ref().map(Metrics::feed);
+    let observer = (Progress::new(messages), (feed, ReportFiles { messages }));
+    Ok((metrics, observer))
 }
 
 /// Prints the result and judges it.

@@ -14,7 +14,7 @@ use crate::task;
 use dyno_engine::deployment::placement::HostPlacement;
 use dyno_engine::detached::{DetachedDeployment, Status, Stopped, state};
 use dyno_engine::run::preflight;
-use dyno_engine::{Error, Kind, deployment};
+use dyno_engine::{Error, Kind, OrFault, deployment};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_report::Format;
@@ -69,9 +69,8 @@ fn start(
         &arguments.start,
         invocation.surroundings,
     )?;
-    let state_dir = std::path::absolute(state_dir).map_err(|error| {
-        Error::from_cause(Kind::Environment, error).context("cannot use the state folder")
-    })?;
+    let state_dir = std::path::absolute(state_dir)
+        .or_fault(Kind::Environment, || "cannot use the state folder")?;
     let place = DetachedDeployment::of(&state_dir, &arguments.name)?;
     let lock = place.create()?;
     let embedded = arguments.start.embedded_server.as_deref();
@@ -142,11 +141,7 @@ fn status(arguments: &ServerStatusArguments, state_dir: &Path) -> Result<Exit, E
         Format::Json => text::status_json(name, &state, answers),
         _ => text::status(name, &state, &answers),
     })?;
-    Ok(if all_answer {
-        Exit::Done
-    } else {
-        Exit::CheckFailed
-    })
+    Ok(Exit::of_check(all_answer))
 }
 
 fn list(arguments: &ServerListArguments, state_dir: &Path) -> Result<Exit, Error> {

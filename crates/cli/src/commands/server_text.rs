@@ -1,5 +1,6 @@
 //! Deployments as text.
 
+use crate::messages::pretty_json;
 use dyno_engine::detached::state::{MemberState, State};
 use dyno_engine::detached::{DetachedDeployment, Status};
 use dyno_load::connect::Connector;
@@ -64,7 +65,7 @@ struct Shown<'a> {
 
 /// One deployment as JSON.
 pub(crate) fn status_json(name: &str, state: &State, answers: Vec<Answer>) -> String {
-    pretty(&Shown {
+    pretty_json(&Shown {
         name,
         state,
         answers,
@@ -139,38 +140,25 @@ struct Listed<'a> {
     deployment: Option<&'a State>,
 }
 
-fn state_name(standing: &Status) -> (&'static str, Option<&State>) {
-    match standing {
-        Status::Up(state) => ("up", Some(state)),
-        Status::Degraded(state, _) => ("degraded", Some(state)),
-        Status::Starting => ("starting", None),
-        Status::Unreadable(_) => ("unreadable", None),
-        Status::Gone => ("ended", None),
-    }
-}
-
-fn problem(standing: &Status) -> Option<&str> {
-    match standing {
-        Status::Degraded(_, problem) | Status::Unreadable(problem) => Some(problem),
-        Status::Up(_) | Status::Starting | Status::Gone => None,
+fn listed((place, standing): &(DetachedDeployment, Status)) -> Listed<'_> {
+    let (state, deployment, problem) = match standing {
+        Status::Up(state) => ("up", Some(&**state), None),
+        Status::Degraded(state, problem) => ("degraded", Some(&**state), Some(problem.as_str())),
+        Status::Starting => ("starting", None, None),
+        Status::Unreadable(problem) => ("unreadable", None, Some(problem.as_str())),
+        Status::Gone => ("ended", None, None),
+    };
+    Listed {
+        name: &place.name,
+        state,
+        problem,
+        deployment,
     }
 }
 
 /// All deployments as JSON.
 pub(crate) fn list_json(all: &[(DetachedDeployment, Status)]) -> String {
-    let listed: Vec<_> = all
-        .iter()
-        .map(|(place, standing)| {
-            let (state, deployment) = state_name(standing);
-            Listed {
-                name: &place.name,
-                state,
-                problem: problem(standing),
-                deployment,
-            }
-        })
-        .collect();
-    pretty(&listed)
+    pretty_json(&all.iter().map(listed).collect::<Vec<_>>())
 }
 
 /// All deployments for people.
@@ -180,12 +168,11 @@ pub(crate) fn list(all: &[(DetachedDeployment, Status)]) -> String {
     }
     let mut rows =
         vec![["name", "state", "topology", "program", "started", "uri"].map(String::from)];
-    for (place, standing) in all {
-        let (state, known) = state_name(standing);
-        let of = |what: &dyn Fn(&State) -> String| known.map_or_else(String::new, what);
+    for one in all.iter().map(listed) {
+        let of = |what: &dyn Fn(&State) -> String| one.deployment.map_or_else(String::new, what);
         rows.push([
-            place.name.clone(),
-            state.into(),
+            one.name.to_owned(),
+            one.state.into(),
             of(&|state| state.topology.clone()),
             of(&|state| state.program.clone()),
             of(&|state| state.started.clone()),
@@ -193,9 +180,9 @@ pub(crate) fn list(all: &[(DetachedDeployment, Status)]) -> String {
         ]);
     }
     let mut text = table(&rows);
-    for (place, standing) in all {
-        if let Some(problem) = problem(standing) {
-            let _ = writeln!(text, "\nwarning: `{}`: {problem}", place.name);
+    for one in all.iter().map(listed) {
+        if let Some(problem) = one.problem {
+            let _ = writeln!(text, "\nwarning: `{}`: {problem}", one.name);
         }
     }
     text
@@ -214,11 +201,5 @@ fn table<const N: usize>(rows: &[[String; N]]) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    text
-}
-
-fn pretty(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).expect("texts and numbers can be written");
-    text.push('\n');
     text
 }

@@ -2,7 +2,7 @@
 
 use crate::args::StatusArguments;
 use crate::exit::Exit;
-use crate::messages::print_data;
+use crate::messages::{pretty_json, print_data};
 use dyno_engine::Error;
 use dyno_engine::run::live::{self, LiveState, sparkline};
 use dyno_record::quantity::Quantity;
@@ -29,19 +29,14 @@ pub(crate) fn status(arguments: &StatusArguments, state_dir: Option<&Path>) -> R
 fn look(arguments: &StatusArguments, state_dir: Option<&Path>) -> Result<Exit, Error> {
     let states = find(arguments.run.as_deref(), state_dir);
     if arguments.json {
-        let text = serde_json::to_string_pretty(&states).expect("it is plain data");
-        print_data(&format!("{text}\n"))?;
+        print_data(&pretty_json(&states))?;
     } else if states.is_empty() {
         print_data("nothing goes on\n")?;
     } else {
         let texts: Vec<String> = states.iter().map(text).collect();
         print_data(&texts.join("\n"))?;
     }
-    Ok(if states.is_empty() {
-        Exit::CheckFailed
-    } else {
-        Exit::Done
-    })
+    Ok(Exit::of_check(!states.is_empty()))
 }
 
 /// The runs that go on: the one in a directory, or all.

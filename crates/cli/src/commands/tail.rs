@@ -7,7 +7,9 @@ use crate::messages::print_data;
 use crate::reports;
 use crate::task;
 use dyno_engine::Error;
+use dyno_engine::observer::Shared;
 use dyno_engine::standalone::StandaloneOptions;
+use dyno_engine::task::announce;
 use dyno_record::Document;
 use dyno_record::tail::TailDocument;
 use dyno_results::AnalysedMessages;
@@ -17,14 +19,14 @@ use dyno_tail::experiment::{TailOptions, check, perform};
 pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let task = task::of_tail(arguments, invocation.surroundings)?;
     let mut messages = invocation.messages;
-    task::tell(&task, messages);
+    announce(&task, &Shared::new(&mut messages));
     let options = TailOptions {
         common: StandaloneOptions {
             environment: invocation.environment().clone(),
             embedded_server: arguments.start.embedded_server.clone(),
             out: arguments.out.clone(),
         },
-        drivers: arguments.drivers.clone(),
+        drivers: arguments.sending.drivers.clone(),
         uri: arguments.uri.clone(),
     };
     if arguments.dry_run {
@@ -35,7 +37,7 @@ pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Res
     let finished = perform(&task, &options, &mut messages, invocation.cancel)?;
     let folder = &finished.folder;
     let analysed = AnalysedMessages::new(TailDocument::read(folder)?, folder);
-    let format = arguments.format;
+    let format = arguments.page.format;
     reports::present(folder, format, invocation, |format, options| {
         reports::messages_text(&analysed, format, options)
     })?;

@@ -90,8 +90,8 @@ pub(crate) fn trace(arguments: &TraceArguments, invocation: Invocation<'_>) -> R
         }
     };
     reports::write_trace(&analysed, &folder)?;
-    let text =
-        reports::trace_text(&analysed, arguments.format, &options).map_err(reports::refused)?;
+    let text = reports::trace_text(&analysed, arguments.page.format, &options)
+        .map_err(reports::refused)?;
     print_data(&text)?;
     Ok(ending.exit)
 }

@@ -10,9 +10,8 @@ use crate::surroundings::Surroundings;
 use crate::ycsb::arguments::{HELP, Parsed, YcsbCommand, parse};
 use crate::ycsb::output::export;
 use crate::ycsb::status::Status;
-use dyno_engine::observer::Shared;
 use dyno_engine::run::options::Extent;
-use dyno_engine::{Error, Finished, Kind, RunOptions, VERSION, selfcheck};
+use dyno_engine::{Error, Finished, Kind, RunOptions, VERSION};
 use dyno_load::job::RetryRule;
 use dyno_plan::resolve::{PlanError, resolve_ycsb};
 use dyno_plan::task::Task;
@@ -57,7 +56,7 @@ pub(crate) fn ycsb(arguments: &YcsbArguments, invocation: Invocation<'_>) -> Res
         command.phase,
         &options,
         task.plan.client.tolerated_error_ratio,
-        status.take_failure(),
+        status.failure,
         messages,
     )
 }
@@ -136,7 +135,6 @@ fn run_options(
         .properties
         .get("dyno.server")
         .is_some_and(|kind| kind != "uri");
-    let mut messages = invocation.messages;
     RunOptions {
         environment: invocation.environment().clone(),
         extent: match command.phase {
@@ -154,7 +152,7 @@ fn run_options(
         abort_load: !options.keep_going_on_error,
         out: Some(folder.path().to_owned()),
         embedded_server: invocation.surroundings.environment.embedded_server.clone(),
-        selfcheck: selfcheck::state::for_run(invocation.environment(), &Shared::new(&mut messages)),
+        selfcheck: invocation.selfcheck(),
         ..RunOptions::default()
     }
 }

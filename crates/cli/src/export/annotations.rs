@@ -3,7 +3,8 @@
 use crate::export::rows::started;
 use dyno_analyze::course::{CourseChange, CourseSeries};
 use dyno_engine::Error;
-use dyno_record::model::{CaveatKind, PhaseRecord, RunDocument};
+use dyno_record::document::variant_name;
+use dyno_record::model::{PhaseRecord, RunDocument};
 use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
 use serde::Serialize;
@@ -85,7 +86,7 @@ impl Found {
             let mut phases = document.phases.iter();
             // A caveat of the whole run has no time of its own.
             if let Some(phase) = phases.find(|phase| Some(phase.name) == caveat.phase) {
-                let kind = kind_name(caveat.kind);
+                let kind = variant_name(&caveat.kind);
                 let text = dyno_report::texts::text(&caveat.statement);
                 self.add("caveat", &kind, phase.start_s, Some(end_s(phase)), text);
             }
@@ -117,12 +118,6 @@ fn change_text(change: &CourseChange) -> (&'static str, String) {
 
 fn end_s(phase: &PhaseRecord) -> f64 {
     phase.start_s + phase.duration_s
-}
-
-/// The name of a kind as `run.json` has it.
-fn kind_name(kind: CaveatKind) -> String {
-    let value = serde_json::to_value(kind).expect("a kind is plain data");
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

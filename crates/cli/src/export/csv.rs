@@ -2,7 +2,7 @@
 
 use crate::export::output::write_failure;
 use crate::export::rows::{Row, each};
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, Kind, OrFault};
 use dyno_record::reader::Run;
 use jiff::Timestamp;
 use std::borrow::Cow;
@@ -47,10 +47,10 @@ fn quoted(text: &str) -> Cow<'_, str> {
 }
 
 fn time_text(time_us: i64) -> Result<String, Error> {
-    let time = Timestamp::from_microsecond(time_us).map_err(|error| {
-        Error::from_cause(Kind::BadInput, error)
-            .context("the run is at no time that can be written")
-    })?;
+    let time = Timestamp::from_microsecond(time_us).or_fault(
+        Kind::BadInput,
+        || "the run is at no time that can be written",
+    )?;
     Ok(time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
 }
 

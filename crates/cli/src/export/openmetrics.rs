@@ -8,7 +8,7 @@ use crate::metrics::family::{self, Family, Labels, Value};
 use crate::metrics::observed::{exposed, help};
 use crate::metrics::text::{END, put_head, put_point};
 use crate::metrics::totals::Totals;
-use crate::metrics::window::Window;
+use crate::metrics::window;
 use dyno_engine::Error;
 use dyno_engine::observer::RunFacts;
 use dyno_record::metrics::MetricTable;
@@ -90,10 +90,10 @@ fn load(run: &Run, started_s: f64) -> Result<Timed, Error> {
     let mut windows = RecordedWindows::open(&run.directory)?;
     let mut end_s = None;
     while let Some(window) = windows.next_window()? {
-        let window = Window::from(&window);
         totals.add(&window);
-        timed.add(of_totals(&totals), started_s + window.end_s());
-        end_s = Some(started_s + window.end_s());
+        let at_s = started_s + window::end_s(&window);
+        timed.add(of_totals(&totals), at_s);
+        end_s = Some(at_s);
     }
     if let Some(end_s) = end_s {
         totals.end_phase();

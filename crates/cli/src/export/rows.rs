@@ -1,11 +1,11 @@
 //! One long table of all that a run has over time: a row is one value of one metric of one source.
 
-use crate::metrics::window::{Latency, Operation, Window};
+use crate::metrics::window::{end_s, mean_in_flight, seconds};
 use dyno_engine::{Error, Kind};
 use dyno_record::metrics::MetricTable;
 use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::reader::Run;
-use dyno_record::recorded::RecordedWindows;
+use dyno_record::recorded::{RecordedLatency, RecordedOperation, RecordedWindow, RecordedWindows};
 use jiff::Timestamp;
 
 /// Name of the load generator among the sources.
@@ -80,12 +80,12 @@ pub(crate) fn each(
     let origin_us = started(&run.document)?.as_microsecond();
     let mut windows = RecordedWindows::open(&run.directory)?;
     while let Some(window) = windows.next_window()? {
-        let window = Window::from(&window);
+        let (at_s, duration_s) = (end_s(&window), seconds(window.duration_ns));
         let mut put = |metric: &str, instance: Option<&str>, value: f64| {
             take(&Row {
-                time_us: time_us(origin_us, window.end_s()),
-                at_s: window.end_s(),
-                duration_s: window.duration_s,
+                time_us: time_us(origin_us, at_s),
+                at_s,
+                duration_s,
                 phase: Some(window.phase),
                 source: CLIENT,
                 metric,
@@ -107,16 +107,17 @@ fn time_us(origin_us: i64, at_s: f64) -> i64 {
 
 type Put<'p> = dyn FnMut(&str, Option<&str>, f64) -> Result<(), Error> + 'p;
 
-fn of_window(window: &Window<'_>, put: &mut Put<'_>) -> Result<(), Error> {
-    if window.duration_s <= 0.0 {
+fn of_window(window: &RecordedWindow, put: &mut Put<'_>) -> Result<(), Error> {
+    let duration_s = seconds(window.duration_ns);
+    if duration_s <= 0.0 {
         return Ok(());
     }
-    let per_s = |count: u64| count as f64 / window.duration_s;
-    let busy = |ns: u64| ns as f64 / 1e9 / window.duration_s;
+    let per_s = |count: u64| count as f64 / duration_s;
+    let busy = |ns: u64| seconds(ns) / duration_s;
     for (metric, value) in [
         ("succeeded_per_s", per_s(window.succeeded)),
         ("failed_per_s", per_s(window.failed)),
-        ("in_flight_count", window.mean_in_flight),
+        ("in_flight_count", mean_in_flight(window)),
         ("reconnects_per_s", per_s(window.reconnects)),
         ("cpu_user_ratio", busy(window.cpu_user_ns)),
         ("cpu_system_ratio", busy(window.cpu_system_ns)),
@@ -143,22 +144,22 @@ fn of_window(window: &Window<'_>, put: &mut Put<'_>) -> Result<(), Error> {
 }
 
 fn of_operation(
-    operation: &Operation<'_>,
+    operation: &RecordedOperation,
     per_s: &dyn Fn(u64) -> f64,
     put: &mut Put<'_>,
 ) -> Result<(), Error> {
-    let name = Some(operation.name);
+    let name = Some(operation.name.as_str());
     for (metric, count) in [
-        ("operations_per_s", operation.succeeded),
+        ("operations_per_s", operation.count),
         ("errors_per_s", operation.errors),
         ("documents_per_s", operation.documents),
     ] {
         put(metric, name, per_s(count))?;
     }
     for (clock, latency) in [
-        ("response", operation.response),
-        ("service", operation.service),
-        ("start_delay", operation.start_delay),
+        ("response", &operation.response),
+        ("service", &operation.service),
+        ("start_delay", &operation.start_delay),
     ] {
         of_latency(clock, name, latency, put)?;
     }
@@ -168,10 +169,11 @@ fn of_operation(
 fn of_latency(
     clock: &str,
     operation: Option<&str>,
-    latency: Latency<'_>,
+    latency: &RecordedLatency,
     put: &mut Put<'_>,
 ) -> Result<(), Error> {
-    let Some(values) = latency.values.filter(|values| !values.is_empty()) else {
+    let values = latency.values.as_ref();
+    let Some(values) = values.filter(|values| !values.is_empty()) else {
         return Ok(());
     };
     let mean_us = latency.sum_ns as f64 / values.len() as f64 / 1e3;

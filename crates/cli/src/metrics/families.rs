@@ -6,7 +6,8 @@ use crate::metrics::family::{Family, Kind, Value};
 use crate::metrics::observed;
 use crate::metrics::totals::{OperationTotals, Totals};
 use dyno_observe::watch::Latest;
-use dyno_record::model::{PhaseKind, RunStatus, SourceHealth, SourceKind, SourceRecord};
+use dyno_record::document::variant_name;
+use dyno_record::model::{PhaseKind, SourceHealth, SourceRecord};
 use std::collections::BTreeMap;
 
 /// All families of a run, in a fixed order; those without points are left out.
@@ -47,7 +48,7 @@ fn of_run(totals: &Totals) -> Vec<Family> {
             ("version", &run.version),
             ("server", &run.server),
             ("directory", &run.directory),
-            ("status", status_name(status)),
+            ("status", &variant_name(&status)),
         ];
         info.put(&labels, Value::Info);
     }
@@ -226,29 +227,11 @@ fn of_records<'a>(records: impl Iterator<Item = (&'a SourceRecord, bool)>) -> Ve
     for (record, is_up) in records {
         let labels = [
             ("source", record.name.as_str()),
-            ("kind", kind_name(record.kind)),
+            ("kind", &variant_name(&record.kind)),
         ];
         let is_up = is_up && record.health != SourceHealth::Failed;
         up.put(&labels, Value::Number(f64::from(u8::from(is_up))));
         cpu.put(&labels, Value::Number(record.cpu_s));
     }
     vec![up, cpu]
-}
-
-fn status_name(status: RunStatus) -> &'static str {
-    match status {
-        RunStatus::Running => "running",
-        RunStatus::Complete => "complete",
-        RunStatus::Partial => "partial",
-        RunStatus::Failed => "failed",
-    }
-}
-
-fn kind_name(kind: SourceKind) -> &'static str {
-    match kind {
-        SourceKind::Host => "host",
-        SourceKind::Server => "server",
-        SourceKind::Exporter => "exporter",
-        SourceKind::Agent => "agent",
-    }
 }

@@ -3,7 +3,7 @@
 use crate::metrics::families;
 use crate::metrics::family::Family;
 use crate::metrics::totals::Totals;
-use crate::metrics::window::Window;
+use crate::metrics::window::recorded;
 use dyno_engine::Observer;
 use dyno_engine::observer::{Expectation, RunFacts};
 use dyno_observe::watch::Board;
@@ -58,7 +58,7 @@ impl Observer for Feed {
     }
 
     fn window(&mut self, window: &IntervalRecord) {
-        self.state().totals.add(&Window::from(window));
+        self.state().totals.add(&recorded(window));
     }
 
     fn phase_ended(&mut self, _: &PhaseRecord) {

@@ -6,7 +6,7 @@ use crate::metrics::feed::Feed;
 use crate::metrics::http::{self, Service};
 use crate::metrics::secret::Secret;
 use crate::surroundings::Surroundings;
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, Kind, OrFault};
 use std::net::{SocketAddr, TcpListener};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
@@ -51,11 +51,10 @@ impl Endpoint {
     fn start(self, messages: Messages) -> Result<Metrics, Error> {
         let (listener, address) = TcpListener::bind(self.address)
             .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
-            .map_err(|error| {
-                Error::from_cause(Kind::Environment, error)
-                    .context(format!("cannot serve metrics at `{}`", self.address))
-                    .with_hint("choose another address with `--metrics`; port 0 takes a free one")
-            })?;
+            .or_fault(Kind::Environment, || {
+                format!("cannot serve metrics at `{}`", self.address)
+            })
+            .with_hint("choose another address with `--metrics`; port 0 takes a free one")?;
         let feed = Feed::default();
         let service = Service {
             feed: feed.clone(),
@@ -68,10 +67,10 @@ impl Endpoint {
                 tracing::warn!("metrics are not served: {error}");
             }
         });
-        let thread = thread.map_err(|error| {
-            Error::from_cause(Kind::Environment, error)
-                .context("cannot start a thread for the metrics")
-        })?;
+        let thread = thread.or_fault(
+            Kind::Environment,
+            || "cannot start a thread for the metrics",
+        )?;
         messages.note(&format!("metrics: http://{address}/metrics"));
         Ok(Metrics {
             feed,

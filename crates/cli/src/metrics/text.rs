@@ -3,7 +3,6 @@
 
 use crate::metrics::buckets::bounds_s;
 use crate::metrics::family::{Family, Kind, Labels, Value};
-use std::fmt::Write;
 
 /// Media type of what [`plain`] writes.
 pub(crate) const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -23,10 +22,7 @@ pub(crate) fn plain(families: &[Family]) -> String {
             Kind::Info => (format!("{}_info", family.name), "gauge"),
         };
         let help = escaped(&family.help, false);
-        put(
-            &mut text,
-            &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"),
-        );
+        text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
         for (labels, value) in &family.points {
             put_point(&mut text, family, labels, value, None);
         }
@@ -44,12 +40,9 @@ pub(crate) fn put_head(text: &mut String, family: &Family) {
         Kind::Info => "info",
     };
     let help = escaped(&family.help, true);
-    put(
-        text,
-        &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"),
-    );
+    text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     if let Some(unit) = &family.unit {
-        put(text, &format!("# UNIT {name} {unit}\n"));
+        text.push_str(&format!("# UNIT {name} {unit}\n"));
     }
 }
 
@@ -63,11 +56,11 @@ pub(crate) fn put_point(
 ) {
     let name = &family.name;
     let mut line = |suffix: &str, more: Option<&str>, value: &dyn std::fmt::Display| {
-        put(text, &format!("{name}{suffix}"));
+        text.push_str(&format!("{name}{suffix}"));
         put_labels(text, labels, more);
         match at_s {
-            Some(at_s) => put(text, &format!(" {value} {at_s:.3}\n")),
-            None => put(text, &format!(" {value}\n")),
+            Some(at_s) => text.push_str(&format!(" {value} {at_s:.3}\n")),
+            None => text.push_str(&format!(" {value}\n")),
         }
     };
     let suffix = match family.kind {
@@ -112,7 +105,7 @@ fn put_labels(text: &mut String, labels: &Labels, bound: Option<&str>) {
     for (place, (name, value)) in all.enumerate() {
         let mark = if place == 0 { '{' } else { ',' };
         let value = escaped(value, true);
-        put(text, &format!("{mark}{name}=\"{value}\""));
+        text.push_str(&format!("{mark}{name}=\"{value}\""));
     }
     text.push('}');
 }
@@ -125,11 +118,6 @@ fn escaped(text: &str, quotes: bool) -> String {
     } else {
         text
     }
-}
-
-fn put(text: &mut String, part: &str) {
-    text.write_str(part)
-        .expect("writing to a string cannot fail");
 }
 
 #[cfg(test)]

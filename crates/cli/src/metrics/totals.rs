@@ -1,9 +1,10 @@
 //! What the recording windows add up to: the state behind the metrics.
 
 use crate::metrics::buckets::Buckets;
-use crate::metrics::window::{Latency, Window};
+use crate::metrics::window::{mean_in_flight, seconds};
 use dyno_engine::observer::RunFacts;
 use dyno_record::model::{Arrivals, PhaseKind, RunStatus};
+use dyno_record::recorded::{RecordedLatency, RecordedWindow};
 use std::collections::BTreeMap;
 
 /// See the module. Sums go on over all runs of an experiment.
@@ -61,10 +62,10 @@ impl Totals {
     }
 
     /// Adds a window.
-    pub(crate) fn add(&mut self, window: &Window<'_>) {
+    pub(crate) fn add(&mut self, window: &RecordedWindow) {
         if let (0, Some(run)) = (window.index, &self.run) {
             // More exact than the time at which the phase was announced.
-            let start_s = run.started_s + window.start_s;
+            let start_s = run.started_s + seconds(window.start_ns);
             self.phase_starts_s.insert(window.phase, start_s);
         }
         self.phase = Some(window.phase);
@@ -72,30 +73,26 @@ impl Totals {
         *succeeded += window.succeeded;
         *failed += window.failed;
         for operation in &window.operations {
-            let key = (window.phase, operation.name.to_owned());
+            let key = (window.phase, operation.name.clone());
             let totals = self.operations.entry(key).or_default();
-            totals.succeeded += operation.succeeded;
+            totals.succeeded += operation.count;
             totals.documents += operation.documents;
-            put(&mut totals.response, operation.response);
-            put(&mut totals.service, operation.service);
-            put(&mut totals.start_delay, operation.start_delay);
+            put(&mut totals.response, &operation.response);
+            put(&mut totals.service, &operation.service);
+            put(&mut totals.start_delay, &operation.start_delay);
         }
         for error in &window.errors {
-            let key = (
-                window.phase,
-                error.operation.to_owned(),
-                error.kind.to_owned(),
-            );
+            let key = (window.phase, error.operation.clone(), error.kind.clone());
             *self.errors.entry(key).or_default() += error.count;
         }
         self.arrivals.due += window.arrivals.due;
         self.arrivals.started += window.arrivals.started;
         self.arrivals.dropped += window.arrivals.dropped;
         self.arrivals.late += window.arrivals.late;
-        self.mean_in_flight = Some(window.mean_in_flight);
+        self.mean_in_flight = Some(mean_in_flight(window));
         self.reconnects += window.reconnects;
-        self.cpu_user_s += window.cpu_user_ns as f64 / 1e9;
-        self.cpu_system_s += window.cpu_system_ns as f64 / 1e9;
+        self.cpu_user_s += seconds(window.cpu_user_ns);
+        self.cpu_system_s += seconds(window.cpu_system_ns);
         self.max_rss_bytes = self.max_rss_bytes.max(window.max_rss_bytes);
     }
 
@@ -113,8 +110,8 @@ impl Totals {
     }
 }
 
-fn put(buckets: &mut Buckets, latency: Latency<'_>) {
-    if let Some(values) = latency.values {
+fn put(buckets: &mut Buckets, latency: &RecordedLatency) {
+    if let Some(values) = &latency.values {
         buckets.add(values, latency.sum_ns);
     }
 }
@@ -134,15 +131,15 @@ mod tests {
         }
     }
 
-    fn window(phase: PhaseKind, index: u64) -> Window<'static> {
-        Window {
+    fn window(phase: PhaseKind, index: u64) -> RecordedWindow {
+        RecordedWindow {
             phase,
             index,
-            start_s: 5.0 + index as f64,
-            duration_s: 1.0,
+            start_ns: (5 + index) * 1_000_000_000,
+            duration_ns: 1_000_000_000,
             succeeded: 3,
             failed: 1,
-            mean_in_flight: 2.0,
+            in_flight_ns: 2_000_000_000,
             arrivals: Arrivals::default(),
             reconnects: 1,
             cpu_user_ns: 500_000_000,

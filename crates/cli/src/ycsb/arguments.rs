@@ -3,7 +3,7 @@
 
 use crate::args::property;
 use crate::metrics::listen;
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, Kind, OrFault};
 use dyno_plan::ycsb::{Phase, Properties};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -84,15 +84,20 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
     let Some(command) = words.next().filter(|word| !is_help(word)) else {
         return Ok(Parsed::Help);
     };
-    let mut phase = phase(command)?;
+    let phase = phase(command)?;
     match words.next() {
         Some(word) if is_help(&word) => return Ok(Parsed::Help),
         binding => check_binding(binding)?,
     }
-    let mut files = Properties::default();
+    let mut parsed = YcsbCommand {
+        phase,
+        properties: Properties::default(),
+        lenient: false,
+        out: None,
+        metrics: None,
+        notes: Vec::new(),
+    };
     let mut options: Vec<(String, String)> = Vec::new();
-    let mut parsed = (false, None, Vec::new());
-    let mut metrics = None;
     while let Some(word) = words.next() {
         let mut value = |what: &str| {
             let value = words.next();
@@ -102,7 +107,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
         };
         match word {
             _ if is_help(&word) => return Ok(Parsed::Help),
-            "-P" => files.extend(read_file(&value("a file")?)?),
+            "-P" => parsed.properties.extend(read_file(&value("a file")?)?),
             "-p" => options.push(
                 property(&value("NAME=VALUE")?).map_err(|error| bad(format!("`-p`: {error}")))?,
             ),
@@ -111,36 +116,28 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Parsed, Error> {
             "-target" => options.push(("target".into(), value("a number")?)),
             "-l" | "-label" => options.push(("label".into(), value("a text")?)),
             "-db" => options.push(("db".into(), value("a class")?)),
-            "-load" => phase = Phase::Load,
-            "-t" => phase = Phase::Run,
+            "-load" => parsed.phase = Phase::Load,
+            "-t" => parsed.phase = Phase::Run,
             "-cp" | "-jvm-args" => {
                 value("a value")?;
-                parsed.2.push(format!(
+                parsed.notes.push(format!(
                     "`{word}` has no effect: this program does not run in a JVM"
                 ));
             }
-            "--lenient" => parsed.0 = true,
-            "--out" => parsed.1 = Some(PathBuf::from(value("a folder")?)),
+            "--lenient" => parsed.lenient = true,
+            "--out" => parsed.out = Some(PathBuf::from(value("a folder")?)),
             "--metrics" => {
                 let address = listen::address(&value("an address")?);
-                metrics = Some(address.map_err(|error| bad(format!("`--metrics`: {error}")))?);
+                parsed.metrics =
+                    Some(address.map_err(|error| bad(format!("`--metrics`: {error}")))?);
             }
             unknown => return Err(unknown_option(unknown)),
         }
     }
-    let mut properties = files;
     for (name, value) in &options {
-        properties.set(name, value);
+        parsed.properties.set(name, value);
     }
-    let (lenient, out, notes) = parsed;
-    Ok(Parsed::Run(YcsbCommand {
-        phase,
-        properties,
-        lenient,
-        out,
-        metrics,
-        notes,
-    }))
+    Ok(Parsed::Run(parsed))
 }
 
 fn bad(message: String) -> Error {
@@ -174,9 +171,8 @@ fn check_binding(binding: Option<&str>) -> Result<(), Error> {
 }
 
 fn read_file(path: &str) -> Result<Properties, Error> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Error::from_cause(Kind::BadInput, error)
-            .context(format!("cannot read the property file `{path}`"))
+    let text = std::fs::read_to_string(path).or_fault(Kind::BadInput, || {
+        format!("cannot read the property file `{path}`")
     })?;
     Properties::parse(&text, path)
         .map_err(|problems| dyno_plan::resolve::PlanError::Properties(problems).into())

@@ -7,7 +7,7 @@ use dyno_engine::observer::Expectation;
 use dyno_engine::{Error, Observer};
 use dyno_plan::ycsb::{MeasurementType, YcsbClientOptions};
 use dyno_record::interval::IntervalRecord;
-use dyno_record::model::{PhaseKind, PhaseRecord};
+use dyno_record::model::PhaseRecord;
 use jiff::Zoned;
 use std::io::Write;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(crate) struct Status {
     hdr_files: Option<HdrFiles>,
     counts: Counts,
     /// The first failure to write a histogram log.
-    failure: Option<Error>,
+    pub(crate) failure: Option<Error>,
 }
 
 /// Operations so far.
@@ -47,11 +47,6 @@ impl Status {
             failure: None,
             options,
         }
-    }
-
-    /// The first failure to write a histogram log.
-    pub(crate) fn take_failure(&mut self) -> Option<Error> {
-        self.failure.take()
     }
 
     fn report(&mut self) {
@@ -168,17 +163,7 @@ impl Observer for Status {
     }
 
     fn window(&mut self, interval: &IntervalRecord) {
-        let documents: u64 = interval
-            .operations
-            .iter()
-            .map(|operation| operation.documents)
-            .sum();
-        let succeeded = if interval.phase == PhaseKind::Load {
-            documents
-        } else {
-            interval.succeeded
-        };
-        self.counts.operations += succeeded + interval.failed;
+        self.counts.operations += interval.progress() + interval.failed;
         self.counts.elapsed_s += interval.duration_ns as f64 / 1e9;
         self.measured.add(interval);
         // Without a status line YCSB writes one interval into its histogram logs, at the end.
@@ -199,6 +184,7 @@ impl Observer for Status {
 mod tests {
     use super::super::measured::tests::window;
     use super::*;
+    use dyno_record::model::PhaseKind;
 
     fn status() -> Status {
         Status::new(YcsbClientOptions {

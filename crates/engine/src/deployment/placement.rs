@@ -185,9 +185,5 @@ fn failure(error: PlacementError) -> Error {
         PlacementError::Read { .. } => Kind::Environment,
         _ => Kind::BadInput,
     };
-    let failure = Error::from_cause(exit, error);
-    match hint {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    }
+    Error::from_cause(exit, error).with_optional_hint(hint)
 }

@@ -14,6 +14,7 @@ use dyno_plan::Plan;
 use dyno_plan::model::{Backend, ServerKind};
 use dyno_plan::task::Remote;
 use dyno_plan::uri::{Credentials, Host, Target, TargetOptions, W};
+use dyno_record::document::variant_name;
 use dyno_record::model::ServerRecord;
 use dyno_servers::Member;
 use dyno_wire::command::{Acknowledgement, WriteConcern};
@@ -150,7 +151,7 @@ impl ServerUnderTest {
             .discover()
             .map_err(|error| Error::from(error).context("cannot find out the topology"))?;
         let mut record = ServerRecord {
-            kind: kind_name(plan.server.kind).into(),
+            kind: variant_name(&plan.server.kind),
             address: control.endpoint().to_string(),
             version: facts.version,
             product: facts.product,
@@ -316,16 +317,6 @@ fn control_target(target: &Target, backend: Backend) -> Target {
 }
 
 const SERVER_DEFAULT: &str = "server default";
-
-/// Name of a kind, as in a plan.
-pub fn kind_name(kind: ServerKind) -> &'static str {
-    match kind {
-        ServerKind::Auto => "auto",
-        ServerKind::Embedded => "embedded",
-        ServerKind::Mongod => "mongod",
-        ServerKind::Uri => "uri",
-    }
-}
 
 fn concerns(options: &TargetOptions) -> Concerns {
     let given = &options.write_concern;

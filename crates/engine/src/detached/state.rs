@@ -2,7 +2,7 @@
 
 use super::unusable;
 use crate::deployment::placement::HostPlacement;
-use crate::deployment::with_options;
+use crate::deployment::{data_processes, with_options};
 use crate::error::Error;
 use crate::files::write_file;
 use dyno_plan::Plan;
@@ -55,12 +55,7 @@ pub struct PlacementState {
 impl PlacementState {
     /// Looks at the servers of a deployment that runs.
     fn of(deployment: &Deployment, place: &HostPlacement) -> Self {
-        let members = deployment.members().iter();
-        let processes: Vec<u32> = members
-            .filter(|member| member.instance().kind == InstanceKind::Data)
-            .map(|member| member.server().pid())
-            .collect();
-        let (record, caveats) = place.verify(&processes);
+        let (record, caveats) = place.verify(&data_processes(deployment.members()));
         PlacementState {
             record,
             deviations: caveats.iter().map(misplaced).collect(),

@@ -2,7 +2,7 @@
 //! program that is killed in between leaves an entry too many, never one too few. One process at a
 //! time has the journal open.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, OrFault};
 use crate::files::write_file;
 use crate::observer::SharedObserver;
 use dyno_observe::doctor::change::{self, ChangeError, Reverted, Run, Undo};
@@ -253,11 +253,11 @@ impl Journal {
 /// Waits for the others that use the journal of this folder. The lock ends with the file, and so with
 /// the process.
 fn lock(folder: &Path) -> Result<File, Error> {
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Error::from_cause(Kind::Environment, error)
-            .context(format!("cannot make the folder `{}`", folder.display()))
-            .with_hint("choose another one with `--state-dir`; nothing was changed")
-    })?;
+    std::fs::create_dir_all(folder)
+        .or_fault(Kind::Environment, || {
+            format!("cannot make the folder `{}`", folder.display())
+        })
+        .with_hint("choose another one with `--state-dir`; nothing was changed")?;
     let path = folder.join(LOCK);
     let open = || {
         let file = File::options()
@@ -268,11 +268,11 @@ fn lock(folder: &Path) -> Result<File, Error> {
         file.lock()?;
         Ok::<File, io::Error>(file)
     };
-    open().map_err(|error| {
-        Error::from_cause(Kind::Environment, error)
-            .context(format!("cannot lock `{}`", path.display()))
-            .with_hint("choose another folder with `--state-dir`; nothing was changed")
-    })
+    open()
+        .or_fault(Kind::Environment, || {
+            format!("cannot lock `{}`", path.display())
+        })
+        .with_hint("choose another folder with `--state-dir`; nothing was changed")
 }
 
 /// Programs change this machine, never a tree of files that stands for one.

@@ -124,7 +124,7 @@ fn is_open(task: &Task) -> bool {
 
 /// Runs pairs until their number, their precision or the time is enough, and finds the answer.
 pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
-    if campaign.was_complete() {
+    if campaign.was_complete {
         // Runs that were taken away are made again, and no others.
         campaign.run_all()?;
         campaign.document.answer = answer(campaign)?.map(boxed);
@@ -139,7 +139,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         let made = measure_pair(campaign, pair, &clock);
         let set_aside = set_aside(campaign)?;
         if let Some(one) = set_aside.iter().find(|one| one.pair as usize == pair) {
-            campaign.context().note(format!(
+            campaign.context.note(format!(
                 "set aside: the hypervisor took {} of the CPU time",
                 Quantity::ratio(one.stolen_ratio)
             ));

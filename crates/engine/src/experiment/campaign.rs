@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::ServerPaths;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, OrFault};
 use crate::observer::Observer;
 use crate::run::options::{Extent, RunOptions};
 use crate::run::run_on;
@@ -25,35 +25,23 @@ use dyno_record::responses::responses;
 use dyno_results::experiment::conclude;
 use dyno_results::run::stolen_ratio;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-/// What the points have in common besides their plan.
-struct Common<'a> {
-    context: Context<'a>,
-    /// Path of the embedded server, if it is named.
-    embedded_server: Option<PathBuf>,
-    /// Result of the last selfcheck.
-    selfcheck: Option<serde_json::Value>,
-    /// Drop the collection before each point.
-    fresh: bool,
-    /// Load nothing.
-    no_load: bool,
-}
 
 /// An experiment under way.
 pub(crate) struct Campaign<'a> {
     pub(crate) document: Experiment,
-    folder: ExperimentFolder,
+    pub(crate) folder: ExperimentFolder,
     /// The plans that the points change: one, or one for each side.
     tasks: BTreeMap<Option<Side>, Task>,
-    common: Common<'a>,
+    options: &'a ExperimentOptions<'a>,
+    pub(crate) context: Context<'a>,
     deployment: Option<OpenDeployment>,
     /// Whether the points work on different documents.
     varies_data: bool,
     /// Whether two kinds of servers are compared. Each run starts its own then: what is peculiar to one start, such as where
     /// its memory lies, makes a difference of several percent, and would be the same in all pairs.
     compares_servers: bool,
-    was_complete: bool,
+    /// Whether the experiment had ended as planned when it was taken up: it has all the points that it needs.
+    pub(crate) was_complete: bool,
 }
 
 /// Servers that are up.
@@ -91,27 +79,21 @@ impl<'a> Campaign<'a> {
         document: Experiment,
         folder: ExperimentFolder,
         tasks: BTreeMap<Option<Side>, Task>,
-        options: &ExperimentOptions<'_>,
+        options: &'a ExperimentOptions<'a>,
         context: Context<'a>,
     ) -> Result<Self, Error> {
-        let common = Common {
-            context,
-            embedded_server: options.embedded_server.clone(),
-            selfcheck: options.selfcheck.clone(),
-            fresh: options.fresh,
-            no_load: options.no_load,
-        };
         let mut campaign = Campaign {
             was_complete: document.status == RunStatus::Complete,
             document,
             folder,
             tasks,
-            common,
+            options,
+            context,
             deployment: None,
             varies_data: false,
             compares_servers: false,
         };
-        let wishes = (campaign.common.fresh, campaign.common.no_load);
+        let wishes = (options.fresh, options.no_load);
         let Planned {
             tasks: planned,
             varies_data,
@@ -153,15 +135,6 @@ impl<'a> Campaign<'a> {
         Ok(campaign)
     }
 
-    pub(crate) fn folder(&self) -> &ExperimentFolder {
-        &self.folder
-    }
-
-    /// Whether the experiment had ended as planned when it was taken up: it has all the points that it needs.
-    pub(crate) fn was_complete(&self) -> bool {
-        self.was_complete
-    }
-
     /// The tasks that the points change.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = &Task> {
         self.tasks.values()
@@ -170,9 +143,8 @@ impl<'a> Campaign<'a> {
     /// An option of the experiment.
     pub(crate) fn value<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
         let value = self.document.options.get(name).cloned().unwrap_or_default();
-        serde_json::from_value(value).map_err(|error| {
-            Error::from_cause(Kind::BadInput, error)
-                .context(format!("the experiment has no valid option `{name}`"))
+        serde_json::from_value(value).or_fault(Kind::BadInput, || {
+            format!("the experiment has no valid option `{name}`")
         })
     }
 
@@ -189,15 +161,10 @@ impl<'a> Campaign<'a> {
 
     /// Fewest clients that a run can have: on a fleet everybody needs one.
     pub(crate) fn least_clients(&self) -> Result<u32, Error> {
-        let context = self.common.context;
-        let Some((source, task)) = context.source.zip(self.tasks().next()) else {
+        let Some((source, task)) = self.context.source.zip(self.tasks().next()) else {
             return Ok(1);
         };
-        source.least_clients(&task.plan, task.remote.as_ref(), context)
-    }
-
-    pub(crate) fn context(&self) -> Context<'a> {
-        self.common.context
+        source.least_clients(&task.plan, task.remote.as_ref(), self.context)
     }
 
     /// Runs all points that are not done. One that fails does not keep the others from it; at the end that is an
@@ -217,7 +184,7 @@ impl<'a> Campaign<'a> {
                     self.set_aside(index, &failure)?;
                     first.get_or_insert(failure);
                     // Without them other points would be of another fleet.
-                    let source = self.common.context.source;
+                    let source = self.context.source;
                     if source.is_some_and(|source| source.has_lost_hosts()) {
                         break;
                     }
@@ -243,11 +210,10 @@ impl<'a> Campaign<'a> {
 
     /// Keeps the reason why a point failed, and begins the next one with a new server.
     fn set_aside(&mut self, index: usize, failure: &Error) -> Result<(), Error> {
-        let context = self.common.context;
         let point = &mut self.document.points[index];
         if point.problem.is_none() {
             let reason = dyno_plan::uri::redact(&format!("{:#}", failure.cause));
-            context.warning(&reason);
+            self.context.warning(&reason);
             point.problem = Some(reason);
             // Of a server that has died the end is no news.
             drop(self.close());
@@ -336,8 +302,7 @@ impl<'a> Campaign<'a> {
     }
 
     fn run(&mut self, index: usize) -> Result<Figures, Error> {
-        let interrupt = self.common.context.cancel;
-        interrupt.check()?;
+        self.context.cancel.check()?;
         let point = &self.document.points[index];
         let task = plan_of(&self.tasks[&point.side], point)?;
         self.announce(index);
@@ -348,23 +313,22 @@ impl<'a> Campaign<'a> {
             .join(&self.document.points[index].directory);
         // What an interrupted run left there is not part of the experiment.
         if directory.exists() {
-            std::fs::remove_dir_all(&directory).map_err(|error| {
-                Error::from_cause(Kind::Environment, error)
-                    .context(format!("cannot use `{}`", directory.display()))
+            std::fs::remove_dir_all(&directory).or_fault(Kind::Environment, || {
+                format!("cannot use `{}`", directory.display())
             })?;
         }
         self.open_deployment(&task)?;
-        let context = self.common.context;
+        let context = self.context;
         let options = RunOptions {
             environment: context.environment.clone(),
             extent: Extent::Whole,
-            no_load: self.common.no_load,
+            no_load: self.options.no_load,
             fresh: self.begins_fresh(&task),
             retry: RetryRule::default(),
             abort_load: true,
             out: Some(directory.clone()),
-            embedded_server: self.common.embedded_server.clone(),
-            selfcheck: self.common.selfcheck.clone(),
+            embedded_server: self.options.embedded_server.clone(),
+            selfcheck: self.options.selfcheck.clone(),
             guard: None,
             source: context.source,
         };
@@ -394,9 +358,8 @@ impl<'a> Campaign<'a> {
         point.problem = found.as_ref().err().map(ToString::to_string);
         point.figures = found.as_ref().ok().cloned();
         self.save()?;
-        found.map_err(|error| {
-            Error::from_cause(Kind::Environment, error)
-                .context(format!("the run in `{}` failed", directory.display()))
+        found.or_fault(Kind::Environment, || {
+            format!("the run in `{}` failed", directory.display())
         })
     }
 
@@ -447,14 +410,12 @@ impl<'a> Campaign<'a> {
             0 => String::new(),
             number => format!(", repetition {number}"),
         };
-        self.common
-            .context
-            .note(format!("{count}:{side} {what}{repeat}"));
+        self.context.note(format!("{count}:{side} {what}{repeat}"));
     }
 
     /// Whether a run does not work on what an earlier one left.
     fn begins_fresh(&self, task: &Task) -> bool {
-        self.common.fresh
+        self.options.fresh
             || match task.plan.data.fresh {
                 FreshData::Collection | FreshData::Server => true,
                 FreshData::Never => false,
@@ -483,13 +444,13 @@ impl<'a> Campaign<'a> {
             return Ok(());
         }
         self.close()?;
-        let placement = match (&task.remote, self.common.context.source) {
+        let placement = match (&task.remote, self.context.source) {
             (None, None) => HostPlacement::from_plan(&task.plan)?,
             _ => None,
         };
         let paths = ServerPaths {
-            environment: self.common.context.environment,
-            embedded: self.common.embedded_server.as_deref(),
+            environment: self.context.environment,
+            embedded: self.options.embedded_server.as_deref(),
             folder: self.folder.path(),
         };
         let remote = task.remote.as_ref();
@@ -498,7 +459,7 @@ impl<'a> Campaign<'a> {
             remote,
             &paths,
             placement.as_ref(),
-            self.common.context,
+            self.context,
         )?;
         self.deployment = Some(OpenDeployment {
             key,
@@ -511,7 +472,7 @@ impl<'a> Campaign<'a> {
     /// Stops the servers.
     pub(crate) fn close(&mut self) -> Result<(), Error> {
         let open = self.deployment.take();
-        open.map_or(Ok(()), |open| stop(open.deployment, self.common.context))
+        open.map_or(Ok(()), |open| open.deployment.stop_and_tell(self.context))
     }
 
     /// Writes the document.
@@ -532,13 +493,13 @@ impl<'a> Campaign<'a> {
                 Some(dyno_plan::uri::redact(&format!("{:#}", failure.cause))),
             ),
         };
-        if result.is_err() && self.folder.is_new() && !self.is_worth_keeping() {
+        if result.is_err() && self.folder.is_new && !self.is_worth_keeping() {
             self.folder.discard();
             return result;
         }
         let saved = self.conclude();
         let place = self.folder.path().display();
-        let resume = match self.common.context.source {
+        let resume = match self.context.source {
             Some(source) => source.resume_command(&place.to_string()),
             None => format!("dyno resume {place}"),
         };
@@ -560,7 +521,7 @@ impl<'a> Campaign<'a> {
     fn conclude(&mut self) -> Result<(), Error> {
         conclude(&mut self.document, self.folder.path());
         self.save()?;
-        let mut observer = self.common.context.observer;
+        let mut observer = self.context.observer;
         observer.experiment_saved(&self.document, self.folder.path())
     }
 
@@ -572,13 +533,4 @@ impl<'a> Campaign<'a> {
             point.figures.is_some() || tells_why && self.folder.holds(point)
         })
     }
-}
-
-/// Stops servers; what is unusual about their end is told.
-fn stop(deployment: DeploymentUnderTest, context: Context<'_>) -> Result<(), Error> {
-    let (stopped, caveats) = deployment.stop();
-    for caveat in caveats {
-        context.doubt(&caveat.statement);
-    }
-    stopped
 }

@@ -27,8 +27,8 @@ pub struct ExperimentFolder {
     /// The folder itself, locked as long as this lives: two programs in it would remove each other's runs. The
     /// lock of a process that was killed is gone with it.
     _lock: Arc<File>,
-    /// Whether the experiment begins with this process.
-    is_new: bool,
+    /// Whether the experiment begins with this process; what others began is not taken away.
+    pub(crate) is_new: bool,
 }
 
 impl ExperimentFolder {
@@ -87,11 +87,6 @@ impl ExperimentFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Whether the experiment begins with this process; what others began is not taken away.
-    pub fn is_new(&self) -> bool {
-        self.is_new
     }
 
     /// Writes the plan of a task beside it.

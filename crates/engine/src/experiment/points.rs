@@ -37,7 +37,8 @@ pub(crate) fn planned(
     let points = document.points.iter().map(of_point);
     let points = points.collect::<Result<Vec<_>, _>>()?;
     let tasks = if document.axes.is_empty() {
-        let all = tasks.values().map(|task| plan_of(task, &as_planned()));
+        let as_planned = point(0, BTreeMap::new(), None, 0);
+        let all = tasks.values().map(|task| plan_of(task, &as_planned));
         all.collect::<Result<_, _>>()?
     } else {
         points
@@ -71,11 +72,6 @@ fn check_data(plans: &[Task], fresh: bool, no_load: bool) -> Result<bool, Error>
         return Err(other_documents("leave out `--no-load`"));
     }
     Ok(varies)
-}
-
-/// A point that changes nothing.
-fn as_planned() -> Point {
-    point(0, BTreeMap::new(), None, 0)
 }
 
 /// What decides which documents are loaded.

@@ -24,7 +24,7 @@ pub type Resolve<'a> = &'a dyn Fn(
 ) -> Result<Task, Error>;
 
 /// How the runs of an experiment are done, besides what their plans say.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct ExperimentOptions<'a> {
     /// The place that they are done in.
     pub environment: Environment,

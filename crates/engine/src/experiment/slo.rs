@@ -193,7 +193,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
                 let attempt = judged(campaign, rate_per_s, &objectives, figures, number)?;
                 let stolen = attempt.stolen_ratio.unwrap_or_default();
                 if stolen > max_steal.unwrap_or(1.0) && set_aside.len() < most_set_aside {
-                    campaign.context().note(format!(
+                    campaign.context.note(format!(
                         "set aside: the hypervisor took {} of the CPU time",
                         Quantity::ratio(stolen)
                     ));
@@ -236,7 +236,7 @@ fn judged(
 /// The recording windows of the measure phase of a run.
 fn windows_of(campaign: &Campaign<'_>, number: usize) -> Result<Vec<WindowResponses>, Error> {
     let point = &campaign.document.points[number];
-    let directory = campaign.folder().path().join(&point.directory);
+    let directory = campaign.folder.path().join(&point.directory);
     Ok(responses(&directory, PhaseKind::Measure, None)?)
 }
 

@@ -7,7 +7,7 @@ use super::request::{Resolve, document};
 use super::slo::max_start_delay;
 use crate::deployment::choice;
 use crate::environment::Environment;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, OrFault};
 use dyno_analyze::experiment::blocks;
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::axis::{self, AxisError};
@@ -277,11 +277,11 @@ fn check_once(
 }
 
 fn axis(key: &str, numbers: Result<Vec<f64>, AxisError>) -> Result<Axis, Error> {
-    let numbers = numbers.map_err(|error| {
-        Error::from_cause(Kind::BadInput, error)
-            .context(format!("the values of `{key}` are not valid"))
-            .with_hint("such as `1,2,4,8`, `10..50 by 10` or `100..8000 by 2x`")
-    })?;
+    let numbers = numbers
+        .or_fault(Kind::BadInput, || {
+            format!("the values of `{key}` are not valid")
+        })
+        .with_hint("such as `1,2,4,8`, `10..50 by 10` or `100..8000 by 2x`")?;
     Ok(Axis {
         key: key.to_owned(),
         values: numbers.iter().map(f64::to_string).collect(),

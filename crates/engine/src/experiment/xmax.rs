@@ -132,7 +132,7 @@ fn generator_bound(
         clients = result.clients
     )];
     for directory in bound {
-        let run = dyno_results::run::open(&campaign.folder().path().join(directory))?;
+        let run = dyno_results::run::open(&campaign.folder.path().join(directory))?;
         let caveats = run.document.caveats.into_iter();
         reasons.extend(
             caveats

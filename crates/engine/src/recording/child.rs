@@ -1,6 +1,6 @@
 //! The end of a program that was started for a trace.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, OrFault};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::process::{Child, ExitStatus};
@@ -18,9 +18,9 @@ pub struct Program(pub Child);
 impl Program {
     /// Its status, once it has ended.
     pub fn status(&mut self) -> Result<Option<ExitStatus>, Error> {
-        self.0.try_wait().map_err(|error| {
-            Error::from_cause(Kind::Environment, error).context("cannot wait for the program")
-        })
+        self.0
+            .try_wait()
+            .or_fault(Kind::Environment, || "cannot wait for the program")
     }
 
     /// Asks it to end, as Ctrl-C does, and ends it if it does not; `meanwhile` is called all the time.
@@ -35,9 +35,9 @@ impl Program {
             std::thread::sleep(LOOK);
         }
         let _ = self.0.kill();
-        self.0.wait().map_err(|error| {
-            Error::from_cause(Kind::Environment, error).context("cannot wait for the program")
-        })
+        self.0
+            .wait()
+            .or_fault(Kind::Environment, || "cannot wait for the program")
     }
 
     fn number(&self) -> Pid {

@@ -4,7 +4,7 @@
 //! The run directory is locked as long as the process lives, so that what a process that was killed left behind is
 //! known to be old.
 
-use crate::observer::{Expectation, Level, Notice, Observer, RunFacts};
+use crate::observer::{Expectation, Level, Notice, Observer};
 use dyno_analyze::online_shift::OnlineShift;
 use dyno_record::interval::{IntervalRecord, latency_histogram};
 use dyno_record::model::{PhaseKind, PhaseRecord};
@@ -196,12 +196,8 @@ impl<'a> Live<'a> {
 }
 
 impl Observer for Live<'_> {
-    fn run_started(&mut self, run: &RunFacts) {
-        self.other.run_started(run);
-    }
-
-    fn notice(&mut self, notice: &Notice) {
-        self.other.notice(notice);
+    fn pass_on(&mut self, tell: &mut dyn FnMut(&mut dyn Observer)) {
+        tell(&mut *self.other);
     }
 
     fn phase_started(&mut self, expected: &Expectation) {

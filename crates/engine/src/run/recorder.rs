@@ -9,6 +9,7 @@ use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::writer::RunWriter;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The sink of the engine's windows.
@@ -18,7 +19,7 @@ pub(crate) struct Recorder<'a> {
     phases: Vec<PhaseRecord>,
     current: Option<Current>,
     /// Operations by phase.
-    totals: Vec<(PhaseKind, Totals)>,
+    totals: BTreeMap<PhaseKind, Totals>,
     windows: u64,
     joint: Joint,
 }
@@ -83,7 +84,7 @@ impl<'a> Recorder<'a> {
             observer,
             phases: Vec::new(),
             current: None,
-            totals: Vec::new(),
+            totals: BTreeMap::new(),
             windows: 0,
             joint: Joint {
                 windows_per_row: 1,
@@ -148,17 +149,7 @@ impl<'a> Recorder<'a> {
             return Ok(());
         };
         current.accumulator.add(interval)?;
-        let totals = match self
-            .totals
-            .iter_mut()
-            .find(|(kind, _)| *kind == interval.phase)
-        {
-            Some((_, totals)) => totals,
-            None => {
-                self.totals.push((interval.phase, Totals::default()));
-                &mut self.totals.last_mut().expect("it was pushed just now").1
-            }
-        };
+        let totals = self.totals.entry(interval.phase).or_default();
         totals.succeeded += interval.succeeded;
         totals.failed += interval.failed;
         self.observer.window(interval);
@@ -222,11 +213,7 @@ impl<'a> Recorder<'a> {
 
     /// Operations of a phase so far.
     pub(crate) fn totals(&self, kind: PhaseKind) -> Totals {
-        self.totals
-            .iter()
-            .find(|(known, _)| *known == kind)
-            .map(|(_, totals)| *totals)
-            .unwrap_or_default()
+        self.totals.get(&kind).copied().unwrap_or_default()
     }
 
     /// Phases that have ended.

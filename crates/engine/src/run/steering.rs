@@ -19,7 +19,8 @@ pub(crate) struct Steering<'a> {
     /// Folder of the journal.
     folder: PathBuf,
     observer: &'a dyn SharedObserver,
-    record: SteeringRecord,
+    /// What was set.
+    pub(crate) record: SteeringRecord,
     /// All queues, as they were and as they are.
     queues: Vec<Undo>,
     /// What is to be put back: queues that were as wanted are not touched.
@@ -93,11 +94,6 @@ impl<'a> Steering<'a> {
         Ok(steering)
     }
 
-    /// What was set.
-    pub(crate) fn record(&self) -> &SteeringRecord {
-        &self.record
-    }
-
     /// What is there now, and a caveat if that is something else than was set.
     pub(crate) fn look(&self) -> (SteeringRecord, Option<Caveat>) {
         let mut record = self.record.clone();
@@ -122,13 +118,11 @@ impl<'a> Steering<'a> {
         });
         (record, caveat)
     }
+}
 
+impl Drop for Steering<'_> {
     /// Puts back what was there before. What cannot be put back is told, with the way to do it by hand.
-    pub(crate) fn put_back(mut self) {
-        self.restore();
-    }
-
-    fn restore(&mut self) {
+    fn drop(&mut self) {
         let changed = std::mem::take(&mut self.changed);
         if changed.is_empty() {
             return;
@@ -144,12 +138,6 @@ impl<'a> Steering<'a> {
                 commands.join("; ")
             ));
         }
-    }
-}
-
-impl Drop for Steering<'_> {
-    fn drop(&mut self) {
-        self.restore();
     }
 }
 
@@ -178,12 +166,9 @@ fn queue_record(undo: &Undo) -> SteeredQueue {
 
 fn failure(error: SteeringError, text: &str) -> Error {
     let hint = error.hint();
-    let failure = Error::from_cause(Kind::Environment, error);
-    let failure = match hint {
-        Some(hint) => failure.with_hint(hint),
-        None => failure,
-    };
-    failure.context(format!("cannot steer packets as `{text}` says"))
+    Error::from_cause(Kind::Environment, error)
+        .with_optional_hint(hint)
+        .context(format!("cannot steer packets as `{text}` says"))
 }
 
 #[cfg(test)]
@@ -257,7 +242,7 @@ mod tests {
         assert_eq!(record.queues[1].before, "1");
         assert_eq!(record.queues[0].at_end.as_deref(), Some("f"));
         assert_eq!(caveat, None);
-        steering.put_back();
+        drop(steering);
         assert_eq!(
             (bench.read(QUEUE), bench.read(OTHER)),
             ("0".into(), "1".into())
@@ -305,7 +290,7 @@ mod tests {
                 .text("file")
                 .is_some_and(|file| file.contains("rx-1/rps_cpus"))
         }));
-        steering.put_back();
+        drop(steering);
         assert_eq!(
             (bench.read(QUEUE), bench.read(OTHER)),
             ("0".into(), "3".into())
@@ -317,7 +302,7 @@ mod tests {
         let bench = Bench::new();
         let steering = bench.set("eth0").unwrap();
         bench.write(QUEUE, "8\n");
-        steering.put_back();
+        drop(steering);
         assert_eq!(
             (bench.read(QUEUE), bench.read(OTHER)),
             ("8".into(), "1".into())
@@ -347,7 +332,7 @@ mod tests {
             .perform_all(&[undo], &bench.root(), &Unobserved)
             .unwrap();
         drop(journal);
-        steering.put_back();
+        drop(steering);
         assert_eq!(bench.read(swappiness), "1");
         let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
         let outcome = journal.revert(&bench.root(), &Unobserved).unwrap();

@@ -94,12 +94,9 @@ impl Watchers {
             self.traced = attached.start(phases, &self.over);
         }
         for trace in traces {
-            let kind = kind_of(trace.phase);
-            let place = phases.iter().position(|(phase, _)| *phase == kind);
-            let Some(place) = place else { continue };
-            let end_ns = phases.get(place + 1).map(|(_, start_ns)| *start_ns);
             let (from, length) = (trace.from, trace.length);
-            let window = Window::new(from, length, phases[place].1, end_ns, subject.clock);
+            let window = Window::new(trace.phase, from, length, phases, subject.clock);
+            let Some(window) = window else { continue };
             let (trace, subject) = (trace.clone(), subject.clone());
             let over = Arc::clone(&self.over);
             self.threads.push(std::thread::spawn(move || {
@@ -133,23 +130,28 @@ struct Window {
 }
 
 impl Window {
+    /// That of a program which begins so long after the start of its phase; `None` if the phase is none of those that are
+    /// about to start.
     fn new(
+        phase: TracePhase,
         from: Span,
         length: Option<Span>,
-        phase_start_ns: u64,
-        phase_end_ns: Option<u64>,
+        phases: &[(PhaseKind, u64)],
         clock: Clock,
-    ) -> Self {
+    ) -> Option<Self> {
+        let kind = kind_of(phase);
+        let place = phases.iter().position(|(phase, _)| *phase == kind)?;
+        let phase_end_ns = phases.get(place + 1).map(|(_, start_ns)| *start_ns);
         let (now, now_ns) = (Instant::now(), clock.now_ns());
         let at = |time_ns: u64| now + Duration::from_nanos(time_ns.saturating_sub(now_ns));
-        let start = at(phase_start_ns) + from.0;
+        let start = at(phases[place].1) + from.0;
         let own_end = length.map(|length| start + length.0);
         let phase_end = phase_end_ns.filter(|end_ns| *end_ns != u64::MAX).map(at);
         let end = match (own_end, phase_end) {
             (Some(own), Some(phase)) => Some(own.min(phase)),
             (own, phase) => own.or(phase),
         };
-        Window { start, end }
+        Some(Window { start, end })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The responder as a child process of our own program, so that its work is not counted as ours.
 //! It ends when its standard input is closed, which the kernel does for us however we end.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, OrFault};
 use dyno_plan::uri::{self, Target};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -17,7 +17,8 @@ pub(super) struct ResponderProcess {
     child: Child,
     /// Open as long as the responder shall live.
     input: Option<ChildStdin>,
-    target: Target,
+    /// Where it listens.
+    pub(super) target: Target,
 }
 
 impl ResponderProcess {
@@ -30,9 +31,8 @@ impl ResponderProcess {
             // A Ctrl-C on the terminal is for us; we end it in order.
             .process_group(0)
             .spawn()
-            .map_err(|error| {
-                Error::from_cause(Kind::Environment, error)
-                    .context(format!("cannot run `{}`", executable.display()))
+            .or_fault(Kind::Environment, || {
+                format!("cannot run `{}`", executable.display())
             })?;
         let input = child.stdin.take();
         let mut line = String::new();
@@ -66,11 +66,6 @@ impl ResponderProcess {
             Ok(None) => Ok(process),
             _ => Err(Error::new(Kind::Internal, "the responder ended at once")),
         }
-    }
-
-    /// Where it listens.
-    pub(super) fn target(&self) -> &Target {
-        &self.target
     }
 }
 

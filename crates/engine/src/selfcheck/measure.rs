@@ -106,7 +106,7 @@ fn drive(
         ..Pair::from_plan(
             &plan,
             Arc::new(Workload::mix(&plan, &Concerns::default())?),
-            Backend::Wire(Connector::new(responder.target(), None)?),
+            Backend::Wire(Connector::new(&responder.target, None)?),
         )
     };
     let job = Job {

@@ -2,7 +2,7 @@
 
 use super::{Machine, SCHEMA_VERSION, Selfcheck};
 use crate::environment::Environment;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, OrFault};
 use crate::files::write_file;
 use crate::observer::SharedObserver;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ const FILE: &str = "selfcheck.json";
 
 /// Keeps a result.
 pub fn write(folder: &Path, selfcheck: &Selfcheck) -> Result<PathBuf, Error> {
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Error::from_cause(Kind::Environment, error)
-            .context(format!("cannot make the folder `{}`", folder.display()))
-            .with_hint("choose another one with `--state-dir`, or pass `--no-save`")
-    })?;
+    std::fs::create_dir_all(folder)
+        .or_fault(Kind::Environment, || {
+            format!("cannot make the folder `{}`", folder.display())
+        })
+        .with_hint("choose another one with `--state-dir`, or pass `--no-save`")?;
     let path = folder.join(FILE);
     write_file(&path, &selfcheck.to_json())?;
     Ok(path)

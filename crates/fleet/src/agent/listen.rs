@@ -5,7 +5,7 @@ use crate::clock::{Offset, OffsetEstimator, RoundTrip, monotonic_ns, realtime_ns
 use crate::endpoint::{Endpoint, Reply};
 use crate::error::FleetError;
 use crate::names::RunName;
-use crate::protocol::{Announcement, Down, Work, decode, decode_share};
+use crate::protocol::{Announcement, Down, Work, decode};
 use crate::shares::Share;
 use redis::{Connection, RedisError};
 use std::sync::Arc;
@@ -261,7 +261,7 @@ impl Listener {
             .arg(self.index)
             .query(connection)?;
         Ok(match text {
-            Some(text) => decode_share(&text),
+            Some(text) => decode(&text, "the controller"),
             None => Err(FleetError::Message {
                 from: "the controller".into(),
                 reason: format!("there is no share for agent {}", self.index),

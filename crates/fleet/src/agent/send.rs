@@ -101,12 +101,7 @@ impl Queue {
     }
 
     fn try_send(&mut self, number: u64, message: &Outgoing) -> Result<(), RedisError> {
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            None => self
-                .connection
-                .insert(self.endpoint.try_connect(Duration::ZERO)?),
-        };
+        let connection = self.endpoint.kept(&mut self.connection, Duration::ZERO)?;
         let mut pipe = redis::pipe();
         let add = pipe.cmd("XADD").arg(&self.stream);
         add.arg("MAXLEN").arg("~").arg(self.unread);

@@ -94,13 +94,8 @@ impl Keeper {
         let mut renewed = Instant::now();
         // A dropped sender ends the wait at once.
         while self.ending.recv_timeout(beat) == Err(RecvTimeoutError::Timeout) {
-            let result = match &mut connection {
-                Some(connection) => self.renew(connection),
-                None => match self.options.endpoint.try_connect(Duration::ZERO) {
-                    Ok(new) => self.renew(connection.insert(new)),
-                    Err(error) => Err(error),
-                },
-            };
+            let kept = self.options.endpoint.kept(&mut connection, Duration::ZERO);
+            let result = kept.and_then(|connection| self.renew(connection));
             match result {
                 Ok(true) => renewed = Instant::now(),
                 Ok(false) => {

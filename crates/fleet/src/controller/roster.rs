@@ -4,7 +4,7 @@ use crate::error::FleetError;
 use crate::protocol::{Registration, Stage, Up};
 use std::time::{Duration, Instant};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Entry {
     /// Name of the host in the plan, until the agent tells its own.
     host: String,
@@ -20,6 +20,17 @@ struct Entry {
     is_gone: bool,
 }
 
+impl Entry {
+    fn failed(&self, index: u32, reason: String) -> FleetError {
+        let host = self.host.clone();
+        FleetError::Failed {
+            index,
+            host,
+            reason,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Roster(Vec<Entry>);
 
@@ -27,14 +38,8 @@ impl Roster {
     pub(super) fn new(hosts: &[String]) -> Self {
         let entry = |host: &String| Entry {
             host: host.clone(),
-            registration: None,
             last: "never came".into(),
-            ready: None,
-            message: 0,
-            window: None,
-            is_measuring: false,
-            has_left: false,
-            is_gone: false,
+            ..Entry::default()
         };
         Roster(hosts.iter().map(entry).collect())
     }
@@ -79,11 +84,8 @@ impl Roster {
     pub(super) fn first_gone(&self) -> Option<FleetError> {
         let mut entries = (0_u32..).zip(&self.0);
         let (index, entry) = entries.find(|(_, entry)| entry.is_gone)?;
-        Some(FleetError::Failed {
-            index,
-            host: entry.host.clone(),
-            reason: format!("it is gone; the last thing it did: {}", entry.last),
-        })
+        let reason = format!("it is gone; the last thing it did: {}", entry.last);
+        Some(entry.failed(index, reason))
     }
 
     fn describe(&self, chosen: impl Fn(&Entry) -> bool) -> Vec<String> {
@@ -168,24 +170,15 @@ impl Roster {
             }
             Up::Failed { reason } => {
                 entry.has_left = true;
-                let error = FleetError::Failed {
-                    index,
-                    host: entry.host.clone(),
-                    reason: reason.clone(),
-                };
+                let error = entry.failed(index, reason.clone());
                 return (!std::mem::replace(&mut entry.is_gone, true)).then_some(error);
             }
             Up::Bye => {
                 entry.has_left = true;
                 let was_measuring = std::mem::take(&mut entry.is_measuring);
-                let error = FleetError::Failed {
-                    index,
-                    host: entry.host.clone(),
-                    reason: format!(
-                        "it left in the middle; the last thing it did: {}",
-                        entry.last
-                    ),
-                };
+                let last = &entry.last;
+                let reason = format!("it left in the middle; the last thing it did: {last}");
+                let error = entry.failed(index, reason);
                 let is_first = !std::mem::replace(&mut entry.is_gone, true);
                 return (was_measuring && is_first).then_some(error);
             }

@@ -1,41 +1,28 @@
-//! The result of a fleet, and what makes it doubtful.
+//! The result of a fleet.
 
 use dyno_record::model::PhaseRecord;
-use serde::{Deserialize, Serialize};
 
 /// One agent in the result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentOutcome {
-    /// Number.
-    pub agent: u32,
-    /// Its host.
-    pub host: String,
-    /// What its share was.
-    pub share: String,
     /// Operations of the measure phase that succeeded.
     pub succeeded: u64,
     /// Operations of the measure phase that failed.
     pub failed: u64,
-    /// Windows of all phases.
-    pub windows: u64,
     /// From the common instant to its real start, in nanoseconds; absent if it never began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_late_ns: Option<i64>,
     /// How far that may be off, in nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_uncertainty_ns: Option<u64>,
     /// Intervals of the measure phase that it was not there for from their start on, as it began later.
-    #[serde(default)]
     pub late_intervals: u64,
     /// Intervals of the measure phase by which it ended before the last agent.
     pub ended_early: u64,
     /// Why it did not go on to the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }
 
 /// Rates of a phase in the common window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CommonWindow {
     /// Its first interval.
     pub first_interval: u64,
@@ -52,7 +39,7 @@ pub struct CommonWindow {
 }
 
 /// The result of a fleet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Phases with everything that arrived, in the order they ran.
     pub phases: Vec<PhaseRecord>,
@@ -70,52 +57,6 @@ pub struct Outcome {
     pub late_windows: u64,
     /// Windows that are known to be missing.
     pub missing_windows: u64,
-}
-
-impl Outcome {
-    /// Reasons to doubt the result, one sentence each.
-    pub fn doubts(&self) -> Vec<String> {
-        let mut doubts = Vec::new();
-        for agent in &self.agents {
-            let AgentOutcome {
-                agent: number,
-                host,
-                share,
-                ..
-            } = agent;
-            if let Some(reason) = &agent.lost {
-                doubts.push(format!(
-                    "agent {number} on `{host}` was lost with its share of {share}: {reason}"
-                ));
-            } else if agent.late_intervals > 0 {
-                doubts.push(format!(
-                    "agent {number} on `{host}` began late, and was not there for the whole of {} intervals",
-                    agent.late_intervals
-                ));
-            } else if agent.ended_early > 1 {
-                doubts.push(format!(
-                    "agent {number} on `{host}` ended {} intervals before the last one",
-                    agent.ended_early
-                ));
-            }
-        }
-        if self.missing_windows > 0 {
-            doubts.push(format!(
-                "{} messages of agents are missing",
-                self.missing_windows
-            ));
-        }
-        if self.late_windows > 0 {
-            doubts.push(format!(
-                "{} windows came too late for their interval; they are in the sums alone",
-                self.late_windows
-            ));
-        }
-        if self.common.intervals == 0 && !self.agents.is_empty() {
-            doubts.push("there is no interval in which all agents measured".into());
-        }
-        doubts
-    }
 }
 
 /// From the first start to the last, and how far it may be off.

@@ -2,15 +2,15 @@
 //! ports, and everything is deleted again. The controller stays where it is, and so does the run directory.
 
 use super::program::{self, Call};
-use crate::endpoint::{Endpoint, EndpointSource};
+use crate::endpoint::Endpoint;
 use crate::kubernetes::{
     JOB, PodServer, REDIS, REDIS_PORT, SECRET, SERVERS, pod_servers, render, server_pod, watch_run,
     watches_servers,
 };
 use dyno_engine::Cancel;
 use dyno_engine::context::Context;
-use dyno_engine::files::write_file;
-use dyno_engine::{Error, Kind};
+use dyno_engine::files::{make_folder, write_file};
+use dyno_engine::{Error, Kind, OrFault};
 use dyno_plan::Plan;
 use dyno_plan::fleet::{FleetPlan, KubernetesPlan, Mapping};
 use dyno_plan::model::ServerKind;
@@ -95,13 +95,7 @@ impl Cluster {
     fn write(&self, plan: &Plan) -> Result<(), Error> {
         let manifests = render(plan, &self.run, self.starts);
         for manifest in manifests.map_err(|error| Error::from_cause(Kind::BadInput, error))? {
-            let path = self.folder.join(&manifest.path);
-            let folder = path.parent().unwrap_or(&self.folder);
-            std::fs::create_dir_all(folder).map_err(|error| {
-                Error::from_cause(Kind::Environment, error)
-                    .context(format!("cannot make `{}`", folder.display()))
-            })?;
-            write_file(&path, &manifest.text)?;
+            manifest.write(&self.folder)?;
         }
         Ok(())
     }
@@ -166,9 +160,8 @@ impl Cluster {
                 return Err(Error::new(Kind::Environment, text).with_hint(hint));
             }
         }
-        let password = dyno_servers::random_text().map_err(|error| {
-            Error::from_cause(Kind::Environment, error).context("cannot make a password")
-        })?;
+        let password =
+            dyno_servers::random_text().or_fault(Kind::Environment, || "cannot make a password")?;
         let secret = json!({
             "apiVersion": "v1",
             "kind": "Secret",
@@ -186,11 +179,7 @@ impl Cluster {
         let forward = self.forward(&deployment, REDIS_PORT)?;
         let text = format!("redis://:{password}@127.0.0.1:{}", forward.port);
         self.redis = Some(forward);
-        Ok(Endpoint::find(&EndpointSource {
-            text: Some(text),
-            file: None,
-            authority: None,
-        })?)
+        Ok(Endpoint::find(Some(&text), None, None)?)
     }
 
     /// Starts the clients, whose controller is there.
@@ -282,10 +271,7 @@ impl Cluster {
             "",
             None,
         )?;
-        std::fs::create_dir_all(folder).map_err(|error| {
-            Error::from_cause(Kind::Environment, error)
-                .context(format!("cannot make `{}`", folder.display()))
-        })?;
+        make_folder(folder)?;
         write_file(&folder.join(format!("{part}.log")), &text)
     }
 
@@ -375,11 +361,10 @@ impl Cluster {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         dyno_servers::set_death_signal(&mut command, nix::sys::signal::Signal::SIGTERM);
-        let mut child = command.spawn().map_err(|error| {
-            Error::from_cause(Kind::Environment, error)
-                .context("cannot start `kubectl`")
-                .with_hint(HINT)
-        })?;
+        let mut child = command
+            .spawn()
+            .or_fault(Kind::Environment, || "cannot start `kubectl`")
+            .with_hint(HINT)?;
         let (sender, first) = channel();
         if let Some(stdout) = child.stdout.take() {
             std::thread::spawn(move || {

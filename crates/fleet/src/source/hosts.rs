@@ -4,7 +4,7 @@
 use super::program::{self, Call};
 use crate::inventory::Inventory;
 use dyno_engine::Cancel;
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, Kind, OrFault};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -94,9 +94,8 @@ impl Hosts {
 
     fn write(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
         let path = self.folder.join(name);
-        std::fs::write(&path, text).map_err(|error| {
-            Error::from_cause(Kind::Environment, error)
-                .context(format!("cannot write `{}`", path.display()))
+        std::fs::write(&path, text).or_fault(Kind::Environment, || {
+            format!("cannot write `{}`", path.display())
         })?;
         Ok(path)
     }

@@ -7,10 +7,10 @@ use crate::controller::{Controller, ControllerOptions, Event};
 use crate::endpoint::Endpoint;
 use crate::names::RunName;
 use crate::protocol::{Registration, Stage, StartedServers, Version, Work, plan_text};
-use crate::shares::Share;
+use crate::shares::without_links;
 use dyno_engine::context::Context;
 use dyno_engine::run::collection;
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, Kind, OrFault};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
@@ -29,6 +29,24 @@ const SERVE_WITHIN: Duration = Duration::from_secs(180);
 pub(super) fn needed_by_server(plan: &Plan) -> u64 {
     let data = collection::planned_bytes(&plan.data, plan.data.records).unwrap_or(0);
     NEEDED_DISK_BYTES.saturating_add(data)
+}
+
+/// Takes a run that agents of the `hosts` come to.
+pub(super) fn open_controller(
+    endpoint: &Endpoint,
+    run: RunName,
+    fleet: &FleetPlan,
+    hosts: Vec<String>,
+    needed_disk_bytes: u64,
+) -> Result<Controller, Error> {
+    Ok(Controller::open(ControllerOptions {
+        endpoint: endpoint.clone(),
+        run,
+        version: Version::current(),
+        lease: fleet.lease.0,
+        hosts,
+        needed_disk_bytes,
+    })?)
 }
 
 /// Where the programs of a run are.
@@ -104,14 +122,10 @@ impl Open {
         }
         let watchers = cluster.watchers(plan);
         if let Some((run, pods)) = &watchers {
-            self.servers = Some(Controller::open(ControllerOptions {
-                endpoint: self.endpoint.clone(),
-                run: RunName::for_servers(run)?,
-                version: Version::current(),
-                lease: self.plan.lease.0,
-                hosts: pods.clone(),
-                needed_disk_bytes: needed_by_server(plan),
-            })?);
+            let (run, pods) = (RunName::for_servers(run)?, pods.clone());
+            let needed = needed_by_server(plan);
+            let controller = open_controller(&self.endpoint, run, &self.plan, pods, needed)?;
+            self.servers = Some(controller);
         }
         let served = cluster.serve(context.cancel);
         let seen = served.map_err(|mut error| {
@@ -168,20 +182,13 @@ impl Open {
             return Ok(Vec::new());
         };
         let count = self.server_hosts.len() as u32;
-        let shares: Vec<Share> = (0..count)
-            .map(|index| Share {
-                index,
-                agents: count,
-                links: Vec::new(),
-            })
-            .collect();
         let work = Work {
             plan: plan_text(plan),
             servers: self.addresses.clone(),
             stages: vec![Stage::Serve],
             ..Work::default()
         };
-        controller.give(work, &shares)?;
+        controller.give(work, &without_links(count))?;
         let until = Instant::now() + SERVE_WITHIN;
         let mut uris = vec![None; count as usize];
         while uris.iter().any(Option::is_none) {
@@ -288,9 +295,8 @@ impl PrivateFolder {
         );
         let path = std::env::temp_dir().join(name);
         let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| {
-            Error::from_cause(Kind::Environment, error)
-                .context(format!("cannot make `{}`", path.display()))
+        made.or_fault(Kind::Environment, || {
+            format!("cannot make `{}`", path.display())
         })?;
         Ok(PrivateFolder(path))
     }

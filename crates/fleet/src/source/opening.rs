@@ -4,16 +4,15 @@ use super::Fleet;
 use super::checks::check_servers;
 use super::cluster::Cluster;
 use super::hosts::{Hosts, RedisAddress, Started, Wanted};
-use super::open::{NEEDED_DISK_BYTES, Open, Places, PrivateFolder, needed_by_server};
+use super::open::{
+    NEEDED_DISK_BYTES, Open, Places, PrivateFolder, needed_by_server, open_controller,
+};
 use crate::FleetError;
-use crate::controller::{Controller, ControllerOptions};
-use crate::endpoint::Endpoint;
 use crate::error::reason_with_log;
 use crate::inventory::Inventory;
 use crate::limits::raise_file_limit;
 use crate::names::RunName;
 use crate::options::absolute;
-use crate::protocol::Version;
 use crate::shares::shares;
 use dyno_engine::context::Context;
 use dyno_engine::deployment::choice;
@@ -222,23 +221,6 @@ impl Fleet<'_> {
             }
         }
     }
-}
-
-fn open_controller(
-    endpoint: &Endpoint,
-    run: RunName,
-    fleet: &FleetPlan,
-    hosts: Vec<String>,
-    needed_disk_bytes: u64,
-) -> Result<Controller, Error> {
-    Ok(Controller::open(ControllerOptions {
-        endpoint: endpoint.clone(),
-        run,
-        version: Version::current(),
-        lease: fleet.lease.0,
-        hosts,
-        needed_disk_bytes,
-    })?)
 }
 
 /// What is started where.

@@ -1,7 +1,7 @@
 //! Programs of others, such as Ansible and `kubectl`: none is waited for without an end, and a signal ends it.
 
 use dyno_engine::Cancel;
-use dyno_engine::{Error, Kind};
+use dyno_engine::{Error, Kind, OrFault};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::io::{Read, Write};
@@ -39,11 +39,12 @@ pub(super) fn output(mut command: Command, call: Call<'_>) -> Result<Output, Err
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| {
-        Error::from_cause(Kind::Environment, error)
-            .context(format!("cannot start `{}`", call.name))
-            .with_hint(call.hint)
-    })?;
+    let mut child = command
+        .spawn()
+        .or_fault(Kind::Environment, || {
+            format!("cannot start `{}`", call.name)
+        })
+        .with_hint(call.hint)?;
     if let Some(mut stdin) = child.stdin.take() {
         // One that ends without reading tells why by itself.
         let _ = stdin.write_all(call.input.as_bytes());

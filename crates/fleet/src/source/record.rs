@@ -5,6 +5,7 @@ use crate::clock::Offset;
 use crate::kubernetes::server_pod;
 use crate::merge::Outcome;
 use crate::protocol::StageSummary;
+use crate::shares::Share;
 use dyno_engine::load_source::{Phases, Stage};
 use dyno_plan::fleet::Mapping;
 use dyno_plan::model::ServerKind;
@@ -69,6 +70,7 @@ pub(super) fn extend(
     record: &mut FleetRecord,
     open: &Open,
     phases: &Phases<'_>,
+    shares: &[Share],
     outcome: Outcome,
     ended: Vec<Option<Ended>>,
 ) {
@@ -100,8 +102,9 @@ pub(super) fn extend(
         record.start_skew_uncertainty_s = known(outcome.start_skew_uncertainty_ns);
     }
     let mut hosts = BTreeSet::new();
-    let all = open.agents.iter().zip(outcome.agents).zip(ended);
-    for (agent, ((registration, outcome), ended)) in record.agents.iter_mut().zip(all) {
+    let all = open.agents.iter().zip(shares);
+    let all = all.zip(outcome.agents.into_iter().zip(ended));
+    for (agent, ((registration, share), (outcome, ended))) in record.agents.iter_mut().zip(all) {
         agent.number = registration.index.into();
         agent.host.clone_from(&registration.host.name);
         agent.cpus = registration.host.cpus.into();
@@ -109,7 +112,7 @@ pub(super) fn extend(
         if hosts.insert(registration.host.name.as_str()) {
             agent.findings.clone_from(&registration.host.findings);
         }
-        agent.share = outcome.share;
+        agent.share = share.describe();
         agent.lost = agent.lost.take().or(outcome.lost);
         let mut clock = registration.realtime;
         if let Some(Ended { summary, realtime }) = ended {

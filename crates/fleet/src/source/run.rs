@@ -8,7 +8,7 @@ use crate::agent::Start;
 use crate::clock::monotonic_ns;
 use crate::controller::{Controller, Event};
 use crate::error::out_of_bounds;
-use crate::merge::{Began, DEFAULT_LAG, MergeOptions, Merged, Merger, Outcome};
+use crate::merge::{DEFAULT_LAG, MergeOptions, Merged, Merger, Outcome};
 use crate::protocol::{Stage, StageSummary, Work, plan_text};
 use crate::shares::{Share, shares};
 use dyno_engine::context::Context;
@@ -47,14 +47,11 @@ pub(super) fn perform(
         fleet.ok_or_else(|| Error::new(Kind::BadInput, "the plan has no table `[fleet]`"))?;
     let stage = Stage::from(phases.stage);
     let shares = stage_shares(open, phases)?;
-    let agents = shares.iter().zip(&open.agents);
     let merger = Merger::new(MergeOptions {
         interval_ns: WINDOW_NS,
         lag: DEFAULT_LAG,
         offered_rate_per_s,
-        agents: agents
-            .map(|(share, agent)| (agent.host.name.clone(), share.describe()))
-            .collect(),
+        agents: open.agents.len() as u32,
     });
     let agents_per_host = if open.is_on_hosts() {
         fleet.agents_per_host
@@ -82,9 +79,11 @@ pub(super) fn perform(
         ended: open.agents.iter().map(|_| None).collect(),
         gone: vec![false; open.agents.len()],
         begun: vec![false; open.agents.len()],
-        limits: Limits::default(),
+        begun_by: None,
+        done_by: None,
         open,
         phases,
+        shares,
         stage,
         readings,
         fleet,
@@ -132,17 +131,11 @@ fn stage_shares(open: &Open, phases: &Phases<'_>) -> Result<Vec<Share>, Error> {
     Ok(all)
 }
 
-/// Instants by which something must have happened.
-#[derive(Clone, Copy, Debug, Default)]
-struct Limits {
-    begun: Option<Instant>,
-    done: Option<Instant>,
-}
-
 /// Phases under way on all hosts.
 struct FleetRun<'a, 'b> {
     open: &'a mut Open,
     phases: &'a Phases<'b>,
+    shares: Vec<Share>,
     stage: Stage,
     readings: &'a RefCell<Option<HostSources>>,
     fleet: &'a FleetPlan,
@@ -153,8 +146,9 @@ struct FleetRun<'a, 'b> {
     ended: Vec<Option<Ended>>,
     gone: Vec<bool>,
     begun: Vec<bool>,
-    /// When everything is late: all must have begun, and a run of known length must be over.
-    limits: Limits,
+    /// When all must have begun, and when a run of known length must be over.
+    begun_by: Option<Instant>,
+    done_by: Option<Instant>,
     /// Agents that were named because they lag.
     named: BTreeSet<String>,
     losses: Vec<FleetError>,
@@ -172,11 +166,11 @@ impl FleetRun<'_, '_> {
             Stage::Load => Some(now + self.fleet.load_within.0),
             _ => None,
         };
-        self.limits.begun = Some(now + lead + self.fleet.lease.0 + LAGGING);
+        self.begun_by = Some(now + lead + self.fleet.lease.0 + LAGGING);
         if let (Stage::Run, Some(duration)) = (self.stage, self.phases.plan.phases.duration) {
             let phases = self.phases.plan.phases.warmup.0 + duration.0;
             let give_up = self.phases.plan.client.give_up.0;
-            self.limits.done = Some(now + lead + phases + give_up + HANGING);
+            self.done_by = Some(now + lead + phases + give_up + HANGING);
         }
         let mut checked = Instant::now();
         while !self.is_over() {
@@ -266,24 +260,11 @@ impl FleetRun<'_, '_> {
 
     fn take(&mut self, event: Event, sink: Sink<'_>) -> Result<(), Error> {
         match event {
-            Event::Begun {
-                agent,
-                late_ns,
-                uncertainty_ns,
-                windows_from_ns,
-                ..
-            } => {
+            Event::Begun { agent, began } => {
                 if let Some(begun) = self.begun.get_mut(agent as usize) {
                     *begun = true;
                 }
-                self.merger.begun(
-                    agent,
-                    Began {
-                        late_ns,
-                        uncertainty_ns,
-                        windows_from_ns,
-                    },
-                );
+                self.merger.begun(agent, began);
             }
             Event::Window { agent, window } => {
                 self.merger.add(agent, window).map_err(out_of_bounds)?;
@@ -292,7 +273,6 @@ impl FleetRun<'_, '_> {
                 agent,
                 summary,
                 realtime,
-                ..
             } => {
                 let summary: StageSummary = serde_json::from_value(summary)
                     .map_err(|error| Error::from_cause(Kind::Internal, error))?;
@@ -403,29 +383,20 @@ impl FleetRun<'_, '_> {
     fn check_limits(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         let is_over = |limit: Option<Instant>| limit.is_some_and(|limit| now >= limit);
-        let late = match self.limits {
-            Limits { begun, .. } if is_over(begun) => {
-                self.limits.begun = None;
-                let begun: Vec<bool> = self
-                    .begun
-                    .iter()
-                    .zip(&self.ended)
-                    .map(|(begun, ended)| *begun || ended.is_some())
-                    .collect();
-                ("begun", self.without(&begun), self.fleet.lease.0 + LAGGING)
-            }
-            Limits { done, .. } if is_over(done) => {
-                self.limits.done = None;
-                let give_up = self.phases.plan.client.give_up.0;
-                (
-                    "done after the end of the run",
-                    self.waiting(),
-                    give_up + HANGING,
-                )
-            }
-            _ => return Ok(()),
+        let (step, waiting, within) = if is_over(self.begun_by) {
+            self.begun_by = None;
+            let all = self.begun.iter().zip(&self.ended);
+            let begun: Vec<bool> = all
+                .map(|(begun, ended)| *begun || ended.is_some())
+                .collect();
+            ("begun", self.without(&begun), self.fleet.lease.0 + LAGGING)
+        } else if is_over(self.done_by) {
+            self.done_by = None;
+            let within = self.phases.plan.client.give_up.0 + HANGING;
+            ("done after the end of the run", self.waiting(), within)
+        } else {
+            return Ok(());
         };
-        let (step, waiting, within) = late;
         if waiting.is_empty() {
             return Ok(());
         }
@@ -469,6 +440,7 @@ impl FleetRun<'_, '_> {
         let FleetRun {
             open,
             phases,
+            shares,
             merger,
             ended,
             base_ns,
@@ -482,6 +454,7 @@ impl FleetRun<'_, '_> {
             &mut phases.record.borrow_mut(),
             open,
             phases,
+            &shares,
             outcome,
             ended,
         );

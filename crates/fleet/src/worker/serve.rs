@@ -4,7 +4,6 @@
 use super::watch::HostWatch;
 use crate::FleetError;
 use crate::agent::Agent;
-use crate::error::{leaves_agent_alone, reason_with_log};
 use crate::options::{WatchedServer, WorkerOptions};
 use crate::protocol::{Stage, StartedServers, Work};
 use dyno_engine::context::Context;
@@ -40,11 +39,7 @@ pub(super) fn serve(
     let result = host.serve();
     let stopped = host.stop();
     let result = result.and(stopped);
-    match &result {
-        Ok(()) => host.agent.leave(),
-        Err(error) if leaves_agent_alone(error) => drop(host.agent),
-        Err(error) => host.agent.fail(&reason_with_log(error)),
-    }
+    host.agent.end(&result);
     result
 }
 
@@ -130,19 +125,10 @@ impl ServerHost<'_> {
 
     /// The servers first: what reads the host may wait for Redis.
     fn stop(&mut self) -> Result<(), Error> {
-        let stopped = self.stop_servers();
+        let deployment = self.deployment.take();
+        let context = self.context;
+        let stopped = deployment.map_or(Ok(()), |deployment| deployment.stop_and_tell(context));
         self.watch = None;
-        stopped
-    }
-
-    fn stop_servers(&mut self) -> Result<(), Error> {
-        let Some(deployment) = self.deployment.take() else {
-            return Ok(());
-        };
-        let (stopped, caveats) = deployment.stop();
-        for caveat in caveats {
-            self.context.doubt(&caveat.statement);
-        }
         stopped
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn merger(links: u32) -> Merger {
         interval_ns: WINDOW_NS,
         lag: NO_LAG,
         offered_rate_per_s: None,
-        agents: (0..links).map(|_| Default::default()).collect(),
+        agents: links,
     })
 }
 

@@ -5,12 +5,11 @@ use crate::common::{
 use dyno_fleet::FleetError;
 use dyno_fleet::agent::Agent;
 use dyno_fleet::controller::{Controller, Event};
-use dyno_fleet::endpoint::{Endpoint, EndpointSource};
+use dyno_fleet::endpoint::Endpoint;
 use dyno_fleet::protocol::{Stage, Work};
 use dyno_fleet::shares::shares;
 use dyno_plan::fleet::FleetPlan;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,11 +31,7 @@ fn child(redis: &RedisServer, role: &str) -> Child {
 
 fn endpoint_of_child() -> Endpoint {
     let text = std::env::var("DYNO_TEST_REDIS").ok();
-    Endpoint::find(&EndpointSource {
-        text,
-        ..Default::default()
-    })
-    .unwrap()
+    Endpoint::find(text.as_deref(), None, None).unwrap()
 }
 
 #[test]
@@ -136,8 +131,7 @@ fn agents_end_when_the_controller_is_killed() {
     other.wait().unwrap();
     let killed = Instant::now();
     for agent in &agents {
-        let flag = agent.stop_flag();
-        wait_for("the stop", || flag.load(Ordering::SeqCst));
+        wait_for("the stop", || agent.check().is_err());
         assert!(
             killed.elapsed() <= agent.gone_within() + Duration::from_secs(1),
             "{:?}",
@@ -167,10 +161,7 @@ fn agents_and_the_controller_end_when_redis_has_gone() {
     controller.gather(SOON).unwrap();
     redis.kill();
     let killed = Instant::now();
-    let flag = agent.stop_flag();
-    wait_for("the stop", || {
-        flag.load(Ordering::SeqCst) || agent.check().is_err()
-    });
+    wait_for("the stop", || agent.check().is_err());
     assert!(
         killed.elapsed() <= agent.gone_within() + Duration::from_secs(1),
         "{:?}",
@@ -257,8 +248,7 @@ fn an_abort_reaches_everybody_and_leaves_nothing() {
         .into_iter()
         .map(|agent| {
             thread::spawn(move || {
-                let flag = agent.stop_flag();
-                wait_for("the stop", || flag.load(Ordering::SeqCst));
+                wait_for("the stop", || agent.check().is_err());
                 let error = agent.check().unwrap_err().to_string();
                 agent.leave();
                 error
@@ -286,8 +276,7 @@ fn a_controller_that_is_dropped_ends_the_agents() {
     let controller = controller(&redis, 1);
     let agent = join(&redis, 0).unwrap();
     drop(controller);
-    let flag = agent.stop_flag();
-    wait_for("the stop", || flag.load(Ordering::SeqCst));
+    wait_for("the stop", || agent.check().is_err());
     assert!(matches!(agent.check(), Err(FleetError::Aborted { .. })));
 }
 

@@ -45,7 +45,7 @@ fn bench<'a>(uri: &'a str, found: &'a Found) -> Bench<'a> {
 
 /// The drivers, or a skip that names the one that is missing.
 fn drivers(needed: &str) -> Result<Found, Skip> {
-    let found = find(&project_dir().join("drivers")).unwrap();
+    let found = find(&project_dir().join("drivers"), |_| true).unwrap();
     match found.named(needed, "produce") {
         Ok(_) => Ok(found),
         Err(error) => Err(Skip::new(error.to_string(), "run `make drivers`")),

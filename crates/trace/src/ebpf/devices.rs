@@ -86,7 +86,7 @@ fn source_of(number: u32, mountinfo: &str) -> Option<u32> {
 #[derive(Debug, Default)]
 pub(super) struct DeviceTable {
     indexes: HashMap<u32, u32>,
-    devices: Vec<BlockDevice>,
+    pub(super) devices: Vec<BlockDevice>,
 }
 
 impl DeviceTable {
@@ -103,11 +103,6 @@ impl DeviceTable {
             self.devices.push(BlockDevice { major, minor, name });
             self.devices.len() as u32 - 1
         })
-    }
-
-    /// All of them.
-    pub(super) fn into_devices(self) -> Vec<BlockDevice> {
-        self.devices
     }
 }
 
@@ -139,6 +134,6 @@ mod tests {
         assert_eq!(table.index_of(1 << 20), 0);
         assert_eq!(table.index_of(2 << 20), 1);
         assert_eq!(table.index_of(1 << 20), 0);
-        assert_eq!(table.into_devices().len(), 2);
+        assert_eq!(table.devices.len(), 2);
     }
 }

@@ -1,8 +1,6 @@
 //! The tables that the programs share with us.
 
-use super::layout::{
-    ALWAYS, CHILDREN_ONLY, COUNTERS, Counter, Fields, FileKey, FileSlot, RequestState, TRACED,
-};
+use super::layout::{ALWAYS, COUNTERS, Counter, Fields, FileKey, FileSlot, RequestState};
 use super::object;
 use crate::error::TraceError;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
@@ -32,15 +30,8 @@ impl Maps {
         })
     }
 
-    pub(super) fn trace_process(&self, process: u32) -> Result<(), TraceError> {
-        self.set_process(process, TRACED)
-    }
-
-    pub(super) fn trace_children_of(&self, process: u32) -> Result<(), TraceError> {
-        self.set_process(process, CHILDREN_ONLY)
-    }
-
-    fn set_process(&self, process: u32, value: u32) -> Result<(), TraceError> {
+    /// Says whether a process is traced, or its children alone.
+    pub(super) fn set_process(&self, process: u32, value: u32) -> Result<(), TraceError> {
         self.processes
             .update(&process.to_ne_bytes(), &value.to_ne_bytes(), MapFlags::ANY)
             .map_err(|error| object::refused("one more process", &error))

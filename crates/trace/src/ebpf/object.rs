@@ -236,7 +236,7 @@ mod tests {
         for arguments in [3, 7] {
             used.extend(io_uring::programs(arguments).unwrap());
         }
-        for target in HookTarget::ALL {
+        for &target in HookTarget::ALL {
             used.extend(
                 vfs_fentry::programs(target)
                     .into_iter()

@@ -113,7 +113,7 @@ impl Tracer {
         let own = std::process::id();
         let is_traced = self.settings.filter.processes.contains(&own);
         if !is_traced {
-            self.maps.trace_children_of(own)?;
+            self.maps.set_process(own, layout::CHILDREN_ONLY)?;
         }
         let child = command.spawn();
         if !is_traced {
@@ -144,7 +144,7 @@ impl Tracer {
                 break;
             }
             for &process in &new {
-                self.maps.trace_process(process)?;
+                self.maps.set_process(process, layout::TRACED)?;
             }
             known.extend(new);
         }
@@ -249,7 +249,7 @@ impl Tracer {
         if self.settings.mode == TraceMode::Aggregated {
             traced.calls = traced.totals.iter().map(|total| total.calls).sum();
         }
-        traced.devices = collector.devices.into_devices();
+        traced.devices = collector.devices.devices;
         traced.files = collector.files.into_entries();
         traced.caveats = caveats::from_known(&caveats::Known {
             settings: &self.settings,

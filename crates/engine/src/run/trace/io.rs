@@ -82,11 +82,8 @@ impl Attached {
 
     /// Waits for the window on a thread of its own, once the starts of the phases are known.
     pub(super) fn start(self, phases: &[(PhaseKind, u64)], over: &Arc<Over>) -> Option<RunTrace> {
-        let kind = kind_of(self.plan.phase);
-        let place = phases.iter().position(|(phase, _)| *phase == kind)?;
-        let end_ns = phases.get(place + 1).map(|(_, start_ns)| *start_ns);
         let (from, length) = (self.plan.from, self.plan.length);
-        let window = Window::new(from, length, phases[place].1, end_ns, self.clock);
+        let window = Window::new(self.plan.phase, from, length, phases, self.clock)?;
         let over = Arc::clone(over);
         Some(RunTrace {
             run: self.run.clone(),

@@ -4,7 +4,7 @@
 use dyno_fleet::FleetError;
 use dyno_fleet::agent::{Agent, AgentOptions};
 use dyno_fleet::controller::{Controller, ControllerOptions};
-use dyno_fleet::endpoint::{Endpoint, EndpointSource};
+use dyno_fleet::endpoint::Endpoint;
 use dyno_fleet::names::RunName;
 use dyno_fleet::protocol::{HostFacts, Version};
 use dyno_record::interval::{IntervalRecord, OperationInterval, latency_histogram};
@@ -111,11 +111,7 @@ impl RedisServer {
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {
-        Endpoint::find(&EndpointSource {
-            text: Some(self.url()),
-            ..Default::default()
-        })
-        .unwrap()
+        Endpoint::find(Some(&self.url()), None, None).unwrap()
     }
 
     /// All keys of the server.
