@@ -44,10 +44,7 @@ pub fn write<const N: usize>(
     let written = write_file(&unfinished, names, columns)
         .map_err(io::Error::other)
         .and_then(|()| fs::rename(&unfinished, path));
-    written.map_err(|source| RecordError::Write {
-        path: path.to_owned(),
-        source,
-    })
+    written.map_err(RecordError::write(path))
 }
 
 fn write_file<const N: usize>(
@@ -93,10 +90,8 @@ fn write_file<const N: usize>(
 /// # Errors
 /// [`RecordError::Read`] if it is not there or not such a table.
 pub fn read<const N: usize>(path: &Path, names: [&str; N]) -> Result<Columns<N>, RecordError> {
-    read_file(path, names).map_err(|source| RecordError::Read {
-        path: path.to_owned(),
-        source: io::Error::other(source),
-    })
+    let read = read_file(path, names).map_err(io::Error::other);
+    read.map_err(RecordError::read(path))
 }
 
 fn read_file<const N: usize>(path: &Path, names: [&str; N]) -> Result<Columns<N>, ParquetError> {

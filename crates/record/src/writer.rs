@@ -221,7 +221,7 @@ impl Made {
         let mut missing: Vec<&Path> = path.ancestors().take_while(|p| is_missing(p)).collect();
         missing.reverse();
         for folder in missing {
-            fs::create_dir(folder).map_err(|source| create_error(folder, source))?;
+            fs::create_dir(folder).map_err(RecordError::create(folder))?;
             self.paths.push(folder.to_owned());
         }
         Ok(())
@@ -255,13 +255,6 @@ impl Drop for Made {
 
 fn is_missing(path: &Path) -> bool {
     !path.as_os_str().is_empty() && !path.exists()
-}
-
-fn create_error(path: &Path, source: std::io::Error) -> RecordError {
-    RecordError::Create {
-        path: path.to_owned(),
-        source,
-    }
 }
 
 fn start_time(document: &RunDocument) -> Result<SystemTime, RecordError> {
