@@ -75,6 +75,7 @@ impl Remedy {
 }
 
 /// An index is built on documents that exist already, and watched.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct IndexBuildPlan {
@@ -90,14 +91,11 @@ pub struct IndexBuildPlan {
     /// Whether the documents are read from the disk or from memory.
     pub start: Start,
     /// What is done before the index is built a second time; it is built once when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Remedy>,
     /// The data is on a disk of its own, in a file, that takes at most this many reads and as many writes per second while the index is
     /// built. Needs root.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_iops: Option<u32>,
     /// Size of that disk; as large as the data needs when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_size: Option<Bytes>,
 }
 

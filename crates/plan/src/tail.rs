@@ -53,6 +53,7 @@ pub enum TailArrivals {
 }
 
 /// The messages, who sends them, and who gets them.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TailPlan {
@@ -72,25 +73,20 @@ pub struct TailPlan {
     /// Consumers that run at once, each of which gets all messages.
     pub consumers_at_once: u32,
     /// Host on which the producers run, as `ssh` takes it; this one when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub producer_host: Option<String>,
     /// Host on which the consumers run; this one when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub consumer_host: Option<String>,
     /// Folder of the drivers on those hosts; the same as here when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub host_drivers: Option<String>,
     /// Bytes that are added to each message.
     pub size: Bytes,
     /// Size of the capped collection; room for all messages when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub capped_size: Option<Bytes>,
     /// Write concern of the inserts: `0`, `1`, another number, or `majority`.
     pub write_concern: String,
     /// How consumers get messages.
     pub mode: TailMode,
     /// Messages that all producers of a run send together in a second; as fast as they can when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
     /// Distances of messages with `rate_per_s`.
     pub arrivals: TailArrivals,

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Result of one check.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// What was checked.
@@ -21,7 +22,6 @@ pub struct Verdict {
     /// Why that value is advised.
     pub why: String,
     /// What would change the value, where it can be changed and should be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
 }
 

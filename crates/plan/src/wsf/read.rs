@@ -3,7 +3,7 @@
 use super::table::{Form, Treatment, VARIABLES, Variable};
 use crate::nearest::nearest;
 use crate::problem::Problem;
-use crate::units::is_list;
+use crate::placement::is_list;
 use std::collections::BTreeMap;
 
 /// The values that are given, with everything that is wrong or worth a word so far.

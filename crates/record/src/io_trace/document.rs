@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// A trace of file I/O.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceDocument {
     /// Version of the form.
@@ -35,7 +36,6 @@ pub struct TraceDocument {
     /// What was let through.
     pub filter: TraceFilter,
     /// The gap that counts as sequential, as it was asked for; absent where that of the analysis was left.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_bytes: Option<u64>,
     /// The hooks in the kernel.
     pub probes: Vec<ProbeUse>,
@@ -56,7 +56,6 @@ pub struct TraceDocument {
     /// Block devices, by number.
     pub devices: Vec<BlockDevice>,
     /// What the probes cost; absent where the kernel did not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<TraceCost>,
     /// Reasons to doubt it.
     pub caveats: Vec<TraceCaveat>,
@@ -113,15 +112,14 @@ pub enum TraceMode {
 }
 
 /// Whose I/O was traced.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceTarget {
     /// Processes; their children and threads belong to them.
     pub processes: Vec<u32>,
     /// Program and arguments, if it was started for the trace; without secrets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
     /// What it is in words, such as the name of a server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
@@ -137,6 +135,7 @@ pub struct TraceFilter {
 }
 
 /// A hook in the kernel, and why it is this one.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeUse {
     /// What it observes, such as `read` or `block requests`.
@@ -146,7 +145,6 @@ pub struct ProbeUse {
     /// Name of the function or tracepoint.
     pub hook: String,
     /// Why no better kind was used; absent of the best.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_not_better: Option<String>,
 }
 
@@ -198,18 +196,16 @@ impl FileEntry {
 }
 
 /// What a file holds for a database server.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileRole {
     /// Kind of content.
     pub kind: FileKind,
     /// The collection, as `database.collection`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Name of the index.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<String>,
     /// In words, where the kind says too little.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }
 
