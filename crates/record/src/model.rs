@@ -5,6 +5,7 @@
 
 use crate::document::Document;
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
+use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::statement::Statement;
 use crate::verdict::Verdict;
@@ -325,38 +326,16 @@ pub enum RunStatus {
     Failed,
 }
 
-/// Purpose of a phase.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum PhaseKind {
-    /// Inserts the data set.
-    Load,
-    /// Load like `Measure`, before the server is settled; not part of the result.
-    Warmup,
-    /// The result.
-    Measure,
-}
-
-impl PhaseKind {
-    /// All phases in the order they run.
-    pub const ALL: [PhaseKind; 3] = [PhaseKind::Load, PhaseKind::Warmup, PhaseKind::Measure];
-
-    /// The phase with the name in files and reports; the inverse of [`PhaseKind::as_str`].
-    pub fn from_name(name: &str) -> Option<PhaseKind> {
-        PhaseKind::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == name)
-    }
-
-    /// The name in files and reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PhaseKind::Load => "load",
-            PhaseKind::Warmup => "warmup",
-            PhaseKind::Measure => "measure",
-        }
+named! {
+    /// Purpose of a phase.
+    // In the order in which they run.
+    PhaseKind {
+        /// Inserts the data set.
+        Load = "load",
+        /// Load like `Measure`, before the server is settled; not part of the result.
+        Warmup = "warmup",
+        /// The result.
+        Measure = "measure",
     }
 }
 

@@ -27,6 +27,7 @@ pub use sweep::{
 
 use crate::document::Document;
 use crate::model::{Caveat, RunStatus};
+use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::statement::Statement;
 use schemars::JsonSchema;
@@ -54,29 +55,18 @@ pub const RATE: &str = "schedule.rate_per_s";
 /// Key of the plan with the program of the server.
 pub const PROGRAM: &str = "server.mongod";
 
-/// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Verb {
-    /// How rate and response time depend on a setting.
-    Sweep,
-    /// The highest rate that the server sustains.
-    Xmax,
-    /// The highest offered rate that keeps an objective.
-    Slo,
-    /// Whether one of two plans is faster.
-    Ab,
-}
-
-impl Verb {
-    /// The word on the command line and in names of folders.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Verb::Sweep => "sweep",
-            Verb::Xmax => "xmax",
-            Verb::Slo => "slo",
-            Verb::Ab => "ab",
-        }
+named! {
+    /// What is asked.
+    // By the words of the command line, which are in names of folders, too.
+    Verb {
+        /// How rate and response time depend on a setting.
+        Sweep = "sweep",
+        /// The highest rate that the server sustains.
+        Xmax = "xmax",
+        /// The highest offered rate that keeps an objective.
+        Slo = "slo",
+        /// Whether one of two plans is faster.
+        Ab = "ab",
     }
 }
 

@@ -4,6 +4,7 @@ use super::DOCUMENT;
 use super::event::Operation;
 use super::totals::FileTotals;
 use crate::document::Document;
+use crate::named::named;
 use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -209,18 +210,18 @@ pub struct FileRole {
     pub words: Option<String>,
 }
 
-/// Kinds of content of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FileKind {
-    /// Documents of a collection.
-    Collection,
-    /// Entries of an index.
-    Index,
-    /// Changes that are written ahead.
-    Journal,
-    /// Something else.
-    Other,
+named! {
+    /// Kinds of content of a file.
+    FileKind {
+        /// Documents of a collection.
+        Collection = "collection",
+        /// Entries of an index.
+        Index = "index",
+        /// Changes that are written ahead.
+        Journal = "journal",
+        /// Something else.
+        Other = "other",
+    }
 }
 
 /// A block device.

@@ -9,6 +9,7 @@ pub use course::{
 
 use crate::document::Document;
 use crate::model::RunStatus;
+use crate::named::named;
 use crate::server::ExperimentServer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -147,26 +148,16 @@ pub struct Cell {
     pub measured: Option<Measured>,
 }
 
-/// How consumers get messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// A tailable cursor that awaits data.
-    Tailable,
-    /// A change stream.
-    ChangeStream,
-    /// A query again and again.
-    Poll,
-}
-
-impl Mode {
-    /// As drivers are told.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mode::Tailable => "tailable",
-            Mode::ChangeStream => "change-stream",
-            Mode::Poll => "poll",
-        }
+named! {
+    /// How consumers get messages.
+    // By the names that drivers are told.
+    Mode {
+        /// A tailable cursor that awaits data.
+        Tailable = "tailable",
+        /// A change stream.
+        ChangeStream = "change-stream",
+        /// A query again and again.
+        Poll = "poll",
     }
 }
 
