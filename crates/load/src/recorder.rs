@@ -255,17 +255,18 @@ impl MergedParts {
         total.duration_ns = total
             .duration_ns
             .max(part.end_ns.saturating_sub(part.start_ns));
-        total.succeeded += part.succeeded;
-        total.failed += part.failed;
-        total.busy_ns += part.busy_ns;
-        total.in_flight_ns += part.in_flight_ns;
-        total.arrivals_due += part.arrivals_due;
-        total.arrivals_started += part.arrivals_started;
-        total.arrivals_dropped += part.arrivals_dropped;
-        total.arrivals_late += part.arrivals_late;
-        total.reconnects += part.reconnects;
-        total.cpu_user_ns += part.cpu_user_ns;
-        total.cpu_system_ns += part.cpu_system_ns;
+        let counts = &mut total.counts;
+        counts.succeeded += part.succeeded;
+        counts.failed += part.failed;
+        counts.busy_ns += part.busy_ns;
+        counts.in_flight_ns += part.in_flight_ns;
+        counts.arrivals.due += part.arrivals_due;
+        counts.arrivals.started += part.arrivals_started;
+        counts.arrivals.dropped += part.arrivals_dropped;
+        counts.arrivals.late += part.arrivals_late;
+        counts.reconnects += part.reconnects;
+        counts.cpu_user_ns += part.cpu_user_ns;
+        counts.cpu_system_ns += part.cpu_system_ns;
         if total.fine.len() < part.fine.len() {
             total.fine.resize(part.fine.len(), FinePart::default());
         }
@@ -392,8 +393,9 @@ mod tests {
         assert_eq!(interval.operations[0].errors, 4);
         assert_eq!(interval.errors[0].kind, "server_50");
         assert_eq!(interval.errors[0].count, 4);
-        assert_eq!((interval.succeeded, interval.failed), (0, 2));
-        assert_eq!(interval.busy_ns, 14_000_000);
+        let counts = interval.counts;
+        assert_eq!((counts.succeeded, counts.failed), (0, 2));
+        assert_eq!(counts.busy_ns, 14_000_000);
     }
 
     #[test]
@@ -453,7 +455,7 @@ mod tests {
         let interval = merged.into_interval();
         assert!(interval.operations.is_empty());
         assert_eq!(
-            (interval.index, interval.start_ns, interval.succeeded),
+            (interval.index, interval.start_ns, interval.counts.succeeded),
             (4, 99, 0)
         );
     }

@@ -270,7 +270,7 @@ fn start_time(document: &RunDocument) -> Result<SystemTime, RecordError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interval::{ErrorCount, OperationInterval, latency_histogram};
+    use crate::interval::{ErrorCount, OperationInterval, WindowCounts, latency_histogram};
     use crate::model::{Environment, PhaseKind, RunStatus, SCHEMA_VERSION, ServerRecord};
     use crate::reader::Run;
     use std::fs::File;
@@ -324,10 +324,13 @@ mod tests {
                 kind: "timeout".to_owned(),
                 count: 1,
             }],
-            succeeded: 1,
-            failed: 1,
-            busy_ns: 2_000_000,
-            in_flight_ns: 2_000_000,
+            counts: WindowCounts {
+                succeeded: 1,
+                failed: 1,
+                busy_ns: 2_000_000,
+                in_flight_ns: 2_000_000,
+                ..WindowCounts::default()
+            },
             ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
         }
     }

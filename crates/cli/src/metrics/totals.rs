@@ -69,8 +69,8 @@ impl Totals {
         }
         self.phase = Some(window.phase);
         let (succeeded, failed) = self.logical.entry(window.phase).or_default();
-        *succeeded += window.succeeded;
-        *failed += window.failed;
+        *succeeded += window.counts.succeeded;
+        *failed += window.counts.failed;
         for operation in &window.operations {
             let key = (window.phase, operation.name.to_owned());
             let totals = self.operations.entry(key).or_default();
@@ -88,15 +88,16 @@ impl Totals {
             );
             *self.errors.entry(key).or_default() += error.count;
         }
-        self.arrivals.due += window.arrivals.due;
-        self.arrivals.started += window.arrivals.started;
-        self.arrivals.dropped += window.arrivals.dropped;
-        self.arrivals.late += window.arrivals.late;
+        let counts = &window.counts;
+        self.arrivals.due += counts.arrivals.due;
+        self.arrivals.started += counts.arrivals.started;
+        self.arrivals.dropped += counts.arrivals.dropped;
+        self.arrivals.late += counts.arrivals.late;
         self.mean_in_flight = Some(window.mean_in_flight);
-        self.reconnects += window.reconnects;
-        self.cpu_user_s += window.cpu_user_ns as f64 / 1e9;
-        self.cpu_system_s += window.cpu_system_ns as f64 / 1e9;
-        self.max_rss_bytes = self.max_rss_bytes.max(window.max_rss_bytes);
+        self.reconnects += counts.reconnects;
+        self.cpu_user_s += counts.cpu_user_ns as f64 / 1e9;
+        self.cpu_system_s += counts.cpu_system_ns as f64 / 1e9;
+        self.max_rss_bytes = self.max_rss_bytes.max(counts.max_rss_bytes);
     }
 
     /// Rate that is asked for now.
@@ -122,6 +123,7 @@ fn put(buckets: &mut Buckets, latency: Latency<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::interval::WindowCounts;
 
     fn facts(offered_rate_per_s: Option<f64>) -> RunFacts {
         RunFacts {
@@ -140,14 +142,15 @@ mod tests {
             index,
             start_s: 5.0 + index as f64,
             duration_s: 1.0,
-            succeeded: 3,
-            failed: 1,
+            counts: WindowCounts {
+                succeeded: 3,
+                failed: 1,
+                reconnects: 1,
+                cpu_user_ns: 500_000_000,
+                max_rss_bytes: 7,
+                ..WindowCounts::default()
+            },
             mean_in_flight: 2.0,
-            arrivals: Arrivals::default(),
-            reconnects: 1,
-            cpu_user_ns: 500_000_000,
-            cpu_system_ns: 0,
-            max_rss_bytes: 7,
             operations: Vec::new(),
             errors: Vec::new(),
         }

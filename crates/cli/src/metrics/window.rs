@@ -1,7 +1,7 @@
 //! A recording window as the metrics see it, whether it was recorded just now or is read from a run directory.
 
-use dyno_record::interval::IntervalRecord;
-use dyno_record::model::{Arrivals, PhaseKind};
+use dyno_record::interval::{IntervalRecord, WindowCounts};
+use dyno_record::model::PhaseKind;
 use dyno_record::recorded::{RecordedLatency, RecordedWindow};
 use hdrhistogram::Histogram;
 
@@ -13,15 +13,9 @@ pub(crate) struct Window<'a> {
     /// From the start of the run.
     pub(crate) start_s: f64,
     pub(crate) duration_s: f64,
-    pub(crate) succeeded: u64,
-    pub(crate) failed: u64,
+    pub(crate) counts: WindowCounts,
     /// Time average of the operations sent and not yet answered.
     pub(crate) mean_in_flight: f64,
-    pub(crate) arrivals: Arrivals,
-    pub(crate) reconnects: u64,
-    pub(crate) cpu_user_ns: u64,
-    pub(crate) cpu_system_ns: u64,
-    pub(crate) max_rss_bytes: u64,
     pub(crate) operations: Vec<Operation<'a>>,
     pub(crate) errors: Vec<Errors<'a>>,
 }
@@ -90,19 +84,8 @@ impl<'a> From<&'a IntervalRecord> for Window<'a> {
             index: interval.index,
             start_s: interval.start_ns as f64 / 1e9,
             duration_s: interval.duration_ns as f64 / 1e9,
-            succeeded: interval.succeeded,
-            failed: interval.failed,
-            mean_in_flight: mean_in_flight(interval.in_flight_ns, interval.duration_ns),
-            arrivals: Arrivals {
-                due: interval.arrivals_due,
-                started: interval.arrivals_started,
-                dropped: interval.arrivals_dropped,
-                late: interval.arrivals_late,
-            },
-            reconnects: interval.reconnects,
-            cpu_user_ns: interval.cpu_user_ns,
-            cpu_system_ns: interval.cpu_system_ns,
-            max_rss_bytes: interval.max_rss_bytes,
+            counts: interval.counts,
+            mean_in_flight: mean_in_flight(interval.counts.in_flight_ns, interval.duration_ns),
             operations: operations.collect(),
             errors: errors.collect(),
         }
@@ -136,14 +119,8 @@ impl<'a> From<&'a RecordedWindow> for Window<'a> {
             index: window.index,
             start_s: window.start_ns as f64 / 1e9,
             duration_s: window.duration_ns as f64 / 1e9,
-            succeeded: window.succeeded,
-            failed: window.failed,
-            mean_in_flight: mean_in_flight(window.in_flight_ns, window.duration_ns),
-            arrivals: window.arrivals,
-            reconnects: window.reconnects,
-            cpu_user_ns: window.cpu_user_ns,
-            cpu_system_ns: window.cpu_system_ns,
-            max_rss_bytes: window.max_rss_bytes,
+            counts: window.counts,
+            mean_in_flight: mean_in_flight(window.counts.in_flight_ns, window.duration_ns),
             operations: operations.collect(),
             errors: errors.collect(),
         }

@@ -176,9 +176,9 @@ impl Observer for Status {
         let succeeded = if interval.phase == PhaseKind::Load {
             documents
         } else {
-            interval.succeeded
+            interval.counts.succeeded
         };
-        self.counts.operations += succeeded + interval.failed;
+        self.counts.operations += succeeded + interval.counts.failed;
         self.counts.elapsed_s += interval.duration_ns as f64 / 1e9;
         self.measured.add(interval);
         // Without a status line YCSB writes one interval into its histogram logs, at the end.

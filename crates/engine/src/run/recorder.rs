@@ -159,8 +159,8 @@ impl<'a> Recorder<'a> {
                 &mut self.totals.last_mut().expect("it was pushed just now").1
             }
         };
-        totals.succeeded += interval.succeeded;
-        totals.failed += interval.failed;
+        totals.succeeded += interval.counts.succeeded;
+        totals.failed += interval.counts.failed;
         self.observer.window(interval);
         Ok(())
     }
@@ -239,6 +239,7 @@ impl<'a> Recorder<'a> {
 mod tests {
     use super::*;
     use dyno_load::workload::Concerns;
+    use dyno_record::interval::WindowCounts;
     use dyno_record::reader::Run;
     use std::time::Duration;
 
@@ -261,8 +262,11 @@ mod tests {
     fn interval(phase: PhaseKind, index: u64, start_s: u64) -> IntervalRecord {
         IntervalRecord {
             duration_ns: 1_000_000_000,
-            succeeded: 3,
-            failed: 1,
+            counts: WindowCounts {
+                succeeded: 3,
+                failed: 1,
+                ..WindowCounts::default()
+            },
             ..IntervalRecord::empty(phase, index, start_s * 1_000_000_000)
         }
     }
@@ -356,7 +360,7 @@ mod tests {
                     row.phase,
                     row.index,
                     row.duration_ns / 1_000_000_000,
-                    row.succeeded,
+                    row.counts.succeeded,
                 )
             })
             .collect();
