@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn every_built_in_index_build_has_its_layout_and_says_what_it_is_for() {
-        for name in builtin::index_build_names() {
-            let plan = builtin::find_index_build(name).expect("it is listed");
+        for name in builtin::INDEX_BUILDS.names() {
+            let plan = builtin::INDEX_BUILDS.find(name).expect("it is listed");
             assert_eq!(plan.name, name);
             assert!(plan.description.len() > 20);
             let build = plan.index_build.expect("it is an index build");

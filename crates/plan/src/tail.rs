@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn every_built_in_plan_for_messages_says_what_it_is_for() {
-        for name in builtin::tail_names() {
-            let plan = builtin::find_tail(name).expect("it is listed");
+        for name in builtin::TAILS.names() {
+            let plan = builtin::TAILS.find(name).expect("it is listed");
             assert_eq!(plan.name, name);
             assert!(plan.description.len() > 20);
             assert!(plan.tail.is_some());
