@@ -86,7 +86,10 @@ fn an_interval_closes_when_all_have_passed_it() {
     assert_eq!(closed.len(), 1);
     let first = &closed[0];
     assert_eq!((first.agents, first.is_common), (2, true));
-    assert_eq!((first.window.counts.succeeded, first.window.counts.failed), (3, 2));
+    assert_eq!(
+        (first.window.counts.succeeded, first.window.counts.failed),
+        (3, 2)
+    );
     assert_eq!(first.window.operations[0].response.len(), 3);
     assert_eq!(first.window.operations[0].response_sum_ns, 1_030_000);
     assert_eq!(first.window.errors[0].count, 2);

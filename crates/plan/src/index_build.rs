@@ -1,7 +1,7 @@
 //! `index_build` in a plan: the experiment that builds an index on documents that exist already, under trace. How the
 //! documents come to lie on the disk as they do, on which fields the index is, and what is done about their order.
 
-use crate::names::{Names, name_of};
+use crate::names::choices;
 use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,42 +35,19 @@ pub enum Start {
     Warm,
 }
 
-/// What is done about the order of the documents on the disk, between two builds of the index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Remedy {
-    /// A copy in the order of `_id` takes the place of the collection, once it is verified.
-    Rewrite,
-    /// A copy in the order in which the server gives the documents (`$natural`) takes the place of the collection, once
-    /// it is verified.
-    NaturalCopy,
-    /// The documents are dumped to a file in the order of `_id` and restored from it into a collection that takes the
-    /// place of the old one, once it is verified.
-    Dump,
-    /// The server compacts the collection in its place (`compact`).
-    Compact,
-}
-
-impl Remedy {
-    /// All of them with their names.
-    pub const NAMES: Names<Remedy> = &[
-        (
-            Remedy::Rewrite,
-            "rewrite",
-            "A copy in the order of `_id` takes the place of the collection",
-        ),
-        (
-            Remedy::NaturalCopy,
-            "natural-copy",
-            "A copy in the order in which the server gives the documents takes its place",
-        ),
-        (Remedy::Dump, "dump", "Dump to a file and restore"),
-        (Remedy::Compact, "compact", "The server's `compact`"),
-    ];
-
-    /// Its name in a plan.
-    pub fn as_str(self) -> &'static str {
-        name_of(Remedy::NAMES, &self)
+choices! {
+    /// What is done about the order of the documents on the disk, between two builds of the index.
+    Remedy {
+        /// A copy in the order of `_id` takes the place of the collection, once it is verified.
+        Rewrite = "rewrite", "A copy in the order of `_id` takes the place of the collection";
+        /// A copy in the order in which the server gives the documents (`$natural`) takes the place of the collection, once
+        /// it is verified.
+        NaturalCopy = "natural-copy", "A copy in the order in which the server gives the documents takes its place";
+        /// The documents are dumped to a file in the order of `_id` and restored from it into a collection that takes the
+        /// place of the old one, once it is verified.
+        Dump = "dump", "Dump to a file and restore";
+        /// The server compacts the collection in its place (`compact`).
+        Compact = "compact", "The server's `compact`";
     }
 }
 

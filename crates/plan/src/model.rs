@@ -7,7 +7,7 @@
 use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
-use crate::names::{Names, name_of};
+use crate::names::choices;
 use crate::tail::TailPlan;
 use crate::topology::{Topology, TopologyError};
 use crate::units::{Bytes, CacheSize, Span};
@@ -61,42 +61,21 @@ pub struct Plan {
     pub fleet: Option<FleetPlan>,
 }
 
-/// Which server is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ServerKind {
-    /// The first of these that is there: a `mongod` that is named, one on `PATH`, one that `dyno server install` has
-    /// put here, the embedded server. A plan that is carried out names what was chosen.
-    #[default]
-    Auto,
-    /// The embedded server `secantusd-rs`, started for the run.
-    Embedded,
-    /// A `mongod` started for the run.
-    Mongod,
-    /// A server that is already running, addressed by `uri`.
-    Uri,
-}
-
-impl ServerKind {
-    /// All of them with their names.
-    pub const NAMES: Names<ServerKind> = &[
-        (
-            ServerKind::Auto,
-            "auto",
-            "The first that is there: a server that is named (`--mongod`, `--embedded-server`), a `mongod` on `PATH`, an installed one, the embedded server",
-        ),
-        (
-            ServerKind::Embedded,
-            "embedded",
-            "The embedded server `secantusd-rs`",
-        ),
-        (ServerKind::Mongod, "mongod", "MongoDB's own server"),
-        (ServerKind::Uri, "uri", "A server that is already running"),
-    ];
-
-    /// Its name in a plan.
-    pub fn as_str(self) -> &'static str {
-        name_of(ServerKind::NAMES, &self)
+choices! {
+    /// Which server is measured.
+    #[derive(Default)]
+    ServerKind {
+        /// The first of these that is there: a `mongod` that is named, one on `PATH`, one that `dyno server install` has
+        /// put here, the embedded server. A plan that is carried out names what was chosen.
+        #[default]
+        Auto = "auto",
+            "The first that is there: a server that is named (`--mongod`, `--embedded-server`), a `mongod` on `PATH`, an installed one, the embedded server";
+        /// The embedded server `secantusd-rs`, started for the run.
+        Embedded = "embedded", "The embedded server `secantusd-rs`";
+        /// A `mongod` started for the run.
+        Mongod = "mongod", "MongoDB's own server";
+        /// A server that is already running, addressed by `uri`.
+        Uri = "uri", "A server that is already running";
     }
 }
 
@@ -569,23 +548,16 @@ pub enum ScanLength {
     Zipfian,
 }
 
-/// Who speaks the protocol.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Backend {
-    /// Our own wire protocol path: the cheapest client.
-    #[default]
-    Wire,
-    /// The official Rust driver: its cost is part of the result.
-    Driver,
-}
-
-impl Backend {
-    /// All of them with their names.
-    pub const NAMES: Names<Backend> = &[
-        (Backend::Wire, "wire", "Our own protocol path"),
-        (Backend::Driver, "driver", "The official Rust driver"),
-    ];
+choices! {
+    /// Who speaks the protocol.
+    #[derive(Default)]
+    Backend {
+        /// Our own wire protocol path: the cheapest client.
+        #[default]
+        Wire = "wire", "Our own protocol path";
+        /// The official Rust driver: its cost is part of the result.
+        Driver = "driver", "The official Rust driver";
+    }
 }
 
 /// Connections, threads, protocol backend and failure handling.

@@ -1,43 +1,22 @@
 //! `tail` in a plan: messages through a capped collection, by the drivers of `drivers/`. Every list is an axis: `dyno
 //! tail` measures each combination by itself, and puts them on one page.
 
-use crate::names::{Names, name_of};
+use crate::names::choices;
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How consumers get messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TailMode {
-    /// A tailable cursor that awaits data.
-    #[default]
-    Tailable,
-    /// A change stream, which needs a replica set.
-    ChangeStream,
-    /// A query again and again.
-    Poll,
-}
-
-impl TailMode {
-    /// All of them with their names.
-    pub const NAMES: Names<TailMode> = &[
-        (
-            TailMode::Tailable,
-            "tailable",
-            "A tailable cursor that awaits data",
-        ),
-        (
-            TailMode::ChangeStream,
-            "change-stream",
-            "A change stream, which needs a replica set",
-        ),
-        (TailMode::Poll, "poll", "A query again and again"),
-    ];
-
-    /// Its name in a plan.
-    pub fn as_str(self) -> &'static str {
-        name_of(TailMode::NAMES, &self)
+choices! {
+    /// How consumers get messages.
+    #[derive(Default)]
+    TailMode {
+        /// A tailable cursor that awaits data.
+        #[default]
+        Tailable = "tailable", "A tailable cursor that awaits data";
+        /// A change stream, which needs a replica set.
+        ChangeStream = "change-stream", "A change stream, which needs a replica set";
+        /// A query again and again.
+        Poll = "poll", "A query again and again";
     }
 }
 

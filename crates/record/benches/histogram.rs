@@ -5,9 +5,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use dyno_record::accumulate::PhaseAccumulator;
-use dyno_record::interval::{
-    IntervalRecord, OperationInterval, WindowCounts, latency_histogram,
-};
+use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
 use dyno_record::model::{
     Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
 };

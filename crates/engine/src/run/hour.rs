@@ -4,9 +4,7 @@ use crate::observer::Expectation;
 use crate::run::live::Live;
 use crate::run::recorder::Recorder;
 use dyno_load::workload::{Concerns, Workload};
-use dyno_record::interval::{
-    IntervalRecord, OperationInterval, WindowCounts, latency_histogram,
-};
+use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
 use dyno_record::metrics::{MetricId, MetricsWriter, Reading};
 use dyno_record::model::{Arrivals, PhaseKind};
 use dyno_record::reader::Run;

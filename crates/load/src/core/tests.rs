@@ -346,7 +346,10 @@ fn arrivals_are_due_in_the_window_of_their_intended_start() {
     let intervals = bench.finish(3 * SECOND);
     let due: Vec<_> = intervals.iter().map(|i| i.counts.arrivals.due).collect();
     assert_eq!(due, [10, 10, 10]);
-    let started: Vec<_> = intervals.iter().map(|i| i.counts.arrivals.started).collect();
+    let started: Vec<_> = intervals
+        .iter()
+        .map(|i| i.counts.arrivals.started)
+        .collect();
     assert_eq!(started, [0, 0, 30]);
 }
 
@@ -393,6 +396,9 @@ fn a_failure_counts_in_the_phase_but_has_no_latency() {
     let ticket = bench.start(MS, 0);
     bench.end(ticket, MS, 5 * MS, Err(OperationError::Server(8000)));
     let intervals = bench.finish(2 * SECOND);
-    assert_eq!((intervals[0].counts.succeeded, intervals[0].counts.failed), (0, 1));
+    assert_eq!(
+        (intervals[0].counts.succeeded, intervals[0].counts.failed),
+        (0, 1)
+    );
     assert_eq!(intervals[0].operations[0].response.len(), 0);
 }

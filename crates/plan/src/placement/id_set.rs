@@ -12,8 +12,18 @@ const LARGEST_ID: u32 = 65_535;
 
 /// A set of CPU or node numbers, in ascending order. As text it is a list of numbers and ranges;
 /// the empty text is the empty set, as in the files below `/sys`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[derive(SerializeDisplay, DeserializeFromStr)]
+#[derive(
+    Clone,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    SerializeDisplay,
+    DeserializeFromStr,
+)]
 pub struct IdSet(BTreeSet<u32>);
 
 /// CPU numbers: hardware threads as the kernel counts them.

@@ -1,9 +1,7 @@
 //! Run directories that were never run: their figures are known, whatever the speed of the machine.
 
 use dyno_record::accumulate::PhaseAccumulator;
-use dyno_record::interval::{
-    IntervalRecord, OperationInterval, WindowCounts, latency_histogram,
-};
+use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
 use dyno_record::model::{
     Arrivals, Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
 };

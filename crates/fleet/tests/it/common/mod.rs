@@ -7,9 +7,7 @@ use dyno_fleet::controller::{Controller, ControllerOptions};
 use dyno_fleet::endpoint::{Endpoint, EndpointSource};
 use dyno_fleet::names::RunName;
 use dyno_fleet::protocol::{HostFacts, Version};
-use dyno_record::interval::{
-    IntervalRecord, OperationInterval, WindowCounts, latency_histogram,
-};
+use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
 use dyno_record::model::PhaseKind;
 use dyno_testkit::{Skip, free_port, or_skip};
 use std::io::{BufRead, BufReader, Write};
