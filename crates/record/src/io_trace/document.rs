@@ -14,7 +14,7 @@ pub const SCHEMA_VERSION: u32 = 2;
 
 /// A trace of file I/O.
 #[serde_with::skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceDocument {
     /// Version of the form.
     pub schema_version: u32,
@@ -79,34 +79,18 @@ impl TraceDocument {
             schema_version: SCHEMA_VERSION,
             dyno_version: dyno_version.to_owned(),
             started_at: started_at.to_owned(),
-            zero_monotonic_ns: 0,
-            start_s: 0.0,
-            duration_s: 0.0,
-            complete: false,
             mode,
-            target: TraceTarget::default(),
-            filter: TraceFilter::default(),
-            gap_bytes: None,
-            probes: Vec::new(),
-            calls: 0,
-            lost_calls: 0,
-            block_requests: 0,
-            lost_block_requests: 0,
-            block_traced: false,
-            files: Vec::new(),
-            totals: Vec::new(),
-            devices: Vec::new(),
-            cost: None,
-            caveats: Vec::new(),
+            ..TraceDocument::default()
         }
     }
 }
 
 /// Whether single events were kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceMode {
     /// Every call is a row.
+    #[default]
     Events,
     /// The kernel counted, and only totals are known.
     Aggregated,

@@ -263,8 +263,8 @@ fn text(text: &str) -> ByteArray {
     ByteArray::from(text)
 }
 
-fn put<T: DataType, W: Write + Send>(
-    group: &mut GroupWriter<'_, W>,
+pub(crate) fn put<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[T::T],
     levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
@@ -276,13 +276,13 @@ fn put<T: DataType, W: Write + Send>(
 }
 
 /// A column that is read piece by piece.
-struct Column<T: DataType> {
+pub(crate) struct Column<T: DataType> {
     reader: ColumnReaderImpl<T>,
     values: Vec<T::T>,
 }
 
 /// What a column of a group is opened as.
-trait OpenColumn: Sized {
+pub(crate) trait OpenColumn: Sized {
     fn open(group: &dyn RowGroupReader, number: usize, name: &str) -> Result<Self, ParquetError>;
 }
 
@@ -321,7 +321,7 @@ impl<T: DataType> OpenColumn for Option<Column<T>> {
 
 impl<T: DataType> Column<T> {
     /// The next `rows` values.
-    fn read(&mut self, rows: usize) -> Result<&[T::T], ParquetError> {
+    pub(crate) fn read(&mut self, rows: usize) -> Result<&[T::T], ParquetError> {
         self.values.clear();
         while self.values.len() < rows {
             let missing = rows - self.values.len();
