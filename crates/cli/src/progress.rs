@@ -174,7 +174,7 @@ impl Phase {
         let seconds = interval.duration_ns as f64 / 1e9;
         self.elapsed_s += seconds;
         self.done += done;
-        self.failed += interval.failed;
+        self.failed += interval.counts.failed;
         self.recent.done += done;
         self.recent.seconds += seconds;
         self.course.add(done as f64, seconds);
@@ -294,7 +294,7 @@ fn errors(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::interval::OperationInterval;
+    use dyno_record::interval::{OperationInterval, WindowCounts};
 
     fn interval(succeeded: u64, failed: u64, documents: u64) -> IntervalRecord {
         let mut response = latency_histogram();
@@ -315,8 +315,11 @@ mod tests {
                 errors: failed,
                 clamped: 0,
             }],
-            succeeded,
-            failed,
+            counts: WindowCounts {
+                succeeded,
+                failed,
+                ..WindowCounts::default()
+            },
             ..IntervalRecord::empty(PhaseKind::Measure, 0, 0)
         }
     }

@@ -15,7 +15,9 @@ use dyno_fleet::names::RunName;
 use dyno_fleet::protocol::{HostFacts, Registration, Stage, Up, Version, Work};
 use dyno_fleet::readings::ReadingEncoder;
 use dyno_fleet::window::WindowEncoder;
-use dyno_record::interval::{FinePart, IntervalRecord, OperationInterval, latency_histogram};
+use dyno_record::interval::{
+    FinePart, IntervalRecord, OperationInterval, WindowCounts, latency_histogram,
+};
 use dyno_record::metrics::{MetricId, MetricsWriter, Reading};
 use dyno_record::model::PhaseKind;
 use std::io::Write;
@@ -98,7 +100,10 @@ fn window(pattern: usize, index: u64) -> IntervalRecord {
     IntervalRecord {
         duration_ns: 1_000_000_000,
         operations,
-        succeeded: RATE,
+        counts: WindowCounts {
+            succeeded: RATE,
+            ..WindowCounts::default()
+        },
         fine: vec![
             FinePart {
                 ended: RATE / 100,

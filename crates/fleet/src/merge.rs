@@ -143,8 +143,8 @@ impl Merger {
         let place = (window.phase, slot);
         state.progress = state.progress.max(Some(place));
         if window.phase == PhaseKind::Measure {
-            state.outcome.succeeded += window.succeeded;
-            state.outcome.failed += window.failed;
+            state.outcome.succeeded += window.counts.succeeded;
+            state.outcome.failed += window.counts.failed;
             state.outcome.late_intervals += u64::from(!is_there);
             state.last_measured = state.last_measured.max(Some(slot));
         }
@@ -238,8 +238,8 @@ impl Merger {
                 common.first_interval = slot;
             }
             common.intervals += 1;
-            common.succeeded += open.window.succeeded;
-            common.failed += open.window.failed;
+            common.succeeded += open.window.counts.succeeded;
+            common.failed += open.window.counts.failed;
         }
         Ok(Some(Merged {
             window: open.window,

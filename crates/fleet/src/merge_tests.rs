@@ -1,7 +1,9 @@
 //! The whole is the sum of its parts, whoever is late, lost or out of step.
 
 use super::*;
-use dyno_record::interval::{ErrorCount, FinePart, OperationInterval, latency_histogram};
+use dyno_record::interval::{
+    ErrorCount, FinePart, OperationInterval, WindowCounts, latency_histogram,
+};
 use proptest::prelude::*;
 
 const SECOND: u64 = 1_000_000_000;
@@ -34,8 +36,11 @@ fn window(phase: PhaseKind, index: u64, values_us: &[u64]) -> IntervalRecord {
             kind: "timeout".into(),
             count: 1,
         }],
-        succeeded: count,
-        failed: 1,
+        counts: WindowCounts {
+            succeeded: count,
+            failed: 1,
+            ..WindowCounts::default()
+        },
         fine: vec![FinePart {
             ended: count,
             response_sum_ns: 1,
@@ -80,7 +85,10 @@ fn an_interval_closes_when_all_have_passed_it() {
     assert_eq!(closed.len(), 1);
     let first = &closed[0];
     assert_eq!((first.agents, first.is_common), (2, true));
-    assert_eq!((first.window.succeeded, first.window.failed), (3, 2));
+    assert_eq!(
+        (first.window.counts.succeeded, first.window.counts.failed),
+        (3, 2)
+    );
     assert_eq!(first.window.operations[0].response.len(), 3);
     assert_eq!(first.window.operations[0].response_sum_ns, 1_030_000);
     assert_eq!(first.window.errors[0].count, 2);
@@ -282,7 +290,7 @@ proptest! {
         prop_assert_eq!(read.count, expected.len());
         prop_assert_eq!(read.response_time_us.p99, expected.value_at_quantile(0.99) as f64 / 1e3);
         prop_assert_eq!(outcome.agents.iter().map(|agent| agent.succeeded).sum::<u64>(), expected.len());
-        let in_windows: u64 = windows.iter().map(|merged| merged.window.succeeded).sum();
+        let in_windows: u64 = windows.iter().map(|merged| merged.window.counts.succeeded).sum();
         prop_assert!(in_windows <= expected.len());
         prop_assert!(windows.is_sorted_by_key(|merged| merged.window.index));
     }

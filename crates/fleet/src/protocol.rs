@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Version of the messages. Raised when one side would misread the other.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// Who is in a version of the program and of its messages; both must be equal on all hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,9 @@
 //! HdrHistogram, so that nothing is lost but what the histogram itself rounds.
 
 use crate::error::FleetError;
-use dyno_record::interval::{ErrorCount, FinePart, IntervalRecord, OperationInterval};
+use dyno_record::interval::{
+    ErrorCount, FinePart, IntervalRecord, OperationInterval, WindowCounts,
+};
 use dyno_record::interval::{HIGHEST_NS, LOWEST_NS, SIGNIFICANT_DIGITS};
 use dyno_record::model::PhaseKind;
 use hdrhistogram::Histogram;
@@ -34,18 +36,7 @@ pub struct WindowHeader {
     pub duration_ns: u64,
     pub operations: Vec<OperationHeader>,
     pub errors: Vec<ErrorHeader>,
-    pub succeeded: u64,
-    pub failed: u64,
-    pub busy_ns: u128,
-    pub in_flight_ns: u128,
-    pub arrivals_due: u64,
-    pub arrivals_started: u64,
-    pub arrivals_dropped: u64,
-    pub arrivals_late: u64,
-    pub reconnects: u64,
-    pub cpu_user_ns: u64,
-    pub cpu_system_ns: u64,
-    pub max_rss_bytes: u64,
+    pub counts: WindowCounts,
     pub fine_parts: usize,
 }
 
@@ -120,18 +111,7 @@ fn header(window: &IntervalRecord) -> WindowHeader {
                 count: error.count,
             })
             .collect(),
-        succeeded: window.succeeded,
-        failed: window.failed,
-        busy_ns: window.busy_ns,
-        in_flight_ns: window.in_flight_ns,
-        arrivals_due: window.arrivals_due,
-        arrivals_started: window.arrivals_started,
-        arrivals_dropped: window.arrivals_dropped,
-        arrivals_late: window.arrivals_late,
-        reconnects: window.reconnects,
-        cpu_user_ns: window.cpu_user_ns,
-        cpu_system_ns: window.cpu_system_ns,
-        max_rss_bytes: window.max_rss_bytes,
+        counts: window.counts,
         fine_parts: window.fine.len(),
     }
 }
@@ -217,18 +197,7 @@ impl WindowDecoder {
             duration_ns: header.duration_ns,
             operations,
             errors,
-            succeeded: header.succeeded,
-            failed: header.failed,
-            busy_ns: header.busy_ns,
-            in_flight_ns: header.in_flight_ns,
-            arrivals_due: header.arrivals_due,
-            arrivals_started: header.arrivals_started,
-            arrivals_dropped: header.arrivals_dropped,
-            arrivals_late: header.arrivals_late,
-            reconnects: header.reconnects,
-            cpu_user_ns: header.cpu_user_ns,
-            cpu_system_ns: header.cpu_system_ns,
-            max_rss_bytes: header.max_rss_bytes,
+            counts: header.counts,
             fine,
             ..IntervalRecord::empty(header.phase, header.index, header.start_ns)
         })
@@ -302,8 +271,11 @@ mod tests {
                 kind: "server_11000".into(),
                 count: 2,
             }],
-            succeeded: 1001,
-            failed: 2,
+            counts: WindowCounts {
+                succeeded: 1001,
+                failed: 2,
+                ..WindowCounts::default()
+            },
             fine: vec![
                 FinePart {
                     ended: 10,

@@ -50,10 +50,10 @@ fn cost(address: &str, name: &str, is_driver: bool, operations: u64) -> (f64, f6
     let (mut user_ns, mut system_ns, mut performed) = (0, 0, 0);
     dyno_load::run(job, &mut |window| {
         for pair in window.pairs.iter().flatten() {
-            user_ns += pair.cpu_user_ns;
-            system_ns += pair.cpu_system_ns;
+            user_ns += pair.counts.cpu_user_ns;
+            system_ns += pair.counts.cpu_system_ns;
         }
-        performed += window.merged.succeeded + window.merged.failed;
+        performed += window.merged.counts.succeeded + window.merged.counts.failed;
         Ok(())
     })
     .unwrap();

@@ -142,9 +142,10 @@ impl Collector {
 
     fn with_usage(&mut self, mut interval: IntervalRecord) -> IntervalRecord {
         let usage = (self.usage)();
-        interval.cpu_user_ns = usage.user_ns.saturating_sub(self.last_usage.user_ns);
-        interval.cpu_system_ns = usage.system_ns.saturating_sub(self.last_usage.system_ns);
-        interval.max_rss_bytes = usage.max_rss_bytes;
+        let counts = &mut interval.counts;
+        counts.cpu_user_ns = usage.user_ns.saturating_sub(self.last_usage.user_ns);
+        counts.cpu_system_ns = usage.system_ns.saturating_sub(self.last_usage.system_ns);
+        counts.max_rss_bytes = usage.max_rss_bytes;
         self.last_usage = usage;
         interval
     }
@@ -177,6 +178,7 @@ fn in_common_window(
 
 /// A last window without length or content: the phase ended with the window before.
 fn is_void(interval: &IntervalRecord) -> bool {
+    let counts = &interval.counts;
     interval.duration_ns == 0
-        && interval.succeeded + interval.failed + interval.arrivals_due + interval.reconnects == 0
+        && counts.succeeded + counts.failed + counts.arrivals.due + counts.reconnects == 0
 }

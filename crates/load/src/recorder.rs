@@ -239,17 +239,18 @@ impl Part {
         total.duration_ns = total
             .duration_ns
             .max(self.end_ns.saturating_sub(self.start_ns));
-        total.succeeded += self.succeeded;
-        total.failed += self.failed;
-        total.busy_ns += self.busy_ns;
-        total.in_flight_ns += self.in_flight_ns;
-        total.arrivals_due += self.arrivals_due;
-        total.arrivals_started += self.arrivals_started;
-        total.arrivals_dropped += self.arrivals_dropped;
-        total.arrivals_late += self.arrivals_late;
-        total.reconnects += self.reconnects;
-        total.cpu_user_ns += self.cpu_user_ns;
-        total.cpu_system_ns += self.cpu_system_ns;
+        let counts = &mut total.counts;
+        counts.succeeded += self.succeeded;
+        counts.failed += self.failed;
+        counts.busy_ns += self.busy_ns;
+        counts.in_flight_ns += self.in_flight_ns;
+        counts.arrivals.due += self.arrivals_due;
+        counts.arrivals.started += self.arrivals_started;
+        counts.arrivals.dropped += self.arrivals_dropped;
+        counts.arrivals.late += self.arrivals_late;
+        counts.reconnects += self.reconnects;
+        counts.cpu_user_ns += self.cpu_user_ns;
+        counts.cpu_system_ns += self.cpu_system_ns;
         if total.fine.len() < self.fine.len() {
             total.fine.resize(self.fine.len(), FinePart::default());
         }
@@ -370,8 +371,9 @@ mod tests {
         assert_eq!(interval.operations[0].errors, 4);
         assert_eq!(interval.errors[0].kind, "server_50");
         assert_eq!(interval.errors[0].count, 4);
-        assert_eq!((interval.succeeded, interval.failed), (0, 2));
-        assert_eq!(interval.busy_ns, 14_000_000);
+        let counts = interval.counts;
+        assert_eq!((counts.succeeded, counts.failed), (0, 2));
+        assert_eq!(counts.busy_ns, 14_000_000);
     }
 
     #[test]
@@ -429,7 +431,7 @@ mod tests {
         part.add_to(&mut interval);
         assert!(interval.operations.is_empty());
         assert_eq!(
-            (interval.index, interval.start_ns, interval.succeeded),
+            (interval.index, interval.start_ns, interval.counts.succeeded),
             (4, 99, 0)
         );
     }

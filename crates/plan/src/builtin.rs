@@ -3,108 +3,69 @@
 use crate::file;
 use crate::model::Plan;
 
+/// The built-in plans of one kind of work.
+#[derive(Debug)]
+pub struct Plans {
+    /// What one of them is.
+    pub one: &'static str,
+    /// What they are together.
+    pub all: &'static str,
+    plans: &'static [(&'static str, &'static str)],
+}
+
 macro_rules! built_in {
-    ($($name:literal),+ $(,)?) => {
-        [$(($name, include_str!(concat!("../../../workloads/", $name, ".toml")))),+]
+    ($one:literal, $all:literal, $folder:literal: $($name:literal)+) => {
+        Plans {
+            one: $one,
+            all: $all,
+            plans: &[$(($name, include_str!(concat!("../../../workloads/", $folder, $name, ".toml")))),+],
+        }
     };
 }
 
-const PLANS: [(&str, &str); 14] = built_in![
-    "a",
-    "b",
-    "c",
-    "d",
-    "e",
-    "f",
-    "90read10update",
-    "50read50update",
-    "30write70read",
-    "read",
-    "write",
-    "gated",
-    "pkm",
-    "storage-compare",
-];
+/// Loads.
+pub static LOADS: Plans = built_in! {
+    "plan", "plans", "":
+    "a" "b" "c" "d" "e" "f"
+    "90read10update" "50read50update" "30write70read" "read" "write"
+    "gated" "pkm" "storage-compare"
+};
 
-const INDEX_BUILDS: [(&str, &str); 5] = [
-    (
-        "ordered",
-        include_str!("../../../workloads/index-build/ordered.toml"),
-    ),
-    (
-        "shuffled",
-        include_str!("../../../workloads/index-build/shuffled.toml"),
-    ),
-    (
-        "concurrent",
-        include_str!("../../../workloads/index-build/concurrent.toml"),
-    ),
-    (
-        "churned",
-        include_str!("../../../workloads/index-build/churned.toml"),
-    ),
-    (
-        "existing",
-        include_str!("../../../workloads/index-build/existing.toml"),
-    ),
-];
+/// Index builds.
+pub static INDEX_BUILDS: Plans = built_in! {
+    "index build", "index builds", "index-build/":
+    "ordered" "shuffled" "concurrent" "churned" "existing"
+};
 
-const TAILS: [(&str, &str); 3] = [
-    ("tail", include_str!("../../../workloads/tail/tail.toml")),
-    (
-        "tail-riddle",
-        include_str!("../../../workloads/tail/tail-riddle.toml"),
-    ),
-    (
-        "tail-pool",
-        include_str!("../../../workloads/tail/tail-pool.toml"),
-    ),
-];
+/// Messages.
+pub static TAILS: Plans = built_in! {
+    "plan for messages", "plans for messages", "tail/":
+    "tail" "tail-riddle" "tail-pool"
+};
 
-/// Names of the built-in plans for messages.
-pub fn tail_names() -> impl Iterator<Item = &'static str> {
-    TAILS.iter().map(|(name, _)| *name)
+impl Plans {
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.plans.iter().map(|(name, _)| *name)
+    }
+
+    /// The one of this name.
+    pub fn find(&self, name: &str) -> Option<Plan> {
+        let (_, text) = self.plans.iter().find(|(known, _)| *known == name)?;
+        let plan = file::parse(text, name);
+        debug_assert!(plan.is_ok(), "{plan:?}");
+        plan.ok()
+    }
 }
 
-/// The built-in plan of this name for messages.
-pub fn find_tail(name: &str) -> Option<Plan> {
-    find_in(&TAILS, name)
-}
-
-/// Names of the built-in plans for index builds.
-pub fn index_build_names() -> impl Iterator<Item = &'static str> {
-    INDEX_BUILDS.iter().map(|(name, _)| *name)
-}
-
-/// The built-in plan of this name for index builds.
-pub fn find_index_build(name: &str) -> Option<Plan> {
-    find_in(&INDEX_BUILDS, name)
-}
-
-/// Names of the built-in plans.
+/// Names of the built-in loads.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    PLANS.iter().map(|(name, _)| *name)
+    LOADS.names()
 }
 
-/// The text of a built-in plan.
-pub fn text(name: &str) -> Option<&'static str> {
-    text_in(&PLANS, name)
-}
-
-fn text_in(plans: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
-    let (_, text) = plans.iter().find(|(known, _)| *known == name)?;
-    Some(text)
-}
-
-fn find_in(plans: &[(&str, &'static str)], name: &str) -> Option<Plan> {
-    let plan = file::parse(text_in(plans, name)?, name);
-    debug_assert!(plan.is_ok(), "{plan:?}");
-    plan.ok()
-}
-
-/// The built-in plan of this name.
+/// The built-in load of this name.
 pub fn find(name: &str) -> Option<Plan> {
-    find_in(&PLANS, name)
+    LOADS.find(name)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Why there is no task.
 
-use crate::builtin;
+use crate::builtin::Plans;
 use crate::file::FileError;
 use crate::host::HostError;
 use crate::problem::{self, Problem};
@@ -10,25 +10,11 @@ use std::path::PathBuf;
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The workload is neither a built-in plan nor a file.
-    #[error("there is no built-in plan and no file `{name}`")]
+    /// The plan is neither a built-in one nor a file.
+    #[error("there is no built-in {} and no file `{name}`", plans.one)]
     Unknown {
-        /// What was asked for.
-        name: String,
-        /// The built-in plan that was probably meant.
-        nearest: Option<&'static str>,
-    },
-    /// The layout of an index build is neither a built-in plan nor a file.
-    #[error("there is no built-in index build and no file `{name}`")]
-    UnknownIndexBuild {
-        /// What was asked for.
-        name: String,
-        /// The built-in plan that was probably meant.
-        nearest: Option<&'static str>,
-    },
-    /// The plan for messages is neither a built-in one nor a file.
-    #[error("there is no built-in plan for messages and no file `{name}`")]
-    UnknownTail {
+        /// The built-in plans of the work.
+        plans: &'static Plans,
         /// What was asked for.
         name: String,
         /// The built-in plan that was probably meant.
@@ -120,30 +106,13 @@ impl PlanError {
     /// What to do about it, where that is not in the message.
     pub fn hint(&self) -> Option<String> {
         match self {
-            PlanError::Unknown {
-                nearest: Some(name),
-                ..
-            }
-            | PlanError::UnknownIndexBuild {
-                nearest: Some(name),
-                ..
-            }
-            | PlanError::UnknownTail {
-                nearest: Some(name),
-                ..
-            } => Some(format!("did you mean `{name}`?")),
-            PlanError::UnknownIndexBuild { nearest: None, .. } => Some(format!(
-                "built-in index builds: {}",
-                builtin::index_build_names().collect::<Vec<_>>().join(", ")
-            )),
-            PlanError::UnknownTail { nearest: None, .. } => Some(format!(
-                "built-in plans for messages: {}",
-                builtin::tail_names().collect::<Vec<_>>().join(", ")
-            )),
-            PlanError::Unknown { nearest: None, .. } => Some(format!(
-                "built-in plans: {}",
-                builtin::names().collect::<Vec<_>>().join(", ")
-            )),
+            PlanError::Unknown { nearest, plans, .. } => Some(match nearest {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => {
+                    let names: Vec<_> = plans.names().collect();
+                    format!("built-in {}: {}", plans.all, names.join(", "))
+                }
+            }),
             PlanError::Unreadable { .. } => Some("check the path and its permissions".into()),
             PlanError::SeveralUris { .. } => Some("several pairs have one each: run once for each of them; or let `dyno run --pairs N` start the servers and load all of them at once".into()),
             PlanError::Uri(error) => error.hint(),

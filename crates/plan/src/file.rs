@@ -10,10 +10,11 @@ use crate::model::{DataPlan, KeyDistribution, OperationWeights, Plan, Schedule, 
 use crate::problem::{self, Problem};
 use crate::request::{Setting, SettingValue};
 use crate::validate::validate;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// The problems of one plan file.
 #[derive(Debug, thiserror::Error)]
@@ -183,7 +184,7 @@ pub fn schema() -> Value {
     schema["title"] = "mongodyno plan".into();
     schema["properties"][BASE] = serde_json::json!({
         "description": "Name of the built-in plan that this file changes. Without it the file changes the defaults.",
-        "enum": builtin_names(),
+        "enum": builtin::names().collect::<Vec<_>>(),
     });
     if let Some(object) = schema.as_object_mut() {
         object.remove("required");
@@ -191,16 +192,9 @@ pub fn schema() -> Value {
     schema
 }
 
-fn builtin_names() -> Vec<&'static str> {
-    builtin::names().collect()
-}
-
 /// Plans of version 0.1, which are kept with each run, name durable writes as the embedded server does.
 fn rename_old_keys(table: &mut DeTable<'_>) {
-    let server = table
-        .iter_mut()
-        .find(|(name, _)| name.get_ref() == "server");
-    let Some(DeValue::Table(server)) = server.map(|(_, value)| value.get_mut()) else {
+    let Some(DeValue::Table(server)) = table.get_mut("server").map(Spanned::get_mut) else {
         return;
     };
     if server.contains_key("durable_writes") {
@@ -290,7 +284,7 @@ fn offset_of(table: &DeTable<'_>, key: &str) -> Option<usize> {
     let (first, rest) = key
         .split_once('.')
         .map_or((key, None), |(first, rest)| (first, Some(rest)));
-    let (_, value) = table.iter().find(|(name, _)| name.get_ref() == first)?;
+    let value = table.get(first)?;
     let here = value.span().start;
     match (rest, value.get_ref()) {
         (Some(rest), DeValue::Table(inner)) => Some(offset_of(inner, rest).unwrap_or(here)),
@@ -298,17 +292,19 @@ fn offset_of(table: &DeTable<'_>, key: &str) -> Option<usize> {
     }
 }
 
+/// The plan that a file changes.
+fn base(table: &DeTable<'_>) -> Result<Plan, Problem> {
+    match table.get(BASE).and_then(|name| name.get_ref().as_str()) {
+        None => Ok(default_plan()),
+        Some(name) => builtin::find(name)
+            .ok_or_else(|| Problem::new(format!("there is no built-in plan `{name}`"))),
+    }
+}
+
 /// Lays the file over its base.
 fn merge(table: &DeTable<'_>) -> Result<Plan, Problem> {
-    let base = table.iter().find(|(name, _)| name.get_ref() == BASE);
-    let base = base.and_then(|(_, name)| name.get_ref().as_str());
-    let plan = match base {
-        None => default_plan(),
-        Some(name) => builtin::find(name)
-            .ok_or_else(|| Problem::new(format!("there is no built-in plan `{name}`")))?,
-    };
-    let mut plan = plan;
-    if table.iter().any(|(name, _)| name.get_ref() == "operations") {
+    let mut plan = base(table)?;
+    if table.contains_key("operations") {
         // A mix is given as a whole: a weight that the base happens to have would go unnoticed.
         plan.operations = OperationWeights::default();
     }
@@ -331,11 +327,7 @@ fn lay_file_over(plan: &Plan, table: &DeTable<'_>) -> Result<Plan, Problem> {
 
 /// The plan with those keys of a file that a plan can have; `None` if its base is unknown.
 fn merge_what_fits(table: &DeTable<'_>) -> Option<Plan> {
-    let base = table.iter().find(|(name, _)| name.get_ref() == BASE);
-    let mut plan = match base.and_then(|(_, name)| name.get_ref().as_str()) {
-        None => default_plan(),
-        Some(name) => builtin::find(name)?,
-    };
+    let mut plan = base(table).ok()?;
     let mut keep = |section: &str, key: Option<&str>, value: &DeValue<'_>| {
         let mut merged = serde_json::to_value(&plan).ok()?;
         let place = match key {
@@ -366,12 +358,10 @@ fn merge_what_fits(table: &DeTable<'_>) -> Option<Plan> {
 /// Whether the file has `name` in a table, but not `other`: a number of operations alone is meant to
 /// end the phase alone, not together with the default duration.
 fn gives_only(table: &DeTable<'_>, inside: &str, name: &str, other: &str) -> bool {
-    let inner = table.iter().find(|(key, _)| key.get_ref() == inside);
-    let Some(DeValue::Table(inner)) = inner.map(|(_, value)| value.get_ref()) else {
+    let Some(DeValue::Table(inner)) = table.get(inside).map(Spanned::get_ref) else {
         return false;
     };
-    let has = |name: &str| inner.iter().any(|(key, _)| key.get_ref() == name);
-    has(name) && !has(other)
+    inner.contains_key(name) && !inner.contains_key(other)
 }
 
 /// A table changes the keys that it has; one that chooses a variant replaces the whole table.
@@ -391,30 +381,13 @@ fn lay_over(target: &mut Value, value: &DeValue<'_>) {
 
 /// `server.kind` is a plain choice; the other tags choose which keys a table has.
 fn chooses_variant(target: &Value, table: &DeTable<'_>) -> bool {
-    let has = |tag: &str| table.iter().any(|(name, _)| name.get_ref() == tag);
-    has("distribution") || (has("kind") && target.get("durable_writes").is_none())
+    table.contains_key("distribution")
+        || (table.contains_key("kind") && target.get("durable_writes").is_none())
 }
 
 fn to_json(value: &DeValue<'_>) -> Value {
-    match value {
-        DeValue::String(text) => Value::String(text.to_string()),
-        DeValue::Boolean(flag) => Value::Bool(*flag),
-        DeValue::Integer(number) => {
-            i64::from_str_radix(&number.as_str().replace('_', ""), number.radix())
-                .map_or(Value::Null, Value::from)
-        }
-        DeValue::Float(number) => number
-            .as_str()
-            .replace('_', "")
-            .parse::<f64>()
-            .map_or(Value::Null, Value::from),
-        DeValue::Datetime(time) => Value::String(time.to_string()),
-        DeValue::Array(items) => items.iter().map(|item| to_json(item.get_ref())).collect(),
-        DeValue::Table(table) => table
-            .iter()
-            .map(|(name, value)| (name.get_ref().to_string(), to_json(value.get_ref())))
-            .collect(),
-    }
+    let value = Spanned::new(0..0, value.clone());
+    Value::deserialize(ValueDeserializer::from(value)).unwrap_or_default()
 }
 
 #[cfg(test)]

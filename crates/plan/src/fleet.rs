@@ -33,6 +33,7 @@ pub enum Amounts {
 }
 
 /// Many client hosts and many servers, measured as one.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FleetPlan {
@@ -57,7 +58,6 @@ pub struct FleetPlan {
     /// From the word to start to the common instant at which all start; 100 ms to 1 minute.
     pub start_lead: Span,
     /// Manifests for Kubernetes; not rendered when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<KubernetesPlan>,
 }
 
@@ -79,6 +79,7 @@ impl Default for FleetPlan {
 }
 
 /// What the manifests for Kubernetes hold.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct KubernetesPlan {
@@ -112,7 +113,6 @@ pub struct KubernetesPlan {
     /// Size of each volume.
     pub disk_size: Bytes,
     /// Storage class of the volumes; that of the cluster when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_class: Option<String>,
     /// CPUs of their own for servers and clients: limits are requests, in whole CPUs, which the static policy of the CPU
     /// manager turns into an exclusive set.

@@ -1,7 +1,7 @@
 //! `index_build` in a plan: the experiment that builds an index on documents that exist already, under trace. How the
 //! documents come to lie on the disk as they do, on which fields the index is, and what is done about their order.
 
-use crate::names::{Names, name_of};
+use crate::names::choices;
 use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,46 +35,24 @@ pub enum Start {
     Warm,
 }
 
-/// What is done about the order of the documents on the disk, between two builds of the index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Remedy {
-    /// A copy in the order of `_id` takes the place of the collection, once it is verified.
-    Rewrite,
-    /// A copy in the order in which the server gives the documents (`$natural`) takes the place of the collection, once
-    /// it is verified.
-    NaturalCopy,
-    /// The documents are dumped to a file in the order of `_id` and restored from it into a collection that takes the
-    /// place of the old one, once it is verified.
-    Dump,
-    /// The server compacts the collection in its place (`compact`).
-    Compact,
-}
-
-impl Remedy {
-    /// All of them with their names.
-    pub const NAMES: Names<Remedy> = &[
-        (
-            Remedy::Rewrite,
-            "rewrite",
-            "A copy in the order of `_id` takes the place of the collection",
-        ),
-        (
-            Remedy::NaturalCopy,
-            "natural-copy",
-            "A copy in the order in which the server gives the documents takes its place",
-        ),
-        (Remedy::Dump, "dump", "Dump to a file and restore"),
-        (Remedy::Compact, "compact", "The server's `compact`"),
-    ];
-
-    /// Its name in a plan.
-    pub fn as_str(self) -> &'static str {
-        name_of(Remedy::NAMES, &self)
+choices! {
+    /// What is done about the order of the documents on the disk, between two builds of the index.
+    Remedy {
+        /// A copy in the order of `_id` takes the place of the collection, once it is verified.
+        Rewrite = "rewrite", "A copy in the order of `_id` takes the place of the collection";
+        /// A copy in the order in which the server gives the documents (`$natural`) takes the place of the collection, once
+        /// it is verified.
+        NaturalCopy = "natural-copy", "A copy in the order in which the server gives the documents takes its place";
+        /// The documents are dumped to a file in the order of `_id` and restored from it into a collection that takes the
+        /// place of the old one, once it is verified.
+        Dump = "dump", "Dump to a file and restore";
+        /// The server compacts the collection in its place (`compact`).
+        Compact = "compact", "The server's `compact`";
     }
 }
 
 /// An index is built on documents that exist already, and watched.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct IndexBuildPlan {
@@ -90,14 +68,11 @@ pub struct IndexBuildPlan {
     /// Whether the documents are read from the disk or from memory.
     pub start: Start,
     /// What is done before the index is built a second time; it is built once when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Remedy>,
     /// The data is on a disk of its own, in a file, that takes at most this many reads and as many writes per second while the index is
     /// built. Needs root.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_iops: Option<u32>,
     /// Size of that disk; as large as the data needs when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_size: Option<Bytes>,
 }
 
@@ -200,8 +175,8 @@ mod tests {
 
     #[test]
     fn every_built_in_index_build_has_its_layout_and_says_what_it_is_for() {
-        for name in builtin::index_build_names() {
-            let plan = builtin::find_index_build(name).expect("it is listed");
+        for name in builtin::INDEX_BUILDS.names() {
+            let plan = builtin::INDEX_BUILDS.find(name).expect("it is listed");
             assert_eq!(plan.name, name);
             assert!(plan.description.len() > 20);
             let build = plan.index_build.expect("it is an index build");

@@ -32,6 +32,7 @@ pub enum TraceMode {
 }
 
 /// The I/O trace of a run: what of the servers' files, and when.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct IoTracePlan {
@@ -40,7 +41,7 @@ pub struct IoTracePlan {
     /// Time from the start of the phase to that of the trace.
     pub from: Span,
     /// Longest time that it lasts; to the end of the phase when absent.
-    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "for")]
     pub length: Option<Span>,
     /// Whether each call is kept, or counts and histograms.
     pub mode: TraceMode,
@@ -50,7 +51,6 @@ pub struct IoTracePlan {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Calls for fewer bytes are left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub smallest: Option<Bytes>,
 }
 

@@ -7,7 +7,7 @@
 use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
-use crate::names::{Names, name_of};
+use crate::names::choices;
 use crate::tail::TailPlan;
 use crate::topology::{Topology, TopologyError};
 use crate::units::{Bytes, CacheSize, Span};
@@ -18,6 +18,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 /// Everything a run does, resolved from defaults, file and options in that order.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -49,64 +50,37 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TracePlan>,
     /// I/O trace of the servers' files: `true`, or a table with its window; none when absent.
-    #[serde(
-        default,
-        deserialize_with = "io_trace::switch",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "io_trace::switch")]
     #[schemars(with = "Option<io_trace::Switch>")]
     pub trace: Option<IoTracePlan>,
     /// The experiment of `dyno index-build`, which other commands do not do; none when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_build: Option<IndexBuildPlan>,
     /// The messages of `dyno tail`, which other commands do not send; none when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<TailPlan>,
     /// The hosts of `dyno fleet`, which other commands do not look at; none when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetPlan>,
 }
 
-/// Which server is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ServerKind {
-    /// The first of these that is there: a `mongod` that is named, one on `PATH`, one that `dyno server install` has
-    /// put here, the embedded server. A plan that is carried out names what was chosen.
-    #[default]
-    Auto,
-    /// The embedded server `secantusd-rs`, started for the run.
-    Embedded,
-    /// A `mongod` started for the run.
-    Mongod,
-    /// A server that is already running, addressed by `uri`.
-    Uri,
-}
-
-impl ServerKind {
-    /// All of them with their names.
-    pub const NAMES: Names<ServerKind> = &[
-        (
-            ServerKind::Auto,
-            "auto",
-            "The first that is there: a server that is named (`--mongod`, `--embedded-server`), a `mongod` on `PATH`, an installed one, the embedded server",
-        ),
-        (
-            ServerKind::Embedded,
-            "embedded",
-            "The embedded server `secantusd-rs`",
-        ),
-        (ServerKind::Mongod, "mongod", "MongoDB's own server"),
-        (ServerKind::Uri, "uri", "A server that is already running"),
-    ];
-
-    /// Its name in a plan.
-    pub fn as_str(self) -> &'static str {
-        name_of(ServerKind::NAMES, &self)
+choices! {
+    /// Which server is measured.
+    #[derive(Default)]
+    ServerKind {
+        /// The first of these that is there: a `mongod` that is named, one on `PATH`, one that `dyno server install` has
+        /// put here, the embedded server. A plan that is carried out names what was chosen.
+        #[default]
+        Auto = "auto",
+            "The first that is there: a server that is named (`--mongod`, `--embedded-server`), a `mongod` on `PATH`, an installed one, the embedded server";
+        /// The embedded server `secantusd-rs`, started for the run.
+        Embedded = "embedded", "The embedded server `secantusd-rs`";
+        /// A `mongod` started for the run.
+        Mongod = "mongod", "MongoDB's own server";
+        /// A server that is already running, addressed by `uri`.
+        Uri = "uri", "A server that is already running";
     }
 }
 
 /// The server under test and the settings it is started with.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerPlan {
@@ -114,7 +88,6 @@ pub struct ServerPlan {
     pub kind: ServerKind,
     /// Which servers are started and joined: `standalone`, `pairs=N`, `replica-set=N`, `sharded=SxR` with their
     /// details, see `docs/servers.md`. One server, or `pairs` of them, when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<String>,
     /// Independent servers, each with a client of its own that does what the plan says; 1 to 64. All of
     /// them start together, and the result has them together and one by one.
@@ -122,24 +95,18 @@ pub struct ServerPlan {
     pub pairs: u32,
     /// CPUs and memory of the servers and their clients on this machine, such as `spread` or
     /// `cores-per-instance=4 client=other`; left to the system when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
     /// Connection string without credentials; only with `kind = "uri"`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// The `mongod` program: a path, or the version of one that `dyno server install` has put here, such as `6.0.27`.
     /// The first one that is found when absent. It makes `kind = "auto"` a `mongod`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mongod: Option<String>,
     /// Path of the `mongos` program; `mongos` beside `mongod` or on `PATH` when absent. Not with the embedded server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mongos: Option<String>,
     /// Storage-engine cache of a server that we start: bytes, or `smallest` for the smallest that shows how this kind of
     /// server works. The server's own default when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheSize>,
     /// Block compressor of a server that we start (`none`, `lz4`, `zlib`, `snappy`, `zstd`; not every server has each).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub block_compressor: Option<String>,
     /// A write is acknowledged when it is on the disk: the embedded server flushes its log on every commit, of other
     /// servers the operations ask for it by `journal=true` in their write concern.
@@ -147,10 +114,8 @@ pub struct ServerPlan {
     #[serde(alias = "sync_on_commit")]
     pub durable_writes: bool,
     /// Time between checkpoints of a server that we start. The server's own default when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_interval: Option<Span>,
     /// Data folder of a server that we start. A temporary folder inside the run directory when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<String>,
     /// Data folders on several disks, used by the servers with data as `disk_mapping` says; in place of `data_dir`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -162,32 +127,25 @@ pub struct ServerPlan {
     /// Clients must authenticate, as a user with a random password that is made for the run.
     pub auth: bool,
     /// Write-ahead journal of `mongod`; off up to version 6.0 and outside of replica sets only. On when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<bool>,
     /// Longest time between two writes of the journal of `mongod`, 1 ms to 500 ms in whole milliseconds; 100 ms
     /// when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub journal_commit_interval: Option<Span>,
     /// Compressor of the journal of `mongod` (`none`, `snappy`, `zlib`, `zstd`); `snappy` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub journal_compressor: Option<String>,
     /// Storage engine of `mongod`; `wired-tiger` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_engine: Option<StorageEngine>,
     /// Parameters of `mongod` by name, as after `--setParameter`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
     /// Options of the connection string to servers that we start, such as `w=majority&readConcernLevel=majority`:
     /// the concerns of the run, compression, read preference.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_options: Option<String>,
     /// Address of its machine on which a server that we start accepts connections, such as `10.0.0.21`; 127.0.0.1 when
     /// absent. Whoever reaches it can do everything with a server that asks for no password.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
     /// Network card of this machine whose receive packet steering is set for the time of the run: `eth0` for all
     /// CPUs online, or `eth0=0-3`. What was set before comes back afterwards. Unchanged when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_packet_steering: Option<String>,
 }
 
@@ -320,6 +278,7 @@ impl Default for ServerPlan {
 }
 
 /// The documents of the collection under test.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DataPlan {
@@ -331,12 +290,10 @@ pub struct DataPlan {
     pub records: u64,
     /// As many documents as are this many times the cache of one server, in place of `records`: a resolved plan has
     /// `records` alone. Needs `server.cache`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub times_cache: Option<f64>,
     /// Number of the first document that this client loads and works on (YCSB `insertstart`).
     pub insert_start: u64,
     /// Documents that this client loads (YCSB `insertcount`); `records - insert_start` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub insert_count: Option<u64>,
     /// Documents that operations insert have every so many numbers after the data set: as many as clients insert into
     /// it, each of them with an `insert_offset` of its own. At least 1.
@@ -591,26 +548,20 @@ pub enum ScanLength {
     Zipfian,
 }
 
-/// Who speaks the protocol.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Backend {
-    /// Our own wire protocol path: the cheapest client.
-    #[default]
-    Wire,
-    /// The official Rust driver: its cost is part of the result.
-    Driver,
-}
-
-impl Backend {
-    /// All of them with their names.
-    pub const NAMES: Names<Backend> = &[
-        (Backend::Wire, "wire", "Our own protocol path"),
-        (Backend::Driver, "driver", "The official Rust driver"),
-    ];
+choices! {
+    /// Who speaks the protocol.
+    #[derive(Default)]
+    Backend {
+        /// Our own wire protocol path: the cheapest client.
+        #[default]
+        Wire = "wire", "Our own protocol path";
+        /// The official Rust driver: its cost is part of the result.
+        Driver = "driver", "The official Rust driver";
+    }
 }
 
 /// Connections, threads, protocol backend and failure handling.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClientPlan {
@@ -631,7 +582,6 @@ pub struct ClientPlan {
     /// Documents per insert command of the load phase, 1 to 100 000.
     pub batch: u32,
     /// Connections of the load phase; `clients` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub load_clients: Option<u32>,
     /// Largest share of failed operations that is not a failure of the run, 0 to 1.
     pub tolerated_error_ratio: f64,
@@ -699,16 +649,15 @@ impl Schedule {
 }
 
 /// How long each phase lasts.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PhasePlan {
     /// Time before measuring starts, under the same load; its operations are kept apart. 0: none.
     pub warmup: Span,
     /// Longest measuring time; no limit when absent. At least one of `duration` and `operations` is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Span>,
     /// Operations to measure; no limit when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub operations: Option<u64>,
 }
 
@@ -749,6 +698,7 @@ impl Default for ObservePlan {
 }
 
 /// A Prometheus exporter, such as `node_exporter` or `mongodb_exporter`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExporterPlan {
@@ -760,16 +710,12 @@ pub struct ExporterPlan {
     #[serde(default = "yes")]
     pub of_server: bool,
     /// File that holds a bearer token and nothing else. It is read at each reading, and never recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_file: Option<PathBuf>,
     /// Name for HTTP Basic authentication, with `password_file`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// File that holds the password of `user` and nothing else. It is read at each reading, and never recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_file: Option<PathBuf>,
     /// File of certificates (PEM) that an `https` exporter is trusted by, instead of those of this system.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
 }
 
@@ -807,6 +753,7 @@ pub enum TracePhase {
 }
 
 /// A window of the run in which another program watches, such as `perf` or `sar`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TracePlan {
@@ -818,13 +765,9 @@ pub struct TracePlan {
     #[serde(default)]
     pub phase: TracePhase,
     /// Time from the start of the phase to that of the program.
-    #[serde(default = "no_time")]
+    #[serde(default)]
     pub from: Span,
     /// Longest time that it runs; to the end of the phase when absent.
-    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "for")]
     pub length: Option<Span>,
-}
-
-fn no_time() -> Span {
-    Span::from_secs(0)
 }

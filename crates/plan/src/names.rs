@@ -3,11 +3,31 @@
 /// Values, each with its name and a line of help, in the order of a list.
 pub type Names<T> = &'static [(T, &'static str, &'static str)];
 
-/// The name of a value; empty for one that is not in the list.
-pub fn name_of<T: PartialEq>(names: Names<T>, value: &T) -> &'static str {
-    let found = names.iter().find(|(one, ..)| one == value);
-    found.map_or("", |(_, name, _)| name)
+/// Declares enums whose variants have the names of a plan, each with a line of help for an option.
+macro_rules! choices {
+    ($($(#[$about:meta])* $name:ident { $($(#[$meaning:meta])* $variant:ident = $text:literal, $help:literal;)* })*) => {$(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        pub enum $name {
+            $($(#[$meaning])* #[serde(rename = $text)] $variant,)*
+        }
+
+        impl $name {
+            /// All of them with their names.
+            pub const NAMES: crate::names::Names<$name> = &[$(($name::$variant, $text, $help)),*];
+
+            /// Its name in a plan.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $text,)*
+                }
+            }
+        }
+    )*};
 }
+
+pub(crate) use choices;
 
 #[cfg(test)]
 mod tests {
@@ -18,10 +38,9 @@ mod tests {
     use crate::tail::TailMode;
     use serde::Serialize;
 
-    fn check<T: Serialize + PartialEq>(names: Names<T>) {
+    fn check<T: Serialize>(names: Names<T>) {
         for (value, name, help) in names {
             assert_eq!(serde_json::to_value(value).unwrap(), *name);
-            assert_eq!(name_of(names, value), *name);
             assert!(!help.is_empty() && !help.ends_with('.'), "{name}: {help}");
         }
     }

@@ -4,10 +4,12 @@
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 mod id_set;
 mod text;
 
+pub(crate) use id_set::is_list;
 pub use id_set::{CpuSet, IdSet, IdSetError, NodeSet};
 pub use text::PolicyError;
 
@@ -22,8 +24,7 @@ pub struct InstancePlacement {
 
 /// Memory policy of a process. The text has the words of the kernel, as `/proc/PID/numa_maps`
 /// shows them: `default`, `local`, `bind:0`, `interleave:0-1`, `prefer:1`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, SerializeDisplay, DeserializeFromStr)]
 pub enum MemoryPolicy {
     /// Nothing is set: the policy of the process that starts it, usually that of the system.
     #[default]
@@ -39,8 +40,7 @@ pub enum MemoryPolicy {
 }
 
 /// How instances are placed. The text is what a plan or an option says.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, SerializeDisplay, DeserializeFromStr)]
 pub enum Policy {
     /// `none`: everything is left to the system.
     #[default]
@@ -70,8 +70,7 @@ pub enum Policy {
 }
 
 /// Where the clients run. There is one for each instance.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, SerializeDisplay, DeserializeFromStr)]
 pub enum ClientPolicy {
     /// `none`: wherever the system puts them.
     Unpinned,

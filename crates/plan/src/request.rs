@@ -2,7 +2,7 @@
 //! turns into a [`crate::Task`].
 
 use crate::model::{Backend, ServerKind};
-use crate::names::Names;
+use crate::names::choices;
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -73,37 +73,17 @@ pub enum Work {
     Servers,
 }
 
-/// Name of a schedule, as an option gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ScheduleKind {
-    /// See [`crate::model::Schedule::Closed`].
-    Closed,
-    /// See [`crate::model::Schedule::Constant`].
-    Constant,
-    /// See [`crate::model::Schedule::Poisson`].
-    Poisson,
-}
-
-impl ScheduleKind {
-    /// All of them with their names.
-    pub const NAMES: Names<ScheduleKind> = &[
-        (
-            ScheduleKind::Closed,
-            "closed",
-            "Each client starts its next operation when its last one has ended",
-        ),
-        (
-            ScheduleKind::Constant,
-            "constant",
-            "Operations start at equal distances, whatever the server does",
-        ),
-        (
-            ScheduleKind::Poisson,
-            "poisson",
-            "Operations start at random, exponentially distributed distances, whatever the server does",
-        ),
-    ];
+choices! {
+    /// Name of a schedule, as an option gives it.
+    ScheduleKind {
+        /// See [`crate::model::Schedule::Closed`].
+        Closed = "closed", "Each client starts its next operation when its last one has ended";
+        /// See [`crate::model::Schedule::Constant`].
+        Constant = "constant", "Operations start at equal distances, whatever the server does";
+        /// See [`crate::model::Schedule::Poisson`].
+        Poisson = "poisson",
+            "Operations start at random, exponentially distributed distances, whatever the server does";
+    }
 }
 
 /// Single values of a plan; `None` leaves the plan as it is.

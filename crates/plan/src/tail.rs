@@ -1,43 +1,22 @@
 //! `tail` in a plan: messages through a capped collection, by the drivers of `drivers/`. Every list is an axis: `dyno
 //! tail` measures each combination by itself, and puts them on one page.
 
-use crate::names::{Names, name_of};
+use crate::names::choices;
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How consumers get messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TailMode {
-    /// A tailable cursor that awaits data.
-    #[default]
-    Tailable,
-    /// A change stream, which needs a replica set.
-    ChangeStream,
-    /// A query again and again.
-    Poll,
-}
-
-impl TailMode {
-    /// All of them with their names.
-    pub const NAMES: Names<TailMode> = &[
-        (
-            TailMode::Tailable,
-            "tailable",
-            "A tailable cursor that awaits data",
-        ),
-        (
-            TailMode::ChangeStream,
-            "change-stream",
-            "A change stream, which needs a replica set",
-        ),
-        (TailMode::Poll, "poll", "A query again and again"),
-    ];
-
-    /// Its name in a plan.
-    pub fn as_str(self) -> &'static str {
-        name_of(TailMode::NAMES, &self)
+choices! {
+    /// How consumers get messages.
+    #[derive(Default)]
+    TailMode {
+        /// A tailable cursor that awaits data.
+        #[default]
+        Tailable = "tailable", "A tailable cursor that awaits data";
+        /// A change stream, which needs a replica set.
+        ChangeStream = "change-stream", "A change stream, which needs a replica set";
+        /// A query again and again.
+        Poll = "poll", "A query again and again";
     }
 }
 
@@ -53,6 +32,7 @@ pub enum TailArrivals {
 }
 
 /// The messages, who sends them, and who gets them.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TailPlan {
@@ -72,25 +52,20 @@ pub struct TailPlan {
     /// Consumers that run at once, each of which gets all messages.
     pub consumers_at_once: u32,
     /// Host on which the producers run, as `ssh` takes it; this one when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub producer_host: Option<String>,
     /// Host on which the consumers run; this one when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub consumer_host: Option<String>,
     /// Folder of the drivers on those hosts; the same as here when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub host_drivers: Option<String>,
     /// Bytes that are added to each message.
     pub size: Bytes,
     /// Size of the capped collection; room for all messages when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub capped_size: Option<Bytes>,
     /// Write concern of the inserts: `0`, `1`, another number, or `majority`.
     pub write_concern: String,
     /// How consumers get messages.
     pub mode: TailMode,
     /// Messages that all producers of a run send together in a second; as fast as they can when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
     /// Distances of messages with `rate_per_s`.
     pub arrivals: TailArrivals,
@@ -199,8 +174,8 @@ mod tests {
 
     #[test]
     fn every_built_in_plan_for_messages_says_what_it_is_for() {
-        for name in builtin::tail_names() {
-            let plan = builtin::find_tail(name).expect("it is listed");
+        for name in builtin::TAILS.names() {
+            let plan = builtin::TAILS.find(name).expect("it is listed");
             assert_eq!(plan.name, name);
             assert!(plan.description.len() > 20);
             assert!(plan.tail.is_some());

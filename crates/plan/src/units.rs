@@ -4,10 +4,12 @@
 //! depend on where a quantity is used are left to the validation of the plan.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
-use serde::{Deserialize, Serialize, Serializer};
+use serde_with::SerializeDisplay;
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -15,13 +17,13 @@ use std::time::Duration;
 ///
 /// `KB`, `MB`, `GB` and `TB` are powers of 1000; `KiB`, `MiB`, `GiB` and `TiB` are powers of 1024.
 /// Upper and lower case mean the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, SerializeDisplay)]
 pub struct Bytes(pub u64);
 
 /// A time span with nanosecond resolution, written as `10s`, `1500ms`, `2m30s`, `1h`; a plain number means seconds.
 ///
 /// A text or number of a plan holds at most 2^64 - 1 nanoseconds (584 years).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, SerializeDisplay)]
 pub struct Span(pub Duration);
 
 /// A positive, finite number of operations per second, written as `20000`, `20k`, `1.5M` or `20000/s`.
@@ -344,7 +346,7 @@ impl Decimal {
 /// Reads a quantity from a string, or from a plain number.
 struct QuantityVisitor<T> {
     expected: &'static str,
-    marker: std::marker::PhantomData<T>,
+    marker: PhantomData<T>,
 }
 
 impl<T: FromStr<Err = UnitError>> Visitor<'_> for QuantityVisitor<T> {
@@ -371,39 +373,9 @@ impl<T: FromStr<Err = UnitError>> Visitor<'_> for QuantityVisitor<T> {
     }
 }
 
-impl Serialize for Bytes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(QuantityVisitor {
-            expected: BYTES_EXPECTED,
-            marker: std::marker::PhantomData,
-        })
-    }
-}
-
-impl JsonSchema for Bytes {
-    fn schema_name() -> Cow<'static, str> {
-        "Bytes".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "A number of bytes such as `1GiB`, `512MiB` or `64KB`; a plain number is bytes.",
-            "type": ["string", "integer"],
-            "minimum": 0,
-            "pattern": r"^\s*[0-9][0-9_]*(\.[0-9][0-9_]*)?\s*(([KkMmGgTt][Ii]?)?[Bb])?\s*$",
-        })
-    }
-}
-
 /// Size of a cache: so many bytes, or the smallest that a kind of server has, see
 /// [`ServerKind::smallest_cache`](crate::model::ServerKind::smallest_cache).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SerializeDisplay)]
 pub enum CacheSize {
     /// `smallest`.
     Smallest,
@@ -442,79 +414,45 @@ impl fmt::Display for CacheSize {
     }
 }
 
-impl Serialize for CacheSize {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
+const BYTES_PATTERN: &str = r"^\s*[0-9][0-9_]*(\.[0-9][0-9_]*)?\s*(([KkMmGgTt][Ii]?)?[Bb])?\s*$";
+const SPAN_PATTERN: &str = r"^\s*([0-9][0-9_]*(\.[0-9][0-9_]*)?\s*[A-Za-zµμ]*\s*)+$";
+
+/// How a plan gives a quantity, as a text or a plain number, and how the schema says so.
+macro_rules! in_plans {
+    ($($quantity:ident: $expected:expr, $number:literal, $pattern:expr, $description:literal;)*) => {$(
+        impl<'de> Deserialize<'de> for $quantity {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(QuantityVisitor {
+                    expected: $expected,
+                    marker: PhantomData,
+                })
+            }
+        }
+
+        impl JsonSchema for $quantity {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($quantity).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "description": $description,
+                    "type": ["string", $number],
+                    "minimum": 0,
+                    "pattern": $pattern,
+                })
+            }
+        }
+    )*};
 }
 
-impl<'de> Deserialize<'de> for CacheSize {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(QuantityVisitor {
-            expected: CACHE_EXPECTED,
-            marker: std::marker::PhantomData,
-        })
-    }
-}
-
-impl JsonSchema for CacheSize {
-    fn schema_name() -> Cow<'static, str> {
-        "CacheSize".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let bytes = Bytes::json_schema(generator);
-        let of_bytes = bytes.get("pattern").and_then(|pattern| pattern.as_str());
-        let of_bytes = of_bytes.unwrap_or_default();
-        json_schema!({
-            "description": "A number of bytes such as `1GiB`, or `smallest`.",
-            "type": ["string", "integer"],
-            "minimum": 0,
-            "pattern": format!(r"^\s*smallest\s*$|{of_bytes}"),
-        })
-    }
-}
-
-impl Serialize for Span {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(QuantityVisitor {
-            expected: SPAN_EXPECTED,
-            marker: std::marker::PhantomData,
-        })
-    }
-}
-
-impl JsonSchema for Span {
-    fn schema_name() -> Cow<'static, str> {
-        "Span".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "A time span such as `30s`, `1500ms` or `2m30s`; a plain number is seconds.",
-            "type": ["string", "number"],
-            "minimum": 0,
-            "pattern": r"^\s*([0-9][0-9_]*(\.[0-9][0-9_]*)?\s*[A-Za-zµμ]*\s*)+$",
-        })
-    }
-}
-
-/// Whether a text is a list of numbers of CPUs or nodes and ascending ranges of them, such as `0-7,16`.
-pub(crate) fn is_list(text: &str) -> bool {
-    let number = |text: &str| {
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        digits.then(|| text.parse::<u16>().ok()).flatten()
-    };
-    text.split(',').all(|part| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        matches!((number(first), number(last)), (Some(first), Some(last)) if first <= last)
-    })
+in_plans! {
+    Bytes: BYTES_EXPECTED, "integer", BYTES_PATTERN,
+        "A number of bytes such as `1GiB`, `512MiB` or `64KB`; a plain number is bytes.";
+    CacheSize: CACHE_EXPECTED, "integer", format!(r"^\s*smallest\s*$|{BYTES_PATTERN}"),
+        "A number of bytes such as `1GiB`, or `smallest`.";
+    Span: SPAN_EXPECTED, "number", SPAN_PATTERN,
+        "A time span such as `30s`, `1500ms` or `2m30s`; a plain number is seconds.";
 }
 
 #[cfg(test)]
@@ -685,7 +623,7 @@ mod tests {
         assert!(rate("0").unwrap_err().contains("above 0"));
     }
 
-    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Debug, PartialEq, serde::Serialize, Deserialize)]
     struct Holder {
         bytes: Bytes,
         span: Span,

@@ -5,7 +5,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use dyno_record::accumulate::PhaseAccumulator;
-use dyno_record::interval::{IntervalRecord, OperationInterval, latency_histogram};
+use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
 use dyno_record::model::{
     Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
 };
@@ -62,9 +62,12 @@ fn window() -> IntervalRecord {
     IntervalRecord {
         duration_ns: 1_000_000_000,
         operations: vec![operation("read"), operation("update")],
-        succeeded: 20_000,
-        busy_ns: 1,
-        in_flight_ns: 1,
+        counts: WindowCounts {
+            succeeded: 20_000,
+            busy_ns: 1,
+            in_flight_ns: 1,
+            ..WindowCounts::default()
+        },
         ..IntervalRecord::empty(PhaseKind::Measure, 0, 0)
     }
 }

@@ -5,9 +5,8 @@
 //! operations and error kinds, not on the length of the phase.
 
 use crate::hlog::Clock;
-use crate::interval::{IntervalRecord, latency_histogram};
-use crate::model::{Arrivals, ClientUsage, OperationRecord, PhaseKind, PhaseRecord};
-use crate::series::IntervalRow;
+use crate::interval::{IntervalRecord, WindowCounts, latency_histogram};
+use crate::model::{ClientUsage, OperationRecord, PhaseKind, PhaseRecord};
 use crate::summary::latency_summary;
 use crate::windows::Window;
 use hdrhistogram::Histogram;
@@ -72,15 +71,7 @@ pub struct PhaseAccumulator {
     span_ns: Option<(u64, u64)>,
     operations: BTreeMap<String, OperationTotals>,
     errors: BTreeMap<String, u64>,
-    succeeded: u64,
-    failed: u64,
-    busy_ns: u128,
-    in_flight_ns: u128,
-    arrivals: Arrivals,
-    reconnects: u64,
-    cpu_user_ns: u64,
-    cpu_system_ns: u64,
-    max_rss_bytes: u64,
+    counts: WindowCounts,
 }
 
 impl PhaseAccumulator {
@@ -93,15 +84,7 @@ impl PhaseAccumulator {
             span_ns: None,
             operations: BTreeMap::new(),
             errors: BTreeMap::new(),
-            succeeded: 0,
-            failed: 0,
-            busy_ns: 0,
-            in_flight_ns: 0,
-            arrivals: Arrivals::default(),
-            reconnects: 0,
-            cpu_user_ns: 0,
-            cpu_system_ns: 0,
-            max_rss_bytes: 0,
+            counts: WindowCounts::default(),
         }
     }
 
@@ -114,7 +97,7 @@ impl PhaseAccumulator {
     /// with values outside of them is an error and leaves the sums half changed.
     pub fn add(&mut self, interval: &IntervalRecord) -> Result<(), AdditionError> {
         debug_assert_eq!(interval.phase, self.phase, "a window of another phase");
-        self.add_interval(&IntervalRow::new(interval));
+        self.add_counts(interval.start_ns, interval.duration_ns, &interval.counts);
         for operation in &interval.operations {
             let totals = self.operation(operation.name);
             totals.add_sums(&Sums {
@@ -136,27 +119,17 @@ impl PhaseAccumulator {
         Ok(())
     }
 
-    fn add_interval(&mut self, row: &IntervalRow) {
-        let (start_ns, end_ns) = (row.start_ns, row.start_ns.saturating_add(row.duration_ns));
+    fn add_counts(&mut self, start_ns: u64, duration_ns: u64, counts: &WindowCounts) {
+        let end_ns = start_ns.saturating_add(duration_ns);
         let (first_ns, last_ns) = self.span_ns.unwrap_or((start_ns, end_ns));
         self.span_ns = Some((first_ns.min(start_ns), last_ns.max(end_ns)));
-        add(&mut self.succeeded, row.succeeded);
-        add(&mut self.failed, row.failed);
-        self.busy_ns = self.busy_ns.saturating_add(row.busy_ns);
-        self.in_flight_ns = self.in_flight_ns.saturating_add(row.in_flight_ns);
-        add(&mut self.arrivals.due, row.arrivals_due);
-        add(&mut self.arrivals.started, row.arrivals_started);
-        add(&mut self.arrivals.dropped, row.arrivals_dropped);
-        add(&mut self.arrivals.late, row.arrivals_late);
-        add(&mut self.reconnects, row.reconnects);
-        add(&mut self.cpu_user_ns, row.cpu_user_ns);
-        add(&mut self.cpu_system_ns, row.cpu_system_ns);
-        self.max_rss_bytes = self.max_rss_bytes.max(row.max_rss_bytes);
+        self.counts.add(counts);
     }
 
     /// Adds a window that was read from files.
     pub(crate) fn add_window(&mut self, window: &Window) -> Result<(), AdditionError> {
-        self.add_interval(&window.interval);
+        let row = &window.interval;
+        self.add_counts(row.start_ns, row.duration_ns, &row.counts());
         for row in &window.operations {
             self.operation(&row.operation).add_sums(&Sums {
                 response_ns: row.response_sum_ns,
@@ -198,39 +171,41 @@ impl PhaseAccumulator {
         let (first_ns, last_ns) = self.span_ns.unwrap_or((0, 0));
         let duration_ns = last_ns - first_ns;
         let duration_s = duration_ns as f64 / NS_PER_S;
-        let finished = self.succeeded.saturating_add(self.failed);
+        let counts = &self.counts;
+        let finished = counts.succeeded.saturating_add(counts.failed);
         let operations = self.operations.iter();
         PhaseRecord {
             name: self.phase,
             start_s: first_ns as f64 / NS_PER_S,
             duration_s,
             offered_rate_per_s: self.offered_rate_per_s,
-            achieved_rate_per_s: ratio(self.succeeded as f64, duration_s),
-            succeeded: self.succeeded,
-            failed: self.failed,
+            achieved_rate_per_s: ratio(counts.succeeded as f64, duration_s),
+            succeeded: counts.succeeded,
+            failed: counts.failed,
             operations: operations
                 .map(|(name, totals)| (name.clone(), totals.to_record(duration_s)))
                 .collect(),
             errors: self.errors.clone(),
-            arrivals: self.offered_rate_per_s.map(|_| self.arrivals),
+            arrivals: self.offered_rate_per_s.map(|_| counts.arrivals),
             client: self.client_usage(finished),
-            mean_in_flight: ratio(self.in_flight_ns as f64, duration_ns as f64),
+            mean_in_flight: ratio(counts.in_flight_ns as f64, duration_ns as f64),
             // The duration and the count cancel out of Little's law:
             // (in_flight / T) / ((n / T) * (busy / n)) = in_flight / busy.
-            little_ratio: (finished > 0 && self.busy_ns > 0)
-                .then(|| self.in_flight_ns as f64 / self.busy_ns as f64),
+            little_ratio: (finished > 0 && counts.busy_ns > 0)
+                .then(|| counts.in_flight_ns as f64 / counts.busy_ns as f64),
             keys: None,
-            reconnects: self.reconnects,
+            reconnects: counts.reconnects,
         }
     }
 
     fn client_usage(&self, finished: u64) -> ClientUsage {
-        let cpu_ns = self.cpu_user_ns.saturating_add(self.cpu_system_ns);
+        let counts = &self.counts;
+        let cpu_ns = counts.cpu_user_ns.saturating_add(counts.cpu_system_ns);
         ClientUsage {
-            cpu_user_s: self.cpu_user_ns as f64 / NS_PER_S,
-            cpu_system_s: self.cpu_system_ns as f64 / NS_PER_S,
+            cpu_user_s: counts.cpu_user_ns as f64 / NS_PER_S,
+            cpu_system_s: counts.cpu_system_ns as f64 / NS_PER_S,
             cpu_us_per_operation: ratio(cpu_ns as f64 / 1_000.0, finished as f64),
-            max_rss_bytes: self.max_rss_bytes,
+            max_rss_bytes: counts.max_rss_bytes,
         }
     }
 

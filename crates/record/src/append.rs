@@ -20,13 +20,9 @@ impl AppendFile {
     /// A new file; one that exists is an error.
     pub(crate) fn create(path: &Path) -> Result<AppendFile, RecordError> {
         let opened = OpenOptions::new().append(true).create_new(true).open(path);
-        let file = opened.map_err(|source| RecordError::Create {
-            path: path.to_owned(),
-            source,
-        })?;
         Ok(AppendFile {
             path: path.to_owned(),
-            file,
+            file: opened.map_err(RecordError::create(path))?,
             committed_bytes: 0,
             pending_bytes: 0,
             torn: false,
@@ -41,7 +37,7 @@ impl AppendFile {
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
         self.pending_bytes += bytes.len() as u64;
         let written = self.file.write_all(bytes);
-        written.map_err(|source| self.write_error(source))
+        written.map_err(RecordError::write(&self.path))
     }
 
     pub(crate) fn commit(&mut self) {
@@ -73,19 +69,12 @@ impl AppendFile {
 
     pub(crate) fn sync(&mut self) -> Result<(), RecordError> {
         let synced = self.file.sync_all();
-        synced.map_err(|source| self.write_error(source))
+        synced.map_err(RecordError::write(&self.path))
     }
 
     /// Puts another file in its place, such as one that is always full, and returns the one before.
     #[cfg(test)]
     pub(crate) fn replace(&mut self, file: File) -> File {
         std::mem::replace(&mut self.file, file)
-    }
-
-    fn write_error(&self, source: std::io::Error) -> RecordError {
-        RecordError::Write {
-            path: self.path.clone(),
-            source,
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! What can go wrong with a run directory.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A run directory could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -142,4 +142,28 @@ pub enum RecordError {
         /// Cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+/// What an error about a file or folder becomes, for `map_err`.
+impl RecordError {
+    pub(crate) fn create(path: &Path) -> impl FnOnce(io::Error) -> RecordError {
+        move |source| RecordError::Create {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> RecordError {
+        move |source| RecordError::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> RecordError {
+        move |source| RecordError::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Many hosts that were measured as one. Their clocks are compared with that of Redis, which they met at.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetRecord {
     /// Name of the run in Redis.
@@ -23,16 +24,12 @@ pub struct FleetRecord {
     /// Number of the first of them.
     pub common_first_interval: u64,
     /// Number of the last of them; absent without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub common_last_interval: Option<u64>,
     /// Successes per second in them: the rate of the fleet. Absent without such an interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub common_rate_per_s: Option<f64>,
     /// From the first start of an agent to the last, in seconds; absent if nobody told a start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_skew_s: Option<f64>,
     /// How far that may be off, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_skew_uncertainty_s: Option<f64>,
     /// Windows that came too late for their interval; they are in no figure but those of their agent.
     pub late_windows: u64,
@@ -46,6 +43,7 @@ pub struct FleetRecord {
 }
 
 /// One agent of a fleet.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetAgentRecord {
     /// Number, from 0.
@@ -63,7 +61,6 @@ pub struct FleetAgentRecord {
     /// How far that may be off, in seconds.
     pub clock_uncertainty_s: f64,
     /// From the common instant to its real start, in seconds; absent if it never began to measure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_late_s: Option<f64>,
     /// Intervals of the measure phase that it was not there for from their start on, as it began later.
     #[serde(default)]
@@ -83,7 +80,6 @@ pub struct FleetAgentRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
     /// Why it did not go on to the end; absent if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
 }
 

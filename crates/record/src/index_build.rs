@@ -17,6 +17,7 @@ pub const SCHEMA_VERSION: u32 = 2;
 pub const FILE: &str = "index-build.json";
 
 /// The experiment.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexBuildDocument {
     /// Version of the form.
@@ -28,7 +29,6 @@ pub struct IndexBuildDocument {
     /// How it ended.
     pub status: RunStatus,
     /// Why it ended early.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_reason: Option<String>,
     /// Name of the plan.
     pub name: String,
@@ -39,12 +39,10 @@ pub struct IndexBuildDocument {
     /// The collection.
     pub collection: CollectionFacts,
     /// Where its data is; absent of a server that was not started for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskFacts>,
     /// The builds in their order: one, or two with a remedy between them.
     pub builds: Vec<BuildRecord>,
     /// What was done between two builds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<RemedyRecord>,
     /// Reasons to doubt it.
     pub caveats: Vec<IndexBuildCaveat>,
@@ -61,6 +59,7 @@ impl Document for IndexBuildDocument {
 }
 
 /// The collection, and how it came to be.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectionFacts {
     /// `database.collection`.
@@ -72,11 +71,11 @@ pub struct CollectionFacts {
     /// Hash of all documents, whatever their order.
     pub content_hash: String,
     /// How long loading took; absent if the collection was there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_s: Option<f64>,
 }
 
 /// Where the data of the server is.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskFacts {
     /// Kernel's name of the device, such as `vda1` or `loop0`; empty if it is not known.
@@ -86,11 +85,11 @@ pub struct DiskFacts {
     /// Whether it is a file on another disk that was made for the experiment.
     pub made: bool,
     /// Most reads, and most writes, per second while an index was built; absent without a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<u32>,
 }
 
 /// One build of the index.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BuildRecord {
     /// `before` or `after`, also the name of the folder of its trace.
@@ -104,26 +103,22 @@ pub struct BuildRecord {
     /// Whether the page cache of the machine was dropped before.
     pub page_cache_dropped: bool,
     /// Bytes of the data files that were in the page cache when the build began; absent if it is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_bytes: Option<u64>,
     /// Bytes that the server had read from the device between its start and the build: they may be in its cache. Absent if it is not
     /// known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_at_start_bytes: Option<u64>,
     /// Size of the data files when the build began, in bytes; absent of a server that was not started for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_bytes: Option<u64>,
     /// What the process read and wrote while the index was built.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<IoFigures>,
     /// What the device did while the index was built, for everybody.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<IoFigures>,
     /// Counters of the server by dotted name: how much they grew while the index was built.
     pub server: BTreeMap<String, f64>,
 }
 
 /// What was read and written.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IoFigures {
     /// Reads: calls of a process, requests of a device.
@@ -135,11 +130,11 @@ pub struct IoFigures {
     /// Bytes written.
     pub written_bytes: u64,
     /// Share of the time in which a device had something to do; absent of a process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_ratio: Option<f64>,
 }
 
 /// What was done about the order of the documents.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RemedyRecord {
     /// Its name in a plan.
@@ -151,18 +146,17 @@ pub struct RemedyRecord {
     /// Hash of all documents, whatever their order, before and after.
     pub content_hash: (String, String),
     /// Cache of the server meanwhile, where it was another one than for the builds, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_bytes: Option<u64>,
 }
 
 /// A reason to doubt it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexBuildCaveat {
     /// What is the matter.
     #[serde(flatten)]
     pub statement: Statement,
     /// The build that it touches; all when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
 }
 

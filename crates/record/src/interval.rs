@@ -1,8 +1,9 @@
 //! What was measured in one recording window, before it is written.
 
-use crate::model::PhaseKind;
+use crate::model::{Arrivals, PhaseKind};
 use hdrhistogram::Histogram;
 use hdrhistogram::errors::AdditionError;
+use serde::{Deserialize, Serialize};
 
 /// Smallest value that the latency histograms tell apart from 0, in nanoseconds.
 pub const LOWEST_NS: u64 = 1_000;
@@ -32,6 +33,15 @@ pub struct IntervalRecord {
     pub operations: Vec<OperationInterval>,
     /// Failures.
     pub errors: Vec<ErrorCount>,
+    /// What was counted, whichever the operations.
+    pub counts: WindowCounts,
+    /// The window in parts of [`FINE_NS`], in which patterns of less than a second show.
+    pub fine: Vec<FinePart>,
+}
+
+/// What is counted in a recording window beside its operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowCounts {
     /// Logical operations that ended successfully (a read-modify-write once).
     pub succeeded: u64,
     /// Logical operations that failed.
@@ -40,14 +50,8 @@ pub struct IntervalRecord {
     pub busy_ns: u128,
     /// Integral of the number of operations in flight over the window, in operation-nanoseconds.
     pub in_flight_ns: u128,
-    /// Open loop: arrivals that became due.
-    pub arrivals_due: u64,
-    /// Open loop: arrivals that were started.
-    pub arrivals_started: u64,
-    /// Open loop: arrivals that were dropped.
-    pub arrivals_dropped: u64,
-    /// Open loop: started arrivals that were more than 1 ms late.
-    pub arrivals_late: u64,
+    /// What became of the arrivals; zeros with a closed loop.
+    pub arrivals: Arrivals,
     /// Connections replaced.
     pub reconnects: u64,
     /// User CPU time of the process in the window.
@@ -56,8 +60,30 @@ pub struct IntervalRecord {
     pub cpu_system_ns: u64,
     /// Largest resident set of the process so far.
     pub max_rss_bytes: u64,
-    /// The window in parts of [`FINE_NS`], in which patterns of less than a second show.
-    pub fine: Vec<FinePart>,
+}
+
+impl WindowCounts {
+    /// Adds what was counted in another window, of the same process as far as its memory is concerned. Sums do not overflow:
+    /// numbers of a damaged file must not stop the reader.
+    pub(crate) fn add(&mut self, more: &WindowCounts) {
+        let (arrivals, more_arrivals) = (&mut self.arrivals, &more.arrivals);
+        for (total, more) in [
+            (&mut self.succeeded, more.succeeded),
+            (&mut self.failed, more.failed),
+            (&mut arrivals.due, more_arrivals.due),
+            (&mut arrivals.started, more_arrivals.started),
+            (&mut arrivals.dropped, more_arrivals.dropped),
+            (&mut arrivals.late, more_arrivals.late),
+            (&mut self.reconnects, more.reconnects),
+            (&mut self.cpu_user_ns, more.cpu_user_ns),
+            (&mut self.cpu_system_ns, more.cpu_system_ns),
+        ] {
+            *total = total.saturating_add(more);
+        }
+        self.busy_ns = self.busy_ns.saturating_add(more.busy_ns);
+        self.in_flight_ns = self.in_flight_ns.saturating_add(more.in_flight_ns);
+        self.max_rss_bytes = self.max_rss_bytes.max(more.max_rss_bytes);
+    }
 }
 
 /// Length of a part of a window in [`IntervalRecord::fine`].
@@ -82,18 +108,7 @@ impl IntervalRecord {
             duration_ns: 0,
             operations: Vec::new(),
             errors: Vec::new(),
-            succeeded: 0,
-            failed: 0,
-            busy_ns: 0,
-            in_flight_ns: 0,
-            arrivals_due: 0,
-            arrivals_started: 0,
-            arrivals_dropped: 0,
-            arrivals_late: 0,
-            reconnects: 0,
-            cpu_user_ns: 0,
-            cpu_system_ns: 0,
-            max_rss_bytes: 0,
+            counts: WindowCounts::default(),
             fine: Vec::new(),
         }
     }
@@ -106,7 +121,7 @@ impl IntervalRecord {
                 .iter()
                 .map(|operation| operation.documents)
                 .sum(),
-            _ => self.succeeded,
+            _ => self.counts.succeeded,
         }
     }
 
@@ -114,7 +129,6 @@ impl IntervalRecord {
     pub fn join(&mut self, mut next: IntervalRecord) {
         let end_ns = next.start_ns + next.duration_ns;
         self.duration_ns = end_ns.saturating_sub(self.start_ns);
-        self.max_rss_bytes = self.max_rss_bytes.max(next.max_rss_bytes);
         self.fine.append(&mut next.fine);
         self.add_counts(next)
             .expect("all latency histograms have the same bounds");
@@ -128,7 +142,7 @@ impl IntervalRecord {
         self.start_ns = self.start_ns.min(more.start_ns);
         self.duration_ns = self.duration_ns.max(more.duration_ns);
         // Of all processes together, so the sum.
-        self.max_rss_bytes += more.max_rss_bytes;
+        let max_rss_bytes = self.counts.max_rss_bytes + more.counts.max_rss_bytes;
         if self.fine.len() < more.fine.len() {
             self.fine.resize(more.fine.len(), FinePart::default());
         }
@@ -136,7 +150,9 @@ impl IntervalRecord {
             part.ended += more.ended;
             part.response_sum_ns += more.response_sum_ns;
         }
-        self.add_counts(more)
+        self.add_counts(more)?;
+        self.counts.max_rss_bytes = max_rss_bytes;
+        Ok(())
     }
 
     /// Adds what is a sum however two windows lie to each other.
@@ -157,17 +173,7 @@ impl IntervalRecord {
                 None => self.errors.push(error),
             }
         }
-        self.succeeded += more.succeeded;
-        self.failed += more.failed;
-        self.busy_ns += more.busy_ns;
-        self.in_flight_ns += more.in_flight_ns;
-        self.arrivals_due += more.arrivals_due;
-        self.arrivals_started += more.arrivals_started;
-        self.arrivals_dropped += more.arrivals_dropped;
-        self.arrivals_late += more.arrivals_late;
-        self.reconnects += more.reconnects;
-        self.cpu_user_ns += more.cpu_user_ns;
-        self.cpu_system_ns += more.cpu_system_ns;
+        self.counts.add(&more.counts);
         Ok(())
     }
 }
@@ -249,17 +255,22 @@ mod tests {
                 kind: kind.to_owned(),
                 count: 1,
             }],
-            succeeded: 1,
-            failed: 1,
-            busy_ns: value_ns.into(),
-            in_flight_ns: 5,
-            arrivals_due: 2,
-            arrivals_started: 2,
-            arrivals_late: 1,
-            reconnects: 1,
-            cpu_user_ns: 10,
-            cpu_system_ns: 20,
-            max_rss_bytes: 100 + start_s,
+            counts: WindowCounts {
+                succeeded: 1,
+                failed: 1,
+                busy_ns: value_ns.into(),
+                in_flight_ns: 5,
+                arrivals: Arrivals {
+                    due: 2,
+                    started: 2,
+                    dropped: 0,
+                    late: 1,
+                },
+                reconnects: 1,
+                cpu_user_ns: 10,
+                cpu_system_ns: 20,
+                max_rss_bytes: 100 + start_s,
+            },
             ..IntervalRecord::empty(PhaseKind::Measure, start_s, start_s * 1_000_000_000)
         }
     }
@@ -274,13 +285,14 @@ mod tests {
         let read = &joined.operations[0];
         assert_eq!((read.response.len(), read.response_sum_ns), (3, 19_000_000));
         assert_eq!((read.documents, read.errors), (3, 3));
-        let counts: Vec<(&str, u64)> = joined
+        let errors: Vec<(&str, u64)> = joined
             .errors
             .iter()
             .map(|error| (error.kind.as_str(), error.count))
             .collect();
-        assert_eq!(counts, [("timeout", 2), ("protocol", 1)]);
-        assert_eq!((joined.succeeded, joined.arrivals_due), (3, 6));
-        assert_eq!((joined.cpu_system_ns, joined.max_rss_bytes), (60, 105));
+        assert_eq!(errors, [("timeout", 2), ("protocol", 1)]);
+        let counts = joined.counts;
+        assert_eq!((counts.succeeded, counts.arrivals.due), (3, 6));
+        assert_eq!((counts.cpu_system_ns, counts.max_rss_bytes), (60, 105));
     }
 }

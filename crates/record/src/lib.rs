@@ -32,6 +32,7 @@ mod lines;
 pub mod messages;
 pub mod metrics;
 pub mod model;
+mod named;
 pub mod names;
 pub mod plan;
 pub mod quantity;

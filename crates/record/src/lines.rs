@@ -18,10 +18,7 @@ pub(crate) struct Lines {
 impl Lines {
     /// Opens a file.
     pub(crate) fn open(path: &Path) -> Result<Lines, RecordError> {
-        let file = File::open(path).map_err(|source| RecordError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        let file = File::open(path).map_err(RecordError::read(path))?;
         Ok(Lines {
             path: path.to_owned(),
             reader: BufReader::with_capacity(1 << 16, file),
@@ -35,10 +32,7 @@ impl Lines {
     pub(crate) fn next_line(&mut self) -> Result<Option<&str>, RecordError> {
         self.buffer.clear();
         let read = self.reader.read_until(b'\n', &mut self.buffer);
-        read.map_err(|source| RecordError::Read {
-            path: self.path.clone(),
-            source,
-        })?;
+        read.map_err(RecordError::read(&self.path))?;
         if self.buffer.pop_if(|byte| *byte == b'\n').is_none() {
             self.torn |= !self.buffer.is_empty();
             return Ok(None);

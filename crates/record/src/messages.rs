@@ -3,8 +3,8 @@
 //! names. A table is written whole or not at all.
 
 use crate::error::RecordError;
+use crate::io_trace::tables::{Column, OpenColumn, put};
 use parquet::basic::{Compression, Encoding};
-use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::Int64Type;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -44,10 +44,7 @@ pub fn write<const N: usize>(
     let written = write_file(&unfinished, names, columns)
         .map_err(io::Error::other)
         .and_then(|()| fs::rename(&unfinished, path));
-    written.map_err(|source| RecordError::Write {
-        path: path.to_owned(),
-        source,
-    })
+    written.map_err(RecordError::write(path))
 }
 
 fn write_file<const N: usize>(
@@ -75,13 +72,7 @@ fn write_file<const N: usize>(
         SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()))?;
     let mut group = writer.next_row_group()?;
     for values in columns {
-        let mut column = group
-            .next_column()?
-            .ok_or_else(|| ParquetError::General("more columns than the schema has".to_owned()))?;
-        column
-            .typed::<Int64Type>()
-            .write_batch(values, None, None)?;
-        column.close()?;
+        put::<Int64Type, _>(&mut group, values, None)?;
     }
     group.close()?;
     writer.into_inner()?.flush()?;
@@ -93,10 +84,8 @@ fn write_file<const N: usize>(
 /// # Errors
 /// [`RecordError::Read`] if it is not there or not such a table.
 pub fn read<const N: usize>(path: &Path, names: [&str; N]) -> Result<Columns<N>, RecordError> {
-    read_file(path, names).map_err(|source| RecordError::Read {
-        path: path.to_owned(),
-        source: io::Error::other(source),
-    })
+    let read = read_file(path, names).map_err(io::Error::other);
+    read.map_err(RecordError::read(path))
 }
 
 fn read_file<const N: usize>(path: &Path, names: [&str; N]) -> Result<Columns<N>, ParquetError> {
@@ -118,15 +107,9 @@ fn read_file<const N: usize>(path: &Path, names: [&str; N]) -> Result<Columns<N>
     for place in 0..reader.num_row_groups() {
         let group = reader.get_row_group(place)?;
         let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-        for (number, values) in columns.iter_mut().enumerate() {
-            let whole = values.len() + rows;
-            let mut column = get_typed_column_reader::<Int64Type>(group.get_column_reader(number)?);
-            while values.len() < whole {
-                let (read, ..) = column.read_records(whole - values.len(), None, None, values)?;
-                if read == 0 {
-                    return Err(ParquetError::EOF("a column ends early".to_owned()));
-                }
-            }
+        for (number, (values, name)) in columns.iter_mut().zip(names).enumerate() {
+            let mut column = Column::<Int64Type>::open(group.as_ref(), number, name)?;
+            values.extend_from_slice(column.read(rows)?);
         }
     }
     Ok(columns)

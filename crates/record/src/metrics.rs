@@ -227,10 +227,7 @@ impl MetricsWriter {
 
     fn next_file(&mut self) -> Result<AppendFile, RecordError> {
         if let Some(folder) = self.stem.parent() {
-            fs::create_dir_all(folder).map_err(|source| RecordError::Create {
-                path: folder.to_owned(),
-                source,
-            })?;
+            fs::create_dir_all(folder).map_err(RecordError::create(folder))?;
         }
         let mut header = "at_s,duration_s".to_owned();
         for id in &self.columns {
@@ -348,17 +345,13 @@ impl MetricTable {
 /// is empty. A row that is wrong in itself is an error.
 pub fn read(run_directory: &Path) -> Result<(Vec<MetricTable>, Vec<String>), RecordError> {
     let folder = run_directory.join(FOLDER);
-    let read_error = |source| RecordError::Read {
-        path: folder.clone(),
-        source,
-    };
     let entries = match fs::read_dir(&folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
-        other => other.map_err(read_error)?,
+        other => other.map_err(RecordError::read(&folder))?,
     };
     let mut files: BTreeMap<String, Vec<(u64, PathBuf)>> = BTreeMap::new();
     for entry in entries {
-        let path = entry.map_err(read_error)?.path();
+        let path = entry.map_err(RecordError::read(&folder))?.path();
         if path.extension().is_none_or(|ending| ending != "csv") {
             continue;
         }

@@ -5,6 +5,7 @@
 
 use crate::document::Document;
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
+use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::statement::Statement;
 use crate::verdict::Verdict;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run: the content of `run.json` and of `dyno run --format json`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunDocument {
     /// Version of this format.
@@ -29,7 +31,6 @@ pub struct RunDocument {
     /// How the run ended.
     pub status: RunStatus,
     /// Why the run is partial or failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_reason: Option<String>,
     /// The resolved plan, without secrets.
     pub plan: serde_json::Value,
@@ -43,13 +44,10 @@ pub struct RunDocument {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instances: Vec<InstanceRecord>,
     /// The hosts that took part, if the load came from several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetRecord>,
     /// CPUs and memory of the servers and clients: planned, and as the kernel says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementRecord>,
     /// How the packets of a network card were spread over CPUs for the time of the run, if that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet_steering: Option<SteeringRecord>,
     /// Programs that watched during a window of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -67,7 +65,6 @@ pub struct RunDocument {
     /// Reasons to doubt the result.
     pub caveats: Vec<Caveat>,
     /// Figures of the last `dyno selfcheck` on this machine, if there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selfcheck: Option<serde_json::Value>,
 }
 
@@ -123,6 +120,7 @@ pub struct InstanceRecord {
 }
 
 /// Where servers and clients were put on the machine.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementRecord {
     /// What was asked for.
@@ -137,7 +135,6 @@ pub struct PlacementRecord {
     pub achieved: Vec<serde_json::Value>,
     /// Whether the threads of the clients had the CPUs that were planned for them, read while they ran; absent if
     /// nothing was planned or they did not run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients_as_planned: Option<bool>,
 }
 
@@ -153,6 +150,7 @@ pub struct SteeringRecord {
 }
 
 /// A receive queue and its CPUs, as masks in the form of the kernel.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SteeredQueue {
     /// File of the kernel.
@@ -162,7 +160,6 @@ pub struct SteeredQueue {
     /// What was set, and read back.
     pub set: String,
     /// What it held at the end of the run; absent if it could not be read, or the run did not get there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_end: Option<String>,
 }
 
@@ -184,6 +181,7 @@ pub struct TraceRecord {
 }
 
 /// Something that told metrics during the run; they are in `metrics/NAME.csv`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceRecord {
     /// Name, and that of its file.
@@ -202,7 +200,6 @@ pub struct SourceRecord {
     /// for a time.
     pub health: SourceHealth,
     /// Why it is not healthy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Parts of it that are missing, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -291,33 +288,27 @@ pub enum PhaseEdge {
 }
 
 /// How large a collection is. What the server does not tell is absent; of a sharded collection these are sums.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectionStatistics {
     /// Documents.
     pub documents: u64,
     /// Their size, uncompressed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_bytes: Option<u64>,
     /// Size of the collection on disk, without indexes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_bytes: Option<u64>,
     /// The part of it that is free to be used again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_storage_bytes: Option<u64>,
     /// Size of all indexes on disk.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub indexes_bytes: Option<u64>,
     /// Size of each index on disk, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub index_bytes: BTreeMap<String, u64>,
     /// `data_bytes` by `documents`; absent of an empty collection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_document_bytes: Option<f64>,
     /// The part of the collection, without indexes, that is in the cache of the storage engine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_bytes: Option<u64>,
     /// Pages of it that were read into the cache since the server started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages_read: Option<u64>,
 }
 
@@ -335,38 +326,16 @@ pub enum RunStatus {
     Failed,
 }
 
-/// Purpose of a phase.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum PhaseKind {
-    /// Inserts the data set.
-    Load,
-    /// Load like `Measure`, before the server is settled; not part of the result.
-    Warmup,
-    /// The result.
-    Measure,
-}
-
-impl PhaseKind {
-    /// All phases in the order they run.
-    pub const ALL: [PhaseKind; 3] = [PhaseKind::Load, PhaseKind::Warmup, PhaseKind::Measure];
-
-    /// The phase with the name in files and reports; the inverse of [`PhaseKind::as_str`].
-    pub fn from_name(name: &str) -> Option<PhaseKind> {
-        PhaseKind::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == name)
-    }
-
-    /// The name in files and reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PhaseKind::Load => "load",
-            PhaseKind::Warmup => "warmup",
-            PhaseKind::Measure => "measure",
-        }
+named! {
+    /// Purpose of a phase.
+    // In the order in which they run.
+    PhaseKind {
+        /// Inserts the data set.
+        Load = "load",
+        /// Load like `Measure`, before the server is settled; not part of the result.
+        Warmup = "warmup",
+        /// The result.
+        Measure = "measure",
     }
 }
 
@@ -523,6 +492,7 @@ pub struct KeyShares {
 }
 
 /// A reason to doubt a result, shown beside the numbers it touches by every renderer.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Caveat {
     /// What is doubtful.
@@ -531,7 +501,6 @@ pub struct Caveat {
     #[serde(flatten)]
     pub statement: Statement,
     /// The phase it touches; the whole run when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<PhaseKind>,
 }
 

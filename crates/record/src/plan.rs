@@ -9,95 +9,78 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// A resolved plan, as far as results need it. What is absent was not recorded.
+#[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedPlan {
     /// What the plan is for, in words.
-    #[serde(deserialize_with = "lenient")]
     pub description: Option<String>,
     /// The servers.
-    #[serde(deserialize_with = "lenient")]
     pub server: RecordedServer,
     /// The documents.
-    #[serde(deserialize_with = "lenient")]
     pub data: RecordedData,
     /// Weights of the operations, by name; empty if none were recorded. They need not add up to 1.
+    #[serde_with(skip_apply)]
     #[serde(deserialize_with = "numbers")]
     pub operations: BTreeMap<String, f64>,
     /// How keys are chosen.
-    #[serde(deserialize_with = "lenient")]
     pub keys: Option<RecordedKeys>,
     /// The load generator.
-    #[serde(deserialize_with = "lenient")]
     pub client: RecordedClient,
     /// When operations start.
-    #[serde(deserialize_with = "lenient")]
     pub schedule: RecordedSchedule,
     /// Lengths of the phases.
-    #[serde(deserialize_with = "lenient")]
     pub phases: RecordedPhases,
     /// An index build; absent in other experiments.
-    #[serde(deserialize_with = "lenient")]
     pub index_build: Option<RecordedIndexBuild>,
 }
 
 /// The servers of a plan.
+#[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedServer {
     /// `mongod`, `embedded` or `uri`.
-    #[serde(deserialize_with = "lenient")]
     pub kind: Option<String>,
     /// Servers beside each other, each with a client of its own.
-    #[serde(deserialize_with = "lenient")]
     pub pairs: Option<u64>,
     /// Size of the cache, with its unit.
-    #[serde(deserialize_with = "lenient")]
     pub cache: Option<String>,
     /// Compression of the data files.
-    #[serde(deserialize_with = "lenient")]
     pub block_compressor: Option<String>,
     /// Whether a write is on disk before it is acknowledged.
-    #[serde(deserialize_with = "lenient")]
     pub durable_writes: Option<bool>,
 }
 
 /// The documents of a plan.
+#[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedData {
     /// Number of documents.
-    #[serde(deserialize_with = "lenient")]
     pub records: Option<u64>,
     /// Fields of each document.
-    #[serde(deserialize_with = "lenient")]
     pub field_count: Option<u64>,
     /// Length of each field.
-    #[serde(deserialize_with = "lenient")]
     pub field_length: Option<RecordedFieldLength>,
     /// `hashed` or `ordered`.
-    #[serde(deserialize_with = "lenient")]
     pub key_order: Option<String>,
     /// Whether values that are read are checked.
-    #[serde(deserialize_with = "lenient")]
     pub integrity: Option<bool>,
 }
 
 /// How long fields are.
+#[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedFieldLength {
     /// `constant`, `uniform`, `zipfian` or `histogram`.
-    #[serde(deserialize_with = "lenient")]
     pub distribution: Option<String>,
     /// The length, if it is constant.
-    #[serde(deserialize_with = "lenient")]
     pub bytes: Option<u64>,
     /// The smallest length.
-    #[serde(deserialize_with = "lenient")]
     pub min_bytes: Option<u64>,
     /// The largest length.
-    #[serde(deserialize_with = "lenient")]
     pub max_bytes: Option<u64>,
 }
 
@@ -114,35 +97,30 @@ pub struct RecordedKeys {
 }
 
 /// The load generator of a plan.
+#[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedClient {
     /// Concurrent clients of each server.
-    #[serde(deserialize_with = "lenient")]
     pub clients: Option<u64>,
     /// Worker threads of each client process.
-    #[serde(deserialize_with = "lenient")]
     pub threads: Option<u64>,
     /// `wire` or `driver`.
-    #[serde(deserialize_with = "lenient")]
     pub backend: Option<String>,
     /// Seed of all random numbers.
-    #[serde(deserialize_with = "lenient")]
     pub seed: Option<u64>,
     /// Documents per insert command of the load phase.
-    #[serde(deserialize_with = "lenient")]
     pub batch: Option<u64>,
 }
 
 /// When operations start.
+#[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedSchedule {
     /// Its name, such as `closed`, `constant` or `poisson`.
-    #[serde(deserialize_with = "lenient")]
     pub kind: Option<String>,
     /// Operations per second; absent in a closed loop.
-    #[serde(deserialize_with = "lenient")]
     pub rate_per_s: Option<f64>,
 }
 
@@ -159,32 +137,28 @@ impl RecordedSchedule {
 }
 
 /// Lengths of the phases of a plan.
+#[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedPhases {
     /// Time under load before measuring starts, with its unit.
-    #[serde(deserialize_with = "lenient")]
     pub warmup: Option<String>,
     /// Measuring time, with its unit.
-    #[serde(deserialize_with = "lenient")]
     pub duration: Option<String>,
     /// Measuring ends after so many operations; absent without such an end.
-    #[serde(deserialize_with = "lenient")]
     pub operations: Option<u64>,
 }
 
 /// An index build of a plan.
+#[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedIndexBuild {
     /// Name of the layout of the data.
-    #[serde(deserialize_with = "lenient")]
     pub layout: Option<String>,
     /// The keys of the index, as `createIndexes` takes them.
-    #[serde(deserialize_with = "lenient")]
     pub keys: Option<String>,
     /// Name of the remedy that is tried; absent without one.
-    #[serde(deserialize_with = "lenient")]
     pub remedy: Option<String>,
 }
 

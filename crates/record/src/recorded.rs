@@ -3,8 +3,9 @@
 
 use crate::error::RecordError;
 use crate::hlog::{self, Clock};
+use crate::interval::WindowCounts;
 use crate::lines::Lines;
-use crate::model::{Arrivals, PhaseKind};
+use crate::model::PhaseKind;
 use crate::windows::{self, Windows};
 use crate::writer::LATENCY;
 use hdrhistogram::Histogram;
@@ -22,22 +23,8 @@ pub struct RecordedWindow {
     pub start_ns: u64,
     /// Length in nanoseconds.
     pub duration_ns: u64,
-    /// Logical operations that ended successfully.
-    pub succeeded: u64,
-    /// Logical operations that failed.
-    pub failed: u64,
-    /// Integral of the number of operations in flight over the window, in operation-nanoseconds.
-    pub in_flight_ns: u128,
-    /// What became of the arrivals; zeros with a closed loop.
-    pub arrivals: Arrivals,
-    /// Connections replaced.
-    pub reconnects: u64,
-    /// User CPU time of the client in the window.
-    pub cpu_user_ns: u64,
-    /// System CPU time of the client in the window.
-    pub cpu_system_ns: u64,
-    /// Largest resident set of the client so far.
-    pub max_rss_bytes: u64,
+    /// What was counted, whichever the operations.
+    pub counts: WindowCounts,
     /// The operations that did something.
     pub operations: Vec<RecordedOperation>,
     /// Failures.
@@ -150,19 +137,7 @@ impl From<windows::Window> for RecordedWindow {
             index: row.index,
             start_ns: row.start_ns,
             duration_ns: row.duration_ns,
-            succeeded: row.succeeded,
-            failed: row.failed,
-            in_flight_ns: row.in_flight_ns,
-            arrivals: Arrivals {
-                due: row.arrivals_due,
-                started: row.arrivals_started,
-                dropped: row.arrivals_dropped,
-                late: row.arrivals_late,
-            },
-            reconnects: row.reconnects,
-            cpu_user_ns: row.cpu_user_ns,
-            cpu_system_ns: row.cpu_system_ns,
-            max_rss_bytes: row.max_rss_bytes,
+            counts: row.counts(),
             operations,
             errors: errors.collect(),
         }

@@ -191,10 +191,7 @@ fn common_window(directory: &Path, phase: PhaseKind) -> Result<Option<(u64, u64)
     if phase != PhaseKind::Measure || !path.exists() {
         return Ok(None);
     }
-    let text = std::fs::read(&path).map_err(|source| RecordError::Read {
-        path: path.clone(),
-        source,
-    })?;
+    let text = std::fs::read(&path).map_err(RecordError::read(&path))?;
     let document: Document =
         serde_json::from_slice(&text).map_err(|source| RecordError::Document { path, source })?;
     Ok(document.fleet.and_then(|fleet| {

@@ -2,8 +2,8 @@
 //! cannot drift apart. Reading and writing files is done elsewhere.
 
 use crate::error::RecordError;
-use crate::interval::{IntervalRecord, OperationInterval};
-use crate::model::PhaseKind;
+use crate::interval::{IntervalRecord, OperationInterval, WindowCounts};
+use crate::model::{Arrivals, PhaseKind};
 use hdrhistogram::Histogram;
 use std::fmt::Write;
 
@@ -183,25 +183,46 @@ fn check_name(what: &'static str, name: &str) -> Result<String, RecordError> {
 impl IntervalRow {
     /// The scalar fields of a window.
     pub(crate) fn new(interval: &IntervalRecord) -> IntervalRow {
+        let counts = &interval.counts;
         IntervalRow {
             phase: interval.phase,
             index: interval.index,
             start_ns: interval.start_ns,
             duration_ns: interval.duration_ns,
-            succeeded: interval.succeeded,
-            failed: interval.failed,
-            busy_ns: interval.busy_ns,
-            in_flight_ns: interval.in_flight_ns,
-            arrivals_due: interval.arrivals_due,
-            arrivals_started: interval.arrivals_started,
-            arrivals_dropped: interval.arrivals_dropped,
-            arrivals_late: interval.arrivals_late,
-            reconnects: interval.reconnects,
-            cpu_user_ns: interval.cpu_user_ns,
-            cpu_system_ns: interval.cpu_system_ns,
-            max_rss_bytes: interval.max_rss_bytes,
+            succeeded: counts.succeeded,
+            failed: counts.failed,
+            busy_ns: counts.busy_ns,
+            in_flight_ns: counts.in_flight_ns,
+            arrivals_due: counts.arrivals.due,
+            arrivals_started: counts.arrivals.started,
+            arrivals_dropped: counts.arrivals.dropped,
+            arrivals_late: counts.arrivals.late,
+            reconnects: counts.reconnects,
+            cpu_user_ns: counts.cpu_user_ns,
+            cpu_system_ns: counts.cpu_system_ns,
+            max_rss_bytes: counts.max_rss_bytes,
             operation_rows: interval.operations.len() as u64,
             error_rows: interval.errors.len() as u64,
+        }
+    }
+
+    /// What was counted in the window.
+    pub(crate) fn counts(&self) -> WindowCounts {
+        WindowCounts {
+            succeeded: self.succeeded,
+            failed: self.failed,
+            busy_ns: self.busy_ns,
+            in_flight_ns: self.in_flight_ns,
+            arrivals: Arrivals {
+                due: self.arrivals_due,
+                started: self.arrivals_started,
+                dropped: self.arrivals_dropped,
+                late: self.arrivals_late,
+            },
+            reconnects: self.reconnects,
+            cpu_user_ns: self.cpu_user_ns,
+            cpu_system_ns: self.cpu_system_ns,
+            max_rss_bytes: self.max_rss_bytes,
         }
     }
 }

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What is known of it.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExperimentServer {
     /// Name of the program or product, such as `secantusd-rs`.
     pub product: String,
     /// Version; absent if it does not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Address.
     pub address: String,

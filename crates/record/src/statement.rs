@@ -41,20 +41,19 @@ pub enum Value {
 }
 
 /// A number with its unit, and with its interval where that is known.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Number {
     /// The number; absent if there is none, such as the quotient of something and nothing.
+    #[serialize_always]
     pub value: Option<f64>,
     /// Its unit.
     pub unit: Unit,
     /// Lower end of its interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
     /// Upper end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
     /// Share of such intervals that hold the true value; 0.95 when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence_ratio: Option<f64>,
 }
 

@@ -2,8 +2,8 @@
 //! windows, so that reading it takes no more memory the longer it was.
 
 use crate::hlog::Clock;
-use crate::interval::latency_histogram;
-use crate::model::{Arrivals, PhaseKind};
+use crate::interval::{WindowCounts, latency_histogram};
+use crate::model::PhaseKind;
 use crate::reader::{IntervalPoint, SeriesPoint, WindowLatency};
 use crate::series::{IntervalRow, OperationRow};
 use crate::summary::mean_us;
@@ -24,14 +24,25 @@ pub(crate) struct Thinner {
 /// Several windows that become one point.
 struct OpenPoint {
     windows: u64,
-    total: IntervalRow,
+    phase: PhaseKind,
+    index: u64,
+    start_ns: u64,
+    duration_ns: u64,
+    counts: WindowCounts,
     operations: Vec<OpenSeries>,
 }
 
+/// An operation of these windows.
 struct OpenSeries {
-    total: OperationRow,
-    response: Histogram<u64>,
-    service: Histogram<u64>,
+    point: SeriesPoint,
+    response: Merged,
+    service: Merged,
+}
+
+/// A clock of an operation of these windows.
+struct Merged {
+    values: Histogram<u64>,
+    sum_ns: u128,
 }
 
 impl Thinner {
@@ -48,7 +59,9 @@ impl Thinner {
     /// Adds the next window. An error means that its histograms do not fit.
     pub(crate) fn add(&mut self, window: &Window) -> Result<(), hdrhistogram::AdditionError> {
         if self.windows_per_point == 1 {
-            self.intervals.push(interval_point(&window.interval));
+            let row = &window.interval;
+            let place = (row.phase, row.index, row.start_ns, row.duration_ns);
+            self.intervals.push(interval_point(place, &row.counts()));
             self.series
                 .extend(window.operations.iter().map(series_point));
             return Ok(());
@@ -56,7 +69,7 @@ impl Thinner {
         if self
             .open
             .as_ref()
-            .is_some_and(|open| open.total.phase != window.interval.phase)
+            .is_some_and(|open| open.phase != window.interval.phase)
         {
             self.close();
         }
@@ -74,13 +87,17 @@ impl Thinner {
         let Some(open) = self.open.take() else {
             return;
         };
-        self.intervals.push(interval_point(&open.total));
-        let (start_ns, duration_ns) = (open.total.start_ns, open.total.duration_ns);
+        let place = (open.phase, open.index, open.start_ns, open.duration_ns);
+        let interval = interval_point(place, &open.counts);
+        let (start_s, duration_s) = (interval.start_s, interval.duration_s);
+        self.intervals.push(interval);
         self.series
-            .extend(open.operations.into_iter().map(|mut series| {
-                series.total.start_ns = start_ns;
-                series.total.duration_ns = duration_ns;
-                series.point()
+            .extend(open.operations.into_iter().map(|series| SeriesPoint {
+                start_s,
+                duration_s,
+                response: series.response.latency(),
+                service: series.service.latency(),
+                ..series.point
             }));
     }
 
@@ -95,69 +112,46 @@ impl OpenPoint {
     fn begin(first: &IntervalRow) -> Self {
         OpenPoint {
             windows: 0,
-            total: IntervalRow {
-                phase: first.phase,
-                index: first.index,
-                start_ns: first.start_ns,
-                duration_ns: 0,
-                succeeded: 0,
-                failed: 0,
-                busy_ns: 0,
-                in_flight_ns: 0,
-                arrivals_due: 0,
-                arrivals_started: 0,
-                arrivals_dropped: 0,
-                arrivals_late: 0,
-                reconnects: 0,
-                cpu_user_ns: 0,
-                cpu_system_ns: 0,
-                max_rss_bytes: 0,
-                operation_rows: 0,
-                error_rows: 0,
-            },
+            phase: first.phase,
+            index: first.index,
+            start_ns: first.start_ns,
+            duration_ns: 0,
+            counts: WindowCounts::default(),
             operations: Vec::new(),
         }
     }
 
     fn add(&mut self, window: &Window) -> Result<(), hdrhistogram::AdditionError> {
-        let (total, row) = (&mut self.total, &window.interval);
         self.windows += 1;
-        total.duration_ns += row.duration_ns;
-        total.succeeded += row.succeeded;
-        total.failed += row.failed;
-        total.busy_ns += row.busy_ns;
-        total.in_flight_ns += row.in_flight_ns;
-        total.arrivals_due += row.arrivals_due;
-        total.arrivals_started += row.arrivals_started;
-        total.arrivals_dropped += row.arrivals_dropped;
-        total.arrivals_late += row.arrivals_late;
-        total.reconnects += row.reconnects;
-        total.cpu_user_ns += row.cpu_user_ns;
-        total.cpu_system_ns += row.cpu_system_ns;
-        total.max_rss_bytes = total.max_rss_bytes.max(row.max_rss_bytes);
+        self.duration_ns += window.interval.duration_ns;
+        self.counts.add(&window.interval.counts());
         for row in &window.operations {
-            let phase = self.total.phase;
-            self.series(phase, &row.operation).add_row(row);
+            let series = self.series(&row.operation);
+            series.point.count += row.count;
+            series.point.errors += row.errors;
+            series.point.documents += row.documents;
+            series.point.clamped += row.clamped;
+            series.response.sum_ns += row.response_sum_ns;
+            series.service.sum_ns += row.service_sum_ns;
         }
         for histogram in &window.histograms {
-            let name = &window.operations[histogram.operation].operation;
-            let series = self.series(self.total.phase, name);
+            let series = self.series(&window.operations[histogram.operation].operation);
             match histogram.clock {
-                Clock::Response => series.response.add(&histogram.values)?,
-                Clock::Service => series.service.add(&histogram.values)?,
+                Clock::Response => series.response.values.add(&histogram.values)?,
+                Clock::Service => series.service.values.add(&histogram.values)?,
                 Clock::StartDelay => {}
             }
         }
         Ok(())
     }
 
-    fn series(&mut self, phase: PhaseKind, operation: &str) -> &mut OpenSeries {
+    fn series(&mut self, operation: &str) -> &mut OpenSeries {
         let place = self
             .operations
             .iter()
-            .position(|series| series.total.operation == operation);
+            .position(|series| series.point.operation == operation);
         let place = place.unwrap_or_else(|| {
-            let series = OpenSeries::begin(phase, self.total.index, operation);
+            let series = OpenSeries::begin(self.phase, self.index, operation);
             self.operations.push(series);
             self.operations.len() - 1
         });
@@ -168,80 +162,66 @@ impl OpenPoint {
 impl OpenSeries {
     fn begin(phase: PhaseKind, index: u64, operation: &str) -> Self {
         OpenSeries {
-            total: OperationRow {
+            point: SeriesPoint {
                 phase,
                 index,
-                start_ns: 0,
-                duration_ns: 0,
+                start_s: 0.0,
+                duration_s: 0.0,
                 operation: operation.to_owned(),
                 count: 0,
                 errors: 0,
                 documents: 0,
                 clamped: 0,
-                response_sum_ns: 0,
-                service_sum_ns: 0,
-                start_delay_sum_ns: 0,
-                response_p50_us: 0.0,
-                response_p99_us: 0.0,
-                response_p99_9_us: 0.0,
-                response_max_us: 0.0,
-                service_p50_us: 0.0,
-                service_p99_us: 0.0,
-                service_p99_9_us: 0.0,
-                service_max_us: 0.0,
+                response: WindowLatency::default(),
+                service: WindowLatency::default(),
             },
-            response: latency_histogram(),
-            service: latency_histogram(),
+            response: Merged::new(),
+            service: Merged::new(),
         }
-    }
-
-    fn add_row(&mut self, row: &OperationRow) {
-        self.total.count += row.count;
-        self.total.errors += row.errors;
-        self.total.documents += row.documents;
-        self.total.clamped += row.clamped;
-        self.total.response_sum_ns += row.response_sum_ns;
-        self.total.service_sum_ns += row.service_sum_ns;
-        self.total.start_delay_sum_ns += row.start_delay_sum_ns;
-    }
-
-    fn point(mut self) -> SeriesPoint {
-        let at = |histogram: &Histogram<u64>, quantile: f64| {
-            histogram.value_at_quantile(quantile).min(histogram.max()) as f64 / NS_PER_US
-        };
-        let total = &mut self.total;
-        total.response_p50_us = at(&self.response, 0.5);
-        total.response_p99_us = at(&self.response, 0.99);
-        total.response_p99_9_us = at(&self.response, 0.999);
-        total.response_max_us = at(&self.response, 1.0);
-        total.service_p50_us = at(&self.service, 0.5);
-        total.service_p99_us = at(&self.service, 0.99);
-        total.service_p99_9_us = at(&self.service, 0.999);
-        total.service_max_us = at(&self.service, 1.0);
-        series_point(total)
     }
 }
 
-fn interval_point(row: &IntervalRow) -> IntervalPoint {
-    let duration_ns = row.duration_ns.max(1) as f64;
+impl Merged {
+    fn new() -> Self {
+        Merged {
+            values: latency_histogram(),
+            sum_ns: 0,
+        }
+    }
+
+    fn latency(&self) -> WindowLatency {
+        let at_us = |quantile: f64| {
+            let value_ns = self.values.value_at_quantile(quantile);
+            value_ns.min(self.values.max()) as f64 / NS_PER_US
+        };
+        WindowLatency {
+            mean_us: mean_us(self.sum_ns, self.values.len()),
+            p50_us: at_us(0.5),
+            p99_us: at_us(0.99),
+            p99_9_us: at_us(0.999),
+            max_us: at_us(1.0),
+        }
+    }
+}
+
+/// The point of a window by phase, number, start and length.
+fn interval_point(
+    (phase, index, start_ns, duration_ns): (PhaseKind, u64, u64, u64),
+    counts: &WindowCounts,
+) -> IntervalPoint {
     IntervalPoint {
-        phase: row.phase,
-        index: row.index,
-        start_s: row.start_ns as f64 / NS_PER_S,
-        duration_s: row.duration_ns as f64 / NS_PER_S,
-        succeeded: row.succeeded,
-        failed: row.failed,
-        mean_in_flight: row.in_flight_ns as f64 / duration_ns,
-        arrivals: Arrivals {
-            due: row.arrivals_due,
-            started: row.arrivals_started,
-            dropped: row.arrivals_dropped,
-            late: row.arrivals_late,
-        },
-        reconnects: row.reconnects,
-        cpu_user_s: row.cpu_user_ns as f64 / NS_PER_S,
-        cpu_system_s: row.cpu_system_ns as f64 / NS_PER_S,
-        max_rss_bytes: row.max_rss_bytes,
+        phase,
+        index,
+        start_s: start_ns as f64 / NS_PER_S,
+        duration_s: duration_ns as f64 / NS_PER_S,
+        succeeded: counts.succeeded,
+        failed: counts.failed,
+        mean_in_flight: counts.in_flight_ns as f64 / duration_ns.max(1) as f64,
+        arrivals: counts.arrivals,
+        reconnects: counts.reconnects,
+        cpu_user_s: counts.cpu_user_ns as f64 / NS_PER_S,
+        cpu_system_s: counts.cpu_system_ns as f64 / NS_PER_S,
+        max_rss_bytes: counts.max_rss_bytes,
     }
 }
 

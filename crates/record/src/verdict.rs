@@ -1,6 +1,7 @@
 //! What the checks of a machine and a server say before a run: one verdict per check, with the
 //! change that would cure it. The checks themselves are made elsewhere.
 
+use crate::named::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Result of one check.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// What was checked.
@@ -21,35 +23,20 @@ pub struct Verdict {
     /// Why that value is advised.
     pub why: String,
     /// What would change the value, where it can be changed and should be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
 }
 
-/// How a check stands, from best to worst.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// As advised, or of no concern here.
-    Pass,
-    /// Nothing can be said: the value cannot be read, or what would be needed to judge it is not known.
-    Unknown,
-    /// May disturb a measurement.
-    Warn,
-    /// Known to disturb measurements or to endanger the server.
-    Fail,
-}
-
-impl Level {
-    /// The name in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Level::Pass => "pass",
-            Level::Unknown => "unknown",
-            Level::Warn => "warn",
-            Level::Fail => "fail",
-        }
+named! {
+    /// How a check stands, from best to worst.
+    Level {
+        /// As advised, or of no concern here.
+        Pass = "pass",
+        /// Nothing can be said: the value cannot be read, or what would be needed to judge it is not known.
+        Unknown = "unknown",
+        /// May disturb a measurement.
+        Warn = "warn",
+        /// Known to disturb measurements or to endanger the server.
+        Fail = "fail",
     }
 }
 
@@ -83,78 +70,57 @@ pub enum Action {
     },
 }
 
-macro_rules! check_names {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// Names of the checks.
-        #[derive(
-            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-        )]
-        #[serde(rename_all = "snake_case")]
-        pub enum CheckName {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl CheckName {
-            /// All checks in the order in which they are shown.
-            pub const ALL: &[CheckName] = &[$(CheckName::$variant,)*];
-
-            /// The name in files and on the command line.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(CheckName::$variant => $name,)*
-                }
-            }
-        }
-    };
-}
-
-check_names! {
-    /// Mode of transparent huge pages.
-    HugePages = "huge_pages",
-    /// What the kernel does when no huge page is free.
-    HugePagesDefrag = "huge_pages_defrag",
-    /// How many missing small pages a huge page may be padded with.
-    HugePagesPadding = "huge_pages_padding",
-    /// Whether our own process, and with it a server that it starts, may have huge pages.
-    OwnHugePages = "own_huge_pages",
-    /// Inclination of the kernel to swap.
-    Swappiness = "swappiness",
-    /// Whether a NUMA node reclaims its own memory before it uses that of another.
-    ZoneReclaim = "zone_reclaim",
-    /// Whether the kernel moves pages between NUMA nodes.
-    NumaBalancing = "numa_balancing",
-    /// How the server's memory is spread over the NUMA nodes.
-    NumaInterleave = "numa_interleave",
-    /// Memory mappings that a process may have.
-    MaxMapCount = "max_map_count",
-    /// Memory of the machine against the caches of the servers.
-    CacheMemory = "cache_memory",
-    /// Readahead of the device with the data.
-    Readahead = "readahead",
-    /// File system of the data.
-    Filesystem = "filesystem",
-    /// Whether reading files of the data writes access times.
-    AccessTimes = "access_times",
-    /// Free space for the data.
-    FreeDisk = "free_disk",
-    /// Governor of the CPU's frequency.
-    CpuGovernor = "cpu_governor",
-    /// Frequencies above the nominal one.
-    CpuTurbo = "cpu_turbo",
-    /// Clock of the kernel.
-    ClockSource = "clock_source",
-    /// Files that the server may open.
-    OpenFiles = "open_files",
-    /// Processes and threads that the server's user may have.
-    Processes = "processes",
-    /// Work of others on the machine.
-    OtherLoad = "other_load",
-    /// Whether client and server share CPUs.
-    SharedCores = "shared_cores",
-    /// Who can reach the server without a password.
-    BindAddress = "bind_address",
-    /// Time of an empty command, and what lies between client and server.
-    RoundTrip = "round_trip",
+named! {
+    /// Names of the checks.
+    // In the order in which they are shown.
+    CheckName {
+        /// Mode of transparent huge pages.
+        HugePages = "huge_pages",
+        /// What the kernel does when no huge page is free.
+        HugePagesDefrag = "huge_pages_defrag",
+        /// How many missing small pages a huge page may be padded with.
+        HugePagesPadding = "huge_pages_padding",
+        /// Whether our own process, and with it a server that it starts, may have huge pages.
+        OwnHugePages = "own_huge_pages",
+        /// Inclination of the kernel to swap.
+        Swappiness = "swappiness",
+        /// Whether a NUMA node reclaims its own memory before it uses that of another.
+        ZoneReclaim = "zone_reclaim",
+        /// Whether the kernel moves pages between NUMA nodes.
+        NumaBalancing = "numa_balancing",
+        /// How the server's memory is spread over the NUMA nodes.
+        NumaInterleave = "numa_interleave",
+        /// Memory mappings that a process may have.
+        MaxMapCount = "max_map_count",
+        /// Memory of the machine against the caches of the servers.
+        CacheMemory = "cache_memory",
+        /// Readahead of the device with the data.
+        Readahead = "readahead",
+        /// File system of the data.
+        Filesystem = "filesystem",
+        /// Whether reading files of the data writes access times.
+        AccessTimes = "access_times",
+        /// Free space for the data.
+        FreeDisk = "free_disk",
+        /// Governor of the CPU's frequency.
+        CpuGovernor = "cpu_governor",
+        /// Frequencies above the nominal one.
+        CpuTurbo = "cpu_turbo",
+        /// Clock of the kernel.
+        ClockSource = "clock_source",
+        /// Files that the server may open.
+        OpenFiles = "open_files",
+        /// Processes and threads that the server's user may have.
+        Processes = "processes",
+        /// Work of others on the machine.
+        OtherLoad = "other_load",
+        /// Whether client and server share CPUs.
+        SharedCores = "shared_cores",
+        /// Who can reach the server without a password.
+        BindAddress = "bind_address",
+        /// Time of an empty command, and what lies between client and server.
+        RoundTrip = "round_trip",
+    }
 }
 
 impl fmt::Display for CheckName {
@@ -168,9 +134,7 @@ impl FromStr for CheckName {
 
     /// Reads a name; `-` counts as `_`.
     fn from_str(text: &str) -> Result<Self, UnknownCheck> {
-        let name = text.replace('-', "_");
-        let found = CheckName::ALL.iter().find(|check| check.as_str() == name);
-        found.copied().ok_or_else(|| UnknownCheck {
+        CheckName::from_name(&text.replace('-', "_")).ok_or_else(|| UnknownCheck {
             name: text.to_owned(),
         })
     }
@@ -196,8 +160,8 @@ mod tests {
                 check.as_str(),
                 "{check:?}"
             );
-            assert_eq!(check.as_str().parse(), Ok(*check));
-            assert_eq!(check.as_str().replace('_', "-").parse(), Ok(*check));
+            assert_eq!(check.as_str().parse(), Ok(check));
+            assert_eq!(check.as_str().replace('_', "-").parse(), Ok(check));
         }
         assert!("swap".parse::<CheckName>().is_err());
     }

@@ -221,7 +221,7 @@ impl Made {
         let mut missing: Vec<&Path> = path.ancestors().take_while(|p| is_missing(p)).collect();
         missing.reverse();
         for folder in missing {
-            fs::create_dir(folder).map_err(|source| create_error(folder, source))?;
+            fs::create_dir(folder).map_err(RecordError::create(folder))?;
             self.paths.push(folder.to_owned());
         }
         Ok(())
@@ -257,13 +257,6 @@ fn is_missing(path: &Path) -> bool {
     !path.as_os_str().is_empty() && !path.exists()
 }
 
-fn create_error(path: &Path, source: std::io::Error) -> RecordError {
-    RecordError::Create {
-        path: path.to_owned(),
-        source,
-    }
-}
-
 fn start_time(document: &RunDocument) -> Result<SystemTime, RecordError> {
     let parsed: Result<jiff::Timestamp, jiff::Error> = document.started_at.parse();
     parsed
@@ -277,7 +270,7 @@ fn start_time(document: &RunDocument) -> Result<SystemTime, RecordError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interval::{ErrorCount, OperationInterval, latency_histogram};
+    use crate::interval::{ErrorCount, OperationInterval, WindowCounts, latency_histogram};
     use crate::model::{Environment, PhaseKind, RunStatus, SCHEMA_VERSION, ServerRecord};
     use crate::reader::Run;
     use std::fs::File;
@@ -331,10 +324,13 @@ mod tests {
                 kind: "timeout".to_owned(),
                 count: 1,
             }],
-            succeeded: 1,
-            failed: 1,
-            busy_ns: 2_000_000,
-            in_flight_ns: 2_000_000,
+            counts: WindowCounts {
+                succeeded: 1,
+                failed: 1,
+                busy_ns: 2_000_000,
+                in_flight_ns: 2_000_000,
+                ..WindowCounts::default()
+            },
             ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
         }
     }

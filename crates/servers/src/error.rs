@@ -1,7 +1,7 @@
 //! What can go wrong with a server that we start. What the user can do about it is in `hint`.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -266,6 +266,16 @@ pub enum ServerError {
         #[source]
         source: io::Error,
     },
+}
+
+impl ServerError {
+    /// What the error of a folder or file that the server needs becomes, for `map_err`.
+    pub(crate) fn prepare(path: &Path) -> impl Fn(io::Error) -> ServerError + Copy {
+        move |source| ServerError::Prepare {
+            path: path.to_owned(),
+            source,
+        }
+    }
 }
 
 /// Why a command gave no usable reply.

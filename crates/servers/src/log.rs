@@ -19,10 +19,7 @@ pub(crate) struct Log {
 impl Log {
     /// Makes the file and its folder when they are missing; what is in it already stays.
     pub(crate) fn create(path: &Path) -> Result<Log, ServerError> {
-        let prepare = |source| ServerError::Prepare {
-            path: path.to_owned(),
-            source,
-        };
+        let prepare = ServerError::prepare(path);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(prepare)?;
         }
@@ -36,10 +33,7 @@ impl Log {
 
     /// A handle for the output of the server.
     pub(crate) fn writer(&self) -> Result<File, ServerError> {
-        Self::open_to_append(&self.path).map_err(|source| ServerError::Prepare {
-            path: self.path.clone(),
-            source,
-        })
+        Self::open_to_append(&self.path).map_err(ServerError::prepare(&self.path))
     }
 
     /// Only what is printed from now on counts.

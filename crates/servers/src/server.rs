@@ -198,10 +198,7 @@ struct PreparedDir {
 impl PreparedDir {
     fn new(options: &ServerOptions) -> Result<PreparedDir, ServerError> {
         let path = check_folder(options)?;
-        let prepare = |source| ServerError::Prepare {
-            path: options.data_dir.path().to_owned(),
-            source,
-        };
+        let prepare = ServerError::prepare(options.data_dir.path());
         let temporary = matches!(options.data_dir, DataDir::Temporary(_));
         let watchdog = Watchdog::start(
             temporary.then_some(path.as_path()),
@@ -250,10 +247,7 @@ impl Drop for PreparedDir {
 /// The absolute path of a data folder that is empty, missing, or fit for this kind of server.
 fn check_folder(options: &ServerOptions) -> Result<PathBuf, ServerError> {
     let path = options.data_dir.path();
-    let prepare = |source| ServerError::Prepare {
-        path: path.to_owned(),
-        source,
-    };
+    let prepare = ServerError::prepare(path);
     let path = std::path::absolute(path).map_err(prepare)?;
     let files = names_in(&path).map_err(prepare)?;
     if matches!(options.data_dir, DataDir::Temporary(_)) && !files.is_empty() {
@@ -333,10 +327,7 @@ fn attempt(
     data_dir
         .watchdog
         .watch(guard.id())
-        .map_err(|source| ServerError::Prepare {
-            path: data_dir.path.clone(),
-            source,
-        })?;
+        .map_err(ServerError::prepare(&data_dir.path))?;
     let port = wait_until_ready(options, &mut guard, log, port, &data_dir.path, interrupted)?;
     tracing::debug!(port, "accepts connections");
     Ok((guard, port, line.settings))
@@ -449,12 +440,8 @@ struct EmptyConfig {
 
 impl EmptyConfig {
     fn create() -> Result<EmptyConfig, ServerError> {
-        let file = memfd_create(c"empty.toml", MFdFlags::MFD_CLOEXEC).map_err(|error| {
-            ServerError::Prepare {
-                path: PathBuf::from("empty.toml"),
-                source: error.into(),
-            }
-        })?;
+        let file = memfd_create(c"empty.toml", MFdFlags::MFD_CLOEXEC)
+            .map_err(|error| ServerError::prepare(Path::new("empty.toml"))(error.into()))?;
         let (process, number) = (std::process::id(), file.as_raw_fd());
         Ok(EmptyConfig {
             _file: file,
@@ -464,13 +451,11 @@ impl EmptyConfig {
 }
 
 fn free_port(listen: IpAddr) -> Result<u16, ServerError> {
-    TcpListener::bind((listen, 0))
+    let address = SocketAddr::from((listen, 0));
+    TcpListener::bind(address)
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
-        .map_err(|source| ServerError::Prepare {
-            path: PathBuf::from(SocketAddr::from((listen, 0)).to_string()),
-            source,
-        })
+        .map_err(ServerError::prepare(Path::new(&address.to_string())))
 }
 
 #[cfg(test)]

@@ -114,19 +114,20 @@ fn of_window(window: &RecordedWindow, put: &mut Put<'_>) -> Result<(), Error> {
     }
     let per_s = |count: u64| count as f64 / duration_s;
     let busy = |ns: u64| seconds(ns) / duration_s;
+    let counts = &window.counts;
     for (metric, value) in [
-        ("succeeded_per_s", per_s(window.succeeded)),
-        ("failed_per_s", per_s(window.failed)),
+        ("succeeded_per_s", per_s(counts.succeeded)),
+        ("failed_per_s", per_s(counts.failed)),
         ("in_flight_count", mean_in_flight(window)),
-        ("reconnects_per_s", per_s(window.reconnects)),
-        ("cpu_user_ratio", busy(window.cpu_user_ns)),
-        ("cpu_system_ratio", busy(window.cpu_system_ns)),
-        ("resident_maximum_bytes", window.max_rss_bytes as f64),
+        ("reconnects_per_s", per_s(counts.reconnects)),
+        ("cpu_user_ratio", busy(counts.cpu_user_ns)),
+        ("cpu_system_ratio", busy(counts.cpu_system_ns)),
+        ("resident_maximum_bytes", counts.max_rss_bytes as f64),
     ] {
         put(metric, None, value)?;
     }
     // A closed loop has no arrivals.
-    let arrivals = &window.arrivals;
+    let arrivals = &counts.arrivals;
     if arrivals.due + arrivals.dropped > 0 {
         for (metric, count) in [
             ("arrivals_due_per_s", arrivals.due),

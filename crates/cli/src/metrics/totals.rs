@@ -70,8 +70,8 @@ impl Totals {
         }
         self.phase = Some(window.phase);
         let (succeeded, failed) = self.logical.entry(window.phase).or_default();
-        *succeeded += window.succeeded;
-        *failed += window.failed;
+        *succeeded += window.counts.succeeded;
+        *failed += window.counts.failed;
         for operation in &window.operations {
             let key = (window.phase, operation.name.clone());
             let totals = self.operations.entry(key).or_default();
@@ -85,15 +85,16 @@ impl Totals {
             let key = (window.phase, error.operation.clone(), error.kind.clone());
             *self.errors.entry(key).or_default() += error.count;
         }
-        self.arrivals.due += window.arrivals.due;
-        self.arrivals.started += window.arrivals.started;
-        self.arrivals.dropped += window.arrivals.dropped;
-        self.arrivals.late += window.arrivals.late;
+        let counts = &window.counts;
+        self.arrivals.due += counts.arrivals.due;
+        self.arrivals.started += counts.arrivals.started;
+        self.arrivals.dropped += counts.arrivals.dropped;
+        self.arrivals.late += counts.arrivals.late;
         self.mean_in_flight = Some(mean_in_flight(window));
-        self.reconnects += window.reconnects;
-        self.cpu_user_s += seconds(window.cpu_user_ns);
-        self.cpu_system_s += seconds(window.cpu_system_ns);
-        self.max_rss_bytes = self.max_rss_bytes.max(window.max_rss_bytes);
+        self.reconnects += counts.reconnects;
+        self.cpu_user_s += seconds(counts.cpu_user_ns);
+        self.cpu_system_s += seconds(counts.cpu_system_ns);
+        self.max_rss_bytes = self.max_rss_bytes.max(counts.max_rss_bytes);
     }
 
     /// Rate that is asked for now.
@@ -119,6 +120,7 @@ fn put(buckets: &mut Buckets, latency: &RecordedLatency) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::interval::WindowCounts;
 
     fn facts(offered_rate_per_s: Option<f64>) -> RunFacts {
         RunFacts {
@@ -137,14 +139,15 @@ mod tests {
             index,
             start_ns: (5 + index) * 1_000_000_000,
             duration_ns: 1_000_000_000,
-            succeeded: 3,
-            failed: 1,
-            in_flight_ns: 2_000_000_000,
-            arrivals: Arrivals::default(),
-            reconnects: 1,
-            cpu_user_ns: 500_000_000,
-            cpu_system_ns: 0,
-            max_rss_bytes: 7,
+            counts: WindowCounts {
+                succeeded: 3,
+                failed: 1,
+                in_flight_ns: 2_000_000_000,
+                reconnects: 1,
+                cpu_user_ns: 500_000_000,
+                max_rss_bytes: 7,
+                ..WindowCounts::default()
+            },
             operations: Vec::new(),
             errors: Vec::new(),
         }

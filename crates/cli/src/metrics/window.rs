@@ -1,7 +1,6 @@
 //! A recording window as it is read from a run directory, also of one that was recorded just now.
 
 use dyno_record::interval::IntervalRecord;
-use dyno_record::model::Arrivals;
 use dyno_record::recorded::{RecordedError, RecordedLatency, RecordedOperation, RecordedWindow};
 use hdrhistogram::Histogram;
 
@@ -31,19 +30,7 @@ pub(crate) fn recorded(interval: &IntervalRecord) -> RecordedWindow {
         index: interval.index,
         start_ns: interval.start_ns,
         duration_ns: interval.duration_ns,
-        succeeded: interval.succeeded,
-        failed: interval.failed,
-        in_flight_ns: interval.in_flight_ns,
-        arrivals: Arrivals {
-            due: interval.arrivals_due,
-            started: interval.arrivals_started,
-            dropped: interval.arrivals_dropped,
-            late: interval.arrivals_late,
-        },
-        reconnects: interval.reconnects,
-        cpu_user_ns: interval.cpu_user_ns,
-        cpu_system_ns: interval.cpu_system_ns,
-        max_rss_bytes: interval.max_rss_bytes,
+        counts: interval.counts,
         operations: operations.collect(),
         errors: errors.collect(),
     }
@@ -63,6 +50,6 @@ pub(crate) fn end_s(window: &RecordedWindow) -> f64 {
 pub(crate) fn mean_in_flight(window: &RecordedWindow) -> f64 {
     match window.duration_ns {
         0 => 0.0,
-        duration_ns => window.in_flight_ns as f64 / duration_ns as f64,
+        duration_ns => window.counts.in_flight_ns as f64 / duration_ns as f64,
     }
 }

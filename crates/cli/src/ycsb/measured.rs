@@ -108,7 +108,7 @@ fn weight(phase: PhaseKind, operation: &OperationInterval) -> u64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use dyno_record::interval::latency_histogram;
+    use dyno_record::interval::{WindowCounts, latency_histogram};
 
     /// A window of one second with operations that took 2 ms, and 3 ms from their intended starts.
     pub(crate) fn window(
@@ -138,7 +138,10 @@ pub(crate) mod tests {
                 errors: 0,
                 clamped: 0,
             }],
-            succeeded: commands,
+            counts: WindowCounts {
+                succeeded: commands,
+                ..WindowCounts::default()
+            },
             ..IntervalRecord::empty(phase, 0, 0)
         }
     }

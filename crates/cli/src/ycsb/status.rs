@@ -163,7 +163,7 @@ impl Observer for Status {
     }
 
     fn window(&mut self, interval: &IntervalRecord) {
-        self.counts.operations += interval.progress() + interval.failed;
+        self.counts.operations += interval.progress() + interval.counts.failed;
         self.counts.elapsed_s += interval.duration_ns as f64 / 1e9;
         self.measured.add(interval);
         // Without a status line YCSB writes one interval into its histogram logs, at the end.

@@ -47,8 +47,12 @@ fn cases(can_trace: bool) -> Vec<Case> {
         let workloads = verbs
             .iter()
             .flat_map(|verb| builtin::names().map(move |plan| (verb.clone(), plan)));
-        let index_builds = builtin::index_build_names().map(|plan| (vec!["index-build"], plan));
-        let messages = builtin::tail_names().map(|plan| (vec!["tail", "--producer", "wire"], plan));
+        let index_builds = builtin::INDEX_BUILDS
+            .names()
+            .map(|plan| (vec!["index-build"], plan));
+        let messages = builtin::TAILS
+            .names()
+            .map(|plan| (vec!["tail", "--producer", "wire"], plan));
         for (verb, plan) in workloads.chain(index_builds).chain(messages) {
             let starts_servers = verb[0] == "server";
             if starts_servers && kind == Kind::Uri {

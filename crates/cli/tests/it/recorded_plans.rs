@@ -102,8 +102,12 @@ fn changed(change: impl FnOnce(&mut Plan)) {
 #[test]
 fn all_plans_that_are_built_in_are_read_from_their_records() {
     let runs = builtin::names().map(|name| builtin::find(name).unwrap());
-    let builds = builtin::index_build_names().map(|name| builtin::find_index_build(name).unwrap());
-    let tails = builtin::tail_names().map(|name| builtin::find_tail(name).unwrap());
+    let builds = builtin::INDEX_BUILDS
+        .names()
+        .map(|name| builtin::INDEX_BUILDS.find(name).unwrap());
+    let tails = builtin::TAILS
+        .names()
+        .map(|name| builtin::TAILS.find(name).unwrap());
     let all: Vec<Plan> = runs.chain(builds).chain(tails).collect();
     assert!(all.len() > 10, "{}", all.len());
     all.iter().for_each(check);

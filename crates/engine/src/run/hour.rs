@@ -4,9 +4,9 @@ use crate::observer::Expectation;
 use crate::run::live::Live;
 use crate::run::recorder::Recorder;
 use dyno_load::workload::{Concerns, Workload};
-use dyno_record::interval::{IntervalRecord, OperationInterval, latency_histogram};
+use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
 use dyno_record::metrics::{MetricId, MetricsWriter, Reading};
-use dyno_record::model::PhaseKind;
+use dyno_record::model::{Arrivals, PhaseKind};
 use dyno_record::reader::Run;
 use dyno_record::writer::RunWriter;
 use std::path::Path;
@@ -65,14 +65,20 @@ fn window(second: u64, chance: &mut Chance) -> IntervalRecord {
     IntervalRecord {
         duration_ns: 1_000_000_000,
         operations: vec![operation("read", chance), operation("update", chance)],
-        succeeded: 10_000,
-        busy_ns: 3_500_000_000,
-        in_flight_ns: 3_500_000_000,
-        arrivals_due: 10_000,
-        arrivals_started: 10_000,
-        cpu_user_ns: 100_000_000,
-        cpu_system_ns: 100_000_000,
-        max_rss_bytes: 20 << 20,
+        counts: WindowCounts {
+            succeeded: 10_000,
+            busy_ns: 3_500_000_000,
+            in_flight_ns: 3_500_000_000,
+            cpu_user_ns: 100_000_000,
+            cpu_system_ns: 100_000_000,
+            max_rss_bytes: 20 << 20,
+            arrivals: Arrivals {
+                due: 10_000,
+                started: 10_000,
+                ..Arrivals::default()
+            },
+            ..WindowCounts::default()
+        },
         ..IntervalRecord::empty(PhaseKind::Measure, second, second * 1_000_000_000)
     }
 }

@@ -250,7 +250,7 @@ impl Observer for Live<'_> {
         let state = &mut self.state;
         state.elapsed_s += duration_s;
         state.done += done;
-        state.failed += interval.failed;
+        state.failed += interval.counts.failed;
         state.rate_per_s = if recent_s > 0.0 {
             recent_done as f64 / recent_s
         } else {
@@ -390,12 +390,16 @@ fn is_locked(directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::interval::WindowCounts;
 
     fn window(index: u64, succeeded: u64) -> IntervalRecord {
         IntervalRecord {
             duration_ns: 1_000_000_000,
-            succeeded,
-            failed: 1,
+            counts: WindowCounts {
+                succeeded,
+                failed: 1,
+                ..WindowCounts::default()
+            },
             ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
         }
     }

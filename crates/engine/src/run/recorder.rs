@@ -150,8 +150,8 @@ impl<'a> Recorder<'a> {
         };
         current.accumulator.add(interval)?;
         let totals = self.totals.entry(interval.phase).or_default();
-        totals.succeeded += interval.succeeded;
-        totals.failed += interval.failed;
+        totals.succeeded += interval.counts.succeeded;
+        totals.failed += interval.counts.failed;
         self.observer.window(interval);
         Ok(())
     }
@@ -226,6 +226,7 @@ impl<'a> Recorder<'a> {
 mod tests {
     use super::*;
     use dyno_load::workload::Concerns;
+    use dyno_record::interval::WindowCounts;
     use dyno_record::reader::Run;
     use std::time::Duration;
 
@@ -248,8 +249,11 @@ mod tests {
     fn interval(phase: PhaseKind, index: u64, start_s: u64) -> IntervalRecord {
         IntervalRecord {
             duration_ns: 1_000_000_000,
-            succeeded: 3,
-            failed: 1,
+            counts: WindowCounts {
+                succeeded: 3,
+                failed: 1,
+                ..WindowCounts::default()
+            },
             ..IntervalRecord::empty(phase, index, start_s * 1_000_000_000)
         }
     }
@@ -343,7 +347,7 @@ mod tests {
                     row.phase,
                     row.index,
                     row.duration_ns / 1_000_000_000,
-                    row.succeeded,
+                    row.counts.succeeded,
                 )
             })
             .collect();

@@ -132,11 +132,11 @@ fn arrivals_that_waited_too_long_are_dropped_and_counted() {
     bench.core.stop(3 * SECOND + 60 * MS);
     let intervals = bench.finish(3 * SECOND + 70 * MS);
     let sum = |field: fn(&IntervalRecord) -> u64| intervals.iter().map(field).sum::<u64>();
-    assert_eq!(sum(|interval| interval.arrivals_started), 1);
-    assert_eq!(sum(|interval| interval.arrivals_late), 1);
+    assert_eq!(sum(|interval| interval.counts.arrivals.started), 1);
+    assert_eq!(sum(|interval| interval.counts.arrivals.late), 1);
     // 0.0 to 2.0 s were too late; 2.2 to 3.0 s were due when the run was stopped.
-    assert_eq!(sum(|interval| interval.arrivals_dropped), 21 + 9);
-    assert_eq!(sum(|interval| interval.arrivals_due), 31);
+    assert_eq!(sum(|interval| interval.counts.arrivals.dropped), 21 + 9);
+    assert_eq!(sum(|interval| interval.counts.arrivals.due), 31);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn an_operation_is_measured_by_its_intended_start_and_not_by_its_end() {
     let intervals = bench.finish(4 * SECOND);
     let counts: Vec<_> = intervals
         .iter()
-        .map(|i| (i.phase, i.index, i.succeeded, i.duration_ns / MS))
+        .map(|i| (i.phase, i.index, i.counts.succeeded, i.duration_ns / MS))
         .collect();
     assert_eq!(
         counts,
@@ -186,8 +186,8 @@ fn in_flight_time_equals_the_sum_of_the_service_times_of_the_phase() {
     bench.end(c, 1300 * MS, 2600 * MS, Ok(1));
     assert_eq!(bench.core.next(2600 * MS, 2600 * MS), Next::Never);
     let intervals = bench.finish(3 * SECOND);
-    let in_flight: u128 = intervals.iter().map(|i| i.in_flight_ns).sum();
-    let busy: u128 = intervals.iter().map(|i| i.busy_ns).sum();
+    let in_flight: u128 = intervals.iter().map(|i| i.counts.in_flight_ns).sum();
+    let busy: u128 = intervals.iter().map(|i| i.counts.busy_ns).sum();
     assert_eq!(in_flight, 3700 * u128::from(MS));
     assert_eq!(busy, in_flight);
     // The phase ended with its last operation, not when the worker looked again.
@@ -262,7 +262,7 @@ fn an_open_loop_is_over_when_the_last_arrival_has_waited_too_long() {
     assert!(bench.core.is_over(2950 * MS));
     let intervals = bench.finish(2950 * MS);
     let sum = |field: fn(&IntervalRecord) -> u64| intervals.iter().map(field).sum::<u64>();
-    assert_eq!(sum(|interval| interval.arrivals_dropped), 19);
+    assert_eq!(sum(|interval| interval.counts.arrivals.dropped), 19);
     // Waiting in vain is not a part of the phase.
     assert_eq!(sum(|interval| interval.duration_ns), 2 * SECOND);
     assert_eq!(intervals.len(), 2);
@@ -284,7 +284,7 @@ fn operations_that_start_long_after_the_planned_end_are_in_windows_of_their_own(
     let windows: Vec<_> = intervals
         .iter()
         .skip(28)
-        .map(|i| (i.start_ns / MS, i.duration_ns / MS, i.succeeded))
+        .map(|i| (i.start_ns / MS, i.duration_ns / MS, i.counts.succeeded))
         .collect();
     assert_eq!(
         windows,
@@ -315,9 +315,9 @@ fn a_backlog_of_the_warm_up_is_dropped_where_it_ends() {
         .map(|i| {
             (
                 i.phase,
-                i.arrivals_due,
-                i.arrivals_started,
-                i.arrivals_dropped,
+                i.counts.arrivals.due,
+                i.counts.arrivals.started,
+                i.counts.arrivals.dropped,
             )
         })
         .collect();
@@ -343,9 +343,12 @@ fn arrivals_are_due_in_the_window_of_their_intended_start() {
     }
     assert_eq!(bench.core.next(3 * SECOND, 0), Next::Never);
     let intervals = bench.finish(3 * SECOND);
-    let due: Vec<_> = intervals.iter().map(|i| i.arrivals_due).collect();
+    let due: Vec<_> = intervals.iter().map(|i| i.counts.arrivals.due).collect();
     assert_eq!(due, [10, 10, 10]);
-    let started: Vec<_> = intervals.iter().map(|i| i.arrivals_started).collect();
+    let started: Vec<_> = intervals
+        .iter()
+        .map(|i| i.counts.arrivals.started)
+        .collect();
     assert_eq!(started, [0, 0, 30]);
 }
 
@@ -360,8 +363,8 @@ fn a_queue_that_only_grows_is_given_up_after_the_end() {
     assert!(bench.core.is_over(22 * SECOND));
     let intervals = bench.finish(22 * SECOND);
     let sum = |field: fn(&IntervalRecord) -> u64| intervals.iter().map(field).sum::<u64>();
-    assert_eq!(sum(|interval| interval.arrivals_due), 200);
-    assert_eq!(sum(|interval| interval.arrivals_dropped), 199);
+    assert_eq!(sum(|interval| interval.counts.arrivals.due), 200);
+    assert_eq!(sum(|interval| interval.counts.arrivals.dropped), 199);
 }
 
 #[test]
@@ -378,7 +381,7 @@ fn a_stop_counts_what_was_due_in_the_measure_phase_behind_a_backlog_of_the_warm_
     let due: u64 = intervals
         .iter()
         .filter(|interval| interval.phase == PhaseKind::Measure)
-        .map(|interval| interval.arrivals_due)
+        .map(|interval| interval.counts.arrivals.due)
         .sum();
     assert_eq!(due, 11);
 }
@@ -392,6 +395,9 @@ fn a_failure_counts_in_the_phase_but_has_no_latency() {
     let ticket = bench.start(MS, 0);
     bench.end(ticket, MS, 5 * MS, Err(OperationError::Server(8000)));
     let intervals = bench.finish(2 * SECOND);
-    assert_eq!((intervals[0].succeeded, intervals[0].failed), (0, 1));
+    assert_eq!(
+        (intervals[0].counts.succeeded, intervals[0].counts.failed),
+        (0, 1)
+    );
     assert_eq!(intervals[0].operations[0].response.len(), 0);
 }

@@ -102,8 +102,12 @@ fn percentiles_are_those_of_the_merged_histograms_and_rates_add_up_in_every_wind
     let pairs = responders.iter().map(|r| pair(r, mix())).collect();
     let outcome = perform(job(pairs, PhaseKind::Measure, Schedule::Closed {}));
     for (merged, pairs) in &outcome.windows {
-        let sum: u64 = pairs.iter().flatten().map(|pair| pair.succeeded).sum();
-        assert_eq!(merged.succeeded, sum);
+        let sum: u64 = pairs
+            .iter()
+            .flatten()
+            .map(|pair| pair.counts.succeeded)
+            .sum();
+        assert_eq!(merged.counts.succeeded, sum);
         assert_eq!(pairs.iter().flatten().count(), 2);
         assert!(
             pairs

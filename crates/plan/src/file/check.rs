@@ -56,12 +56,8 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn report(&mut self, offset: usize, message: String, hint: Option<String>) {
         let (line, column) = position(self.text, offset);
-        self.problems.push(Problem {
-            line: Some(line),
-            column: Some(column),
-            message,
-            hint,
-        });
+        let problem = Problem::new(message).at(line, column);
+        self.problems.push(Problem { hint, ..problem });
     }
 
     fn check_table(&mut self, schema: &Value, table: &DeTable<'_>, path: &str, offset: usize) {
@@ -89,12 +85,9 @@ impl Checker<'_> {
             .flatten()
             .filter_map(Value::as_str)
         {
-            if !table.iter().any(|(name, _)| name.get_ref() == required) {
-                self.report(
-                    offset,
-                    format!("`{}` is missing", join(path, required)),
-                    None,
-                );
+            if !table.contains_key(required) {
+                let message = format!("`{}` is missing", join(path, required));
+                self.report(offset, message, None);
             }
         }
     }
@@ -183,13 +176,10 @@ impl Checker<'_> {
             .filter_map(|variant| variant["properties"][*tag]["const"].as_str())
             .collect();
         let key = join(path, tag);
-        let Some((_, chosen)) = table.iter().find(|(name, _)| name.get_ref() == *tag) else {
+        let Some(chosen) = table.get(*tag) else {
+            let message = format!("`{key}` is missing");
             let hint = format!("one of {}", allowed.join(", "));
-            return self.report(
-                value.span().start,
-                format!("`{key}` is missing"),
-                Some(hint),
-            );
+            return self.report(value.span().start, message, Some(hint));
         };
         let before = self.problems.len();
         self.check_choice(&allowed, chosen, &key);
@@ -217,11 +207,8 @@ impl Checker<'_> {
                 Some(near) => format!("did you mean `{near}`? allowed: {}", allowed.join(", ")),
                 None => format!("allowed: {}", allowed.join(", ")),
             };
-            self.report(
-                value.span().start,
-                format!("`{path}` is `{text}`"),
-                Some(hint),
-            );
+            let message = format!("`{path}` is `{text}`");
+            self.report(value.span().start, message, Some(hint));
         }
     }
 

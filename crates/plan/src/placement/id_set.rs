@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
 
 /// Numbers above this are taken for a slip of the hand. Linux builds have at most 8192 CPUs, and a
 /// list such as `0-4000000000` must not fill the memory.
@@ -12,8 +12,18 @@ const LARGEST_ID: u32 = 65_535;
 
 /// A set of CPU or node numbers, in ascending order. As text it is a list of numbers and ranges;
 /// the empty text is the empty set, as in the files below `/sys`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(
+    Clone,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    SerializeDisplay,
+    DeserializeFromStr,
+)]
 pub struct IdSet(BTreeSet<u32>);
 
 /// CPU numbers: hardware threads as the kernel counts them.
@@ -147,18 +157,9 @@ impl fmt::Display for IdSet {
     }
 }
 
-impl TryFrom<String> for IdSet {
-    type Error = IdSetError;
-
-    fn try_from(text: String) -> Result<IdSet, IdSetError> {
-        text.parse()
-    }
-}
-
-impl From<IdSet> for String {
-    fn from(set: IdSet) -> String {
-        set.to_string()
-    }
+/// Whether a text is a list of numbers of CPUs or nodes and ascending ranges of them, such as `0-7,16`.
+pub(crate) fn is_list(text: &str) -> bool {
+    text.trim() == text && text.parse().is_ok_and(|set: IdSet| !set.is_empty())
 }
 
 #[cfg(test)]

@@ -214,27 +214,6 @@ fn joined(places: &[InstancePlacement]) -> String {
     places.join("/")
 }
 
-/// Text in serialized form for types that have `FromStr` and `Display`.
-macro_rules! as_text {
-    ($($name:ty),*) => {$(
-        impl TryFrom<String> for $name {
-            type Error = PolicyError;
-
-            fn try_from(text: String) -> Result<$name, PolicyError> {
-                text.parse()
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(value: $name) -> String {
-                value.to_string()
-            }
-        }
-    )*};
-}
-
-as_text!(Policy, ClientPolicy, MemoryPolicy);
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! The plan that a request names, with the YCSB properties laid over it.
 
-use crate::builtin;
+use crate::builtin::{self, Plans};
 use crate::error::PlanError;
 use crate::file;
 use crate::model::Plan;
@@ -43,20 +43,17 @@ pub(super) fn open(
     source: &str,
     properties: &[(String, String)],
 ) -> Result<Draft, PlanError> {
-    let unknown = match request.work {
-        Work::IndexBuild { .. } => {
-            if let Some(plan) = builtin::find_index_build(source) {
-                return index_build(plan, request, properties);
-            }
-            unknown_index_build
-        }
-        Work::Tail => match builtin::find_tail(source) {
-            Some(plan) => return with_properties(plan, request, properties),
-            None => unknown_tail,
-        },
-        _ => unknown_load,
+    let plans = match request.work {
+        Work::IndexBuild { .. } => &builtin::INDEX_BUILDS,
+        Work::Tail => &builtin::TAILS,
+        _ => &builtin::LOADS,
     };
-    let mut draft = load(request, source, properties, unknown)?;
+    match (plans.find(source), &request.work) {
+        (Some(plan), Work::IndexBuild { .. }) => return index_build(plan, request, properties),
+        (Some(plan), _) => return with_properties(plan, request, properties),
+        (None, _) => {}
+    }
+    let mut draft = load(request, source, properties, plans)?;
     match request.work {
         Work::IndexBuild { .. } => drop(draft.plan.index_build.get_or_insert_default()),
         Work::Tail => drop(draft.plan.tail.get_or_insert_default()),
@@ -84,39 +81,22 @@ fn index_build(
     Ok(draft)
 }
 
-fn unknown_load(name: &str) -> PlanError {
-    PlanError::Unknown {
-        name: name.into(),
-        nearest: nearest(name, builtin::names()),
-    }
-}
-
-fn unknown_index_build(name: &str) -> PlanError {
-    PlanError::UnknownIndexBuild {
-        name: name.into(),
-        nearest: nearest(name, builtin::index_build_names()),
-    }
-}
-
-fn unknown_tail(name: &str) -> PlanError {
-    PlanError::UnknownTail {
-        name: name.into(),
-        nearest: nearest(name, builtin::tail_names()),
-    }
-}
-
 fn load(
     request: &Request,
     source: &str,
     properties: &[(String, String)],
-    unknown: fn(&str) -> PlanError,
+    plans: &'static Plans,
 ) -> Result<Draft, PlanError> {
     if let Some(plan) = builtin::find(source) {
         return with_properties(plan, request, properties);
     }
     let path = Path::new(source);
     if !path.exists() {
-        return Err(unknown(source));
+        return Err(PlanError::Unknown {
+            plans,
+            name: source.into(),
+            nearest: nearest(source, plans.names()),
+        });
     }
     let unreadable = |error| PlanError::Unreadable {
         path: path.into(),

@@ -15,7 +15,7 @@ pub use redact::redact;
 
 use percent::decode;
 pub(crate) use percent::encode;
-use serde::{Serialize, Serializer};
+use serde_with::SerializeDisplay;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub const DEFAULT_PORT: u16 = 27017;
 ///
 /// `Display` and `Serialize` give a connection string without user, password and secret options,
 /// which parses to an equal target.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, SerializeDisplay)]
 pub struct Target {
     /// Addresses to start from, at least one; empty with `srv` until its records are looked up.
     pub hosts: Vec<Host>,
@@ -598,12 +598,6 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.uri(self.parameters.iter()))
-    }
-}
-
-impl Serialize for Target {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

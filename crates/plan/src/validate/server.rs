@@ -2,9 +2,8 @@
 
 use super::problems::Problems;
 use crate::model::{DiskMapping, Encryption, Plan, ServerKind, ServerPlan, StorageEngine};
-use crate::placement::PlacementRequest;
+use crate::placement::{PlacementRequest, is_list};
 use crate::problem::Problem;
-use crate::units::is_list;
 use crate::uri;
 use std::net::IpAddr;
 

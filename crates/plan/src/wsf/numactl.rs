@@ -3,7 +3,7 @@
 //! One line of options is for all servers there. A policy gives each process a place of its own, so
 //! that a list of CPUs is divided and not shared.
 
-use crate::units::is_list;
+use crate::placement::is_list;
 
 /// What options of `numactl` ask for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

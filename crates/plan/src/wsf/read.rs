@@ -2,8 +2,8 @@
 
 use super::table::{Form, Treatment, VARIABLES, Variable};
 use crate::nearest::nearest;
+use crate::placement::is_list;
 use crate::problem::Problem;
-use crate::units::is_list;
 use std::collections::BTreeMap;
 
 /// The values that are given, with everything that is wrong or worth a word so far.

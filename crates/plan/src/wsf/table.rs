@@ -1,6 +1,8 @@
 //! Every parameter of the workload: its default there, and what becomes of it here. How values of
 //! several parameters act together is left to the sibling modules.
 
+use self::Form::{Boolean, Cpus, Number, Positive, Text, Whole, Word};
+
 /// A parameter, its default there and its treatment here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Variable {
@@ -48,259 +50,129 @@ pub enum Treatment {
     Refused(&'static str, &'static str),
 }
 
-impl Variable {
-    const fn new(name: &'static str, form: Form, treatment: Treatment) -> Self {
-        Variable {
-            name,
-            default: None,
-            form,
-            treatment,
-        }
-    }
-
-    const fn or(mut self, default: &'static str) -> Self {
-        self.default = Some(default);
-        self
-    }
-}
-
-const fn property(name: &'static str, form: Form, property: &'static str) -> Variable {
-    Variable::new(name, form, Treatment::Property(property))
-}
-
-const fn plan(name: &'static str, form: Form, key: &'static str) -> Variable {
-    Variable::new(name, form, Treatment::Plan(key))
-}
-
-const fn together(name: &'static str, form: Form, on: &'static str) -> Variable {
-    Variable::new(name, form, Treatment::Together(on))
-}
-
-const fn no_effect(name: &'static str, form: Form, reason: &'static str) -> Variable {
-    Variable::new(name, form, Treatment::NoEffect(reason))
-}
-
-const fn refused(
-    name: &'static str,
-    form: Form,
-    reason: &'static str,
-    instead: &'static str,
-) -> Variable {
-    Variable::new(name, form, Treatment::Refused(reason, instead))
-}
-
-const ANY: Form = Form::Whole(0, u64::MAX);
-const FROM_ONE: Form = Form::Whole(1, u64::MAX);
+const ANY: Form = Whole(0, u64::MAX);
+const FROM_ONE: Form = Whole(1, u64::MAX);
 const PLACEMENT: &str = "server.placement";
 const NO_KUBERNETES: &str = "nothing is scheduled by Kubernetes";
 const NO_ACCELERATOR: &str = "it belongs to an accelerator that is not used";
 
+/// Rows of the table: what is done with a parameter, its name, its default there if it has one, its form, and the property,
+/// the key, what it acts on or the reason.
+macro_rules! variables {
+    (default) => { None };
+    (default $default:literal) => { Some($default) };
+    ($($treatment:ident $name:literal $(= $default:literal)?: $form:expr, $($text:expr),+;)*) => {
+        &[$(Variable {
+            name: $name,
+            default: variables!(default $($default)?),
+            form: $form,
+            treatment: Treatment::$treatment($($text),+),
+        }),*]
+    };
+}
+
 /// All parameters, in the order of the documentation.
-pub const VARIABLES: &[Variable] = &[
+pub const VARIABLES: &[Variable] = variables! {
     // Which workload
-    together("TESTCASE", Form::Text, "the workload"),
-    together("WORKLOAD_FILE", Form::Text, "the workload").or("90Read10Update"),
+    Together "TESTCASE": Text, "the workload";
+    Together "WORKLOAD_FILE" = "90Read10Update": Text, "the workload";
     // Servers and clients
-    plan("CLIENT_SERVER_PAIR", Form::Whole(1, 64), "server.pairs").or("3"),
-    together("CLIENT_COUNT", Form::Whole(0, 100_000), "a warning").or("1"),
-    together("RUN_SINGLE_NODE", Form::Boolean, "a warning").or("false"),
-    together("REPLICA_SET", Form::Boolean, "server.topology").or("false"),
-    together("TLS_FLAG", Form::Text, "server.encryption").or("0"),
-    no_effect(
-        "CONFIG_CENTER_PORT",
-        Form::Whole(1, 65_535),
-        "clients wait for each other inside of one process, there is no Redis",
-    )
-    .or("16379"),
+    Plan "CLIENT_SERVER_PAIR" = "3": Whole(1, 64), "server.pairs";
+    Together "CLIENT_COUNT" = "1": Whole(0, 100_000), "a warning";
+    Together "RUN_SINGLE_NODE" = "false": Boolean, "a warning";
+    Together "REPLICA_SET" = "false": Boolean, "server.topology";
+    Together "TLS_FLAG" = "0": Text, "server.encryption";
+    NoEffect "CONFIG_CENTER_PORT" = "16379": Whole(1, 65_535),
+        "clients wait for each other inside of one process, there is no Redis";
     // Placement
-    together("NUMACTL_OPTION", Form::Whole(0, 5), PLACEMENT).or("0"),
-    together("SELECT_NUMA_NODE", Form::Whole(0, 65_535), PLACEMENT).or("0"),
-    together("CORES", Form::Cpus, PLACEMENT),
-    together("CORE_NUMS_EACH_INSTANCE", Form::Whole(1, 65_535), PLACEMENT),
-    together("YCSB_CORES", Form::Cpus, PLACEMENT),
-    together("CUSTOMER_NUMAOPT_SERVER", Form::Text, PLACEMENT),
-    together("CUSTOMER_NUMAOPT_CLIENT", Form::Text, PLACEMENT),
+    Together "NUMACTL_OPTION" = "0": Whole(0, 5), PLACEMENT;
+    Together "SELECT_NUMA_NODE" = "0": Whole(0, 65_535), PLACEMENT;
+    Together "CORES": Cpus, PLACEMENT;
+    Together "CORE_NUMS_EACH_INSTANCE": Whole(1, 65_535), PLACEMENT;
+    Together "YCSB_CORES": Cpus, PLACEMENT;
+    Together "CUSTOMER_NUMAOPT_SERVER": Text, PLACEMENT;
+    Together "CUSTOMER_NUMAOPT_CLIENT": Text, PLACEMENT;
     // YCSB
-    property("THREADS", Form::Whole(1, 100_000), "threadcount").or("10"),
-    property("RECORD_COUNT", FROM_ONE, "recordcount"),
-    property("OPERATION_COUNT", ANY, "operationcount"),
-    property("MAX_EXECUTION_TIME", ANY, "maxexecutiontime"),
-    property("TARGET", Form::Number, "target"),
-    property("INSERT_START", ANY, "insertstart"),
-    property("INSERT_COUNT", ANY, "insertcount"),
-    property(
-        "INSERT_ORDER",
-        Form::Word(&["hashed", "ordered", "sequential", "random"]),
-        "insertorder",
-    ),
-    property("READ_PROPORTION", Form::Number, "readproportion"),
-    property("UPDATE_PROPORTION", Form::Number, "updateproportion"),
-    property("INSERT_PROPORTION", Form::Number, "insertproportion"),
-    property("SCAN_PROPORTION", Form::Number, "scanproportion"),
-    property(
-        "READ_MODIFY_WRITE_PROPORTION",
-        Form::Number,
-        "readmodifywriteproportion",
-    ),
-    property(
-        "REQUEST_DISTRIBUTION",
-        Form::Word(&[
-            "uniform",
-            "zipfian",
-            "latest",
-            "hotspot",
-            "sequential",
-            "exponential",
-        ]),
-        "requestdistribution",
-    ),
-    property("FIELD_COUNT", FROM_ONE, "fieldcount"),
-    property("FIELD_LENGTH", ANY, "fieldlength"),
-    property("MIN_FIELD_LENGTH", ANY, "minfieldlength"),
-    property("FIELD_NAME_PREFIX", Form::Text, "fieldnameprefix"),
-    property("READ_ALL_FIELDS", Form::Boolean, "readallfields"),
-    property("WRITE_ALL_FIELDS", Form::Boolean, "writeallfields"),
-    property("MIN_SCANLENGTH", FROM_ONE, "minscanlength"),
-    property("MAX_SCANLENGTH", FROM_ONE, "maxscanlength"),
-    property(
-        "SCAN_LENGTH_DISTRIBUTION",
-        Form::Word(&["uniform", "zipfian"]),
-        "scanlengthdistribution",
-    ),
-    property("ZERO_PADDING", ANY, "zeropadding"),
-    together(
-        "YCSB_MEASUREMENT_TYPE",
-        Form::Word(&[
-            "hdrhistogram",
-            "histogram",
-            "timeseries",
-            "raw",
-            "hdrhistogram+histogram",
-            "hdrhistogram+raw",
-        ]),
-        "a warning or an error",
-    ),
-    no_effect("JVM_ARGS", Form::Text, "the client does not run in a JVM").or("-XX:+UseNUMA"),
+    Property "THREADS" = "10": Whole(1, 100_000), "threadcount";
+    Property "RECORD_COUNT": FROM_ONE, "recordcount";
+    Property "OPERATION_COUNT": ANY, "operationcount";
+    Property "MAX_EXECUTION_TIME": ANY, "maxexecutiontime";
+    Property "TARGET": Number, "target";
+    Property "INSERT_START": ANY, "insertstart";
+    Property "INSERT_COUNT": ANY, "insertcount";
+    Property "INSERT_ORDER": Word(&["hashed", "ordered", "sequential", "random"]), "insertorder";
+    Property "READ_PROPORTION": Number, "readproportion";
+    Property "UPDATE_PROPORTION": Number, "updateproportion";
+    Property "INSERT_PROPORTION": Number, "insertproportion";
+    Property "SCAN_PROPORTION": Number, "scanproportion";
+    Property "READ_MODIFY_WRITE_PROPORTION": Number, "readmodifywriteproportion";
+    Property "REQUEST_DISTRIBUTION": Word(&["uniform", "zipfian", "latest", "hotspot", "sequential", "exponential"]),
+        "requestdistribution";
+    Property "FIELD_COUNT": FROM_ONE, "fieldcount";
+    Property "FIELD_LENGTH": ANY, "fieldlength";
+    Property "MIN_FIELD_LENGTH": ANY, "minfieldlength";
+    Property "FIELD_NAME_PREFIX": Text, "fieldnameprefix";
+    Property "READ_ALL_FIELDS": Boolean, "readallfields";
+    Property "WRITE_ALL_FIELDS": Boolean, "writeallfields";
+    Property "MIN_SCANLENGTH": FROM_ONE, "minscanlength";
+    Property "MAX_SCANLENGTH": FROM_ONE, "maxscanlength";
+    Property "SCAN_LENGTH_DISTRIBUTION": Word(&["uniform", "zipfian"]), "scanlengthdistribution";
+    Property "ZERO_PADDING": ANY, "zeropadding";
+    Together "YCSB_MEASUREMENT_TYPE": Word(&["hdrhistogram", "histogram", "timeseries", "raw",
+        "hdrhistogram+histogram", "hdrhistogram+raw"]), "a warning or an error";
+    NoEffect "JVM_ARGS" = "-XX:+UseNUMA": Text, "the client does not run in a JVM";
     // mongod
-    plan("CACHE_SIZE_GB", Form::Positive, "server.cache"),
-    plan("JOURNAL_ENABLED", Form::Boolean, "server.journal").or("false"),
-    plan(
-        "JOURNAL_COMPRESSOR",
-        Form::Word(&["none", "snappy", "zlib", "zstd"]),
-        "server.journal_compressor",
-    )
-    .or("snappy"),
-    plan(
-        "COLLECTIONCONFIG_BLOCKCOMPRESSOR",
-        Form::Word(&["none", "lz4", "snappy", "zlib", "zstd"]),
-        "server.block_compressor",
-    )
-    .or("snappy"),
-    together("DB_HOSTPATH", Form::Text, "server.data_dir, server.data_dirs"),
-    together("DISK_SPEC", Form::Boolean, "server.disk_mapping").or("false"),
-    no_effect(
-        "PROCESS_MANAGEMENT_FORK",
-        Form::Boolean,
-        "servers are children of this program, so that none is left behind",
-    )
-    .or("true"),
-    refused(
-        "MONGO_DISK_DATABASE_ACCESS",
-        Form::Boolean,
+    Plan "CACHE_SIZE_GB": Positive, "server.cache";
+    Plan "JOURNAL_ENABLED" = "false": Boolean, "server.journal";
+    Plan "JOURNAL_COMPRESSOR" = "snappy": Word(&["none", "snappy", "zlib", "zstd"]), "server.journal_compressor";
+    Plan "COLLECTIONCONFIG_BLOCKCOMPRESSOR" = "snappy": Word(&["none", "lz4", "snappy", "zlib", "zstd"]),
+        "server.block_compressor";
+    Together "DB_HOSTPATH": Text, "server.data_dir, server.data_dirs";
+    Together "DISK_SPEC" = "false": Boolean, "server.disk_mapping";
+    NoEffect "PROCESS_MANAGEMENT_FORK" = "true": Boolean,
+        "servers are children of this program, so that none is left behind";
+    Refused "MONGO_DISK_DATABASE_ACCESS" = "false": Boolean,
         "the memory of the machine is not filled up to make the server read from its disk",
-        "give a cache that does not hold the data by `CACHE_SIZE_GB`, and limit the memory of `dyno` and its servers by a control group",
-    )
-    .or("false"),
-    no_effect(
-        "MONGODB_PERCENTAGE_DB_CACHE_DB",
-        Form::Text,
-        "it counts only with `MONGO_DISK_DATABASE_ACCESS`, which is not supported",
-    ),
+        "give a cache that does not hold the data by `CACHE_SIZE_GB`, and limit the memory of `dyno` and its servers by a control group";
+    NoEffect "MONGODB_PERCENTAGE_DB_CACHE_DB": Text,
+        "it counts only with `MONGO_DISK_DATABASE_ACCESS`, which is not supported";
     // The machine
-    together(
-        "NETWORK_RPS_TUNE_ENABLE",
-        Form::Boolean,
-        "server.receive_packet_steering",
-    )
-    .or("false"),
-    no_effect(
-        "DB_HUGEPAGE_STATUS",
-        Form::Boolean,
-        "a run does not change huge pages; `dyno doctor` says what the version of the server needs, and `dyno doctor --apply huge_pages,huge_pages_defrag` sets it",
-    )
-    .or("false"),
-    no_effect(
-        "KERNEL_SETTING_OPTIMIZED",
-        Form::Boolean,
-        "a run does not change settings of the kernel; `dyno doctor` checks them",
-    )
-    .or("true"),
-    refused(
-        "CORE_FREQUENCY_ENABLE",
-        Form::Boolean,
-        "a run does not set the frequency of the cores",
-        "set it before the run, such as by `cpupower frequency-set`",
-    )
-    .or("false"),
-    no_effect(
-        "CORE_FREQUENCY",
-        Form::Text,
-        "it counts only with `CORE_FREQUENCY_ENABLE`, which is not supported",
-    ),
-    refused(
-        "UNCORE_FREQUENCY_ENABLE",
-        Form::Boolean,
+    Together "NETWORK_RPS_TUNE_ENABLE" = "false": Boolean, "server.receive_packet_steering";
+    NoEffect "DB_HUGEPAGE_STATUS" = "false": Boolean,
+        "a run does not change huge pages; `dyno doctor` says what the version of the server needs, and `dyno doctor --apply huge_pages,huge_pages_defrag` sets it";
+    NoEffect "KERNEL_SETTING_OPTIMIZED" = "true": Boolean,
+        "a run does not change settings of the kernel; `dyno doctor` checks them";
+    Refused "CORE_FREQUENCY_ENABLE" = "false": Boolean,
+        "a run does not set the frequency of the cores", "set it before the run, such as by `cpupower frequency-set`";
+    NoEffect "CORE_FREQUENCY": Text, "it counts only with `CORE_FREQUENCY_ENABLE`, which is not supported";
+    Refused "UNCORE_FREQUENCY_ENABLE" = "false": Boolean,
         "a run does not set the frequency outside of the cores",
-        "set it before the run, in `/sys/devices/system/cpu/intel_uncore_frequency`",
-    )
-    .or("false"),
-    no_effect(
-        "UNCORE_FREQUENCY",
-        Form::Text,
-        "it counts only with `UNCORE_FREQUENCY_ENABLE`, which is not supported",
-    ),
+        "set it before the run, in `/sys/devices/system/cpu/intel_uncore_frequency`";
+    NoEffect "UNCORE_FREQUENCY": Text, "it counts only with `UNCORE_FREQUENCY_ENABLE`, which is not supported";
     // Watching
-    together("EVENT_TRACE_PARAMS", Form::Text, "traces").or("roi,RUN_PHASE,benchmark-finish"),
+    Together "EVENT_TRACE_PARAMS" = "roi,RUN_PHASE,benchmark-finish": Text, "traces";
     // Accelerators
-    refused(
-        "HERO_FEATURE_IAA",
-        Form::Boolean,
+    Refused "HERO_FEATURE_IAA" = "false": Boolean,
         "compression by the In-Memory Analytics Accelerator needs a `mongod` that was built for it, and its devices are not configured here",
-        "configure the devices, start that `mongod` yourself, and aim at it with `--uri`",
-    )
-    .or("false"),
-    no_effect("IAA_MODE", Form::Text, NO_ACCELERATOR),
-    no_effect("IAA_DEVICES", Form::Text, NO_ACCELERATOR),
-    no_effect("IAA_WQ_SIZE", Form::Text, NO_ACCELERATOR),
-    refused(
-        "HERO_FEATURE_QAT",
-        Form::Boolean,
+        "configure the devices, start that `mongod` yourself, and aim at it with `--uri`";
+    NoEffect "IAA_MODE": Text, NO_ACCELERATOR;
+    NoEffect "IAA_DEVICES": Text, NO_ACCELERATOR;
+    NoEffect "IAA_WQ_SIZE": Text, NO_ACCELERATOR;
+    Refused "HERO_FEATURE_QAT" = "false": Boolean,
         "compression and encryption by QuickAssist are not there: neither the servers nor this client are built for it",
-        "start such a server yourself, and aim at it with `--uri`",
-    )
-    .or("false"),
+        "start such a server yourself, and aim at it with `--uri`";
     // Kubernetes
-    no_effect("KUBERNETES_RESOURCE_REQUESTS", Form::Boolean, NO_KUBERNETES).or("true"),
-    no_effect("KUBERNETES_RESOURCE_REQUESTS_CPU", Form::Text, NO_KUBERNETES).or("1"),
-    no_effect("KUBERNETES_RESOURCE_REQUESTS_MEMORY", Form::Text, NO_KUBERNETES),
-    refused(
-        "KUBERNETES_RESOURCE_LIMITS",
-        Form::Boolean,
+    NoEffect "KUBERNETES_RESOURCE_REQUESTS" = "true": Boolean, NO_KUBERNETES;
+    NoEffect "KUBERNETES_RESOURCE_REQUESTS_CPU" = "1": Text, NO_KUBERNETES;
+    NoEffect "KUBERNETES_RESOURCE_REQUESTS_MEMORY": Text, NO_KUBERNETES;
+    Refused "KUBERNETES_RESOURCE_LIMITS" = "false": Boolean,
         "limits of single servers are not set",
-        "place the servers by `NUMACTL_OPTION` and give `CACHE_SIZE_GB`, or start `dyno` in a control group, whose limits it keeps to",
-    )
-    .or("false"),
-    no_effect(
-        "KUBERNETES_RESOURCE_LIMITS_CPU",
-        Form::Text,
-        "it counts only with `KUBERNETES_RESOURCE_LIMITS`, which is not supported",
-    ),
-    no_effect(
-        "KUBERNETES_RESOURCE_LIMITS_MEMORY",
-        Form::Text,
-        "it counts only with `KUBERNETES_RESOURCE_LIMITS`, which is not supported",
-    ),
-];
+        "place the servers by `NUMACTL_OPTION` and give `CACHE_SIZE_GB`, or start `dyno` in a control group, whose limits it keeps to";
+    NoEffect "KUBERNETES_RESOURCE_LIMITS_CPU": Text,
+        "it counts only with `KUBERNETES_RESOURCE_LIMITS`, which is not supported";
+    NoEffect "KUBERNETES_RESOURCE_LIMITS_MEMORY": Text,
+        "it counts only with `KUBERNETES_RESOURCE_LIMITS`, which is not supported";
+};
 
 /// The parameter with this name.
 pub fn find(name: &str) -> Option<&'static Variable> {

@@ -97,44 +97,27 @@ fn apply_operations(weights: &mut OperationWeights, reader: &mut Reader<'_>) {
     }
 }
 
-/// Kinds of key distributions that YCSB has.
-#[derive(Clone, Copy, PartialEq)]
-enum Chooser {
-    Uniform,
-    Zipfian,
-    Latest,
-    Hotspot,
-    Sequential,
-    Exponential,
-}
-
 fn keys(current: &KeyDistribution, reader: &mut Reader<'_>) -> KeyDistribution {
-    let chooser = reader.choice(
+    let hotspot = KeyDistribution::Hotspot {
+        hot_data_ratio: 0.2,
+        hot_operation_ratio: 0.8,
+    };
+    let exponential = KeyDistribution::Exponential {
+        percentile: 95.0,
+        data_ratio: 0.857_142_857_1,
+    };
+    let chosen = reader.choice(
         "requestdistribution",
         &[
-            ("uniform", Chooser::Uniform),
-            ("zipfian", Chooser::Zipfian),
-            ("latest", Chooser::Latest),
-            ("hotspot", Chooser::Hotspot),
-            ("sequential", Chooser::Sequential),
-            ("exponential", Chooser::Exponential),
+            ("uniform", KeyDistribution::Uniform {}),
+            ("zipfian", KeyDistribution::ScrambledZipfian {}),
+            ("latest", KeyDistribution::Latest {}),
+            ("hotspot", hotspot),
+            ("sequential", KeyDistribution::Sequential {}),
+            ("exponential", exponential),
         ],
     );
-    let mut keys = match chooser {
-        None => current.clone(),
-        Some(Chooser::Uniform) => KeyDistribution::Uniform {},
-        Some(Chooser::Zipfian) => KeyDistribution::ScrambledZipfian {},
-        Some(Chooser::Latest) => KeyDistribution::Latest {},
-        Some(Chooser::Sequential) => KeyDistribution::Sequential {},
-        Some(Chooser::Hotspot) => KeyDistribution::Hotspot {
-            hot_data_ratio: 0.2,
-            hot_operation_ratio: 0.8,
-        },
-        Some(Chooser::Exponential) => KeyDistribution::Exponential {
-            percentile: 95.0,
-            data_ratio: 0.857_142_857_1,
-        },
-    };
+    let mut keys = chosen.unwrap_or_else(|| current.clone());
     let hot_data = reader.number("hotspotdatafraction", 0.0, 1.0);
     let hot_operations = reader.number("hotspotopnfraction", 0.0, 1.0);
     let new_percentile = reader.number("exponential.percentile", 0.0, 100.0);

@@ -19,9 +19,10 @@ pub use client::{Exporter, MeasurementInterval, MeasurementType, YcsbClientOptio
 pub use properties::Properties;
 pub use table::{PROPERTIES, Property, Treatment, find};
 
+use crate::file;
 use crate::model::{
-    AccessPlan, ClientPlan, DataPlan, KeyDistribution, OperationWeights, PhasePlan, Plan, Schedule,
-    ServerKind, ServerPlan,
+    ClientPlan, DataPlan, KeyDistribution, OperationWeights, PhasePlan, Plan, ServerKind,
+    ServerPlan,
 };
 use crate::problem::Problem;
 use crate::units::Span;
@@ -176,18 +177,10 @@ fn defaults(properties: &Properties) -> Plan {
             update: 0.05,
             ..Default::default()
         },
-        description: String::new(),
         keys: KeyDistribution::Uniform {},
-        access: AccessPlan::default(),
         client,
-        schedule: Schedule::Closed {},
         phases,
-        observe: Default::default(),
-        traces: Vec::new(),
-        trace: None,
-        index_build: None,
-        tail: None,
-        fleet: None,
+        ..file::default_plan()
     }
 }
 

@@ -141,12 +141,12 @@ impl<'a> Reader<'a> {
     }
 
     /// One of several words, written exactly so.
-    pub(super) fn choice<T: Copy>(&mut self, name: &str, choices: &[(&str, T)]) -> Option<T> {
+    pub(super) fn choice<T: Clone>(&mut self, name: &str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(name)?;
         let found = choices
             .iter()
             .find(|(word, _)| *word == text)
-            .map(|(_, value)| *value);
+            .map(|(_, value)| value.clone());
         if found.is_none() {
             let words: Vec<_> = choices
                 .iter()

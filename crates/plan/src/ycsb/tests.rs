@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::{Backend, FieldLength, KeyOrder, ScanLength};
+use crate::model::{Backend, FieldLength, KeyOrder, ScanLength, Schedule};
 use proptest::prelude::*;
 
 /// `name=value` words as `-p` gives them.

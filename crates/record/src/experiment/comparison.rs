@@ -55,6 +55,7 @@ pub enum ComparisonVerdict {
 }
 
 /// Baseline and candidate compared by one statistic.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// What was compared.
@@ -73,11 +74,11 @@ pub struct Comparison {
     /// Deviation of the ratio of a single pair, as a share.
     pub pair_deviation_ratio: f64,
     /// Ratio of the second run of a pair to the first, where it was taken out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order_effect_ratio: Option<f64>,
 }
 
 /// The answer.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbAnswer {
     /// Comparisons of B with A, of the figures that have an interval.
@@ -85,7 +86,6 @@ pub struct AbAnswer {
     /// The figure whose comparison decides, also if it has none: there are not enough data then.
     pub deciding: Statistic,
     /// Pairs that would be needed for the wished precision; absent beyond all reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs_needed: Option<u32>,
     /// Why the pairs ended.
     pub end: AbEnd,
@@ -96,7 +96,6 @@ pub struct AbAnswer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub demands: Vec<DemandRatio>,
     /// What explains the difference; absent where there is none for certain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
 }
 

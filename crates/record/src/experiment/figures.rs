@@ -10,16 +10,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A figure with its interval, where the run was long enough for one.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Written")]
 pub struct Figure {
     /// The value.
     pub value: f64,
     /// Lower end of the 95 % interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
     /// Upper end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
 }
 
@@ -111,6 +110,7 @@ impl From<Estimate> for Figure {
 }
 
 /// The measure phase of one run.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
     /// Concurrent clients, all pairs together.
@@ -118,7 +118,6 @@ pub struct Figures {
     /// Worker threads, all pairs together.
     pub threads: u32,
     /// Rate that the schedule asked for; absent with a closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered_rate_per_s: Option<f64>,
     /// Operations that succeeded per second.
     pub rate_per_s: Figure,
@@ -144,7 +143,6 @@ pub struct Figures {
     #[serde(default)]
     pub warm_up_s: f64,
     /// Whether the rest is a steady state; absent where the phase is too short to tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<bool>,
     /// How busy the resources were.
     pub resources: Vec<Resource>,
@@ -155,10 +153,8 @@ pub struct Figures {
     #[serde(default)]
     pub shares_cpus: bool,
     /// Share of the CPU time that the hypervisor took; absent where no machine told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_ratio: Option<f64>,
     /// The server by its program and version, such as `mongod 6.0.5`; absent where it did not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// The laws that can be checked in a single run.
     pub laws: Vec<LawCheck>,

@@ -34,12 +34,12 @@ pub enum LawVerdict {
 }
 
 /// A measured value beside the one that a law predicts, in the unit that [`Law`] says.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LawCheck {
     /// The law.
     pub law: Law,
     /// Resource or part of the system that it was applied to; absent for the system as a whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// What was measured.
     pub measured: f64,

@@ -27,6 +27,7 @@ pub use sweep::{
 
 use crate::document::Document;
 use crate::model::{Caveat, RunStatus};
+use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::statement::Statement;
 use schemars::JsonSchema;
@@ -54,33 +55,23 @@ pub const RATE: &str = "schedule.rate_per_s";
 /// Key of the plan with the program of the server.
 pub const PROGRAM: &str = "server.mongod";
 
-/// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Verb {
-    /// How rate and response time depend on a setting.
-    Sweep,
-    /// The highest rate that the server sustains.
-    Xmax,
-    /// The highest offered rate that keeps an objective.
-    Slo,
-    /// Whether one of two plans is faster.
-    Ab,
-}
-
-impl Verb {
-    /// The word on the command line and in names of folders.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Verb::Sweep => "sweep",
-            Verb::Xmax => "xmax",
-            Verb::Slo => "slo",
-            Verb::Ab => "ab",
-        }
+named! {
+    /// What is asked.
+    // By the words of the command line, which are in names of folders, too.
+    Verb {
+        /// How rate and response time depend on a setting.
+        Sweep = "sweep",
+        /// The highest rate that the server sustains.
+        Xmax = "xmax",
+        /// The highest offered rate that keeps an objective.
+        Slo = "slo",
+        /// Whether one of two plans is faster.
+        Ab = "ab",
     }
 }
 
 /// The document of an experiment, `experiment.json`.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
     /// Version of this form.
@@ -98,7 +89,6 @@ pub struct Experiment {
     /// How it ended.
     pub status: RunStatus,
     /// Why it is partial or failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_reason: Option<String>,
     /// The plan that all points change, without secrets.
     pub plan: serde_json::Value,
@@ -109,7 +99,6 @@ pub struct Experiment {
     /// All points in the order in which they are run.
     pub points: Vec<Point>,
     /// The answer; absent until there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
     /// What follows from it, the most important first.
     #[serde(default)]
@@ -220,25 +209,22 @@ impl Block {
 }
 
 /// One run of an experiment.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Keys of the plan that it sets.
     pub settings: BTreeMap<String, String>,
     /// Which of two plans it runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<Side>,
     /// Which part of a sweep it belongs to; absent where there is one only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<Block>,
     /// Number among the runs with the same settings, from 0.
     pub repeat: u32,
     /// Run directory, inside that of the experiment.
     pub directory: String,
     /// What it measured; absent until it was run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures: Option<Figures>,
     /// Why it has no figures, if it was run and measured nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 

@@ -194,6 +194,7 @@ pub struct QueuePoint {
 }
 
 /// The queue that fits the points of a sweep over rates.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueModel {
     /// The fit.
@@ -201,7 +202,6 @@ pub struct QueueModel {
     /// Whether the queue describes the points; if not, the curve is shown to be looked at, and nothing follows from it.
     pub applies: bool,
     /// A measured rate that is above the capacity of the queue and its interval; the queue does not apply then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradicted_by_per_s: Option<f64>,
     /// The curve over the rates that were measured and kept; not beyond them.
     pub curve: Vec<QueuePoint>,

@@ -30,6 +30,7 @@ pub struct TriedClients {
 }
 
 /// The maximum.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientsResult {
     /// Number of clients with the highest rate.
@@ -40,7 +41,6 @@ pub struct ClientsResult {
     #[serde(default)]
     pub counted_runs: u32,
     /// The rate with its confidence interval; absent if there are less than two such measurements.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate_per_s: Option<Estimate>,
     /// Fewest clients whose rate is within `gain_ratio` of the highest: more of them only wait.
     pub enough_clients: u32,
@@ -51,6 +51,7 @@ pub struct ClientsResult {
 }
 
 /// An open-loop run just below the maximum.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Confirmation {
     /// Offered rate as a share of the closed-loop maximum.
@@ -60,7 +61,6 @@ pub struct Confirmation {
     /// Achieved rate.
     pub rate_per_s: Figure,
     /// 99th percentile of the response time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<Figure>,
     /// Whether the server kept up: 99 % of the rate, nothing dropped, nothing failed.
     pub kept: bool,
@@ -70,14 +70,13 @@ pub struct Confirmation {
 }
 
 /// The answer.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct XmaxAnswer {
     /// X_max: mean rate of the repeated closed-loop runs with the best number of clients; absent if the client
     /// was the limit, as it is then not a property of the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_max_per_s: Option<Figure>,
     /// The same where the client was the limit: what the client can do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_maximum_per_s: Option<Figure>,
     /// The closed-loop search.
     pub search: ClientsResult,
@@ -87,15 +86,12 @@ pub struct XmaxAnswer {
     pub confirmations: Vec<Confirmation>,
     /// The highest offered rate that was kept; absent if none was. It was set and is not estimated, and one run at each
     /// rate has judged it: it has no interval. The achieved rates in `confirmations` have theirs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained_rate_per_s: Option<f64>,
     /// What an operation needed of each resource at the maximum, over the runs that its rate is from.
     pub demands: Vec<Demand>,
     /// The resource that saturates first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Demand>,
     /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_per_s: Option<Figure>,
 }
 
@@ -206,6 +202,7 @@ pub struct Objectives {
 }
 
 /// One measurement of the search.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     /// Offered rate.
@@ -218,14 +215,12 @@ pub struct Attempt {
     #[serde(default)]
     pub dropped_ratio: f64,
     /// Rate at which operations ended, if that is less than the offered rate: a queue grew.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_rate_per_s: Option<f64>,
     /// Whether all objectives were kept, and the offered rate with them.
     pub kept: bool,
     /// The client was too busy, so that its response times are not the server's alone.
     pub generator_bound: bool,
     /// Share of the CPU time that the hypervisor took; absent where no machine told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_ratio: Option<f64>,
 }
 

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 pub const BASE: &str = "base";
 
 /// All runs with the same settings together.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Level {
     /// The settings.
@@ -23,7 +24,6 @@ pub struct Level {
     /// Concurrent clients.
     pub clients: u32,
     /// Rate that was asked for; absent with a closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered_rate_per_s: Option<f64>,
     /// Operations per second.
     pub rate_per_s: Figure,
@@ -49,7 +49,6 @@ pub struct Level {
     #[serde(default)]
     pub shares_cpus: bool,
     /// The server by its program and version; absent where it did not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// Whether a run says that the client was the limit.
     pub generator_bound: bool,
@@ -58,30 +57,25 @@ pub struct Level {
 }
 
 /// The answer of a sweep.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepAnswer {
     /// Which part of the sweep it is about; absent where there is one only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<Block>,
     /// The levels, in ascending order along the axis.
     pub levels: Vec<Level>,
     /// The key that orders them, [`super::CLIENTS`] or [`super::RATE`]; absent where something else is swept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub axis: Option<String>,
     /// Number of the level with the highest rate.
     pub best: u32,
     /// The bench as a closed queueing system, from the demands at the best level.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<ClosedSystem>,
     /// The resource that saturates first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Demand>,
     /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_per_s: Option<Figure>,
     /// N*: number of clients where the asymptotes meet. The interval has the errors of the lone client's response time
     /// and of the largest demand; without one of them there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saturation_clients: Option<Figure>,
     /// Bounds at each number of clients from 1 to the largest, thinned out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -91,38 +85,31 @@ pub struct SweepAnswer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub network: Vec<ClosedPoint>,
     /// The queue (M/M/1 or M/M/m) that fits the response times, where rates were swept and at least three kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueModel>,
     /// The scalability law, where clients were swept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usl: Option<UslFit>,
     /// Why there is no fit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usl_problem: Option<Statement>,
     /// The fitted curve over the measured range.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usl_curve: Vec<CurvePoint>,
     /// The load where more of it begins to cost more response time than it brings rate; absent where the swept key
     /// is no load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<Knee>,
     /// The levels relative to those with the base; absent without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative: Option<Relative>,
 }
 
 /// The answer of such a sweep.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlocksAnswer {
     /// The closed loop over the numbers of clients; absent until a point of it was run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<SweepAnswer>,
     /// The open loop over the offered rates; absent until a point of it was run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<SweepAnswer>,
     /// X_max: the highest rate of the closed loop; absent if the client was the limit there, as it is then not a
     /// property of the server, and where another key is swept besides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x_max_per_s: Option<Figure>,
     /// Whether more clients did not raise the rate, and no higher rate that was offered was kept; where not, X_max is at
     /// least that.
@@ -148,6 +135,7 @@ pub struct Relative {
 }
 
 /// A level and its base.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgainstBase {
     /// Number of the level.
@@ -160,7 +148,6 @@ pub struct AgainstBase {
     /// What an operation needed of each resource, relative to the base.
     pub demands: Vec<DemandRatio>,
     /// What explains the difference; absent where there is none for certain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
 }
 

@@ -4,6 +4,7 @@ use super::DOCUMENT;
 use super::event::Operation;
 use super::totals::FileTotals;
 use crate::document::Document;
+use crate::named::named;
 use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,8 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// A trace of file I/O.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceDocument {
     /// Version of the form.
     pub schema_version: u32,
@@ -35,7 +37,6 @@ pub struct TraceDocument {
     /// What was let through.
     pub filter: TraceFilter,
     /// The gap that counts as sequential, as it was asked for; absent where that of the analysis was left.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_bytes: Option<u64>,
     /// The hooks in the kernel.
     pub probes: Vec<ProbeUse>,
@@ -56,7 +57,6 @@ pub struct TraceDocument {
     /// Block devices, by number.
     pub devices: Vec<BlockDevice>,
     /// What the probes cost; absent where the kernel did not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<TraceCost>,
     /// Reasons to doubt it.
     pub caveats: Vec<TraceCaveat>,
@@ -79,49 +79,32 @@ impl TraceDocument {
             schema_version: SCHEMA_VERSION,
             dyno_version: dyno_version.to_owned(),
             started_at: started_at.to_owned(),
-            zero_monotonic_ns: 0,
-            start_s: 0.0,
-            duration_s: 0.0,
-            complete: false,
             mode,
-            target: TraceTarget::default(),
-            filter: TraceFilter::default(),
-            gap_bytes: None,
-            probes: Vec::new(),
-            calls: 0,
-            lost_calls: 0,
-            block_requests: 0,
-            lost_block_requests: 0,
-            block_traced: false,
-            files: Vec::new(),
-            totals: Vec::new(),
-            devices: Vec::new(),
-            cost: None,
-            caveats: Vec::new(),
+            ..TraceDocument::default()
         }
     }
 }
 
 /// Whether single events were kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceMode {
     /// Every call is a row.
+    #[default]
     Events,
     /// The kernel counted, and only totals are known.
     Aggregated,
 }
 
 /// Whose I/O was traced.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceTarget {
     /// Processes; their children and threads belong to them.
     pub processes: Vec<u32>,
     /// Program and arguments, if it was started for the trace; without secrets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
     /// What it is in words, such as the name of a server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
@@ -137,6 +120,7 @@ pub struct TraceFilter {
 }
 
 /// A hook in the kernel, and why it is this one.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeUse {
     /// What it observes, such as `read` or `block requests`.
@@ -146,7 +130,6 @@ pub struct ProbeUse {
     /// Name of the function or tracepoint.
     pub hook: String,
     /// Why no better kind was used; absent of the best.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_not_better: Option<String>,
 }
 
@@ -198,33 +181,31 @@ impl FileEntry {
 }
 
 /// What a file holds for a database server.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileRole {
     /// Kind of content.
     pub kind: FileKind,
     /// The collection, as `database.collection`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Name of the index.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<String>,
     /// In words, where the kind says too little.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }
 
-/// Kinds of content of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FileKind {
-    /// Documents of a collection.
-    Collection,
-    /// Entries of an index.
-    Index,
-    /// Changes that are written ahead.
-    Journal,
-    /// Something else.
-    Other,
+named! {
+    /// Kinds of content of a file.
+    FileKind {
+        /// Documents of a collection.
+        Collection = "collection",
+        /// Entries of an index.
+        Index = "index",
+        /// Changes that are written ahead.
+        Journal = "journal",
+        /// Something else.
+        Other = "other",
+    }
 }
 
 /// A block device.

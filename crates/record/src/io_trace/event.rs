@@ -1,47 +1,48 @@
 //! Single events of a trace, as the tracer hands them over and as columns of a table.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::named::named;
 
-/// What a call did to a file.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum Operation {
-    /// It read.
-    Read = 0,
-    /// It wrote.
-    Write = 1,
-    /// It waited until data was on the device.
-    Sync = 2,
-    /// A page of a mapped file was missing and was fetched.
-    Fault = 3,
+named! {
+    /// What a call did to a file.
+    // In the order of the numbers as they are stored.
+    #[repr(u8)]
+    Operation {
+        /// It read.
+        Read = "read",
+        /// It wrote.
+        Write = "write",
+        /// It waited until data was on the device.
+        Sync = "sync",
+        /// A page of a mapped file was missing and was fetched.
+        Fault = "fault",
+    }
+
+    /// What a request of the block layer did to a device.
+    // In the order of the numbers as they are stored.
+    #[repr(u8)]
+    BlockOperation {
+        /// It read.
+        Read = "read",
+        /// It wrote.
+        Write = "write",
+        /// It emptied the device's own cache.
+        Flush = "flush",
+        /// It gave space back.
+        Discard = "discard",
+    }
 }
 
 impl Operation {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Operation; 4] = [
-        Operation::Read,
-        Operation::Write,
-        Operation::Sync,
-        Operation::Fault,
-    ];
-
     /// The operation of a number as it is stored; `None` of a number that means nothing.
     pub fn from_number(number: u8) -> Option<Operation> {
         Operation::ALL.get(usize::from(number)).copied()
     }
+}
 
-    /// Its name in files and reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Operation::Read => "read",
-            Operation::Write => "write",
-            Operation::Sync => "sync",
-            Operation::Fault => "fault",
-        }
+impl BlockOperation {
+    /// The operation of a number as it is stored; `None` of a number that means nothing.
+    pub fn from_number(number: u8) -> Option<BlockOperation> {
+        BlockOperation::ALL.get(usize::from(number)).copied()
     }
 }
 
@@ -75,48 +76,6 @@ impl Call {
     /// Bytes that were moved; 0 of a call that failed.
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.returned).unwrap_or(0)
-    }
-}
-
-/// What a request of the block layer did to a device.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum BlockOperation {
-    /// It read.
-    Read = 0,
-    /// It wrote.
-    Write = 1,
-    /// It emptied the device's own cache.
-    Flush = 2,
-    /// It gave space back.
-    Discard = 3,
-}
-
-impl BlockOperation {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [BlockOperation; 4] = [
-        BlockOperation::Read,
-        BlockOperation::Write,
-        BlockOperation::Flush,
-        BlockOperation::Discard,
-    ];
-
-    /// The operation of a number as it is stored; `None` of a number that means nothing.
-    pub fn from_number(number: u8) -> Option<BlockOperation> {
-        BlockOperation::ALL.get(usize::from(number)).copied()
-    }
-
-    /// Its name in files and reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            BlockOperation::Read => "read",
-            BlockOperation::Write => "write",
-            BlockOperation::Flush => "flush",
-            BlockOperation::Discard => "discard",
-        }
     }
 }
 

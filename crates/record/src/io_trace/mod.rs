@@ -22,7 +22,7 @@ pub mod log_histogram;
 #[cfg(feature = "parquet")]
 pub mod reader;
 #[cfg(feature = "parquet")]
-mod tables;
+pub(crate) mod tables;
 pub mod totals;
 #[cfg(feature = "parquet")]
 pub mod writer;

@@ -136,10 +136,7 @@ impl<G: GroupRows> Batches<G> {
 
 impl<G: GroupRows> OpenPart<G> {
     fn open(path: PathBuf) -> Result<Self, RecordError> {
-        let file = File::open(&path).map_err(|source| RecordError::Read {
-            path: path.clone(),
-            source,
-        })?;
+        let file = File::open(&path).map_err(RecordError::read(&path))?;
         let reader = SerializedFileReader::new(file).map_err(|source| read_error(&path, source))?;
         Ok(OpenPart {
             path,
@@ -171,13 +168,9 @@ impl<G: GroupRows> OpenPart<G> {
 
 /// The closed parts of a table by their numbers, `NAME.parquet` before `NAME-000.parquet`.
 fn part_files(directory: &Path, name: &str) -> Result<Vec<PathBuf>, RecordError> {
-    let read = |source| RecordError::Read {
-        path: directory.to_owned(),
-        source,
-    };
     let mut parts = Vec::new();
-    for entry in fs::read_dir(directory).map_err(read)? {
-        let path = entry.map_err(read)?.path();
+    for entry in fs::read_dir(directory).map_err(RecordError::read(directory))? {
+        let path = entry.map_err(RecordError::read(directory))?.path();
         let file_name = path.file_name().and_then(|name| name.to_str());
         let number = file_name.and_then(|file_name| part_number(file_name, name));
         parts.extend(number.map(|number| (number, path)));

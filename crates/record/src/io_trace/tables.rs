@@ -1,6 +1,6 @@
 //! Columns of the tables of a trace, to and from Parquet.
 
-use super::document::{FileEntry, FileKind};
+use super::document::FileEntry;
 use super::event::{BlockOperation, BlockRequest, Call, CallBatch, Operation};
 use parquet::basic::{Compression, Encoding};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
@@ -244,19 +244,10 @@ table!(Files, "files", |entry: FileEntry, number| {
     inode: Vec<i64> = signed(entry.inode),
     size_bytes: Optional<i64> = entry.bytes.map(signed),
     deleted: Vec<bool> = entry.deleted,
-    kind: Optional<ByteArray> = entry.role.as_ref().map(|role| text(kind(role.kind))),
+    kind: Optional<ByteArray> = entry.role.as_ref().map(|role| text(role.kind.as_str())),
     namespace: Optional<ByteArray> = entry.role.as_ref().and_then(|role| role.namespace.as_deref()).map(text),
     index: Optional<ByteArray> = entry.role.as_ref().and_then(|role| role.index.as_deref()).map(text),
 });
-
-fn kind(kind: FileKind) -> &'static str {
-    match kind {
-        FileKind::Collection => "collection",
-        FileKind::Index => "index",
-        FileKind::Journal => "journal",
-        FileKind::Other => "other",
-    }
-}
 
 /// Tables have signed numbers only, which every reader understands; no file or time comes near the
 /// end of their range.
@@ -272,8 +263,8 @@ fn text(text: &str) -> ByteArray {
     ByteArray::from(text)
 }
 
-fn put<T: DataType, W: Write + Send>(
-    group: &mut GroupWriter<'_, W>,
+pub(crate) fn put<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[T::T],
     levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
@@ -285,13 +276,13 @@ fn put<T: DataType, W: Write + Send>(
 }
 
 /// A column that is read piece by piece.
-struct Column<T: DataType> {
+pub(crate) struct Column<T: DataType> {
     reader: ColumnReaderImpl<T>,
     values: Vec<T::T>,
 }
 
 /// What a column of a group is opened as.
-trait OpenColumn: Sized {
+pub(crate) trait OpenColumn: Sized {
     fn open(group: &dyn RowGroupReader, number: usize, name: &str) -> Result<Self, ParquetError>;
 }
 
@@ -330,7 +321,7 @@ impl<T: DataType> OpenColumn for Option<Column<T>> {
 
 impl<T: DataType> Column<T> {
     /// The next `rows` values.
-    fn read(&mut self, rows: usize) -> Result<&[T::T], ParquetError> {
+    pub(crate) fn read(&mut self, rows: usize) -> Result<&[T::T], ParquetError> {
         self.values.clear();
         while self.values.len() < rows {
             let missing = rows - self.values.len();
@@ -419,7 +410,7 @@ impl GroupRows for CallRows {
             process: all(self.process.read(rows)?, |number| number as u32),
             thread: all(self.thread.read(rows)?, |number| number as u32),
             operation: operations
-                .map(|name| named(name, &Operation::ALL, Operation::as_str))
+                .map(|name| named(name, Operation::from_name))
                 .collect::<Result<_, _>>()?,
             fetched: match &mut self.fetched_bytes {
                 Some(column) => column.read(rows)?.to_vec(),
@@ -455,11 +446,7 @@ impl GroupRows for BlockRows {
                     bytes: u32::try_from(bytes[row]).unwrap_or(u32::MAX),
                     device: device[row] as u32,
                     process: process[row] as u32,
-                    operation: named(
-                        &operation[row],
-                        &BlockOperation::ALL,
-                        BlockOperation::as_str,
-                    )?,
+                    operation: named(&operation[row], BlockOperation::from_name)?,
                 })
             })
             .collect()
@@ -471,16 +458,7 @@ fn all<A: Copy, B>(values: &[A], convert: impl Fn(A) -> B) -> Vec<B> {
 }
 
 /// The one of a name.
-fn named<T: Copy>(
-    name: &ByteArray,
-    all: &[T],
-    as_str: impl Fn(T) -> &'static str,
-) -> Result<T, ParquetError> {
-    let found = all
-        .iter()
-        .find(|&&one| as_str(one).as_bytes() == name.data());
-    found.copied().ok_or_else(|| {
-        let name = String::from_utf8_lossy(name.data());
-        ParquetError::General(format!("`{name}` is no operation"))
-    })
+fn named<T>(name: &ByteArray, from_name: fn(&str) -> Option<T>) -> Result<T, ParquetError> {
+    let name = String::from_utf8_lossy(name.data());
+    from_name(&name).ok_or_else(|| ParquetError::General(format!("`{name}` is no operation")))
 }

@@ -63,10 +63,7 @@ impl TraceWriter {
                 directory: directory.to_owned(),
             });
         }
-        fs::create_dir_all(directory).map_err(|source| RecordError::Create {
-            path: directory.to_owned(),
-            source,
-        })?;
+        fs::create_dir_all(directory).map_err(RecordError::create(directory))?;
         document.write(directory)?;
         Ok(TraceWriter {
             directory: directory.to_owned(),
@@ -206,10 +203,7 @@ impl<T: Table> PartedTable<T> {
             return written;
         };
         close_table(part.writer, &part.path).and(written)?;
-        fs::rename(open_name(&part.path), &part.path).map_err(|source| RecordError::Write {
-            path: part.path,
-            source,
-        })
+        fs::rename(open_name(&part.path), &part.path).map_err(RecordError::write(&part.path))
     }
 }
 
@@ -221,10 +215,7 @@ fn open_name(path: &Path) -> PathBuf {
 }
 
 fn open_table<T: Table>(path: &Path) -> Result<SerializedFileWriter<BufWriter<File>>, RecordError> {
-    let file = File::create(path).map_err(|source| RecordError::Create {
-        path: path.to_owned(),
-        source,
-    })?;
+    let file = File::create(path).map_err(RecordError::create(path))?;
     SerializedFileWriter::new(BufWriter::new(file), T::schema(), properties())
         .map_err(|source| table_error(path, source))
 }
@@ -246,10 +237,7 @@ fn close_table(
     let mut output = writer
         .into_inner()
         .map_err(|source| table_error(path, source))?;
-    output.flush().map_err(|source| RecordError::Write {
-        path: path.to_owned(),
-        source,
-    })
+    output.flush().map_err(RecordError::write(path))
 }
 
 fn write_files(directory: &Path, files: &[FileEntry]) -> Result<(), RecordError> {

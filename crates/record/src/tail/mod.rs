@@ -9,6 +9,7 @@ pub use course::{
 
 use crate::document::Document;
 use crate::model::RunStatus;
+use crate::named::named;
 use crate::server::ExperimentServer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ pub const SCHEMA_VERSION: u32 = 2;
 pub const FILE: &str = "tail.json";
 
 /// The experiment.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TailDocument {
     /// Version of the form.
@@ -31,7 +33,6 @@ pub struct TailDocument {
     /// How it ended.
     pub status: RunStatus,
     /// Why it ended early, or what is wrong with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_reason: Option<String>,
     /// Name of the plan.
     pub name: String,
@@ -73,6 +74,7 @@ pub struct SkippedDriver {
 }
 
 /// What a driver says of itself.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DriverVersion {
     /// Version of the contract that it keeps.
@@ -92,7 +94,6 @@ pub struct DriverVersion {
     /// `one`, `bounded`, `unbounded`.
     pub in_flight: Vec<String>,
     /// Where messages wait without a bound: `driver` or `program`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unbounded: Option<String>,
     /// `tailable`, `change-stream`, `poll`.
     pub modes: Vec<String>,
@@ -102,7 +103,6 @@ pub struct DriverVersion {
     #[serde(default = "monitors", skip_serializing_if = "bool::clone")]
     pub monitors: bool,
     /// `release`, or how else it was built, where it says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
 }
 
@@ -133,6 +133,7 @@ pub enum CellStatus {
 }
 
 /// One driver with one bound on its inserts in flight and one size of its pool.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
     /// Name of its folder below `cells`.
@@ -140,35 +141,23 @@ pub struct Cell {
     /// How it ended.
     pub status: CellStatus,
     /// Why it is not complete.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What was asked for.
     pub settings: Settings,
     /// What was measured; absent if nothing was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
 }
 
-/// How consumers get messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// A tailable cursor that awaits data.
-    Tailable,
-    /// A change stream.
-    ChangeStream,
-    /// A query again and again.
-    Poll,
-}
-
-impl Mode {
-    /// As drivers are told.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mode::Tailable => "tailable",
-            Mode::ChangeStream => "change-stream",
-            Mode::Poll => "poll",
-        }
+named! {
+    /// How consumers get messages.
+    // By the names that drivers are told.
+    Mode {
+        /// A tailable cursor that awaits data.
+        Tailable = "tailable",
+        /// A change stream.
+        ChangeStream = "change-stream",
+        /// A query again and again.
+        Poll = "poll",
     }
 }
 
@@ -282,10 +271,10 @@ pub struct Sample {
 }
 
 /// What a process and its descendants used.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resources {
     /// CPU time from the start of the messages to its end, in seconds; absent if it is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_s: Option<f64>,
     /// Looks at it, five a second.
     pub samples: Vec<Sample>,
@@ -390,6 +379,7 @@ pub struct ConsumerSum {
 }
 
 /// One producer.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProducerRecord {
     /// What ran.
@@ -397,7 +387,6 @@ pub struct ProducerRecord {
     /// What became of its messages.
     pub sum: ProducerSum,
     /// Why the first insert that failed did so, as the driver tells it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     /// Where their time went.
     pub split: ProducerSplit,
@@ -453,6 +442,7 @@ pub struct BlindCursor {
 }
 
 /// What one cell gave.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
     /// Producers, by their number.
@@ -460,7 +450,6 @@ pub struct Measured {
     /// Consumers.
     pub consumers: Vec<ConsumerRecord>,
     /// What the server's processes on this machine used, if it was started for the experiment.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Resources>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,

@@ -17,8 +17,9 @@ fn windows_come_back_with_their_histograms_and_failures() {
     assert!(windows.next_window().unwrap().is_none());
     assert_eq!(windows.into_notes(), [""; 0]);
     assert_eq!((first.index, second.index), (0, 1));
-    assert_eq!((second.succeeded, second.failed), (11, 1));
-    assert_eq!((second.arrivals.due, second.arrivals.late), (12, 1));
+    let counts = second.counts;
+    assert_eq!((counts.succeeded, counts.failed), (11, 1));
+    assert_eq!((counts.arrivals.due, counts.arrivals.late), (12, 1));
     let expected = window(PhaseKind::Measure, 1);
     for (read, written) in second.operations.iter().zip(&expected.operations) {
         assert_eq!(read.name, written.name);

@@ -115,10 +115,7 @@ fn one(
         _ => above
             .map(std::path::absolute)
             .transpose()
-            .map_err(|source| ServerError::Prepare {
-                path: folder.clone(),
-                source,
-            })?,
+            .map_err(ServerError::prepare(&folder))?,
     };
     server.data_dir = if options.keeps_data() && instance.kind != InstanceKind::Router {
         DataDir::Kept(folder)

@@ -1,9 +1,9 @@
 //! Run directories that were never run: their figures are known, whatever the speed of the machine.
 
 use dyno_record::accumulate::PhaseAccumulator;
-use dyno_record::interval::{IntervalRecord, OperationInterval, latency_histogram};
+use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
 use dyno_record::model::{
-    Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
+    Arrivals, Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
 };
 use dyno_record::writer::RunWriter;
 use serde_json::{Value, json};
@@ -152,15 +152,21 @@ impl MadeUp {
         let arrivals = self.offered_per_s.unwrap_or(0);
         IntervalRecord {
             duration_ns: 1_000_000_000,
-            succeeded: count,
-            busy_ns: operation.service_sum_ns,
-            in_flight_ns: operation.service_sum_ns,
+            counts: WindowCounts {
+                succeeded: count,
+                busy_ns: operation.service_sum_ns,
+                in_flight_ns: operation.service_sum_ns,
+                cpu_user_ns: 1_000_000,
+                cpu_system_ns: 1_000_000,
+                max_rss_bytes: 10_000_000,
+                arrivals: Arrivals {
+                    due: arrivals,
+                    started: arrivals,
+                    ..Arrivals::default()
+                },
+                ..WindowCounts::default()
+            },
             operations: vec![operation],
-            arrivals_due: arrivals,
-            arrivals_started: arrivals,
-            cpu_user_ns: 1_000_000,
-            cpu_system_ns: 1_000_000,
-            max_rss_bytes: 10_000_000,
             ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
         }
     }

@@ -7,7 +7,7 @@ use dyno_fleet::controller::{Controller, ControllerOptions};
 use dyno_fleet::endpoint::Endpoint;
 use dyno_fleet::names::RunName;
 use dyno_fleet::protocol::{HostFacts, Version};
-use dyno_record::interval::{IntervalRecord, OperationInterval, latency_histogram};
+use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
 use dyno_record::model::PhaseKind;
 use dyno_testkit::{Skip, free_port, or_skip};
 use std::io::{BufRead, BufReader, Write};
@@ -191,7 +191,10 @@ pub(crate) fn window(agent: u32, index: u64, count: u64) -> IntervalRecord {
             errors: 0,
             clamped: 0,
         }],
-        succeeded: count,
+        counts: WindowCounts {
+            succeeded: count,
+            ..WindowCounts::default()
+        },
         ..IntervalRecord::empty(PhaseKind::Measure, index, index * 1_000_000_000)
     }
 }

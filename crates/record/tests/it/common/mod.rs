@@ -5,10 +5,10 @@ pub(crate) mod older;
 
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{
-    ErrorCount, FinePart, IntervalRecord, OperationInterval, latency_histogram,
+    ErrorCount, FinePart, IntervalRecord, OperationInterval, WindowCounts, latency_histogram,
 };
 use dyno_record::model::{
-    Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
+    Arrivals, Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
 };
 use dyno_record::writer::RunWriter;
 use std::path::Path;
@@ -100,17 +100,22 @@ pub(crate) fn window(phase: PhaseKind, index: u64) -> IntervalRecord {
             kind: "timeout".to_owned(),
             count: 1,
         }],
-        succeeded: 11,
-        failed: 1,
-        busy_ns: 120_000_000,
-        in_flight_ns: 121_000_000,
-        arrivals_due: 12,
-        arrivals_started: 12,
-        arrivals_late: 1,
-        reconnects: 1,
-        cpu_user_ns: 3_000_000,
-        cpu_system_ns: 9_000_000,
-        max_rss_bytes: 10_000_000 + index,
+        counts: WindowCounts {
+            succeeded: 11,
+            failed: 1,
+            busy_ns: 120_000_000,
+            in_flight_ns: 121_000_000,
+            reconnects: 1,
+            cpu_user_ns: 3_000_000,
+            cpu_system_ns: 9_000_000,
+            max_rss_bytes: 10_000_000 + index,
+            arrivals: Arrivals {
+                due: 12,
+                started: 12,
+                late: 1,
+                ..Arrivals::default()
+            },
+        },
         fine: FINE.to_vec(),
         ..IntervalRecord::empty(phase, index, index * 1_000_000_000)
     }

@@ -5,7 +5,9 @@ use dyno_analyze::experiment::run::MOST_WINDOWS;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_analyze::experiment::run::analyze;
 use dyno_record::accumulate::PhaseAccumulator;
-use dyno_record::interval::{ErrorCount, IntervalRecord, OperationInterval, latency_histogram};
+use dyno_record::interval::{
+    ErrorCount, IntervalRecord, OperationInterval, WindowCounts, latency_histogram,
+};
 use dyno_record::model::{
     Caveat, CaveatKind, Environment, KeyShares, PhaseKind, ResourceKind, ResourceUse, RunDocument,
     RunStatus, SCHEMA_VERSION, ServerRecord, StorageRecord,
@@ -26,9 +28,12 @@ pub(crate) struct Window(IntervalRecord);
 pub(crate) fn window(phase: PhaseKind, index: u64, start_s: u64) -> Window {
     Window(IntervalRecord {
         duration_ns: 1_000_000_000,
-        cpu_user_ns: 120_000_000,
-        cpu_system_ns: 310_000_000,
-        max_rss_bytes: 18_874_368,
+        counts: WindowCounts {
+            cpu_user_ns: 120_000_000,
+            cpu_system_ns: 310_000_000,
+            max_rss_bytes: 18_874_368,
+            ..WindowCounts::default()
+        },
         ..IntervalRecord::empty(phase, index, start_s * 1_000_000_000)
     })
 }
@@ -45,9 +50,9 @@ impl Window {
         for &(delay_us, service_us, count) in values {
             let (delay, service) = (delay_us * 1_000, service_us * 1_000);
             let response = delay + service;
-            self.0.succeeded += count;
-            self.0.busy_ns += u128::from(service * count);
-            self.0.in_flight_ns += u128::from(service * count);
+            self.0.counts.succeeded += count;
+            self.0.counts.busy_ns += u128::from(service * count);
+            self.0.counts.in_flight_ns += u128::from(service * count);
             let entry = self.entry(name);
             entry.response.record_n(response, count).unwrap();
             entry.service.record_n(service, count).unwrap();
@@ -63,7 +68,7 @@ impl Window {
     /// Adds failures.
     pub(crate) fn failures(mut self, name: &'static str, kind: &str, count: u64) -> Self {
         self.entry(name).errors += count;
-        self.0.failed += count;
+        self.0.counts.failed += count;
         self.0.errors.push(ErrorCount {
             operation: name,
             kind: kind.into(),
@@ -74,10 +79,10 @@ impl Window {
 
     /// Sets what became of the arrivals.
     pub(crate) fn arrivals(mut self, due: u64, started: u64, dropped: u64, late: u64) -> Self {
-        self.0.arrivals_due = due;
-        self.0.arrivals_started = started;
-        self.0.arrivals_dropped = dropped;
-        self.0.arrivals_late = late;
+        self.0.counts.arrivals.due = due;
+        self.0.counts.arrivals.started = started;
+        self.0.counts.arrivals.dropped = dropped;
+        self.0.counts.arrivals.late = late;
         self
     }
 
@@ -126,7 +131,7 @@ fn write(path: &Path, mut document: RunDocument, windows: &[Window]) -> Run {
     let mut phases: BTreeMap<PhaseKind, PhaseAccumulator> = BTreeMap::new();
     for Window(interval) in windows {
         writer.record(interval).unwrap();
-        let is_open = interval.arrivals_due > 0;
+        let is_open = interval.counts.arrivals.due > 0;
         let offered = document.plan.pointer("/schedule/rate_per_s");
         let offered = offered.and_then(|rate| rate.as_f64()).filter(|_| is_open);
         phases
