@@ -36,6 +36,7 @@ struct Common<'a> {
     selfcheck: Option<serde_json::Value>,
     /// Drop the collection before each point.
     fresh: bool,
+    drop_foreign: bool,
     /// Load nothing.
     no_load: bool,
 }
@@ -99,6 +100,7 @@ impl<'a> Campaign<'a> {
             embedded_server: options.embedded_server.clone(),
             selfcheck: options.selfcheck.clone(),
             fresh: options.fresh,
+            drop_foreign: options.drop_foreign,
             no_load: options.no_load,
         };
         let mut campaign = Campaign {
@@ -360,6 +362,7 @@ impl<'a> Campaign<'a> {
             extent: Extent::Whole,
             no_load: self.common.no_load,
             fresh: self.begins_fresh(&task),
+            drop_foreign: self.common.drop_foreign,
             retry: RetryRule::default(),
             abort_load: true,
             out: Some(directory.clone()),
