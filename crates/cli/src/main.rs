@@ -1,7 +1,6 @@
 //! `dyno`: puts a MongoDB server on the bench, loads it, and says what it saw.
 
 mod args;
-mod command_words;
 mod commands;
 mod exit;
 mod export;
@@ -27,6 +26,7 @@ fn main() -> ExitCode {
         Err(error) => return commands::parse_end(&error),
     };
     let surroundings = Surroundings::read();
+    surroundings::forget_secrets();
     let messages = Messages::new(surroundings.no_color, arguments.common.quiet);
     commands::start_log(messages, arguments.common.verbose);
     match commands::dispatch(arguments, surroundings, messages) {

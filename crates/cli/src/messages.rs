@@ -6,6 +6,7 @@ use dyno_engine::{Error, Kind, Observer};
 use dyno_plan::uri::redact;
 use dyno_report::texts;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
@@ -99,19 +100,56 @@ const PLAIN: &str = "\x1b[0m";
 
 /// Writes to standard error what is an error message already, without its credentials.
 pub(crate) fn print_error(text: &str) {
-    let _ = write!(io::stderr().lock(), "{}", redact(text));
+    let _ = write!(io::stderr().lock(), "{}", visible(&redact(text)));
 }
 
 /// Nobody can be told that standard error is closed.
 fn write_line(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", visible(text));
+}
+
+/// The text with control characters of servers and records made visible: they could move the cursor, set the title of the
+/// terminal or overwrite what was said. Lines, tabs and changes of colour stay.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let is_harmless = |c: char| c == '\n' || c == '\t' || !(c.is_control() || is_of_direction(c));
+    if text.chars().all(is_harmless) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = if is_harmless(c) {
+            c.len_utf8()
+        } else if let Some(length) = colour_length(rest) {
+            length
+        } else {
+            shown.extend(c.escape_default());
+            rest = &rest[c.len_utf8()..];
+            continue;
+        };
+        shown.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a character changes the direction of writing, so that a text reads as another one.
+fn is_of_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Length of a change of colour or weight (ECMA-48, SGR) that the text begins with.
+fn colour_length(text: &str) -> Option<usize> {
+    let codes = text.strip_prefix("\x1b[")?;
+    let end = codes.find(|c: char| !(c.is_ascii_digit() || c == ';'))?;
+    codes[end..].starts_with('m').then_some(2 + end + 1)
 }
 
 /// Writes data to standard output. A reader that has gone (`dyno … | head`) is no fault.
 pub(crate) fn print_data(text: &str) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     let written = output
-        .write_all(text.as_bytes())
+        .write_all(visible(text).as_bytes())
         .and_then(|()| output.flush());
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -173,6 +211,17 @@ mod tests {
             .fold(coloured.clone(), |text, code| text.replace(code, ""));
         assert_ne!(coloured, plain);
         assert_eq!(plain, PLAIN_MESSAGES.failure_text(&failure()));
+    }
+
+    #[test]
+    fn control_characters_become_visible_and_colours_stay() {
+        assert_eq!(
+            visible("a\x1b]0;title\x07b\x1b[2Jc\rd\u{9b}2J\u{202e}e"),
+            "a\\u{1b}]0;title\\u{7}b\\u{1b}[2Jc\\rd\\u{9b}2J\\u{202e}e"
+        );
+        let ours = format!("{RED}error:{PLAIN} ä\tb\n");
+        assert_eq!(visible(&ours), ours);
+        assert_eq!(visible("\x1b[31"), "\\u{1b}[31");
     }
 
     #[test]

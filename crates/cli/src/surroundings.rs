@@ -8,6 +8,17 @@ use dyno_plan::wsf::VARIABLES;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// Variables that hold secrets: a connection string, a token, the address of a Redis.
+const SECRETS: [&str; 3] = ["DYNO_URI", "DYNO_METRICS_TOKEN", "DYNO_REDIS"];
+
+/// Removes variables that hold secrets once they have been read: servers and watching programs inherit the others.
+pub(crate) fn forget_secrets() {
+    for name in SECRETS {
+        // SAFETY: no other thread has been started yet.
+        unsafe { std::env::remove_var(name) };
+    }
+}
+
 /// What was found at the start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surroundings {

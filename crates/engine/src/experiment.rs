@@ -113,6 +113,7 @@ pub fn run(
     let settings = &mut document.options;
     settings.insert("fresh".into(), options.fresh.into());
     settings.insert("no_load".into(), options.no_load.into());
+    settings.insert("drop_foreign".into(), options.drop_foreign.into());
     if context.source.is_some() {
         settings.insert(ON_FLEET.into(), true.into());
     }
@@ -181,6 +182,7 @@ pub fn resume(
     let options = ExperimentOptions {
         fresh: flag("fresh"),
         no_load: flag("no_load"),
+        drop_foreign: flag("drop_foreign"),
         out: None,
         ..options.clone()
     };

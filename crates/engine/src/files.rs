@@ -1,7 +1,21 @@
 //! Files that are written whole or not at all.
 
 use crate::error::{Error, Kind, OrFault};
-use std::path::{Path, PathBuf};
+use std::fs::{File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use tempfile::NamedTempFile;
+
+/// Writes a text to a file as [`write_file_with`] does.
+///
+/// # Errors
+/// See there.
+pub fn write_file(path: &Path, text: &str) -> Result<(), Error> {
+    write_file_with(path, |file| {
+        file.write_all(text.as_bytes()).map_err(write_error)
+    })
+}
 
 /// Makes a folder, with those that it is in.
 ///
@@ -16,29 +30,115 @@ pub fn make_folder(folder: &Path) -> Result<(), Error> {
 /// Writes a file, whole or not at all. A device or a pipe is written to, and a link stays a link.
 ///
 /// # Errors
-/// [`Kind::Environment`] if the file cannot be written.
-pub fn write_file(path: &Path, text: &str) -> Result<(), Error> {
-    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let is_special = std::fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file());
-    let written = if is_special {
-        std::fs::write(&target, text)
-    } else {
-        replace_file(&target, text)
+/// What `write` says; [`Kind::Environment`] if the file cannot be written, or is a link of another user: whoever may write
+/// into a folder could make a program of root overwrite any file.
+pub fn write_file_with(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let fill = |file: &mut File| {
+        let mut output = BufWriter::with_capacity(1 << 16, file);
+        write(&mut output)?;
+        output.flush().map_err(write_error)
     };
-    written
-        .or_fault(Kind::Environment, || {
-            format!("cannot write `{}`", path.display())
-        })
+    let written = check_link(path).map_err(write_error).and_then(|()| {
+        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        match std::fs::metadata(&target) {
+            Ok(metadata) if !metadata.is_file() => {
+                let file = File::options().write(true).open(&target);
+                fill(&mut file.map_err(write_error)?)
+            }
+            _ => {
+                let mut beside = beside(&target).map_err(write_error)?;
+                fill(beside.as_file_mut())?;
+                beside
+                    .persist(&target)
+                    .map_err(|error| write_error(error.error))?;
+                Ok(())
+            }
+        }
+    });
+    written.map_err(|error| error.context(format!("cannot write `{}`", path.display())))
+}
+
+/// The error of a file that cannot be written.
+pub fn write_error(error: io::Error) -> Error {
+    Error::from_cause(Kind::Environment, error)
         .with_hint("check the path, its permissions and the free space")
 }
 
-fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.new", std::process::id()));
-    let temporary = PathBuf::from(temporary);
-    std::fs::write(&temporary, text)
-        .and_then(|()| std::fs::rename(&temporary, path))
-        .inspect_err(|_| {
-            let _ = std::fs::remove_file(&temporary);
-        })
+/// Refuses a link that another user has made, as the kernel does in folders with the sticky bit.
+fn check_link(path: &Path) -> io::Result<()> {
+    let Ok(link) = path.symlink_metadata() else {
+        return Ok(());
+    };
+    if link.is_symlink() && link.uid() != nix::unistd::geteuid().as_raw() {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it is a link of another user",
+        ));
+    }
+    Ok(())
+}
+
+/// Replaces a file: a reader finds the old content or the new one.
+///
+/// # Errors
+/// If the folder or the file cannot be written.
+pub(crate) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut beside = beside(path)?;
+    beside.write_all(content)?;
+    beside.persist(path)?;
+    Ok(())
+}
+
+/// A new file beside this one, which is removed unless it takes its place. It is none that is there, so that no link is
+/// followed.
+fn beside(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    tempfile::Builder::new()
+        .prefix(".dyno-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_whole_and_a_link_stays_a_link() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "old").expect("there is room");
+        std::os::unix::fs::symlink("file", &link).expect("it can be made");
+        write_file(&link, "new").expect("it can be written");
+        assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "new");
+        assert!(link.is_symlink());
+        let failed = write_file_with(&link, |output| {
+            let _ = output.write_all(b"half");
+            Err(Error::new(Kind::Environment, "no more"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "new");
+        let left = std::fs::read_dir(folder.path()).expect("it is there");
+        assert_eq!(left.count(), 2);
+    }
+
+    #[test]
+    fn a_link_of_another_user_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "old").expect("there is room");
+        std::os::unix::fs::symlink("file", &link).expect("it can be made");
+        // Only root can give a link away.
+        if std::os::unix::fs::lchown(&link, Some(65_534), None).is_ok() {
+            let refused = write_file(&link, "new").expect_err("it is the link of another user");
+            assert_eq!(refused.kind, Kind::Environment);
+            assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "old");
+        }
+    }
 }

@@ -18,6 +18,7 @@ pub mod environment;
 mod error;
 pub mod experiment;
 pub mod files;
+mod folder;
 pub mod load_source;
 pub mod observer;
 pub mod recording;

@@ -359,12 +359,7 @@ impl<'a> Session<'a> {
         let is_joined = self.plan.server.topology.is_some();
         let is_fresh = self.options.fresh || self.plan.data.fresh.is_for_each_run();
         if is_fresh && !is_joined {
-            for control in &mut controls {
-                // A large collection takes its time.
-                control.set_limit(Some(DROP_LIMIT));
-                prepare::drop_collection(control, &self.plan.data)?;
-                control.set_limit(Some(SET_UP_LIMIT));
-            }
+            self.drop_collections(&mut controls)?;
         }
         self.check_machine(&deployment.servers, &mut controls);
         self.load_what_is_missing(deployment, &mut controls)?;
@@ -392,6 +387,33 @@ impl<'a> Session<'a> {
         self.check_sum_of_documents();
         self.note_collections(&mut controls, PhaseEdge::End);
         self.document_servers();
+        Ok(())
+    }
+
+    /// Drops the collection of each server, once it is known whose documents each holds.
+    fn drop_collections(&mut self, controls: &mut [Control]) -> Result<(), Error> {
+        let mut dropped = Vec::new();
+        for control in controls.iter_mut() {
+            // A large collection takes its time.
+            control.set_limit(Some(DROP_LIMIT));
+            let found = collection::about_to_drop(control, self.plan)?;
+            if !self.options.drop_foreign {
+                collection::refuse_foreign(&found)?;
+            }
+            dropped.push(found);
+        }
+        for (control, found) in controls.iter_mut().zip(dropped) {
+            prepare::drop_collection(control, &self.plan.data)?;
+            control.set_limit(Some(SET_UP_LIMIT));
+            if found.documents > 0 {
+                let text = collection::dropped_text(&found);
+                match &found.foreign_key {
+                    Some(_) => self.context.observer.warning(&text),
+                    None => self.context.observer.note(&text),
+                }
+                self.document.dropped.push(found);
+            }
+        }
         Ok(())
     }
 

@@ -16,7 +16,6 @@ use dyno_plan::Plan;
 use dyno_plan::file::to_toml;
 use dyno_plan::fleet::KubernetesPlan;
 use dyno_plan::model::{ServerKind, ServerPlan};
-use dyno_plan::uri::redact;
 use input::RenderInput;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -225,13 +224,11 @@ fn namespace(input: &RenderInput<'_>) -> Value {
 
 /// The plan itself, for those who look; agents get it from the controller.
 fn plan_map(input: &RenderInput<'_>) -> Value {
-    let mut plan = input.plan.clone();
-    plan.server.uri = plan.server.uri.map(|uri| redact(&uri));
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": input.metadata("dyno-plan", "plan"),
-        "data": {"plan.toml": to_toml(&plan)},
+        "data": {"plan.toml": to_toml(input.plan)},
     })
 }
 

@@ -2,13 +2,14 @@
 //! HdrHistogram, so that nothing is lost but what the histogram itself rounds.
 
 use crate::error::FleetError;
+use dyno_record::histogram::HistogramReader;
 use dyno_record::interval::{
     ErrorCount, FinePart, IntervalRecord, OperationInterval, WindowCounts,
 };
 use dyno_record::interval::{HIGHEST_NS, LOWEST_NS, SIGNIFICANT_DIGITS};
 use dyno_record::model::PhaseKind;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
 /// Names of operations that windows can have.
@@ -131,7 +132,7 @@ fn operation_header(operation: &OperationInterval) -> OperationHeader {
 /// Reads windows; keeps its buffers from one to the next.
 #[derive(Default)]
 pub struct WindowDecoder {
-    deserializer: Deserializer,
+    reader: HistogramReader,
 }
 
 impl WindowDecoder {
@@ -206,10 +207,10 @@ impl WindowDecoder {
     fn histogram(&mut self, rest: &mut &[u8]) -> Result<Histogram<u64>, String> {
         let length = take(rest, 4)?;
         let length = u32::from_le_bytes(length.try_into().map_err(|_| "no length")?);
-        let mut bytes = take(rest, length as usize)?;
-        let histogram: Histogram<u64> = self
-            .deserializer
-            .deserialize(&mut bytes)
+        let bytes = take(rest, length as usize)?;
+        let histogram = self
+            .reader
+            .read(bytes)
             .map_err(|error| format!("a histogram cannot be decoded: {error}"))?;
         let is_usual = histogram.low() == LOWEST_NS
             && histogram.high() == HIGHEST_NS

@@ -488,7 +488,7 @@ fn empty(plan: &Plan) -> IndexBuildDocument {
         status: RunStatus::Running,
         status_reason: None,
         name: plan.name.clone(),
-        plan: serde_json::to_value(plan).expect("it is plain data"),
+        plan: dyno_plan::file::recorded(plan),
         server: ExperimentServer::default(),
         collection: CollectionFacts::default(),
         disk: None,

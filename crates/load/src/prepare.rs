@@ -4,6 +4,10 @@
 //! A server need not know every command. What it cannot tell is `None`; only a connection that
 //! fails is an error. Deciding what to do about a collection is left to the caller.
 
+mod foreign;
+
+pub use foreign::foreign_key;
+
 use crate::connect::{Control, ControlError};
 use crate::data::integrity;
 use crate::error::LoadError;
@@ -350,8 +354,8 @@ fn sample(control: &mut Control, plan: &Plan) -> Result<Sample, LoadError> {
     let data = &plan.data;
     let mut sample = Sample::default();
     for direction in [1, -1] {
-        let command = doc! { "find": &data.collection, "sort": { "_id": direction }, "limit": 1, "singleBatch": true };
-        sample.ends.extend(first_document(control, data, command)?);
+        let first = first_document(control, data, end(data, direction))?;
+        sample.ends.extend(first);
     }
     let count = data
         .insert_count
@@ -369,6 +373,11 @@ fn sample(control: &mut Control, plan: &Plan) -> Result<Sample, LoadError> {
         sample.expected.push((key, found));
     }
     Ok(sample)
+}
+
+/// Asks for the first document in the order of keys, or with -1 for the last one.
+fn end(data: &DataPlan, direction: i32) -> Document {
+    doc! { "find": &data.collection, "sort": { "_id": direction }, "limit": 1, "singleBatch": true }
 }
 
 fn first_document(

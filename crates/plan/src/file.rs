@@ -172,9 +172,14 @@ fn without_places(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems
 }
 
-/// A resolved plan as a plan file that gives the same plan.
+/// A resolved plan as a plan file that gives the same plan, but for [what is kept out of records](Plan::without_secrets).
 pub fn to_toml(plan: &Plan) -> String {
-    toml::to_string_pretty(plan).expect("numbers of a valid plan fit into TOML")
+    toml::to_string_pretty(&plan.without_secrets()).expect("numbers of a valid plan fit into TOML")
+}
+
+/// The same as JSON, for the document of a run.
+pub fn recorded(plan: &Plan) -> Value {
+    serde_json::to_value(plan.without_secrets()).expect("a plan is plain data")
 }
 
 /// JSON schema of plan files.

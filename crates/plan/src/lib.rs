@@ -3,6 +3,7 @@
 
 pub mod axis;
 pub mod builtin;
+pub mod command_words;
 pub mod error;
 pub mod file;
 pub mod fleet;

@@ -4,6 +4,7 @@
 //! directory can be run again. It never holds a secret: a connection string is split into
 //! [`Target`](crate::uri::Target) and [`Credentials`](crate::uri::Credentials) before it gets here.
 
+use crate::command_words::{MASK, without_query, without_secrets};
 use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
@@ -11,6 +12,7 @@ use crate::names::choices;
 use crate::tail::TailPlan;
 use crate::topology::{Topology, TopologyError};
 use crate::units::{Bytes, CacheSize, Span};
+use crate::uri::redact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -750,6 +752,30 @@ pub enum TracePhase {
     /// The result.
     #[default]
     Measure,
+}
+
+impl Plan {
+    /// The plan as it may be kept and shown: passwords, tokens and the like in a connection string, in commands that watch,
+    /// and in the queries of exporters are hidden.
+    #[must_use]
+    pub fn without_secrets(&self) -> Plan {
+        let mut plan = self.clone();
+        plan.server.uri = plan.server.uri.map(|uri| redact(&uri));
+        for trace in &mut plan.traces {
+            trace.command = without_secrets(&trace.command);
+        }
+        for exporter in &mut plan.observe.exporters {
+            exporter.url = without_query(&exporter.url);
+        }
+        plan
+    }
+
+    /// Whether something that it needs was hidden when it was kept.
+    pub fn lacks_secrets(&self) -> bool {
+        let commands = self.traces.iter().flat_map(|trace| &trace.command);
+        let urls = self.observe.exporters.iter().map(|exporter| &exporter.url);
+        commands.chain(urls).any(|text| text.contains(MASK))
+    }
 }
 
 /// A window of the run in which another program watches, such as `perf` or `sar`.

@@ -92,6 +92,7 @@ fn document() -> RunDocument {
         resources: Vec::new(),
         sources: Vec::new(),
         collections: Vec::new(),
+        dropped: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

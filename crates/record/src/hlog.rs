@@ -4,13 +4,14 @@
 //! is all that the format holds; the exact ones are in `series/intervals.csv`.
 
 use crate::error::RecordError;
+use crate::histogram::HistogramReader;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
 };
-use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 use std::time::{Duration, SystemTime};
 
 /// Which of an operation's three clocks a histogram belongs to, in the order they are written.
@@ -92,7 +93,7 @@ impl Encoder {
 /// Decodes log lines; keeps its buffers between lines.
 #[derive(Default)]
 pub(crate) struct Decoder {
-    deserializer: Deserializer,
+    reader: HistogramReader,
     bytes: Vec<u8>,
 }
 
@@ -120,8 +121,8 @@ impl Decoder {
         STANDARD
             .decode_vec(entry.encoded_histogram(), &mut self.bytes)
             .map_err(|error| format!("the histogram is not base64: {error}"))?;
-        self.deserializer
-            .deserialize(&mut self.bytes.as_slice())
+        self.reader
+            .read(&self.bytes)
             .map_err(|error| format!("the histogram cannot be decoded: {error}"))
     }
 }

@@ -23,6 +23,7 @@ pub mod estimate;
 pub mod experiment;
 pub mod fine;
 pub mod fleet;
+pub mod histogram;
 mod hlog;
 pub mod index_build;
 pub mod interval;

@@ -62,10 +62,25 @@ pub struct RunDocument {
     /// The collection under test at the start and the end of phases, of each server that told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collections: Vec<CollectionRecord>,
+    /// Collections with documents that were dropped before the run loaded its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<DroppedCollection>,
     /// Reasons to doubt the result.
     pub caveats: Vec<Caveat>,
     /// Figures of the last `dyno selfcheck` on this machine, if there was one.
     pub selfcheck: Option<serde_json::Value>,
+}
+
+/// A collection that was dropped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DroppedCollection {
+    /// Database and collection.
+    pub namespace: String,
+    /// Number of documents that it held.
+    pub documents: u64,
+    /// Key of a document that neither this program nor YCSB had written, if one was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign_key: Option<String>,
 }
 
 impl Document for RunDocument {

@@ -297,6 +297,7 @@ mod tests {
             resources: Vec::new(),
             sources: Vec::new(),
             collections: Vec::new(),
+            dropped: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
         }

@@ -3,7 +3,9 @@
 
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::Fact;
-use dyno_record::model::{Environment, RunDocument, ServerRecord, StorageRecord, TraceRecord};
+use dyno_record::model::{
+    DroppedCollection, Environment, RunDocument, ServerRecord, StorageRecord, TraceRecord,
+};
 use dyno_record::plan::{RecordedFieldLength, RecordedPlan};
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
@@ -180,9 +182,24 @@ pub(crate) fn workload(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
     ];
     known
         .into_iter()
+        .chain(document.dropped.iter().map(dropped))
         .chain(document.traces.iter().map(trace))
         .filter(|fact| !fact.value.is_empty())
         .collect()
+}
+
+/// What a collection held that was dropped before the run.
+fn dropped(dropped: &DroppedCollection) -> Fact {
+    let foreign = match &dropped.foreign_key {
+        Some(key) => format!(", also of others, such as `{key}`"),
+        None => String::new(),
+    };
+    let value = format!(
+        "`{}`: {} documents{foreign}",
+        dropped.namespace,
+        count(dropped.documents)
+    );
+    Fact::new("Dropped before the run", value)
 }
 
 /// When a trace watched, and where it is.

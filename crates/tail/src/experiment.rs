@@ -360,7 +360,7 @@ fn empty(task: &Task) -> TailDocument {
         status: RunStatus::Running,
         status_reason: None,
         name: task.plan.name.clone(),
-        plan: serde_json::to_value(&task.plan).expect("it is plain data"),
+        plan: dyno_plan::file::recorded(&task.plan),
         server: ExperimentServer::default(),
         polls_heartbeats: false,
         clock: "CLOCK_MONOTONIC of this host".to_owned(),

@@ -88,6 +88,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         resources: Vec::new(),
         sources: Vec::new(),
         collections: Vec::new(),
+        dropped: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     };

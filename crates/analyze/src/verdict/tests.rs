@@ -323,6 +323,7 @@ impl Scene {
                 .map(|(name, kind)| source(name, kind))
                 .collect(),
             collections: Vec::new(),
+            dropped: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
         }

@@ -243,6 +243,9 @@ pub(crate) struct DataArguments {
     /// Drop the collection first
     #[arg(long)]
     pub(crate) fresh: bool,
+    /// Drop it also if it holds documents that neither dyno nor YCSB has written
+    #[arg(long)]
+    pub(crate) drop_foreign: bool,
 }
 
 /// What is written where.

@@ -18,15 +18,25 @@ pub(crate) struct ReportArguments {
     /// What to render
     #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = one_of(Format::NAMES))]
     pub(crate) format: Format,
-    /// Write to this file instead of standard output
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) file: OutputFile,
     /// Of a trace: a call that begins at most this far behind the end of an earlier one of its stream still continues
     /// it; default: as when it was recorded
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, help_heading = "Of a trace")]
     pub(crate) gap: Option<Bytes>,
     #[command(flatten)]
     pub(crate) part: TracePart,
+}
+
+/// Where a text goes.
+#[derive(Debug, Args)]
+pub(crate) struct OutputFile {
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
@@ -37,12 +47,8 @@ pub(crate) struct ExportArguments {
     /// The form
     #[arg(long, value_name = "FORM")]
     pub(crate) to: ExportForm,
-    /// Write to this file; without it text goes to standard output
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Replace the file if it exists
-    #[arg(long, requires = "output")]
-    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) file: OutputFile,
     /// Only this phase; with `--to hlog`
     #[arg(long, value_name = "PHASE", value_parser = one_of(PHASES))]
     pub(crate) phase: Option<PhaseKind>,

@@ -180,6 +180,7 @@ fn begin(
 ) -> Result<Exit, Error> {
     let options = ExperimentOptions {
         fresh: arguments.data.fresh,
+        drop_foreign: arguments.data.drop_foreign,
         no_load: arguments.no_load,
         out: arguments.out.clone(),
         embedded_server: arguments.target.start.embedded_server.clone(),

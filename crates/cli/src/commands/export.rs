@@ -3,9 +3,10 @@
 use crate::args::{ExportArguments, ExportForm};
 use crate::commands::report::folder_of;
 use crate::exit::Exit;
-use crate::export::output::{self, write_failure};
+use crate::export::output;
 use crate::export::{annotations, csv, openmetrics, parquet};
 use crate::messages::{Messages, pretty_json};
+use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind};
 use dyno_record::Document;
 use dyno_record::experiment::Experiment;
@@ -28,8 +29,8 @@ pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<
         messages.warning(note);
     }
     let write = |output: &mut (dyn Write + Send)| write(arguments, folder, &run, output);
-    match &arguments.output {
-        Some(path) => output::to_file(path, arguments.force, Box::new(write))?,
+    match &arguments.file.output {
+        Some(path) => output::to_file(path, arguments.file.force, Box::new(write))?,
         None => output::to_standard_output(Box::new(write))?,
     }
     Ok(Exit::Done)
@@ -37,7 +38,7 @@ pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<
 
 fn check(arguments: &ExportArguments) -> Result<(), Error> {
     let bad = |text: &str, hint: &str| Err(Error::new(Kind::BadInput, text).with_hint(hint));
-    if arguments.to == ExportForm::Parquet && arguments.output.is_none() {
+    if arguments.to == ExportForm::Parquet && arguments.file.output.is_none() {
         return bad(
             "a Parquet file is binary, and standard output takes text",
             "name a file with `--output`",
@@ -67,14 +68,14 @@ fn write(
             let copied = copy_latency_log(folder, phase, output);
             copied.map(|_| ()).map_err(|error| match error {
                 CopyError::Record(error) => error.into(),
-                CopyError::Write(error) => write_failure(error),
+                CopyError::Write(error) => write_error(error),
             })
         }
         ExportForm::Annotations => {
             let course = dyno_results::run::analyse(run)?.and_then(|analysis| analysis.course);
             let changes = course.map(|course| course.changes).unwrap_or_default();
             let found = annotations::all(run, &changes)?;
-            write!(output, "{}", pretty_json(&found)).map_err(write_failure)
+            write!(output, "{}", pretty_json(&found)).map_err(write_error)
         }
     }
 }

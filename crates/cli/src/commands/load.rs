@@ -22,6 +22,7 @@ pub(crate) fn load(arguments: &LoadArguments, invocation: Invocation<'_>) -> Res
         environment: invocation.environment().clone(),
         extent: Extent::Load,
         fresh: arguments.data.fresh,
+        drop_foreign: arguments.data.drop_foreign,
         abort_load: true,
         out: arguments.output.out.clone(),
         embedded_server: arguments.target.start.embedded_server.clone(),

@@ -2,10 +2,11 @@
 
 use crate::args::ReportArguments;
 use crate::exit::Exit;
+use crate::export::output;
 use crate::messages::print_data;
 use crate::reports::{self, refused};
 use crate::surroundings::Surroundings;
-use dyno_engine::files::write_file;
+use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind};
 use dyno_record::Document;
 use dyno_record::experiment::Experiment;
@@ -20,6 +21,7 @@ use dyno_results::trace::TracePart;
 use dyno_results::{
     AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace, TraceOptions, run,
 };
+use std::io::Write;
 use std::path::Path;
 
 /// See the module.
@@ -27,7 +29,7 @@ pub(crate) fn report(
     arguments: &ReportArguments,
     surroundings: &Surroundings,
 ) -> Result<Exit, Error> {
-    let options = match &arguments.output {
+    let options = match &arguments.file.output {
         Some(_) => RenderOptions::default(),
         None => reports::terminal_options(surroundings),
     };
@@ -57,8 +59,13 @@ pub(crate) fn report(
     } else {
         of_run(folder, arguments.format, &options)?
     };
-    match &arguments.output {
-        Some(path) => write_file(path, &text)?,
+    match &arguments.file.output {
+        Some(path) => {
+            let write = |file: &mut (dyn Write + Send)| {
+                file.write_all(text.as_bytes()).map_err(write_error)
+            };
+            output::to_file(path, arguments.file.force, Box::new(write))?;
+        }
         None => print_data(&text)?,
     }
     Ok(Exit::Done)

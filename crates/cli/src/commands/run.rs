@@ -34,6 +34,7 @@ pub(crate) fn perform(
         environment: invocation.environment().clone(),
         no_load: arguments.no_load,
         fresh: arguments.data.fresh,
+        drop_foreign: arguments.data.drop_foreign,
         abort_load: true,
         out: arguments.output.out.clone(),
         embedded_server: arguments.target.start.embedded_server.clone(),

@@ -4,6 +4,7 @@ use crate::args::StopArguments;
 use crate::commands::status;
 use crate::exit::Exit;
 use crate::messages::Messages;
+use dyno_engine::run::live;
 use dyno_engine::{Error, Kind};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -46,13 +47,19 @@ pub(crate) fn stop(
             format!("`{place}` does not name its process"),
         )
     })?;
+    if kill(process, None) == Err(Errno::ESRCH) {
+        let text = format!("the process of `{place}` is gone");
+        return Err(Error::new(Kind::Environment, text)
+            .with_hint(format!("`dyno report {place}` shows what it recorded")));
+    }
+    if !live::is_locked_by(&state.directory, state.process) {
+        let text = format!("process {process}, which `{place}` names, does not have it locked");
+        return Err(Error::new(Kind::Environment, text).with_hint(
+            "end the run from the terminal or the host, container and user that started it",
+        ));
+    }
     match kill(process, Signal::SIGTERM) {
-        Ok(()) => {}
-        Err(Errno::ESRCH) => {
-            let text = format!("the process of `{place}` is gone");
-            return Err(Error::new(Kind::Environment, text)
-                .with_hint(format!("`dyno report {place}` shows what it recorded")));
-        }
+        Ok(()) | Err(Errno::ESRCH) => {}
         Err(error) => {
             return Err(Error::from_cause(Kind::Environment, error)
                 .context(format!("cannot ask the run in `{place}` to end")));

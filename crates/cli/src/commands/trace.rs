@@ -1,7 +1,6 @@
 //! `dyno trace`: what processes read and write in files.
 
 use crate::args::TraceArguments;
-use crate::command_words::without_secrets;
 use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
@@ -14,6 +13,7 @@ use dyno_engine::recording::trace::Recording;
 use dyno_engine::run::directory::RunDirectory;
 use dyno_engine::{Error, Kind};
 use dyno_load::connect::{Connector, Control};
+use dyno_plan::command_words::without_secrets;
 use dyno_plan::task::Remote;
 use dyno_record::io_trace::document::{TraceDocument, TraceMode, TraceTarget};
 use dyno_results::trace::TracePart;

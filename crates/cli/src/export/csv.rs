@@ -1,7 +1,7 @@
 //! The long table as CSV in the form of RFC 4180, with line feeds.
 
-use crate::export::output::write_failure;
 use crate::export::rows::{Row, each};
+use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind, OrFault};
 use dyno_record::reader::Run;
 use jiff::Timestamp;
@@ -11,7 +11,7 @@ use std::io::Write;
 /// Writes the table.
 pub(crate) fn write(run: &Run, output: &mut dyn Write) -> Result<(), Error> {
     let head = "time,at_s,duration_s,phase,source,metric,instance,value,unit";
-    writeln!(output, "{head}").map_err(write_failure)?;
+    writeln!(output, "{head}").map_err(write_error)?;
     // Many rows share their time.
     let mut time = (i64::MIN, String::new());
     each(run, &mut |row| {
@@ -34,7 +34,7 @@ fn write_row(output: &mut dyn Write, time: &str, row: &Row<'_>) -> Result<(), Er
         row.value,
         row.unit()
     )
-    .map_err(write_failure)
+    .map_err(write_error)
 }
 
 /// A cell, with quotes where it needs them.

@@ -1,7 +1,6 @@
 //! A run as OpenMetrics text with times, with the names that it has while it is watched live: what
 //! `promtool tsdb create-blocks-from openmetrics` makes a database of.
 
-use crate::export::output::write_failure;
 use crate::export::rows::started;
 use crate::metrics::families::of_totals;
 use crate::metrics::family::{self, Family, Labels, Value};
@@ -10,6 +9,7 @@ use crate::metrics::text::{END, put_head, put_point};
 use crate::metrics::totals::Totals;
 use crate::metrics::window;
 use dyno_engine::Error;
+use dyno_engine::files::write_error;
 use dyno_engine::observer::RunFacts;
 use dyno_record::metrics::MetricTable;
 use dyno_record::model::{PhaseKind, RunDocument};
@@ -29,7 +29,7 @@ pub(crate) fn write(run: &Run, output: &mut dyn Write) -> Result<(), Error> {
                 put_point(&mut text, &series.family, labels, value, Some(*at_s));
             }
         }
-        output.write_all(text.as_bytes()).map_err(write_failure)?;
+        output.write_all(text.as_bytes()).map_err(write_error)?;
     }
     for (family, columns) in observed(&run.metrics) {
         let mut text = String::new();
@@ -37,9 +37,9 @@ pub(crate) fn write(run: &Run, output: &mut dyn Write) -> Result<(), Error> {
         for column in columns {
             column.put(&mut text, &family, started_s);
         }
-        output.write_all(text.as_bytes()).map_err(write_failure)?;
+        output.write_all(text.as_bytes()).map_err(write_error)?;
     }
-    output.write_all(END.as_bytes()).map_err(write_failure)
+    output.write_all(END.as_bytes()).map_err(write_error)
 }
 
 /// Families with their points over time: the text must have all points of a series together.

@@ -5,6 +5,7 @@
     reason = "helpers of tests outside of test functions"
 )]
 
+mod authority;
 mod common;
 mod compare_history;
 mod dependencies;

@@ -451,7 +451,9 @@ fn a_report_into_a_device_does_not_replace_it() {
     std::os::unix::fs::symlink("there.md", bench.path("link.md")).unwrap();
     std::fs::write(bench.path("there.md"), "").unwrap();
     bench
-        .dyno(&["report", "r", "--format", "markdown", "--output", "link.md"])
+        .dyno(&[
+            "report", "r", "--format", "markdown", "--output", "link.md", "--force",
+        ])
         .expect(0);
     assert!(bench.path("link.md").is_symlink());
     assert!(std::fs::metadata(bench.path("there.md")).unwrap().len() > 100);

@@ -10,7 +10,8 @@ use dyno_observe::doctor::processes;
 use dyno_record::verdict::{CheckName, Verdict};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "doctor-undo.json";
@@ -69,7 +70,7 @@ impl Journal {
             root: root.to_owned(),
             entries: Vec::new(),
         };
-        let text = match std::fs::read_to_string(&path) {
+        let text = match read_own(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Journal {
                     path,
@@ -81,6 +82,13 @@ impl Journal {
         };
         let content: Content =
             serde_json::from_str(&text).map_err(|error| unusable(&path, error))?;
+        if let Some(undo) = content.entries.iter().find(|undo| !undo.is_of_kernel()) {
+            let text = format!(
+                "`{}` is not a setting of the kernel or of a mount",
+                undo.revert_command()
+            );
+            return Err(unusable(&path, anyhow::anyhow!(text)));
+        }
         if content.schema_version != SCHEMA_VERSION {
             let version = content.schema_version;
             return Err(unusable(&path, anyhow::anyhow!("it has version {version}")));
@@ -250,6 +258,22 @@ impl Journal {
     }
 }
 
+/// Reads a journal that this user alone can have written: what it says is done, often by root.
+fn read_own(path: &Path) -> io::Result<String> {
+    let mut file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.uid() != nix::unistd::geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
+        let text = "it belongs to another user, or others can write to it";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// Waits for the others that use the journal of this folder. The lock ends with the file, and so with
 /// the process.
 fn lock(folder: &Path) -> Result<File, Error> {
@@ -317,18 +341,19 @@ mod tests {
     use crate::observer::Unobserved;
     use dyno_record::verdict::Action;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::sync::mpsc;
     use std::time::Duration;
     use tempfile::TempDir;
 
     /// Sets a file of the tree from 0 to 1.
     fn step(root: &Path, name: &str) -> Undo {
-        fs::create_dir_all(root).unwrap();
-        fs::write(root.join(name), "0\n").unwrap();
+        fs::create_dir_all(root.join("sys")).unwrap();
+        fs::write(root.join("sys").join(name), "0\n").unwrap();
         Undo {
             check: None,
             action: Action::Write {
-                path: Path::new("/").join(name),
+                path: Path::new("/sys").join(name),
                 value: "1".into(),
             },
             before: "0".into(),
@@ -358,5 +383,71 @@ mod tests {
         other.join().unwrap();
         let journal = Journal::open(&state, &root).unwrap();
         assert_eq!(journal.content.entries.len(), 2);
+    }
+
+    /// What is in the way of a journal with this entry and this mode.
+    fn refusal(action: Action, before: &str, mode: u32) -> Option<String> {
+        let folder = TempDir::new().unwrap();
+        let root = folder.path().join("machine");
+        let content = Content {
+            schema_version: SCHEMA_VERSION,
+            boot_id: None,
+            root: root.clone(),
+            entries: vec![Undo {
+                check: None,
+                action,
+                before: before.into(),
+            }],
+        };
+        let path = folder.path().join(FILE);
+        fs::write(&path, serde_json::to_string(&content).unwrap()).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let opened = Journal::open(folder.path(), &root);
+        opened.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_journal_changes_nothing_but_the_kernel_and_its_mounts() {
+        let write = |path: &str| Action::Write {
+            path: path.into(),
+            value: "1".into(),
+        };
+        let mount = |point: &str, value: &str| Action::Remount {
+            mount_point: point.into(),
+            value: value.into(),
+        };
+        for action in [
+            write("/proc/sys/vm/swappiness"),
+            write("/sys/block/a/queue/b"),
+        ] {
+            assert_eq!(refusal(action, "0", 0o600), None);
+        }
+        assert_eq!(refusal(mount("/data", "noatime"), "relatime", 0o644), None);
+        for (action, before) in [
+            (write("/etc/cron.d/job"), "* * * * * root id"),
+            (write("/sys/../etc/passwd"), "0"),
+            (write("sys/a"), "0"),
+            (mount("/data", "noatime"), "suid"),
+            (mount("/data", "noatime,suid"), "relatime"),
+            (mount("-obind", "noatime"), "relatime"),
+        ] {
+            let shown = format!("{action:?}");
+            let refused = refusal(action, before, 0o600).expect(&shown);
+            assert!(
+                refused.contains("cannot use the list of changes"),
+                "{refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_journal_that_others_can_write_is_refused() {
+        let action = Action::Write {
+            path: "/sys/a".into(),
+            value: "1".into(),
+        };
+        for mode in [0o620, 0o602, 0o666] {
+            assert!(refusal(action.clone(), "0", mode).is_some(), "{mode:o}");
+        }
     }
 }

@@ -77,7 +77,7 @@ pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Ta
             .into()
     };
     options.insert("plan_b".into(), b.plan.name.clone().into());
-    let plan_of_b = serde_json::to_value(&b.plan).expect("a plan is plain data");
+    let plan_of_b = dyno_plan::file::recorded(&b.plan);
     options.insert(PLAN_OF_B.into(), plan_of_b);
     options.insert("set_a".into(), settings(&request.settings_a));
     options.insert("set_b".into(), settings(&request.settings_b));

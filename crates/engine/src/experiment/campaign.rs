@@ -324,6 +324,7 @@ impl<'a> Campaign<'a> {
             extent: Extent::Whole,
             no_load: self.options.no_load,
             fresh: self.begins_fresh(&task),
+            drop_foreign: self.options.drop_foreign,
             retry: RetryRule::default(),
             abort_load: true,
             out: Some(directory.clone()),

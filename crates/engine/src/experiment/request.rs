@@ -30,6 +30,8 @@ pub struct ExperimentOptions<'a> {
     pub environment: Environment,
     /// Drop the collection before each run.
     pub fresh: bool,
+    /// Drop it also if it holds documents that neither this program nor YCSB has written.
+    pub drop_foreign: bool,
     /// Load nothing.
     pub no_load: bool,
     /// The folder of the experiment; a new one below `experiments` if none is named.
@@ -68,7 +70,7 @@ pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
         started_at: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         status: RunStatus::Running,
         status_reason: None,
-        plan: serde_json::to_value(&task.plan).expect("a plan is plain data"),
+        plan: dyno_plan::file::recorded(&task.plan),
         options: BTreeMap::new(),
         axes: Vec::new(),
         points: Vec::new(),

@@ -1,9 +1,11 @@
 //! What to do about the collection before a run: load it, complete it, take it as it is, or refuse.
 
 use crate::error::{Error, Kind};
-use dyno_load::prepare::{CollectionState, check_shape};
+use dyno_load::connect::Control;
+use dyno_load::prepare::{CollectionState, check_shape, collection_size, foreign_key};
 use dyno_plan::Plan;
 use dyno_plan::model::DataPlan;
+use dyno_record::model::DroppedCollection;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,44 @@ pub(crate) fn decide(
     }
 }
 
+/// What a collection holds that will be dropped.
+pub(crate) fn about_to_drop(
+    control: &mut Control,
+    plan: &Plan,
+) -> Result<DroppedCollection, Error> {
+    Ok(DroppedCollection {
+        namespace: namespace(plan),
+        foreign_key: foreign_key(control, &plan.data)?,
+        documents: collection_size(control, &plan.data)?.documents,
+    })
+}
+
+/// Refuses to drop the documents of somebody else.
+pub(crate) fn refuse_foreign(found: &DroppedCollection) -> Result<(), Error> {
+    let Some(key) = &found.foreign_key else {
+        return Ok(());
+    };
+    let message = format!(
+        "the collection `{}` would be dropped, but not all of its {} documents are of a benchmark: one has the key `{key}`",
+        found.namespace, found.documents
+    );
+    Err(Error::new(Kind::Environment, message).with_hint(
+        "use another collection with `-p table=NAME` or another database; `--drop-foreign` drops these documents",
+    ))
+}
+
+/// What was dropped, as a sentence.
+pub(crate) fn dropped_text(found: &DroppedCollection) -> String {
+    let of_whom = match &found.foreign_key {
+        Some(key) => format!(", among them one of somebody else, with the key `{key}`"),
+        None => String::new(),
+    };
+    format!(
+        "dropped `{}`: {} documents{of_whom}",
+        found.namespace, found.documents
+    )
+}
+
 /// After loading nothing may be missing.
 pub(crate) fn check_loaded(plan: &Plan, state: &CollectionState) -> Result<(), Error> {
     decide(plan, state, true).map(|_| ()).map_err(|failure| {
@@ -85,7 +125,7 @@ fn too_many(plan: &Plan, found: u64) -> Error {
         plan.data.records
     );
     Error::new(Kind::Environment, message).with_hint(format!(
-        "an earlier run may have inserted them; `--records {found}` works on all of them, `--fresh` drops the collection first"
+        "an earlier run may have inserted them; `--records {found}` works on all of them, `-p table=NAME` uses another collection, `--fresh` drops this one first"
     ))
 }
 
@@ -111,7 +151,7 @@ fn other_shape(plan: &Plan, differences: &[String]) -> Error {
         differences.join("; ")
     );
     Error::new(Kind::Environment, message)
-        .with_hint("`--fresh` drops the collection first; or change the plan's `data`, or use another collection with `-p table=NAME`")
+        .with_hint("use another collection with `-p table=NAME`, or change the plan's `data`; `--fresh` drops this collection first")
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub fn initial(plan: &Plan, started: Timestamp, environment: Environment) -> Run
         started_at: started.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
         status: RunStatus::Running,
         status_reason: None,
-        plan: serde_json::to_value(plan).expect("a plan is plain data"),
+        plan: dyno_plan::file::recorded(plan),
         environment,
         server: ServerRecord::default(),
         phases: Vec::new(),
@@ -26,6 +26,7 @@ pub fn initial(plan: &Plan, started: Timestamp, environment: Environment) -> Run
         resources: Vec::new(),
         sources: Vec::new(),
         collections: Vec::new(),
+        dropped: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

@@ -38,7 +38,7 @@ impl InstanceRun {
         let mut plan = plan.clone();
         plan.server.pairs = 1;
         let document = RunDocument {
-            plan: serde_json::to_value(&plan).expect("a plan is plain data"),
+            plan: dyno_plan::file::recorded(&plan),
             ..document.clone()
         };
         let directory = run.join(relative(number));

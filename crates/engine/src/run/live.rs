@@ -1,9 +1,10 @@
 //! What others may see of a run that goes on: `live.json` in its directory, written anew with each recording
 //! window, and an entry in the state folder that says where it is.
 //!
-//! The run directory is locked as long as the process lives, so that what a process that was killed left behind is
-//! known to be old.
+//! The run directory is locked as long as the run goes on, so that what a process that was killed left behind is known to be
+//! old.
 
+use crate::files::replace_file;
 use crate::observer::{Expectation, Level, Notice, Observer};
 use dyno_analyze::online_shift::OnlineShift;
 use dyno_record::interval::{IntervalRecord, latency_histogram};
@@ -13,6 +14,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the file in the run directory.
@@ -69,8 +71,6 @@ pub struct Live<'a> {
     path: PathBuf,
     entry: Option<PathBuf>,
     state_dir: Option<PathBuf>,
-    /// The run directory, locked.
-    _lock: Option<File>,
     recent: VecDeque<Recent>,
     course: RateHistory,
     /// Whoever else watches; hears what is noticed.
@@ -144,9 +144,6 @@ impl<'a> Live<'a> {
             ..LiveState::default()
         };
         Live {
-            _lock: File::open(&directory)
-                .ok()
-                .filter(|file| file.try_lock().is_ok()),
             entry: None,
             state_dir: state_dir.map(Path::to_owned),
             path: directory.join(LIVE),
@@ -188,10 +185,7 @@ impl<'a> Live<'a> {
         let Ok(text) = serde_json::to_vec(&self.state) else {
             return;
         };
-        let beside = self.path.with_extension("json.new");
-        if std::fs::write(&beside, text).is_ok() {
-            let _ = std::fs::rename(&beside, &self.path);
-        }
+        let _ = replace_file(&self.path, &text);
     }
 }
 
@@ -382,6 +376,28 @@ pub fn read(directory: &Path) -> Option<LiveState> {
     is_locked(directory).then_some(state)
 }
 
+/// Whether this process is the one that has the run directory locked. Anybody may write any number into `live.json` of a
+/// folder of theirs; the kernel tells of each open file which locks its process has taken (proc_pid_fdinfo(5)).
+pub fn is_locked_by(directory: &Path, process: u32) -> bool {
+    let Ok(wanted) = std::fs::metadata(directory) else {
+        return false;
+    };
+    let Ok(files) = std::fs::read_dir(format!("/proc/{process}/fd")) else {
+        return false;
+    };
+    files.flatten().any(|file| {
+        let is_directory = std::fs::metadata(file.path())
+            .is_ok_and(|open| (open.dev(), open.ino()) == (wanted.dev(), wanted.ino()));
+        let number = file.file_name();
+        let facts = Path::new("/proc").join(process.to_string()).join("fdinfo");
+        is_directory
+            && std::fs::read_to_string(facts.join(number)).is_ok_and(|facts| {
+                let mut locks = facts.lines().filter(|line| line.starts_with("lock:"));
+                locks.any(|lock| lock.contains("FLOCK") && lock.contains("WRITE"))
+            })
+    })
+}
+
 fn is_locked(directory: &Path) -> bool {
     let file = File::open(directory);
     file.is_ok_and(|file| file.try_lock_shared().is_err())
@@ -410,6 +426,7 @@ mod tests {
             tempfile::tempdir().expect("there is room"),
             tempfile::tempdir().expect("there is room"),
         );
+        let claimed = crate::folder::ClaimedFolder::open(run.path()).expect("it is free");
         let mut live = Live::new(
             run.path(),
             "a",
@@ -433,7 +450,9 @@ mod tests {
         );
         assert_eq!(seen[0].rate_per_s, 50.0);
         assert_eq!(seen[0].course_per_s.len(), 20);
-        drop(live);
+        assert!(is_locked_by(run.path(), std::process::id()));
+        drop((live, claimed));
+        assert!(!is_locked_by(run.path(), std::process::id()));
         assert_eq!(running(state_dir.path()), []);
         assert_eq!(read(run.path()), None);
     }

@@ -33,6 +33,8 @@ pub struct RunOptions<'a> {
     pub no_load: bool,
     /// Drop the collection first.
     pub fresh: bool,
+    /// Drop it also if it holds documents that neither this program nor YCSB has written.
+    pub drop_foreign: bool,
     /// When failed inserts of the load phase are sent again.
     pub retry: RetryRule,
     /// End the load phase with the first insert that finally fails.

@@ -9,6 +9,7 @@ mod program;
 pub(crate) use check::check;
 
 use dyno_load::clock::Clock;
+use dyno_plan::command_words::without_secrets;
 use dyno_plan::model::{TracePhase, TracePlan};
 use dyno_plan::units::Span;
 use dyno_record::model::{PhaseKind, TraceRecord};
@@ -160,7 +161,7 @@ fn watch(trace: &TracePlan, window: Window, subject: &Subject, over: &Over) -> W
     let directory = format!("{TRACES}/{}", trace.name);
     let mut record = TraceRecord {
         name: trace.name.clone(),
-        command: trace.command.clone(),
+        command: without_secrets(&trace.command),
         directory,
         start_s: None,
         end_s: None,

@@ -40,6 +40,9 @@ pub struct Topology {
     pub endpoints: Vec<Endpoint>,
 }
 
+/// Most members of a replica set (MongoDB's limit): a server that names more, or others each time, is not followed further.
+const MOST_MEMBERS: usize = 50;
+
 /// A server that was asked.
 pub(super) struct Probe {
     pub(super) host: Host,
@@ -158,7 +161,7 @@ fn replica_set(
         }
         let mut unasked: Vec<Host> = Vec::new();
         for host in found {
-            if !asked.contains(&host) {
+            if asked.len() < MOST_MEMBERS && !asked.contains(&host) {
                 asked.push(host.clone());
                 unasked.push(host);
             }
@@ -324,6 +327,18 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains("`127.0.0.1:1` is a secondary"), "{text}");
         assert!(text.contains("`127.0.0.1:2` refuses"), "{text}");
+    }
+
+    #[test]
+    fn servers_that_name_new_members_without_end_are_not_followed() {
+        let servers = (1..200).map(|port| (port, member(Role::Secondary, None, &[port + 1])));
+        let chain = Deployment::new(servers);
+        chain.find(&[1], &options(Some("rs0"), None)).unwrap_err();
+        assert_eq!(chain.asked.borrow().len(), MOST_MEMBERS);
+        let many: Vec<u16> = (2..20_000).collect();
+        let crowd = Deployment::new([(1, member(Role::Secondary, None, &many))]);
+        crowd.find(&[1], &options(Some("rs0"), None)).unwrap_err();
+        assert_eq!(crowd.asked.borrow().len(), MOST_MEMBERS);
     }
 
     #[test]

@@ -31,10 +31,12 @@ use dyno_wire::scram::SaltedPasswords;
 use error::Source;
 use rustls::ClientConfig;
 use session::{Deadline, Session, io_error};
+use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// Longest time to open a connection unless the connection string says otherwise, as drivers have it.
@@ -253,7 +255,14 @@ impl Inner {
         let limit = given.map_or(DEFAULT_SELECTION_TIMEOUT, Duration::from_millis);
         let started = Instant::now();
         loop {
-            let found = discover::discover(&self.seeds, &self.options, &|hosts| self.ask(hosts));
+            let has_asked = Cell::new(false);
+            let found = discover::discover(&self.seeds, &self.options, &|hosts| {
+                // Members may name further members for longer than anybody waits.
+                if has_asked.replace(true) && started.elapsed() > limit {
+                    return Vec::new();
+                }
+                self.ask(hosts)
+            });
             let may_wait = match &found {
                 Err(ConnectError::NoPrimary { .. }) => true,
                 Err(error) => given.is_some() && error.may_be_stale(),
@@ -273,14 +282,23 @@ impl Inner {
                 .into_iter()
                 .map(|host| {
                     let question = host.clone();
-                    (host, scope.spawn(move || self.probe(&question)))
+                    let thread = std::thread::Builder::new();
+                    (
+                        host,
+                        thread.spawn_scoped(scope, move || self.probe(&question)),
+                    )
                 })
                 .collect();
             asked
                 .into_iter()
-                .map(|(host, handle)| match handle.join() {
-                    Ok(answer) => Probe { host, answer },
-                    Err(panic) => std::panic::resume_unwind(panic),
+                .map(|(host, thread)| {
+                    let answer = match thread.map(ScopedJoinHandle::join) {
+                        Ok(Ok(answer)) => answer,
+                        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                        // The machine allows no more threads.
+                        Err(_) => self.probe(&host),
+                    };
+                    Probe { host, answer }
                 })
                 .collect()
         })

@@ -8,8 +8,11 @@ use dyno_record::verdict::{Action, Change, CheckName};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// Rules for access times (mount(8)).
+const ACCESS_TIME_RULES: [&str; 3] = ["noatime", "relatime", "strictatime"];
 
 /// One step of a change with the value that was there before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +97,22 @@ impl Undo {
         match &self.action {
             Action::Write { path, .. } => path,
             Action::Remount { mount_point, .. } => mount_point,
+        }
+    }
+
+    /// Whether it is what a change can be: of a file of the kernel, or of the rule for access times of a mount. What comes
+    /// from a file may ask for anything.
+    pub fn is_of_kernel(&self) -> bool {
+        match &self.action {
+            Action::Write { path, .. } => {
+                let is_below = |folder| path.starts_with(folder);
+                let goes_up = |part: Component<'_>| part == Component::ParentDir;
+                (is_below("/proc/sys") || is_below("/sys")) && !path.components().any(goes_up)
+            }
+            Action::Remount { mount_point, value } => {
+                let is_rule = |text: &str| ACCESS_TIME_RULES.contains(&text);
+                mount_point.is_absolute() && is_rule(value) && is_rule(&self.before)
+            }
         }
     }
 
@@ -222,8 +241,8 @@ fn current(action: &Action, root: &Path) -> Result<String, ChangeError> {
                     target: mount_point.clone(),
                     health,
                 })?;
-            let rules = ["noatime", "relatime"];
-            let rule = options.split(',').find(|option| rules.contains(option));
+            let mut options = options.split(',');
+            let rule = options.find(|option| ACCESS_TIME_RULES.contains(option));
             Ok(rule.unwrap_or("strictatime").to_owned())
         }
     }

@@ -387,8 +387,13 @@ fn parse_database(path: &str) -> Result<Option<String>, UriError> {
 }
 
 fn parse_host(text: &str) -> Result<Host, UriError> {
+    // What follows a colon may be a password, if the host was forgotten.
+    let shown = match text.split_once(':') {
+        Some((before, _)) if !text.starts_with('[') => before,
+        _ => text,
+    };
     let bad = |reason| UriError::Host {
-        host: text.into(),
+        host: shown.into(),
         reason,
     };
     if text.is_empty() {

@@ -13,6 +13,9 @@ pub fn redact(text: &str) -> String {
     mask_values(&mask_user_information(text))
 }
 
+/// What documentation and hints write where user and password go.
+const PLACEHOLDER: &str = "USER:PASSWORD";
+
 fn mask_user_information(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
@@ -28,7 +31,8 @@ fn mask_user_information(text: &str) -> String {
         };
         match secret_end {
             Some(at) => {
-                result.push_str(MASK);
+                let is_placeholder = after[..at] == *PLACEHOLDER;
+                result.push_str(if is_placeholder { PLACEHOLDER } else { MASK });
                 rest = &after[at..];
             }
             None => rest = after,
@@ -112,6 +116,16 @@ mod tests {
         ] {
             assert_eq!(redact(text), text);
         }
+    }
+
+    #[test]
+    fn placeholders_of_hints_stay() {
+        let hint = "name a user: `mongodb://USER:PASSWORD@HOST/?authSource=admin`";
+        assert_eq!(redact(hint), hint);
+        assert_eq!(
+            redact("mongodb://USER:PASSWORD1@HOST"),
+            "mongodb://***@HOST"
+        );
     }
 
     #[test]

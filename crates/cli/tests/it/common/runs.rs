@@ -121,6 +121,7 @@ impl MadeUp {
             resources: Vec::new(),
             sources: Vec::new(),
             collections: Vec::new(),
+            dropped: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
         }

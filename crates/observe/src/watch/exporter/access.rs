@@ -35,6 +35,14 @@ impl Address {
         }
     }
 
+    /// The URL as it may be shown: its query may hold a token.
+    pub(super) fn shown(&self) -> String {
+        match self.url.split_once('?') {
+            Some((address, _)) => format!("{address}?***"),
+            None => self.url.clone(),
+        }
+    }
+
     /// Whether connections to it are encrypted.
     fn is_encrypted(&self) -> bool {
         let scheme = self.url.get(..8);

@@ -39,7 +39,7 @@ pub(super) fn client(address: &Address) -> Result<Agent, AccessError> {
 pub(super) fn text(client: &Agent, address: &Address) -> Result<String, Health> {
     let url = &address.url;
     let failed = |what: String| Health::Failed {
-        reason: format!("`{url}`: {what}"),
+        reason: format!("`{}`: {what}", address.shown()),
     };
     let mut request = client.get(url).header("Accept", "text/plain;version=0.0.4");
     if let Some(credentials) = &address.credentials {

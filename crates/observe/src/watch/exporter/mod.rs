@@ -70,7 +70,7 @@ impl Source for Exporter {
         Description {
             name: self.name.clone(),
             kind: SourceKind::Exporter,
-            subject: self.address.url.clone(),
+            subject: self.address.shown(),
             of_server: self.of_server,
         }
     }
@@ -80,7 +80,7 @@ impl Source for Exporter {
         let scrape = Scrape::parse(&text);
         if scrape.samples.is_empty() {
             return Err(Health::Failed {
-                reason: format!("`{}`: {}", self.address.url, no_metrics(&scrape)),
+                reason: format!("`{}`: {}", self.address.shown(), no_metrics(&scrape)),
             });
         }
         let mut reported = Reported::default();

@@ -55,6 +55,7 @@ pub(crate) fn document() -> RunDocument {
         resources: Vec::new(),
         sources: Vec::new(),
         collections: Vec::new(),
+        dropped: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

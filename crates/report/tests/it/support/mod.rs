@@ -188,6 +188,7 @@ pub(crate) fn closed_document() -> RunDocument {
         resources: Vec::new(),
         sources: Vec::new(),
         collections: Vec::new(),
+        dropped: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

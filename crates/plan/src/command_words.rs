@@ -1,9 +1,9 @@
 //! The words of a command line as they may be kept: without what looks like a secret. When in doubt it hides too much.
 
-use dyno_plan::uri::redact;
+use crate::uri::redact;
 
 /// What stands for a secret.
-const MASK: &str = "***";
+pub(crate) const MASK: &str = "***";
 
 /// Parts of names whose values are secrets.
 const SECRET: [&str; 8] = [
@@ -20,8 +20,16 @@ const SECRET: [&str; 8] = [
 /// Options of one letter whose value, the next word, is a password for some program: `mongosh -p`, `redis-cli -a`.
 const SHORT: [&str; 2] = ["-p", "-a"];
 
+/// A web address without its query, which may hold a token.
+pub fn without_query(url: &str) -> String {
+    let Some((address, _)) = url.split_once('?') else {
+        return url.to_owned();
+    };
+    format!("{address}?{MASK}")
+}
+
 /// A command line without secrets.
-pub(crate) fn without_secrets(words: &[String]) -> Vec<String> {
+pub fn without_secrets(words: &[String]) -> Vec<String> {
     let mut is_value = false;
     let mut kept = Vec::with_capacity(words.len());
     for word in words {

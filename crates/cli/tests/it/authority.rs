@@ -1,0 +1,186 @@
+//! What the program must not do for others: overwrite, remove, end, tell.
+
+use crate::common::{Bench, Finished, Responder, reads, wait_for, wait_for_windows};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Names of the files below a folder that hold a text.
+fn files_with(folder: &Path, text: &str) -> Vec<String> {
+    let found = Command::new("grep")
+        .args(["--recursive", "--files-with-matches", "--fixed-strings"])
+        .arg(text)
+        .arg(folder)
+        .output()
+        .unwrap();
+    let lines = String::from_utf8(found.stdout).unwrap();
+    lines.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn of_two_runs_with_one_folder_one_is_recorded() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    for number in 0..5 {
+        let out = format!("r{number}");
+        let more = [
+            "--rate",
+            "20",
+            "--clients",
+            "1",
+            "--duration",
+            "300ms",
+            "--out",
+            &out,
+        ];
+        let both = [(); 2].map(|()| bench.spawn(&reads(&uri, &more)));
+        let ended = both.map(|child| Finished::from(child.wait_with_output().unwrap()));
+        let codes = ended.each_ref().map(|one| one.code);
+        assert_eq!(
+            codes.iter().filter(|code| **code == Some(0)).count(),
+            1,
+            "{ended:?}"
+        );
+        bench.dyno(&["report", &out]).expect(0);
+    }
+}
+
+#[test]
+fn secrets_of_commands_and_exporters_are_in_no_file() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let more = [
+        "--trace",
+        "true --uri mongodb://u:s3cr3t@h/ password=s3cr3t --token s3cr3t",
+        "--exporter",
+        "http://127.0.0.1:1/metrics?token=s3cr3t",
+        "--rate",
+        "20",
+        "--duration",
+        "1s",
+        "--format",
+        "json",
+        "--out",
+        "r",
+    ];
+    let arguments = reads(&uri, &more);
+    let run = bench.dyno(&arguments);
+    assert!(bench.path("r/run.json").exists(), "{run:?}");
+    let dry = bench.dyno(&[&arguments[..], &["--dry-run"]].concat());
+    for shown in [&run.stdout, &run.stderr, &dry.stdout, &dry.stderr] {
+        assert!(!shown.contains("s3cr3t"), "{shown}");
+    }
+    assert!(dry.stdout.contains("mongodb://***@h/"), "{}", dry.stdout);
+    assert_eq!(files_with(&bench.path("r"), "s3cr3t"), Vec::<String>::new());
+}
+
+#[test]
+fn programs_that_watch_get_no_secrets_of_the_environment() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let more = ["--trace", "env", "--duration", "1s", "--rate", "20"];
+    let mut arguments = reads("", &more);
+    let place = arguments.iter().position(|word| *word == "--uri").unwrap();
+    arguments.drain(place..place + 2);
+    arguments.extend(["--out", "r"]);
+    let run = bench
+        .command(&arguments)
+        .env("DYNO_URI", responder.uri())
+        .env("DYNO_METRICS_TOKEN", "0123456789abcdef")
+        .env("DYNO_REDIS", "redis://:s3cr3t@h")
+        .output()
+        .unwrap();
+    Finished::from(run).expect(0);
+    let folder = bench.path("r/traces");
+    assert!(!files_with(&folder, "DYNO_RUN").is_empty());
+    for secret in ["DYNO_URI", "DYNO_METRICS_TOKEN", "DYNO_REDIS"] {
+        assert_eq!(files_with(&folder, secret), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_run_is_ended_only_if_the_process_that_it_names_measures_it() {
+    let bench = Bench::new();
+    let folder = bench.path("r");
+    std::fs::create_dir(&folder).unwrap();
+    let mut victim = Command::new("sleep").arg("60").spawn().unwrap();
+    let state = format!(
+        r#"{{"name": "a", "directory": "{}", "process": {}, "started_at": "", "phase": null, "elapsed_s": 0.0,
+            "planned_s": null, "planned_operations": null, "done": 0, "failed": 0, "rate_per_s": 0.0,
+            "response_p50_us": null, "response_p99_us": null, "course_per_s": [], "notices": ["a\u001b]0;b\u0007"]}}"#,
+        folder.display(),
+        victim.id()
+    );
+    std::fs::write(folder.join("live.json"), state).unwrap();
+    let mut holder = Command::new("flock")
+        .args(["--exclusive", "r", "sh", "-c", "echo locked; exec sleep 60"])
+        .current_dir(bench.folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for("the lock", || bench.dyno(&["status", "r"]).code == Some(0));
+    let shown = bench.dyno(&["status", "r"]).expect(0).stdout;
+    assert!(!shown.contains(['\x1b', '\x07']), "{shown:?}");
+    bench
+        .dyno(&["stop", "r"])
+        .expect(3)
+        .says("does not have it locked");
+    assert!(victim.try_wait().unwrap().is_none());
+    for child in [&mut victim, &mut holder] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_report_overwrites_a_file_only_if_that_is_wanted() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    bench
+        .dyno(&reads(
+            &responder.uri(),
+            &["--operations", "100", "--out", "r"],
+        ))
+        .expect(0);
+    let before = std::fs::read(bench.path("r/run.json")).unwrap();
+    bench
+        .dyno(&["report", "r", "-o", "r/run.json"])
+        .expect(2)
+        .says("`r/run.json` exists")
+        .says("--force");
+    assert_eq!(std::fs::read(bench.path("r/run.json")).unwrap(), before);
+    bench.dyno(&["report", "r", "-o", "text"]).expect(0);
+    bench
+        .dyno(&["report", "r", "-o", "text", "--force"])
+        .expect(0);
+}
+
+#[test]
+fn control_characters_of_a_server_are_made_visible() {
+    let bench = Bench::new();
+    let name = "a\x1b]0;b\x07";
+    let ended = bench.dyno(&["report", name]).expect(2);
+    assert!(
+        !ended.stderr.contains(['\x1b', '\x07']),
+        "{:?}",
+        ended.stderr
+    );
+    assert!(
+        ended.stderr.contains("a\\u{1b}]0;b\\u{7}"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_run_that_goes_on_can_be_read_and_keeps_its_folder() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let more = ["--rate", "100", "--duration", "10m", "--out", "r"];
+    let mut child = bench.spawn(&reads(&uri, &more));
+    wait_for_windows(&mut child, &bench.path("r"), 2);
+    bench.dyno(&["report", "r"]).expect(0);
+    bench
+        .dyno(&reads(&uri, &more))
+        .expect(2)
+        .says("already holds a run");
+    bench.dyno(&["stop", "r"]).expect(0);
+    Finished::from(child.wait_with_output().unwrap()).expect(130);
+}
