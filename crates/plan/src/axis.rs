@@ -10,27 +10,27 @@ pub const MOST_VALUES: usize = 500;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AxisError {
     /// A number cannot be read, or is not above 0.
-    #[error("`{text}` is no number above 0, such as `8`, `500` or `20k`")]
+    #[error("`{text}` is not a number above 0, such as `8`, `500` or `20k`")]
     Number {
         /// The text.
         text: String,
     },
     /// A whole number is needed.
-    #[error("`{text}` is no whole number")]
+    #[error("`{text}` is not a whole number")]
     Fraction {
         /// The text.
         text: String,
     },
     /// A range is not of the form `FIRST..LAST by STEP`.
     #[error(
-        "`{text}` is no range; it is written `FIRST..LAST by STEP`, such as `100..8000 by 2x` or `by 500`"
+        "`{text}` is not a range: write `FIRST..LAST by STEP`, such as `100..8000 by 2x` or `by 500`"
     )]
     Range {
         /// The text.
         text: String,
     },
     /// A range ends before it begins.
-    #[error("`{text}` ends before it begins")]
+    #[error("`{text}` ends below its start")]
     Backwards {
         /// The text.
         text: String,

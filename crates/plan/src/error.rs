@@ -59,7 +59,7 @@ pub enum PlanError {
         command: &'static str,
     },
     /// Servers are to be started by a plan that aims at one that runs.
-    #[error("the plan aims at a server that is already running, so that there is nothing to start")]
+    #[error("the plan uses a server that is already running: there is nothing to start")]
     NothingToStart,
     /// Several independent servers for work that is done on one.
     #[error("{what}")]
@@ -68,7 +68,7 @@ pub enum PlanError {
         what: &'static str,
     },
     /// Data is loaded into a server that does not outlive the load.
-    #[error("the data would be loaded into a server that is removed at once")]
+    #[error("the data would go into a temporary server that is removed right after the load")]
     DataGoesAway,
     /// The data is dropped before each run, and none is loaded.
     #[error("the plan drops the data before each run (`data.fresh`), and `--no-load` loads none")]
@@ -83,7 +83,7 @@ pub enum PlanError {
         source: std::io::Error,
     },
     /// A path that no plan can hold.
-    #[error("`{path}` is no UTF-8 text")]
+    #[error("`{path}` is not UTF-8 text")]
     NotText {
         /// The path, with replacements for what is no text.
         path: String,
@@ -92,7 +92,7 @@ pub enum PlanError {
     #[error(transparent)]
     Host(HostError),
     /// More than one connection string where one is needed.
-    #[error("{count} connection strings were given, and one is needed")]
+    #[error("{count} connection strings were given; one is needed")]
     SeveralUris {
         /// How many there are.
         count: usize,
@@ -114,7 +114,7 @@ impl PlanError {
                 }
             }),
             PlanError::Unreadable { .. } => Some("check the path and its permissions".into()),
-            PlanError::SeveralUris { .. } => Some("several pairs have one each: run once for each of them; or let `dyno run --pairs N` start the servers and load all of them at once".into()),
+            PlanError::SeveralUris { .. } => Some("run once for each server, or let `dyno run --pairs N` start the servers and load all of them at once".into()),
             PlanError::Uri(error) => error.hint(),
             PlanError::NoWorkload { source, .. } => source.hint(),
             PlanError::OtherWork { command, .. } => {

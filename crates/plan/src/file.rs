@@ -18,7 +18,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// The problems of one plan file.
 #[derive(Debug, thiserror::Error)]
-#[error("`{origin}` is no valid plan:{}", problem::list(problems))]
+#[error("`{origin}` is not a valid plan:{}", problem::list(problems))]
 pub struct FileError {
     /// Name of the file.
     pub origin: String,
@@ -137,7 +137,7 @@ fn setting_line(key: &str, value: &str) -> Result<String, Vec<Problem>> {
     };
     if !key.split('.').all(is_word) || key == BASE {
         let hint = "such as `server.cache` or `client.clients`";
-        let problem = Problem::new(format!("`{key}` is no key of a plan")).with_hint(hint);
+        let problem = Problem::new(format!("`{key}` is not a key of a plan")).with_hint(hint);
         return Err(vec![problem]);
     }
     let quoted = format!("{key} = {}\n", toml::Value::String(value.into()));

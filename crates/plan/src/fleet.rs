@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn hosts_must_be_there_once_and_be_names() {
         let of = |text: &str| problem_of(&format!("base = \"a\"\n{text}\n"));
-        assert!(of("[fleet]\nservers = [\"s\"]").contains("`fleet.clients` names no host"));
+        assert!(of("[fleet]\nservers = [\"s\"]").contains("`fleet.clients` does not name a host"));
         let twice = of("[fleet]\nclients = [\"c\", \"c\"]\nservers = [\"s\"]");
         assert!(twice.contains("`c` twice"), "{twice}");
         // It would be an option of the program that it is given to.

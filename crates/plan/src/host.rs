@@ -83,7 +83,7 @@ pub struct HostFacts {
 
 /// Nothing that can be started fits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no server `{wanted}` among those that are known of the machine")]
+#[error("no server `{wanted}` is known on this machine")]
 pub struct NoSuchServer {
     /// The `mongod` that was named, or the kind.
     pub wanted: String,

@@ -38,11 +38,11 @@ pub enum Start {
 choices! {
     /// What is done about the order of the documents on the disk, between two builds of the index.
     Remedy {
-        /// A copy in the order of `_id` takes the place of the collection, once it is verified.
-        Rewrite = "rewrite", "A copy in the order of `_id` takes the place of the collection";
+        /// Replaces the collection with a copy in the order of `_id`, once it is verified.
+        Rewrite = "rewrite", "Replaces the collection with a copy in the order of `_id`";
         /// A copy in the order in which the server gives the documents (`$natural`) takes the place of the collection, once
         /// it is verified.
-        NaturalCopy = "natural-copy", "A copy in the order in which the server gives the documents takes its place";
+        NaturalCopy = "natural-copy", "Replaces the collection with a copy in the order in which the server returns the documents";
         /// The documents are dumped to a file in the order of `_id` and restored from it into a collection that takes the
         /// place of the old one, once it is verified.
         Dump = "dump", "Dump to a file and restore";
@@ -115,17 +115,15 @@ impl IndexBuildPlan {
             };
             // Parts between dots name fields of documents within: none may be empty.
             if name.split('.').any(str::is_empty) || name.starts_with('$') {
-                return Err(format!("`{part}` names no field"));
+                return Err(format!("`{part}` does not name a field"));
             }
             if keys.iter().any(|(known, _)| known == name) {
-                return Err(format!("the field `{name}` comes twice"));
+                return Err(format!("the field `{name}` appears twice"));
             }
             keys.push((name.to_owned(), direction));
         }
         match keys.as_slice() {
-            [(only, _)] if only == "_id" => {
-                Err("the index on `_id` is there from the beginning".into())
-            }
+            [(only, _)] if only == "_id" => Err("the index on `_id` always exists".into()),
             _ => Ok(keys),
         }
     }

@@ -71,7 +71,7 @@ choices! {
         /// put here, the embedded server. A plan that is carried out names what was chosen.
         #[default]
         Auto = "auto",
-            "The first that is there: a server that is named (`--mongod`, `--embedded-server`), a `mongod` on `PATH`, an installed one, the embedded server";
+            "The first of these that exists: a named server (`--mongod`, `--embedded-server`), a `mongod` on `PATH`, an installed `mongod`, the embedded server";
         /// The embedded server `secantusd-rs`, started for the run.
         Embedded = "embedded", "The embedded server `secantusd-rs`";
         /// A `mongod` started for the run.

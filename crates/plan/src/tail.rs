@@ -15,8 +15,8 @@ choices! {
         Tailable = "tailable", "A tailable cursor that awaits data";
         /// A change stream, which needs a replica set.
         ChangeStream = "change-stream", "A change stream, which needs a replica set";
-        /// A query again and again.
-        Poll = "poll", "A query again and again";
+        /// A query that is repeated.
+        Poll = "poll", "A query that is repeated";
     }
 }
 
@@ -122,7 +122,7 @@ impl TailPlan {
                     Err(format!("drivers take at most {MOST_IN_FLIGHT}"))
                 }
                 Ok(bound) => Ok(Some(bound)),
-                Err(_) => Err("it is neither a number nor `unbounded`".into()),
+                Err(_) => Err("it is not a number or `unbounded`".into()),
             },
         }
     }

@@ -71,7 +71,7 @@ impl Task {
                 let target = remote.target.to_string();
                 if target != *known {
                     let text = format!(
-                        "the runs that are done were made at `{known}`, the rest is made at `{target}`"
+                        "the finished runs used `{known}`; the remaining ones use `{target}`"
                     );
                     warnings.push(text);
                     remote.aim(&mut plan);

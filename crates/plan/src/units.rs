@@ -43,7 +43,7 @@ pub enum UnitError {
         expected: &'static str,
     },
     /// The unit is unknown or could mean two things.
-    #[error("`{unit}` in `{text}` is no unit of {quantity}, use {units}")]
+    #[error("`{unit}` in `{text}` is not a unit of {quantity}: use {units}")]
     Unit {
         /// The text as given.
         text: String,
@@ -139,7 +139,7 @@ impl FromStr for Bytes {
         };
         bytes.map(Bytes).ok_or_else(|| UnitError::Range {
             text: text.into(),
-            range: "a whole number of bytes below 2^64 is possible",
+            range: "use a whole number of bytes below 2^64",
         })
     }
 }
@@ -176,7 +176,7 @@ impl FromStr for Span {
         };
         let out_of_range = || UnitError::Range {
             text: text.into(),
-            range: "whole nanoseconds up to 584 years are possible",
+            range: "use whole nanoseconds up to 584 years",
         };
         let mut total_ns = 0u64;
         let mut larger_factor = u64::MAX;
@@ -275,7 +275,7 @@ impl FromStr for Rate {
         } else {
             Err(UnitError::Range {
                 text: text.into(),
-                range: "a rate is above 0 and finite",
+                range: "a rate must be above 0 and finite",
             })
         }
     }

@@ -58,11 +58,11 @@ fn check_traces(problems: &mut Problems, plan: &Plan) {
             .first()
             .is_some_and(|program| !program.is_empty());
         problems.require(has_program, || {
-            format!("`traces[{index}].command` names no program")
+            format!("`traces[{index}].command` does not name a program")
         });
         problems.require(
             trace.length.is_none_or(|length| !length.0.is_zero()),
-            || format!("`traces[{index}].for` is 0, so that the program would never run"),
+            || format!("`traces[{index}].for` is 0, so the program would never run"),
         );
     }
 }
@@ -71,11 +71,11 @@ fn check_io_trace(problems: &mut Problems, plan: &Plan) {
     let Some(trace) = &plan.trace else { return };
     problems.require(
         trace.length.is_none_or(|length| !length.0.is_zero()),
-        || "`trace.for` is 0, so that nothing would be traced".to_owned(),
+        || "`trace.for` is 0, so nothing would be traced".to_owned(),
     );
     let wants_some = !trace.operations.is_empty();
     problems.require_or(wants_some, "leave it out for all of them", || {
-        "`trace.operations` is empty, so that nothing would be traced".to_owned()
+        "`trace.operations` is empty, so nothing would be traced".to_owned()
     });
     let is_empty = |pattern: &String| pattern.trim().is_empty();
     problems.require(!trace.files.iter().any(is_empty), || {
@@ -98,10 +98,10 @@ fn check_index_build(problems: &mut Problems, plan: &Plan) {
         format!("`index_build.shortest_string` is {shortest}, but must be 1 to `longest_string`, {longest}")
     });
     problems.require(build.largest_document_bytes() <= DOCUMENT_BYTES, || {
-        format!("`index_build.longest_string` is {longest}: documents would be larger than the 16 MiB that a server takes")
+        format!("`index_build.longest_string` is {longest}: documents would exceed the server's limit of 16 MiB")
     });
     problems.require(build.disk_iops != Some(0), || {
-        "`index_build.disk_iops` is 0, so that nothing could be read".to_owned()
+        "`index_build.disk_iops` is 0, so nothing could be read".to_owned()
     });
     problems.require(
         build.disk_size.is_none() || build.disk_iops.is_some(),
@@ -131,7 +131,7 @@ fn check_name(problems: &mut Problems, plan: &Plan) {
 fn check_fresh(problems: &mut Problems, plan: &Plan) {
     problems.require_or(
         plan.data.fresh != FreshData::Server || plan.server.kind != ServerKind::Uri,
-        "`collection` drops and loads the collection of a server that runs",
+        "use `collection`, which drops and reloads the collection of a running server",
         || "`data.fresh` is `server`, but the plan aims at a server that is already running".into(),
     );
 }
@@ -176,7 +176,7 @@ fn check_keys(problems: &mut Problems, plan: &Plan) {
             problems.ratio("keys.hot_data_ratio", hot_data_ratio);
             problems.ratio("keys.hot_operation_ratio", hot_operation_ratio);
             problems.require(hot_data_ratio * count as f64 >= 1.0, || {
-                format!("`keys.hot_data_ratio` = `{hot_data_ratio}` of {count} documents is not one document")
+                format!("`keys.hot_data_ratio` = `{hot_data_ratio}` of {count} documents is less than one document")
             });
         }
         KeyDistribution::Exponential {

@@ -42,7 +42,7 @@ pub(super) fn check<'a>(
             .with_hint("see docs/fleet.md; `dyno run` needs none"));
     };
     if fleet.clients.is_empty() && !in_cluster {
-        return Err(bad("`fleet.clients` names no host"));
+        return Err(bad("`fleet.clients` does not name a host"));
     }
     if remote.is_some_and(|remote| remote.credentials.is_some()) {
         return Err(bad(

@@ -252,7 +252,7 @@ impl Collection {
         let count = answer.get("n").and_then(whole);
         count.ok_or_else(|| LayoutError::Answer {
             command: "count",
-            reason: "`n` is no whole number".into(),
+            reason: "`n` is not a whole number".into(),
         })
     }
 

@@ -75,7 +75,7 @@ fn index_build(
     let is_ignored = server != plan.server;
     let mut draft = with_properties(plan, request, properties)?;
     if is_ignored {
-        let text = "cache and compressor of the plan are for a server that is started: this one keeps its own";
+        let text = "the plan's cache and compressor apply to a server that dyno starts; this one keeps its own";
         draft.warnings.push(text.into());
     }
     Ok(draft)

@@ -53,7 +53,7 @@ pub(super) fn apply_server(
     }
     let kind = match (overrides.server, &uri, &overrides.mongod) {
         (Some(kind), Some(_), _) if kind != ServerKind::Uri => {
-            let problem = Problem::new("`--uri` aims at a server that runs, `--server` starts one")
+            let problem = Problem::new("`--uri` uses a running server, `--server` starts one")
                 .with_hint("give one of them");
             return Err(PlanError::Invalid(vec![problem]));
         }

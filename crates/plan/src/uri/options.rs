@@ -396,7 +396,7 @@ fn acknowledgement(
         tag => W::Tag(tag.into()),
     };
     let refusal = (w == W::Number(0)).then_some((
-        "unacknowledged writes have no end that could be measured",
+        "the end of an unacknowledged write cannot be measured",
         "use `w=1`",
     ));
     options.write_concern.w = Some(w);

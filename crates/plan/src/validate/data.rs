@@ -21,7 +21,7 @@ pub(super) fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
         .saturating_add(data.insert_count.unwrap_or(0));
     problems.require_or(
         end <= data.records && data.insert_start < data.records.max(1),
-        "the part of this client must lie inside the data set",
+        "the client's part must lie within the data set",
         || {
             format!(
                 "`data.insert_start` + `data.insert_count` is `{end}`, beyond `data.records` = `{}`",
@@ -34,7 +34,7 @@ pub(super) fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
     });
     problems.require_or(
         data.insert_offset < data.insert_step,
-        "no two clients may take the same numbers",
+        "two clients must not use the same numbers",
         || {
             format!(
                 "`data.insert_offset` is `{}`, but must be below `data.insert_step` = `{}`",
@@ -58,8 +58,8 @@ pub(super) fn check_times_cache(problems: &mut Problems, plan: &Plan) {
     problems.within("data.times_cache", times, TIMES_CACHE);
     problems.require_or(
         plan.server.cache.is_some() && plan.server.kind != ServerKind::Uri,
-        "give the number of documents by `data.records`, or the cache of a server that is started by `server.cache`",
-        || "`data.times_cache` needs a cache that is known".into(),
+        "set the number of documents with `data.records`, or the cache of a server that dyno starts with `server.cache`",
+        || "`data.times_cache` needs a known cache size".into(),
     );
     problems.require(plan.data.mean_document_bytes().is_some_and(|bytes| bytes > 0), || {
         "`data.times_cache` needs documents with fields, whose lengths do not follow a histogram"
@@ -76,7 +76,7 @@ fn check_namespace(problems: &mut Problems, data: &DataPlan) {
             .any(|c| "/\\. \"$*<>:|?\0".contains(c));
     problems.require(database_ok, || {
         format!(
-            "`data.database` is `{}`, which is no database name",
+            "`data.database` is `{}`, which is not a valid database name",
             data.database
         )
     });
@@ -86,7 +86,7 @@ fn check_namespace(problems: &mut Problems, data: &DataPlan) {
         && !data.collection.starts_with("system.");
     problems.require(collection_ok, || {
         format!(
-            "`data.collection` is `{}`, which is no collection name",
+            "`data.collection` is `{}`, which is not a valid collection name",
             data.collection
         )
     });
@@ -147,7 +147,7 @@ fn check_field_length(problems: &mut Problems, data: &DataPlan, batch: u32) {
     });
     let batch_bytes = bytes.saturating_mul(u64::from(batch));
     problems.require_or(bytes >= DOCUMENT_BYTES || batch_bytes <= BATCH_BYTES, "make `client.batch` smaller", || {
-        format!("`client.batch` = `{batch}` documents have up to {batch_bytes} bytes, but a command takes {BATCH_BYTES}")
+        format!("`client.batch` = `{batch}` documents have up to {batch_bytes} bytes, but a command takes at most {BATCH_BYTES}")
     });
     let constant = matches!(data.field_length, FieldLength::Constant { .. });
     problems.require(!data.integrity || constant, || {

@@ -21,13 +21,13 @@ fn check_hosts(problems: &mut Problems, fleet: &FleetPlan) {
     problems.require_or(
         !fleet.clients.is_empty() || fleet.kubernetes.is_some(),
         "such as `clients = [\"clients\"]`, a group of the inventory",
-        || "`fleet.clients` names no host".into(),
+        || "`fleet.clients` does not name a host".into(),
     );
     for (key, names) in [("clients", &fleet.clients), ("servers", &fleet.servers)] {
         for (index, name) in names.iter().enumerate() {
             let hint = "letters, digits, `.`, `_`, `:` and `-`";
             problems.require_or(is_host_name(name), hint, || {
-                format!("`fleet.{key}` has `{name}`, which is no host and no group")
+                format!("`fleet.{key}` has `{name}`, which is neither a host nor a group")
             });
             problems.require(!names[..index].contains(name), || {
                 format!("`fleet.{key}` has `{name}` twice")
@@ -54,10 +54,7 @@ fn check_rest(problems: &mut Problems, plan: &Plan, fleet: &FleetPlan) {
     );
     problems.require(
         plan.data.insert_start == 0 && plan.data.insert_count.is_none(),
-        || {
-            "`data.insert_start` and `insert_count` are given to each agent by the fleet itself"
-                .into()
-        },
+        || "the fleet sets `data.insert_start` and `insert_count` of each agent".into(),
     );
 }
 
@@ -88,7 +85,9 @@ fn check_kubernetes(problems: &mut Problems, kubernetes: &KubernetesPlan) {
         let Some(name) = name else { continue };
         let hint = "1 to 63 lower-case letters, digits and `-`, such as `dyno`";
         problems.require_or(is_label(name), hint, || {
-            format!("`fleet.kubernetes.{key}` is `{name}`, which is no name there")
+            format!(
+                "`fleet.kubernetes.{key}` is `{name}`, which Kubernetes does not accept as a name"
+            )
         });
     }
     for (key, image) in [
@@ -98,7 +97,7 @@ fn check_kubernetes(problems: &mut Problems, kubernetes: &KubernetesPlan) {
     ] {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
         problems.require(!image.is_empty() && image.chars().all(allowed), || {
-            format!("`fleet.kubernetes.{key}` is `{image}`, which is no image")
+            format!("`fleet.kubernetes.{key}` is `{image}`, which is not an image reference")
         });
     }
     for (key, value, high) in [

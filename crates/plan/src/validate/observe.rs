@@ -51,12 +51,16 @@ fn check_exporter_access(problems: &mut Problems, exporter: &ExporterPlan, path:
     problems.require_or(
         has_user == exporter.password_file.is_some(),
         "give both for HTTP Basic authentication, or none",
-        || format!("`{path}` has one of `user` and `password_file`"),
+        || format!("`{path}` has only one of `user` and `password_file`"),
     );
     problems.require_or(
         exporter.token_file.is_none() || !has_user,
         "leave one of them out",
-        || format!("`{path}` has `token_file` and `user`, but a request can bring one of them"),
+        || {
+            format!(
+                "`{path}` has `token_file` and `user`, but a request can carry only one of them"
+            )
+        },
     );
     let user = exporter.user.as_deref().unwrap_or("user");
     let is_user = !user.is_empty() && !user.contains(|c: char| c == ':' || c.is_control());
@@ -66,7 +70,7 @@ fn check_exporter_access(problems: &mut Problems, exporter: &ExporterPlan, path:
     problems.require_or(
         exporter.ca_file.is_none() || encrypted.is_some(),
         "begin the address with `https://`, or leave `ca_file` out",
-        || format!("`{path}.ca_file` is for `https` only"),
+        || format!("`{path}.ca_file` applies to `https` only"),
     );
 }
 

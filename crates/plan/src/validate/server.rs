@@ -15,13 +15,13 @@ pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
     problems.require_or(
         server.pairs <= 1 || server.kind != ServerKind::Uri,
         "leave out `--uri` to start them, or run once for each server",
-        || "`server.pairs` starts servers, but the plan aims at one that runs".into(),
+        || "`server.pairs` starts servers, but the plan uses a running one".into(),
     );
     problems.require_or(
         server.placement.is_none() || server.kind != ServerKind::Uri,
         "leave out `--uri` to start the server, or `--placement`",
         || {
-            "`server.placement` places servers that are started, but the plan aims at one that runs"
+            "`server.placement` places servers that dyno starts, but the plan uses a running one"
                 .into()
         },
     );
@@ -113,7 +113,8 @@ pub(super) fn check_durable(problems: &mut Problems, plan: &Plan) {
         });
     }
     problems.require(plan.index_build.is_none(), || {
-        "`server.durable_writes` has no effect on an index build, which measures no writes".into()
+        "`server.durable_writes` has no effect on an index build, which does not measure writes"
+            .into()
     });
 }
 
@@ -166,7 +167,7 @@ fn check_topology(problems: &mut Problems, server: &ServerPlan) {
         .find(|name| name.is_empty() || name.contains('='));
     problems.require(empty.is_none(), || {
         format!(
-            "`server.parameters` has the name `{}`, which no parameter has",
+            "`server.parameters` has `{}`, which is not a valid name of a parameter",
             empty.map_or("", String::as_str)
         )
     });
@@ -178,14 +179,14 @@ fn check_listen(problems: &mut Problems, server: &ServerPlan) {
     let is_one = address.is_some_and(|one| !one.is_unspecified() && !one.is_multicast());
     problems.require_or(
         is_one,
-        "one address of the machine, such as `10.0.0.21`: it is the one that clients are told",
+        "one address of the machine, such as `10.0.0.21`, which clients will use",
         || format!("`server.listen` is `{text}`"),
     );
     let is_own = address.is_none_or(|one| one.is_loopback());
     problems.require(
         is_own || (!server.auth && server.encryption == Encryption::Off),
         || {
-            "`server.listen` cannot be with `server.auth` or `server.encryption`: users and certificates are made for this machine alone"
+            "`server.listen` cannot be combined with `server.auth` or `server.encryption`: dyno creates users and certificates for this machine only"
                 .into()
         },
     );
@@ -207,7 +208,7 @@ fn check_steering(problems: &mut Problems, server: &ServerPlan) {
         && !interface.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control());
     problems.require_or(
         is_interface && cpus.is_none_or(is_list),
-        "write a network card for all CPUs, such as `eth0`, or with a list of them, such as `eth0=0-3`",
+        "write a network card for all CPUs, such as `eth0`, or for some, such as `eth0=0-3`",
         || format!("`server.receive_packet_steering` is `{text}`"),
     );
 }
@@ -256,9 +257,8 @@ fn check_uri(problems: &mut Problems, text: &str) {
     match uri::parse(text) {
         Ok((_, None)) => {}
         Ok((_, Some(_))) => problems.0.push(
-            Problem::new("`server.uri` holds credentials, but plans are kept and shown").with_hint(
-                "give the connection string by `--uri`, which is not recorded with its password",
-            ),
+            Problem::new("`server.uri` contains credentials, but plans are stored and shown")
+                .with_hint("use `--uri`, whose password is not recorded"),
         ),
         Err(error) => problems.0.push(Problem {
             hint: error.hint(),

@@ -36,7 +36,7 @@ fn check_drivers(problems: &mut Problems, tail: &TailPlan) {
             let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
             let is_name = !name.is_empty() && name.chars().all(allowed) && !name.starts_with('.');
             problems.require(is_name, || {
-                format!("`tail.{key}` names `{name}`, which is no folder of a driver")
+                format!("`tail.{key}` names `{name}`, which is not the folder of a driver")
             });
             problems.require(!drivers[..place].contains(name), || {
                 format!("`tail.{key}` names `{name}` twice")
@@ -44,7 +44,7 @@ fn check_drivers(problems: &mut Problems, tail: &TailPlan) {
         }
     }
     problems.require(!tail.consumers.is_empty(), || {
-        "`tail.consumers` is empty, so that nobody would get the messages".into()
+        "`tail.consumers` is empty, so nobody would receive the messages".into()
     });
     for (key, count) in [
         ("tail.producers_at_once", tail.producers_at_once),
@@ -56,7 +56,7 @@ fn check_drivers(problems: &mut Problems, tail: &TailPlan) {
 
 fn check_axes(problems: &mut Problems, tail: &TailPlan) {
     problems.require(!tail.in_flight.is_empty() && !tail.pool.is_empty(), || {
-        "`tail.in_flight` or `tail.pool` is empty, so that nothing would be measured".into()
+        "`tail.in_flight` or `tail.pool` is empty, so nothing would be measured".into()
     });
     let bounds: Vec<_> = tail.in_flight.iter().map(|b| TailPlan::bound(b)).collect();
     for (text, bound) in tail.in_flight.iter().zip(&bounds) {
@@ -69,10 +69,10 @@ fn check_axes(problems: &mut Problems, tail: &TailPlan) {
         "`tail.in_flight` has a number twice".into()
     });
     problems.require(!tail.pool.contains(&0), || {
-        "`tail.pool` has `0`, but drivers need a connection".into()
+        "`tail.pool` has `0`, but drivers need at least one connection".into()
     });
     problems.require(tail.pool.iter().all(|pool| *pool <= MOST_POOL), || {
-        format!("`tail.pool` has more than the {MOST_POOL} connections that drivers take")
+        format!("`tail.pool` has more than {MOST_POOL} connections, the most that drivers accept")
     });
 }
 
@@ -80,13 +80,11 @@ fn check_messages(problems: &mut Problems, tail: &TailPlan) {
     problems.within("tail.messages", tail.messages, 1..=MOST_MESSAGES);
     problems.require(tail.size.0 <= MOST_SIZE, || {
         let size = tail.size;
-        format!(
-            "`tail.size` is `{size}`: messages would be larger than the 16 MiB that a server takes"
-        )
+        format!("`tail.size` is `{size}`: messages would exceed the server's limit of 16 MiB")
     });
     let fits = tail.capped_size.is_none_or(|size| size.0 >= LEAST_CAPPED);
     problems.require(fits, || {
-        "`tail.capped_size` is below 4 KiB, the least that servers make".into()
+        "`tail.capped_size` is below 4 KiB, the smallest size that servers create".into()
     });
     let concern = tail.write_concern.as_str();
     let is_concern = concern == "majority" || concern.parse::<u8>().is_ok_and(|w| w <= 50);
@@ -104,12 +102,12 @@ fn check_hosts(problems: &mut Problems, tail: &TailPlan) {
             !host.is_empty() && !host.starts_with('-') && !host.contains(char::is_whitespace)
         });
         problems.require(is_name, || {
-            format!("`tail.{key}` is no name of a host that `ssh` takes")
+            format!("`tail.{key}` is not a host name that `ssh` accepts")
         });
     }
     let folder = tail.host_drivers.as_ref();
     problems.require(folder.is_none_or(|folder| folder.starts_with('/')), || {
-        "`tail.host_drivers` must be a whole path, from `/` on".into()
+        "`tail.host_drivers` must be an absolute path".into()
     });
 }
 

@@ -120,14 +120,14 @@ impl Mapping {
             known if CASES.contains(&known) => return case,
             "iaa" => (
                 "it needs the In-Memory Analytics Accelerator".to_owned(),
-                "start such a server yourself, and aim at it with `--uri`".to_owned(),
+                "start such a server yourself and use it with `--uri`".to_owned(),
             ),
             "30write60read10insert" => (
-                "its proportions add up to 1.1 there, and it is not registered".to_owned(),
+                "its proportions add up to 1.1 there, and it is not a registered test case".to_owned(),
                 "use `30write70read` with `READ_PROPORTION`, `UPDATE_PROPORTION` and `INSERT_PROPORTION`".to_owned(),
             ),
             unknown => (
-                "it ends in no test case".to_owned(),
+                "it does not end in a test case".to_owned(),
                 match nearest(unknown, CASES) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("the test cases are `{}`", CASES.join("`, `")),
@@ -178,7 +178,8 @@ impl Mapping {
             }
             ("INSERT_ORDER", "sequential") => "ordered".into(),
             ("INSERT_ORDER", "random") => {
-                let reason = "YCSB takes it for `ordered`, and its manual there means `hashed`";
+                let reason =
+                    "YCSB reads it as `ordered`, but that workload's manual means `hashed`";
                 return self.given.refuse(variable, reason, "say which of the two");
             }
             _ => value,
@@ -229,7 +230,7 @@ impl Mapping {
             return self.set("REPLICA_SET", "server.topology", "replica-set=1");
         }
         let reason = format!(
-            "with {servers} servers it means {servers} replica sets of one member each, which are not there"
+            "with {servers} servers it means {servers} replica sets of one member each, which dyno does not start"
         );
         let hint = "set `CLIENT_SERVER_PAIR=1`, or leave both out and plan one real set, `server.topology = \"replica-set=3\"`";
         self.given.refuse("REPLICA_SET", &reason, hint);
@@ -270,8 +271,8 @@ impl Mapping {
         let direct = self.given.is_true("DISK_SPEC");
         let Some(text) = self.given.get("DB_HOSTPATH").map(str::to_owned) else {
             if direct && !self.given.is_given("DB_HOSTPATH") {
-                let hint = "name the folders by `DB_HOSTPATH`, with `%20` between them";
-                let reason = "there are no disks to be had from a cluster";
+                let hint = "name the folders with `DB_HOSTPATH`, separated by `%20`";
+                let reason = "there is no cluster to request disks from";
                 self.given.refuse("DISK_SPEC", reason, hint);
             }
             return;
@@ -298,7 +299,7 @@ impl Mapping {
         let pairs = self.pairs();
         match placement::placement(&mut self.given, pairs) {
             Some((variable, text)) => {
-                let note = format!("`{variable}` and its like mean `--placement '{text}'`");
+                let note = format!("`{variable}` and its kind mean `--placement '{text}'`");
                 self.given.notes.push(note);
                 self.set(variable, "server.placement", text);
             }
@@ -333,7 +334,7 @@ impl Mapping {
         self.window = window(text);
         if self.window.is_none() {
             let hint = "`roi,RUN_PHASE,benchmark-finish`, `roi,LOAD_PHASE,RUN_PHASE`, or `time,300,300` for a start and a length in seconds";
-            let reason = "it is no window that a run has";
+            let reason = "a run has no such window";
             self.given.refuse(name, reason, hint);
         }
     }
@@ -346,7 +347,7 @@ impl Mapping {
         match (alone, machines) {
             (true, _) => {}
             (false, Some(machines)) => self.given.warnings.push(format!(
-                "`CLIENT_COUNT={machines}`: {shared}; for clients on others run `dyno` there, with `--uri`"
+                "`CLIENT_COUNT={machines}`: {shared}; to load from other machines, run `dyno` there with `--uri`"
             )),
             (false, None) if self.given.is_given("RUN_SINGLE_NODE") => self
                 .given
@@ -377,7 +378,7 @@ impl Mapping {
             self.given.notes.push(note);
         }
         if !self.given.is_given("JOURNAL_ENABLED") && self.has_defaults() {
-            let note = "`JOURNAL_ENABLED` is not given: the journal is as the server has it, where that workload switches it off";
+            let note = "`JOURNAL_ENABLED` is not given: the journal keeps the server's default; that workload would switch it off";
             self.given.notes.push(note.into());
         }
     }

@@ -29,8 +29,9 @@ enum Memory {
 pub(super) type Policy = Result<(String, Option<String>), String>;
 
 /// Forms that a person would write instead.
-pub(super) const SERVER_HINT: &str = "write the policy with `--placement`, such as `spread`, `node=0` or `custom=0-3@bind:0/4-7@bind:0`; docs/placement.md has all";
-pub(super) const CLIENT_HINT: &str = "write the place of the clients with `--placement 'POLICY client=8-15'`; docs/placement.md has all";
+pub(super) const SERVER_HINT: &str = "write the policy with `--placement`, such as `spread`, `node=0` or `custom=0-3@bind:0/4-7@bind:0`; docs/placement.md lists all forms";
+pub(super) const CLIENT_HINT: &str =
+    "place the clients with `--placement 'POLICY client=8-15'`; docs/placement.md lists all forms";
 
 impl Options {
     /// Reads a command line with or without `numactl` at its start.
@@ -67,7 +68,7 @@ impl Options {
                     let node = list(value()?)?.unwrap_or_default();
                     options.remember(Memory::Prefer(node))?;
                 }
-                _ => return Err(format!("`{word}` is nothing that a placement can say")),
+                _ => return Err(format!("a placement cannot express `{word}`")),
             }
         }
         Ok(options)
@@ -75,7 +76,7 @@ impl Options {
 
     fn remember(&mut self, memory: Memory) -> Result<(), String> {
         if self.memory != Memory::Default {
-            return Err("it has two policies of memory".into());
+            return Err("it has two memory policies".into());
         }
         self.memory = memory;
         Ok(())
@@ -91,7 +92,7 @@ impl Options {
                 (_, memory) => exact(&format!("custom={}", everywhere(&memory?, pairs))),
             },
             (None, Some(node)) if is_one(node) => self.on_node(node),
-            (None, Some(_)) => Err("several nodes for every server are no policy".into()),
+            (None, Some(_)) => Err("one placement cannot give every server several nodes".into()),
             (Some(cpus), None) if pairs == 1 => exact(&format!("custom={cpus}@{}", memory?)),
             (Some(cpus), None) => match &self.memory {
                 Memory::Default | Memory::Local | Memory::Bind(_) => Ok((
@@ -100,9 +101,9 @@ impl Options {
                         "CPUs `{cpus}` are divided among the {pairs} servers, with the memory of their nodes"
                     )),
                 )),
-                _ => Err("CPUs for several servers go with the memory of their nodes".into()),
+                _ => Err("CPUs for several servers need the memory of their own nodes".into()),
             },
-            (Some(_), Some(_)) => Err("CPUs and nodes at once are no policy".into()),
+            (Some(_), Some(_)) => Err("a policy takes CPUs or nodes, not both".into()),
         }
     }
 
@@ -113,10 +114,10 @@ impl Options {
             Memory::Default | Memory::Local => Ok((
                 policy,
                 Some(format!(
-                    "memory is bound to node {node}, not only preferred there"
+                    "memory is bound to node {node}, not just preferred"
                 )),
             )),
-            _ => Err("CPUs of one node with other memory are no policy".into()),
+            _ => Err("CPUs of one node cannot be combined with memory of another".into()),
         }
     }
 
@@ -130,9 +131,9 @@ impl Options {
                 exact(cpus)
             }
             (Some(cpus), None) if pairs == 1 => exact(&format!("{cpus}@{}", memory?)),
-            (Some(_), None) => Err("CPUs for several clients go with local memory".into()),
+            (Some(_), None) => Err("CPUs for several clients need local memory".into()),
             (None, Some(nodes)) => self.client_on(nodes, server),
-            (Some(_), Some(_)) => Err("CPUs and nodes at once are no place".into()),
+            (Some(_), Some(_)) => Err("a client's place is CPUs or nodes, not both".into()),
         }
     }
 
@@ -153,10 +154,7 @@ impl Options {
                 )),
             )),
             (Some(node), Some(not)) if node == not => exact("other"),
-            _ => Err(
-                "a node for the clients can be said only beside servers that are all on one node"
-                    .into(),
-            ),
+            _ => Err("a node for the clients needs servers that are all on one node".into()),
         }
     }
 
@@ -167,11 +165,11 @@ impl Options {
             Memory::Local => "local".into(),
             Memory::Bind(nodes) => format!("bind:{nodes}"),
             Memory::Interleave(nodes) if nodes == ALL => {
-                return Err("`all` nodes must be named one by one here".into());
+                return Err("name the nodes one by one instead of `all`".into());
             }
             Memory::Interleave(nodes) => format!("interleave:{nodes}"),
             Memory::Prefer(node) if is_one(node) => format!("prefer:{node}"),
-            Memory::Prefer(_) => return Err("a preferred node is one node".into()),
+            Memory::Prefer(_) => return Err("only one node can be preferred".into()),
         })
     }
 }
@@ -207,7 +205,7 @@ fn split(word: &str) -> Result<(&str, Option<&str>), String> {
             let value = value.strip_prefix('=').unwrap_or(value);
             Ok((name, Some(value).filter(|value| !value.is_empty())))
         }
-        None => Err(format!("`{word}` is no option of `numactl`")),
+        None => Err(format!("`{word}` is not an option of `numactl`")),
     }
 }
 
@@ -216,7 +214,9 @@ fn list(value: &str) -> Result<Option<String>, String> {
     match value {
         ALL => Ok(None),
         list if is_list(list) => Ok(Some(list.to_owned())),
-        _ => Err(format!("`{value}` is no list of numbers such as `0-3,8`")),
+        _ => Err(format!(
+            "`{value}` is not a list of numbers such as `0-3,8`"
+        )),
     }
 }
 

@@ -51,12 +51,12 @@ fn by_option(given: &mut Given) -> Option<String> {
     }
     let option = given.number("NUMACTL_OPTION").unwrap_or(0);
     if option != 2 {
-        let reason = "it counts only with `NUMACTL_OPTION=2`";
+        let reason = "it has an effect only with `NUMACTL_OPTION=2`";
         given.unused("CORES", reason);
         given.unused("SELECT_NUMA_NODE", reason);
     }
     if !matches!(option, 3 | 4) {
-        let reason = "it counts only with `NUMACTL_OPTION=3` or `4`";
+        let reason = "it has an effect only with `NUMACTL_OPTION=3` or `4`";
         given.unused("CORE_NUMS_EACH_INSTANCE", reason);
     }
     Some(match option {

@@ -53,7 +53,7 @@ pub enum Treatment {
 const ANY: Form = Whole(0, u64::MAX);
 const FROM_ONE: Form = Whole(1, u64::MAX);
 const PLACEMENT: &str = "server.placement";
-const NO_KUBERNETES: &str = "nothing is scheduled by Kubernetes";
+const NO_KUBERNETES: &str = "Kubernetes does not schedule anything here";
 const NO_ACCELERATOR: &str = "it belongs to an accelerator that is not used";
 
 /// Rows of the table: what is done with a parameter, its name, its default there if it has one, its form, and the property,
@@ -83,7 +83,7 @@ pub const VARIABLES: &[Variable] = variables! {
     Together "REPLICA_SET" = "false": Boolean, "server.topology";
     Together "TLS_FLAG" = "0": Text, "server.encryption";
     NoEffect "CONFIG_CENTER_PORT" = "16379": Whole(1, 65_535),
-        "clients wait for each other inside of one process, there is no Redis";
+        "clients wait for each other within one process, without Redis";
     // Placement
     Together "NUMACTL_OPTION" = "0": Whole(0, 5), PLACEMENT;
     Together "SELECT_NUMA_NODE" = "0": Whole(0, 65_535), PLACEMENT;
@@ -130,48 +130,48 @@ pub const VARIABLES: &[Variable] = variables! {
     Together "DB_HOSTPATH": Text, "server.data_dir, server.data_dirs";
     Together "DISK_SPEC" = "false": Boolean, "server.disk_mapping";
     NoEffect "PROCESS_MANAGEMENT_FORK" = "true": Boolean,
-        "servers are children of this program, so that none is left behind";
+        "servers are child processes, so none is left behind";
     Refused "MONGO_DISK_DATABASE_ACCESS" = "false": Boolean,
-        "the memory of the machine is not filled up to make the server read from its disk",
-        "give a cache that does not hold the data by `CACHE_SIZE_GB`, and limit the memory of `dyno` and its servers by a control group";
+        "dyno does not fill the machine's memory to make the server read from its disk",
+        "set `CACHE_SIZE_GB` below the size of the data, and limit the memory of `dyno` and its servers with a control group";
     NoEffect "MONGODB_PERCENTAGE_DB_CACHE_DB": Text,
-        "it counts only with `MONGO_DISK_DATABASE_ACCESS`, which is not supported";
+        "it has an effect only with `MONGO_DISK_DATABASE_ACCESS`, which is not supported";
     // The machine
     Together "NETWORK_RPS_TUNE_ENABLE" = "false": Boolean, "server.receive_packet_steering";
     NoEffect "DB_HUGEPAGE_STATUS" = "false": Boolean,
-        "a run does not change huge pages; `dyno doctor` says what the version of the server needs, and `dyno doctor --apply huge_pages,huge_pages_defrag` sets it";
+        "a run does not change huge pages; `dyno doctor` tells what this server version needs, and `dyno doctor --apply huge_pages,huge_pages_defrag` sets it";
     NoEffect "KERNEL_SETTING_OPTIMIZED" = "true": Boolean,
-        "a run does not change settings of the kernel; `dyno doctor` checks them";
+        "a run does not change kernel settings; `dyno doctor` checks them";
     Refused "CORE_FREQUENCY_ENABLE" = "false": Boolean,
-        "a run does not set the frequency of the cores", "set it before the run, such as by `cpupower frequency-set`";
-    NoEffect "CORE_FREQUENCY": Text, "it counts only with `CORE_FREQUENCY_ENABLE`, which is not supported";
+        "a run does not set the core frequency", "set it before the run, for example with `cpupower frequency-set`";
+    NoEffect "CORE_FREQUENCY": Text, "it has an effect only with `CORE_FREQUENCY_ENABLE`, which is not supported";
     Refused "UNCORE_FREQUENCY_ENABLE" = "false": Boolean,
-        "a run does not set the frequency outside of the cores",
+        "a run does not set the uncore frequency",
         "set it before the run, in `/sys/devices/system/cpu/intel_uncore_frequency`";
-    NoEffect "UNCORE_FREQUENCY": Text, "it counts only with `UNCORE_FREQUENCY_ENABLE`, which is not supported";
+    NoEffect "UNCORE_FREQUENCY": Text, "it has an effect only with `UNCORE_FREQUENCY_ENABLE`, which is not supported";
     // Watching
     Together "EVENT_TRACE_PARAMS" = "roi,RUN_PHASE,benchmark-finish": Text, "traces";
     // Accelerators
     Refused "HERO_FEATURE_IAA" = "false": Boolean,
-        "compression by the In-Memory Analytics Accelerator needs a `mongod` that was built for it, and its devices are not configured here",
-        "configure the devices, start that `mongod` yourself, and aim at it with `--uri`";
+        "compression with the In-Memory Analytics Accelerator needs a `mongod` built for it, and dyno does not configure its devices",
+        "configure the devices, start that `mongod` yourself and use it with `--uri`";
     NoEffect "IAA_MODE": Text, NO_ACCELERATOR;
     NoEffect "IAA_DEVICES": Text, NO_ACCELERATOR;
     NoEffect "IAA_WQ_SIZE": Text, NO_ACCELERATOR;
     Refused "HERO_FEATURE_QAT" = "false": Boolean,
-        "compression and encryption by QuickAssist are not there: neither the servers nor this client are built for it",
-        "start such a server yourself, and aim at it with `--uri`";
+        "QuickAssist compression and encryption are not supported: neither the servers nor this client are built for them",
+        "start such a server yourself and use it with `--uri`";
     // Kubernetes
     NoEffect "KUBERNETES_RESOURCE_REQUESTS" = "true": Boolean, NO_KUBERNETES;
     NoEffect "KUBERNETES_RESOURCE_REQUESTS_CPU" = "1": Text, NO_KUBERNETES;
     NoEffect "KUBERNETES_RESOURCE_REQUESTS_MEMORY": Text, NO_KUBERNETES;
     Refused "KUBERNETES_RESOURCE_LIMITS" = "false": Boolean,
         "limits of single servers are not set",
-        "place the servers by `NUMACTL_OPTION` and give `CACHE_SIZE_GB`, or start `dyno` in a control group, whose limits it keeps to";
+        "place the servers with `NUMACTL_OPTION` and set `CACHE_SIZE_GB`, or start `dyno` in a control group, whose limits it respects";
     NoEffect "KUBERNETES_RESOURCE_LIMITS_CPU": Text,
-        "it counts only with `KUBERNETES_RESOURCE_LIMITS`, which is not supported";
+        "it has an effect only with `KUBERNETES_RESOURCE_LIMITS`, which is not supported";
     NoEffect "KUBERNETES_RESOURCE_LIMITS_MEMORY": Text,
-        "it counts only with `KUBERNETES_RESOURCE_LIMITS`, which is not supported";
+        "it has an effect only with `KUBERNETES_RESOURCE_LIMITS`, which is not supported";
 };
 
 /// The parameter with this name.

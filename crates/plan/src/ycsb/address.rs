@@ -51,7 +51,7 @@ pub(super) fn read(reader: &mut Reader<'_>, default: Option<&str>) -> Option<Add
             let source = source_of(name);
             reader.warn_unused(
                 source,
-                &format!("`mongodb.url` has `{name}` already, which counts"),
+                &format!("`mongodb.url` already has `{name}`, which takes precedence"),
             );
         } else {
             text = with_option(&text, name, &value);
@@ -149,7 +149,7 @@ fn with_credentials(
     };
     if given.is_some() {
         reader.warnings.push(
-            "`mongodb.username` has no effect: `mongodb.url` names a user, who counts".into(),
+            "`mongodb.username` has no effect: the user in `mongodb.url` takes precedence".into(),
         );
         return Some(url);
     }

@@ -265,7 +265,7 @@ fn read_measurement(reader: &mut Reader<'_>, options: &mut YcsbClientOptions) {
     );
     set(&mut options.measurement_interval, interval);
     if !reader.is_changed("target") {
-        let reason = "without `target` the intended start of an operation is its start";
+        let reason = "without `target`, the intended start of an operation is its actual start";
         reader.warn_unused("measurement.interval", reason);
     }
     set(

@@ -205,7 +205,7 @@ fn batch(reader: &mut Reader<'_>) -> Option<u32> {
         reader.problem(
             "mongodb.batchsize",
             message,
-            "they mean the same, give one of them",
+            "they mean the same; give one of them",
         );
     } else if read.is_none() && documented.is_some_and(|batch| batch != 1) {
         let warning = "`mongodb.batchsize` is honoured here; YCSB's `mongodb` binding ignores it and reads `batchsize`";

@@ -136,7 +136,7 @@ impl Properties {
             && earlier.value != entry.value
         {
             self.warnings.push(format!(
-                "`{}` has more than one value in `{}`: the one in line {} counts",
+                "`{}` has more than one value in `{}`; the one in line {} is used",
                 entry.name, place.origin, place.line
             ));
         }

@@ -77,13 +77,13 @@ pub const PROPERTIES: &[Property] = properties! {
     Client "status" = "false", "a status line on stderr";
     Client "status.interval" = "10", "seconds between two status lines";
     Client "label" = "", "text before the status line";
-    Client "exporter" = "site.ycsb.measurements.exporter.TextMeasurementsExporter", "form of the final output";
-    Client "exportfile", "file for the final output, in place of stdout";
+    Client "exporter" = "site.ycsb.measurements.exporter.TextMeasurementsExporter", "format of the final output";
+    Client "exportfile", "file for the final output instead of stdout";
     Client "measurementtype" = "hdrhistogram", "figures of an operation; `raw` types are refused";
     Client "measurement.interval" = "op", "where latencies begin: at the send, at the intended start, or both";
     Client "hdrhistogram.percentiles" = "50,95,99", "percentiles of the final output";
     Client "hdrhistogram.fileoutput" = "false", "one histogram log per operation";
-    Client "hdrhistogram.output.path" = "", "beginning of the names of these logs";
+    Client "hdrhistogram.output.path" = "", "prefix of the names of these logs";
     Client "measurement.histogram.verbose" = "false", "the buckets of the histograms are printed too";
     Client "histogram.buckets" = "1000", "number of 1 ms buckets of the type `histogram`";
     Client "timeseries.granularity" = "1000", "milliseconds of a step of the type `timeseries`";
@@ -148,7 +148,7 @@ pub const PROPERTIES: &[Property] = properties! {
     Refused "mongodb.qe" = "false", NO_ENCRYPTION;
     Refused "mongodb.fle.*" = "", NO_ENCRYPTION;
     Refused "mongodb.qe.*" = "", NO_ENCRYPTION;
-    NoEffect "noopsthreshold" = "240", "operations without an answer end by the timeout of the plan";
+    NoEffect "noopsthreshold" = "240", "operations without a reply end after the plan's timeout";
     // Ours
     Plan "dyno.server" = "uri", "server.kind";
     Plan "dyno.backend" = "wire", "client.backend";

@@ -156,7 +156,7 @@ named! {
         Tailable = "tailable",
         /// A change stream.
         ChangeStream = "change-stream",
-        /// A query again and again.
+        /// A query that is repeated.
         Poll = "poll",
     }
 }
