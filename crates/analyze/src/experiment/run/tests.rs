@@ -121,6 +121,7 @@ fn run_of(windows: Vec<WindowResponses>) -> (RunDocument, PhaseResponses) {
         ],
         sources: Vec::new(),
         collections: Vec::new(),
+        dropped: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     };
