@@ -148,8 +148,14 @@ fn colour_length(text: &str) -> Option<usize> {
 /// Writes data to standard output. A reader that has gone (`dyno … | head`) is no fault.
 pub(crate) fn print_data(text: &str) -> Result<(), Error> {
     let mut output = io::stdout().lock();
+    // Programs and files get the data as it is.
+    let shown = if output.is_terminal() {
+        visible(text)
+    } else {
+        Cow::Borrowed(text)
+    };
     let written = output
-        .write_all(visible(text).as_bytes())
+        .write_all(shown.as_bytes())
         .and_then(|()| output.flush());
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

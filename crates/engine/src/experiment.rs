@@ -223,7 +223,7 @@ fn check_same(plan: &Plan, known: &serde_json::Value, file: &str) -> Result<(), 
             format!("the plan in `{FILE}` is not valid")
         })
         .with_hint("another version of `dyno` may have written it: use that one")?;
-    if known != *plan {
+    if known.without_secrets() != plan.without_secrets() {
         let text = format!("`{file}` is not the plan of the runs that are done");
         return Err(Error::new(Kind::BadInput, text)
             .with_hint("undo the change, or begin a new experiment with it"));

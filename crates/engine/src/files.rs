@@ -67,12 +67,14 @@ pub fn write_error(error: io::Error) -> Error {
         .with_hint("check the path, its permissions and the free space")
 }
 
-/// Refuses a link that another user has made, as the kernel does in folders with the sticky bit.
+/// Refuses a link that another user than root has made: the kernel does so only in folders with the sticky bit that anybody
+/// may write to. Links on the way to the file are not looked at.
 fn check_link(path: &Path) -> io::Result<()> {
     let Ok(link) = path.symlink_metadata() else {
         return Ok(());
     };
-    if link.is_symlink() && link.uid() != nix::unistd::geteuid().as_raw() {
+    let trusted = [0, nix::unistd::geteuid().as_raw()];
+    if link.is_symlink() && !trusted.contains(&link.uid()) {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             "it is a link of another user",

@@ -4,6 +4,7 @@ use crate::error::{Error, Kind};
 use jiff::Timestamp;
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -38,14 +39,18 @@ impl ClaimedFolder {
             Some(path) => (path.to_owned(), make_missing(path)?),
             None => claim_name(Path::new(parent), name, now)?,
         };
-        let claimed = check(&path).and_then(|()| lock(&path)).and_then(|lock| {
-            // Another process may have put something there before it was locked.
-            check(&path).and_then(|()| probe(&path)).map(|()| lock)
-        });
-        match claimed {
-            Ok(_lock) => Ok(ClaimedFolder { path, made, _lock }),
+        let lock = check(&path).and_then(|()| lock(&path));
+        // Whoever has it locked removes it, if nothing comes of it.
+        let folder = ClaimedFolder {
+            path,
+            made,
+            _lock: lock?,
+        };
+        // Another process may have put something there before it was locked.
+        match check(&folder.path).and_then(|()| probe(&folder.path)) {
+            Ok(()) => Ok(folder),
             Err(error) => {
-                remove(&made);
+                remove(&folder.made);
                 Err(error)
             }
         }
@@ -156,9 +161,21 @@ fn lock(path: &Path) -> Result<File, Error> {
                     Error::new(Kind::Environment, text).with_hint("wait until it has ended")
                 );
             }
+            Ok(()) if !is_at(&folder, path) => {
+                let text = format!("another `dyno` has just removed `{}`", path.display());
+                return Err(Error::new(Kind::Environment, text).with_hint("try again"));
+            }
             // Some network file systems have no locks.
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(folder),
         }
+    }
+}
+
+/// Whether a folder that is open here still is what the path names.
+fn is_at(folder: &File, path: &Path) -> bool {
+    match (folder.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
+        _ => false,
     }
 }
 

@@ -29,7 +29,7 @@ pub enum AxisError {
         /// The text.
         text: String,
     },
-    /// A range ends before it begins.
+    /// A range ends below its start.
     #[error("`{text}` ends below its start")]
     Backwards {
         /// The text.
@@ -174,7 +174,7 @@ mod tests {
         let error = numbers("1..9 by 1x").unwrap_err().to_string();
         assert!(error.contains("0 values"), "{error}");
         let error = numbers("5..1 by 2").unwrap_err().to_string();
-        assert_eq!(error, "`5..1 by 2` ends before it begins");
+        assert_eq!(error, "`5..1 by 2` ends below its start");
     }
 
     #[test]

@@ -17,8 +17,8 @@ const SECRET: [&str; 8] = [
     "cookie",
 ];
 
-/// Options of one letter whose value, the next word, is a password for some program: `mongosh -p`, `redis-cli -a`.
-const SHORT: [&str; 2] = ["-p", "-a"];
+/// Programs whose options of one letter take a password.
+const CLIENTS: [&str; 6] = ["mongo", "mysql", "maria", "redis", "valkey", "ldap"];
 
 /// A web address without its query, which may hold a token.
 pub fn without_query(url: &str) -> String {
@@ -28,33 +28,72 @@ pub fn without_query(url: &str) -> String {
     format!("{address}?{MASK}")
 }
 
-/// A command line without secrets.
+/// A command line without secrets. A word in which none is found stays as it is, to the last blank.
 pub fn without_secrets(words: &[String]) -> Vec<String> {
-    let mut is_value = false;
-    let mut kept = Vec::with_capacity(words.len());
-    for word in words {
-        if is_value && !word.starts_with('-') {
-            kept.push(MASK.to_owned());
-            is_value = false;
-            continue;
-        }
-        is_value = announces_secret(word);
-        // A script for a shell is a command line again.
-        let is_script = word.contains(char::is_whitespace);
-        kept.push(if is_script {
-            let inner: Vec<String> = redact(word).split_whitespace().map(str::to_owned).collect();
-            without_secrets(&inner).join(" ")
-        } else {
-            masked(word)
-        });
-    }
-    kept
+    let mut state = State::default();
+    let masked = words.iter().map(|word| state.masked(word));
+    masked.collect()
 }
 
-/// Whether the value of an option is the next word.
-fn announces_secret(word: &str) -> bool {
-    let is_option = word.starts_with('-') && !word.contains('=');
-    SHORT.contains(&word) || (is_option && is_secret_name(word))
+/// Whether some words have lost a secret to [`without_secrets`].
+pub fn lacks_secrets(words: &[String]) -> bool {
+    let pieces = words.iter().flat_map(|word| word.split_whitespace());
+    let is_hidden = |piece: &str| {
+        let piece = piece.trim_matches(['"', '\'']);
+        piece == MASK || piece.ends_with("=***") || piece.contains("://***@") || piece == "-p***"
+    };
+    pieces.into_iter().any(is_hidden)
+}
+
+/// What the words so far say of the next one.
+#[derive(Default)]
+struct State {
+    /// The next word is a secret, unless it is an option.
+    is_value: bool,
+    /// The next word is the name and the password of a user.
+    is_user: bool,
+    /// A program whose options of one letter take a password was named.
+    is_client: bool,
+}
+
+impl State {
+    fn masked(&mut self, word: &str) -> String {
+        // A script for a shell is a command line again, and so is the value of a header.
+        if word.contains(char::is_whitespace) {
+            let mut inner = State {
+                is_client: self.is_client,
+                ..State::default()
+            };
+            (self.is_value, self.is_user) = (false, false);
+            let redacted = redact(word);
+            let pieces = redacted.split_inclusive(char::is_whitespace);
+            return pieces
+                .map(|piece| {
+                    let text = piece.trim_end();
+                    match text {
+                        "" => piece.to_owned(),
+                        _ => inner.masked(text) + &piece[text.len()..],
+                    }
+                })
+                .collect();
+        }
+        let (is_value, is_user) = (self.is_value, self.is_user);
+        let program = word.rsplit('/').next().unwrap_or(word);
+        self.is_client |= CLIENTS.iter().any(|client| program.starts_with(client));
+        let is_option = word.starts_with('-') && !word.contains('=');
+        let is_short = self.is_client && matches!(word, "-p" | "-a" | "-w");
+        let is_header = ["authorization:", "bearer", "basic"]
+            .contains(&word.trim_matches(['"', '\'']).to_lowercase().as_str());
+        self.is_value = is_short || is_header || (is_option && is_secret_name(word));
+        self.is_user = matches!(word, "-u" | "--user" | "--proxy-user");
+        if is_value && !word.starts_with('-') && !is_header {
+            return MASK.to_owned();
+        }
+        if is_user && let Some((user, _)) = word.split_once(':') {
+            return format!("{user}:{MASK}");
+        }
+        masked(word, self.is_client)
+    }
 }
 
 fn is_secret_name(name: &str) -> bool {
@@ -62,15 +101,15 @@ fn is_secret_name(name: &str) -> bool {
     SECRET.iter().any(|part| name.contains(part))
 }
 
-fn masked(word: &str) -> String {
+fn masked(word: &str, is_of_client: bool) -> String {
     let word = redact(word);
     if let Some((name, _)) = word.split_once('=')
         && is_secret_name(name)
     {
         return format!("{name}={MASK}");
     }
-    // `mysql -pSECRET`; what else it may be is not worth a password.
-    if word.starts_with("-p") && word.len() > 2 {
+    // `mysql -pSECRET`
+    if is_of_client && word.starts_with("-p") && word.len() > 2 {
         return format!("-p{MASK}");
     }
     match (word.find("://"), word.rfind('@')) {
@@ -103,6 +142,8 @@ mod tests {
             &["env", "PGPASSWORD=hunter2", "psql"],
             &["curl", "--auth-token", "hunter2"],
             &["sh", "-c", "mysql -phunter2 shop; PASSWORD=hunter2 true"],
+            &["curl", "-u", "me:hunter2", "http://h"],
+            &["curl", "-H", "Authorization: Bearer hunter2", "http://h"],
         ] {
             let text = kept(line);
             assert!(!text.contains("hunter2"), "{text}");
@@ -112,14 +153,41 @@ mod tests {
 
     #[test]
     fn everything_else_stays() {
-        let line = [
-            "fio",
-            "--name=read",
-            "--size=1G",
-            "--filename",
-            "/data/x",
-            "-v",
-        ];
-        assert_eq!(kept(&line), line.join(" "));
+        for line in [
+            &[
+                "fio",
+                "--name=read",
+                "--size=1G",
+                "--filename",
+                "/data/x",
+                "-v",
+            ][..],
+            &["perf", "stat", "-a", "-p", "17", "sleep", "10"],
+            &["pidstat", "-u", "-p", "ALL", "1"],
+            &[
+                "sh",
+                "-c",
+                "\n# watch it\nperf record -p $DYNO_SERVER_PIDS   -o x\n\techo 'a  b'\n",
+            ],
+            &["ls", "/x/***"],
+        ] {
+            assert_eq!(kept(line), line.join(" "));
+        }
+    }
+
+    #[test]
+    fn what_was_hidden_is_noticed_and_stays_hidden() {
+        for line in [
+            &["mongosh", "-p", "x"][..],
+            &["mysql", "-px"],
+            &["sh", "-c", "mongosh mongodb://u:p@h/  --quiet"],
+            &["env", "TOKEN=x", "true"],
+        ] {
+            let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+            let once = without_secrets(&words);
+            assert!(lacks_secrets(&once) && !lacks_secrets(&words), "{once:?}");
+            assert_eq!(without_secrets(&once), once);
+        }
+        assert!(!lacks_secrets(&["ls".to_owned(), "/x/***".to_owned()]));
     }
 }

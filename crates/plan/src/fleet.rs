@@ -177,8 +177,14 @@ mod tests {
             ("join_within = \"0s\"", "`fleet.join_within`"),
             ("agents_per_host = 0", "`fleet.agents_per_host`"),
             ("mapping = \"pair\"", "did you mean `pairs`?"),
-            ("[fleet.kubernetes]\nnamespace = \"Dyno\"", "no name there"),
-            ("[fleet.kubernetes]\nimage = \"a b\"", "no image"),
+            (
+                "[fleet.kubernetes]\nnamespace = \"Dyno\"",
+                "does not accept as a name",
+            ),
+            (
+                "[fleet.kubernetes]\nimage = \"a b\"",
+                "not an image reference",
+            ),
             (
                 "[fleet.kubernetes]\nserver_pods = 65",
                 "kubernetes.server_pods",
@@ -188,7 +194,7 @@ mod tests {
                 "[server]\npairs = 2",
                 "`server.pairs` applies to one machine",
             ),
-            ("[data]\ninsert_start = 2", "by the fleet itself"),
+            ("[data]\ninsert_start = 2", "the fleet sets"),
         ] {
             let message = problem_of(&format!("{GOOD}{line}\n"));
             assert!(message.contains(expected), "{line}: {message}");
@@ -204,7 +210,7 @@ mod tests {
         assert!(twice.contains("`c` twice"), "{twice}");
         // It would be an option of the program that it is given to.
         let option = of("[fleet]\nclients = [\"-e\"]\nservers = [\"s\"]");
-        assert!(option.contains("no host and no group"), "{option}");
+        assert!(option.contains("neither a host nor a group"), "{option}");
         let uri = "[server]\nkind = \"uri\"\nuri = \"mongodb://h\"\n";
         let running = of(&format!(
             "{uri}[fleet]\nclients = [\"c\"]\nservers = [\"s\"]"

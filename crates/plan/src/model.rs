@@ -4,7 +4,7 @@
 //! directory can be run again. It never holds a secret: a connection string is split into
 //! [`Target`](crate::uri::Target) and [`Credentials`](crate::uri::Credentials) before it gets here.
 
-use crate::command_words::{MASK, without_query, without_secrets};
+use crate::command_words::{MASK, lacks_secrets, without_query, without_secrets};
 use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
@@ -772,9 +772,11 @@ impl Plan {
 
     /// Whether something that it needs was hidden when it was kept.
     pub fn lacks_secrets(&self) -> bool {
-        let commands = self.traces.iter().flat_map(|trace| &trace.command);
-        let urls = self.observe.exporters.iter().map(|exporter| &exporter.url);
-        commands.chain(urls).any(|text| text.contains(MASK))
+        let mut exporters = self.observe.exporters.iter();
+        self.traces
+            .iter()
+            .any(|trace| lacks_secrets(&trace.command))
+            || exporters.any(|exporter| exporter.url.ends_with(&format!("?{MASK}")))
     }
 }
 

@@ -155,7 +155,7 @@ mod tests {
             ("consumers = [\"a\", \"a\"]", "names `a` twice"),
             ("consumers = []", "`tail.consumers` is empty"),
             ("messages = 0", "`tail.messages`"),
-            ("in_flight = [\"many\"]", "neither a number nor `unbounded`"),
+            ("in_flight = [\"many\"]", "not a number or `unbounded`"),
             ("pool = []", "`tail.pool` is empty"),
             ("pool = [5, 0]", "`tail.pool` has `0`"),
             ("producers_at_once = 65", "`tail.producers_at_once`"),

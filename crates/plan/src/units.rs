@@ -513,7 +513,7 @@ mod tests {
     fn bytes_that_are_ambiguous_broken_or_too_large_are_refused() {
         assert_eq!(
             bytes("64k").unwrap_err(),
-            "`k` in `64k` is no unit of bytes, use `B`, `KiB`, `MiB`, `GiB`, `TiB`, `KB`, `MB`, `GB` or `TB`"
+            "`k` in `64k` is not a unit of bytes: use `B`, `KiB`, `MiB`, `GiB`, `TiB`, `KB`, `MB`, `GB` or `TB`"
         );
         assert!(
             bytes("0.3KiB")
@@ -573,7 +573,7 @@ mod tests {
         assert!(
             span_ns("5y")
                 .unwrap_err()
-                .contains("`y` in `5y` is no unit of time")
+                .contains("`y` in `5y` is not a unit of time")
         );
         assert!(
             span_ns("soon")

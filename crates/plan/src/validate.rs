@@ -365,7 +365,7 @@ mod tests {
                     ca_file: file(),
                     ..plain()
                 },
-                "for `https` only",
+                "applies to `https` only",
             ),
             (
                 ExporterPlan {
@@ -471,7 +471,7 @@ mod tests {
             ("`server.listen` is `0.0.0.0`", |p| {
                 p.server.listen = Some("0.0.0.0".into());
             }),
-            ("`server.listen` cannot be with", |p| {
+            ("`server.listen` cannot be combined with", |p| {
                 p.server.listen = Some("10.0.0.1".into());
                 p.server.auth = true;
             }),

@@ -78,7 +78,9 @@ pub trait Document: Serialize + DeserializeOwned {
         text.push(b'\n');
         let temporary = folder.join(format!(".{}.new", Self::FILE));
         let write = || {
-            let mut file = File::create(&temporary)?;
+            // A file that an earlier process left there, or a link that somebody has put there, is not written to.
+            let _ = fs::remove_file(&temporary);
+            let mut file = File::create_new(&temporary)?;
             file.write_all(&text)?;
             file.sync_all()?;
             fs::rename(&temporary, &path)?;

@@ -243,7 +243,7 @@ pub(crate) struct DataArguments {
     /// Drop the collection first
     #[arg(long)]
     pub(crate) fresh: bool,
-    /// Drop it also if it holds documents that neither dyno nor YCSB has written
+    /// When the collection is dropped: even if it holds documents that are not of a benchmark
     #[arg(long)]
     pub(crate) drop_foreign: bool,
 }

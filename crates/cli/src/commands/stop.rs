@@ -53,9 +53,9 @@ pub(crate) fn stop(
             .with_hint(format!("`dyno report {place}` shows what it recorded")));
     }
     if !live::is_locked_by(&state.directory, state.process) {
-        let text = format!("process {process}, which `{place}` names, does not have it locked");
+        let text = format!("process {process} does not measure in `{place}`");
         return Err(Error::new(Kind::Environment, text).with_hint(
-            "end the run from the terminal or the host, container and user that started it",
+            "stop the run as the user who started it, on the same host and in the same container",
         ));
     }
     match kill(process, Signal::SIGTERM) {

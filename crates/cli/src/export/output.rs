@@ -12,7 +12,9 @@ pub(crate) type Writing<'a> = dyn FnOnce(&mut (dyn Write + Send)) -> Result<(), 
 pub(crate) fn to_standard_output(write: Box<Writing<'_>>) -> Result<(), Error> {
     let mut output = BufWriter::new(Listener { has_gone: false });
     write(&mut output)?;
-    output.flush().map_err(write_error)
+    output
+        .flush()
+        .map_err(|error| write_error(error).context("cannot write to standard output"))
 }
 
 /// Writes to a file. One that exists is replaced only if that is wanted; a device or a pipe is written to.

@@ -90,7 +90,7 @@ fn programs_that_watch_get_no_secrets_of_the_environment() {
         .unwrap();
     Finished::from(run).expect(0);
     let folder = bench.path("r/traces");
-    assert!(!files_with(&folder, "DYNO_RUN").is_empty());
+    assert!(!files_with(&folder, "DYNO_CLIENT_PID").is_empty());
     for secret in ["DYNO_URI", "DYNO_METRICS_TOKEN", "DYNO_REDIS"] {
         assert_eq!(files_with(&folder, secret), Vec::<String>::new());
     }
@@ -101,12 +101,18 @@ fn a_run_is_ended_only_if_the_process_that_it_names_measures_it() {
     let bench = Bench::new();
     let folder = bench.path("r");
     std::fs::create_dir(&folder).unwrap();
-    let mut victim = Command::new("sleep").arg("60").spawn().unwrap();
+    std::fs::create_dir(bench.path("other")).unwrap();
+    let mut victim = Command::new("flock")
+        .args(["--no-fork", "other", "sleep", "60"])
+        .current_dir(bench.folder.path())
+        .spawn()
+        .unwrap();
+    // The folder of another program, which has it locked.
     let state = format!(
         r#"{{"name": "a", "directory": "{}", "process": {}, "started_at": "", "phase": null, "elapsed_s": 0.0,
             "planned_s": null, "planned_operations": null, "done": 0, "failed": 0, "rate_per_s": 0.0,
             "response_p50_us": null, "response_p99_us": null, "course_per_s": [], "notices": ["a\u001b]0;b\u0007"]}}"#,
-        folder.display(),
+        bench.path("other").display(),
         victim.id()
     );
     std::fs::write(folder.join("live.json"), state).unwrap();
@@ -122,7 +128,7 @@ fn a_run_is_ended_only_if_the_process_that_it_names_measures_it() {
     bench
         .dyno(&["stop", "r"])
         .expect(3)
-        .says("does not have it locked");
+        .says("does not measure in");
     assert!(victim.try_wait().unwrap().is_none());
     for child in [&mut victim, &mut holder] {
         child.kill().unwrap();

@@ -16,7 +16,7 @@ fn refused(arguments: &[&str]) -> Finished {
 #[test]
 fn values_of_a_sweep_that_make_no_sense_are_refused_with_an_example() {
     for (option, values, cause) in [
-        ("--clients", "0", "`0` is no number above 0"),
+        ("--clients", "0", "`0` is not a number above 0"),
         ("--clients", "1.5", "`1.5` is not a whole number"),
         (
             "--clients",

@@ -531,7 +531,7 @@ fn a_sweep_over_rates_goes_on_at_another_address_and_says_so() {
         .says("`dyno resume x` continues");
     let other = slow("5000");
     let resume = ["resume", "x", "--format", "json", "--uri", &other.uri()];
-    let finished = bench.dyno(&resume).expect(0).says("the rest is made at");
+    let finished = bench.dyno(&resume).expect(0).says("the remaining ones use");
     let document = finished.json();
     assert_eq!(document["status"], "complete");
     for point in document["points"].as_array().unwrap() {

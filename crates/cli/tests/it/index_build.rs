@@ -59,10 +59,7 @@ fn what_is_wrong_is_said_before_anything_is_done() {
             &["index-build", "--keys", "a:3"],
             "`index_build.keys` is `a:3`",
         ),
-        (
-            &["index-build", "--keys", "_id"],
-            "is there from the beginning",
-        ),
+        (&["index-build", "--keys", "_id"], "always exists"),
         (
             &["index-build", "--pairs", "2"],
             "on one server or one deployment",

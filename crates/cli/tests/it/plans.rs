@@ -59,7 +59,9 @@ fn cases(can_trace: bool) -> Vec<Case> {
                 continue;
             }
             let refused = match (verb[0], plan, kind) {
-                ("load", _, Kind::Embedded | Kind::Mongod) => Some((2, "removed at once")),
+                ("load", _, Kind::Embedded | Kind::Mongod) => {
+                    Some((2, "removed right after the load"))
+                }
                 (_, "storage-compare", Kind::Uri) => Some((2, "`data.fresh` is `server`")),
                 ("run" | "soak" | "sweep" | "xmax" | "slo" | "ab", "storage-compare", _)
                     if !is_root() =>

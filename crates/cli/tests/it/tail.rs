@@ -40,7 +40,7 @@ fn what_is_wrong_is_said_before_anything_is_done() {
         (&["tail", "--in-flight", "0"], "0 would send nothing"),
         (
             &["tail", "--in-flight", "some"],
-            "neither a number nor `unbounded`",
+            "not a number or `unbounded`",
         ),
         (&["tail", "--pool", "5,0"], "drivers need a connection"),
         (&["tail", "--messages", "0"], "`tail.messages` is `0`"),

@@ -234,7 +234,7 @@ fn a_host_that_cannot_be_used_is_named_with_what_ssh_says() {
     hosts
         .dyno(&["--producer-host", "a b"])
         .expect(2)
-        .says("`tail.producer_host` is no name of a host");
+        .says("`tail.producer_host` is not a host name");
 }
 
 #[test]

@@ -72,7 +72,7 @@ pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Ta
     let options = &mut experiment.options;
     let settings = |list: &[(String, String)]| -> serde_json::Value {
         list.iter()
-            .map(|(key, value)| format!("{key}={value}"))
+            .map(|(key, value)| setting(key, value))
             .collect::<Vec<_>>()
             .into()
     };
@@ -95,9 +95,18 @@ fn described(task: &Task, settings: &[(String, String)]) -> String {
     let mut text = format!("`{}`", task.plan.name);
     for (index, (key, value)) in settings.iter().enumerate() {
         let joint = if index == 0 { " with" } else { "," };
-        text.push_str(&format!("{joint} `{key}={value}`"));
+        text.push_str(&format!("{joint} `{}`", setting(key, value)));
     }
     text
+}
+
+/// A setting as it is kept: commands and addresses of exporters may hold secrets.
+fn setting(key: &str, value: &str) -> String {
+    let hides = ["traces", "observe.exporters"];
+    if hides.iter().any(|table| key.starts_with(table)) {
+        return format!("{key}=***");
+    }
+    format!("{key}={value}")
 }
 
 /// Fewest and most pairs; one that was given moves the other one that was not.

@@ -99,19 +99,10 @@ impl ExperimentFolder {
         let text = std::fs::read_to_string(&path).map_err(|error| {
             unusable(&path, error).with_hint("restore it: it describes the runs")
         })?;
-        let plan = dyno_plan::file::parse(&text, &path.to_string_lossy()).map_err(|error| {
+        dyno_plan::file::parse(&text, &path.to_string_lossy()).map_err(|error| {
             Error::from_cause(Kind::BadInput, error)
                 .with_hint("undo the change, or use the `dyno` that began the experiment")
-        })?;
-        if plan.lacks_secrets() {
-            let text = format!(
-                "`{}` lacks a secret of a command or of an exporter, which is never recorded",
-                path.display()
-            );
-            return Err(Error::new(Kind::BadInput, text)
-                .with_hint("write it into that file where `***` stands"));
-        }
-        Ok(plan)
+        })
     }
 
     /// Removes what was made, as nothing was measured.
@@ -130,7 +121,8 @@ fn is_inside(point: &Point) -> bool {
 }
 
 fn check_empty(path: &Path) -> Result<(), Error> {
-    let mut content = std::fs::read_dir(path).map_err(|error| unusable(path, error))?;
+    let mut content = std::fs::read_dir(path)
+        .map_err(|error| unusable(path, error).with_hint("choose another folder with `--out`"))?;
     if content.next().is_none() {
         return Ok(());
     }

@@ -372,7 +372,9 @@ pub fn running(state_dir: &Path) -> Vec<LiveState> {
 /// The state of the run in a directory, if it goes on.
 pub fn read(directory: &Path) -> Option<LiveState> {
     let text = std::fs::read(directory.join(LIVE)).ok()?;
-    let state = serde_json::from_slice(&text).ok()?;
+    let mut state: LiveState = serde_json::from_slice(&text).ok()?;
+    // Only what was asked for: the file may name the folder of another run.
+    state.directory = std::path::absolute(directory).ok()?;
     is_locked(directory).then_some(state)
 }
 
@@ -382,6 +384,9 @@ pub fn is_locked_by(directory: &Path, process: u32) -> bool {
     let Ok(wanted) = std::fs::metadata(directory) else {
         return false;
     };
+    if !wanted.is_dir() {
+        return false;
+    }
     let Ok(files) = std::fs::read_dir(format!("/proc/{process}/fd")) else {
         return false;
     };

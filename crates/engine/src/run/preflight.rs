@@ -26,6 +26,10 @@ const NOWHERE: &str = "runs/dry-run";
 /// What a run needs of this machine besides its servers.
 pub fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
     let plan = &task.plan;
+    if plan.lacks_secrets() {
+        let text = "a secret of a watching command or of an exporter was not recorded: the plan has `***` in its place";
+        return Err(Error::new(Kind::BadInput, text).with_hint("write it into the plan again"));
+    }
     trace::check(&plan.traces, context.environment.path.as_deref())?;
     observation::check(plan)?;
     trace::io::check(plan, task.remote.is_some())?;

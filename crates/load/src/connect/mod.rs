@@ -255,10 +255,12 @@ impl Inner {
         let limit = given.map_or(DEFAULT_SELECTION_TIMEOUT, Duration::from_millis);
         let started = Instant::now();
         loop {
-            let has_asked = Cell::new(false);
+            let rounds = Cell::new(0_u32);
             let found = discover::discover(&self.seeds, &self.options, &|hosts| {
-                // Members may name further members for longer than anybody waits.
-                if has_asked.replace(true) && started.elapsed() > limit {
+                // Members may name further members for longer than anybody waits. The members that seeds name are asked
+                // in any case: a dead seed may have taken all the time.
+                rounds.set(rounds.get() + 1);
+                if rounds.get() > 2 && started.elapsed() > limit {
                     return Vec::new();
                 }
                 self.ask(hosts)

@@ -1,6 +1,6 @@
 //! Documents that neither this program nor YCSB has written: they are looked for before a collection is dropped.
 
-use super::{end, first_document, optional};
+use super::{end, first_document, setup};
 use crate::connect::Control;
 use crate::error::LoadError;
 use bson::{Bson, Document, doc};
@@ -8,6 +8,10 @@ use dyno_plan::model::DataPlan;
 
 /// Documents that are drawn at random, besides the first and the last one.
 const DRAWN: i32 = 100;
+
+/// Codes of servers that do not know the command or the stage: `CommandNotFound`, `CommandNotSupported`, `NotImplemented`, and
+/// that of an unknown stage.
+const UNKNOWN: [i32; 4] = [59, 115, 238, 40_324];
 
 /// The key of a document of somebody else, as text, if the first, the last or one of a hundred at random is one.
 ///
@@ -23,7 +27,10 @@ pub fn foreign_key(control: &mut Control, data: &DataPlan) -> Result<Option<Stri
         "aggregate": &data.collection, "pipeline": [draw], "cursor": { "batchSize": DRAWN },
     };
     let intent = "draw documents of the collection";
-    let reply = optional(control, &data.database, command, intent)?.unwrap_or_default();
+    let reply = match control.run(&data.database, command) {
+        Err(error) if error.code().is_some_and(|code| UNKNOWN.contains(&code)) => Document::new(),
+        reply => reply.map_err(|error| setup(intent, error))?,
+    };
     let batch = reply
         .get_document("cursor")
         .and_then(|cursor| cursor.get_array("firstBatch"));

@@ -146,7 +146,7 @@ fn any_key_of_the_plan_can_be_set() {
 fn a_wrong_setting_is_named_with_what_was_meant() {
     let text = message("a", set(&[("server.cahce", "1GiB"), ("x y", "1")]));
     assert!(text.contains("did you mean `server.cache`?"), "{text}");
-    assert!(text.contains("`x y` is no key"), "{text}");
+    assert!(text.contains("`x y` is not a key"), "{text}");
     assert!(!text.contains("line"), "{text}");
     for (key, value, part) in [
         ("client.clients", "many", "must be a whole number"),
@@ -244,7 +244,7 @@ fn an_address_means_a_server_that_runs() {
         },
         ..at("mongodb://localhost")
     };
-    assert!(message("a", both).contains("`--uri` aims at"));
+    assert!(message("a", both).contains("`--uri` uses"));
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn credentials_stay_out_of_the_plan() {
         ("server.kind", "uri"),
         ("server.uri", "mongodb://me:secret@h"),
     ]);
-    assert!(message("a", in_plan).contains("holds credentials"));
+    assert!(message("a", in_plan).contains("contains credentials"));
 }
 
 #[test]
@@ -470,7 +470,7 @@ fn loading_into_a_server_that_is_thrown_away_is_refused() {
         data_dir: data_dir.map(str::to_owned),
         ..Request::default()
     };
-    assert!(message("a", load(None)).contains("removed at once"));
+    assert!(message("a", load(None)).contains("removed right after"));
     let kept = resolved("a", load(Some("/d")));
     assert_eq!(kept.server.data_dir.as_deref(), Some("/d"));
 }
@@ -619,7 +619,7 @@ fn a_plan_that_was_resolved_can_be_aimed_at_another_address() {
     let plan = task(2, at("mongodb://one/x")).plan;
     let again = Task::from_plan(plan.clone(), None, Some("mongodb://me:secret@two/x"));
     let again = again.expect("it is valid");
-    assert!(again.warnings[0].contains("the rest is made at `mongodb://two"));
+    assert!(again.warnings[0].contains("the remaining ones use `mongodb://two"));
     assert!(
         again
             .remote

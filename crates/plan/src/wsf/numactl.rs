@@ -286,18 +286,18 @@ mod tests {
         for (text, part) in [
             ("-N 0,1 -m 0,1", "several nodes"),
             ("-N !1", "several nodes"),
-            ("-N 0 -m 1", "other memory"),
-            ("-N 0 -C 1", "at once"),
-            ("-C +0", "`+0` is no list"),
-            ("-C 3-1", "`3-1` is no list"),
+            ("-N 0 -m 1", "memory of another"),
+            ("-N 0 -C 1", "not both"),
+            ("-C +0", "`+0` is not a list"),
+            ("-C 3-1", "`3-1` is not a list"),
             ("-C", "`-C` has no value"),
-            ("-m 0 -i 1", "two policies"),
-            ("--preferred-many=0", "`--preferred-many=0` is nothing"),
+            ("-m 0 -i 1", "two memory policies"),
+            ("--preferred-many=0", "cannot express `--preferred-many=0`"),
             ("-C 0-3 -i all", "one by one"),
             ("-p 0-1", "one node"),
-            ("--touch", "`--touch` is nothing"),
-            ("taskset -c 0", "`taskset` is no option"),
-            ("-", "`-` is no option"),
+            ("--touch", "cannot express `--touch`"),
+            ("taskset -c 0", "`taskset` is not an option"),
+            ("-", "`-` is not an option"),
         ] {
             let error = server(text, 1).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");

@@ -576,7 +576,7 @@ fn what_the_connection_string_says_itself_counts() {
         let resolved = run(&[url, word]);
         assert_eq!(resolved.uri, url.strip_prefix("mongodb.url=").unwrap());
         assert!(
-            resolved.warnings[0].contains("which counts"),
+            resolved.warnings[0].contains("takes precedence"),
             "{:?}",
             resolved.warnings
         );
