@@ -489,7 +489,7 @@ mod tests {
                 p.server.kind = ServerKind::Uri;
                 p.server.uri = Some("nonsense".into());
             }),
-            ("holds credentials", |p| {
+            ("contains credentials", |p| {
                 p.server.kind = ServerKind::Uri;
                 p.server.uri = Some("mongodb://u:secret@h".into());
             }),

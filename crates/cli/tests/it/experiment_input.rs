@@ -18,13 +18,9 @@ fn values_of_a_sweep_that_make_no_sense_are_refused_with_an_example() {
     for (option, values, cause) in [
         ("--clients", "0", "`0` is not a number above 0"),
         ("--clients", "1.5", "`1.5` is not a whole number"),
-        (
-            "--clients",
-            "5..1 by 2",
-            "`5..1 by 2` ends before it begins",
-        ),
+        ("--clients", "5..1 by 2", "`5..1 by 2` ends below its start"),
         ("--clients", "1..8", "`FIRST..LAST by STEP`"),
-        ("--rates", "abc", "`abc` is no number"),
+        ("--rates", "abc", "`abc` is not a number"),
         ("--rates", "1..9 by 1x", "has 0 values"),
         ("--rates", "-5", ""),
     ] {

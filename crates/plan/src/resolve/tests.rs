@@ -153,7 +153,7 @@ fn a_wrong_setting_is_named_with_what_was_meant() {
         ("server.cache", "1XB", "`server.cache`"),
         ("server.kind", "mongo", "did you mean `mongod`?"),
         ("schedule.rate_per_s", "5", "`schedule.kind` is missing"),
-        ("base", "b", "is no key"),
+        ("base", "b", "is not a key"),
     ] {
         let text = message("a", set(&[(key, value)]));
         assert!(text.contains(part), "{key}={value}: {text}");
