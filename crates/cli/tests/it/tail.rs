@@ -42,11 +42,17 @@ fn what_is_wrong_is_said_before_anything_is_done() {
             &["tail", "--in-flight", "some"],
             "not a number or `unbounded`",
         ),
-        (&["tail", "--pool", "5,0"], "drivers need a connection"),
+        (
+            &["tail", "--pool", "5,0"],
+            "drivers need at least one connection",
+        ),
         (&["tail", "--messages", "0"], "`tail.messages` is `0`"),
         (&["tail", "--write-concern", "all"], "`tail.write_concern`"),
         (&["tail", "--rate", "0"], "`tail.rate_per_s`"),
-        (&["tail", "--producer", "../x"], "no folder of a driver"),
+        (
+            &["tail", "--producer", "../x"],
+            "not the folder of a driver",
+        ),
         (&["tail", "--pairs", "2"], "one server or one deployment"),
         (
             &["tail", "--producer", "cobol", "--out", "x"],
