@@ -191,11 +191,11 @@ pub(crate) fn workload(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
 /// What a collection held that was dropped before the run.
 fn dropped(dropped: &DroppedCollection) -> Fact {
     let foreign = match &dropped.foreign_key {
-        Some(key) => format!(", also of others, such as `{key}`"),
+        Some(key) => format!(", also of others, such as {key}"),
         None => String::new(),
     };
     let value = format!(
-        "`{}`: {} documents{foreign}",
+        "{}: {} documents{foreign}",
         dropped.namespace,
         count(dropped.documents)
     );
