@@ -175,6 +175,11 @@ pub fn resume(
         .values()
         .try_for_each(|task| observation::check(&task.plan))?;
     forget_lost_runs(&mut document, &folder, context);
+    let is_done = |point: &Point| point.figures.is_some();
+    if document.status != RunStatus::Complete || !document.points.iter().all(is_done) {
+        let mut plans = tasks.values().map(|task| &task.plan);
+        plans.try_for_each(preflight::secrets)?;
+    }
     let flag = |name: &str| {
         let value = document.options.get(name).and_then(|value| value.as_bool());
         value.unwrap_or(false)

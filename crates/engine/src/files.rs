@@ -1,7 +1,7 @@
 //! Files that are written whole or not at all.
 
 use crate::error::{Error, Kind, OrFault};
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -81,6 +81,11 @@ fn check_link(path: &Path) -> io::Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Whether two looks found the same file or folder, and not another one of its name.
+pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 /// Replaces a file: a reader finds the old content or the new one.

@@ -1,10 +1,10 @@
 //! The folder of a run or an experiment: it belongs to one process until that process lets go of it.
 
 use crate::error::{Error, Kind};
+use crate::files::is_same;
 use jiff::Timestamp;
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -174,7 +174,7 @@ fn lock(path: &Path) -> Result<File, Error> {
 /// Whether a folder that is open here still is what the path names.
 fn is_at(folder: &File, path: &Path) -> bool {
     match (folder.metadata(), fs::metadata(path)) {
-        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
+        (Ok(open), Ok(there)) => is_same(&open, &there),
         _ => false,
     }
 }

@@ -306,23 +306,30 @@ fn flatten(document: &Document, prefix: &str, settings: &mut BTreeMap<String, St
     }
 }
 
-/// Number of documents. The `count` command answers at once from metadata, which a killed server can
-/// leave wrong; only a number that is not the planned one is counted document by document.
-fn count(control: &mut Control, data: &DataPlan) -> Result<u64, LoadError> {
-    let intent = format!(
+fn count_intent(data: &DataPlan) -> String {
+    format!(
         "count the documents of `{}.{}`",
         data.database, data.collection
-    );
-    let reply = required(
-        control,
-        &data.database,
-        doc! { "count": &data.collection },
-        &*intent,
-    )?;
-    let estimate = number_at(&reply, &["n"]).unwrap_or(0);
+    )
+}
+
+/// Number of documents by the server's metadata: it comes at once, and a killed server can leave it wrong.
+///
+/// # Errors
+/// [`LoadError::Setup`] if the connection fails or the documents may not be counted.
+pub fn estimated_count(control: &mut Control, data: &DataPlan) -> Result<u64, LoadError> {
+    let command = doc! { "count": &data.collection };
+    let reply = required(control, &data.database, command, count_intent(data))?;
+    Ok(number_at(&reply, &["n"]).unwrap_or(0))
+}
+
+/// Number of documents. Only a number that is not the planned one is counted document by document.
+fn count(control: &mut Control, data: &DataPlan) -> Result<u64, LoadError> {
+    let estimate = estimated_count(control, data)?;
     if estimate == data.records {
         return Ok(estimate);
     }
+    let intent = count_intent(data);
     let group = doc! { "$group": { "_id": null, "n": { "$sum": 1 } } };
     let command = doc! { "aggregate": &data.collection, "pipeline": [group], "cursor": {} };
     let reply = optional(control, &data.database, command, &intent)?;

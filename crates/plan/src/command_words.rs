@@ -37,12 +37,16 @@ pub fn without_secrets(words: &[String]) -> Vec<String> {
 
 /// Whether some words have lost a secret to [`without_secrets`].
 pub fn lacks_secrets(words: &[String]) -> bool {
-    let pieces = words.iter().flat_map(|word| word.split_whitespace());
+    let mut pieces = words.iter().flat_map(|word| word.split_whitespace());
     let is_hidden = |piece: &str| {
         let piece = piece.trim_matches(['"', '\'']);
-        piece == MASK || piece.ends_with("=***") || piece.contains("://***@") || piece == "-p***"
+        let before = piece.strip_suffix(MASK);
+        let is_value = before.is_some_and(|before| {
+            before.is_empty() || before == "-p" || before.ends_with(['=', ':'])
+        });
+        is_value || piece.contains("://***@")
     };
-    pieces.into_iter().any(is_hidden)
+    pieces.any(is_hidden)
 }
 
 /// What the words so far say of the next one.
@@ -182,6 +186,7 @@ mod tests {
             &["mysql", "-px"],
             &["sh", "-c", "mongosh mongodb://u:p@h/  --quiet"],
             &["env", "TOKEN=x", "true"],
+            &["curl", "-u", "me:x", "http://h"],
         ] {
             let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
             let once = without_secrets(&words);

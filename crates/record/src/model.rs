@@ -76,7 +76,7 @@ pub struct RunDocument {
 pub struct DroppedCollection {
     /// Database and collection.
     pub namespace: String,
-    /// Number of documents that it held.
+    /// Number of documents that it held, by the server's metadata.
     pub documents: u64,
     /// Key of a document that neither this program nor YCSB had written, if one was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]

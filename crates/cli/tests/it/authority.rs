@@ -159,7 +159,7 @@ fn a_report_overwrites_a_file_only_if_that_is_wanted() {
 }
 
 #[test]
-fn control_characters_of_a_server_are_made_visible() {
+fn control_characters_of_a_name_are_made_visible() {
     let bench = Bench::new();
     let name = "a\x1b]0;b\x07";
     let ended = bench.dyno(&["report", name]).expect(2);
@@ -189,4 +189,26 @@ fn a_run_that_goes_on_can_be_read_and_keeps_its_folder() {
         .says("already holds a run");
     bench.dyno(&["stop", "r"]).expect(0);
     Finished::from(child.wait_with_output().unwrap()).expect(130);
+}
+
+#[test]
+fn an_experiment_goes_on_once_its_secret_is_written_again() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let mut sweep = reads(&uri, &["--duration", "300ms", "--out", "x"]);
+    let command = r#"["true", "--password", "s3cr3t"]"#;
+    let text = format!("base = \"read\"\n[[traces]]\nname = \"a\"\ncommand = {command}\n");
+    std::fs::write(bench.path("p.toml"), text).unwrap();
+    (sweep[0], sweep[1]) = ("sweep", "p.toml");
+    sweep.extend(["--clients", "1,2"]);
+    bench.dyno(&sweep).expect(0);
+    assert_eq!(files_with(&bench.path("x"), "s3cr3t"), Vec::<String>::new());
+    let first = std::fs::read_dir(bench.path("x/runs")).unwrap().next();
+    std::fs::remove_dir_all(first.unwrap().unwrap().path()).unwrap();
+    let resume = ["resume", "x", "--uri", &uri];
+    bench.dyno(&resume).expect(2).says("`***` in its place");
+    let plan = bench.path("x/plan.toml");
+    let text = std::fs::read_to_string(&plan).unwrap();
+    std::fs::write(&plan, text.replace("\"***\"", "\"s3cr3t\"")).unwrap();
+    bench.dyno(&resume).expect(0).says("will be measured again");
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Kind};
 use dyno_load::connect::Control;
-use dyno_load::prepare::{CollectionState, check_shape, collection_size, foreign_key};
+use dyno_load::prepare::{CollectionState, check_shape, estimated_count, foreign_key};
 use dyno_plan::Plan;
 use dyno_plan::model::DataPlan;
 use dyno_record::model::DroppedCollection;
@@ -69,7 +69,7 @@ pub(crate) fn about_to_drop(
     Ok(DroppedCollection {
         namespace: namespace(plan),
         foreign_key: foreign_key(control, &plan.data)?,
-        documents: collection_size(control, &plan.data)?.documents,
+        documents: estimated_count(control, &plan.data)?,
     })
 }
 

@@ -4,7 +4,7 @@
 //! The run directory is locked as long as the run goes on, so that what a process that was killed left behind is known to be
 //! old.
 
-use crate::files::replace_file;
+use crate::files::{is_same, replace_file};
 use crate::observer::{Expectation, Level, Notice, Observer};
 use dyno_analyze::online_shift::OnlineShift;
 use dyno_record::interval::{IntervalRecord, latency_histogram};
@@ -13,8 +13,7 @@ use dyno_record::quantity::Quantity;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 
 /// Name of the file in the run directory.
@@ -381,25 +380,21 @@ pub fn read(directory: &Path) -> Option<LiveState> {
 /// Whether this process is the one that has the run directory locked. Anybody may write any number into `live.json` of a
 /// folder of theirs; the kernel tells of each open file which locks its process has taken (proc_pid_fdinfo(5)).
 pub fn is_locked_by(directory: &Path, process: u32) -> bool {
-    let Ok(wanted) = std::fs::metadata(directory) else {
+    let wanted = std::fs::metadata(directory);
+    let Some(wanted) = wanted.ok().filter(Metadata::is_dir) else {
         return false;
     };
-    if !wanted.is_dir() {
-        return false;
-    }
-    let Ok(files) = std::fs::read_dir(format!("/proc/{process}/fd")) else {
-        return false;
-    };
-    files.flatten().any(|file| {
-        let is_directory = std::fs::metadata(file.path())
-            .is_ok_and(|open| (open.dev(), open.ino()) == (wanted.dev(), wanted.ino()));
-        let number = file.file_name();
-        let facts = Path::new("/proc").join(process.to_string()).join("fdinfo");
-        is_directory
-            && std::fs::read_to_string(facts.join(number)).is_ok_and(|facts| {
-                let mut locks = facts.lines().filter(|line| line.starts_with("lock:"));
-                locks.any(|lock| lock.contains("FLOCK") && lock.contains("WRITE"))
-            })
+    let process = PathBuf::from(format!("/proc/{process}"));
+    let files = std::fs::read_dir(process.join("fd"));
+    let mut files = files.into_iter().flatten().flatten();
+    files.any(|file| {
+        let is_wanted = std::fs::metadata(file.path()).is_ok_and(|open| is_same(&open, &wanted));
+        let facts = process.join("fdinfo").join(file.file_name());
+        let facts = is_wanted.then(|| std::fs::read_to_string(facts).unwrap_or_default());
+        facts.is_some_and(|facts| {
+            let mut locks = facts.lines().filter(|line| line.starts_with("lock:"));
+            locks.any(|lock| lock.contains("FLOCK") && lock.contains("WRITE"))
+        })
     })
 }
 

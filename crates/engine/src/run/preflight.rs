@@ -26,15 +26,21 @@ const NOWHERE: &str = "runs/dry-run";
 /// What a run needs of this machine besides its servers.
 pub fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
     let plan = &task.plan;
-    if plan.lacks_secrets() {
-        let text = "a secret of a watching command or of an exporter was not recorded: the plan has `***` in its place";
-        return Err(Error::new(Kind::BadInput, text).with_hint("write it into the plan again"));
-    }
+    secrets(plan)?;
     trace::check(&plan.traces, context.environment.path.as_deref())?;
     observation::check(plan)?;
     trace::io::check(plan, task.remote.is_some())?;
     Steering::check(plan)?;
     page_cache(task, context)
+}
+
+/// Refuses a plan that was recorded and lacks a secret which it needs.
+pub fn secrets(plan: &Plan) -> Result<(), Error> {
+    if !plan.lacks_secrets() {
+        return Ok(());
+    }
+    let text = "a secret of a watching command or of an exporter was not recorded: the plan has `***` in its place";
+    Err(Error::new(Kind::BadInput, text).with_hint("write it into the plan again"))
 }
 
 /// What the start of the servers would refuse, or the way to one that runs. Those of a fleet are looked at on their hosts.

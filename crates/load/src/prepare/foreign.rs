@@ -1,6 +1,6 @@
 //! Documents that neither this program nor YCSB has written: they are looked for before a collection is dropped.
 
-use super::{end, first_document, setup};
+use super::{end, first_batch, first_document, setup};
 use crate::connect::Control;
 use crate::error::LoadError;
 use bson::{Bson, Document, doc};
@@ -31,10 +31,8 @@ pub fn foreign_key(control: &mut Control, data: &DataPlan) -> Result<Option<Stri
         Err(error) if error.code().is_some_and(|code| UNKNOWN.contains(&code)) => Document::new(),
         reply => reply.map_err(|error| setup(intent, error))?,
     };
-    let batch = reply
-        .get_document("cursor")
-        .and_then(|cursor| cursor.get_array("firstBatch"));
-    let drawn = batch.into_iter().flatten().filter_map(Bson::as_document);
+    let batch = first_batch(&reply).into_iter().flatten();
+    let drawn = batch.filter_map(Bson::as_document);
     let mut all = documents.iter().chain(drawn);
     Ok(all
         .find(|document| !is_ours(document, data))
