@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::ServerError;
 
-/// The tail is taken from this many bytes at most; no message of a server is longer.
-const TAIL_LIMIT_BYTES: u64 = 64 * 1024;
+mod readable;
+
+/// The tail is taken from this many bytes at most: the last words of a server with the addresses that it prints after
+/// them, of several threads.
+const TAIL_LIMIT_BYTES: u64 = 256 * 1024;
 
 /// A log file and the place in it where the output of this start begins.
 #[derive(Debug)]
@@ -48,17 +51,11 @@ impl Log {
         self.read_from(self.begin).unwrap_or_default()
     }
 
-    /// The last `count` lines since the start.
+    /// What a person should read of the end of the log, at most `count` lines ([`readable`]).
     pub(crate) fn tail(&self, count: usize) -> Vec<String> {
         let length = fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
         let from = self.begin.max(length.saturating_sub(TAIL_LIMIT_BYTES));
-        let text = self.read_from(from).unwrap_or_default();
-        let lines: Vec<_> = text.lines().collect();
-        let skipped = lines.len().saturating_sub(count);
-        lines[skipped..]
-            .iter()
-            .map(|&line| line.to_owned())
-            .collect()
+        readable::readable(&self.read_from(from).unwrap_or_default(), count)
     }
 
     fn open_to_append(path: &Path) -> io::Result<File> {
