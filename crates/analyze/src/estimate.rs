@@ -1,5 +1,8 @@
 //! Errors of numbers, and how several make one.
 
+use crate::student::two_sided;
+use dyno_record::estimate::Estimate;
+
 /// Confidence of intervals where nothing else was asked for.
 pub const DEFAULT_CONFIDENCE_RATIO: f64 = 0.95;
 
@@ -8,9 +11,96 @@ pub(crate) fn combined(uncertainties: &[f64]) -> f64 {
     uncertainties.iter().map(|u| u * u).sum::<f64>().sqrt()
 }
 
+/// An interval whose ends differ by more than this factor says nothing, if [`FEW_DEGREES_OF_FREEDOM`] stand behind it:
+/// Student's quantile made it wide and not what was seen.
+const VAGUE_FACTOR: f64 = 4.0;
+
+/// From here on an interval that is wide tells of values that vary.
+const FEW_DEGREES_OF_FREEDOM: f64 = 5.0;
+
+/// How much a positive number varies, relative to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    /// Standard deviation of its logarithm, or that of the number as a share of it.
+    pub(crate) deviation: f64,
+    /// What the deviation rests on; no integer where the values have a memory.
+    pub(crate) degrees_of_freedom: f64,
+}
+
+impl Spread {
+    /// That of numbers with different means and the same relative deviation: the variances are averaged, each with the
+    /// weight of its degrees of freedom. `None` without any.
+    pub(crate) fn pooled(all: &[Spread]) -> Option<Spread> {
+        let degrees_of_freedom: f64 = all.iter().map(|one| one.degrees_of_freedom).sum();
+        let sum = all
+            .iter()
+            .map(|one| one.degrees_of_freedom * one.deviation.powi(2));
+        let variance = sum.sum::<f64>() / degrees_of_freedom;
+        variance.is_finite().then_some(Spread {
+            deviation: variance.sqrt(),
+            degrees_of_freedom,
+        })
+    }
+
+    /// Of the mean of `count` such numbers that are independent.
+    pub(crate) fn of_mean(self, count: usize) -> Spread {
+        Spread {
+            deviation: self.deviation / (count as f64).sqrt(),
+            ..self
+        }
+    }
+
+    /// Half of the width of Student's interval around the number; infinite below one degree of freedom.
+    pub(crate) fn half_width(&self, confidence_ratio: f64) -> f64 {
+        two_sided(confidence_ratio, self.degrees_of_freedom) * self.deviation
+    }
+
+    /// The interval around a value on the scale of logarithms; `None` if it would say nothing.
+    pub(crate) fn around(&self, value: f64, confidence_ratio: f64) -> Option<Estimate> {
+        let factor = self.half_width(confidence_ratio).exp();
+        let is_vague =
+            factor * factor > VAGUE_FACTOR && self.degrees_of_freedom < FEW_DEGREES_OF_FREEDOM;
+        (factor.is_finite() && !is_vague).then(|| Estimate {
+            value,
+            low: value / factor,
+            high: value * factor,
+            confidence_ratio,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn spread(deviation: f64, degrees_of_freedom: f64) -> Spread {
+        Spread {
+            deviation,
+            degrees_of_freedom,
+        }
+    }
+
+    #[test]
+    fn an_interval_that_few_values_leave_wide_is_none() {
+        let interval = |deviation, degrees| spread(deviation, degrees).around(100.0, 0.95);
+        // 12.7 · 0.05: 53 to 189.
+        let narrow = interval(0.05, 1.0).unwrap();
+        assert!((narrow.high - 188.8).abs() < 0.5, "{narrow:?}");
+        assert_eq!(interval(0.06, 1.0), None);
+        assert_eq!(interval(0.5, 3.0), None);
+        // What varies so much and was seen often is told.
+        assert!(interval(0.5, 20.0).is_some());
+        assert_eq!(interval(0.5, 0.5), None);
+    }
+
+    #[test]
+    fn variances_are_pooled_by_their_degrees_of_freedom() {
+        let all = [spread(3.0, 1.0), spread(1.0, 3.0)];
+        let expected = spread(3f64.sqrt(), 4.0);
+        assert_eq!(Spread::pooled(&all), Some(expected));
+        assert_eq!(Spread::pooled(&[]), None);
+        assert_eq!(spread(3.0, 8.0).of_mean(9), spread(1.0, 8.0));
+    }
 
     #[test]
     fn independent_errors_add_up_by_their_squares() {

@@ -2,7 +2,7 @@
 //!
 //! A run counts busy time and operations in the same phase, so that its own error is the resolution of the counters; how
 //! much an operation needs differs from run to run beyond that. Runs that were repeated show it: Student's interval over
-//! their demands ([`of_repetitions`]). A few runs may agree by chance, so that what each leaves open by itself is the least.
+//! their demands. A few runs may agree by chance, so that what each leaves open by itself is the least.
 //!
 //! A run alone shows the variation inside of it only. Where a resource is the limit its busy time per second is given, and a
 //! demand varies as the rate does: `D = U / X`. A rate that was offered and kept says nothing of the demand; there the time
@@ -11,8 +11,10 @@
 
 use super::figures::resource_name;
 use super::queueing::is_sustained;
-use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, combined};
+use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Spread, combined};
 use crate::uncertainty::mean::of_repetitions;
+use crate::uncertainty::runs::with_pooled;
+use crate::uncertainty::series::standard_deviation;
 use dyno_record::estimate::Quantity;
 use dyno_record::experiment::{Demand, DemandRatio, Figure, Figures};
 use dyno_record::model::ResourceKind;
@@ -82,34 +84,56 @@ fn ratio(name: &str, pairs: &[[&Figures; 2]]) -> Option<DemandRatio> {
 
 /// The mean demands over runs with the same settings; of resources that the first of them has.
 pub(super) fn of_runs(runs: &[&Figures]) -> Vec<Demand> {
-    let Some(first) = runs.first() else {
-        return Vec::new();
-    };
-    let known = first.demands.iter();
-    known.map(|demand| of_resource(demand, runs)).collect()
+    of_levels(&[runs.to_vec()]).remove(0)
 }
 
-fn of_resource(first: &Demand, runs: &[&Figures]) -> Demand {
+/// The same of each level of a sweep. How much a demand differs from run to run is learned from all of them together
+/// ([`with_pooled`]).
+pub(super) fn of_levels(levels: &[Vec<&Figures>]) -> Vec<Vec<Demand>> {
+    let resources =
+        |runs: &Vec<&Figures>| runs.first().map_or(Vec::new(), |run| run.demands.clone());
+    let of_level = |(place, runs): (usize, &Vec<&Figures>)| {
+        let of_one = |demand: Demand| {
+            let own = levels.iter().map(|runs| spread(&demand.name, runs));
+            let run_to_run = with_pooled(&own.collect::<Vec<_>>())[place];
+            of_resource(demand, runs, run_to_run)
+        };
+        resources(runs).into_iter().map(of_one).collect()
+    };
+    levels.iter().enumerate().map(of_level).collect()
+}
+
+/// How much the demand for a resource differs from run to run, relative to it; `None` unless the runs are several.
+fn spread(name: &str, runs: &[&Figures]) -> Option<Spread> {
+    let found = runs.iter().filter_map(|run| demand_of(run, name));
+    let values: Vec<f64> = found.map(|demand| demand.demand_s).collect();
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    (values.len() > 1 && mean > 0.0).then(|| Spread {
+        deviation: standard_deviation(&values) / mean,
+        degrees_of_freedom: count - 1.0,
+    })
+}
+
+fn of_resource(first: Demand, runs: &[&Figures], run_to_run: Option<Spread>) -> Demand {
     let all: Vec<(&Figures, &Demand)> = runs
         .iter()
         .filter_map(|run| Some((*run, demand_of(run, &first.name)?)))
         .collect();
-    let values: Vec<f64> = all.iter().map(|(_, demand)| demand.demand_s).collect();
-    let count = all.len() as f64;
-    let demand_s = values.iter().sum::<f64>() / count;
-    let repeated = of_repetitions(&values, DEFAULT_CONFIDENCE_RATIO);
-    let uncertainty_ratio = match repeated.filter(|_| demand_s > 0.0) {
-        Some(between) => {
+    let demand_s = all.iter().map(|(_, demand)| demand.demand_s).sum::<f64>() / all.len() as f64;
+    let uncertainty_ratio = match run_to_run {
+        Some(run_to_run) => {
+            let between = run_to_run.of_mean(all.len());
             let within: Vec<f64> = all.iter().map(|(run, demand)| least(run, demand)).collect();
-            let within = combined(&within) / count;
-            between.half_width_ratio().max(within)
+            let within = combined(&within) / all.len() as f64;
+            between.half_width(DEFAULT_CONFIDENCE_RATIO).max(within)
         }
         None => alone(all[0].0, all[0].1),
     };
     Demand {
         demand_s,
         uncertainty_ratio,
-        ..first.clone()
+        ..first
     }
 }
 

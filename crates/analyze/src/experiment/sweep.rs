@@ -10,13 +10,13 @@ use crate::knee::{LoadPoint, knee};
 use crate::laws::demand::bottleneck;
 use crate::laws::{self, bounds};
 use crate::resampling::Resampling;
-use crate::uncertainty::runs::Runs;
+use crate::uncertainty::runs::{Runs, estimate_levels};
 use crate::uncertainty::series::IntervalSample;
 use crate::usl::{self, UslPoint};
 use dyno_record::estimate::{Estimate, Quantity};
 use dyno_record::experiment::{
     Block, Bounds, CLIENTS, ClosedSystem, CurvePoint, Demand, Experiment, Figure, Figures,
-    LawCheck, Level, PERCENTILES, PROGRAM, Point, RATE, Resource, Statistic, SweepAnswer,
+    LawCheck, Level, PERCENTILES, PROGRAM, RATE, Resource, Statistic, SweepAnswer,
 };
 use dyno_record::model::ResourceKind;
 use std::collections::BTreeMap;
@@ -174,63 +174,99 @@ fn levels(
             None => order.push((&point.settings, vec![place])),
         }
     }
-    order
-        .into_iter()
-        .filter_map(|(_, places)| level(experiment, &places, windows, resampling))
+    let figures: Vec<Vec<&Figures>> = order
+        .iter()
+        .map(|(_, places)| {
+            let points = places.iter().map(|place| &experiment.points[*place]);
+            points.filter_map(|point| point.figures.as_ref()).collect()
+        })
+        .collect();
+    let merged = merged(&order, windows, resampling);
+    let demands = demands::of_levels(&figures);
+    let levels = order.iter().zip(&figures).zip(merged.iter().zip(demands));
+    levels
+        .filter_map(|(((settings, places), figures), (merged, demands))| {
+            level(settings, places, figures, merged, demands)
+        })
         .collect()
 }
 
-fn level(
-    experiment: &Experiment,
-    places: &[usize],
+/// What the windows of repeated runs say together, in the order of [`statistics`].
+type Merged = Vec<Option<Figure>>;
+
+/// Rate, mean and percentiles.
+fn statistics() -> impl Iterator<Item = Statistic> {
+    let percentiles = PERCENTILES.iter();
+    let percentiles = percentiles.map(|(_, percent)| Statistic::Percentile { percent: *percent });
+    [Statistic::Rate, Statistic::MeanTime]
+        .into_iter()
+        .chain(percentiles)
+}
+
+/// The figures of the levels that were run more than once; nothing for the others.
+fn merged(
+    order: &[(&BTreeMap<String, String>, Vec<usize>)],
     windows: &BTreeMap<usize, Vec<IntervalSample>>,
     resampling: Resampling,
-) -> Option<Level> {
-    let points: Vec<&Point> = places
-        .iter()
-        .map(|place| &experiment.points[*place])
-        .collect();
-    let figures: Vec<&Figures> = points
-        .iter()
-        .filter_map(|point| point.figures.as_ref())
-        .collect();
-    let first = figures.first()?;
-    let samples: Option<Vec<_>> = places
-        .iter()
-        .map(|place| windows.get(place).cloned())
-        .collect();
-    let runs = samples.map(|samples| Runs::new(&samples));
-    let figure = |statistic: Statistic, unit: f64, alone: Figure| -> Figure {
-        let Some(runs) = runs.as_ref().filter(|_| places.len() > 1) else {
-            return alone;
-        };
-        match (runs.estimate(statistic, resampling), runs.value(statistic)) {
-            (Some(found), _) => Estimate::scaled(&found.estimate, unit).into(),
-            // Too few operations for an interval are still those of all runs.
-            (None, Some(value)) => Figure::bare(value * unit),
-            (None, None) => alone,
-        }
-    };
+) -> Vec<Merged> {
     const US_PER_NS: f64 = 1e-3;
+    let runs_of = |(place, (_, places)): (usize, &(_, Vec<usize>))| {
+        let samples = places.iter().map(|place| windows.get(place).cloned());
+        let samples: Vec<_> = samples.collect::<Option<_>>()?;
+        (places.len() > 1).then(|| (place, Runs::new(&samples)))
+    };
+    let repeated: Vec<(usize, Runs)> = order.iter().enumerate().filter_map(runs_of).collect();
+    let runs: Vec<&Runs> = repeated.iter().map(|(_, runs)| runs).collect();
+    let mut merged = vec![Merged::new(); order.len()];
+    for statistic in statistics() {
+        let unit = match statistic {
+            Statistic::Rate => 1.0,
+            Statistic::MeanTime | Statistic::Percentile { .. } => US_PER_NS,
+        };
+        let estimates = estimate_levels(&runs, statistic, resampling);
+        for ((place, runs), found) in repeated.iter().zip(estimates) {
+            merged[*place].push(match found {
+                Some(found) => Some(Estimate::scaled(&found.estimate, unit).into()),
+                // Too little for an interval is still that of all runs.
+                None => runs
+                    .value(statistic)
+                    .map(|value| Figure::bare(value * unit)),
+            });
+        }
+    }
+    merged
+}
+
+fn level(
+    settings: &BTreeMap<String, String>,
+    places: &[usize],
+    figures: &[&Figures],
+    merged: &Merged,
+    demands: Vec<Demand>,
+) -> Option<Level> {
+    let first = figures.first()?;
+    let mut merged = merged.iter().copied();
+    // A level that was run once has the figures of its run.
+    let mut figure = |alone: Figure| merged.next().flatten().unwrap_or(alone);
     let finished: u64 = figures.iter().map(|one| one.succeeded).sum();
     let mean = |of: fn(&Figures) -> f64| {
         figures.iter().map(|one| of(one)).sum::<f64>() / figures.len() as f64
     };
     let mut level = Level {
-        settings: points[0].settings.clone(),
+        settings: settings.clone(),
         runs: places
             .iter()
             .filter_map(|place| u32::try_from(*place).ok())
             .collect(),
         clients: first.clients,
         offered_rate_per_s: first.offered_rate_per_s,
-        rate_per_s: figure(Statistic::Rate, 1.0, first.rate_per_s),
-        response_mean_us: figure(Statistic::MeanTime, US_PER_NS, first.response_mean_us),
+        rate_per_s: figure(first.rate_per_s),
+        response_mean_us: figure(first.response_mean_us),
         response_us: BTreeMap::new(),
         failed_ratio: mean(|one| one.failed_ratio),
         dropped_ratio: mean(|one| one.dropped_ratio),
-        demands: demands::of_runs(&figures),
-        busy_ratio: busy(&figures),
+        demands,
+        busy_ratio: busy(figures),
         laws: figures.iter().flat_map(|one| one.laws.clone()).collect(),
         succeeded: finished,
         shares_cpus: first.shares_cpus,
@@ -241,9 +277,10 @@ fn level(
     if finished == 0 {
         return None;
     }
-    for (name, percent) in PERCENTILES {
-        if let Some(alone) = first.percentile(name) {
-            let merged = figure(Statistic::Percentile { percent }, US_PER_NS, alone);
+    for (name, _) in PERCENTILES {
+        let alone = first.percentile(name);
+        let merged = figure(alone.unwrap_or(Figure::bare(0.0)));
+        if alone.is_some() {
             level.response_us.insert(name.to_owned(), merged);
         }
     }

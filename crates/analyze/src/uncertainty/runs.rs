@@ -5,12 +5,12 @@
 //! variation of both levels together (A. C. Davison and D. V. Hinkley, *Bootstrap Methods and their
 //! Application* (1997), section 3.8: drawing inside the drawn runs as well counts the inner level
 //! twice). Few runs may agree by chance, so the uncertainty within the runs ([`super::series`]) is
-//! the least that is reported.
+//! the least that is reported. Levels of a sweep with a few runs each share what they tell of the
+//! variation between runs: [`estimate_levels`].
 
 use super::series::{IntervalSample, Series, standard_deviation};
-use crate::estimate::combined;
+use crate::estimate::{Spread, combined};
 use crate::resampling::Resampling;
-use crate::student::two_sided;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{Basis, Statistic};
 use rand::RngExt;
@@ -61,37 +61,48 @@ impl Runs {
         self.all.value(statistic)
     }
 
-    /// The statistic over all runs with its interval. `None` if nothing was done, or if a single
-    /// run is worth less than three independent intervals.
+    /// The statistic over all runs with its interval. `None` if nothing was done, if a single run is worth less than three
+    /// independent intervals, or if the runs are so few that they leave the size of the interval open.
     pub fn estimate(&self, statistic: Statistic, resampling: Resampling) -> Option<RunsEstimate> {
+        let own = self.run_to_run(statistic, resampling);
+        self.estimate_with(statistic, resampling, own)
+    }
+
+    /// The same with a given variation from run to run.
+    fn estimate_with(
+        &self,
+        statistic: Statistic,
+        resampling: Resampling,
+        run_to_run: Option<Spread>,
+    ) -> Option<RunsEstimate> {
         let value = self
             .all
             .value(statistic)
             .filter(|_| self.all.knows(statistic))?;
         let within = self.within(statistic, resampling);
-        let (half_width, basis) = match self.each.len() {
-            1 => (within?, Basis::WithinRun),
-            _ => {
-                let between = self.between(statistic, resampling)?;
-                (between.max(within.unwrap_or(0.0)), Basis::BetweenRuns)
-            }
+        let runs = self.each.len();
+        let (spread, basis) = if runs == 1 {
+            (within?, Basis::WithinRun)
+        } else {
+            let between = run_to_run?.of_mean(runs);
+            let confidence_ratio = resampling.confidence_ratio;
+            let is_wider = |within: &Spread| {
+                within.half_width(confidence_ratio) > between.half_width(confidence_ratio)
+            };
+            (
+                within.filter(is_wider).unwrap_or(between),
+                Basis::BetweenRuns,
+            )
         };
-        let factor = half_width.exp();
-        let estimate = Estimate {
-            value,
-            low: value / factor,
-            high: value * factor,
-            confidence_ratio: resampling.confidence_ratio,
-        };
-        factor.is_finite().then_some(RunsEstimate {
-            estimate,
+        Some(RunsEstimate {
+            estimate: spread.around(value, resampling.confidence_ratio)?,
             basis,
-            runs: self.each.len(),
+            runs,
         })
     }
 
-    /// Half-width on the scale of logarithms, from the variation inside of the runs alone.
-    fn within(&self, statistic: Statistic, resampling: Resampling) -> Option<f64> {
+    /// Standard error of the statistic's logarithm, from the variation inside of the runs alone.
+    fn within(&self, statistic: Statistic, resampling: Resampling) -> Option<Spread> {
         let spreads: Option<Vec<_>> = self
             .each
             .iter()
@@ -99,15 +110,19 @@ impl Runs {
             .collect();
         let spreads = spreads?;
         let deviations: Vec<f64> = spreads.iter().map(|spread| spread.deviation).collect();
-        let degrees_of_freedom = spreads.iter().map(|spread| spread.degrees_of_freedom).sum();
-        let deviation = combined(&deviations) / deviations.len() as f64;
-        let half_width = two_sided(resampling.confidence_ratio, degrees_of_freedom) * deviation;
-        half_width.is_finite().then_some(half_width)
+        Some(Spread {
+            deviation: combined(&deviations) / deviations.len() as f64,
+            degrees_of_freedom: spreads.iter().map(|spread| spread.degrees_of_freedom).sum(),
+        })
     }
 
-    /// Half-width on the scale of logarithms, from drawing whole runs.
-    fn between(&self, statistic: Statistic, resampling: Resampling) -> Option<f64> {
+    /// How much the statistic varies from run to run, on the scale of logarithms: from drawing whole runs. `None` for a
+    /// single run.
+    fn run_to_run(&self, statistic: Statistic, resampling: Resampling) -> Option<Spread> {
         let count = self.ranges.len();
+        if count < 2 || !self.all.knows(statistic) {
+            return None;
+        }
         let mut rng = resampling.rng(STREAM);
         let logarithms: Option<Vec<f64>> = (0..resampling.draws)
             .map(|_| {
@@ -118,9 +133,53 @@ impl Runs {
             .collect();
         // Draws from a few runs vary around their mean, which hides the variation of that mean.
         let n = count as f64;
-        let deviation = standard_deviation(&logarithms?) * (n / (n - 1.0)).sqrt();
-        Some(two_sided(resampling.confidence_ratio, n - 1.0) * deviation)
+        Some(Spread {
+            deviation: standard_deviation(&logarithms?) * n / (n - 1.0).sqrt(),
+            degrees_of_freedom: n - 1.0,
+        })
     }
+}
+
+/// Runs of a level from which on their own variation is enough to tell how well it is known.
+const MIN_RUNS_FOR_OWN: f64 = 4.0;
+
+/// Adds to the variation of each level what all of them tell together. A level of a few runs has an interval that is too
+/// wide to be of use, or one that two runs made narrow that agree by chance. Assumed is that all levels vary alike,
+/// relative to their mean. A level that varied more than the average keeps its own variation.
+pub(crate) fn with_pooled(own: &[Option<Spread>]) -> Vec<Option<Spread>> {
+    let known: Vec<Spread> = own.iter().copied().flatten().collect();
+    let pooled = Spread::pooled(&known);
+    own.iter()
+        .map(|own| {
+            let (own, pooled) = ((*own)?, pooled?);
+            let is_enough = own.degrees_of_freedom >= MIN_RUNS_FOR_OWN - 1.0;
+            Some(if is_enough {
+                own
+            } else {
+                Spread {
+                    deviation: own.deviation.max(pooled.deviation),
+                    ..pooled
+                }
+            })
+        })
+        .collect()
+}
+
+/// The statistic at each of several levels with its interval, from the variation within the runs and from that between the
+/// repetitions of all levels ([`with_pooled`]).
+pub fn estimate_levels(
+    levels: &[&Runs],
+    statistic: Statistic,
+    resampling: Resampling,
+) -> Vec<Option<RunsEstimate>> {
+    let own = levels.iter();
+    let own: Vec<_> = own
+        .map(|runs| runs.run_to_run(statistic, resampling))
+        .collect();
+    let together = levels.iter().zip(with_pooled(&own));
+    together
+        .map(|(runs, run_to_run)| runs.estimate_with(statistic, resampling, run_to_run))
+        .collect()
 }
 
 #[cfg(test)]
@@ -154,8 +213,9 @@ mod tests {
                 ..Resampling::seeded(*seed)
             };
             let runs = runs(*seed, count, between_ratio, 0.05);
-            let found = runs.estimate(statistic, resampling).unwrap();
-            found.estimate.contains(9_999.5)
+            let found = runs.estimate(statistic, resampling);
+            // Two runs in a hundred differ so much that nothing is said.
+            found.is_none_or(|found| found.estimate.contains(9_999.5))
         };
         (0..200).filter(holds).count()
     }
@@ -170,6 +230,57 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Of 100 sweeps over six levels with two runs each, in how many the interval of the last one holds the truth, with
+    /// the mean width of those that there are. Its runs differ by `factor` times as much as those of the others.
+    fn coverage_of_levels(factor: f64) -> (usize, f64) {
+        let mut hits = 0;
+        let mut widths = Vec::new();
+        for seed in 0..100 {
+            let resampling = Resampling {
+                draws: 200,
+                ..Resampling::seeded(seed)
+            };
+            let level = |number: u64| {
+                let ratio = if number == 5 { 0.03 * factor } else { 0.03 };
+                runs(seed * 100 + number, 2, ratio, 0.02)
+            };
+            let levels: Vec<Runs> = (0..6).map(level).collect();
+            let levels: Vec<&Runs> = levels.iter().collect();
+            let found = estimate_levels(&levels, Statistic::Rate, resampling);
+            let last = found[5].expect("it has an interval").estimate;
+            hits += usize::from(last.contains(9_999.5));
+            widths.push(last.half_width_ratio());
+        }
+        (hits, widths.iter().sum::<f64>() / widths.len() as f64)
+    }
+
+    #[test]
+    fn levels_of_two_runs_learn_from_each_other() {
+        let (hits, width) = coverage_of_levels(1.0);
+        assert!(hits >= 93, "{hits}");
+        // 2.4 · 0.03 / √2 and somewhat more; alone it were 12.7 · 0.03 · 0.8 / √2.
+        assert!((0.04..0.09).contains(&width), "{width}");
+        // What varies twice as much keeps a part of it.
+        let (hits, _) = coverage_of_levels(2.0);
+        assert!(hits >= 85, "{hits}");
+    }
+
+    #[test]
+    fn two_runs_that_differ_much_and_stand_alone_have_no_interval() {
+        let resampling = Resampling::seeded(1);
+        let windows = |rate: u64| {
+            let window = |number: u64| IntervalSample {
+                duration_s: 1.0,
+                operations: rate + number % 7,
+                times: SparseHistogram::default(),
+            };
+            (0..40).map(window).collect::<Vec<_>>()
+        };
+        let both = Runs::new(&[windows(10_000), windows(12_000)]);
+        assert_eq!(both.estimate(Statistic::Rate, resampling), None);
+        assert!(both.value(Statistic::Rate).is_some());
     }
 
     #[test]

@@ -12,8 +12,8 @@
 use super::autocorrelation::{degrees_of_freedom, effective_size};
 use super::blocks::{block_length, resample};
 use super::histogram::{HistogramTable, SparseHistogram};
+use crate::estimate::Spread;
 use crate::resampling::Resampling;
-use crate::student::two_sided;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::Statistic;
 
@@ -82,20 +82,12 @@ impl Series {
     }
 
     /// The statistic with its interval. `None` if nothing was done, if the intervals are worth less
-    /// than three independent ones, or if less than [`MIN_BEYOND_PERCENTILE`] operations lie beyond
-    /// the percentile.
+    /// than three independent ones or so few that they leave its size open, or if less than
+    /// [`MIN_BEYOND_PERCENTILE`] operations lie beyond the percentile.
     pub fn estimate(&self, statistic: Statistic, resampling: Resampling) -> Option<Estimate> {
         let value = self.value(statistic)?;
         let spread = self.log_spread(statistic, resampling)?;
-        let factor = (two_sided(resampling.confidence_ratio, spread.degrees_of_freedom)
-            * spread.deviation)
-            .exp();
-        factor.is_finite().then(|| Estimate {
-            value,
-            low: value / factor,
-            high: value * factor,
-            confidence_ratio: resampling.confidence_ratio,
-        })
+        spread.around(value, resampling.confidence_ratio)
     }
 
     /// Standard error of the statistic's logarithm. `None` if nothing was done, or if a selection
@@ -104,7 +96,7 @@ impl Series {
         &self,
         statistic: Statistic,
         resampling: Resampling,
-    ) -> Option<LogSpread> {
+    ) -> Option<Spread> {
         if !self.knows(statistic) {
             return None;
         }
@@ -119,7 +111,7 @@ impl Series {
         }
         let size = effective_size(&influence);
         let deviation = standard_deviation(&logarithms) * too_narrow(&influence, size, &sums);
-        deviation.is_finite().then(|| LogSpread {
+        deviation.is_finite().then(|| Spread {
             deviation,
             degrees_of_freedom: degrees_of_freedom(size),
         })
@@ -164,15 +156,6 @@ impl Series {
         }
         operations / duration_s
     }
-}
-
-/// How well the logarithm of a statistic is known from one run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct LogSpread {
-    /// Standard error.
-    pub(crate) deviation: f64,
-    /// How well the standard error itself is known.
-    pub(crate) degrees_of_freedom: f64,
 }
 
 /// By how much the draws vary too little. Pieces of a short series lose the memory that reaches

@@ -77,6 +77,13 @@ pub struct Comparison {
     pub order_effect_ratio: Option<f64>,
 }
 
+impl Comparison {
+    /// Whether so few pairs stand behind an interval that it says nothing: its ends differ by more than a factor of four.
+    pub fn is_vague(&self) -> bool {
+        self.pairs < 6 && self.ratio.high > 4.0 * self.ratio.low
+    }
+}
+
 /// The answer.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

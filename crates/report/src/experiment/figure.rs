@@ -33,6 +33,9 @@ pub(crate) fn interval_or_why(figure: &Figure, quantity: fn(f64) -> Quantity, wh
 /// Why a rate, a mean or a percentile of a run has none.
 pub(crate) const TOO_SHORT: &str = "too few windows";
 
+/// Why a percentile has none that most of its run lies below.
+pub(crate) const TOO_FEW_BEYOND: &str = "too few operations beyond it";
+
 /// Why what follows from a demand has none.
 pub(crate) const ERROR_NOT_KNOWN: &str = "its error is unknown";
 
@@ -54,16 +57,32 @@ pub(crate) fn bound_of_rate(
     let bound = bound.unwrap_or_else(|| Figure::bare(demand.saturation_rate_per_s().value));
     let range = interval_or_why(&bound, Quantity::per_second, ERROR_NOT_KNOWN);
     let reached = Quantity::ratio(rate_per_s / bound.value);
-    page::Figure::new("bound of the rate", Quantity::per_second(bound.value))
-        .with_note(format!("{}, {range}, {reached} reached", demand.name))
+    let above = match bound.high {
+        Some(high) if rate_per_s > high => ", more than its error",
+        Some(_) if rate_per_s > bound.value => ", within its error",
+        _ => "",
+    };
+    page::Figure::new("bound of the rate", Quantity::per_second(bound.value)).with_note(format!(
+        "{}, {range}, {reached} reached{above}",
+        demand.name
+    ))
+}
+
+/// Why a rate, a mean or a percentile of a level has no interval, if it has none.
+pub(crate) fn no_interval_of(level: &Level) -> &'static str {
+    if level.runs.len() > 1 {
+        "too few repetitions"
+    } else {
+        TOO_SHORT
+    }
 }
 
 /// Why the 99th percentile of a level has no interval, if it has none.
 pub(crate) fn no_interval_of_p99(level: &Level) -> &'static str {
     if level.succeeded as f64 * 0.01 < MIN_BEYOND_PERCENTILE {
-        "too few operations beyond it"
+        TOO_FEW_BEYOND
     } else {
-        TOO_SHORT
+        no_interval_of(level)
     }
 }
 

@@ -75,14 +75,29 @@ pub(super) fn figures(rows: &[Comparison], [rate, time]: &[Vec<usize>; 2]) -> Ve
             };
             let label = format!("{}, B / A", statistic(row.statistic));
             Figure::new(label, Quantity::plain(row.ratio.value))
-                .with_note(format!("95 % {}; {}", range(row), verdict(row)))
+                .with_note(format!("{}; {}", interval(row), verdict(row)))
                 .marked(marks)
         })
         .collect()
 }
 
+/// The interval of a ratio, or why there is none that says anything.
 pub(super) fn range(row: &Comparison) -> String {
+    if row.is_vague() {
+        return TOO_FEW_PAIRS.to_owned();
+    }
     ends(row.ratio.low, row.ratio.high)
+}
+
+const TOO_FEW_PAIRS: &str = "too few pairs";
+
+fn interval(row: &Comparison) -> String {
+    let kind = if row.is_vague() {
+        "no interval:"
+    } else {
+        "95 %"
+    };
+    format!("{kind} {}", range(row))
 }
 
 /// The comparisons, with the values of both sides where they are known.
@@ -129,7 +144,7 @@ pub(super) fn row_value(label: String, row: &Comparison) -> RowValue {
         detail: range(row),
         is_strong: false,
         value: row.ratio.value,
-        interval: Some((row.ratio.low, row.ratio.high)),
+        interval: (!row.is_vague()).then_some((row.ratio.low, row.ratio.high)),
     }
 }
 
@@ -229,6 +244,7 @@ pub(super) fn demand_ratio(demand: &DemandRatio) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::estimate::Estimate;
 
     fn row(value: f64, low: f64, high: f64) -> RowValue {
         RowValue {
@@ -271,6 +287,31 @@ mod tests {
             band.width_percent > 50.0 && band.width_percent < 70.0,
             "{band:?}"
         );
+    }
+
+    #[test]
+    fn an_interval_that_says_nothing_is_not_shown() {
+        let mut row = Comparison {
+            statistic: Statistic::Rate,
+            ratio: Estimate {
+                value: 1.0,
+                low: 0.6,
+                high: 1.6,
+                confidence_ratio: 0.95,
+            },
+            verdict: ComparisonVerdict::NotEnoughData,
+            margin_ratio: 0.05,
+            basis: Basis::BetweenRuns,
+            pairs: 2,
+            pair_deviation_ratio: 0.05,
+            order_effect_ratio: None,
+        };
+        assert_eq!(interval(&row), format!("95 % {}", range(&row)));
+        row.ratio.high = 4.1 * row.ratio.low;
+        assert_eq!(interval(&row), "no interval: too few pairs");
+        assert_eq!(row_value("B".into(), &row).interval, None);
+        row.pairs = 6;
+        assert!(row_value("B".into(), &row).interval.is_some());
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::demands::{self, Demands};
 use super::figure::{
-    ERROR_NOT_KNOWN, TOO_SHORT, bound_of_rate, cell, interval_or_why, no_interval_of_p99, seconds,
-    unwanted,
+    ERROR_NOT_KNOWN, bound_of_rate, cell, interval_or_why, no_interval_of, no_interval_of_p99,
+    seconds, unwanted,
 };
 use super::levels::{Sweep, key_column};
 use super::parts::Parts;
@@ -62,7 +62,7 @@ impl Sweep<'_> {
         let best = self.best();
         let marks = |topic| self.book.marks(topic, None);
         let rate = &best.rate_per_s;
-        let range = interval_or_why(rate, Quantity::per_second, TOO_SHORT);
+        let range = interval_or_why(rate, Quantity::per_second, no_interval_of(best));
         let highest = Figure::new("highest rate", Quantity::per_second(rate.value));
         let note = format!("{}, {range}", self.at(best));
         let mut figures = vec![highest.with_note(note).marked(&marks(Topic::Rate))];
@@ -71,7 +71,7 @@ impl Sweep<'_> {
             (
                 "mean response time there",
                 Some(best.response_mean_us),
-                TOO_SHORT,
+                no_interval_of(best),
             ),
             (
                 "p99 response time there",

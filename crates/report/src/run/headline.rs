@@ -2,10 +2,10 @@
 
 use super::result::{by_count, failures};
 use crate::caveat::{CaveatBook, Topic};
-use crate::experiment::figure::interval_of;
+use crate::experiment::figure::{TOO_FEW_BEYOND, TOO_SHORT, interval_or_why};
 use crate::facts;
 use crate::page::Figure;
-use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_analyze::experiment::run::{NoInterval, RunAnalysis};
 use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::quantity::Quantity;
 
@@ -20,12 +20,16 @@ pub(super) fn headline(
     // Only the measure phase is analysed.
     let analysis = analysis.filter(|_| phase.name == PhaseKind::Measure);
     let mut rate = rate_figure(document, phase, marks(Topic::Rate));
-    let rate_per_s = analysis.map(|analysis| &analysis.figures.rate_per_s);
-    let warm_up = analysis
-        .map(|analysis| analysis.figures.warm_up_s)
-        .filter(|length_s| *length_s > 0.0)
-        .map(Quantity::seconds);
-    rate.note = with_interval(rate.note, rate_per_s, warm_up, Quantity::per_second);
+    rate.note = analysis.map_or(rate.note.clone(), |analysis| {
+        let range = range(
+            analysis,
+            None,
+            "rate",
+            &analysis.figures.rate_per_s,
+            Quantity::per_second,
+        );
+        Some(format!("{}, {range}", rate.note.as_ref()?))
+    });
     let mut figures = vec![rate];
     if let Some((name, operation)) = by_count(phase).first() {
         let summary = &operation.response_time_us;
@@ -34,13 +38,18 @@ pub(super) fn headline(
             ("p99", "p99", summary.p99, Topic::Latency),
             ("p99_9", "p99.9", summary.p99_9, Topic::Tail),
         ];
-        let found = analysis.and_then(|analysis| analysis.operations.get(*name));
+        let found = analysis.and_then(|analysis| Some((analysis, analysis.operations.get(*name)?)));
         figures.extend(levels.map(|(key, level, value, topic)| {
-            let figure = found.and_then(|found| found.response_us.get(key));
-            let note = Some(facts::operation_label(name));
+            let range = found.and_then(|(analysis, found)| {
+                let figure = found.response_us.get(key)?;
+                let us = Quantity::microseconds;
+                Some(range(analysis, Some(name), key, figure, us))
+            });
+            let label = facts::operation_label(name);
+            let note = range.map_or(label.clone(), |range| format!("{label}, {range}"));
             let value = quantity_if(operation.count > 0, value);
             Figure::new(format!("{level} response time"), value)
-                .with_note(with_interval(note, figure, warm_up, Quantity::microseconds))
+                .with_note(note)
                 .marked(&marks(topic))
         }));
     }
@@ -48,21 +57,28 @@ pub(super) fn headline(
     figures
 }
 
-/// A note with the interval of its figure, if there is one.
-fn with_interval(
-    note: Option<String>,
-    figure: Option<&dyno_record::experiment::Figure>,
-    warm_up: Option<Quantity>,
+/// The interval of a figure, or why it has none; `key` is its name in the analysis, of an operation or of all together.
+fn range(
+    analysis: &RunAnalysis,
+    operation: Option<&str>,
+    key: &str,
+    figure: &dyno_record::experiment::Figure,
     quantity: fn(f64) -> Quantity,
-) -> Option<String> {
-    let Some(range) = figure.and_then(|figure| interval_of(figure, quantity)) else {
-        return note;
+) -> String {
+    let mut missing = analysis.without_interval.iter();
+    let missing = missing.find(|one| one.operation.as_deref() == operation && one.figure == key);
+    let why = match missing.map(|one| one.reason) {
+        Some(NoInterval::TooFewBeyond) => TOO_FEW_BEYOND,
+        _ => TOO_SHORT,
     };
+    let range = interval_or_why(figure, quantity, why);
     // The value is that of the whole phase, the interval that of its stationary part.
-    let part = warm_up.map_or(String::new(), |length| {
-        format!(" without the first {length}")
-    });
-    Some(format!("{}, 95 % {range}{part}", note?))
+    let warm_up_s = analysis.figures.warm_up_s;
+    if figure.low.is_some() && warm_up_s > 0.0 {
+        let length = Quantity::seconds(warm_up_s);
+        return format!("{range} without the first {length}");
+    }
+    range
 }
 
 /// The rate of a load phase is that of its documents: what one command inserts is a setting.
