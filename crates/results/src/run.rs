@@ -111,11 +111,7 @@ pub fn analyse(run: &Run) -> Result<Option<RunAnalysis>, ResultsError> {
         let bench = bench(run);
         let course = course(&bench, &run.fine, seed(&run.document));
         let verdict = (!run.metrics.is_empty()).then(|| judge(&bench, &course.transitions()));
-        RunAnalysis {
-            verdict,
-            course: Some(course),
-            ..analysis
-        }
+        analysis.concluded(course, verdict)
     }))
 }
 

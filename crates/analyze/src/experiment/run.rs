@@ -3,7 +3,7 @@
 
 pub use super::figures::OperationFigures;
 use super::figures::{Measured, NothingMeasured, is_open, measured, of_measured, samples, whole};
-use super::findings::single_run;
+use super::findings::{conclusion, single_run};
 use super::sweep::{knows_server, stations};
 use crate::course::Course;
 use crate::laws;
@@ -88,6 +88,20 @@ impl RunAnalysis {
     /// Whether the CPU time of the servers is known, without which nothing can be said about their limits.
     pub fn knows_server(&self) -> bool {
         knows_server(&self.figures.demands)
+    }
+
+    /// The same with what was watched over the time of the run. No finding contradicts the verdict.
+    pub fn concluded(self, course: Course, verdict: Option<Verdict>) -> RunAnalysis {
+        let findings = match &verdict {
+            Some(verdict) => conclusion::beside(verdict, self.findings),
+            None => self.findings,
+        };
+        RunAnalysis {
+            course: Some(course),
+            verdict,
+            findings,
+            ..self
+        }
     }
 }
 

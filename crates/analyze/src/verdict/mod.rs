@@ -34,6 +34,13 @@ pub struct Verdict {
     pub not_watched: Vec<Cause>,
 }
 
+impl Verdict {
+    /// Whether the run was long enough, and watched, so that the absence of a cause says something as well.
+    pub fn is_reached(&self) -> bool {
+        !["too-short-for-verdict", "nothing-watched"].contains(&self.headline.code.as_str())
+    }
+}
+
 /// Reasons that hold a run up.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

@@ -80,7 +80,7 @@ impl Demands<'_> {
             Cell::default()
         };
         let (tone, note) = match (self.is_bottleneck(demand), is_station) {
-            (true, _) => (Tone::Strong, "bottleneck"),
+            (true, _) => (Tone::Strong, "lowest bound"),
             (false, true) => (Tone::Plain, ""),
             (false, false) => (Tone::Soft, part_note(&demand.name)),
         };
@@ -101,7 +101,7 @@ impl Demands<'_> {
             title: "How long an operation occupies each resource".to_owned(),
             caption: match self.bottleneck {
                 Some(_) => format!(
-                    "{CAPTION} The longest bar among the resources that operations wait for is the bottleneck."
+                    "{CAPTION} The longest bar among the resources that operations wait for bounds the rate."
                 ),
                 None => CAPTION.to_owned(),
             },

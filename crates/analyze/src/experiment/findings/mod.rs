@@ -3,6 +3,7 @@
 
 mod ab;
 mod blocks;
+pub(super) mod conclusion;
 mod difference;
 mod laws;
 mod limits;

@@ -1,10 +1,11 @@
 //! The resource that saturates first, as it is told of the best level of a sweep and of a single run.
 
 use super::view::{spread, subject, units};
+use crate::estimate::combined;
 use crate::experiment::figures::resource_name;
 use crate::experiment::sweep::SHARED_CPUS;
 use crate::values::{percent, rate, time};
-use dyno_record::experiment::{Demand, Finding};
+use dyno_record::experiment::{Demand, Figure, Finding};
 use dyno_record::model::ResourceKind;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
@@ -24,7 +25,7 @@ pub(super) struct AtRate<'a> {
     /// The same of all that were watched.
     pub(super) demands: &'a [Demand],
     /// The rate.
-    pub(super) rate_per_s: f64,
+    pub(super) rate_per_s: Figure,
     /// Whether it is the highest of a sweep.
     pub(super) is_of_sweep: bool,
     /// Where: `with 8 clients`.
@@ -40,7 +41,7 @@ impl AtRate<'_> {
 
     /// The rate as a share of its bound.
     pub(super) fn share(&self) -> f64 {
-        self.rate_per_s / bound_of(self.bottleneck)
+        self.rate_per_s.value / bound_of(self.bottleneck)
     }
 
     /// The station that comes second.
@@ -66,6 +67,23 @@ pub(super) fn error_of(demand: &Demand) -> Option<Number> {
     (demand.uncertainty_ratio < 1.0).then(|| percent(demand.uncertainty_ratio))
 }
 
+/// Why a rate may be above the bound by a demand: what both are known to. `None` for one that is not above it.
+pub(super) fn above_bound(rate_per_s: &Figure, demand: &Demand) -> Option<Statement> {
+    let share = rate_per_s.value / bound_of(demand);
+    let of_rate = rate_per_s.quantity().uncertainty_ratio;
+    let errors = [of_rate, demand.uncertainty_ratio];
+    let uncertainty_ratio = combined(&errors);
+    // A figure whose error may be all of it covers nothing.
+    let is_known = errors.iter().all(|error| *error < 1.0);
+    (share > 1.0).then(|| {
+        statement!(
+            "above-bound",
+            is_covered = share - 1.0 <= uncertainty_ratio,
+            uncertainty = is_known.then(|| percent(uncertainty_ratio))
+        )
+    })
+}
+
 /// The resource that saturates first, and how near the rate came to that.
 pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
     let demand = at.bottleneck;
@@ -73,11 +91,12 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
         "bottleneck",
         resource = subject(&demand.name),
         is_near = at.share() >= NEAR_RATIO,
+        is_beside_verdict = None::<bool>,
         demand = time(demand.demand_s),
         units = units(&demand.name, demand.servers),
         bound = rate(bound_of(demand)),
         is_highest_rate = at.is_of_sweep,
-        rate = rate(at.rate_per_s),
+        rate = rate(at.rate_per_s.value),
         share = percent(at.share())
     );
     let mut evidence = vec![
@@ -90,6 +109,7 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
         ),
         at.busy.clone(),
     ];
+    evidence.extend(above_bound(&at.rate_per_s, demand));
     evidence.extend(at.second().map(|second| {
         statement!(
             "next-resource",
@@ -130,7 +150,7 @@ pub(super) fn widen(at: &AtRate<'_>) -> Option<Finding> {
         "resource-used",
         resource = subject(&demand.name),
         share = percent(at.share()),
-        rate = rate(at.rate_per_s),
+        rate = rate(at.rate_per_s.value),
         demand = time(demand.demand_s),
         units = units(&demand.name, demand.servers)
     )];

@@ -101,7 +101,7 @@ impl<'a> View<'a> {
             bottleneck: &bottleneck.demand,
             stations: &self.analysis.stations,
             demands: &self.figures.demands,
-            rate_per_s: self.figures.rate_per_s.value,
+            rate_per_s: self.figures.rate_per_s,
             is_of_sweep: false,
             at: self.at(),
             busy: self.busy(),

@@ -113,7 +113,7 @@ impl<'a> View<'a> {
             bottleneck: self.answer.bottleneck.as_ref()?,
             stations: &self.answer.system.as_ref()?.demands,
             demands: &best.demands,
-            rate_per_s: best.rate_per_s.value,
+            rate_per_s: best.rate_per_s,
             is_of_sweep: true,
             at: self.at(best),
             busy: self.busy(best),

@@ -1,10 +1,10 @@
 //! What a search for the highest rate means.
 
-use super::saturation::error_of;
+use super::saturation::{above_bound, error_of};
 use super::view::{demand, spread, subject, units};
 use crate::experiment::xmax::CONFIRMATION_RATIOS;
 use crate::values::{percent, rate, rate_of, time, us};
-use dyno_record::experiment::{ClientsEnd, Confirmation, Finding, XmaxAnswer};
+use dyno_record::experiment::{ClientsEnd, Confirmation, Figure, Finding, XmaxAnswer};
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
@@ -117,6 +117,13 @@ fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
             bound = error.and(answer.bound_per_s.as_ref().map(rate_of))
         ),
     ];
+    let value = answer.search.rate_per_s;
+    let known = answer.search.estimate_per_s.map(Figure::from);
+    let reached = Figure {
+        value,
+        ..known.unwrap_or(Figure::bare(value))
+    };
+    evidence.extend(above_bound(&reached, first));
     evidence.extend(spread(first));
     Some(Finding::found(
         statement!(

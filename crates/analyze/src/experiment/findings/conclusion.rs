@@ -1,0 +1,142 @@
+//! One conclusion on what held a run up. The verdict looks at everything that was watched, the findings at busy times
+//! alone; where the two differ the verdict counts, and what the busy times say stands below it as a figure.
+
+use crate::experiment::figures::resource_name;
+use crate::experiment::sweep::SHARED_CPUS;
+use crate::verdict::{Cause, Verdict};
+use dyno_record::experiment::Finding;
+use dyno_record::model::ResourceKind;
+use dyno_record::statement::{Statement, Value};
+
+/// The findings of a run beside its verdict: none names another cause, and none advises against it.
+pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -> Vec<Finding> {
+    if !verdict.is_reached() {
+        return findings;
+    }
+    let cause = verdict.causes.first().map(|first| first.cause);
+    let short = short_by(cause);
+    let mut agrees = false;
+    let mut told = Vec::new();
+    for mut finding in findings {
+        match finding.statement.code.as_str() {
+            "bottleneck" => {
+                agrees = short.is_some() && station(&finding.statement) == short;
+                if !agrees {
+                    finding.statement = finding.statement.with("is_beside_verdict", true);
+                }
+            }
+            // More of a resource helps if the verdict has it short as well.
+            "more-cpus" | "faster-disk" if !agrees => continue,
+            "two-machines" if !matches!(cause, Some(Cause::ServerCpu | Cause::SharedCpu)) => {
+                continue;
+            }
+            "more-clients-could-raise"
+                if !matches!(cause, None | Some(Cause::TooFewClients | Cause::RoundTrip)) =>
+            {
+                continue;
+            }
+            _ => {}
+        }
+        told.push(finding);
+    }
+    told
+}
+
+/// The resource that a bottleneck is.
+fn station(statement: &Statement) -> Option<&str> {
+    match statement.values.get("resource")? {
+        Value::Statement(resource) => resource.text("name"),
+        _ => None,
+    }
+}
+
+/// The resource that is short by a cause, by the name that findings have for it.
+fn short_by(cause: Option<Cause>) -> Option<&'static str> {
+    Some(match cause? {
+        Cause::Client => resource_name(ResourceKind::ClientCpu),
+        Cause::ServerCpu => resource_name(ResourceKind::ServerCpu),
+        Cause::SharedCpu => SHARED_CPUS,
+        Cause::DiskOperations
+        | Cause::DiskBandwidth
+        | Cause::BurstCredits
+        | Cause::SlowSync
+        | Cause::CacheTooSmall
+        | Cause::Checkpoint => resource_name(ResourceKind::Disk),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::CauseFinding;
+    use dyno_record::statement;
+
+    fn verdict(causes: &[Cause]) -> Verdict {
+        let finding = |cause: &Cause| CauseFinding {
+            cause: *cause,
+            statement: statement!("cause.any"),
+            start_s: 0.0,
+            end_s: 10.0,
+            spans: Vec::new(),
+            confidence: 0.8,
+            evidence: Vec::new(),
+            advice: Vec::new(),
+        };
+        let code = if causes.is_empty() {
+            "nothing-exhausted"
+        } else {
+            "cause.any"
+        };
+        Verdict {
+            headline: Statement::new(code),
+            causes: causes.iter().map(finding).collect(),
+            not_watched: Vec::new(),
+        }
+    }
+
+    fn told(name: &str, verdict: &Verdict) -> Vec<String> {
+        let resource = statement!("resource", name = name);
+        let evidence = || vec![statement!("busy")];
+        let findings = vec![
+            Finding::found(statement!("bottleneck", resource = resource), evidence()),
+            Finding::opportunity(statement!("more-cpus"), evidence()),
+            Finding::opportunity(statement!("two-machines"), evidence()),
+            Finding::opportunity(statement!("more-clients-could-raise"), evidence()),
+        ];
+        let short = |finding: &Finding| {
+            let is_beside = finding.statement.values.contains_key("is_beside_verdict");
+            let mark = if is_beside { " (beside)" } else { "" };
+            format!("{}{mark}", finding.statement.code)
+        };
+        beside(verdict, findings).iter().map(short).collect()
+    }
+
+    #[test]
+    fn a_finding_that_agrees_with_the_verdict_stays() {
+        let shared = told(SHARED_CPUS, &verdict(&[Cause::SharedCpu]));
+        assert_eq!(shared, ["bottleneck", "more-cpus", "two-machines"]);
+        let server = told("server CPU", &verdict(&[Cause::ServerCpu]));
+        assert_eq!(server, ["bottleneck", "more-cpus", "two-machines"]);
+    }
+
+    #[test]
+    fn a_finding_that_names_another_cause_becomes_a_figure_beside_it() {
+        let shared = told(SHARED_CPUS, &verdict(&[Cause::ServerCpu]));
+        assert_eq!(shared, ["bottleneck (beside)", "two-machines"]);
+        let disk = told("server CPU", &verdict(&[Cause::DiskOperations]));
+        assert_eq!(disk, ["bottleneck (beside)"]);
+        let nothing = told("server CPU", &verdict(&[]));
+        assert_eq!(nothing, ["bottleneck (beside)", "more-clients-could-raise"]);
+        let clients = told("disk", &verdict(&[Cause::TooFewClients]));
+        assert_eq!(clients, ["bottleneck (beside)", "more-clients-could-raise"]);
+    }
+
+    #[test]
+    fn a_verdict_that_was_not_reached_changes_nothing() {
+        let mut none = verdict(&[]);
+        none.headline = statement!("too-short-for-verdict");
+        assert_eq!(told("disk", &none).len(), 4);
+        assert!(!told("disk", &none)[0].contains("beside"));
+    }
+}
