@@ -578,6 +578,8 @@ pub enum CaveatKind {
     FitsInCache,
     /// Writes are acknowledged before they are durable.
     Durability,
+    /// Something may have stood between client and server: TLS did not prove who answered.
+    UnverifiedTls,
     /// CPU frequency is not fixed.
     CpuFrequency,
     /// A setting of the machine is known to disturb measurements.

@@ -42,6 +42,8 @@ pub struct RecordedPlan {
 pub struct RecordedServer {
     /// `mongod`, `embedded` or `uri`.
     pub kind: Option<String>,
+    /// The connection string without secrets, of a server that ran already.
+    pub uri: Option<String>,
     /// Servers beside each other, each with a client of its own.
     pub pairs: Option<u64>,
     /// Size of the cache, with its unit.

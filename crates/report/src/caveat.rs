@@ -178,6 +178,7 @@ fn describe(kind: CaveatKind) -> (&'static str, Severity, &'static [Topic]) {
         Kind::LittleLaw => ("Little's law", Serious, &[Rate, Latency, Tail, InFlight]),
         Kind::FitsInCache => ("data fits in cache", Condition, &[Data]),
         Kind::Durability => ("durability", Condition, &[Durability]),
+        Kind::UnverifiedTls => ("TLS not verified", Condition, &[Status]),
         Kind::CpuFrequency => ("CPU frequency not fixed", Condition, &[CpuFrequency]),
         Kind::MachineSetting => ("machine setting", Condition, &[MachineSettings]),
         Kind::SharedMachine => ("shared machine", Condition, &[SharedMachine, Client]),

@@ -37,6 +37,7 @@ pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Cave
     found.extend(server::document_count(facts));
     found.extend(server::fits_in_cache(facts));
     found.extend(server::durability(facts));
+    found.extend(server::unverified_tls(facts));
     found.extend(machine::shared_machine(facts));
     found.extend(machine::cpu_frequency(facts));
     found.extend(machine::clock_coarse(facts));

@@ -86,6 +86,34 @@ fn early_acknowledgement(facts: &Facts<'_>) -> Option<&'static str> {
     Some("writes-not-durable")
 }
 
+/// Options of a connection string that take a check of the certificate away, with the name that old drivers have.
+const WEAKENS_TLS: [&str; 5] = [
+    "tlsInsecure",
+    "tlsAllowInvalidCertificates",
+    "tlsAllowInvalidHostnames",
+    "sslAllowInvalidCertificates",
+    "sslInvalidHostNameAllowed",
+];
+
+/// TLS without a check of the certificate or of its name encrypts, but whoever is on the way may have answered.
+pub(super) fn unverified_tls(facts: &Facts<'_>) -> Option<Caveat> {
+    let (_, options) = facts.plan.server.uri.as_deref()?.split_once('?')?;
+    let given: Vec<String> = options
+        .split('&')
+        .filter_map(|option| option.split_once('='))
+        .filter(|(_, value)| *value == "true")
+        .filter_map(|(name, _)| {
+            WEAKENS_TLS
+                .iter()
+                .find(|one| one.eq_ignore_ascii_case(name))
+        })
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let number = given.len();
+    let said = statement!("tls-not-verified", options = given, number = number);
+    (number > 0).then(|| Caveat::of_run(CaveatKind::UnverifiedTls, said))
+}
+
 /// Weight of an operation in the plan.
 fn weight(facts: &Facts<'_>, operation: &str) -> f64 {
     facts.plan.operations.get(operation).copied().unwrap_or(0.0)

@@ -585,6 +585,27 @@ fn early_acknowledgement_is_stated_for_writes() {
     assert_eq!(synced, NONE);
 }
 
+#[test]
+fn tls_that_proves_nobody_is_stated() {
+    let with = |options: &str| {
+        messages(|d| d.plan["server"] = json!({"uri": format!("mongodb://***@h/db{options}")}))
+    };
+    for sound in [
+        "",
+        "?tls=true",
+        "?tls=true&tlsAllowInvalidHostnames=false",
+        "?appName=tlsInsecure",
+    ] {
+        assert_eq!(with(sound), NO_MESSAGES, "{sound}");
+    }
+    let weak = with("?tls=true&tlsinsecure=true&w=1");
+    let expected = "tls-not-verified (number: 1, options: [`tlsInsecure`])";
+    assert_eq!(weak, [expected]);
+    let both = "?tlsAllowInvalidHostnames=true&tlsAllowInvalidCertificates=true";
+    assert!(with(both)[0].contains("number: 2"));
+    assert_eq!(messages(|d| d.plan["server"] = json!({})), NO_MESSAGES);
+}
+
 const NO_MESSAGES: [String; 0] = [];
 
 #[test]
