@@ -74,6 +74,26 @@ fn secrets_of_commands_and_exporters_are_in_no_file() {
 }
 
 #[test]
+fn a_sweep_over_commands_records_no_secret() {
+    let bench = Bench::new();
+    let set = r#"traces=[];[{name="t",command=["true","password=s3cr3t"]}]"#;
+    let refused = bench.dyno(&[
+        "sweep",
+        "read",
+        "--uri",
+        "mongodb://127.0.0.1:1",
+        "--set",
+        set,
+        "--out",
+        "s",
+    ]);
+    let refused = refused.expect(2);
+    refused.says("a value of `traces` holds a secret");
+    assert!(!refused.stderr.contains("s3cr3t"), "{}", refused.stderr);
+    assert!(!bench.path("s").exists());
+}
+
+#[test]
 fn programs_that_watch_get_no_secrets_of_the_environment() {
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let more = ["--trace", "env", "--duration", "1s", "--rate", "20"];

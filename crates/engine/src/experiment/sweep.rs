@@ -11,8 +11,9 @@ use crate::error::{Error, Kind, OrFault};
 use dyno_analyze::experiment::blocks;
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::axis::{self, AxisError};
+use dyno_plan::file;
 use dyno_plan::model::Schedule;
-use dyno_plan::request::ScheduleKind;
+use dyno_plan::request::{ScheduleKind, Setting};
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Axis, BASE, Base, Block, CLIENTS, Experiment, Point, RATE, Verb};
 use rand::SeedableRng;
@@ -105,6 +106,8 @@ pub fn plan(
         settled.extend(value.map(|value| (axis.key.clone(), value.clone())));
     }
     let task = task(request, &settled, rate, resolve)?;
+    axes.iter()
+        .try_for_each(|axis| check_secrets(axis, &task))?;
     let blocks: Vec<Combinations> = if has_blocks {
         Block::ALL
             .map(|block| Combinations::of(&axes, Some(block), &task))
@@ -272,6 +275,25 @@ fn check_once(
     if is_set || axes.iter().any(|axis| axis.key == key) {
         let text = format!("`{key}` is given by `{option}` and by `--set`");
         return Err(Error::new(Kind::BadInput, text).with_hint("give one of them"));
+    }
+    Ok(())
+}
+
+/// Values of a sweep stand in its record, in tables and in file names, as they were typed.
+fn check_secrets(axis: &Axis, task: &Task) -> Result<(), Error> {
+    let has_commands = |key: &str| key.starts_with("traces") || key.starts_with("observe");
+    if !has_commands(&axis.key) {
+        return Ok(());
+    }
+    for value in &axis.values {
+        let mut plan = task.plan.clone();
+        let setting = Setting::from_text(&axis.key, value);
+        let is_set = file::set(&mut plan, &[setting]).is_ok();
+        if is_set && plan != plan.without_secrets() {
+            let text = format!("a value of `{}` holds a secret", axis.key);
+            let hint = "the values of a sweep are recorded: let the program read its secret from a file or a variable";
+            return Err(Error::new(Kind::BadInput, text).with_hint(hint));
+        }
     }
     Ok(())
 }
