@@ -19,7 +19,7 @@ DRIVERS ?=
 AGENTS ?= 1000
 SECONDS ?= 60
 
-.PHONY: help setup build dist dist-test drivers drivers-test run check test test-full bench bench-parts bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
+.PHONY: help setup build dist dist-test drivers drivers-test run check test test-full fuzz bench bench-parts bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -59,6 +59,9 @@ test-full: ## the same with every case of every driver: before a release
 
 bench: setup ## print what the generator costs and how true its numbers are (minutes)
 	@$(CARGO) run --release --locked --quiet --package dyno-bench
+
+fuzz: setup ## fuzz what reads bytes from elsewhere, SECONDS for each of eight targets
+	@scripts/fuzz.sh $(SECONDS)
 
 bench-verdict: setup ## provoke twenty known faults and clean runs, print what dyno finds (root, 10 minutes; VERDICT="--mongod PATH")
 	@$(if $(findstring --mongod,$(VERDICT)),,scripts/setup.sh embedded)

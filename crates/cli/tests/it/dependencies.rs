@@ -58,6 +58,7 @@ const MAY_USE: &[(&str, &[&[&str]])] = &[
     // Tests and benchmarks; nothing that is delivered may use them.
     ("testkit", &[&["load", "plan", "record", "servers", "wire"]]),
     ("bench", &[PRODUCT, &["testkit"]]),
+    ("fuzz", &[PRODUCT]),
 ];
 
 /// What the table says against these dependencies.

@@ -44,31 +44,22 @@ pub fn exporter(
     Ok(Exporter {
         of_server,
         client: fetch::client(&address)?,
-        rates: Rates::default(),
-        wanted: Wanted::from_table(),
-        status: Status::new(&name, "what the exporter reports"),
-        others: Others::default(),
-        name,
+        reader: ExporterReader::new(name),
         address,
     })
 }
 
 struct Exporter {
-    name: String,
-    address: Address,
     of_server: bool,
     client: Agent,
-    rates: Rates,
-    /// Which of its metrics are about a server.
-    wanted: Wanted,
-    status: Status,
-    others: Others,
+    reader: ExporterReader,
+    address: Address,
 }
 
 impl Source for Exporter {
     fn description(&self) -> Description {
         Description {
-            name: self.name.clone(),
+            name: self.reader.name.clone(),
             kind: SourceKind::Exporter,
             subject: self.address.shown(),
             of_server: self.of_server,
@@ -77,11 +68,43 @@ impl Source for Exporter {
 
     fn read(&mut self, at_s: f64) -> Reading<Reported> {
         let text = fetch::text(&self.client, &self.address)?;
-        let scrape = Scrape::parse(&text);
+        self.reader.read(at_s, &text).map_err(|reason| {
+            let reason = format!("`{}`: {reason}", self.address.shown());
+            Health::Failed { reason }
+        })
+    }
+}
+
+/// Makes measurements of what an exporter serves. It keeps the totals of one text, so that the next one gives rates.
+pub struct ExporterReader {
+    name: String,
+    rates: Rates,
+    /// Which of its metrics are about a server.
+    wanted: Wanted,
+    status: Status,
+    others: Others,
+}
+
+impl ExporterReader {
+    /// One that has read nothing. Metrics of a server carry `name`.
+    pub fn new(name: String) -> ExporterReader {
+        ExporterReader {
+            rates: Rates::default(),
+            wanted: Wanted::from_table(),
+            status: Status::new(&name, "what the exporter reports"),
+            others: Others::default(),
+            name,
+        }
+    }
+
+    /// The measurements of a text that was served at `at_s`, in seconds from any start.
+    ///
+    /// # Errors
+    /// Why the text is none of an exporter, in words.
+    pub fn read(&mut self, at_s: f64, text: &str) -> Result<Reported, String> {
+        let scrape = Scrape::parse(text);
         if scrape.samples.is_empty() {
-            return Err(Health::Failed {
-                reason: format!("`{}`: {}", self.address.shown(), no_metrics(&scrape)),
-            });
+            return Err(no_metrics(&scrape));
         }
         let mut reported = Reported::default();
         self.rates.begin(at_s);

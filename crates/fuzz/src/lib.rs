@@ -1,0 +1,184 @@
+//! Everything of `dyno` that reads bytes which others wrote: a server, an agent, an exporter, a file of somebody else.
+//!
+//! Each target takes any bytes. It may find them wrong, and must not panic, hang, or take memory beyond what they announce;
+//! what it accepts must have the properties that it asserts. scripts/fuzz.sh runs a target under libFuzzer, guided by
+//! coverage; the tests run the inputs in `corpus/` and mutations of them.
+
+mod directory;
+
+use dyno_fleet::protocol::{Announcement, Down, Registration, Up};
+use dyno_fleet::window::{WindowDecoder, WindowHeader};
+use dyno_observe::watch::ExporterReader;
+use dyno_plan::ycsb::Properties;
+use dyno_plan::{axis, file, uri};
+use dyno_record::histogram::HistogramReader;
+use dyno_wire::bson::Document;
+use dyno_wire::compress::Scratch;
+use dyno_wire::frame::{self, HEADER_BYTES};
+use dyno_wire::handshake::{Hello, SaslReply};
+use dyno_wire::reply;
+use dyno_wire::scram::{Client, Mechanism, SaltedPasswords};
+
+/// Names of the targets, and what they do with bytes.
+pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+    ("wire-reply", wire_reply),
+    ("bson", bson),
+    ("scram", scram),
+    ("run-directory", directory::of_any_file),
+    ("hlog", hlog),
+    ("fleet-message", fleet_message),
+    ("exporter-text", exporter_text),
+    ("plan-file", plan_file),
+];
+
+/// Documents in documents are read so deep; the reader itself does not recurse.
+const DEEPEST: usize = 50;
+
+/// What a server sends, from the header on, also compressed.
+fn wire_reply(data: &[u8]) {
+    let _ = frame::needed(data);
+    let Ok(Some(frame)) = frame::parse(data) else {
+        return;
+    };
+    assert!(frame.length <= data.len() && frame.length >= HEADER_BYTES);
+    if let Some(compressed) = frame.compressed() {
+        if let Ok((_, body)) = Scratch::default().decompress(compressed) {
+            reply_body(body);
+        }
+        return;
+    }
+    reply_body(frame.body);
+}
+
+fn reply_body(body: &[u8]) {
+    let Ok(message) = frame::message(body) else {
+        return;
+    };
+    for sequence in message.sequences() {
+        let _ = Document::split(sequence.documents);
+    }
+    if let Ok(document) = Document::new(message.document) {
+        walk(document, 0);
+        let _ = Hello::read(document);
+        let _ = SaslReply::read(document);
+    }
+    let Ok(reply) = reply::read(body) else {
+        return;
+    };
+    if let Some(cursor) = reply.cursor {
+        // What is counted while it is read is what there is.
+        assert_eq!(cursor.documents().count(), cursor.count as usize);
+        cursor.documents().for_each(|document| walk(document, 0));
+    }
+}
+
+/// A document by itself.
+fn bson(data: &[u8]) {
+    if let Ok((document, rest)) = Document::split(data) {
+        assert_eq!(document.as_bytes().len() + rest.len(), data.len());
+        walk(document, 0);
+        let _ = Hello::read(document);
+        let _ = SaslReply::read(document);
+        let _ = reply::read_document(document.as_bytes());
+    }
+}
+
+fn walk(document: Document<'_>, depth: usize) {
+    for element in document.elements() {
+        let Ok(element) = element else { return };
+        let _ = element.value();
+        let _ = element.number();
+        if let (Ok(Some(inner)), true) = (element.document(), depth < DEEPEST) {
+            walk(inner, depth + 1);
+        }
+    }
+}
+
+/// The two messages of a server that a password is proven to, one per line.
+fn scram(data: &[u8]) {
+    let mut lines = data.splitn(2, |byte| *byte == b'\n');
+    let (first, last) = (lines.next().unwrap_or_default(), lines.next());
+    // Millions of rounds of hashing are allowed, and would be all that a fuzzer does.
+    let text = String::from_utf8_lossy(first);
+    let rounds = text.split(',').find_map(|part| part.strip_prefix("i="));
+    if rounds.is_some_and(|digits| digits.len() > 4) {
+        return;
+    }
+    let cache = SaltedPasswords::new();
+    for mechanism in [Mechanism::ScramSha1, Mechanism::ScramSha256] {
+        let Ok(mut client) = Client::new(mechanism, "user", "password", "nonce") else {
+            return;
+        };
+        let _ = client.server_first(first, &cache);
+        // Whoever does not know the password cannot give the signature.
+        let is_proven = client.server_final(last.unwrap_or_default()).is_ok();
+        assert!(
+            !is_proven,
+            "a guess was taken for the signature of a server"
+        );
+    }
+}
+
+/// The latencies of a run, as a file and as the compressed counts of one of its lines.
+fn hlog(data: &[u8]) {
+    if let Ok(histogram) = HistogramReader::default().read(data) {
+        assert!(histogram.distinct_values() < 1 << 28);
+    }
+    directory::with("latency.hlog", data);
+}
+
+/// What comes over Redis: any message, or the head of a window in one line with its counts below.
+fn fleet_message(data: &[u8]) {
+    let _ = serde_json::from_slice::<Up>(data);
+    let _ = serde_json::from_slice::<Down>(data);
+    let _ = serde_json::from_slice::<Registration>(data);
+    let _ = serde_json::from_slice::<Announcement>(data);
+    let mut parts = data.splitn(2, |byte| *byte == b'\n');
+    let (head, counts) = (parts.next().unwrap_or_default(), parts.next());
+    if let Ok(header) = serde_json::from_slice::<WindowHeader>(head) {
+        let _ = WindowDecoder::default().decode(&header, counts.unwrap_or_default(), "agent");
+    }
+}
+
+/// What an exporter serves, twice, so that totals become rates.
+fn exporter_text(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let half = (0..=text.len() / 2)
+        .rev()
+        .find(|at| text.is_char_boundary(*at));
+    let (first, second) = text.split_at(half.unwrap_or(0));
+    let mut reader = ExporterReader::new("node".to_owned());
+    for (at_s, text) in [(0.0, first), (1.0, second), (2.0, second)] {
+        if let Ok(reported) = reader.read(at_s, text) {
+            let is_named = |(id, _): &(dyno_record::metrics::MetricId, f64)| {
+                let name = id.to_string();
+                !name.contains(['\n', '\r'])
+            };
+            assert!(reported.values.iter().all(is_named), "a name breaks a line");
+        }
+    }
+}
+
+/// Everything that people write: plans, properties of YCSB, connection strings, lists of values.
+fn plan_file(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    if let Ok(plan) = file::parse(text, "plan.toml") {
+        let written = file::to_toml(&plan);
+        let again = file::parse(&written, "plan.toml");
+        // What a record keeps of a plan gives the same plan, but for its secrets.
+        let again = again.unwrap_or_else(|error| panic!("{error}: {written}"));
+        assert_eq!(file::to_toml(&again), written);
+    }
+    let _ = Properties::parse(text, "workload");
+    let _ = axis::numbers(text);
+    let _ = axis::whole_numbers(text);
+    let _ = uri::redact(text);
+    if let Ok((target, Some(credentials))) = uri::parse(text) {
+        // The driver gets them apart from the rest.
+        let shown = target.to_driver_uri();
+        let password = credentials.password();
+        assert!(password.len() < 8 || !shown.contains(password), "{shown}");
+    }
+}

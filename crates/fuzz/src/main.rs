@@ -1,0 +1,13 @@
+//! The fuzzer: `DYNO_FUZZ_TARGET` names what it runs. See scripts/fuzz.sh.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
+    let name = std::env::var("DYNO_FUZZ_TARGET").unwrap_or_default();
+    let target = dyno_fuzz::TARGETS.iter().find(|one| one.0 == name);
+    target.expect("DYNO_FUZZ_TARGET names a target").1
+});
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| TARGET(data));
