@@ -27,7 +27,8 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
         echo "python-tools: error: please install python3-venv" >&2
         exit 3
     }
-    "$environment/bin/pip" install --quiet --disable-pip-version-check --no-deps --requirement "$requirements" >&2
+    "$environment/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes \
+        --requirement "$requirements" >&2
     [ "$cargo_tools" = /dev/null ] ||
         "$environment/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes \
             --requirement "$cargo_tools" >&2

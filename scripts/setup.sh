@@ -269,13 +269,14 @@ install_web_packages() {
 
 build_java_server() {
     local sources
-    sources=$(cat "$JAVA_SOURCE/pom.xml" "$JAVA_SOURCE"/src/main/java/*.java | sha256sum)
+    sources=$(cat "$JAVA_SOURCE/pom.xml" "$JAVA_SOURCE/libraries.sha256" "$JAVA_SOURCE"/src/main/java/*.java | sha256sum)
     [ "$(cat "$JAVA_BUILT/complete" 2>/dev/null)" != "$sources" ] || return 0
     say "building mongo-java-server for the compatibility tests"
     rm -rf "$JAVA_BUILT"
     mvn --batch-mode --quiet --no-transfer-progress -Dstyle.color=never --file "$JAVA_SOURCE/pom.xml" \
         -Dmaven.repo.local="$PWD/.cache/maven" -Doutput.folder="$PWD/$JAVA_BUILT" package ||
         refuse "cannot build mongo-java-server, which the tests need"
+    scripts/check-jars.sh "$JAVA_BUILT/jars" "$JAVA_SOURCE/libraries.sha256" mongo-java-server-launcher-1.jar || exit
     echo "$sources" >"$JAVA_BUILT/complete"
 }
 
