@@ -77,9 +77,10 @@ fn check_link(path: &Path) -> io::Result<()> {
     for part in path.ancestors().take(depth) {
         let link = part.symlink_metadata();
         if link.is_ok_and(|link| link.is_symlink() && !trusted.contains(&link.uid())) {
-            let text = match part == path {
-                true => "it is a link of another user".to_owned(),
-                false => format!("`{}` is a link of another user", part.display()),
+            let text = if part == path {
+                "it is a link of another user".to_owned()
+            } else {
+                format!("`{}` is a link of another user", part.display())
             };
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }

@@ -320,10 +320,12 @@ fn with_error_digits(value: f64, error: Option<f64>, decimals: usize) -> String 
     }
 }
 
-/// Whether the digits of a number, without those of its error, are zeros.
+/// Whether a number begins with zeros and nothing else; its error or a unit may follow.
 fn is_zero(number: &str) -> bool {
-    let value = number.split(" ±").next().unwrap_or(number);
-    !value.contains(|c: char| c.is_ascii_alphanumeric() && c != '0')
+    let end = number.find(|c: char| !matches!(c, '0' | '.'));
+    let zeros = end.map_or(number, |end| &number[..end]);
+    let next = number[zeros.len()..].chars().next();
+    !zeros.is_empty() && next.is_none_or(|c| !c.is_ascii_digit())
 }
 
 /// The number without the minus of one that is rounded to zero, or of the sum of nothing, which is −0.
