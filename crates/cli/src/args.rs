@@ -2,6 +2,7 @@
 
 mod experiments;
 mod fleet;
+mod groups;
 mod names;
 mod run;
 mod servers;
@@ -11,7 +12,7 @@ mod tools;
 pub(crate) mod trace;
 mod values;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub(crate) use experiments::{
     AbArguments, CompareArguments, ExperimentArguments, HistoryArguments, ResumeArguments,
     SloArguments, SweepArguments, XmaxArguments,
@@ -21,8 +22,8 @@ pub(crate) use fleet::{
     RenderSystem,
 };
 pub(crate) use run::{
-    ClientArguments, DataArguments, LoadArguments, OrderName, RunArguments, StartArguments,
-    TargetArguments, WorkerArguments, YcsbArguments,
+    ClientArguments, DataArguments, ExtentArguments, LoadArguments, OrderName, OutputArguments,
+    RunArguments, StartArguments, TargetArguments, WorkerArguments, YcsbArguments,
 };
 pub(crate) use servers::{
     ServerArguments, ServerCommand, ServerInstallArguments, ServerListArguments,
@@ -57,6 +58,14 @@ pub(crate) struct Arguments {
     pub(crate) common: CommonArguments,
 }
 
+impl Arguments {
+    /// What was typed, or why it cannot be read, or the help that was asked for.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        let mut matches = groups::with_groups(Self::command()).try_get_matches()?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut Self::command()))
+    }
+}
+
 /// Options of every command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CommonArguments {
@@ -74,7 +83,8 @@ pub(crate) struct CommonArguments {
         global = true,
         value_name = "DIR",
         env = "DYNO_STATE_DIR",
-        hide_env_values = true
+        hide_env_values = true,
+        hide_short_help = true
     )]
     pub(crate) state_dir: Option<PathBuf>,
 }
@@ -167,15 +177,16 @@ pub(crate) enum Command {
     Completions(CompletionArguments),
     /// Print the manual page, or write one page per command into a folder
     Man(ManArguments),
-    /// Serve as a responder with known behaviour until standard input ends
-    #[command(hide = true)]
+    /// Serve as a server with known behaviour until standard input ends: what a measurement must find is arithmetic
+    ///
+    /// It speaks enough of the protocol for the plans of `dyno run` and for drivers, stores nothing, and prints where it listens.
+    /// `docs/measuring.md` has a walk.
     Responder(ResponderArguments),
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
     use dyno_plan::model::{Backend, ServerKind};
     use dyno_plan::request::ScheduleKind;
     use dyno_plan::units::{Rate, Span};

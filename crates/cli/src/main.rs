@@ -15,13 +15,12 @@ mod surroundings;
 mod task;
 mod ycsb;
 
-use clap::Parser;
 use messages::Messages;
 use std::process::ExitCode;
 use surroundings::Surroundings;
 
 fn main() -> ExitCode {
-    let arguments = match args::Arguments::try_parse() {
+    let arguments = match args::Arguments::read() {
         Ok(arguments) => arguments,
         Err(error) => return commands::parse_end(&error),
     };

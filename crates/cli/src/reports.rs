@@ -1,5 +1,6 @@
 //! Reports: the files beside a record, and the text on standard output.
 
+use crate::args::ExtentArguments;
 use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
 use crate::surroundings::Surroundings;
@@ -13,7 +14,7 @@ use dyno_report::index_build::IndexBuildView;
 use dyno_report::io_trace::TraceView;
 use dyno_report::tail::{CellMessages, TailView};
 use dyno_report::{
-    Format, PageFormat, RenderOptions, ReportError, experiment, render, render_traced,
+    Extent, Format, PageFormat, RenderOptions, ReportError, experiment, render, render_traced,
 };
 use dyno_results::{AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace};
 use std::path::Path;
@@ -90,15 +91,17 @@ fn write_both(
 /// The end of a command: the reports in the folder, one of them on standard output, and where they are.
 pub(crate) fn present(
     folder: &Path,
-    format: PageFormat,
+    (format, extent): (PageFormat, &ExtentArguments),
     invocation: Invocation<'_>,
     render: impl Fn(PageFormat, &RenderOptions) -> Result<String, ReportError>,
 ) -> Result<(), Error> {
     write_both(folder, &render)?;
-    let options = terminal_options(invocation.surroundings);
+    let options = terminal_options(invocation.surroundings, extent_of(folder, extent));
     print_data(&render(format, &options).map_err(refused)?)?;
-    let note = format!("the experiment is in `{}`", folder.display());
-    invocation.messages.note(&note);
+    if format != PageFormat::Human || extent.full {
+        let note = format!("the experiment is in `{}`", folder.display());
+        invocation.messages.note(&note);
+    }
     Ok(())
 }
 
@@ -206,9 +209,26 @@ pub(crate) fn messages_text(
     dyno_report::tail::render(&view, format, options)
 }
 
+/// How much is shown of the record in a folder, and where the rest of it is.
+pub(crate) fn extent_of(folder: &Path, extent: &ExtentArguments) -> Extent {
+    if extent.full {
+        return Extent::Full;
+    }
+    let mut rest = format!(
+        "The whole report: `dyno report {} --full`",
+        folder.display()
+    );
+    let page = folder.join(HTML);
+    if page.is_file() {
+        rest += &format!(", or {}", page.display());
+    }
+    Extent::Brief { rest }
+}
+
 /// Options for text that goes to standard output.
-pub(crate) fn terminal_options(surroundings: &Surroundings) -> RenderOptions {
+pub(crate) fn terminal_options(surroundings: &Surroundings, extent: Extent) -> RenderOptions {
     RenderOptions {
+        extent,
         width: surroundings
             .columns
             .unwrap_or(RenderOptions::default().width),

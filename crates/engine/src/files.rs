@@ -68,17 +68,22 @@ pub fn write_error(error: io::Error) -> Error {
 }
 
 /// Refuses a link that another user than root has made: the kernel does so only in folders with the sticky bit that anybody
-/// may write to. Links on the way to the file are not looked at.
+/// may write to. Root does not go through such links on the way to the file either; others can lose only what is theirs.
 fn check_link(path: &Path) -> io::Result<()> {
-    let Ok(link) = path.symlink_metadata() else {
-        return Ok(());
-    };
-    let trusted = [0, nix::unistd::geteuid().as_raw()];
-    if link.is_symlink() && !trusted.contains(&link.uid()) {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "it is a link of another user",
-        ));
+    let user = nix::unistd::geteuid();
+    let trusted = [0, user.as_raw()];
+    let path = std::path::absolute(path)?;
+    let depth = if user.is_root() { usize::MAX } else { 1 };
+    for part in path.ancestors().take(depth) {
+        let link = part.symlink_metadata();
+        if link.is_ok_and(|link| link.is_symlink() && !trusted.contains(&link.uid())) {
+            let text = if part == path {
+                "it is a link of another user".to_owned()
+            } else {
+                format!("`{}` is a link of another user", part.display())
+            };
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        }
     }
     Ok(())
 }
@@ -146,6 +151,25 @@ mod tests {
             let refused = write_file(&link, "new").expect_err("it is the link of another user");
             assert_eq!(refused.kind, Kind::Environment);
             assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "old");
+        }
+    }
+
+    #[test]
+    fn root_goes_through_no_link_of_another_user() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (inner, link) = (folder.path().join("inner"), folder.path().join("link"));
+        std::fs::create_dir(&inner).expect("it can be made");
+        std::os::unix::fs::symlink("inner", &link).expect("it can be made");
+        write_file(&link.join("file"), "ours").expect("it is a link of ours");
+        // Only root can give a link away.
+        if std::os::unix::fs::lchown(&link, Some(65_534), None).is_ok() {
+            let refused = write_file(&link.join("file"), "new");
+            let refused = refused.expect_err("it leads through the link of another user");
+            assert!(format!("{:#}", refused.cause).contains("link` is a link of another user"));
+            assert_eq!(
+                std::fs::read_to_string(inner.join("file")).expect("it is there"),
+                "ours"
+            );
         }
     }
 }

@@ -15,7 +15,7 @@ pub use contents::{ContentHash, Contents, contents};
 pub use documents::Units;
 pub use error::LayoutError;
 pub use loading::load;
-pub use remedies::{Applied, apply, check, copy_prefix};
+pub use remedies::{Applied, apply, check, check_place, copy_prefix};
 
 use dyno_load::connect::Control;
 

@@ -255,6 +255,10 @@ impl Experiment<'_> {
 
     fn load(&mut self) -> Result<(), Error> {
         let mut control = self.server.control()?;
+        if self.plan.remedy.is_some() {
+            // Before documents are loaded and an index is built for nothing.
+            crate::layout::check_place(&mut control, &self.collection)?;
+        }
         match self.plan.layout {
             Layout::Existing => self.check_existing(&mut control)?,
             _ if !self.server.is_own() => self.say(&format!(

@@ -168,9 +168,19 @@ impl Quantity {
                 ..*self
             };
             let (number, unit) = unsigned.parts();
-            let sign = if self.value < 0.0 { "−" } else { "+" };
+            let sign = match self.value {
+                _ if is_zero(&number) => "",
+                value if value < 0.0 => "−",
+                _ => "+",
+            };
             return (format!("{sign}{number}"), unit);
         }
+        let (number, unit) = self.unsigned_parts();
+        (without_sign_of_zero(number), unit)
+    }
+
+    /// Number and unit; a number that is rounded to nothing may have a minus.
+    fn unsigned_parts(&self) -> (String, &'static str) {
         let is_brief = self.precision == Precision::Brief;
         match self.unit {
             Unit::PerSecond if is_brief => (three_digits(self.value), "/s"),
@@ -307,6 +317,22 @@ fn with_error_digits(value: f64, error: Option<f64>, decimals: usize) -> String 
                 group_thousands(&format!("{error:.decimals$}"))
             )
         }
+    }
+}
+
+/// Whether a number begins with zeros and nothing else; its error or a unit may follow.
+fn is_zero(number: &str) -> bool {
+    let end = number.find(|c: char| !matches!(c, '0' | '.'));
+    let zeros = end.map_or(number, |end| &number[..end]);
+    let next = number[zeros.len()..].chars().next();
+    !zeros.is_empty() && next.is_none_or(|c| !c.is_ascii_digit())
+}
+
+/// The number without the minus of one that is rounded to zero, or of the sum of nothing, which is −0.
+fn without_sign_of_zero(number: String) -> String {
+    match number.strip_prefix('-') {
+        Some(unsigned) if is_zero(unsigned) => unsigned.to_owned(),
+        _ => number,
     }
 }
 
@@ -546,6 +572,42 @@ mod tests {
         assert_eq!(signed(0.037), "+3.70 %");
         assert_eq!(signed(-0.17), "−17.0 %");
         assert_eq!(signed(0.0), "0 %");
+    }
+
+    #[test]
+    fn what_is_rounded_to_zero_has_no_sign() {
+        let nothing: f64 = [0.0; 0].iter().sum();
+        assert!(nothing.is_sign_negative(), "the sum of nothing is -0");
+        for value in [nothing, -0.0, 0.0] {
+            for quantity in [
+                Quantity::ratio(value),
+                Quantity::per_second(value),
+                Quantity::seconds(value),
+                Quantity::microseconds(value),
+                Quantity::plain(value),
+                Quantity::new(value, Unit::Count),
+            ] {
+                for quantity in [quantity, quantity.brief(), quantity.signed()] {
+                    let text = quantity.to_string();
+                    assert!(!text.contains(['-', '−', '+']), "{text}");
+                }
+            }
+        }
+        for text in [
+            Quantity::ratio(-0.000_001).to_string(),
+            Quantity::seconds(-0.01).to_string(),
+            Quantity::plain(-0.000_1).to_string(),
+            Quantity::new(-0.4, Unit::Count).to_string(),
+            Quantity::plain(0.000_1).signed().to_string(),
+            Quantity::plain(-0.000_1).signed().to_string(),
+            Quantity::new(-0.4, Unit::Count)
+                .with_error(12.0)
+                .to_string(),
+        ] {
+            assert!(!text.contains(['-', '−', '+']), "{text}");
+        }
+        assert_eq!(Quantity::seconds(-0.5).to_string(), "-0.5 s");
+        assert_eq!(Quantity::ratio(-0.05).signed().to_string(), "−5.00 %");
     }
 
     #[test]

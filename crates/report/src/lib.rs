@@ -26,6 +26,6 @@ pub mod ycsb;
 mod testdata;
 
 pub use error::ReportError;
-pub use options::{Format, PageFormat, RenderOptions};
+pub use options::{Extent, Format, PageFormat, RenderOptions};
 pub use run::result::incomplete;
 pub use run::{render, render_traced};

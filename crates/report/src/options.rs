@@ -73,6 +73,20 @@ impl PageFormat {
     }
 }
 
+/// How much of a page a text for a terminal has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// What fits on a screen, at most 45 lines of 80 columns: the result, the verdict, three findings, and caveats in a
+    /// line each.
+    Brief {
+        /// Where the rest is, as a sentence; it is the last line.
+        rest: String,
+    },
+    /// All of it.
+    #[default]
+    Full,
+}
+
 /// How a report is rendered. Each format looks only at what concerns it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RenderOptions {
@@ -80,6 +94,8 @@ pub struct RenderOptions {
     pub width: usize,
     /// Whether to write ANSI colours; used by [`PageFormat::Human`].
     pub colours: bool,
+    /// How much is shown; used by [`PageFormat::Human`].
+    pub extent: Extent,
     /// Used by [`Format::Ycsb`].
     pub ycsb: YcsbOptions,
 }
@@ -89,6 +105,7 @@ impl Default for RenderOptions {
         RenderOptions {
             width: 100,
             colours: false,
+            extent: Extent::Full,
             ycsb: YcsbOptions::default(),
         }
     }

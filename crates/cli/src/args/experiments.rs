@@ -1,7 +1,7 @@
 //! Arguments of experiments, and of what compares runs.
 
 use super::names::one_of;
-use super::run::{DataArguments, OrderName, TargetArguments, WorkerArguments};
+use super::run::{DataArguments, ExtentArguments, OrderName, TargetArguments, WorkerArguments};
 use super::standing::MetricsArguments;
 use super::values::{percentile, quantity, setting, share, share_or_all};
 use clap::Args;
@@ -41,6 +41,8 @@ pub(crate) struct ExperimentArguments {
         help_heading = "Output"
     )]
     pub(crate) format: PageFormat,
+    #[command(flatten)]
+    pub(crate) extent: ExtentArguments,
     /// Print the runs that would be made and do nothing
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
@@ -236,6 +238,9 @@ pub(crate) struct HistoryArguments {
     /// Draw the series into this SVG file
     #[arg(long, value_name = "FILE")]
     pub(crate) picture: Option<PathBuf>,
+    /// Replace that file if it exists
+    #[arg(long, requires = "picture")]
+    pub(crate) force: bool,
     /// What is printed on standard output
     #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = one_of(PageFormat::NAMES))]
     pub(crate) format: PageFormat,
@@ -255,6 +260,8 @@ pub(crate) struct ResumeArguments {
     /// What is printed on standard output
     #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = one_of(PageFormat::NAMES))]
     pub(crate) format: PageFormat,
+    #[command(flatten)]
+    pub(crate) extent: ExtentArguments,
     #[command(flatten)]
     pub(crate) metrics: MetricsArguments,
 }

@@ -56,14 +56,19 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
     pub(crate) schedule: Option<ScheduleKind>,
     /// Largest share of failed operations, 0 to 1, with which the exit status is still 0; default: 0
-    #[arg(long, value_name = "RATIO", help_heading = "Load")]
+    #[arg(
+        long,
+        value_name = "RATIO",
+        help_heading = "Load",
+        hide_short_help = true
+    )]
     pub(crate) tolerate_errors: Option<f64>,
     /// Run this shell command in the trace windows of the plan, or, if it has none, while measuring
     ///
     /// Such as `perf record -a -g`. Its output is kept in `traces/` of the run directory, in a folder that it
     /// runs in. At the end of the window it gets SIGINT.
     #[arg(long, value_name = "COMMAND", help_heading = "Load",
-          value_parser = NonEmptyStringValueParser::new())]
+          value_parser = NonEmptyStringValueParser::new(), hide_short_help = true)]
     pub(crate) trace: Option<String>,
     #[command(flatten)]
     pub(crate) observe: ObserveArguments,
@@ -74,7 +79,7 @@ pub(crate) struct RunArguments {
     /// Such as `eth0` for all CPUs online, or `eth0=0-3`. What was set before comes back at the end; after
     /// SIGKILL, `dyno doctor` can bring it back.
     #[arg(long, value_name = "INTERFACE[=CPULIST]", help_heading = "Server",
-          value_parser = NonEmptyStringValueParser::new())]
+          value_parser = NonEmptyStringValueParser::new(), hide_short_help = true)]
     pub(crate) rps: Option<String>,
     /// Load nothing; the collection must hold the documents already
     #[arg(long, help_heading = "Data", conflicts_with = "fresh")]
@@ -108,7 +113,7 @@ pub(crate) struct TargetArguments {
     ///
     /// `CLIENT_SERVER_PAIR`, `THREADS`, `NUMACTL_OPTION` and so on, by their names there; `TESTCASE` or
     /// `WORKLOAD_FILE` names the workload. Options count more. `docs/wsf.md` has all of them.
-    #[arg(long, help_heading = "Load")]
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub(crate) wsf: bool,
     #[command(flatten)]
     pub(crate) start: StartArguments,
@@ -130,7 +135,7 @@ pub(crate) struct TargetArguments {
     #[arg(short = 'p', value_name = "NAME=VALUE", value_parser = property, help_heading = "Load")]
     pub(crate) properties: Vec<(String, String)>,
     /// Accept unknown YCSB property names, with a warning
-    #[arg(long, help_heading = "Load")]
+    #[arg(long, help_heading = "Load", hide_short_help = true)]
     pub(crate) lenient: bool,
 }
 
@@ -144,25 +149,25 @@ pub(crate) struct StartArguments {
     /// that many together, a fast server more than a slow one. The result shows all together, with
     /// merged latencies, and each alone.
     #[arg(long, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=64))]
+          value_parser = clap::value_parser!(u32).range(1..=64), hide_short_help = true)]
     pub(crate) pairs: Option<u32>,
     /// Servers that are started and joined: `standalone`, `pairs=N`, `replica-set=N[+ARBITERS]`, `sharded=SHARDSxMEMBERS`
     ///
     /// With parts, such as `replica-set=3,priorities=2/1/0` or `sharded=2x3,key=_id:hashed,chunks=64,balancer=on`.
     /// Replica sets and clusters need `--server mongod`.
     #[arg(long, value_name = "TOPOLOGY", conflicts_with = "pairs",
-          value_parser = NonEmptyStringValueParser::new())]
+          value_parser = NonEmptyStringValueParser::new(), hide_short_help = true)]
     pub(crate) topology: Option<String>,
     /// Put servers and clients on CPUs and memory of this machine
     ///
     /// `none`, `interleave`, `spread`, `node=K`, `cores=LIST`, `cores-per-instance=N[,smt]` or `custom=…`, and for
     /// the clients `client=same|other|LIST`, such as `'spread client=other'`. `dyno server plan` shows it.
     #[arg(long, value_name = "POLICY",
-          value_parser = NonEmptyStringValueParser::new())]
+          value_parser = NonEmptyStringValueParser::new(), hide_short_help = true)]
     pub(crate) placement: Option<String>,
     /// Start this kind of server for the run; default: `auto`, unless `--uri` is given
     #[arg(long, value_name = "KIND",
-          value_parser = some_of(ServerKind::NAMES, |kind| *kind != ServerKind::Uri))]
+          value_parser = some_of(ServerKind::NAMES, |kind| *kind != ServerKind::Uri), hide_short_help = true)]
     pub(crate) server: Option<ServerKind>,
     /// The `mongod` to start: a path, or the version of one that `dyno server install` has put here. Implies `--server mongod`
     ///
@@ -170,7 +175,7 @@ pub(crate) struct StartArguments {
     #[arg(long, value_name = "PATH|VERSION")]
     pub(crate) mongod: Option<String>,
     /// Path of the `mongos` of a sharded cluster; default: beside `mongod`, or on `PATH`
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", hide_short_help = true)]
     pub(crate) mongos: Option<String>,
     /// Cache of each server that is started, such as `2GiB`, or `smallest`
     ///
@@ -178,20 +183,25 @@ pub(crate) struct StartArguments {
     #[arg(long, value_name = "SIZE", value_parser = quantity::<CacheSize>)]
     pub(crate) cache: Option<CacheSize>,
     /// Encrypt connections to the servers that are started, by certificates made for the run
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) tls: bool,
     /// Authenticate at the servers that are started, as a user made for the run
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) auth: bool,
     /// Data folder of the server that is started; it is kept
     ///
     /// Default: a temporary folder inside the run directory, removed at the end.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) data_dir: Option<String>,
     /// Path of the embedded server `secantusd-rs`; it is started unless a `mongod` or `--server` is named
     ///
     /// Default: where `scripts/setup.sh embedded` puts it, beside `dyno`, or on `PATH`.
-    #[arg(long, value_name = "PATH", env = "DYNO_EMBEDDED_SERVER")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "DYNO_EMBEDDED_SERVER",
+        hide_short_help = true
+    )]
     pub(crate) embedded_server: Option<PathBuf>,
     /// Set any key of the plan, such as `server.block_compressor=zlib`; may be repeated, the last one wins
     ///
@@ -217,16 +227,16 @@ pub(crate) struct WorkerArguments {
     /// Worker threads that share the connections, at most one per connection
     ///
     /// Default: half of the cores if the server is on this machine, else all of them.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) threads: Option<u32>,
     /// Who speaks the protocol: `wire` is our own and cheapest path, `driver` the official driver
-    #[arg(long, value_name = "BACKEND", value_parser = one_of(Backend::NAMES))]
+    #[arg(long, value_name = "BACKEND", value_parser = one_of(Backend::NAMES), hide_short_help = true)]
     pub(crate) backend: Option<Backend>,
     /// Start of all random sequences; the same seed repeats the same operations; default: 42
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) seed: Option<u64>,
     /// An operation without an answer after this time has failed; default: 10s
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, hide_short_help = true)]
     pub(crate) timeout: Option<Span>,
 }
 
@@ -238,13 +248,13 @@ pub(crate) struct DataArguments {
     #[arg(long, value_name = "N")]
     pub(crate) records: Option<u64>,
     /// Documents per insert command of the load phase; default: 100
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) batch: Option<u32>,
     /// Drop the collection first
     #[arg(long)]
     pub(crate) fresh: bool,
     /// When the collection is dropped: even if it holds documents that are not of a benchmark
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) drop_foreign: bool,
 }
 
@@ -263,9 +273,19 @@ pub(crate) struct OutputArguments {
         value_parser = some_of(Format::NAMES, |format| !matches!(format, Format::Markdown | Format::Html))
     )]
     pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) extent: ExtentArguments,
     /// Print the resolved plan and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// How much of a report is printed.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ExtentArguments {
+    /// Print the whole report, in place of what fits on a screen; for `--format human`
+    #[arg(long, help_heading = "Output")]
+    pub(crate) full: bool,
 }
 
 #[derive(Debug, Args)]

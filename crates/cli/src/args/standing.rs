@@ -49,16 +49,16 @@ pub(crate) struct StopArguments {
 #[command(next_help_heading = "Watching")]
 pub(crate) struct ObserveArguments {
     /// Time from one look at machine and servers to the next, 100ms to 1m; default: 1s
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, hide_short_help = true)]
     pub(crate) observe_interval: Option<Span>,
     /// Watch neither this machine nor the servers; exporters that are named are read all the same
-    #[arg(long, conflicts_with = "observe_interval")]
+    #[arg(long, conflicts_with = "observe_interval", hide_short_help = true)]
     pub(crate) no_observe: bool,
     /// Read this Prometheus exporter as well; can be given several times
     ///
     /// Such as `http://db1:9100/metrics` of a `node_exporter` on the server's host. NAME is that of its metrics; default:
     /// `exporter-1` and so on. One that wants a token or a password needs an entry in a plan, see `docs/plans.md`.
-    #[arg(long = "exporter", value_name = "[NAME=]URL")]
+    #[arg(long = "exporter", value_name = "[NAME=]URL", hide_short_help = true)]
     pub(crate) exporters: Vec<Exporter>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct MetricsArguments {
     ///
     /// Port 0 takes a free one; standard error says which. Other addresses than those of this machine alone
     /// need `--metrics-token`. See `docs/prometheus.md`.
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen::address, help_heading = "Watching")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen::address, help_heading = "Watching", hide_short_help = true)]
     pub(crate) metrics: Option<SocketAddr>,
     /// Tell metrics only to those who send this token, as `Authorization: Bearer TOKEN`
     ///
@@ -78,7 +78,8 @@ pub(crate) struct MetricsArguments {
         long,
         value_name = "TOKEN",
         help_heading = "Watching",
-        requires = "metrics"
+        requires = "metrics",
+        hide_short_help = true
     )]
     pub(crate) metrics_token: Option<Secret>,
 }

@@ -1,6 +1,7 @@
 //! Arguments of reports, checks and helpers.
 
 use super::names::{is_human_or_json, one_of, some_of};
+use super::run::ExtentArguments;
 use super::trace::TracePart;
 use super::values::{quantity, server_version};
 use clap::{Args, ValueEnum};
@@ -18,6 +19,8 @@ pub(crate) struct ReportArguments {
     /// What to render
     #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = one_of(Format::NAMES))]
     pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) extent: ExtentArguments,
     #[command(flatten)]
     pub(crate) file: OutputFile,
     /// Of a trace: a call that begins at most this far behind the end of an earlier one of its stream still continues

@@ -1,7 +1,7 @@
 //! Arguments of the tracer, and of the experiment with index builds.
 
 use super::names::{one_of, some_of};
-use super::run::{OF_STARTED, StartArguments};
+use super::run::{ExtentArguments, OF_STARTED, StartArguments};
 use super::values::quantity;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -79,6 +79,8 @@ pub(crate) struct PageArguments {
         help_heading = "Output"
     )]
     pub(crate) format: PageFormat,
+    #[command(flatten)]
+    pub(crate) extent: ExtentArguments,
 }
 
 /// Which part of a trace is looked at.

@@ -1,15 +1,15 @@
 //! `dyno sweep`, `xmax`, `slo`, `ab` and `resume`: from what was typed to the answer of an experiment.
 
 use crate::args::{
-    AbArguments, ExperimentArguments, OrderName, ResumeArguments, SloArguments, SweepArguments,
-    XmaxArguments,
+    AbArguments, ExperimentArguments, ExtentArguments, OrderName, ResumeArguments, SloArguments,
+    SweepArguments, XmaxArguments,
 };
 use crate::commands::run::observer;
 use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::metrics::Endpoint;
-use crate::reports::{refused, terminal_options};
+use crate::reports::{extent_of, refused, terminal_options};
 use crate::task::{self, Offered, Settings};
 use dyno_engine::Error;
 use dyno_engine::experiment::ab::AbRequest;
@@ -146,7 +146,7 @@ pub(crate) fn resume(
         &mut observer,
         invocation.cancel,
     )?;
-    end(&finished, arguments.format, invocation)
+    end(&finished, (arguments.format, &arguments.extent), invocation)
 }
 
 /// How the tasks of an experiment come from what was typed.
@@ -214,22 +214,27 @@ fn begin(
     }
     let (_metrics, mut observer) = observer(endpoint, invocation.messages)?;
     let finished = experiment::run(document, tasks, &options, &mut observer, cancel)?;
-    end(&finished, arguments.format, invocation)
+    end(&finished, (arguments.format, &arguments.extent), invocation)
 }
 
 /// Prints the answer, says where it is, and judges the runs.
 fn end(
     finished: &FinishedExperiment,
-    format: PageFormat,
+    (format, extent): (PageFormat, &ExtentArguments),
     invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
     let messages = invocation.messages;
     let document = &finished.document;
-    let options = terminal_options(invocation.surroundings);
+    let is_brief = format == PageFormat::Human && !extent.full;
+    let extent = extent_of(&finished.folder, extent);
+    let options = terminal_options(invocation.surroundings, extent);
     let text = dyno_report::experiment::render(document, format, &options).map_err(refused)?;
     print_data(&text)?;
-    let place = finished.folder.display();
-    messages.note(&format!("experiment: {place}"));
+    // The text for people says it itself.
+    if !is_brief {
+        let place = finished.folder.display();
+        messages.note(&format!("experiment: {place}"));
+    }
     if document.answer.is_none() {
         let text = if document.verb == Verb::Ab && finished.all_are_set_aside {
             "no pair counts: the hypervisor took CPU time in each of them; try again on a quieter machine, or accept more of it with `--max-steal`"

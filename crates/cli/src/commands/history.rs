@@ -2,13 +2,14 @@
 
 use crate::args::HistoryArguments;
 use crate::exit::Exit;
+use crate::export::output;
 use crate::messages::{Messages, pretty_json, print_data};
 use crate::reports::refused;
 use dyno_analyze::change_point::ChangePointSettings;
 use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::experiment::history::{HistoryRun, analyze};
 use dyno_analyze::uncertainty::series::Series;
-use dyno_engine::files::write_file;
+use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind};
 use dyno_record::experiment::Statistic;
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
@@ -19,6 +20,7 @@ use dyno_report::experiment::history as picture;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The same runs give the same answer.
@@ -68,16 +70,19 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
         Some(position) => found.judged_since(position),
         None => found,
     };
+    if let Some(path) = &arguments.picture {
+        let text = picture::svg(&found);
+        let write =
+            |file: &mut (dyn Write + Send)| file.write_all(text.as_bytes()).map_err(write_error);
+        output::to_file(path, arguments.force, Box::new(write))?;
+        messages.note(&format!("picture: {}", path.display()));
+    }
     print_data(&match arguments.format {
         PageFormat::Json => pretty_json(&found),
         PageFormat::Human => picture::human(&found),
         PageFormat::Markdown => picture::markdown(&found),
         PageFormat::Html => picture::html(&found).map_err(refused)?,
     })?;
-    if let Some(path) = &arguments.picture {
-        write_file(path, &picture::svg(&found))?;
-        messages.note(&format!("picture: {}", path.display()));
-    }
     if found.is_too_short() {
         messages.warning(&format!(
             "too few runs to tell a change from chance: there are {}, and {} are needed",

@@ -33,8 +33,8 @@ pub(crate) fn index_build(
     }
     let finished = run(&task, &options, &mut messages, invocation.cancel)?;
     let analysed = AnalysedIndexBuild::open(&finished.folder)?;
-    let format = arguments.page.format;
-    reports::present(&finished.folder, format, invocation, |format, options| {
+    let shown = (arguments.page.format, &arguments.page.extent);
+    reports::present(&finished.folder, shown, invocation, |format, options| {
         reports::index_build_text(&analysed, format, options)
     })?;
     finished.fault.map_or(Ok(Exit::Done), Err)

@@ -35,7 +35,7 @@ pub(crate) fn load(arguments: &LoadArguments, invocation: Invocation<'_>) -> Res
     match run::observe(&task, &options, endpoint, invocation)? {
         Some(finished) => run::end(
             finished,
-            arguments.output.format,
+            &arguments.output,
             task.plan.client.tolerated_error_ratio,
             invocation,
         ),

@@ -29,11 +29,14 @@ pub(crate) fn report(
     arguments: &ReportArguments,
     surroundings: &Surroundings,
 ) -> Result<Exit, Error> {
+    let folder = folder_of(&arguments.run);
     let options = match &arguments.file.output {
         Some(_) => RenderOptions::default(),
-        None => reports::terminal_options(surroundings),
+        None => {
+            let extent = reports::extent_of(folder, &arguments.extent);
+            reports::terminal_options(surroundings, extent)
+        }
     };
-    let folder = folder_of(&arguments.run);
     let part = TracePart::from(&arguments.part);
     let is_about_trace = arguments.gap.is_some() || !part.is_all();
     let is_trace = TraceDocument::is_in(folder);

@@ -1,6 +1,6 @@
 //! `dyno run`: from a workload to a saved run and its report.
 
-use crate::args::RunArguments;
+use crate::args::{OutputArguments, RunArguments};
 use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
@@ -52,7 +52,7 @@ pub(crate) fn perform(
     let tolerated_error_ratio = task.plan.client.tolerated_error_ratio;
     end(
         finished,
-        arguments.output.format,
+        &arguments.output,
         tolerated_error_ratio,
         invocation,
     )
@@ -101,7 +101,7 @@ pub(crate) fn observer(
 /// Prints the result and judges it.
 pub(crate) fn end(
     finished: Finished,
-    format: Format,
+    output: &OutputArguments,
     tolerated_error_ratio: f64,
     invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
@@ -114,15 +114,15 @@ pub(crate) fn end(
         ));
         return Err(fault);
     }
-    print_data(&reports::run_text(
-        &finished.results,
-        format,
-        &reports::terminal_options(invocation.surroundings),
-    )?)?;
-    messages.note(&format!(
-        "report: {}",
-        directory.join(reports::HTML).display()
-    ));
+    let extent = reports::extent_of(directory, &output.extent);
+    let options = reports::terminal_options(invocation.surroundings, extent);
+    let text = reports::run_text(&finished.results, output.format, &options)?;
+    print_data(&text)?;
+    // The text for people says it itself.
+    if output.format != Format::Human || output.extent.full {
+        let report = directory.join(reports::HTML);
+        messages.note(&format!("report: {}", report.display()));
+    }
     if finished.interrupted {
         messages.warning(&format!("interrupted; the partial run is in `{place}`"));
         return Ok(Exit::Interrupted);

@@ -37,8 +37,8 @@ pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Res
     let finished = perform(&task, &options, &mut messages, invocation.cancel)?;
     let folder = &finished.folder;
     let analysed = AnalysedMessages::new(TailDocument::read(folder)?, folder);
-    let format = arguments.page.format;
-    reports::present(folder, format, invocation, |format, options| {
+    let shown = (arguments.page.format, &arguments.page.extent);
+    reports::present(folder, shown, invocation, |format, options| {
         reports::messages_text(&analysed, format, options)
     })?;
     finished.fault.map_or(Ok(Exit::Done), Err)

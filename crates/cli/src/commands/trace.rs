@@ -72,7 +72,6 @@ pub(crate) fn trace(arguments: &TraceArguments, invocation: Invocation<'_>) -> R
     let ending = traced.record(recording)?;
     let document = ending.document;
     traced.tell_end(&document, &folder);
-    let options = reports::terminal_options(invocation.surroundings);
     let asked = TraceOptions {
         gap_bytes: Some(arguments.gap.0),
         part,
@@ -90,6 +89,8 @@ pub(crate) fn trace(arguments: &TraceArguments, invocation: Invocation<'_>) -> R
         }
     };
     reports::write_trace(&analysed, &folder)?;
+    let extent = reports::extent_of(&folder, &arguments.page.extent);
+    let options = reports::terminal_options(invocation.surroundings, extent);
     let text = reports::trace_text(&analysed, arguments.page.format, &options)
         .map_err(reports::refused)?;
     print_data(&text)?;

@@ -1,8 +1,9 @@
 //! Where an export or a report goes: a file that is there as a whole or not at all, or standard output.
 
+use crate::messages::visible;
 use dyno_engine::files::{write_error, write_file_with};
 use dyno_engine::{Error, Kind};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 /// What writes it.
@@ -10,7 +11,11 @@ pub(crate) type Writing<'a> = dyn FnOnce(&mut (dyn Write + Send)) -> Result<(), 
 
 /// Writes to standard output. A reader that has gone is no fault.
 pub(crate) fn to_standard_output(write: Box<Writing<'_>>) -> Result<(), Error> {
-    let mut output = BufWriter::new(Listener { has_gone: false });
+    let mut output = BufWriter::new(Listener {
+        has_gone: false,
+        is_terminal: io::stdout().is_terminal(),
+        unfinished: Vec::new(),
+    });
     write(&mut output)?;
     output
         .flush()
@@ -32,9 +37,12 @@ pub(crate) fn to_file(path: &Path, force: bool, write: Box<Writing<'_>>) -> Resu
     }
 }
 
-/// Standard output until its reader goes, and nothing afterwards.
+/// Standard output until its reader goes, and nothing afterwards. A terminal gets no control characters of records.
 struct Listener {
     has_gone: bool,
+    is_terminal: bool,
+    /// A line for the terminal whose end has not been written.
+    unfinished: Vec<u8>,
 }
 
 impl Write for Listener {
@@ -42,7 +50,14 @@ impl Write for Listener {
         if self.has_gone {
             return Ok(bytes.len());
         }
-        match io::stdout().write(bytes) {
+        let written = if self.is_terminal {
+            let lines = finished_lines(&mut self.unfinished, bytes);
+            let written = io::stdout().write_all(visible(&lines).as_bytes());
+            written.map(|()| bytes.len())
+        } else {
+            io::stdout().write(bytes)
+        };
+        match written {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.has_gone = true;
                 Ok(bytes.len())
@@ -52,9 +67,37 @@ impl Write for Listener {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        if !self.unfinished.is_empty() {
+            self.write_all(b"\n")?;
+        }
         match io::stdout().flush() {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             other => other,
         }
+    }
+}
+
+/// The lines that are complete with these bytes; the rest is kept, so that no character is cut in two.
+fn finished_lines(unfinished: &mut Vec<u8>, bytes: &[u8]) -> String {
+    unfinished.extend_from_slice(bytes);
+    let end = unfinished.iter().rposition(|byte| *byte == b'\n');
+    let lines: Vec<u8> = unfinished.drain(..end.map_or(0, |end| end + 1)).collect();
+    String::from_utf8_lossy(&lines).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_whole_lines_without_control_characters() {
+        let mut unfinished = Vec::new();
+        let text = "a,\u{1b}]0;title\u{7},gr\u{fc}\u{df}e\nrest".as_bytes();
+        let (start, end) = text.split_at(16);
+        assert!(start.ends_with(&[0xc3]), "it ends inside of a character");
+        assert_eq!(finished_lines(&mut unfinished, start), "");
+        let line = finished_lines(&mut unfinished, end);
+        assert_eq!(visible(&line), "a,\\u{1b}]0;title\\u{7},gr\u{fc}\u{df}e\n");
+        assert_eq!(unfinished, b"rest");
     }
 }

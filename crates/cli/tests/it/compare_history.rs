@@ -241,6 +241,10 @@ fn a_lasting_loss_ends_a_history_with_status_1() {
     assert!(found.stdout.contains(change), "{}", found.stdout);
     assert!(found.stdout.contains("(`010`)"), "{}", found.stdout);
     let picture = std::fs::read_to_string(bench.path("h.svg")).unwrap();
+    bench.dyno(&arguments).expect(2).says("`h.svg` exists");
+    bench
+        .dyno(&[&arguments[..], &["--force"]].concat())
+        .expect(1);
     assert_eq!(picture.matches("<circle").count(), 4 * 16);
     assert!(picture.contains("<line class=\"worse\""));
     // What is of no interest is no regression.

@@ -80,7 +80,15 @@ fn a_sweep_has_all_runs_in_one_record_and_prints_bounds_laws_and_knee() {
         return;
     }
     let bench = Bench::new();
-    let arguments = short(&["sweep", "c", "--clients", "1,2,4,8", "--seed", "3"]);
+    let arguments = short(&[
+        "sweep",
+        "c",
+        "--clients",
+        "1,2,4,8",
+        "--seed",
+        "3",
+        "--full",
+    ]);
     let finished = bench.dyno(&arguments).expect(0);
     for part in [
         "bound of the rate",
@@ -126,7 +134,15 @@ fn a_sweep_over_clients_and_rates_has_a_block_for_each_in_one_report() {
         return;
     }
     let bench = Bench::new();
-    let arguments = short(&["sweep", "c", "--clients", "1,2", "--rates", "100,200"]);
+    let arguments = short(&[
+        "sweep",
+        "c",
+        "--clients",
+        "1,2",
+        "--rates",
+        "100,200",
+        "--full",
+    ]);
     let finished = bench.dyno(&arguments).expect(0);
     for part in [
         "X_max",

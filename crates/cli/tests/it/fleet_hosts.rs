@@ -248,7 +248,7 @@ fn three_clients_load_two_servers_as_one() {
         return;
     };
     let run = hosts.bench.path("whole");
-    let mut child = hosts.spawn("run", &["--out", "whole", "--host-logs", "logs"]);
+    let mut child = hosts.spawn("run", &["--out", "whole", "--host-logs", "logs", "--full"]);
     hosts.wait_for_load(&run, &mut child);
     // While all of them run, on all hosts.
     assert!(!processes_with("--remove-folder").is_empty());

@@ -31,6 +31,7 @@ mod prometheus;
 mod real_mongod;
 mod real_server;
 mod recorded_plans;
+mod responder;
 mod soak;
 mod standing;
 mod tail;

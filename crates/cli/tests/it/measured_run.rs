@@ -122,6 +122,16 @@ fn a_run_can_be_rendered_again_in_every_format() {
         bench.dyno(&["report", "r"]).expect(0).stdout,
         printed.stdout
     );
+    // One screen, which says where the rest is.
+    let lines = printed.stdout.lines().count();
+    assert!((10..=45).contains(&lines), "{}", printed.stdout);
+    let rest = "\nThe whole report: `dyno report r --full`, or r/report.html\n";
+    assert!(printed.stdout.ends_with(rest), "{}", printed.stdout);
+    let full = bench.dyno(&["report", "r", "--full"]).expect(0).stdout;
+    assert!(full.lines().count() > 60, "{full}");
+    bench.dyno(&["report", "r", "-o", "whole.txt"]).expect(0);
+    let kept = std::fs::read_to_string(bench.path("whole.txt")).unwrap();
+    assert_eq!(kept, full);
     assert!(
         bench
             .dyno(&["report", "r", "--format", "markdown"])

@@ -90,7 +90,8 @@ fn two_servers_are_loaded_at_once_and_shown_together_and_one_by_one() {
             > 0.0
     );
     // Of one instance alone only the client's part is known.
-    let one = bench.dyno(&["report", "r/instances/1"]).expect(0).stdout;
+    let one = ["report", "r/instances/1", "--full"];
+    let one = bench.dyno(&one).expect(0).stdout;
     assert!(
         one.contains("What limits the server cannot be told"),
         "{one}"
@@ -114,7 +115,7 @@ fn two_servers_are_loaded_at_once_and_shown_together_and_one_by_one() {
         .contains("complete")
         .then_some(())
         .unwrap();
-    let whole = bench.dyno(&["report", "r"]).expect(0).stdout;
+    let whole = bench.dyno(&["report", "r", "--full"]).expect(0).stdout;
     assert!(whole.contains("Instances") && whole.contains("merged histograms"));
 }
 

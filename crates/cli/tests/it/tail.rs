@@ -296,6 +296,7 @@ fn drivers_that_monitor_poll_the_embedded_server() {
         "200",
         "--out",
         "x",
+        "--full",
     ];
     let finished = bench.dyno(&arguments).expect(0);
     assert!(

@@ -292,7 +292,7 @@ fn a_killed_trace_can_be_read_as_far_as_it_was_closed() {
     });
     child.kill().unwrap();
     child.wait().unwrap();
-    let report = bench.dyno(&["report", "t"]).expect(0);
+    let report = bench.dyno(&["report", "t", "--full"]).expect(0);
     assert!(
         report.stdout.contains("did not end properly"),
         "{}",
@@ -636,7 +636,8 @@ fn the_gap_is_kept_and_a_part_and_its_pieces_can_be_asked_for() {
     let part = ["report", "t", "--format", "json", "--window", &window];
     let part = bench.dyno(&part).expect(0).json();
     assert_eq!(calls(&part["access_patterns"]), calls(&slices[from]));
-    let shown = bench.dyno(&["report", "t", "--slices", "200ms"]).expect(0);
+    let shown = ["report", "t", "--slices", "200ms", "--full"];
+    let shown = bench.dyno(&shown).expect(0);
     assert!(shown.stdout.contains("Piece by piece"), "{}", shown.stdout);
     let wrong = ["report", "t", "--slices", "1us"];
     bench.dyno(&wrong).expect(2).says("pieces");

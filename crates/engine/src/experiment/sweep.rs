@@ -235,17 +235,15 @@ fn split(settings: &[(String, String)]) -> (Vec<(String, String)>, Vec<Axis>) {
     let mut fixed: Vec<(String, String)> = Vec::new();
     let mut axes: Vec<Axis> = Vec::new();
     for (key, text) in settings {
-        let separator = if KEYS_WITH_COMMAS.contains(&key.as_str()) || text.contains(';') {
-            ';'
+        let by_semicolon = split_values(text, ';');
+        let values = if KEYS_WITH_COMMAS.contains(&key.as_str()) || by_semicolon.len() > 1 {
+            by_semicolon
         } else {
-            ','
+            split_values(text, ',')
         };
-        let values: Vec<String> = text
-            .split(separator)
-            .map(|value| value.trim().to_owned())
-            .collect();
         let mut once: Vec<String> = Vec::new();
         for value in values {
+            let value = value.trim().to_owned();
             if !once.contains(&value) {
                 once.push(value);
             }
@@ -262,6 +260,27 @@ fn split(settings: &[(String, String)]) -> (Vec<(String, String)>, Vec<Axis>) {
         }
     }
     (fixed, axes)
+}
+
+/// The parts between separators. One inside of brackets or quotes belongs to a value, such as a list.
+fn split_values(text: &str, separator: char) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut depth, mut quote) = (0, 0_usize, None);
+    for (position, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(open), _) => quote = (c != open).then_some(open),
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth = depth.saturating_sub(1),
+            (None, _) if c == separator && depth == 0 => {
+                parts.push(&text[start..position]);
+                start = position + c.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
 }
 
 /// An option and `--set` for the same key contradict each other.
@@ -454,4 +473,23 @@ fn answer(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         campaign.document.answer = found;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_one_value_and_values_are_separated_outside_of_it() {
+        let settings = |text: &str| [("observe.exporters".to_owned(), text.to_owned())];
+        let list = r#"[{name="a", url="http://a:1"}, {name="b;c", url="http://b:2"}]"#;
+        let (fixed, axes) = split(&settings(list));
+        assert_eq!(fixed, settings(list));
+        assert_eq!(axes, []);
+        let (fixed, axes) = split(&settings("[1, 2],[], 'a,b'"));
+        assert_eq!(fixed, []);
+        assert_eq!(axes[0].values, ["[1, 2]", "[]", "'a,b'"]);
+        let (_, axes) = split(&settings("a,b;c"));
+        assert_eq!(axes[0].values, ["a,b", "c"]);
+    }
 }

@@ -344,7 +344,8 @@ fn make_entry(state_dir: &Path, directory: &Path) -> Option<PathBuf> {
     let folder = state_dir.join(RUNNING);
     std::fs::create_dir_all(&folder).ok()?;
     let path = folder.join(std::process::id().to_string());
-    std::fs::write(&path, directory.as_os_str().as_encoded_bytes()).ok()?;
+    // Whoever may write into the folder must not lead this to another file by a link.
+    replace_file(&path, directory.as_os_str().as_encoded_bytes()).ok()?;
     Some(path)
 }
 
@@ -356,6 +357,9 @@ pub fn running(state_dir: &Path) -> Vec<LiveState> {
     let mut states: Vec<LiveState> = entries
         .filter_map(|entry| {
             let path = entry.ok()?.path();
+            // An entry has the number of a process. What else is there was left by one that was killed while it wrote.
+            let name = path.file_name()?.to_str()?;
+            name.parse::<u32>().ok()?;
             let directory = PathBuf::from(std::fs::read_to_string(&path).ok()?);
             let state = read(&directory);
             if state.is_none() && !is_locked(&directory) {
@@ -470,6 +474,26 @@ mod tests {
         assert_eq!(read(run.path()), None);
         assert_eq!(running(state_dir.path()), []);
         assert!(!entry.exists());
+    }
+
+    #[test]
+    fn an_entry_is_written_through_no_link_and_half_written_ones_are_left_out() {
+        let state_dir = tempfile::tempdir().expect("there is room");
+        let folder = state_dir.path().join(RUNNING);
+        std::fs::create_dir_all(&folder).expect("there is room");
+        let other = state_dir.path().join("other");
+        std::fs::write(&other, "theirs").expect("there is room");
+        let run = tempfile::tempdir().expect("there is room");
+        let place = folder.join(std::process::id().to_string());
+        std::os::unix::fs::symlink(&other, &place).expect("it can be made");
+        let entry = make_entry(state_dir.path(), run.path()).expect("it can be written");
+        assert!(entry == place && !entry.is_symlink());
+        let kept = std::fs::read_to_string(&other).expect("it is there");
+        assert_eq!(kept, "theirs");
+        let half = folder.join(".dyno-x1");
+        std::fs::write(&half, "/no/such/run").expect("there is room");
+        assert_eq!(running(state_dir.path()), []);
+        assert!(half.exists(), "its writer may be at work");
     }
 
     #[test]

@@ -50,6 +50,18 @@ fn copy_name(collection: &str) -> String {
 /// [`LayoutError::Routed`], [`LayoutError::OfServer`], [`LayoutError::CopyExists`], [`LayoutError::Missing`],
 /// [`LayoutError::NotOrdinary`], or what a command failed with. Nothing was changed.
 pub fn check(control: &mut Control, collection: &Collection) -> Result<Shape, LayoutError> {
+    check_place(control, collection)?;
+    let namespace = collection.namespace();
+    collection
+        .shape(control)?
+        .ok_or(LayoutError::Missing { namespace })
+}
+
+/// Whether a remedy can begin on a collection of this name on this server, whether or not it is there yet.
+///
+/// # Errors
+/// [`LayoutError::Routed`], [`LayoutError::OfServer`], [`LayoutError::CopyExists`], or what a command failed with.
+pub fn check_place(control: &mut Control, collection: &Collection) -> Result<(), LayoutError> {
     let namespace = collection.namespace();
     if control.hello().is_mongos || is_shard(control) {
         return Err(LayoutError::Routed { namespace });
@@ -63,9 +75,7 @@ pub fn check(control: &mut Control, collection: &Collection) -> Result<Shape, La
             namespace: copy.namespace(),
         });
     }
-    collection
-        .shape(control)?
-        .ok_or(LayoutError::Missing { namespace })
+    Ok(())
 }
 
 /// Whether it is a member of a sharded cluster, where collections are known by others. What does not know the

@@ -34,12 +34,16 @@ pub fn foreign_key(control: &mut Control, data: &DataPlan) -> Result<Option<Stri
     let batch = first_batch(&reply).into_iter().flatten();
     let drawn = batch.filter_map(Bson::as_document);
     let mut all = documents.iter().chain(drawn);
-    Ok(all
-        .find(|document| !is_ours(document, data))
-        .map(|document| {
-            let key = document.get("_id").map(Bson::to_string);
-            key.unwrap_or_else(|| "a document without a key".into())
-        }))
+    Ok(all.find(|document| !is_ours(document, data)).map(key_text))
+}
+
+/// The key as it is: messages put it into quotes of their own.
+fn key_text(document: &Document) -> String {
+    match document.get("_id") {
+        Some(Bson::String(key)) => key.clone(),
+        Some(key) => key.to_string(),
+        None => "a document without a key".into(),
+    }
 }
 
 /// Whether key and fields have the names that YCSB gives them by default, or the plan.
@@ -69,6 +73,12 @@ mod tests {
     use super::*;
     use bson::Binary;
     use bson::spec::BinarySubtype;
+
+    #[test]
+    fn a_key_is_told_without_quotes() {
+        assert_eq!(key_text(&doc! { "_id": "customer1" }), "customer1");
+        assert_eq!(key_text(&doc! { "_id": 7 }), "7");
+    }
 
     #[test]
     fn documents_of_benchmarks_are_told_from_others() {

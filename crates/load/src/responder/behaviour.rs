@@ -10,8 +10,8 @@ use std::time::Duration;
 /// handshakes and other set-up commands are answered at once, except during a stall.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Behaviour {
-    /// Bytes of all values of the canned document, spread over ten fields `field0` to `field9`.
-    /// Its `_id` is always `user0`, whatever was asked for.
+    /// Bytes of all values of the canned document, spread over ten fields `field0` to `field9`. Its `_id` is the one that
+    /// was asked for.
     pub document_bytes: u32,
     /// Documents that `count` reports before the first insert or delete.
     pub documents: u64,

@@ -519,6 +519,7 @@ impl ServiceDesk {
             Command::Delete { statements } => {
                 self.counters.documents.subtract(u64::from(statements))
             }
+            Command::Drop => self.counters.documents.set(0),
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! What a client asks for: the few properties of a command that a canned reply depends on.
 
-use dyno_wire::bson::Document;
+use dyno_wire::bson::{Document, Element, Value};
 use dyno_wire::frame::{FLAG_MORE_TO_COME, Frame, Opcode};
 
 /// Documents in the first batch of a find that names no batch size, as servers have it.
@@ -18,10 +18,35 @@ const QUERY_NUMBERS_BYTES: usize = 8;
 pub(super) struct Request {
     pub(super) request_id: i32,
     pub(super) command: Command,
+    /// The `_id` that is asked for, or where a scan begins.
+    pub(super) key: Option<Key>,
     /// False when the client set `moreToCome`: unacknowledged writes.
     pub(super) wants_reply: bool,
     /// Sent as `OP_QUERY`, so the reply is an `OP_REPLY`. Old drivers begin with one.
     pub(super) legacy: bool,
+}
+
+/// A text that is the `_id` of a document, in place: requests wait in a queue and are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    length: u8,
+    bytes: [u8; Key::LONGEST],
+}
+
+impl Key {
+    /// Longest key that is answered as asked; YCSB's have 24 bytes. Longer ones get our own.
+    const LONGEST: usize = 63;
+
+    pub(super) fn new(text: &[u8]) -> Option<Self> {
+        let mut bytes = [0; Key::LONGEST];
+        bytes.get_mut(..text.len())?.copy_from_slice(text);
+        let length = text.len() as u8;
+        Some(Key { length, bytes })
+    }
+
+    pub(super) fn text(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
 }
 
 /// Kinds of command, with what their replies depend on.
@@ -33,7 +58,9 @@ pub(super) enum Command {
     CollectionStats,
     ListCollections,
     Count,
+    /// An aggregation that counts.
     Aggregate,
+    Drop,
     /// Anything that is answered by `{ok: 1}`.
     Acknowledge,
     Find(Batch),
@@ -103,19 +130,27 @@ pub(super) fn read(frame: &Frame<'_>) -> Option<Request> {
                 .sequences()
                 .map(|s| count_documents(s.documents))
                 .sum();
+            let body = Document::new(message.document).ok()?;
+            let command = command(body, statements)?;
             Some(Request {
                 request_id: frame.request_id,
-                command: command(Document::new(message.document).ok()?, statements)?,
+                command,
+                key: key_of(command, body),
                 wants_reply: message.flags & FLAG_MORE_TO_COME == 0,
                 legacy: false,
             })
         }
-        Opcode::Query => Some(Request {
-            request_id: frame.request_id,
-            command: command(query_document(frame.body)?, 0)?,
-            wants_reply: true,
-            legacy: true,
-        }),
+        Opcode::Query => {
+            let body = query_document(frame.body)?;
+            let command = command(body, 0)?;
+            Some(Request {
+                request_id: frame.request_id,
+                command,
+                key: key_of(command, body),
+                wants_reply: true,
+                legacy: true,
+            })
+        }
         // No compression is agreed on, and replies are not for a server.
         Opcode::Compressed | Opcode::Reply => None,
     }
@@ -162,9 +197,10 @@ fn command(body: Document<'_>, in_sequences: u32) -> Option<Command> {
         b"collStats" | b"collstats" => Command::CollectionStats,
         b"listCollections" => Command::ListCollections,
         b"count" => Command::Count,
-        b"aggregate" => Command::Aggregate,
-        b"ping" | b"endSessions" | b"killCursors" | b"create" | b"createIndexes" | b"drop"
-        | b"dropDatabase" | b"killSessions" | b"refreshSessions" => Command::Acknowledge,
+        b"aggregate" => aggregate(body),
+        b"drop" | b"dropDatabase" => Command::Drop,
+        b"ping" | b"endSessions" | b"killCursors" | b"create" | b"createIndexes"
+        | b"killSessions" | b"refreshSessions" => Command::Acknowledge,
         _ => Command::Unknown,
     })
 }
@@ -181,6 +217,50 @@ fn find_batch(body: Document<'_>) -> Batch {
         }
     }
     Batch::of(limit, batch)
+}
+
+/// An aggregation that groups or counts tells the number of documents; another one finds as many as it limits itself to.
+fn aggregate(body: Document<'_>) -> Command {
+    let mut limit = 1;
+    let stages = body.find("pipeline").ok().flatten();
+    let stages = stages.and_then(|stages| stages.document().ok().flatten());
+    let elements = stages.into_iter().flat_map(|stages| stages.elements());
+    for stage in elements.map_while(Result::ok) {
+        let stage = stage.document().ok().flatten();
+        match stage.and_then(|stage| stage.elements().next()?.ok()) {
+            Some(stage) if matches!(stage.name, b"$group" | b"$count") => {
+                return Command::Aggregate;
+            }
+            Some(stage) if stage.name == b"$limit" => {
+                limit = stage.number().ok().flatten().unwrap_or(1).unsigned_abs();
+            }
+            Some(stage) if stage.name == b"$sample" => {
+                let size = stage.document().ok().flatten();
+                limit = size.and_then(|size| number(size, "size")).unwrap_or(1);
+            }
+            _ => {}
+        }
+    }
+    Command::Find(Batch::of(limit.max(1), 0))
+}
+
+/// The key that a find asks for.
+#[inline]
+fn key_of(command: Command, body: Document<'_>) -> Option<Key> {
+    if !matches!(command, Command::Find(_)) {
+        return None;
+    }
+    let filter = body.find("filter").ok()??.document().ok()??;
+    let asked = filter.find("_id").ok()??;
+    // A condition, such as `{$gte: "user5"}`, begins where its value is.
+    let text = |element: Element<'_>| match element.value() {
+        Ok(Value::String(text)) => Key::new(text.as_bytes()),
+        _ => None,
+    };
+    match asked.document().ok().flatten() {
+        Some(condition) => text(condition.elements().next()?.ok()?),
+        None => text(asked),
+    }
 }
 
 fn number(body: Document<'_>, name: &str) -> Option<u64> {

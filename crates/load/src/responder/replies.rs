@@ -1,6 +1,6 @@
 //! Canned replies: made once, copied for each command, and patched where they differ.
 
-use super::protocol::{Batch, Command, Request};
+use super::protocol::{Batch, Command, Key, Request};
 use bson::{Bson, Document, doc};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -36,16 +36,15 @@ pub(super) struct Replies {
     ok: Vec<u8>,
     written: Vec<u8>,
     updated: Vec<u8>,
-    /// A whole cursor reply with one document: the common case is one copy.
-    found: Vec<u8>,
-    document: Vec<u8>,
+    /// The fields of the canned document without its `_id`, as they stand in it.
+    fields: Vec<u8>,
     document_bytes: u32,
     next_request_id: i32,
 }
 
 impl Replies {
     pub(super) fn new(document_bytes: u32, seed: u64) -> bson::error::Result<Self> {
-        let document = canned_document(document_bytes, seed);
+        let fields = canned_fields(document_bytes, seed).to_vec()?;
         Ok(Replies {
             hello: hello().to_vec()?,
             build_info: build_info().to_vec()?,
@@ -54,8 +53,7 @@ impl Replies {
             ok: doc! {"ok": 1.0}.to_vec()?,
             written: doc! {"n": 0, "ok": 1.0}.to_vec()?,
             updated: doc! {"n": 0, "nModified": 0, "ok": 1.0}.to_vec()?,
-            found: cursor("firstBatch", vec![document.clone().into()]).to_vec()?,
-            document: document.to_vec()?,
+            fields: fields[4..fields.len() - 1].to_vec(),
             document_bytes,
             next_request_id: 1,
         })
@@ -73,7 +71,7 @@ impl Replies {
         let start = self.begin(out, request);
         let body = out.len();
         match outcome {
-            Outcome::Success => self.success(out, request.command, documents),
+            Outcome::Success => self.success(out, request, documents),
             Outcome::NotFound => self.not_found(out, request.command),
             Outcome::WriteError(code) if request.command.is_write() => {
                 write_document(out, &write_error(code))
@@ -107,11 +105,14 @@ impl Replies {
     }
 
     #[inline]
-    fn success(&self, out: &mut Vec<u8>, command: Command, documents: u64) {
-        match command {
-            Command::Find(batch) if batch == SINGLE => out.extend_from_slice(&self.found),
-            Command::Find(batch) => self.batch(out, "firstBatch", batch),
-            Command::GetMore(batch) => self.batch(out, "nextBatch", batch),
+    fn success(&self, out: &mut Vec<u8>, request: &Request, documents: u64) {
+        match request.command {
+            // Who asks for no key wants to know what is there.
+            Command::Find(_) if documents == 0 && request.key.is_none() => {
+                self.not_found(out, request.command);
+            }
+            Command::Find(batch) => self.batch(out, "firstBatch", batch, request.key),
+            Command::GetMore(batch) => self.batch(out, "nextBatch", batch, None),
             Command::Insert { documents: n } | Command::Delete { statements: n } => {
                 numbered(out, &self.written, n)
             }
@@ -124,7 +125,7 @@ impl Replies {
             Command::BuildInfo => out.extend_from_slice(&self.build_info),
             Command::ServerStatus => out.extend_from_slice(&self.server_status),
             Command::ListCollections => out.extend_from_slice(&self.list_collections),
-            Command::Acknowledge => out.extend_from_slice(&self.ok),
+            Command::Acknowledge | Command::Drop => out.extend_from_slice(&self.ok),
             Command::CollectionStats => write_document(out, &self.collection_stats(documents)),
             Command::Count => write_document(out, &doc! {"n": number(documents), "ok": 1.0}),
             Command::Aggregate => {
@@ -144,9 +145,11 @@ impl Replies {
         }
     }
 
-    /// A cursor reply with any number of canned documents, written by hand: nothing is allocated.
-    fn batch(&self, out: &mut Vec<u8>, name: &str, batch: Batch) {
-        let fitting = (MAX_BATCH_BYTES / self.document.len()).max(1) as u32;
+    /// A cursor reply with any number of canned documents, written by hand: nothing is allocated. Their keys ascend from
+    /// `key` on.
+    fn batch(&self, out: &mut Vec<u8>, name: &str, batch: Batch, key: Option<Key>) {
+        let key = key.as_ref().map_or(OWN_KEY, Key::text);
+        let fitting = (MAX_BATCH_BYTES / self.whole_bytes(key)).max(1) as u32;
         let documents = batch.documents.min(fitting);
         let remaining = batch.remaining.saturating_add(batch.documents - documents);
         let cursor_id = Batch {
@@ -163,7 +166,7 @@ impl Replies {
             out.push(0x03);
             decimal(out, index);
             out.push(0);
-            out.extend_from_slice(&self.document);
+            self.document(out, key, index);
         }
         close(out, array);
         element(out, 0x12, "id");
@@ -178,8 +181,33 @@ impl Replies {
         close(out, whole);
     }
 
+    /// The canned document with the key, or with one that sorts behind it.
+    fn document(&self, out: &mut Vec<u8>, key: &[u8], index: u32) {
+        let document = open(out);
+        element(out, 0x02, "_id");
+        let length = out.len();
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(key);
+        if index > 0 {
+            // As many digits each, so that the order of texts is that of numbers.
+            decimal(out, FIRST_SUFFIX + index);
+        }
+        out.push(0);
+        let bytes = (out.len() - length - 4) as i32;
+        patch(out, length, bytes);
+        out.extend_from_slice(&self.fields);
+        close(out, document);
+    }
+
+    /// Most bytes of a document with this key.
+    fn whole_bytes(&self, key: &[u8]) -> usize {
+        /// Length and end of the document, kind, name, length and end of the key, and a suffix.
+        const REST: usize = 4 + 1 + 1 + 4 + 4 + 1 + 10;
+        self.fields.len() + key.len() + REST
+    }
+
     fn collection_stats(&self, documents: u64) -> Document {
-        let size = number(documents.saturating_mul(self.document.len() as u64));
+        let size = number(documents.saturating_mul(self.whole_bytes(OWN_KEY) as u64));
         doc! {
             "ns": NAMESPACE,
             "count": number(documents),
@@ -194,11 +222,10 @@ impl Replies {
 
 /// The namespace in all cursors. Clients do not compare it with the one they asked for.
 const NAMESPACE: &str = "ycsb.usertable";
-/// One document, and no more.
-const SINGLE: Batch = Batch {
-    documents: 1,
-    remaining: 0,
-};
+/// Key of a document that nobody asked for by its key. It can be that of an ordered plan and a hash, with any padding.
+const OWN_KEY: &[u8] = b"user00000000004294967295";
+/// Added to the position of a document behind the first one of a batch, to give it a key.
+const FIRST_SUFFIX: u32 = 1_000_000_000;
 
 /// Appends `template`, which begins with `n`, with this `n`.
 #[inline]
@@ -290,9 +317,9 @@ fn code_name(code: i32) -> String {
     name.into()
 }
 
-fn canned_document(document_bytes: u32, seed: u64) -> Document {
+fn canned_fields(document_bytes: u32, seed: u64) -> Document {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut document = doc! {"_id": "user0"};
+    let mut document = Document::new();
     for field in 0..FIELDS {
         // The first fields take what does not divide evenly.
         let length = document_bytes / FIELDS + u32::from(field < document_bytes % FIELDS);
@@ -371,6 +398,7 @@ mod tests {
         let request = Request {
             request_id: 77,
             command,
+            key: Key::new(b"user5"),
             wants_reply: true,
             legacy: false,
         };
@@ -383,21 +411,36 @@ mod tests {
             documents: 12,
             remaining: 3,
         };
-        let canned = canned_document(1000, 1);
-        let mut expected = cursor("nextBatch", vec![canned.clone().into(); 12]);
+        let canned = |key: String| {
+            let mut canned = doc! {"_id": key};
+            canned.extend(canned_fields(1000, 1));
+            Bson::from(canned)
+        };
+        let keys = (0..12).map(|index| match index {
+            0 => "user5".to_owned(),
+            index => format!("user5{}", 1_000_000_000 + index),
+        });
+        let mut expected = cursor("firstBatch", keys.map(canned).collect());
         expected
             .get_document_mut("cursor")
             .unwrap()
             .insert("id", batch.cursor_id());
-        assert_eq!(document(Command::GetMore(batch)), expected);
-        let found = document(Command::Find(SINGLE));
-        assert_eq!(found, cursor("firstBatch", vec![canned.into()]));
+        assert_eq!(document(Command::Find(batch)), expected);
+        let single = Batch {
+            documents: 1,
+            remaining: 0,
+        };
+        let found = document(Command::Find(single));
+        assert_eq!(found, cursor("firstBatch", vec![canned("user5".into())]));
+        let more = document(Command::GetMore(single));
+        let own = String::from_utf8(OWN_KEY.to_vec()).unwrap();
+        assert_eq!(more, cursor("nextBatch", vec![canned(own)]));
     }
 
     #[test]
     fn the_values_of_the_canned_document_add_up_to_its_size() {
         for size in [0, 7, 1000, 1003] {
-            let document = canned_document(size, 1);
+            let document = canned_fields(size, 1);
             let sum: usize = (0..10)
                 .map(|i| {
                     document
@@ -449,6 +492,7 @@ mod tests {
         let request = Request {
             request_id: 5,
             command: Command::Hello,
+            key: None,
             wants_reply: true,
             legacy: true,
         };
@@ -467,6 +511,7 @@ mod tests {
         let request = Request {
             request_id: 1,
             command: Command::Find(batch),
+            key: Key::new(b"user5"),
             wants_reply: true,
             legacy: false,
         };

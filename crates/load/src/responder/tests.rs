@@ -148,7 +148,15 @@ fn the_handshake_of_old_drivers_is_answered_in_kind() {
 
 #[test]
 fn finds_return_the_canned_document_and_scans_many() {
-    let responder = Responder::start(Behaviour::default()).unwrap();
+    let empty = Responder::start(Behaviour::default()).unwrap();
+    let mut client_of_empty = connect(&empty);
+    let any = doc! {"find": "usertable", "$db": "ycsb"};
+    assert_eq!(batch(&client_of_empty.call(&any), "firstBatch"), 0);
+    let responder = Responder::start(Behaviour {
+        documents: 1000,
+        ..Behaviour::default()
+    })
+    .unwrap();
     let mut client = connect(&responder);
     assert_eq!(batch(&client.call(&find()), "firstBatch"), 1);
     let first = client.call(&doc! {"find": "usertable", "limit": 150, "$db": "ycsb"});

@@ -1,13 +1,14 @@
 //! Shows a [`Page`] as text for a terminal, as Markdown, or as one self-contained HTML file. Renderers choose the layout
 //! and nothing else; they return text and print nothing.
 
+mod brief;
 mod html;
 mod layout;
 mod markdown;
 mod terminal;
 
 use crate::error::ReportError;
-use crate::options::{PageFormat, RenderOptions};
+use crate::options::{Extent, PageFormat, RenderOptions};
 use crate::page::Page;
 use crate::texts::with_texts;
 use serde::Serialize;
@@ -20,7 +21,10 @@ pub(crate) fn show<T: Serialize>(
     document: impl FnOnce() -> T,
 ) -> Result<String, ReportError> {
     Ok(match format {
-        PageFormat::Human => terminal::render(&page(), options.width, options.colours),
+        PageFormat::Human => match &options.extent {
+            Extent::Brief { rest } => brief::render(&page(), options.width, options.colours, rest),
+            Extent::Full => terminal::render(&page(), options.width, options.colours),
+        },
         PageFormat::Markdown => markdown::render(&page()),
         PageFormat::Html => html::render(&page())?,
         PageFormat::Json => serde_json::to_string_pretty(&with_texts(&document())?)? + "\n",

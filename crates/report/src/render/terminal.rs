@@ -10,15 +10,11 @@ use crate::page::{Fact, Figure, Finding, FoldedList, Page, Section, Status, Verd
 const MIN_WIDTH: usize = 40;
 
 /// Widest paragraph that reads well; tables may be wider.
-const MAX_PARAGRAPH: usize = 100;
+pub(super) const MAX_PARAGRAPH: usize = 100;
 
 /// Renders the page in at most `width` columns where that is possible.
 pub(super) fn render(page: &Page, width: usize, colours: bool) -> String {
-    let mut writer = Writer {
-        text: String::new(),
-        width: width.max(MIN_WIDTH),
-        painter: Painter { colours },
-    };
+    let mut writer = Writer::new(width, colours);
     writer.title(page);
     for list in &page.method {
         writer.facts_with_title(list.title, &list.facts);
@@ -31,7 +27,7 @@ pub(super) fn render(page: &Page, width: usize, colours: bool) -> String {
     for section in tables.into_iter().chain(pictures) {
         writer.section(section);
     }
-    writer.headline(page);
+    writer.headline(page, usize::MAX);
     if let Some(verdict) = &page.verdict {
         writer.verdict(verdict);
     }
@@ -53,14 +49,22 @@ fn marked(text: &str, marks: &[usize]) -> String {
 }
 
 /// A report under construction.
-struct Writer {
-    text: String,
-    width: usize,
-    painter: Painter,
+pub(super) struct Writer {
+    pub(super) text: String,
+    pub(super) width: usize,
+    pub(super) painter: Painter,
 }
 
 impl Writer {
-    fn line(&mut self, line: &str) {
+    pub(super) fn new(width: usize, colours: bool) -> Self {
+        Writer {
+            text: String::new(),
+            width: width.max(MIN_WIDTH),
+            painter: Painter { colours },
+        }
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
     }
@@ -76,7 +80,7 @@ impl Writer {
         }
     }
 
-    fn heading(&mut self, text: &str) {
+    pub(super) fn heading(&mut self, text: &str) {
         self.line("");
         self.paragraph(text, 0, 2, Tone::Strong);
     }
@@ -84,23 +88,12 @@ impl Writer {
     fn title(&mut self, page: &Page) {
         self.paragraph(&page.title, 0, 2, Tone::Strong);
         self.paragraph(&page.question, 0, 0, Tone::Plain);
-        let style = match page.status.label {
-            "complete" => Tone::Soft,
-            _ => Tone::Alarm,
-        };
-        let status = status(&page.status);
-        let subject = match page.subject.as_str() {
-            "" => String::new(),
-            subject => format!("{subject}, "),
-        };
-        let text = format!(
-            "{status}; {subject}started {}, measured by dyno {}",
-            page.started_at, page.dyno_version
-        );
-        self.paragraph(&text, 0, 2, style);
+        let (text, tone) = status_line(page);
+        self.paragraph(&text, 0, 2, tone);
     }
 
-    fn headline(&mut self, page: &Page) {
+    /// The first `most` figures of the answer.
+    pub(super) fn headline(&mut self, page: &Page, most: usize) {
         if !page.no_answer.is_empty() {
             self.line("");
             self.paragraph(page.no_answer, 0, 0, Tone::Strong);
@@ -109,13 +102,14 @@ impl Writer {
             return;
         }
         self.heading(&page.headline_title);
+        let figures = &page.headline[..page.headline.len().min(most)];
         let widest = |text: fn(&Figure) -> String| {
-            let widths = page.headline.iter().map(|figure| text_width(&text(figure)));
+            let widths = figures.iter().map(|figure| text_width(&text(figure)));
             widths.max().unwrap_or(0)
         };
         let label_width = widest(|figure| figure.label.clone());
         let value_width = widest(|figure| figure.value.to_string());
-        for figure in &page.headline {
+        for figure in figures {
             self.figure(figure, label_width, value_width);
         }
     }
@@ -169,14 +163,9 @@ impl Writer {
         // Texts begin in one column, whatever the digits of their numbers.
         let column = 4 + findings.len().to_string().len();
         for (number, finding) in findings.iter().enumerate() {
-            let (word, style) = match finding.kind {
-                "warning" => ("Warning: ", Tone::Doubt),
-                "opportunity" => ("Opportunity: ", Tone::Plain),
-                _ => ("", Tone::Plain),
-            };
             let number = (number + 1).to_string();
-            let text = format!("{number}. {word}{}", finding.text_and_sureness());
-            self.paragraph(&text, column - 2 - number.len(), column, style);
+            let text = format!("{number}. {}", finding_text(finding));
+            self.paragraph(&text, column - 2 - number.len(), column, tone_of(finding));
             for evidence in &finding.evidence {
                 let text = format!("- {}", evidence.text);
                 self.paragraph(&text, column, column + 2, Tone::Soft);
@@ -240,7 +229,7 @@ impl Writer {
 
     /// A table whose cells may have a second line, and what did not fit into it. Where there is no room for the caveats
     /// in the titles they stand below.
-    fn table(&mut self, table: &Table) {
+    pub(super) fn table(&mut self, table: &Table) {
         let width = self.width - 2;
         let has_marks = table.columns.iter().any(|column| !column.marks.is_empty());
         let (mut lines, mut left_out) = layout::lines(&laid_out(table, true), width, self.painter);
@@ -298,23 +287,65 @@ impl Writer {
         }
         self.heading("Caveats");
         for caveat in caveats {
-            let place = caveat.phase;
-            let place = place.map_or(String::new(), |phase| format!(" ({})", phase.as_str()));
-            let text = format!(
-                "[{}] {}{place}: {}",
-                caveat.number, caveat.label, caveat.message
-            );
-            let style = match caveat.severity {
-                Severity::Serious => Tone::Alarm,
-                Severity::Doubt => Tone::Doubt,
-                Severity::Condition => Tone::Plain,
-            };
-            self.paragraph(&text, 2, 6, style);
+            let (text, tone) = caveat_line(caveat);
+            self.paragraph(&text, 2, 6, tone);
             if let Some(hint) = &caveat.hint {
                 self.paragraph(&format!("hint: {hint}"), 6, 12, Tone::Soft);
             }
         }
     }
+}
+
+/// How it ended, of what and when.
+pub(super) fn status_line(page: &Page) -> (String, Tone) {
+    let tone = match page.status.label {
+        "complete" => Tone::Soft,
+        _ => Tone::Alarm,
+    };
+    let status = status(&page.status);
+    let subject = match page.subject.as_str() {
+        "" => String::new(),
+        subject => format!("{subject}, "),
+    };
+    let text = format!(
+        "{status}; {subject}started {}, measured by dyno {}",
+        page.started_at, page.dyno_version
+    );
+    (text, tone)
+}
+
+/// A finding in a sentence, which says first if it is a warning or an opportunity.
+pub(super) fn finding_text(finding: &Finding) -> String {
+    let word = match finding.kind {
+        "warning" => "Warning: ",
+        "opportunity" => "Opportunity: ",
+        _ => "",
+    };
+    format!("{word}{}", finding.text_and_sureness())
+}
+
+pub(super) fn tone_of(finding: &Finding) -> Tone {
+    if finding.kind == "warning" {
+        Tone::Doubt
+    } else {
+        Tone::Plain
+    }
+}
+
+/// A caveat without its hint.
+pub(super) fn caveat_line(caveat: &NumberedCaveat) -> (String, Tone) {
+    let place = caveat.phase;
+    let place = place.map_or(String::new(), |phase| format!(" ({})", phase.as_str()));
+    let text = format!(
+        "[{}] {}{place}: {}",
+        caveat.number, caveat.label, caveat.message
+    );
+    let tone = match caveat.severity {
+        Severity::Serious => Tone::Alarm,
+        Severity::Doubt => Tone::Doubt,
+        Severity::Condition => Tone::Plain,
+    };
+    (text, tone)
 }
 
 /// A table as it is set: with the caveats in the titles or without, and with the details as rows.

@@ -6,6 +6,7 @@
 )]
 
 mod analyses;
+mod brief;
 mod existing_runs;
 mod experiments;
 mod index_builds;

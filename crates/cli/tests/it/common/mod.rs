@@ -207,7 +207,7 @@ impl Drop for Responder {
     }
 }
 
-/// Reads that a responder can answer: its only document is `user0`.
+/// Short reads of few documents.
 pub(crate) const READS: [&str; 8] = [
     "run",
     "read",

@@ -1,0 +1,134 @@
+//! The list of commands in `dyno --help`, by what they are for. clap has no groups of commands.
+
+use clap::Command;
+use std::fmt::Write as _;
+
+/// Every command that is shown, in its group.
+const GROUPS: [(&str, &[&str]); 7] = [
+    (
+        "Measure",
+        &["run", "load", "ycsb", "soak", "index-build", "tail"],
+    ),
+    ("Ask", &["sweep", "xmax", "slo", "ab", "resume"]),
+    ("Watch", &["status", "stop", "trace"]),
+    (
+        "Look at results",
+        &["report", "compare", "history", "export"],
+    ),
+    (
+        "Servers and machine",
+        &["server", "doctor", "selfcheck", "responder"],
+    ),
+    ("Many hosts", &["fleet", "agent"]),
+    ("Shell", &["completions", "man"]),
+];
+
+/// Widest line, as of the rest of the help.
+const WIDTH: usize = 100;
+
+/// The program with the groups in its help.
+pub(super) fn with_groups(command: Command) -> Command {
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{}\n{{options}}",
+        groups(&command)
+    );
+    command.help_template(template)
+}
+
+fn groups(command: &Command) -> String {
+    let header = command.get_styles().get_header();
+    let literal = command.get_styles().get_literal();
+    let names = GROUPS.iter().flat_map(|(_, names)| names.iter());
+    let width = names.map(|name| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (title, names) in GROUPS {
+        let _ = write!(text, "\n{header}{title}:{header:#}\n");
+        for name in names {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let mut start = format!("  {literal}{name:width$}{literal:#}  ");
+            for line in wrapped(&about, WIDTH - width - 4) {
+                let _ = writeln!(text, "{start}{line}");
+                start = " ".repeat(width + 4);
+            }
+        }
+    }
+    text + &format!("\n{header}Options:{header:#}")
+}
+
+/// The text in lines of at most `width` characters.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is one from the beginning");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            *line = format!("{line} {word}");
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Arguments;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_command_is_in_one_group_and_every_name_is_a_command() {
+        let command = Arguments::command();
+        let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+        let mut shown: Vec<&str> = shown.map(Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
+        shown.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, shown);
+    }
+
+    #[test]
+    fn the_help_has_groups_and_options() {
+        let mut command = with_groups(Arguments::command());
+        let help = command.render_long_help().to_string();
+        for part in [
+            "\nUsage: dyno [OPTIONS] <COMMAND>\n\nMeasure:\n  run          Run a workload",
+            "\nMany hosts:\n  fleet  ",
+            "\n\nOptions:\n  -q, --quiet\n",
+            "Exit status: 0 done",
+        ] {
+            assert!(help.contains(part), "{part}\n{help}");
+        }
+        assert!(help.lines().all(|line| line.chars().count() <= WIDTH));
+    }
+
+    #[test]
+    fn the_short_help_of_a_run_fits_on_a_screen_and_the_long_one_has_all() {
+        let mut command = Arguments::command();
+        command.build();
+        let run = command.find_subcommand_mut("run").expect("it is a command");
+        let short = run.render_help().to_string();
+        assert!(short.lines().count() <= 50, "{short}");
+        for needed in [
+            "--duration",
+            "--rate",
+            "--clients",
+            "--uri",
+            "--set",
+            "--full",
+        ] {
+            assert!(short.contains(needed), "{needed}\n{short}");
+        }
+        let long = run.render_long_help().to_string();
+        let options = run.get_arguments().filter(|one| !one.is_hide_set());
+        for option in options.filter_map(clap::Arg::get_long) {
+            assert!(long.contains(&format!("--{option}")), "{option}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The page in the lines of one screen: the result with its intervals, the verdict with its evidence, the first findings,
+//! and the caveats in a line each. What is left out is counted, and the last line says where it is.
+
+use super::layout::{text_width, wrap};
+use super::terminal::{MAX_PARAGRAPH, Writer, caveat_line, finding_text, status_line, tone_of};
+use crate::page::table::{Table, Tone};
+use crate::page::{Finding, Page, Verdict};
+
+/// Most lines, of at least 80 columns. Terminals of today have about 50, and the prompt and a note need some.
+const MAX_LINES: usize = 45;
+/// Most figures of the headline.
+const MAX_FIGURES: usize = 8;
+/// Findings that are shown: the analysis puts the most important ones first.
+const FINDINGS: usize = 3;
+/// Caveats that are shown before anything else gets more room.
+const FEWEST_CAVEATS: usize = 4;
+/// Rows of the main table that are shown before evidence gets more room.
+const FEWEST_ROWS: usize = 6;
+
+/// How much is said of verdict and findings. The first of [`DETAILS`] that leaves room for caveats and table is taken.
+#[derive(Clone, Copy)]
+struct Detail {
+    /// Pieces of evidence of the first cause.
+    evidence: usize,
+    /// Most lines of each.
+    lines: usize,
+    /// Most lines of a finding.
+    finding_lines: usize,
+    /// Whether its first piece of evidence is shown.
+    has_finding_evidence: bool,
+    /// Causes of the verdict.
+    causes: usize,
+}
+
+const DETAILS: [Detail; 4] = [
+    Detail {
+        evidence: 4,
+        lines: 2,
+        finding_lines: 3,
+        has_finding_evidence: true,
+        causes: 3,
+    },
+    Detail {
+        evidence: 3,
+        lines: 2,
+        finding_lines: 2,
+        has_finding_evidence: true,
+        causes: 2,
+    },
+    Detail {
+        evidence: 3,
+        lines: 1,
+        finding_lines: 2,
+        has_finding_evidence: false,
+        causes: 2,
+    },
+    Detail {
+        evidence: 2,
+        lines: 1,
+        finding_lines: 2,
+        has_finding_evidence: false,
+        causes: 1,
+    },
+];
+
+/// Renders the page in at most [`MAX_LINES`] lines; `rest` says where all of it is.
+pub(super) fn render(page: &Page, width: usize, colours: bool, rest: &str) -> String {
+    let mut top = Writer::new(width, colours);
+    top.brief_title(page);
+    let mut end = Writer::new(width, colours);
+    end.line("");
+    end.clipped(rest, 0, 2, Tone::Soft, 2);
+    let table = main_table(page);
+    let caveats = page.caveats.len();
+    let for_caveats = match caveats {
+        0 => 0,
+        count if count <= FEWEST_CAVEATS => 2 + count,
+        _ => 2 + FEWEST_CAVEATS + 1,
+    };
+    let used = top.height() + end.height();
+    let for_table = table.map_or(0, |(title, table)| {
+        let rows = table.rows.len().min(FEWEST_ROWS);
+        set_table(title, table, rows, width, colours).height()
+    });
+    let results = DETAILS.map(|detail| {
+        let mut writer = Writer::new(width, colours);
+        writer.brief_result(page, detail);
+        writer
+    });
+    let fits = |result: &&Writer| used + result.height() + for_caveats + for_table <= MAX_LINES;
+    let result = results.iter().find(fits).unwrap_or(&results[3]);
+    let used = used + result.height();
+    let room = MAX_LINES.saturating_sub(used + for_caveats);
+    let table = table.map_or(String::new(), |(title, table)| {
+        let sizes = (1..=table.rows.len()).rev();
+        let mut sets = sizes.map(|rows| set_table(title, table, rows, width, colours));
+        sets.find(|set| set.height() <= room)
+            .map_or(String::new(), |set| set.text)
+    });
+    let mut shown = Writer::new(width, colours);
+    shown.text = top.text + &table + &result.text;
+    let room = MAX_LINES.saturating_sub(shown.height() + end.height());
+    shown.brief_caveats(page, room);
+    shown.text + &end.text
+}
+
+/// The table that answers the question of an experiment: the first one. A run answers by its headline.
+fn main_table(page: &Page) -> Option<(&str, &Table)> {
+    if page.kind == "run" {
+        return None;
+    }
+    let mut sections = page.sections.iter();
+    sections.find_map(|section| Some((section.title.as_ref(), section.tables.first()?)))
+}
+
+/// The first rows of a table, and how many are left out.
+fn set_table(title: &str, table: &Table, rows: usize, width: usize, colours: bool) -> Writer {
+    let mut set = table.clone();
+    set.rows.truncate(rows);
+    let mut writer = Writer::new(width, colours);
+    writer.heading(title);
+    writer.table(&set);
+    writer.and_more(table.rows.len().saturating_sub(rows), "row");
+    writer
+}
+
+impl Writer {
+    /// Lines on the screen: a line that is too wide takes several.
+    fn height(&self) -> usize {
+        let rows = |line: &str| text_width(&unpainted(line)).div_ceil(self.width).max(1);
+        self.text.lines().map(rows).sum()
+    }
+
+    /// A paragraph of at most `most` lines, each of at most the width.
+    fn clipped(&mut self, text: &str, first: usize, rest: usize, tone: Tone, most: usize) {
+        let width = self.width.min(MAX_PARAGRAPH);
+        let mut lines = wrap(text, width, first, rest);
+        if lines.len() > most {
+            lines = wrap(text, width - 2, first, rest);
+            lines.truncate(most);
+            lines[most - 1].push_str(" …");
+        }
+        for line in lines {
+            let line = cut(&line, width);
+            let (indent, words) = line.split_at(line.len() - line.trim_start().len());
+            let painted = self.painter.paint(tone, words);
+            self.line(&format!("{indent}{painted}"));
+        }
+    }
+
+    fn and_more(&mut self, count: usize, what: &str) {
+        if count > 0 {
+            let s = if count == 1 { "" } else { "s" };
+            self.clipped(&format!("and {count} more {what}{s}"), 2, 2, Tone::Soft, 1);
+        }
+    }
+
+    fn brief_title(&mut self, page: &Page) {
+        self.clipped(&page.title, 0, 2, Tone::Strong, 1);
+        self.clipped(&page.question, 0, 0, Tone::Plain, 2);
+        let (status, tone) = status_line(page);
+        self.clipped(&status, 0, 2, tone, 2);
+    }
+
+    fn brief_result(&mut self, page: &Page, detail: Detail) {
+        self.headline(page, MAX_FIGURES);
+        self.and_more(page.headline.len().saturating_sub(MAX_FIGURES), "figure");
+        if let Some(verdict) = &page.verdict {
+            self.brief_verdict(verdict, detail);
+        }
+        self.brief_findings(&page.findings, detail);
+    }
+
+    fn brief_verdict(&mut self, verdict: &Verdict, detail: Detail) {
+        self.heading("Verdict");
+        self.clipped(&verdict.headline, 2, 2, Tone::Strong, 2);
+        for (number, cause) in verdict.causes.iter().take(detail.causes).enumerate() {
+            let text = format!("{}. {}", number + 1, finding_text(cause));
+            self.clipped(&text, 2, 5, Tone::Plain, 2);
+            // The first cause is the one that explains most.
+            let shown = if number == 0 { detail.evidence } else { 1 };
+            for evidence in cause.evidence.iter().take(shown) {
+                let text = format!("- {}", evidence.text);
+                self.clipped(&text, 5, 7, Tone::Soft, detail.lines);
+            }
+            if let Some(advice) = cause.advice.first().filter(|_| number == 0) {
+                let text = format!("try: {advice}");
+                self.clipped(&text, 5, 10, Tone::Plain, detail.lines);
+            }
+        }
+        let left_out = verdict.causes.len().saturating_sub(detail.causes);
+        self.and_more(left_out, "cause");
+        self.clipped(&verdict.not_watched, 2, 2, Tone::Soft, 2);
+    }
+
+    fn brief_findings(&mut self, findings: &[Finding], detail: Detail) {
+        if findings.is_empty() {
+            return;
+        }
+        self.heading("Findings");
+        for (number, finding) in findings.iter().take(FINDINGS).enumerate() {
+            let text = format!("{}. {}", number + 1, finding_text(finding));
+            self.clipped(&text, 2, 5, tone_of(finding), detail.finding_lines);
+            let evidence = finding.evidence.first();
+            if let Some(evidence) = evidence.filter(|_| detail.has_finding_evidence) {
+                let text = format!("- {}", evidence.text);
+                self.clipped(&text, 5, 7, Tone::Soft, 1);
+            }
+        }
+        self.and_more(findings.len().saturating_sub(FINDINGS), "finding");
+    }
+
+    /// The caveats in a line each: as many as `room` lines hold.
+    fn brief_caveats(&mut self, page: &Page, room: usize) {
+        let count = page.caveats.len();
+        let room = room.saturating_sub(2);
+        if count == 0 || room == 0 {
+            return;
+        }
+        self.heading("Caveats");
+        let shown = if count > room { room - 1 } else { count };
+        for caveat in &page.caveats[..shown] {
+            let (text, tone) = caveat_line(caveat);
+            self.clipped(&text, 2, 6, tone, 1);
+        }
+        self.and_more(count - shown, "caveat");
+    }
+}
+
+/// The line, or as much of it as the width has room for.
+fn cut(line: &str, width: usize) -> String {
+    if text_width(line) <= width {
+        return line.to_owned();
+    }
+    let kept: String = line.chars().take(width - 1).collect();
+    let kept = kept.trim_end_matches(['…', ' ']);
+    format!("{kept}…")
+}
+
+/// The text without changes of colour.
+fn unpainted(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        text + part.split_once('m').map_or(part, |(_, rest)| rest)
+    })
+}
