@@ -30,6 +30,7 @@ mod plans;
 mod prometheus;
 mod real_mongod;
 mod real_server;
+mod record_changes;
 mod recorded_plans;
 mod soak;
 mod standing;
