@@ -6,6 +6,7 @@
 )]
 
 mod authority;
+mod chaos;
 mod common;
 mod compare_history;
 mod dependencies;
