@@ -4,6 +4,11 @@
 //! `DYNO_CHAOS_MOMENTS` is the number of moments, `DYNO_CHAOS_SEED` chooses them; `make chaos` tries 200. Full and read-only file
 //! systems need root.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "the moments and what became of them are the result"
+)]
+
 use crate::common::{Bench, Finished};
 use dyno_load::responder::{Behaviour, Responder};
 use serde_json::Value;
