@@ -198,10 +198,13 @@ pub fn resume(
 }
 
 /// Refuses an experiment that was changed since it was finished: what follows from its runs would not be known to be theirs.
-/// Runs that are gone are made again.
+/// Runs that are gone are made again, and plans, in which secrets must be written, are compared with those of the runs.
 fn check_unchanged(path: &Path) -> Result<(), Error> {
     let changes = sums::check(path)?;
-    let Some(file) = changes.changed.iter().chain(&changes.added).next() else {
+    let plans = [None, Some(Side::A), Some(Side::B)].map(plan_file);
+    let is_plan = |file: &Path| plans.iter().any(|plan| file == Path::new(plan));
+    let mut files = changes.changed.iter().chain(&changes.added);
+    let Some(file) = files.find(|file| !is_plan(file)) else {
         return Ok(());
     };
     let text = format!(
