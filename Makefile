@@ -19,7 +19,7 @@ DRIVERS ?=
 AGENTS ?= 1000
 SECONDS ?= 60
 
-.PHONY: help setup build dist dist-test drivers drivers-test run check test test-full fuzz bench bench-parts bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
+.PHONY: help setup build dist dist-test drivers drivers-test run check test test-full fuzz chaos bench bench-parts bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -56,6 +56,9 @@ test: ## install what is missing and run the tests, with real servers (MONGOD=PA
 
 test-full: ## the same with every case of every driver: before a release
 	@MONGOD=$(MONGOD) MONGOS=$(MONGOS) PERCONA=$(PERCONA) scripts/test.sh full
+
+chaos: ## kill runs, fill their disks and turn them read-only at 200 random moments, and check the reports (root, MOMENTS=N)
+	@DYNO_CHAOS_MOMENTS=$(or $(MOMENTS),200) $(CARGO) test --locked --quiet --package mongodyno --test it chaos:: -- --nocapture
 
 bench: setup ## print what the generator costs and how true its numbers are (minutes)
 	@$(CARGO) run --release --locked --quiet --package dyno-bench

@@ -21,6 +21,7 @@ use dyno_plan::Plan;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, FILE, Point, Side, Verb};
 use dyno_record::model::RunStatus;
+use dyno_record::sums;
 use folder::ExperimentFolder;
 use jiff::Timestamp;
 use request::{ExperimentOptions, PLAN_OF_B, Tasks};
@@ -174,6 +175,7 @@ pub fn resume(
     tasks
         .values()
         .try_for_each(|task| observation::check(&task.plan))?;
+    check_unchanged(path)?;
     forget_lost_runs(&mut document, &folder, context);
     let is_done = |point: &Point| point.figures.is_some();
     if document.status != RunStatus::Complete || !document.points.iter().all(is_done) {
@@ -193,6 +195,27 @@ pub fn resume(
     };
     let mut campaign = Campaign::new(document, folder, tasks, &options, context)?;
     perform(&mut campaign)
+}
+
+/// Refuses an experiment that was changed since it was finished: what follows from its runs would not be known to be theirs.
+/// Runs that are gone are made again, and plans, in which secrets must be written, are compared with those of the runs.
+fn check_unchanged(path: &Path) -> Result<(), Error> {
+    let changes = sums::check(path)?;
+    let plans = [None, Some(Side::A), Some(Side::B)].map(plan_file);
+    let is_plan = |file: &Path| plans.iter().any(|plan| file == Path::new(plan));
+    let mut files = changes.changed.iter().chain(&changes.added);
+    let Some(file) = files.find(|file| !is_plan(file)) else {
+        return Ok(());
+    };
+    let text = format!(
+        "`{}` is not what it was when the experiment ended",
+        path.join(file).display()
+    );
+    let hint = format!(
+        "restore it, or remove `{}` to go on with what is there",
+        path.join(sums::FILE).display()
+    );
+    Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
 /// Runs of one machine and runs of a fleet answer no question together. What is complete needs no runs.

@@ -4,6 +4,7 @@
 use crate::error::FleetError;
 use redis::{Client, Connection, ConnectionAddr, RedisError, TlsCertificates};
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -83,6 +84,26 @@ impl Endpoint {
             other => other.to_string(),
         };
         Ok(Endpoint { client, shown })
+    }
+
+    /// Why others could write to it, if it is on another host.
+    pub fn weakness(&self) -> Option<&'static str> {
+        let info = self.client.get_connection_info();
+        let (host, is_encrypted) = match info.addr() {
+            ConnectionAddr::Tcp(host, _) => (host, false),
+            ConnectionAddr::TcpTls { host, .. } => (host, true),
+            _ => return None,
+        };
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        if host == "localhost" || address.is_ok_and(|address| address.is_loopback()) {
+            return None;
+        }
+        match (info.redis_settings().password().is_some(), is_encrypted) {
+            (true, true) => None,
+            (true, false) => Some("without encryption"),
+            (false, true) => Some("without a password"),
+            (false, false) => Some("without a password and without encryption"),
+        }
     }
 
     /// A new connection whose commands end within [`ANSWER_WITHIN`] and `longest_block`, which the longest command waits

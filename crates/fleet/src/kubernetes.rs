@@ -185,12 +185,15 @@ fn manifest(path: &str, objects: &[Value]) -> Manifest {
 fn overlay(input: &RenderInput<'_>) -> Value {
     let kubernetes = input.kubernetes;
     let image = |name: &str| {
-        // A digest and a tag both end a name; a port of a registry comes before a `/`.
+        // A tag and a digest end a name, and the digest counts; a port of a registry comes before a `/`.
         let (before, last) = name
             .rsplit_once('/')
             .map_or(("", name), |(before, last)| (before, last));
         let (short, tag) = match last.split_once('@') {
-            Some((short, digest)) => (short, ("digest", digest)),
+            Some((named, digest)) => {
+                let short = named.split_once(':').map_or(named, |(short, _)| short);
+                (short, ("digest", digest))
+            }
             None => {
                 let (short, tag) = last.split_once(':').unwrap_or((last, "latest"));
                 (short, ("newTag", tag))
@@ -336,14 +339,21 @@ mod tests {
 
     #[test]
     fn images_are_split_into_name_and_tag() {
-        let settings = "image = \"registry:5000/a/dyno:v1\"\nredis_image = \"redis@sha256:00\"";
-        let overlay = text(&plan(settings), "overlays/cluster/kustomization.yaml");
+        let digest = format!("sha256:{}", "0a".repeat(32));
+        let settings = format!(
+            "image = \"registry:5000/a/dyno:v1\"\nredis_image = \"redis@{digest}\"\nserver_image = \"r/mongo:8.0@{digest}\""
+        );
+        let overlay = text(&plan(&settings), "overlays/cluster/kustomization.yaml");
         assert!(
             overlay.contains("name: \"registry:5000/a/dyno\""),
             "{overlay}"
         );
         assert!(overlay.contains("newTag: \"v1\""), "{overlay}");
-        assert!(overlay.contains("digest: \"sha256:00\""), "{overlay}");
+        let digests = overlay.matches(&format!("digest: \"{digest}\"")).count();
+        assert_eq!(digests, 2, "{overlay}");
+        for name in ["redis", "r/mongo"] {
+            assert!(overlay.contains(&format!("name: \"{name}\"")), "{overlay}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod limits;
 pub mod merge;
 pub mod names;
 pub mod options;
+pub mod permits;
 pub mod protocol;
 pub mod readings;
 pub mod shares;

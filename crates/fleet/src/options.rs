@@ -1,10 +1,14 @@
 //! What a caller decides about a fleet and about its agents. Nothing here is read from the environment or from arguments.
 
 use crate::endpoint::Endpoint;
+use crate::permits::Permits;
 use dyno_engine::{Error, Kind};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// File in a folder that was made for a run, and may be removed with all that is in it.
+pub const MADE: &str = ".dyno-made";
 
 /// A text that may hold a password. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub struct RedisOptions {
     pub address_file: Option<PathBuf>,
     /// Certificates (PEM) that Redis is trusted by with `rediss://`; those of the system when absent.
     pub authority: Option<PathBuf>,
+    /// Take one on another host that asks for no password, or whose traffic is not encrypted.
+    pub insecure: bool,
 }
 
 impl RedisOptions {
@@ -54,7 +60,7 @@ impl RedisOptions {
     /// Where Redis is.
     ///
     /// # Errors
-    /// No address, one that is not valid, or one with a password that others can read.
+    /// No address, one that is not valid, one with a password that others can read, and an insecure one that nobody asked for.
     pub(crate) fn endpoint(&self) -> Result<Endpoint, Error> {
         let public = self.public_address.as_ref();
         if public.is_some_and(|address| address.reveal().contains('@')) {
@@ -65,7 +71,18 @@ impl RedisOptions {
             ));
         }
         let (file, authority) = (self.address_file.as_deref(), self.authority.as_deref());
-        Ok(Endpoint::find(self.address(), file, authority)?)
+        let endpoint = Endpoint::find(self.address(), file, authority)?;
+        match endpoint.weakness().filter(|_| !self.insecure) {
+            None => Ok(endpoint),
+            Some(weakness) => {
+                let text = format!(
+                    "Redis at `{endpoint}` is on another host, {weakness}: whoever reaches it can give work to all agents"
+                );
+                Err(Error::new(Kind::BadInput, text).with_hint(
+                    "use `rediss://` and a password, or say `--insecure-redis` in a network that nobody else is in",
+                ))
+            }
+        }
     }
 }
 
@@ -110,7 +127,9 @@ pub struct WorkerOptions {
     pub watch: Vec<WatchedServer>,
     /// Folder for data and logs of servers.
     pub folder: PathBuf,
-    /// Remove that folder when the controller or Redis has gone, and nobody else would.
+    /// What work may ask for.
+    pub permits: Permits,
+    /// Remove that folder when the controller or Redis has gone, and nobody else would. It must hold [`MADE`].
     pub remove_folder: bool,
     /// Longest wait for Redis and the controller.
     pub join_within: Duration,
@@ -158,5 +177,37 @@ mod tests {
         };
         assert!(secret.endpoint().is_ok());
         assert!(!format!("{public:?} {secret:?} {error:?}").contains("secret@"));
+    }
+
+    #[test]
+    fn redis_on_another_host_needs_a_password_and_encryption_or_a_word() {
+        let endpoint = |text: &str, insecure| {
+            let options = RedisOptions {
+                secret_address: Some(Hidden::new(text)),
+                insecure,
+                ..RedisOptions::default()
+            };
+            options.endpoint().map_err(|error| error.to_string())
+        };
+        for (text, problem) in [
+            ("redis://cache", "without a password and without encryption"),
+            ("redis://:secret@10.0.0.1", "without encryption"),
+            ("rediss://cache", "without a password"),
+        ] {
+            let error = endpoint(text, false).expect_err(text);
+            assert!(
+                error.contains(problem) && !error.contains("secret"),
+                "{error}"
+            );
+            assert!(endpoint(text, true).is_ok(), "{text}");
+        }
+        for text in [
+            "rediss://:secret@cache",
+            "redis://localhost",
+            "redis://127.0.0.2:7",
+            "redis://[::1]:7",
+        ] {
+            assert!(endpoint(text, false).is_ok(), "{text}");
+        }
     }
 }

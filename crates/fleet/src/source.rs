@@ -16,6 +16,7 @@ pub use opening::check_run_name;
 use crate::FleetError;
 use crate::controller::{Controller, forget};
 use crate::options::FleetOptions;
+use crate::permits::Permits;
 use crate::shares::{least_clients, shares};
 use checks::{check, check_fits};
 use dyno_engine::context::Context;
@@ -42,6 +43,8 @@ pub struct Fleet<'a> {
     options: &'a FleetOptions,
     state: RefCell<Option<Open>>,
     size: Cell<Option<Size>>,
+    /// What the plans so far need of the hosts.
+    permits: RefCell<Permits>,
     /// What agents read of their hosts during a run, if the plan wants it.
     readings: RefCell<Option<HostSources>>,
 }
@@ -60,6 +63,7 @@ impl<'a> Fleet<'a> {
             options,
             state: RefCell::new(None),
             size: Cell::new(None),
+            permits: RefCell::default(),
             readings: RefCell::new(None),
         }
     }
@@ -69,6 +73,12 @@ impl<'a> Fleet<'a> {
         if let Some(open) = self.state.borrow_mut().take() {
             self.end(open, None, context);
         }
+    }
+
+    /// Agents take no work but that of the plans that were known when they were started.
+    fn permit(&self, plan: &Plan, remote: Option<&Remote>) {
+        let target = remote.map(|remote| &remote.target);
+        self.permits.borrow_mut().add(&plan.server, target);
     }
 
     /// How many agents and servers a plan has, before anything of it is started.
@@ -182,6 +192,7 @@ impl LoadSource for Fleet<'_> {
         context: Context<'_>,
     ) -> Result<Vec<Remote>, Error> {
         let fleet = check(plan, remote, self.options.kubernetes)?;
+        self.permit(plan, remote);
         let mut state = self.state.borrow_mut();
         if state.is_none() {
             *state = Some(if self.options.kubernetes {
@@ -271,6 +282,7 @@ impl LoadSource for Fleet<'_> {
         context: Context<'_>,
     ) -> Result<(), Error> {
         for (plan, remote) in plans {
+            self.permit(plan, *remote);
             let size = self.size(plan, *remote, context)?;
             shares(plan, size.agents, size.servers)
                 .map_err(|error| Error::from_cause(Kind::BadInput, error))?;

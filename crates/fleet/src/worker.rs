@@ -7,7 +7,7 @@ mod watch;
 use crate::agent::{Agent, AgentOptions};
 use crate::error::leaves_agent_alone;
 use crate::names::RunName;
-use crate::options::WorkerOptions;
+use crate::options::{MADE, WorkerOptions};
 use crate::protocol::{HostFacts, Stage, Version, Work};
 use crate::shares::{Link, Share};
 use dyno_engine::context::Context;
@@ -26,6 +26,7 @@ use dyno_plan::uri::redact;
 use dyno_record::names;
 use dyno_record::verdict::Level;
 use stage::{FOREVER, Outlet, Report, StageRun, merger};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +40,9 @@ use watch::HostWatch;
 /// A controller or a Redis that is not there or goes away, and everything that the work itself may fail by. The controller has
 /// heard of it already, if it is there.
 pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> {
+    if options.remove_folder {
+        check_made(&options.folder)?;
+    }
     let stop = context.cancel.phase_flag();
     let result = join(options, context, stop).and_then(|agent| {
         if options.is_of_server() {
@@ -46,8 +50,7 @@ pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> 
         }
         let worker = Worker {
             agent,
-            index: options.index,
-            folder: &options.folder,
+            options,
             context,
             watch: None,
         };
@@ -60,6 +63,24 @@ pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> 
         let _ = std::fs::remove_dir_all(&options.folder);
     }
     result
+}
+
+/// Refuses to remove a folder that was not made for a run, by this user.
+fn check_made(folder: &Path) -> Result<(), Error> {
+    let own = |path: &Path| {
+        let data = path.symlink_metadata().ok()?;
+        (data.uid() == nix::unistd::geteuid().as_raw()).then_some(data)
+    };
+    let is_folder = own(folder).is_some_and(|data| data.is_dir());
+    if is_folder && own(&folder.join(MADE)).is_some_and(|data| data.is_file()) {
+        return Ok(());
+    }
+    let text = format!(
+        "`{}` was not made for a run by this user: there is no `{MADE}` in it",
+        folder.display()
+    );
+    Err(Error::new(Kind::BadInput, text)
+        .with_hint("leave `--remove-folder` out, or name a new folder with this file in it"))
 }
 
 fn join(
@@ -123,8 +144,7 @@ fn host_facts(options: &WorkerOptions, context: Context<'_>) -> HostFacts {
 /// An agent that loads.
 struct Worker<'a> {
     agent: Agent,
-    index: u32,
-    folder: &'a Path,
+    options: &'a WorkerOptions,
     context: Context<'a>,
     watch: Option<HostWatch>,
 }
@@ -164,7 +184,10 @@ impl Worker<'_> {
 
     /// The first agent of a host reads it for all.
     fn watch_host(&mut self, work: &Work, plan: &Plan) {
-        let is_first = self.index.is_multiple_of(work.agents_per_host.max(1));
+        let is_first = self
+            .options
+            .index
+            .is_multiple_of(work.agents_per_host.max(1));
         if !is_first || self.watch.as_ref().is_some_and(|watch| watch.fits(plan)) {
             return;
         }
@@ -270,9 +293,11 @@ impl Worker<'_> {
         let paths = ServerPaths {
             environment: self.context.environment,
             embedded: None,
-            folder: self.folder,
+            folder: &self.options.folder,
         };
-        let server = ServerUnderTest::running(part, Remote::parse(text)?, &paths)?;
+        let remote = Remote::parse(text)?;
+        self.options.permits.check_target(&remote.target)?;
+        let server = ServerUnderTest::running(part, remote, &paths)?;
         let workload = if is_load {
             let load = LoadTask {
                 first: link.load_first,

@@ -2,7 +2,8 @@
 //! see and nobody else, and how many requests per second a device takes from a server.
 //!
 //! The file system is mounted in a mount namespace of our own, the file has no name once the loop device has it, and the
-//! limit is of a control group of our own. So when this process is killed, disk, file and limit are gone with it.
+//! limit is of a control group of our own. So when this process is killed, disk and file are gone with it, and the limit holds
+//! for nobody: its empty group is removed by the next experiment.
 
 use dyno_engine::{Error, Kind};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -18,6 +19,10 @@ const IMAGE: &str = "disk.img";
 const MOUNTED: &str = "disk";
 /// Longest wait until nobody uses the file system any more.
 const BUSY_LIMIT: Duration = Duration::from_secs(10);
+/// How the name of a control group begins; the number of the process follows.
+const GROUP: &str = "dyno-index-build-";
+/// Where control groups of version 2 say what their children can limit.
+const SUBTREE: &str = "cgroup.subtree_control";
 /// Where control groups of version 1 limit devices.
 const V1: &str = "/sys/fs/cgroup/blkio";
 
@@ -26,6 +31,8 @@ const V1: &str = "/sys/fs/cgroup/blkio";
 pub(crate) struct Disk {
     /// Such as `/dev/loop0`.
     device: String,
+    /// The file behind it, which has no name any more.
+    image: PathBuf,
     mounted: PathBuf,
 }
 
@@ -44,7 +51,11 @@ impl Disk {
         let _ = fs::remove_file(&image);
         let device = attached?;
         let mounted = folder.join(MOUNTED);
-        let disk = Disk { device, mounted };
+        let disk = Disk {
+            device,
+            image,
+            mounted,
+        };
         // A device that is in use goes away with its last user, which after the mount is the mount. So nothing is left when
         // this process is killed.
         let held = File::open(&disk.device).map_err(|error| failed("open it", error))?;
@@ -82,12 +93,24 @@ impl Drop for Disk {
                 _ => break,
             }
         }
-        // Before it was mounted nothing else detaches it.
-        let _ = Command::new("losetup")
-            .args(["--detach", &self.device])
-            .output();
+        // The last user detaches it, so that somebody else may have it by now. Before it was mounted nothing else does.
+        if has_file(Path::new("/"), &self.device, &self.image) {
+            let _ = Command::new("losetup")
+                .args(["--detach", &self.device])
+                .output();
+        }
         let _ = fs::remove_dir(&self.mounted);
     }
+}
+
+/// Whether this file, which has no name any more, is behind a loop device.
+fn has_file(root: &Path, device: &str, image: &Path) -> bool {
+    let Some(name) = Path::new(device).file_name() else {
+        return false;
+    };
+    let file = root.join("sys/block").join(name).join("loop/backing_file");
+    let expected = format!("{} (deleted)", image.display());
+    fs::read_to_string(file).is_ok_and(|found| found.trim_end_matches('\n') == expected)
 }
 
 /// Gives this thread mounts of its own; others see none of what it mounts.
@@ -135,6 +158,8 @@ pub(crate) struct Limit {
     group: PathBuf,
     /// Where the processes go when it ends.
     parent: PathBuf,
+    /// Whether the children of the parent had no limits of devices before.
+    has_enabled: bool,
 }
 
 impl Limit {
@@ -147,23 +172,26 @@ impl Limit {
         let number = fs::read_to_string(Path::new("/sys/class/block").join(&device).join("dev"))
             .map_err(|error| unlimited("find the number of the device", error))?;
         let number = number.trim();
-        let name = format!("dyno-index-build-{}", std::process::id());
+        let name = format!("{GROUP}{}", std::process::id());
         let v1 = Path::new(V1);
         let is_v1 =
             v1.join("blkio.throttle.read_iops_device").exists() || v1.join("tasks").exists();
-        let (parent, rules) = if is_v1 {
+        let (parent, has_enabled, rules) = if is_v1 {
             let rule = |what: &str| {
                 let file = format!("blkio.throttle.{what}_iops_device");
                 (file, format!("{number} {per_s}"))
             };
-            (v1.to_owned(), vec![rule("read"), rule("write")])
+            (v1.to_owned(), false, vec![rule("read"), rule("write")])
         } else {
             let rule = format!("{number} riops={per_s} wiops={per_s}");
-            (v2_group()?, vec![("io.max".to_owned(), rule)])
+            let (parent, has_enabled) = v2_group()?;
+            (parent, has_enabled, vec![("io.max".to_owned(), rule)])
         };
+        remove_left(&parent, Path::new("/proc"));
         let limit = Limit {
             group: parent.join(name),
             parent,
+            has_enabled,
         };
         fs::create_dir(&limit.group).map_err(|error| unlimited("make a control group", error))?;
         for (file, rule) in rules {
@@ -189,11 +217,40 @@ impl Drop for Limit {
             let group = self.group.display();
             tracing::warn!("cannot remove the control group `{group}`: {error}");
         }
+        // Another experiment may need it.
+        if self.has_enabled && groups(&self.parent).is_empty() {
+            let _ = fs::write(self.parent.join(SUBTREE), "-io");
+        }
     }
 }
 
-/// The group of this process in version 2, with limits of devices for its children.
-fn v2_group() -> Result<PathBuf, Error> {
+/// Groups of experiments with the numbers of their processes.
+fn groups(parent: &Path) -> Vec<(PathBuf, u32)> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let groups = entries.filter_map(|entry| {
+        let name = entry.file_name();
+        let process = name.to_str()?.strip_prefix(GROUP)?.parse().ok()?;
+        Some((entry.path(), process))
+    });
+    groups.collect()
+}
+
+/// Removes the groups of processes that were killed.
+fn remove_left(parent: &Path, processes: &Path) {
+    for (group, process) in groups(parent) {
+        if !processes.join(process.to_string()).exists()
+            && let Err(error) = fs::remove_dir(&group)
+        {
+            let group = group.display();
+            tracing::warn!(
+                "cannot remove the control group `{group}`, which a killed process left: {error}"
+            );
+        }
+    }
+}
+
+/// The root group of version 2, with limits of devices for its children, and whether these had none before.
+fn v2_group() -> Result<(PathBuf, bool), Error> {
     let unsupported = || {
         let text = "this system has no control groups that limit the requests to a device";
         Error::new(Kind::Environment, text)
@@ -207,9 +264,14 @@ fn v2_group() -> Result<PathBuf, Error> {
             controllers.is_ok_and(|text| text.split_whitespace().any(|name| name == "io"))
         })
         .ok_or_else(unsupported)?;
-    fs::write(root.join("cgroup.subtree_control"), "+io")
-        .map_err(|error| unlimited("give control groups the limits of devices", error))?;
-    Ok(root.to_owned())
+    let control = root.join(SUBTREE);
+    let before = fs::read_to_string(&control).unwrap_or_default();
+    let had_it = before.split_whitespace().any(|name| name == "io");
+    if !had_it {
+        fs::write(&control, "+io")
+            .map_err(|error| unlimited("give control groups the limits of devices", error))?;
+    }
+    Ok((root.to_owned(), !had_it))
 }
 
 fn unlimited(what: &str, error: std::io::Error) -> Error {
@@ -218,4 +280,43 @@ fn unlimited(what: &str, error: std::io::Error) -> Error {
         .with_hint(
             "it needs root and control groups with limits for block devices (`blkio` or `io`)",
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_device_that_somebody_else_has_by_now_is_not_ours() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("sys/block/loop3/loop");
+        fs::create_dir_all(&folder).unwrap();
+        let image = Path::new("/x/disk.img");
+        let is_ours = || has_file(root.path(), "/dev/loop3", image);
+        assert!(!is_ours());
+        fs::write(folder.join("backing_file"), "/x/disk.img (deleted)\n").unwrap();
+        assert!(is_ours());
+        fs::write(folder.join("backing_file"), "/home/other.img\n").unwrap();
+        assert!(!is_ours());
+    }
+
+    #[test]
+    fn groups_of_killed_processes_are_removed_and_no_others() {
+        let root = tempfile::tempdir().unwrap();
+        for name in [
+            "dyno-index-build-7",
+            "dyno-index-build-8",
+            "other",
+            "dyno-index-build-x",
+        ] {
+            fs::create_dir(root.path().join(name)).unwrap();
+        }
+        let processes = tempfile::tempdir().unwrap();
+        fs::create_dir(processes.path().join("8")).unwrap();
+        remove_left(root.path(), processes.path());
+        let entries = fs::read_dir(root.path()).unwrap().flatten();
+        let mut left: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["dyno-index-build-8", "dyno-index-build-x", "other"]);
+    }
 }

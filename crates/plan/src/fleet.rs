@@ -186,6 +186,10 @@ mod tests {
                 "not an image reference",
             ),
             (
+                "[fleet.kubernetes]\nredis_image = \"redis@sha256:00\"",
+                "not an image reference",
+            ),
+            (
                 "[fleet.kubernetes]\nserver_pods = 65",
                 "kubernetes.server_pods",
             ),

@@ -70,28 +70,36 @@ pub trait Document: Serialize + DeserializeOwned {
     /// # Errors
     /// [`RecordError`] if it cannot be written.
     fn write(&self, folder: &Path) -> Result<(), RecordError> {
-        let path = folder.join(Self::FILE);
         let mut text = serde_json::to_vec_pretty(self).map_err(|source| {
-            let path = path.clone();
+            let path = folder.join(Self::FILE);
             RecordError::EncodeDocument { path, source }
         })?;
         text.push(b'\n');
-        let temporary = folder.join(format!(".{}.new", Self::FILE));
-        let write = || {
-            // A file that an earlier process left there, or a link that somebody has put there, is not written to.
-            let _ = fs::remove_file(&temporary);
-            let mut file = File::create_new(&temporary)?;
-            file.write_all(&text)?;
-            file.sync_all()?;
-            fs::rename(&temporary, &path)?;
-            // The rename itself is on the disk only with its folder.
-            File::open(folder)?.sync_all()
-        };
-        write().map_err(|source| {
-            let _ = fs::remove_file(&temporary);
-            RecordError::Write { path, source }
-        })
+        write_whole(folder, Self::FILE, &text)
     }
+}
+
+/// Writes a file into a folder that is there, all or nothing: beside the old one, to the disk, and renamed.
+///
+/// # Errors
+/// [`RecordError::Write`] if it cannot be written.
+pub(crate) fn write_whole(folder: &Path, name: &str, content: &[u8]) -> Result<(), RecordError> {
+    let path = folder.join(name);
+    let temporary = folder.join(format!(".{name}.new"));
+    let write = || {
+        // A file that an earlier process left there, or a link that somebody has put there, is not written to.
+        let _ = fs::remove_file(&temporary);
+        let mut file = File::create_new(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&temporary, &path)?;
+        // The rename itself is on the disk only with its folder.
+        File::open(folder)?.sync_all()
+    };
+    write().map_err(|source| {
+        let _ = fs::remove_file(&temporary);
+        RecordError::Write { path, source }
+    })
 }
 
 /// What can be read of a document of any version.

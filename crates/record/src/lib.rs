@@ -14,6 +14,7 @@
 //! | `series/fine.csv` | what ended in each hundredth of a second of the first minute |
 //! | `metrics/SOURCE.csv` | what host, server and exporters told: [`metrics`] |
 //! | `io-trace/` | calls on files and requests of the block layer, where they were traced: [`io_trace`] |
+//! | `SHA256SUMS` | checksums of all files, once the run is finished: [`sums`] |
 
 pub mod accumulate;
 mod append;
@@ -45,6 +46,7 @@ mod series;
 pub mod server;
 pub mod statement;
 pub mod summary;
+pub mod sums;
 pub mod tail;
 mod thin;
 pub mod verdict;

@@ -596,6 +596,8 @@ pub enum CaveatKind {
     Reconnects,
     /// Checking values that were read found wrong ones.
     Integrity,
+    /// Files of the record are not what they were when it was finished.
+    RecordChanged,
 }
 
 /// Machine and system that ran the client. `None` means that it could not be read.

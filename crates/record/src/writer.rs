@@ -8,6 +8,7 @@ use crate::hlog::{self, Clock, Encoder};
 use crate::interval::{FINE_NS, IntervalRecord};
 use crate::model::{PhaseKind, RunDocument};
 use crate::series::{ErrorRow, FineRow, IntervalRow, OperationRow, Row};
+use crate::sums;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -131,11 +132,12 @@ impl RunWriter {
         document.write(&self.directory)
     }
 
-    /// Brings the series to the disk and writes the last document. Both are tried in any case, the
-    /// first error is returned.
+    /// Brings the series to the disk, writes the last document, and then the checksums of all files. The first two are
+    /// tried in any case, the first error is returned.
     pub fn finish(mut self, document: &RunDocument) -> Result<(), RecordError> {
         let result = self.sync();
-        result.and(self.set_document(document))
+        result.and(self.set_document(document))?;
+        sums::write(&self.directory)
     }
 
     fn files(&mut self) -> [&mut AppendFile; 5] {

@@ -187,6 +187,11 @@ fn describe(kind: CaveatKind) -> (&'static str, Severity, &'static [Topic]) {
         Kind::ServerSetting => ("server setting", Doubt, &[ServerSettings]),
         Kind::Reconnects => ("reconnects", Doubt, &[Errors, Tail]),
         Kind::Integrity => ("wrong values read", Serious, &[Errors]),
+        Kind::RecordChanged => (
+            "record changed",
+            Serious,
+            &[Status, Rate, Latency, Tail, Errors],
+        ),
     }
 }
 

@@ -1,14 +1,29 @@
 //! An experiment as its folder holds it: the caveats of its runs, and what follows from its answer.
 
+use crate::ResultsError;
 use dyno_analyze::experiment::caveats::of_runs;
 use dyno_analyze::experiment::findings::findings;
+use dyno_record::Document;
 use dyno_record::experiment::{Experiment, Point};
 use dyno_record::model::{Caveat, CaveatKind, RunDocument};
 use dyno_record::statement;
+use dyno_record::sums;
 use std::path::Path;
 
 /// Document of a run, inside its directory.
 const RUN: &str = "run.json";
+
+/// Opens the folder of an experiment. One that was changed since it was finished, or whose runs were, has a caveat.
+///
+/// # Errors
+/// [`ResultsError::Record`] if it cannot be read or holds no experiment.
+pub fn open(folder: &Path) -> Result<Experiment, ResultsError> {
+    let mut document = Experiment::read(folder)?;
+    let changed = sums::check(folder)?.statement();
+    let changed = changed.map(|said| Caveat::of_run(CaveatKind::RecordChanged, said));
+    document.caveats.extend(changed);
+    Ok(document)
+}
 
 /// Gathers the caveats of all runs and finds what follows from the answer.
 pub fn conclude(document: &mut Experiment, folder: &Path) {

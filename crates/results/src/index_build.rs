@@ -3,8 +3,9 @@
 use crate::ResultsError;
 use crate::trace::{AnalysedTrace, TraceOptions};
 use dyno_record::Document;
-use dyno_record::index_build::IndexBuildDocument;
+use dyno_record::index_build::{IndexBuildCaveat, IndexBuildDocument};
 use dyno_record::io_trace;
+use dyno_record::sums;
 use std::path::Path;
 
 /// An index build with its analysed traces.
@@ -16,17 +17,23 @@ pub struct AnalysedIndexBuild {
 }
 
 impl AnalysedIndexBuild {
-    /// Reads and analyses the index build in a folder.
+    /// Reads and analyses the index build in a folder. One that was changed since it was finished has a caveat.
     ///
     /// # Errors
     /// [`ResultsError::Record`] if the document or a trace cannot be read.
     pub fn open(folder: &Path) -> Result<Self, ResultsError> {
-        let document = IndexBuildDocument::read(folder)?;
+        let mut document = IndexBuildDocument::read(folder)?;
+        let changed = sums::check(folder)?.statement();
+        let changed = changed.map(|statement| IndexBuildCaveat {
+            statement,
+            build: None,
+        });
+        document.caveats.extend(changed);
         let mut traces = Vec::new();
         for build in &document.builds {
             let folder = folder.join(&build.name);
             if folder.join(io_trace::DOCUMENT).is_file() {
-                let trace = AnalysedTrace::open(&folder, &TraceOptions::default())?;
+                let trace = AnalysedTrace::of_checked(&folder, &TraceOptions::default())?;
                 traces.push((build.name.clone(), trace));
             }
         }

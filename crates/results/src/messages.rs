@@ -1,7 +1,9 @@
 //! An experiment with messages as its folder holds it: the document, and the latency of every message.
 
 use crate::ResultsError;
+use dyno_record::Document;
 use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
+use dyno_record::sums;
 use dyno_record::tail::TailDocument;
 use std::path::Path;
 
@@ -27,8 +29,14 @@ pub struct AnalysedMessages {
 }
 
 impl AnalysedMessages {
-    /// Reads the messages of the cells in a folder. A cell whose tables cannot be read is left out.
-    pub fn new(document: TailDocument, folder: &Path) -> Self {
+    /// Reads an experiment and the messages of its cells. A cell whose tables cannot be read is left out, and a record that was
+    /// changed since it was finished has a caveat.
+    ///
+    /// # Errors
+    /// [`ResultsError::Record`] if the document or the checksums cannot be read.
+    pub fn open(folder: &Path) -> Result<Self, ResultsError> {
+        let mut document = TailDocument::read(folder)?;
+        document.caveats.extend(sums::check(folder)?.statement());
         let measured = document.cells.iter().filter(|cell| cell.measured.is_some());
         let cells = measured.filter_map(|cell| {
             let producers = cell.settings.producers.len();
@@ -38,10 +46,10 @@ impl AnalysedMessages {
                 latencies_ns: latencies_ns(&folder, producers, cell.settings.messages).ok()?,
             })
         });
-        AnalysedMessages {
+        Ok(AnalysedMessages {
             cells: cells.collect(),
             document,
-        }
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
 use dyno_record::reader::Run;
 use dyno_record::responses::by_operation;
 use dyno_record::statement::RECORDED;
+use dyno_record::sums;
 use std::path::Path;
 
 /// A recorded run and its analysis.
@@ -30,6 +31,7 @@ impl AnalysedRun {
     /// [`ResultsError::Record`] if the directory cannot be read or holds no run.
     pub fn open(directory: &Path) -> Result<Self, ResultsError> {
         let run = open(directory)?;
+        // Its checksums were looked at with those of the run.
         let trace = trace_of(&run.directory);
         AnalysedRun::with_trace(run, trace)
     }
@@ -54,12 +56,13 @@ fn trace_of(directory: &Path) -> Option<AnalysedTrace> {
     if !folder.join(io_trace::DOCUMENT).is_file() {
         return None;
     }
-    AnalysedTrace::open(&folder, &TraceOptions::default())
+    AnalysedTrace::of_checked(&folder, &TraceOptions::default())
         .inspect_err(|error| tracing::warn!("the trace of the run cannot be read: {error}"))
         .ok()
 }
 
-/// Opens a run directory. The caveats of a run that was killed are found now: it has none of its own.
+/// Opens a run directory. The caveats of a run that was killed are found now: it has none of its own. A record that was
+/// changed since it was finished has a caveat, too.
 ///
 /// # Errors
 /// [`ResultsError::Record`] if the directory cannot be read or holds no run.
@@ -77,6 +80,9 @@ pub fn open(directory: &Path) -> Result<Run, ResultsError> {
             .collect();
         find_caveats(&mut run, known);
     }
+    let changed = sums::check(directory)?.statement();
+    let changed = changed.map(|said| Caveat::of_run(CaveatKind::RecordChanged, said));
+    run.document.caveats.extend(changed);
     Ok(run)
 }
 

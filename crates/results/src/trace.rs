@@ -4,8 +4,11 @@ use crate::ResultsError;
 use dyno_analyze::access_pattern::{
     AccessPatterns, Activity, Settings, Window, analyze, analyze_windows,
 };
-use dyno_record::io_trace::document::{TraceDocument, TraceMode, TraceTarget};
+use dyno_record::io_trace::document::{
+    TraceCaveat, TraceCaveatKind, TraceDocument, TraceMode, TraceTarget,
+};
 use dyno_record::io_trace::reader::TraceReader;
+use dyno_record::sums;
 use std::path::Path;
 use std::time::Duration;
 
@@ -61,12 +64,27 @@ const MOST_SLICES: i64 = 200;
 const FOLLOWED_IN_SLICE: usize = 50;
 
 impl AnalysedTrace {
-    /// Reads and analyses the trace in a folder.
+    /// Reads and analyses the trace in a folder. One that was changed since it was finished has a caveat.
     ///
     /// # Errors
     /// [`ResultsError::Record`] if the folder cannot be read, [`ResultsError::Aggregated`] if a part of a trace without
     /// single calls is asked for, [`ResultsError::TooManySlices`].
     pub fn open(folder: &Path, asked: &TraceOptions) -> Result<AnalysedTrace, ResultsError> {
+        let changed = sums::check(folder)?.statement();
+        let mut trace = Self::of_checked(folder, asked)?;
+        let changed = changed.map(|statement| TraceCaveat {
+            kind: TraceCaveatKind::RecordChanged,
+            statement,
+        });
+        trace.document.caveats.extend(changed);
+        Ok(trace)
+    }
+
+    /// As [`AnalysedTrace::open`], of a trace in a record whose checksums were looked at.
+    pub(crate) fn of_checked(
+        folder: &Path,
+        asked: &TraceOptions,
+    ) -> Result<AnalysedTrace, ResultsError> {
         let reader = TraceReader::open(folder)?;
         let document = reader.document().clone();
         let mut settings = Settings::default();

@@ -120,6 +120,14 @@ pub enum ServerError {
         /// Name of the server.
         program: &'static str,
     },
+    /// Root would leave files in the data of somebody else.
+    #[error("the data folder `{}` belongs to the user {owner}, not to root", path.display())]
+    ForeignOwner {
+        /// The folder.
+        path: PathBuf,
+        /// Number of its owner.
+        owner: u32,
+    },
     /// Another process has the data folder open.
     #[error("the data folder `{}` is in use by {}", path.display(), holder(*process))]
     DataDirInUse {

@@ -36,6 +36,9 @@ impl ServerError {
             ServerError::TemporaryNotEmpty { .. } | ServerError::ForeignDataDir { .. } => {
                 "choose an empty folder or one that does not exist"
             }
+            ServerError::ForeignOwner { .. } => {
+                "run `dyno` as that user, or choose a folder of root or one that does not exist"
+            }
             ServerError::DataDirInUse { .. } => {
                 "stop the other server, or choose another `--data-dir`"
             }

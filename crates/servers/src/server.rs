@@ -5,6 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::thread;
@@ -244,11 +245,22 @@ impl Drop for PreparedDir {
     }
 }
 
+/// The owner of a folder, if this user is root and the owner is not: files of root would lock the owner out, and links of the
+/// owner would be followed by root. Of all others the system refuses what they may not do.
+fn foreign_owner(user: u32, owner: u32) -> Option<u32> {
+    (user == 0 && owner != 0).then_some(owner)
+}
+
 /// The absolute path of a data folder that is empty, missing, or fit for this kind of server.
 fn check_folder(options: &ServerOptions) -> Result<PathBuf, ServerError> {
     let path = options.data_dir.path();
     let prepare = ServerError::prepare(path);
     let path = std::path::absolute(path).map_err(prepare)?;
+    let owner = fs::metadata(&path).map(|folder| folder.uid());
+    let user = nix::unistd::geteuid().as_raw();
+    if let Some(owner) = owner.ok().and_then(|owner| foreign_owner(user, owner)) {
+        return Err(ServerError::ForeignOwner { path, owner });
+    }
     let files = names_in(&path).map_err(prepare)?;
     if matches!(options.data_dir, DataDir::Temporary(_)) && !files.is_empty() {
         return Err(ServerError::TemporaryNotEmpty { path });
@@ -461,6 +473,31 @@ fn free_port(listen: IpAddr) -> Result<u16, ServerError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn root_takes_no_data_folder_of_somebody_else() {
+        assert_eq!(foreign_owner(0, 1000), Some(1000));
+        assert_eq!(foreign_owner(0, 0), None);
+        assert_eq!(foreign_owner(1000, 0), None);
+        let folder = tempfile::tempdir().unwrap();
+        let plan = dyno_plan::model::ServerPlan {
+            kind: dyno_plan::model::ServerKind::Mongod,
+            ..Default::default()
+        };
+        let data_dir = DataDir::Kept(folder.path().into());
+        let options =
+            ServerOptions::from_plan(&plan, "/bin/server".into(), data_dir, "/log".into()).unwrap();
+        assert!(check_folder(&options).is_ok());
+        // Only root can give a folder away.
+        if nix::unistd::geteuid().is_root() {
+            std::os::unix::fs::chown(folder.path(), Some(65534), None).unwrap();
+            let refused = check_folder(&options);
+            assert!(matches!(
+                refused,
+                Err(ServerError::ForeignOwner { owner: 65534, .. })
+            ));
+        }
+    }
 
     fn names(files: &[&str]) -> Vec<String> {
         files.iter().map(|&file| file.to_owned()).collect()

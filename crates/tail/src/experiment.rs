@@ -108,6 +108,7 @@ fn measure_in(
     };
     (document.status, document.status_reason) = standalone::status(fault.as_ref());
     document.write(&path)?;
+    folder.finish()?;
     Ok(fault)
 }
 
@@ -367,6 +368,7 @@ fn empty(task: &Task) -> TailDocument {
         cpus,
         skipped: Vec::<SkippedDriver>::new(),
         cells: Vec::new(),
+        caveats: Vec::new(),
     }
 }
 

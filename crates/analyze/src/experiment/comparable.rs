@@ -7,13 +7,14 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Caveats after which a run's figures are not a result of its server.
-const SPOILING: [CaveatKind; 6] = [
+const SPOILING: [CaveatKind; 7] = [
     CaveatKind::Fleet,
     CaveatKind::GeneratorBottleneck,
     CaveatKind::LittleLaw,
     CaveatKind::DocumentCount,
     CaveatKind::Partial,
     CaveatKind::Integrity,
+    CaveatKind::RecordChanged,
 ];
 
 /// Caveats that touch a comparison only if one of the runs has them.

@@ -177,6 +177,7 @@ fn document(cells: Vec<Cell>) -> TailDocument {
         cpus: 2,
         skipped: Vec::new(),
         cells,
+        caveats: Vec::new(),
     }
 }
 

@@ -10,6 +10,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use dyno_fleet::options::WatchedServer;
 use dyno_plan::units::Span;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -91,6 +92,9 @@ pub(crate) struct RedisArguments {
     /// Certificates (PEM) that Redis is trusted by with `rediss://`; default: those of the system
     #[arg(long, value_name = "FILE", help_heading = "Fleet")]
     pub(crate) redis_ca: Option<PathBuf>,
+    /// Take a Redis on another host without a password, or without `rediss://`: whoever reaches it can give work to all agents
+    #[arg(long, help_heading = "Fleet")]
+    pub(crate) insecure_redis: bool,
 }
 
 #[derive(Debug, Args)]
@@ -115,7 +119,19 @@ pub(crate) struct AgentArguments {
     /// Folder for data and logs of servers
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
-    /// Remove that folder when the controller or Redis has gone, and nobody else would
+    /// Program of a server that the work may name by its path; again for more
+    #[arg(long = "mongod", value_name = "PATH", requires = "serve")]
+    pub(crate) programs: Vec<PathBuf>,
+    /// Folder that the work may name for data, besides that of `--folder`; again for more
+    #[arg(long = "data-dir", value_name = "DIR", requires = "serve")]
+    pub(crate) data_folders: Vec<PathBuf>,
+    /// Address that servers may listen on, besides those of loopback
+    #[arg(long, value_name = "ADDRESS", requires = "serve")]
+    pub(crate) listen: Option<IpAddr>,
+    /// Host that the work may have loaded; again for more; default: any
+    #[arg(long = "target", value_name = "HOST", conflicts_with_all = ["serve", "watch"])]
+    pub(crate) targets: Vec<String>,
+    /// Remove that folder when the controller or Redis has gone, and nobody else would; it must have been made for the run
     #[arg(long, requires = "folder")]
     pub(crate) remove_folder: bool,
     /// Longest wait for Redis and the controller

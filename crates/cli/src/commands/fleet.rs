@@ -17,6 +17,7 @@ use dyno_engine::observer::Shared;
 use dyno_engine::{Error, Kind};
 use dyno_fleet::names::RunName;
 use dyno_fleet::options::{FleetOptions, Hidden, RedisOptions, WorkerOptions};
+use dyno_fleet::permits::Permits;
 use dyno_fleet::source::check_run_name;
 use dyno_fleet::{Fleet, kubernetes, worker};
 use dyno_plan::request::Request;
@@ -80,6 +81,12 @@ pub(crate) fn agent(arguments: &AgentArguments, invocation: Invocation<'_>) -> R
         serve: arguments.serve,
         watch: arguments.watch.clone(),
         folder: arguments.folder.clone(),
+        permits: Permits {
+            programs: arguments.programs.iter().cloned().collect(),
+            data_folders: arguments.data_folders.iter().cloned().collect(),
+            listen: arguments.listen,
+            targets: arguments.targets.iter().cloned().collect(),
+        },
         remove_folder: arguments.remove_folder,
         join_within: arguments.join_within.0,
         embedded_server: arguments.embedded_server.clone(),
@@ -95,6 +102,7 @@ fn redis(arguments: &RedisArguments, surroundings: &Surroundings) -> RedisOption
         secret_address: surroundings.redis.clone(),
         address_file: surroundings.redis_file.clone(),
         authority: arguments.redis_ca.clone(),
+        insecure: arguments.insecure_redis,
     }
 }
 

@@ -113,7 +113,7 @@ fn of_run(folder: &Path, format: Format, options: &RenderOptions) -> Result<Stri
 }
 
 fn of_experiment(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
-    let document = Experiment::read(folder)?;
+    let document = dyno_results::experiment::open(folder)?;
     let Some(format) = PageFormat::from_format(format) else {
         let text = "this format shows one run, and the folder holds an experiment";
         let hint = "give the folder of one of its runs, below `runs`";
@@ -138,8 +138,7 @@ fn of_index_build(folder: &Path, format: Format, options: &RenderOptions) -> Res
 
 fn of_tail(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
     let format = page_format(format, "messages of `dyno tail`")?;
-    let document = TailDocument::read(folder)?;
-    let messages = AnalysedMessages::new(document, folder);
+    let messages = AnalysedMessages::open(folder)?;
     reports::messages_text(&messages, format, options).map_err(refused)
 }
 

@@ -10,8 +10,6 @@ use dyno_engine::Error;
 use dyno_engine::observer::Shared;
 use dyno_engine::standalone::StandaloneOptions;
 use dyno_engine::task::announce;
-use dyno_record::Document;
-use dyno_record::tail::TailDocument;
 use dyno_results::AnalysedMessages;
 use dyno_tail::experiment::{TailOptions, check, perform};
 
@@ -36,7 +34,7 @@ pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Res
     }
     let finished = perform(&task, &options, &mut messages, invocation.cancel)?;
     let folder = &finished.folder;
-    let analysed = AnalysedMessages::new(TailDocument::read(folder)?, folder);
+    let analysed = AnalysedMessages::open(folder)?;
     let shown = (arguments.page.format, &arguments.page.extent);
     reports::present(folder, shown, invocation, |format, options| {
         reports::messages_text(&analysed, format, options)

@@ -11,21 +11,24 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::{AbortHandle, JoinSet};
 
-/// Connections at a time. Others wait until one has ended.
-const MOST_CONNECTIONS: usize = 8;
+/// Connections at a time.
+const MOST_CONNECTIONS: usize = 16;
 
 /// Longest time for a request and its answer: whoever reads more slowly is cut off, and a run is not held up.
 const CONNECTION_LIMIT: Duration = Duration::from_secs(10);
 
 /// Longest time for the head of a request, and most bytes of it.
-const HEAD_LIMIT: Duration = Duration::from_secs(5);
+const HEAD_LIMIT: Duration = Duration::from_secs(2);
 const MOST_HEAD_BYTES: usize = 16 << 10;
 
 /// Pause after a connection could not be accepted, such as for want of file descriptors.
@@ -58,31 +61,70 @@ pub(crate) fn serve(
     })
 }
 
+/// A connection that is served.
+struct Guest {
+    task: AbortHandle,
+    /// Whether its request is complete.
+    has_asked: Arc<AtomicBool>,
+}
+
 async fn accept(listener: TcpListener, service: Arc<Service>) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut tasks = JoinSet::new();
+    let mut guests: VecDeque<Guest> = VecDeque::new();
     loop {
-        let place = Arc::clone(&places).acquire_owned().await;
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let service = Arc::clone(&service);
-        tokio::spawn(async move {
-            let answer = service_fn(|request: Request<Incoming>| {
-                let response = service.answer(&request);
-                async move { Ok::<_, Infallible>(response) }
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_LIMIT)
-                .max_buf_size(MOST_HEAD_BYTES)
-                .keep_alive(false)
-                .serve_connection(TokioIo::new(stream), answer);
-            // A client that went away, spoke nonsense or was too slow is no matter of the run.
-            let _ = tokio::time::timeout(CONNECTION_LIMIT, connection).await;
-            drop(place);
-        });
+        make_room(&mut guests, &mut tasks).await;
+        let has_asked = Arc::new(AtomicBool::new(false));
+        let task = tasks.spawn(converse(
+            stream,
+            Arc::clone(&service),
+            Arc::clone(&has_asked),
+        ));
+        guests.push_back(Guest { task, has_asked });
     }
+}
+
+/// Those who hold a place without a request must not keep out those who have one: the oldest of them goes. If all are being
+/// answered, one ends soon.
+async fn make_room(guests: &mut VecDeque<Guest>, tasks: &mut JoinSet<()>) {
+    while tasks.try_join_next().is_some() {}
+    loop {
+        guests.retain(|guest| !guest.task.is_finished());
+        if guests.len() < MOST_CONNECTIONS {
+            return;
+        }
+        let is_idle = |guest: &Guest| !guest.has_asked.load(Ordering::Relaxed);
+        match guests.iter().position(is_idle) {
+            Some(oldest) => {
+                if let Some(guest) = guests.remove(oldest) {
+                    guest.task.abort();
+                }
+            }
+            None => {
+                let _ = tasks.join_next().await;
+            }
+        }
+    }
+}
+
+/// One request and its answer.
+async fn converse(stream: TcpStream, service: Arc<Service>, has_asked: Arc<AtomicBool>) {
+    let answer = service_fn(|request: Request<Incoming>| {
+        has_asked.store(true, Ordering::Relaxed);
+        let response = service.answer(&request);
+        async move { Ok::<_, Infallible>(response) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_LIMIT)
+        .max_buf_size(MOST_HEAD_BYTES)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), answer);
+    // A client that went away, spoke nonsense or was too slow is no matter of the run.
+    let _ = tokio::time::timeout(CONNECTION_LIMIT, connection).await;
 }
 
 impl Service {

@@ -380,6 +380,7 @@ fn the_time_of_a_comparison_does_not_begin_again_when_it_is_resumed() {
             options.remove("time_spent_s");
         }
         std::fs::write(&path, stopped.to_string()).unwrap();
+        std::fs::remove_file(bench.path("x/SHA256SUMS")).unwrap();
         bench.dyno(&["resume", "x"]).expect(0);
         assert_eq!(names(&bench.path("x/runs")).len(), 2, "{status}");
     }

@@ -215,6 +215,7 @@ fn a_sweep_over_clients_and_rates_has_a_block_for_each_in_one_report() {
         point.as_object_mut().unwrap().remove("block").unwrap();
     }
     std::fs::write(bench.path("x/experiment.json"), after.to_string()).unwrap();
+    std::fs::remove_file(bench.path("x/SHA256SUMS")).unwrap();
     bench.dyno(&["resume", "x"]).expect(0);
     let old = document(&bench);
     assert_eq!(axes_of(&old["answer"]), ("sweep".to_owned(), None, None));

@@ -128,10 +128,90 @@ fn an_experiment_goes_on_where_it_began() {
     document["status"] = "partial".into();
     document["points"][1]["figures"].take();
     std::fs::write(&path, document.to_string()).unwrap();
+    std::fs::remove_file(bench.path("sweep/SHA256SUMS")).unwrap();
     let refused = bench.dyno(&fleet).expect(2);
     refused.says("`dyno resume sweep`");
     document["options"]["fleet"] = true.into();
     std::fs::write(&path, document.to_string()).unwrap();
     let refused = bench.dyno(&["resume", "sweep"]).expect(2);
     refused.says("`dyno fleet resume sweep --inventory …`");
+}
+
+#[test]
+fn an_agent_removes_no_folder_that_was_not_made_for_a_run() {
+    let bench = Bench::new();
+    let agent = [
+        "agent",
+        "--run",
+        "r",
+        "--index",
+        "0",
+        "--redis",
+        "redis://127.0.0.1:1",
+        "--join-within",
+        "100ms",
+        "--folder",
+        "own",
+        "--remove-folder",
+    ];
+    std::fs::create_dir_all(bench.path("own/precious")).unwrap();
+    bench
+        .dyno(&agent)
+        .expect(2)
+        .says("`own` was not made for a run");
+    assert!(bench.path("own/precious").exists());
+    // One that a playbook has made goes away with an agent that is left alone.
+    std::fs::write(bench.path("own/.dyno-made"), "").unwrap();
+    bench.dyno(&agent).expect(3);
+    assert!(!bench.path("own").exists());
+}
+
+#[test]
+fn redis_on_another_host_is_refused_without_password_and_encryption() {
+    let bench = Bench::new();
+    let redis = ["--redis", "redis://192.0.2.1"];
+    let agent = ["agent", "--run", "r", "--index", "0"];
+    bench
+        .dyno(&[&agent[..], &redis].concat())
+        .expect(2)
+        .says("without a password and without encryption")
+        .says("`--insecure-redis`");
+}
+
+/// The command that makes the folder of a run on a host, with the folder in place of its variable.
+fn make_folder(folder: &std::path::Path) -> std::process::Output {
+    let book = include_str!("../../../../deploy/ansible/fleet-start.yml");
+    let (_, script) = book.split_once("          - >-\n").unwrap();
+    let (script, _) = script.split_once("          - \"{{ dyno_own }}\"").unwrap();
+    let script: Vec<&str> = script.split_whitespace().collect();
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.arg("-c").arg(script.join(" ")).arg(folder);
+    shell.output().unwrap()
+}
+
+#[test]
+fn the_playbook_takes_no_folder_that_was_there_before() {
+    let bench = Bench::new();
+    let folder = bench.path("dyno-r");
+    assert!(make_folder(&folder).status.success());
+    assert!(folder.join(".dyno-made").is_file());
+    // The run is prepared again.
+    assert!(make_folder(&folder).status.success());
+    std::os::unix::fs::symlink(&folder, bench.path("link")).unwrap();
+    std::fs::create_dir(bench.path("foreign")).unwrap();
+    let mut refused = vec![bench.path("link"), bench.path("foreign")];
+    if nix::unistd::Uid::effective().is_root() {
+        let given = bench.path("given");
+        assert!(make_folder(&given).status.success());
+        std::os::unix::fs::chown(&given, Some(65534), None).unwrap();
+        refused.push(given);
+    }
+    for folder in refused {
+        let made = make_folder(&folder);
+        let said = String::from_utf8_lossy(&made.stderr).into_owned();
+        assert!(
+            !made.status.success() && said.contains("was not made for a run"),
+            "{said}"
+        );
+    }
 }

@@ -105,7 +105,14 @@ impl Hosts {
     /// `dyno fleet VERB`, which goes on.
     fn spawn(&self, verb: &str, more: &[&str]) -> Child {
         let inventory = self.folder.join("inventory.yml").display().to_string();
-        let fixed = ["fleet", verb, "many.toml", "--inventory", &inventory];
+        let fixed = [
+            "fleet",
+            verb,
+            "many.toml",
+            "--inventory",
+            &inventory,
+            "--insecure-redis",
+        ];
         let mut command = self
             .bench
             .command_of(&self.bench.path("dyno"), &[&fixed[..], more].concat());

@@ -6,6 +6,7 @@
 )]
 
 mod authority;
+mod chaos;
 mod common;
 mod compare_history;
 mod dependencies;
@@ -30,6 +31,7 @@ mod plans;
 mod prometheus;
 mod real_mongod;
 mod real_server;
+mod record_changes;
 mod recorded_plans;
 mod responder;
 mod soak;

@@ -82,6 +82,7 @@ fn a_run_leaves_its_files_and_prints_the_document_alone() {
     assert_eq!(
         names(&run),
         [
+            "SHA256SUMS",
             "latency.hlog",
             "metrics",
             "plan.toml",

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 const TOKEN: &str = "a-token-of-this-test-0123";
 
@@ -125,9 +126,14 @@ fn whoever_reads_slowly_or_not_at_all_holds_up_no_run() {
         "run",
     ];
     let mut endpoint = Endpoint::spawn(&mut bench.command(&reads(&uri, &more)));
-    let idle: Vec<TcpStream> = (0..50)
+    let idle: Vec<TcpStream> = (0..60)
         .map(|_| TcpStream::connect(("127.0.0.1", endpoint.port)).unwrap())
         .collect();
+    // Nor a scraper.
+    let began = Instant::now();
+    assert_eq!(get(endpoint.port, "/metrics").status, 200);
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
     let ended = endpoint.child.wait().unwrap();
     assert_eq!(ended.code(), Some(0));
     drop(idle);

@@ -18,7 +18,6 @@ use dyno_load::job::RetryRule;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::task::Task;
-use dyno_record::Document;
 use dyno_record::experiment::{Experiment, Figures, Point, Side, Verb};
 use dyno_record::model::{PhaseKind, RunStatus};
 use dyno_record::responses::responses;
@@ -478,7 +477,7 @@ impl<'a> Campaign<'a> {
 
     /// Writes the document.
     pub(crate) fn save(&self) -> Result<(), Error> {
-        Ok(self.document.write(self.folder.path())?)
+        self.folder.save(&self.document)
     }
 
     /// Stops the servers, says how the experiment ended, and writes it. With a failure this is that failure.
@@ -518,10 +517,11 @@ impl<'a> Campaign<'a> {
         result.and(saved)
     }
 
-    /// Finds what follows from the answer, and writes the document with its reports.
+    /// Finds what follows from the answer, and writes the document with its checksums and reports.
     fn conclude(&mut self) -> Result<(), Error> {
         conclude(&mut self.document, self.folder.path());
         self.save()?;
+        self.folder.finish()?;
         let mut observer = self.context.observer;
         observer.experiment_saved(&self.document, self.folder.path())
     }

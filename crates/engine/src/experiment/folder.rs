@@ -7,6 +7,7 @@ use dyno_plan::Plan;
 use dyno_plan::task::Task;
 use dyno_record::Document;
 use dyno_record::experiment::{Experiment, FILE, Point};
+use dyno_record::sums;
 use jiff::Timestamp;
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ const RUNS: &str = "runs";
 /// Temporary data of the servers, inside that of an experiment.
 const SERVER_DATA: &str = "server-data";
 /// What an experiment puts into its folder before anything is measured.
-const CONTENT: [&str; 7] = [
+const CONTENT: [&str; 8] = [
+    sums::FILE,
     RUNS,
     "server-logs",
     SERVER_DATA,
@@ -86,6 +88,17 @@ impl ExperimentFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Writes the document of an experiment that goes on.
+    pub fn save(&self, document: &Experiment) -> Result<(), Error> {
+        sums::remove(self.path())?;
+        Ok(document.write(self.path())?)
+    }
+
+    /// Writes the checksums: nothing of the record changes any more.
+    pub fn finish(&self) -> Result<(), Error> {
+        Ok(sums::write(self.path())?)
     }
 
     /// Writes the plan of a task beside it.

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Kind};
 use crate::folder::{ClaimedFolder, unusable};
+use dyno_record::sums;
 use jiff::Timestamp;
 use std::path::Path;
 
@@ -9,7 +10,8 @@ use std::path::Path;
 const RUNS: &str = "runs";
 
 /// What a run puts into its folder.
-const CONTENT: [&str; 15] = [
+const CONTENT: [&str; 16] = [
+    sums::FILE,
     "run.json",
     "plan.toml",
     "latency.hlog",

@@ -8,9 +8,16 @@ const FOLDER: &str = "/run/dyno";
 /// How an agent of a run begins its arguments.
 pub(super) fn arguments(input: &RenderInput<'_>, run: &str) -> Vec<String> {
     let join_within = format!("{}ms", input.fleet.join_within.0.as_millis());
-    ["agent", "--run", run, "--join-within", &join_within]
-        .map(str::to_owned)
-        .into()
+    // Redis has a password, and is reached from within the cluster alone.
+    let fixed = [
+        "agent",
+        "--run",
+        run,
+        "--join-within",
+        &join_within,
+        "--insecure-redis",
+    ];
+    fixed.map(str::to_owned).into()
 }
 
 /// Number and host of an agent. `index` is the field of the pod that has its number; `host` may name `$(DYNO_NODE)`,

@@ -69,7 +69,11 @@ impl Fleet<'_> {
         let run = self.run_of(plan)?;
         let (client_run, server_run) = (RunName::new(&run)?, RunName::for_servers(&run)?);
         let keys = [client_run.clone(), server_run.clone()];
-        let programs = programs(&run, &agent_hosts, &servers);
+        let addresses = servers
+            .iter()
+            .map(|host| address(&inventory, host))
+            .collect::<Result<Vec<_>, _>>()?;
+        let programs = self.programs(&run, &agent_hosts, &servers, &addresses);
         let controller = |run, hosts: &[String], needed_disk_bytes| {
             open_controller(&endpoint, run, fleet, hosts.to_vec(), needed_disk_bytes)
         };
@@ -79,10 +83,6 @@ impl Fleet<'_> {
         } else {
             Some(controller(server_run, &servers, needed_by_server(plan))?)
         };
-        let addresses = servers
-            .iter()
-            .map(|host| address(&inventory, host))
-            .collect::<Result<_, _>>()?;
         let wanted = Wanted {
             run: &run,
             programs: &programs,
@@ -210,6 +210,45 @@ impl Fleet<'_> {
         })
     }
 
+    /// What is started where, and what it is permitted to do.
+    fn programs(
+        &self,
+        run: &str,
+        agents: &[String],
+        servers: &[String],
+        addresses: &[String],
+    ) -> Vec<Started> {
+        let mut permits = self.permits.borrow().clone();
+        // Without a server of the plan's own they load these.
+        permits.targets.extend(addresses.iter().cloned());
+        let words = |index: usize, more: Vec<String>| {
+            let index = index.to_string();
+            let mut words: Vec<String> =
+                ["--run", run, "--index", &index].map(str::to_owned).into();
+            if self.options.redis.insecure {
+                words.push("--insecure-redis".to_owned());
+            }
+            words.extend(more);
+            words
+        };
+        let agents = agents.iter().enumerate().map(|(index, host)| Started {
+            name: format!("agent-{index}"),
+            host: host.clone(),
+            words: words(index, permits.words_of_client()),
+        });
+        let servers = servers.iter().zip(addresses).enumerate();
+        let servers = servers.map(|(index, (host, address))| {
+            let mut more = vec!["--serve".to_owned()];
+            more.extend(permits.words_of_server(address));
+            Started {
+                name: format!("server-{index}"),
+                host: host.clone(),
+                words: words(index, more),
+            }
+        });
+        agents.chain(servers).collect()
+    }
+
     /// The address of Redis for the hosts.
     fn redis(&self) -> RedisAddress {
         let redis = &self.options.redis;
@@ -221,33 +260,6 @@ impl Fleet<'_> {
             }
         }
     }
-}
-
-/// What is started where.
-fn programs(run: &str, agents: &[String], servers: &[String]) -> Vec<Started> {
-    let word = |text: &str| text.to_owned();
-    let mut programs = Vec::new();
-    for (index, host) in agents.iter().enumerate() {
-        programs.push(Started {
-            name: format!("agent-{index}"),
-            host: host.clone(),
-            words: vec![word("--run"), word(run), word("--index"), index.to_string()],
-        });
-    }
-    for (index, host) in servers.iter().enumerate() {
-        programs.push(Started {
-            name: format!("server-{index}"),
-            host: host.clone(),
-            words: vec![
-                word("--run"),
-                word(run),
-                word("--index"),
-                index.to_string(),
-                word("--serve"),
-            ],
-        });
-    }
-    programs
 }
 
 /// The embedded server is copied; `mongod` must be on the hosts.

@@ -87,6 +87,10 @@ impl ServerHost<'_> {
     ) -> Result<(String, HostSubject), Error> {
         self.agent.doing("starting servers")?;
         plan.server.listen = work.servers.get(self.options.index as usize).cloned();
+        let options = self.options;
+        options
+            .permits
+            .check_server(&plan.server, &options.folder)?;
         let paths = ServerPaths {
             environment: self.context.environment,
             embedded: self.options.embedded_server.as_deref(),

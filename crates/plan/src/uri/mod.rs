@@ -386,14 +386,18 @@ fn parse_database(path: &str) -> Result<Option<String>, UriError> {
     }
 }
 
+/// What messages show of a host: what follows a colon may be a password, if the host was forgotten.
+fn shown_host(text: &str) -> &str {
+    let is_of_address = |byte: u8| byte.is_ascii_hexdigit() || b"[:.".contains(&byte);
+    match text.split_once(']') {
+        Some((address, _)) if address.bytes().all(is_of_address) => &text[..=address.len()],
+        _ => text.split_once(':').map_or(text, |(before, _)| before),
+    }
+}
+
 fn parse_host(text: &str) -> Result<Host, UriError> {
-    // What follows a colon may be a password, if the host was forgotten.
-    let shown = match text.split_once(':') {
-        Some((before, _)) if !text.starts_with('[') => before,
-        _ => text,
-    };
     let bad = |reason| UriError::Host {
-        host: shown.into(),
+        host: shown_host(text).into(),
         reason,
     };
     if text.is_empty() {
@@ -451,7 +455,7 @@ fn split_port(text: &str) -> Option<(&str, Option<&str>)> {
 
 fn parse_srv_host(text: &str, srv: &options::SrvOptions) -> Result<SrvName, UriError> {
     let bad = |reason| UriError::Host {
-        host: text.into(),
+        host: shown_host(text).into(),
         reason,
     };
     if text.contains(',') {

@@ -56,7 +56,7 @@ fn find_scheme_end(text: &str) -> Option<usize> {
 fn has_password_without_host(word: &str) -> bool {
     let authority_end = word.find(['/', '?', ',']).unwrap_or(word.len());
     let authority = &word[..authority_end];
-    if authority.starts_with('[') {
+    if authority.starts_with('[') && authority.contains(']') {
         return false;
     }
     authority

@@ -114,6 +114,11 @@ fn no_error_holds_the_password() {
         "mongodb+srv://user:secret@host:1/db",
         "mongo://user:secret@host",
         "mongodb://:secret@host",
+        "mongodb://[user:secret",
+        "mongodb://[user:secret]",
+        "mongodb://[user:secret]:1",
+        "mongodb+srv://user:secret",
+        "mongodb+srv://[user:secret",
         "mongodb://host/?tlsCertificateKeyFilePassword=secret&tlsCertificateKeyFilePassword=secret2",
     ] {
         let error = error(text);

@@ -95,8 +95,7 @@ fn check_kubernetes(problems: &mut Problems, kubernetes: &KubernetesPlan) {
         ("server_image", &kubernetes.server_image),
         ("redis_image", &kubernetes.redis_image),
     ] {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
-        problems.require(!image.is_empty() && image.chars().all(allowed), || {
+        problems.require(is_image(image), || {
             format!("`fleet.kubernetes.{key}` is `{image}`, which is not an image reference")
         });
     }
@@ -127,4 +126,18 @@ fn is_label(name: &str) -> bool {
         && name.chars().all(allowed)
         && !name.starts_with('-')
         && !name.ends_with('-')
+}
+
+/// Whether a text refers to an image: `REPOSITORY`, with `:TAG`, `@sha256:DIGEST` or both behind it.
+fn is_image(text: &str) -> bool {
+    let (name, digest) = match text.split_once('@') {
+        Some((name, digest)) => (name, Some(digest)),
+        None => (text, None),
+    };
+    let is_digest = |digest: &str| {
+        let digits = digest.strip_prefix("sha256:").unwrap_or_default();
+        digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
+    !name.is_empty() && name.chars().all(allowed) && digest.is_none_or(is_digest)
 }

@@ -265,6 +265,8 @@ pub enum TraceCaveatKind {
     Partial,
     /// The kernel did not tell what the probes cost.
     UnknownCost,
+    /// Files of the trace are not what they were when it was finished.
+    RecordChanged,
     /// Something else.
     Other,
 }

@@ -8,6 +8,7 @@ use super::tables::{Blocks, Calls, Files, Table, properties};
 use super::{BLOCK, CALLS, DOCUMENT, FILES};
 use crate::document::Document;
 use crate::error::RecordError;
+use crate::sums;
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use std::fs::{self, File};
@@ -103,8 +104,9 @@ impl TraceWriter {
         document.write(&self.directory)
     }
 
-    /// Closes the tables, writes that of the files, and the document with the numbers of rows that
-    /// were written. The document is written in any case; the first error is returned.
+    /// Closes the tables, writes that of the files, the document with the numbers of rows that were
+    /// written, and the checksums of all. The document is written in any case; the first error is
+    /// returned.
     pub fn finish(mut self, mut document: TraceDocument) -> Result<TraceDocument, RecordError> {
         let closed = self.calls.close().and(self.blocks.close());
         let closed = closed.and(write_files(&self.directory, &document.files));
@@ -114,6 +116,7 @@ impl TraceWriter {
         document.block_requests = self.blocks.rows;
         document.complete = closed.is_ok();
         closed.and(document.write(&self.directory))?;
+        sums::write(&self.directory)?;
         Ok(document)
     }
 }

@@ -11,6 +11,7 @@ use crate::document::Document;
 use crate::model::RunStatus;
 use crate::named::named;
 use crate::server::ExperimentServer;
+use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -52,6 +53,9 @@ pub struct TailDocument {
     pub skipped: Vec<SkippedDriver>,
     /// What was measured, in this order, one at a time.
     pub cells: Vec<Cell>,
+    /// Reasons to doubt all of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caveats: Vec<Statement>,
 }
 
 impl Document for TailDocument {

@@ -57,6 +57,7 @@ fn events_come_back_in_order_from_several_parts() {
     assert_eq!(
         tables(&directory),
         [
+            "SHA256SUMS",
             "block-000.parquet",
             "calls-000.parquet",
             "calls-001.parquet",

@@ -80,6 +80,7 @@ fn describe(kind: TraceCaveatKind) -> (&'static str, Severity) {
     match kind {
         TraceCaveatKind::LostEvents => ("lost events", Serious),
         TraceCaveatKind::Partial => ("partial trace", Serious),
+        TraceCaveatKind::RecordChanged => ("record changed", Serious),
         TraceCaveatKind::NotObserved => ("not observed", Doubt),
         TraceCaveatKind::UnknownOffsets => ("unknown places", Doubt),
         TraceCaveatKind::Other => ("doubt", Doubt),

@@ -4,11 +4,13 @@ mod charts;
 mod tables;
 mod view;
 
+use crate::caveat::{NumberedCaveat, Severity, numbered};
 use crate::error::ReportError;
 use crate::facts::{plan_text, server_of, settings_of};
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Definition, Fact, Figure, NO_ANSWER, Page, Status};
 use crate::render::show;
+use crate::texts::{hint, text};
 use dyno_analyze::messages::across;
 use dyno_analyze::messages::lines::{self, Line};
 use dyno_record::experiment::Finding;
@@ -66,6 +68,7 @@ pub fn page(view: &TailView<'_>) -> Page {
         no_answer: if lines.is_empty() { NO_ANSWER } else { "" },
         headline: figures(document, &lines),
         findings: findings.iter().map(Into::into).collect(),
+        caveats: caveats(document),
         sections,
         method: Page::method_of(facts),
         plan: plan_text(&document.plan),
@@ -74,12 +77,19 @@ pub fn page(view: &TailView<'_>) -> Page {
     }
 }
 
+fn caveats(document: &TailDocument) -> Vec<NumberedCaveat> {
+    let said = document.caveats.iter();
+    let caveats =
+        said.map(|said| NumberedCaveat::of("doubt", Severity::Serious, text(said), hint(said)));
+    numbered(caveats.collect())
+}
+
 fn status(document: &TailDocument) -> Status {
-    Status::of_run(
-        document.status,
-        document.status_reason.as_deref(),
-        Vec::new(),
-    )
+    let marks = caveats(document)
+        .iter()
+        .map(|caveat| caveat.number)
+        .collect();
+    Status::of_run(document.status, document.status_reason.as_deref(), marks)
 }
 
 /// Sent, lost and twice in all, and the fastest median.

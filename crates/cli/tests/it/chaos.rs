@@ -1,0 +1,261 @@
+//! Chaos for the record: at random moments of a run its process is killed, its disk is full, or its file system turns read-only. What
+//! `dyno report` shows then is a prefix of what happened, or one clear error, and never a wrong number.
+//!
+//! `DYNO_CHAOS_MOMENTS` is the number of moments, `DYNO_CHAOS_SEED` chooses them; `make chaos` tries 200. Full and read-only file
+//! systems need root.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "the moments and what became of them are the result"
+)]
+
+use crate::common::{Bench, Finished};
+use dyno_load::responder::{Behaviour, Responder};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Moments without a wish: as many as a test of everything has time for.
+const MOMENTS: u64 = 6;
+/// Runs at a time. They wait most of the time.
+const AT_ONCE: usize = 4;
+/// A run lasts 3 s, and needs a little before and after.
+const LONGEST_MS: u64 = 3_800;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fault {
+    Killed,
+    DiskFull,
+    ReadOnly,
+}
+
+/// A file system for one run, which goes away with this value.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    /// One in memory, with room for this many bytes.
+    fn small(folder: &Path, bytes: u64) -> Mounted {
+        let size = format!("size={bytes}");
+        std::fs::create_dir(folder).unwrap();
+        call(
+            "mount",
+            &["-t", "tmpfs", "-o", &size, "tmpfs"],
+            Some(folder),
+        );
+        Mounted(folder.to_owned())
+    }
+
+    /// One that turns read-only after an error.
+    fn breakable(folder: &Path) -> Mounted {
+        let image = folder.with_extension("img");
+        let file = std::fs::File::create_new(&image).unwrap();
+        file.set_len(8 << 20).unwrap();
+        call("mkfs.ext4", &["-q"], Some(&image));
+        std::fs::create_dir(folder).unwrap();
+        let image = image.display().to_string();
+        call(
+            "mount",
+            &["-o", "loop,errors=remount-ro", &image],
+            Some(folder),
+        );
+        Mounted(folder.to_owned())
+    }
+
+    fn turn_read_only(&self) {
+        let found = call("findmnt", &["-n", "-o", "SOURCE"], Some(&self.0));
+        let device = found.trim().rsplit('/').next().unwrap().to_owned();
+        let trigger = format!("/sys/fs/ext4/{device}/trigger_fs_error");
+        std::fs::write(trigger, "1").unwrap();
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+fn call(program: &str, arguments: &[&str], path: Option<&Path>) -> String {
+    let mut command = Command::new(program);
+    let output = command.args(arguments).args(path).output().unwrap();
+    assert!(output.status.success(), "{program}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The next number of SplitMix64.
+fn draw(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// What a run did, and what became of it.
+struct Outcome {
+    fault: Fault,
+    /// What the server counted.
+    served: u64,
+    /// The rows of windows shortly before the fault.
+    before: String,
+    report: Finished,
+    /// The rows of windows at the end.
+    after: String,
+}
+
+/// One run with a fault after `after`.
+fn run(fault: Fault, after: Duration, room: u64) -> Outcome {
+    let bench = Bench::new();
+    let behaviour = Behaviour {
+        documents: 1000,
+        ..Behaviour::default()
+    };
+    let responder = Responder::start(behaviour).unwrap();
+    let uri = format!("mongodb://{}/", responder.address());
+    let place = bench.path("m");
+    let mounted = match fault {
+        Fault::Killed => {
+            std::fs::create_dir(&place).unwrap();
+            None
+        }
+        Fault::DiskFull => Some(Mounted::small(&place, room)),
+        Fault::ReadOnly => Some(Mounted::breakable(&place)),
+    };
+    let arguments = [
+        "run",
+        "read",
+        "--records",
+        "1000",
+        "-p",
+        "insertorder=ordered",
+        "--warmup",
+        "0s",
+        "--duration",
+        "3s",
+        "--rate",
+        "300",
+        "--out",
+        "m/r",
+        "--uri",
+        &uri,
+    ];
+    let mut child = bench.spawn(&arguments);
+    let rows =
+        || std::fs::read_to_string(bench.path("m/r/series/intervals.csv")).unwrap_or_default();
+    std::thread::sleep(after);
+    let before = rows();
+    match (fault, &mounted) {
+        (Fault::Killed, _) => child.kill().unwrap(),
+        (Fault::ReadOnly, Some(mounted)) => mounted.turn_read_only(),
+        _ => {}
+    }
+    let ended = Finished::from(child.wait_with_output().unwrap());
+    if fault != Fault::Killed {
+        assert!(matches!(ended.code, Some(0 | 3)), "{ended:?}");
+    }
+    let report = bench.dyno(&["report", "m/r", "--format", "json"]);
+    Outcome {
+        fault,
+        served: responder.counters().data_commands,
+        before,
+        after: rows(),
+        report,
+    }
+}
+
+/// Operations of whole rows of windows.
+fn operations(rows: &str) -> u64 {
+    let (whole, _) = rows.rsplit_once('\n').unwrap_or_default();
+    let mut lines = whole
+        .lines()
+        .map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().unwrap_or_default();
+    let place = |name| header.iter().position(|column| *column == name);
+    let (Some(succeeded), Some(failed)) = (place("succeeded"), place("failed")) else {
+        return 0;
+    };
+    let count = |cell: &str| cell.parse::<u64>().unwrap();
+    lines
+        .map(|line| count(line[succeeded]) + count(line[failed]))
+        .sum()
+}
+
+/// Whether there is a report. It says what the rows say, and no more than the server knows; else there is one clear error.
+fn check(outcome: &Outcome) -> bool {
+    let report = &outcome.report;
+    let shown = format!("{:?}: {report:?}", outcome.fault);
+    assert!(outcome.after.starts_with(&outcome.before), "{shown}");
+    if report.code != Some(0) {
+        assert!(matches!(report.code, Some(2 | 3)), "{shown}");
+        assert_eq!(report.stderr.matches("error: ").count(), 1, "{shown}");
+        assert!(report.stdout.is_empty(), "{shown}");
+        return false;
+    }
+    let document = report.json();
+    let phases = document["phases"].as_array().unwrap();
+    let of = |phase: &Value, key: &str| phase[key].as_u64().unwrap();
+    let told: u64 = phases
+        .iter()
+        .map(|phase| of(phase, "succeeded") + of(phase, "failed"))
+        .sum();
+    assert!(
+        told <= outcome.served,
+        "{told} of {}: {shown}",
+        outcome.served
+    );
+    let recorded = operations(&outcome.after);
+    assert_eq!(told, recorded, "{shown}");
+    let is_whole = document["status"] == "complete";
+    assert!(!is_whole || told == 900, "{told}: {shown}");
+    true
+}
+
+#[test]
+fn what_a_report_shows_after_a_fault_is_a_prefix_of_the_truth() {
+    let wish = |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap());
+    let moments: u64 = wish("DYNO_CHAOS_MOMENTS").unwrap_or(MOMENTS);
+    let seed: u64 = wish("DYNO_CHAOS_SEED").unwrap_or(21);
+    println!("{moments} moments, DYNO_CHAOS_SEED={seed}");
+    let faults: &[Fault] = if nix::unistd::Uid::effective().is_root() {
+        &[Fault::Killed, Fault::DiskFull, Fault::ReadOnly]
+    } else {
+        &[Fault::Killed]
+    };
+    let mut state = seed;
+    let planned: Vec<(Fault, Duration, u64)> = (0..moments)
+        .map(|number| {
+            let fault = faults[number as usize % faults.len()];
+            let after = Duration::from_millis(draw(&mut state) % LONGEST_MS);
+            (fault, after, 16_384 + draw(&mut state) % 400_000)
+        })
+        .collect();
+    let next = AtomicU64::new(0);
+    let seen: Mutex<BTreeMap<(Fault, bool), u64>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((fault, after, room)) =
+                    planned.get(next.fetch_add(1, Ordering::SeqCst) as usize)
+                {
+                    let has_report = check(&run(*fault, *after, *room));
+                    *seen
+                        .lock()
+                        .unwrap()
+                        .entry((*fault, has_report))
+                        .or_default() += 1;
+                }
+            });
+        }
+    });
+    for ((fault, has_report), count) in seen.into_inner().unwrap() {
+        let what = if has_report {
+            "a true report"
+        } else {
+            "one error"
+        };
+        println!("{fault:?}: {count} times {what}");
+    }
+}

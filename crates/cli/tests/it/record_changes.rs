@@ -1,0 +1,115 @@
+//! A finished record that somebody or something has changed: every report says so, or the change is an error.
+
+use crate::common::{Bench, Responder, reads};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// A short run in the folder `r`.
+fn record(bench: &Bench) {
+    let responder = Responder::with_documents(&[]);
+    let uri = responder.uri();
+    let run = reads(&uri, &["--operations", "500", "--out", "r"]);
+    bench.dyno(&run).expect(0);
+}
+
+fn flip(path: &Path, place: usize) {
+    let mut content = fs::read(path).unwrap();
+    content[place] ^= 1;
+    fs::write(path, content).unwrap();
+}
+
+/// What a report in this form says of the folder: its text or its error.
+fn told(bench: &Bench, format: &str) -> String {
+    let report = bench.dyno(&["report", "r", "--format", format]);
+    report.stdout + &report.stderr
+}
+
+#[test]
+fn a_finished_run_has_checksums_that_sha256sum_understands() {
+    let bench = Bench::new();
+    record(&bench);
+    let check = Command::new("sha256sum")
+        .args(["-c", "--strict", "SHA256SUMS"])
+        .current_dir(bench.path("r"))
+        .output()
+        .unwrap();
+    assert!(check.status.success(), "{check:?}");
+    let sums = fs::read_to_string(bench.path("r/SHA256SUMS")).unwrap();
+    for name in ["run.json", "plan.toml", "latency.hlog", "series/fine.csv"] {
+        assert!(sums.contains(&format!("  {name}\n")), "{name} in {sums}");
+    }
+    assert!(!sums.contains("report."), "{sums}");
+    for format in ["human", "markdown", "json"] {
+        let text = told(&bench, format);
+        assert!(!text.contains("when it was finished"), "{text}");
+    }
+    // A record from before there were checksums.
+    fs::remove_file(bench.path("r/SHA256SUMS")).unwrap();
+    flip(&bench.path("r/plan.toml"), 3);
+    assert!(!told(&bench, "json").contains("when it was finished"));
+}
+
+#[test]
+fn every_change_of_a_finished_run_is_told() {
+    type Change = (&'static str, fn(&Path));
+    let changes: [Change; 5] = [
+        ("run.json", |run| {
+            let path = run.join("run.json");
+            let text = fs::read_to_string(&path).unwrap();
+            let changed = text.replacen("\"succeeded\": 5", "\"succeeded\": 6", 1);
+            assert_ne!(changed, text);
+            fs::write(path, changed).unwrap();
+        }),
+        ("metrics/host.csv", |run| {
+            let path = run.join("metrics/host.csv");
+            let text = fs::read_to_string(&path).unwrap();
+            let end = text.trim_end().rfind('\n').unwrap();
+            fs::write(path, &text[..=end]).unwrap();
+        }),
+        ("series/intervals.csv", |run| {
+            let path = run.join("series/intervals.csv");
+            let last = fs::metadata(&path).unwrap().len() as usize - 2;
+            flip(&path, last);
+        }),
+        ("latency.hlog", |run| {
+            let path = run.join("latency.hlog");
+            let half = fs::metadata(&path).unwrap().len() as usize / 2;
+            flip(&path, half);
+        }),
+        ("SHA256SUMS", |run| flip(&run.join("SHA256SUMS"), 64)),
+    ];
+    for (name, change) in changes {
+        let bench = Bench::new();
+        record(&bench);
+        change(&bench.path("r"));
+        for format in ["human", "markdown", "json"] {
+            let text = told(&bench, format);
+            let is_error = text.contains("error: ") && text.contains(name);
+            let is_told = text.contains("when it was finished") && text.contains(name);
+            assert!(is_error || is_told, "{name} as {format}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_changed_run_is_told_by_its_experiment_which_does_not_go_on_with_it() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let mut sweep = reads(
+        &uri,
+        &["--duration", "1s", "--clients", "1,2", "--out", "x"],
+    );
+    sweep[0] = "sweep";
+    bench.dyno(&sweep).expect(0);
+    let first = fs::read_dir(bench.path("x/runs")).unwrap().next().unwrap();
+    flip(&first.unwrap().path().join("latency.hlog"), 200);
+    let report = bench.dyno(&["report", "x", "--format", "json"]).expect(0);
+    assert!(
+        report.stdout.contains("record-changed"),
+        "{}",
+        report.stdout
+    );
+    let resumed = bench.dyno(&["resume", "x", "--uri", &uri]).expect(2);
+    resumed.says("latency.hlog").says("hint: ");
+}

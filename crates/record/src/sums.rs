@@ -1,0 +1,424 @@
+//! `SHA256SUMS`: the checksums of a finished record, in the format of `sha256sum`. It is written last. A folder below with
+//! such a file of its own answers for its files, and only that file is listed.
+
+use crate::document::write_whole;
+use crate::error::RecordError;
+use crate::statement;
+use crate::statement::Statement;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+/// Name of the file.
+pub const FILE: &str = "SHA256SUMS";
+
+/// What a record of any kind has in its folder. Whatever else is there belongs to others and may change.
+const PARTS: [&str; 18] = [
+    "before",
+    "after",
+    "cells",
+    "experiment.json",
+    "index-build.json",
+    "instances",
+    "io-trace",
+    "latency.hlog",
+    "metrics",
+    "plan.toml",
+    "plan-a.toml",
+    "plan-b.toml",
+    "run.json",
+    "runs",
+    "series",
+    "server-logs",
+    "tail.json",
+    "traces",
+];
+/// The document of a trace, and what the names of its tables end with.
+const TRACE_PARTS: [&str; 2] = ["trace.json", ".parquet"];
+/// Reports, which can be made again at any time.
+const REPORTS: [&str; 2] = ["report.html", "report.md"];
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 16;
+/// Most files of a kind that are named; the rest is counted.
+const NAMED: usize = 8;
+
+/// What became of a record since its checksums were written: paths of files, from its folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Files with another content.
+    pub changed: Vec<PathBuf>,
+    /// Files that are gone.
+    pub missing: Vec<PathBuf>,
+    /// Files that were not there.
+    pub added: Vec<PathBuf>,
+    /// Files that cannot be read, so that nothing is known of them.
+    pub unreadable: Vec<PathBuf>,
+}
+
+/// Writes the checksums of a finished record.
+///
+/// # Errors
+/// [`RecordError`] if a file cannot be read, or the checksums cannot be written.
+pub fn write(folder: &Path) -> Result<(), RecordError> {
+    let mut text = Vec::new();
+    for path in files(folder)? {
+        let whole = folder.join(&path);
+        let sum = sum(&whole).map_err(RecordError::read(&whole))?;
+        put_line(&mut text, &sum, &path);
+    }
+    write_whole(folder, FILE, &text)
+}
+
+/// Removes the checksums of a record that goes on.
+///
+/// # Errors
+/// [`RecordError::Write`] if they cannot be removed.
+pub fn remove(folder: &Path) -> Result<(), RecordError> {
+    let path = folder.join(FILE);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(RecordError::write(&path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// What was changed in a record since it was finished, here and in folders with checksums of their own below. One without
+/// checksums is older, was killed or goes on: of it nothing is known.
+///
+/// # Errors
+/// [`RecordError::Read`] if the folder or its checksums cannot be read.
+pub fn check(folder: &Path) -> Result<Changes, RecordError> {
+    let mut changes = Changes::default();
+    check_below(folder, Path::new(""), &mut changes)?;
+    Ok(changes)
+}
+
+fn check_below(root: &Path, below: &Path, changes: &mut Changes) -> Result<(), RecordError> {
+    let folder = root.join(below);
+    let list = folder.join(FILE);
+    let text = match fs::read(&list) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(RecordError::read(&list)(error)),
+    };
+    let mut listed = BTreeMap::new();
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        match parse_line(line) {
+            Some((sum, path)) => {
+                listed.insert(path, sum);
+            }
+            None => changes.changed.push(below.join(FILE)),
+        }
+    }
+    for path in files(&folder)? {
+        if !listed.contains_key(&path) {
+            changes.added.push(below.join(path));
+        }
+    }
+    for (path, expected) in listed {
+        let shown = below.join(&path);
+        match sum(&folder.join(&path)) {
+            Ok(found) if found == expected => {}
+            Ok(_) => changes.changed.push(shown),
+            Err(error) if error.kind() == ErrorKind::NotFound => changes.missing.push(shown),
+            Err(_) => changes.unreadable.push(shown),
+        }
+        if path.file_name() == Some(OsStr::new(FILE))
+            && let Some(folder) = path.parent()
+        {
+            check_below(root, &below.join(folder), changes)?;
+        }
+    }
+    Ok(())
+}
+
+impl Changes {
+    /// What is to be said of it; `None` if nothing was changed.
+    pub fn statement(&self) -> Option<Statement> {
+        (*self != Changes::default()).then(|| {
+            statement!(
+                "record-changed",
+                changed = names(&self.changed),
+                missing = names(&self.missing),
+                added = names(&self.added),
+                unreadable = names(&self.unreadable),
+            )
+        })
+    }
+}
+
+fn names(paths: &[PathBuf]) -> Option<Vec<String>> {
+    let named = paths.iter().take(NAMED);
+    let mut names: Vec<String> = named.map(|path| format!("`{}`", path.display())).collect();
+    match paths.len().saturating_sub(NAMED) {
+        0 => {}
+        more => names.push(format!("{more} more")),
+    }
+    (!names.is_empty()).then_some(names)
+}
+
+/// Files of the record in a folder, in the order of their paths.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, RecordError> {
+    let mut found = Vec::new();
+    walk(folder, Path::new(""), &mut found).map_err(RecordError::read(folder))?;
+    found.sort();
+    Ok(found)
+}
+
+fn walk(root: &Path, below: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(root.join(below))? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if below.as_os_str().is_empty() && !is_part(&name) {
+            continue;
+        }
+        let path = below.join(&name);
+        // What a link leads to is not of the record.
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            let sums = path.join(FILE);
+            match root.join(&sums).symlink_metadata() {
+                Ok(data) if data.is_file() => found.push(sums),
+                _ => walk(root, &path, found)?,
+            }
+        } else if kind.is_file() && !REPORTS.iter().any(|report| name == *report) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn is_part(name: &OsStr) -> bool {
+    let is_of_trace = |part: &&str| name.as_bytes().ends_with(part.as_bytes());
+    PARTS.iter().any(|part| name == *part) || TRACE_PARTS.iter().any(is_of_trace)
+}
+
+/// The checksum of a file, in hexadecimal digits. A link or a device is an error.
+fn sum(path: &Path) -> io::Result<String> {
+    if !path.symlink_metadata()?.is_file() {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    let mut file = File::open(path)?;
+    let mut digest = Sha256::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece)? {
+            0 => break,
+            length => digest.update(&piece[..length]),
+        }
+    }
+    let mut text = String::new();
+    for byte in digest.finalize() {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}
+
+/// A line as `sha256sum` writes it: a path with a line end or a backslash has these escaped, and a backslash before all.
+fn put_line(text: &mut Vec<u8>, sum: &str, path: &Path) {
+    let path = path.as_os_str().as_bytes();
+    if path.iter().any(|byte| b"\\\n\r".contains(byte)) {
+        text.push(b'\\');
+    }
+    text.extend_from_slice(sum.as_bytes());
+    text.extend_from_slice(b"  ");
+    for byte in path {
+        match byte {
+            b'\\' => text.extend_from_slice(b"\\\\"),
+            b'\n' => text.extend_from_slice(b"\\n"),
+            b'\r' => text.extend_from_slice(b"\\r"),
+            other => text.push(*other),
+        }
+    }
+    text.push(b'\n');
+}
+
+/// The checksum and the path of a line; `None` if it is no such line, or its path leads out of the folder.
+fn parse_line(line: &[u8]) -> Option<(String, PathBuf)> {
+    let line = line.strip_suffix(b"\n")?;
+    let (line, is_escaped) = match line.strip_prefix(b"\\") {
+        Some(rest) => (rest, true),
+        None => (line, false),
+    };
+    let (sum, rest) = line.split_at_checked(64)?;
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if !sum.iter().all(is_digit) {
+        return None;
+    }
+    let path = rest.strip_prefix(b"  ")?;
+    let path = if is_escaped {
+        unescaped(path)?
+    } else {
+        path.to_owned()
+    };
+    let path = PathBuf::from(OsString::from_vec(path));
+    let is_inside = |part| matches!(part, Component::Normal(_));
+    let is_valid = !path.as_os_str().is_empty() && path.components().all(is_inside);
+    is_valid.then(|| (String::from_utf8_lossy(sum).into_owned(), path))
+}
+
+fn unescaped(path: &[u8]) -> Option<Vec<u8>> {
+    let mut plain = Vec::new();
+    let mut bytes = path.iter();
+    while let Some(byte) = bytes.next() {
+        plain.push(match byte {
+            b'\\' => match bytes.next()? {
+                b'\\' => b'\\',
+                b'n' => b'\n',
+                b'r' => b'\r',
+                _ => return None,
+            },
+            other => *other,
+        });
+    }
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::process::Command;
+
+    /// A record with files at several depths, and with what is not of it.
+    fn record() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let content = [
+            ("run.json", "{\"succeeded\": 2000}\n"),
+            (
+                "series/intervals.csv",
+                "phase,index\nmeasure,0\nmeasure,1\n",
+            ),
+            ("metrics/host.csv", "at_ns\n1\n2\n"),
+            ("traces/t/odd \\ name\n.txt", "it\n"),
+            ("instances/0/run.json", "{}\n"),
+            ("report.html", "<p>"),
+            ("notes.txt", "mine"),
+            (".dyno-x", "temporary"),
+        ];
+        for (path, text) in content {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        write(&folder.path().join("instances/0")).unwrap();
+        write(folder.path()).unwrap();
+        folder
+    }
+
+    /// What [`record`] has.
+    const COVERED: [&str; 6] = [
+        "run.json",
+        "series/intervals.csv",
+        "metrics/host.csv",
+        "traces/t/odd \\ name\n.txt",
+        "instances/0/SHA256SUMS",
+        "instances/0/run.json",
+    ];
+
+    #[test]
+    fn sha256sum_understands_the_file() {
+        let record = record();
+        let checked = Command::new("sha256sum")
+            .args(["-c", "--strict", FILE])
+            .current_dir(record.path())
+            .output()
+            .unwrap();
+        assert!(checked.status.success(), "{checked:?}");
+        let text = String::from_utf8(checked.stdout).unwrap();
+        assert_eq!(text.lines().count(), 5, "{text}");
+        assert_eq!(check(record.path()).unwrap(), Changes::default());
+    }
+
+    #[test]
+    fn what_is_not_of_the_record_may_change() {
+        let record = record();
+        for name in ["report.html", "notes.txt", ".dyno-x"] {
+            fs::write(record.path().join(name), "other").unwrap();
+        }
+        assert_eq!(check(record.path()).unwrap(), Changes::default());
+    }
+
+    #[test]
+    fn files_that_are_gone_or_new_are_told() {
+        let record = record();
+        fs::remove_file(record.path().join("metrics/host.csv")).unwrap();
+        fs::write(record.path().join("metrics/other.csv"), "").unwrap();
+        let changes = check(record.path()).unwrap();
+        assert_eq!(changes.missing, [Path::new("metrics/host.csv")]);
+        assert_eq!(changes.added, [Path::new("metrics/other.csv")]);
+        assert!(changes.changed.is_empty());
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_file_is_not_followed() {
+        let record = record();
+        let path = record.path().join("run.json");
+        fs::rename(&path, record.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+        let changes = check(record.path()).unwrap();
+        assert_eq!(changes.unreadable, [Path::new("run.json")]);
+    }
+
+    #[test]
+    fn a_path_that_leads_out_of_the_folder_is_not_read() {
+        let record = record();
+        let path = record.path().join(FILE);
+        let mut text = fs::read_to_string(&path).unwrap();
+        text.push_str(&format!("{}  ../../etc/passwd\n", "0".repeat(64)));
+        fs::write(&path, text).unwrap();
+        assert_eq!(check(record.path()).unwrap().changed, [Path::new(FILE)]);
+    }
+
+    #[test]
+    fn a_record_that_goes_on_has_no_checksums() {
+        let record = record();
+        remove(record.path()).unwrap();
+        remove(record.path()).unwrap();
+        fs::write(record.path().join("run.json"), "other").unwrap();
+        assert_eq!(check(record.path()).unwrap(), Changes::default());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn every_changed_bit_and_every_lost_end_is_told(
+            file in 0..COVERED.len(),
+            place in any::<prop::sample::Index>(),
+            bit in 0..8,
+            cuts in any::<bool>(),
+        ) {
+            let record = record();
+            let path = record.path().join(COVERED[file]);
+            let mut content = fs::read(&path).unwrap();
+            let place = place.index(content.len());
+            if cuts {
+                content.truncate(place);
+            } else {
+                content[place] ^= 1_u8 << bit;
+            }
+            fs::write(&path, content).unwrap();
+            let changes = check(record.path()).unwrap();
+            prop_assert!(changes.changed.contains(&PathBuf::from(COVERED[file])), "{:?}", changes);
+        }
+
+        #[test]
+        fn every_changed_bit_of_the_checksums_is_told(
+            place in any::<prop::sample::Index>(),
+            bit in 0..8,
+        ) {
+            let record = record();
+            let path = record.path().join(FILE);
+            let mut content = fs::read(&path).unwrap();
+            let place = place.index(content.len());
+            content[place] ^= 1_u8 << bit;
+            fs::write(&path, content).unwrap();
+            prop_assert!(check(record.path()).unwrap() != Changes::default());
+        }
+    }
+}
