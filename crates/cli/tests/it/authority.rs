@@ -87,8 +87,7 @@ fn a_sweep_over_commands_records_no_secret() {
         "--out",
         "s",
     ]);
-    let refused = refused.expect(2);
-    refused.says("a value of `traces` holds a secret");
+    let refused = refused.expect(2).says("a value of `traces` holds a secret");
     assert!(!refused.stderr.contains("s3cr3t"), "{}", refused.stderr);
     assert!(!bench.path("s").exists());
 }
