@@ -9,7 +9,7 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seconds=${1:-60}
-case $seconds in '' | *[!0-9]*)
+case $seconds in '' | *[!0-9]* | 0)
     echo "usage: scripts/fuzz.sh [SECONDS] [TARGET...]" >&2
     exit 2
     ;;
@@ -44,7 +44,7 @@ for name; do
             rm -rf "target/fuzz/merged" && mkdir -p target/fuzz/merged
             "$program" -merge=1 -max_len=4096 target/fuzz/merged "$kept" "$found" >>"$log" 2>&1
             # The smallest first: the tests run each, and a person may read them.
-            find target/fuzz/merged -type f -printf '%s %p\n' | sort -n | head -n 60 | cut -d' ' -f2- |
+            find target/fuzz/merged -type f -printf '%s %p\n' | sort -n | sed -n 1,60p | cut -d' ' -f2- |
                 xargs -r -I{} cp -n {} "$kept/"
         fi
     else

@@ -9,12 +9,14 @@ use dyno_engine::files::write_file;
 use dyno_engine::{Error, Kind, Observer};
 use dyno_record::experiment::Experiment;
 use dyno_record::io_trace;
+use dyno_record::model::CaveatKind;
 use dyno_record::reader::Run;
 use dyno_report::index_build::IndexBuildView;
 use dyno_report::io_trace::TraceView;
 use dyno_report::tail::{CellMessages, TailView};
 use dyno_report::{
     Extent, Format, PageFormat, RenderOptions, ReportError, experiment, render, render_traced,
+    texts,
 };
 use dyno_results::{AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace};
 use std::path::Path;
@@ -103,6 +105,16 @@ pub(crate) fn present(
         invocation.messages.note(&note);
     }
     Ok(())
+}
+
+/// Opens a run for a form that shows no caveats: what was changed in its record is a warning.
+pub(crate) fn open_for_programs(folder: &Path, messages: Messages) -> Result<Run, Error> {
+    let run = dyno_results::run::open(folder)?;
+    let caveats = run.document.caveats.iter();
+    for caveat in caveats.filter(|caveat| caveat.kind == CaveatKind::RecordChanged) {
+        messages.warning(&texts::text(&caveat.statement));
+    }
+    Ok(run)
 }
 
 /// A run for standard output or a file.

@@ -22,7 +22,7 @@ use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, FILE, Point, Side, Verb};
 use dyno_record::model::RunStatus;
 use dyno_record::sums;
-use folder::ExperimentFolder;
+use folder::{ExperimentFolder, RUNS};
 use jiff::Timestamp;
 use request::{ExperimentOptions, PLAN_OF_B, Tasks};
 use std::collections::BTreeMap;
@@ -203,8 +203,13 @@ fn check_unchanged(path: &Path) -> Result<(), Error> {
     let changes = sums::check(path)?;
     let plans = [None, Some(Side::A), Some(Side::B)].map(plan_file);
     let is_plan = |file: &Path| plans.iter().any(|plan| file == Path::new(plan));
-    let mut files = changes.changed.iter().chain(&changes.added);
-    let Some(file) = files.find(|file| !is_plan(file)) else {
+    let is_of_lost_run = |file: &Path| {
+        let run: PathBuf = file.components().take(2).collect();
+        run.starts_with(RUNS) && !path.join(run).exists()
+    };
+    let present = changes.changed.iter().chain(&changes.added);
+    let mut files = present.chain(&changes.unreadable).chain(&changes.missing);
+    let Some(file) = files.find(|file| !is_plan(file) && !is_of_lost_run(file)) else {
         return Ok(());
     };
     let text = format!(

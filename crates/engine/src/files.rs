@@ -69,7 +69,7 @@ pub fn write_error(error: io::Error) -> Error {
 
 /// Refuses a link that another user than root has made: the kernel does so only in folders with the sticky bit that anybody
 /// may write to. Root does not go through such links on the way to the file either; others can lose only what is theirs.
-fn check_link(path: &Path) -> io::Result<()> {
+pub(crate) fn check_link(path: &Path) -> io::Result<()> {
     let user = nix::unistd::geteuid();
     let trusted = [0, user.as_raw()];
     let path = std::path::absolute(path)?;

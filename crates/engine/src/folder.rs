@@ -1,7 +1,7 @@
 //! The folder of a run or an experiment: it belongs to one process until that process lets go of it.
 
 use crate::error::{Error, Kind};
-use crate::files::is_same;
+use crate::files::{check_link, is_same};
 use jiff::Timestamp;
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
@@ -35,6 +35,7 @@ impl ClaimedFolder {
         now: Timestamp,
         check: impl Fn(&Path) -> Result<(), Error>,
     ) -> Result<ClaimedFolder, Error> {
+        check_way(asked.unwrap_or(Path::new(parent)))?;
         let (path, made) = match asked {
             Some(path) => (path.to_owned(), make_missing(path)?),
             None => claim_name(Path::new(parent), name, now)?,
@@ -59,8 +60,9 @@ impl ClaimedFolder {
     /// Claims a folder that is there.
     ///
     /// # Errors
-    /// [`Kind::Environment`] if it cannot be locked.
+    /// [`Kind::Environment`] if it cannot be locked, or its files cannot be written.
     pub(crate) fn open(path: &Path) -> Result<ClaimedFolder, Error> {
+        check_way(path)?;
         Ok(ClaimedFolder {
             path: path.to_owned(),
             made: Vec::new(),
@@ -91,6 +93,11 @@ impl ClaimedFolder {
         }
         remove(&self.made);
     }
+}
+
+/// Refuses a folder through whose links no file would be written later on, when all is measured.
+fn check_way(folder: &Path) -> Result<(), Error> {
+    check_link(&folder.join("file")).map_err(|error| unusable(folder, error))
 }
 
 /// Makes a folder; returns those that were missing, outermost first.
@@ -286,6 +293,22 @@ mod tests {
         let content = fs::read_to_string(&victim).expect("it is there");
         assert_eq!(content, "precious");
         assert!(folder.join(".dyno-probe").is_symlink());
+    }
+
+    #[test]
+    fn root_claims_no_folder_behind_a_link_of_another_user() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let (inner, link) = (parent.path().join("inner"), parent.path().join("link"));
+        fs::create_dir(&inner).expect("it can be made");
+        std::os::unix::fs::symlink("inner", &link).expect("it can be made");
+        claim(&link.join("ours")).expect("it is a link of ours");
+        // Only root can give a link away.
+        if std::os::unix::fs::lchown(&link, Some(65_534), None).is_ok() {
+            let refused = claim(&link.join("r")).expect_err("it is the link of another user");
+            assert!(format!("{:#}", refused.cause).contains("link` is a link of another user"));
+            assert!(!inner.join("r").exists());
+            assert!(ClaimedFolder::open(&link.join("ours")).is_err());
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use dyno_engine::{Error, Kind};
 use dyno_plan::model::ServerPlan;
 use dyno_plan::uri::{Host, Target};
+use dyno_servers::is_installed_name;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
@@ -75,7 +76,10 @@ impl Permits {
 
     /// Refuses a server that the agent was not started to load.
     pub(crate) fn check_target(&self, target: &Target) -> Result<(), Error> {
-        let is_foreign = |host: &String| !self.targets.contains(host);
+        let is_foreign = |host: &String| {
+            let mut own = self.targets.iter();
+            !own.any(|target| target.eq_ignore_ascii_case(host))
+        };
         match hosts(target).find(is_foreign) {
             Some(host) if !self.targets.is_empty() => Err(refused("server", &host, "--target")),
             _ => Ok(()),
@@ -96,8 +100,10 @@ fn words(option: &str, values: impl IntoIterator<Item = String>) -> Vec<String> 
 
 /// Programs that are named by path, and not by the version of an installed one.
 fn named_programs(server: &ServerPlan) -> impl Iterator<Item = &str> {
-    let is_path = |program: &&str| program.contains('/');
-    let mongod = server.mongod.as_deref().filter(is_path);
+    let mongod = server
+        .mongod
+        .as_deref()
+        .filter(|text| !is_installed_name(text));
     mongod.into_iter().chain(server.mongos.as_deref())
 }
 
@@ -158,6 +164,7 @@ mod tests {
         }
         for refused in [
             (|server| server.mongod = Some("/bin/sh".into())) as fn(&mut ServerPlan),
+            |server| server.mongod = Some("sh".into()),
             |server| server.mongos = Some("sh".into()),
             |server| server.data_dir = Some("/etc".into()),
             |server| server.data_dir = Some("/data/a/../../etc".into()),
@@ -176,6 +183,11 @@ mod tests {
         assert!(check("mongodb://DB2/"));
         assert!(!check("mongodb://db1,elsewhere/"));
         assert!(!check("mongodb://169.254.169.254/"));
+        let shouted = Permits {
+            targets: BTreeSet::from(["DB1".to_owned()]),
+            ..Permits::default()
+        };
+        assert!(shouted.check_target(&target("mongodb://db1/")).is_ok());
         let any = Permits::default().check_target(&target("mongodb://elsewhere/"));
         assert!(any.is_ok());
     }

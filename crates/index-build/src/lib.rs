@@ -184,7 +184,7 @@ fn perform(
     }
     (document.status, document.status_reason) = standalone::status(failure.as_ref());
     document.write(&path)?;
-    folder.finish()?;
+    folder.finish();
     Ok(failure)
 }
 

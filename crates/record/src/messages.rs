@@ -67,7 +67,7 @@ fn write_file<const N: usize>(
             .set_column_dictionary_enabled(column.clone(), false)
             .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
     }
-    let file = BufWriter::new(File::create(path)?);
+    let file = BufWriter::new(File::create_new(path)?);
     let mut writer =
         SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()))?;
     let mut group = writer.next_row_group()?;

@@ -3,6 +3,7 @@
 
 use crate::document::write_whole;
 use crate::error::RecordError;
+use crate::io_trace;
 use crate::statement;
 use crate::statement::Statement;
 use sha2::{Digest, Sha256};
@@ -17,7 +18,8 @@ use std::path::{Component, Path, PathBuf};
 /// Name of the file.
 pub const FILE: &str = "SHA256SUMS";
 
-/// What a record of any kind has in its folder. Whatever else is there belongs to others and may change.
+/// What a record of any kind has in its folder, besides the tables of a trace. Whatever else is there belongs to others and may
+/// change, and so does what watching programs leave in `traces`: no figure comes from it.
 const PARTS: [&str; 18] = [
     "before",
     "after",
@@ -36,10 +38,8 @@ const PARTS: [&str; 18] = [
     "series",
     "server-logs",
     "tail.json",
-    "traces",
+    io_trace::DOCUMENT,
 ];
-/// The document of a trace, and what the names of its tables end with.
-const TRACE_PARTS: [&str; 2] = ["trace.json", ".parquet"];
 /// Reports, which can be made again at any time.
 const REPORTS: [&str; 2] = ["report.html", "report.md"];
 /// Bytes that are read at once.
@@ -60,18 +60,26 @@ pub struct Changes {
     pub unreadable: Vec<PathBuf>,
 }
 
-/// Writes the checksums of a finished record.
-///
-/// # Errors
-/// [`RecordError`] if a file cannot be read, or the checksums cannot be written.
-pub fn write(folder: &Path) -> Result<(), RecordError> {
-    let mut text = Vec::new();
-    for path in files(folder)? {
-        let whole = folder.join(&path);
-        let sum = sum(&whole).map_err(RecordError::read(&whole))?;
-        put_line(&mut text, &sum, &path);
+/// Writes the checksums of a finished record. A file that cannot be read is left out, with a warning; so are all checksums
+/// if they cannot be written: the record is no worse for it.
+pub fn write(folder: &Path) {
+    let written = files(folder).and_then(|files| write_whole(folder, FILE, &lines(folder, &files)));
+    if let Err(error) = written {
+        let cause = std::error::Error::source(&error).map_or(String::new(), ToString::to_string);
+        tracing::warn!("the record has no checksums: {error}: {cause}");
     }
-    write_whole(folder, FILE, &text)
+}
+
+fn lines(folder: &Path, files: &[PathBuf]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for path in files {
+        let whole = folder.join(path);
+        match sum(&whole) {
+            Ok(sum) => put_line(&mut text, &sum, path),
+            Err(error) => tracing::warn!("`{}` has no checksum: {error}", whole.display()),
+        }
+    }
+    text
 }
 
 /// Removes the checksums of a record that goes on.
@@ -115,7 +123,8 @@ fn check_below(root: &Path, below: &Path, changes: &mut Changes) -> Result<(), R
         }
     }
     for path in files(&folder)? {
-        if !listed.contains_key(&path) {
+        // What cannot be read had no checksum from the start.
+        if !listed.contains_key(&path) && sum(&folder.join(&path)).is_ok() {
             changes.added.push(below.join(path));
         }
     }
@@ -170,10 +179,12 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, RecordError> {
 }
 
 fn walk(root: &Path, below: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    let is_top = below.as_os_str().is_empty();
+    let is_trace = is_top && root.join(io_trace::DOCUMENT).is_file();
     for entry in fs::read_dir(root.join(below))? {
         let entry = entry?;
         let name = entry.file_name();
-        if below.as_os_str().is_empty() && !is_part(&name) {
+        if is_top && !is_part(&name) && !(is_trace && is_table(&name)) {
             continue;
         }
         let path = below.join(&name);
@@ -183,7 +194,9 @@ fn walk(root: &Path, below: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
             let sums = path.join(FILE);
             match root.join(&sums).symlink_metadata() {
                 Ok(data) if data.is_file() => found.push(sums),
-                _ => walk(root, &path, found)?,
+                // One that cannot be read is left out as a file is.
+                _ if walk(root, &path, found).is_err() => found.push(path),
+                _ => {}
             }
         } else if kind.is_file() && !REPORTS.iter().any(|report| name == *report) {
             found.push(path);
@@ -193,8 +206,21 @@ fn walk(root: &Path, below: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 fn is_part(name: &OsStr) -> bool {
-    let is_of_trace = |part: &&str| name.as_bytes().ends_with(part.as_bytes());
-    PARTS.iter().any(|part| name == *part) || TRACE_PARTS.iter().any(is_of_trace)
+    PARTS.iter().any(|part| name == *part)
+}
+
+/// Whether a file beside the document of a trace is one of its tables.
+fn is_table(name: &OsStr) -> bool {
+    let number = |rest: &[u8]| rest.iter().all(u8::is_ascii_digit);
+    let is_numbered = |table: &str| {
+        let rest = name.as_bytes().strip_prefix(table.as_bytes());
+        let rest = rest.and_then(|rest| rest.strip_prefix(b"-")?.strip_suffix(b".parquet"));
+        rest.is_some_and(number)
+    };
+    name == io_trace::FILES
+        || [io_trace::CALLS, io_trace::BLOCK]
+            .into_iter()
+            .any(is_numbered)
 }
 
 /// The checksum of a file, in hexadecimal digits. A link or a device is an error.
@@ -294,7 +320,8 @@ mod tests {
                 "phase,index\nmeasure,0\nmeasure,1\n",
             ),
             ("metrics/host.csv", "at_ns\n1\n2\n"),
-            ("traces/t/odd \\ name\n.txt", "it\n"),
+            ("server-logs/odd \\ name\n.txt", "it\n"),
+            ("traces/t/output.log", "theirs\n"),
             ("instances/0/run.json", "{}\n"),
             ("report.html", "<p>"),
             ("notes.txt", "mine"),
@@ -305,8 +332,8 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        write(&folder.path().join("instances/0")).unwrap();
-        write(folder.path()).unwrap();
+        write(&folder.path().join("instances/0"));
+        write(folder.path());
         folder
     }
 
@@ -315,7 +342,7 @@ mod tests {
         "run.json",
         "series/intervals.csv",
         "metrics/host.csv",
-        "traces/t/odd \\ name\n.txt",
+        "server-logs/odd \\ name\n.txt",
         "instances/0/SHA256SUMS",
         "instances/0/run.json",
     ];
@@ -337,10 +364,52 @@ mod tests {
     #[test]
     fn what_is_not_of_the_record_may_change() {
         let record = record();
-        for name in ["report.html", "notes.txt", ".dyno-x"] {
+        let left = ["report.html", "notes.txt", ".dyno-x"];
+        // What watching programs leave, and tables that were exported.
+        let theirs = [
+            "traces/t/output.log",
+            "traces/t/more",
+            "windows.parquet",
+            "calls-1.parquet",
+            "my-trace.json",
+        ];
+        for name in left.into_iter().chain(theirs) {
             fs::write(record.path().join(name), "other").unwrap();
         }
         assert_eq!(check(record.path()).unwrap(), Changes::default());
+    }
+
+    #[test]
+    fn the_tables_of_a_trace_are_covered_by_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let tables = ["block-000.parquet", "calls-001.parquet", "files.parquet"];
+        for name in ["trace.json", "calls-copy.parquet", "my.parquet"]
+            .into_iter()
+            .chain(tables)
+        {
+            fs::write(folder.path().join(name), name).unwrap();
+        }
+        let expected = tables.into_iter().chain(["trace.json"]).map(PathBuf::from);
+        assert_eq!(files(folder.path()).unwrap(), expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_out_and_is_no_change() {
+        let record = record();
+        let text = fs::read(record.path().join(FILE)).unwrap();
+        let mut found = files(record.path()).unwrap();
+        // A file that has gone since, and a folder that could not be looked into.
+        found.extend(["metrics/gone.csv", "metrics"].map(PathBuf::from));
+        assert_eq!(lines(record.path(), &found), text);
+    }
+
+    #[test]
+    fn checksums_that_cannot_be_written_are_no_fault_of_the_record() {
+        let record = record();
+        remove(record.path()).unwrap();
+        fs::create_dir_all(record.path().join(FILE).join("x")).unwrap();
+        write(record.path());
+        assert!(record.path().join("run.json").is_file());
     }
 
     #[test]

@@ -137,7 +137,8 @@ impl RunWriter {
     pub fn finish(mut self, document: &RunDocument) -> Result<(), RecordError> {
         let result = self.sync();
         result.and(self.set_document(document))?;
-        sums::write(&self.directory)
+        sums::write(&self.directory);
+        Ok(())
     }
 
     fn files(&mut self) -> [&mut AppendFile; 5] {

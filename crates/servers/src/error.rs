@@ -121,7 +121,7 @@ pub enum ServerError {
         program: &'static str,
     },
     /// Root would leave files in the data of somebody else.
-    #[error("the data folder `{}` belongs to the user {owner}, not to root", path.display())]
+    #[error("files in the data folder `{}` belong to the user {owner}, not to root", path.display())]
     ForeignOwner {
         /// The folder.
         path: PathBuf,

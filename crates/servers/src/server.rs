@@ -245,10 +245,15 @@ impl Drop for PreparedDir {
     }
 }
 
-/// The owner of a folder, if this user is root and the owner is not: files of root would lock the owner out, and links of the
-/// owner would be followed by root. Of all others the system refuses what they may not do.
-fn foreign_owner(user: u32, owner: u32) -> Option<u32> {
-    (user == 0 && owner != 0).then_some(owner)
+/// Who owns something in a folder, if this user is root and the owner is not: files of root would lock the owner out of the
+/// database, and links of the owner would be followed by root. Of all others the system refuses what they may not do.
+fn foreign_owner(folder: &Path) -> Option<u32> {
+    if !nix::unistd::geteuid().is_root() {
+        return None;
+    }
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let owners = entries.filter_map(|entry| Some(entry.metadata().ok()?.uid()));
+    owners.into_iter().find(|owner| *owner != 0)
 }
 
 /// The absolute path of a data folder that is empty, missing, or fit for this kind of server.
@@ -256,9 +261,7 @@ fn check_folder(options: &ServerOptions) -> Result<PathBuf, ServerError> {
     let path = options.data_dir.path();
     let prepare = ServerError::prepare(path);
     let path = std::path::absolute(path).map_err(prepare)?;
-    let owner = fs::metadata(&path).map(|folder| folder.uid());
-    let user = nix::unistd::geteuid().as_raw();
-    if let Some(owner) = owner.ok().and_then(|owner| foreign_owner(user, owner)) {
+    if let Some(owner) = foreign_owner(&path) {
         return Err(ServerError::ForeignOwner { path, owner });
     }
     let files = names_in(&path).map_err(prepare)?;
@@ -476,9 +479,6 @@ mod tests {
 
     #[test]
     fn root_takes_no_data_folder_of_somebody_else() {
-        assert_eq!(foreign_owner(0, 1000), Some(1000));
-        assert_eq!(foreign_owner(0, 0), None);
-        assert_eq!(foreign_owner(1000, 0), None);
         let folder = tempfile::tempdir().unwrap();
         let plan = dyno_plan::model::ServerPlan {
             kind: dyno_plan::model::ServerKind::Mongod,
@@ -488,9 +488,15 @@ mod tests {
         let options =
             ServerOptions::from_plan(&plan, "/bin/server".into(), data_dir, "/log".into()).unwrap();
         assert!(check_folder(&options).is_ok());
-        // Only root can give a folder away.
+        // Only root can give something away. An empty folder is nobody's database.
         if nix::unistd::geteuid().is_root() {
-            std::os::unix::fs::chown(folder.path(), Some(65534), None).unwrap();
+            let give_away =
+                |path: &Path| std::os::unix::fs::chown(path, Some(65534), None).unwrap();
+            give_away(folder.path());
+            let file = folder.path().join("WiredTiger");
+            fs::write(&file, "").unwrap();
+            assert!(check_folder(&options).is_ok());
+            give_away(&file);
             let refused = check_folder(&options);
             assert!(matches!(
                 refused,

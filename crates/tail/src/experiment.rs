@@ -108,7 +108,7 @@ fn measure_in(
     };
     (document.status, document.status_reason) = standalone::status(fault.as_ref());
     document.write(&path)?;
-    folder.finish()?;
+    folder.finish();
     Ok(fault)
 }
 

@@ -285,7 +285,7 @@ impl Host {
     /// [`TailError::Host`], [`TailError::File`].
     pub(crate) fn fetch(&self, name: &str, to: &Path) -> Result<(), TailError> {
         let from = format!("{}/{name}", self.folder);
-        let file = File::create(to).map_err(TailError::file(to))?;
+        let file = File::create_new(to).map_err(TailError::file(to))?;
         let words = ["cat".as_ref(), from.as_ref()];
         let limit = COMMAND_LIMIT + Duration::from_secs(self.stamped / SLOWEST);
         let output = self.command(&words, &[], file.into(), limit)?;

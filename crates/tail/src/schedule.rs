@@ -44,7 +44,7 @@ pub fn write(
         )));
     }
     let write = || {
-        let mut file = BufWriter::new(File::create(path)?);
+        let mut file = BufWriter::new(File::create_new(path)?);
         let starts = intended_ns(schedule, producer, producers);
         for (_, start) in (0..messages).zip(starts) {
             file.write_all(&start.to_le_bytes())?;

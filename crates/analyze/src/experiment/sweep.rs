@@ -459,14 +459,16 @@ fn check_demands(answer: &mut SweepAnswer) {
 /// No rate is above and no response time below what the demands of the best level and the lone client allow. The lone
 /// client is left out, as it would be compared with itself. So is, at the best level, the bound by its own demands: there
 /// the lone client alone is the bound. Without a lone client nothing is left that could be broken: no rate is above the
-/// highest one, and that is below its own demands allow.
+/// highest one, and that is below its own demands allow. A figure without an interval leaves its check too uncertain.
 fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
     let (Some(system), Some(lone)) = (&answer.system, lone) else {
         return;
     };
     let best = answer.best as usize;
-    let lone_uncertainty_ratio =
-        own_or_none(answer.levels[lone].response_mean_us).uncertainty_ratio;
+    let lone_uncertainty_ratio = answer.levels[lone]
+        .response_mean_us
+        .quantity()
+        .uncertainty_ratio;
     for (place, level) in answer.levels.iter_mut().enumerate() {
         if place == lone {
             continue;
@@ -480,9 +482,9 @@ fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
         } else {
             bounds::rate_bound_per_s(system, level.clients, lone_uncertainty_ratio)
         };
-        let rate = own_or_none(level.rate_per_s);
+        let rate = level.rate_per_s.quantity();
         level.laws.extend(laws::rate_within_bound(rate, bound));
-        let response = own_or_none(level.response_mean_us);
+        let response = level.response_mean_us.quantity();
         let response = Quantity {
             value: response.value * 1e-6,
             ..response
@@ -495,15 +497,5 @@ fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
         level
             .laws
             .extend(laws::response_within_bound(response, low));
-    }
-}
-
-/// A figure with its error; one whose interval is not known is judged by the error of the other side alone.
-fn own_or_none(figure: Figure) -> Quantity {
-    let known = figure.quantity();
-    if known.uncertainty_ratio < 1.0 {
-        known
-    } else {
-        Quantity::exact(figure.value)
     }
 }

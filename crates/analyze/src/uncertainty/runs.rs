@@ -140,29 +140,39 @@ impl Runs {
     }
 }
 
-/// Runs of a level from which on their own variation is enough to tell how well it is known.
-const MIN_RUNS_FOR_OWN: f64 = 4.0;
+/// Degrees of freedom of a level's own variation from which on it needs no other: four runs.
+const ENOUGH_DEGREES_OF_FREEDOM: f64 = 3.0;
+
+/// A level whose variance is so many times that of the others is not like them.
+const UNLIKE_FACTOR: f64 = 4.0;
 
 /// Adds to the variation of each level what all of them tell together. A level of a few runs has an interval that is too
-/// wide to be of use, or one that two runs made narrow that agree by chance. Assumed is that all levels vary alike,
-/// relative to their mean. A level that varied more than the average keeps its own variation.
+/// wide to be of use, or one that two runs made narrow that agree by chance. Assumed is that the levels vary about alike,
+/// relative to their means. As they never quite do, the larger of its own and the common variation counts, with no more
+/// than [`ENOUGH_DEGREES_OF_FREEDOM`]; a level that clearly varies more than the others ([`UNLIKE_FACTOR`]) has its own alone.
+///
+/// Of six simulated levels with two runs each, the interval of one that varies as the others do holds the truth in 99 % of
+/// the cases, of one that varies twice as much in 93 %, three to ten times as much in 87 to 89 %.
 pub(crate) fn with_pooled(own: &[Option<Spread>]) -> Vec<Option<Spread>> {
-    let known: Vec<Spread> = own.iter().copied().flatten().collect();
-    let pooled = Spread::pooled(&known);
-    own.iter()
-        .map(|own| {
-            let (own, pooled) = ((*own)?, pooled?);
-            let is_enough = own.degrees_of_freedom >= MIN_RUNS_FOR_OWN - 1.0;
-            Some(if is_enough {
-                own
-            } else {
-                Spread {
-                    deviation: own.deviation.max(pooled.deviation),
-                    ..pooled
-                }
-            })
+    let of_level = |(place, own_spread): (usize, &Option<Spread>)| {
+        let own_spread = (*own_spread)?;
+        let is_other =
+            |(other, spread): (usize, &Option<Spread>)| spread.filter(|_| other != place);
+        let others: Vec<Spread> = own.iter().enumerate().filter_map(is_other).collect();
+        let Some(common) = Spread::pooled(&others) else {
+            return Some(own_spread);
+        };
+        let is_unlike = own_spread.deviation.powi(2) > UNLIKE_FACTOR * common.deviation.powi(2);
+        if is_unlike || own_spread.degrees_of_freedom >= ENOUGH_DEGREES_OF_FREEDOM {
+            return Some(own_spread);
+        }
+        let all = Spread::pooled(&[own_spread, common])?;
+        Some(Spread {
+            deviation: own_spread.deviation.max(all.deviation),
+            degrees_of_freedom: all.degrees_of_freedom.min(ENOUGH_DEGREES_OF_FREEDOM),
         })
-        .collect()
+    };
+    own.iter().enumerate().map(of_level).collect()
 }
 
 /// The statistic at each of several levels with its interval, from the variation within the runs and from that between the
@@ -206,18 +216,23 @@ mod tests {
         Runs::new(&(0..).zip(levels).map(run).collect::<Vec<_>>())
     }
 
+    /// Of 200 experiments, in how many the interval holds the truth or is not told, which happens in a few only.
     fn coverage(count: usize, between_ratio: f64, statistic: Statistic) -> usize {
-        let holds = |seed: &u64| {
+        let estimate = |seed: u64| {
             let resampling = Resampling {
                 draws: 300,
-                ..Resampling::seeded(*seed)
+                ..Resampling::seeded(seed)
             };
-            let runs = runs(*seed, count, between_ratio, 0.05);
-            let found = runs.estimate(statistic, resampling);
-            // Two runs in a hundred differ so much that nothing is said.
-            found.is_none_or(|found| found.estimate.contains(9_999.5))
+            runs(seed, count, between_ratio, 0.05).estimate(statistic, resampling)
         };
-        (0..200).filter(holds).count()
+        let found: Vec<RunsEstimate> = (0..200).filter_map(estimate).collect();
+        assert!(
+            found.len() >= 190,
+            "{count} {between_ratio}: {}",
+            found.len()
+        );
+        let hits = found.iter().filter(|one| one.estimate.contains(9_999.5));
+        hits.count() + 200 - found.len()
     }
 
     #[test]
@@ -232,11 +247,11 @@ mod tests {
         }
     }
 
-    /// Of 100 sweeps over six levels with two runs each, in how many the interval of the last one holds the truth, with
-    /// the mean width of those that there are. Its runs differ by `factor` times as much as those of the others.
-    fn coverage_of_levels(factor: f64) -> (usize, f64) {
-        let mut hits = 0;
+    /// Of 100 sweeps over six levels with two runs each, in how many the interval of the last one holds the truth, how many
+    /// have none, and the median of the half-widths. Its runs differ by `factor` times as much as those of the others.
+    fn coverage_of_levels(factor: f64) -> (usize, usize, f64) {
         let mut widths = Vec::new();
+        let mut hits = 0;
         for seed in 0..100 {
             let resampling = Resampling {
                 draws: 200,
@@ -249,22 +264,27 @@ mod tests {
             let levels: Vec<Runs> = (0..6).map(level).collect();
             let levels: Vec<&Runs> = levels.iter().collect();
             let found = estimate_levels(&levels, Statistic::Rate, resampling);
-            let last = found[5].expect("it has an interval").estimate;
-            hits += usize::from(last.contains(9_999.5));
-            widths.push(last.half_width_ratio());
+            if let Some(last) = found[5] {
+                hits += usize::from(last.estimate.contains(9_999.5));
+                widths.push(last.estimate.half_width_ratio());
+            }
         }
-        (hits, widths.iter().sum::<f64>() / widths.len() as f64)
+        let none = 100 - widths.len();
+        widths.sort_by(f64::total_cmp);
+        (hits, none, widths[widths.len() / 2])
     }
 
     #[test]
     fn levels_of_two_runs_learn_from_each_other() {
-        let (hits, width) = coverage_of_levels(1.0);
-        assert!(hits >= 93, "{hits}");
-        // 2.4 · 0.03 / √2 and somewhat more; alone it were 12.7 · 0.03 · 0.8 / √2.
-        assert!((0.04..0.09).contains(&width), "{width}");
-        // What varies twice as much keeps a part of it.
-        let (hits, _) = coverage_of_levels(2.0);
-        assert!(hits >= 85, "{hits}");
+        let (hits, none, width) = coverage_of_levels(1.0);
+        assert!(hits >= 93 && none <= 5, "{hits}, {none}");
+        // About 3.2 · 0.03 / √2; alone it were 12.7 · 0.03 · 0.8 / √2 = 0.22.
+        assert!((0.05..0.12).contains(&width), "{width}");
+        // What varies more than the others is seen often enough, or said not to be known.
+        for factor in [2.0, 4.0] {
+            let (hits, none, _) = coverage_of_levels(factor);
+            assert!(hits + none >= 82, "{factor}: {hits}, {none}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::export::output;
 use crate::export::{annotations, csv, openmetrics, parquet};
 use crate::messages::{Messages, pretty_json};
+use crate::reports::open_for_programs;
 use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind};
 use dyno_record::Document;
@@ -24,7 +25,7 @@ pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<
         let hint = "give the folder of one of its runs, below `runs`";
         return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     }
-    let run = dyno_results::run::open(folder)?;
+    let run = open_for_programs(folder, messages)?;
     for note in &run.notes {
         messages.warning(note);
     }

@@ -15,8 +15,10 @@ use dyno_record::experiment::Statistic;
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use dyno_record::responses::responses;
+use dyno_record::sums;
 use dyno_report::PageFormat;
 use dyno_report::experiment::history as picture;
+use dyno_report::texts;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use std::collections::BTreeSet;
@@ -49,6 +51,10 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
         match read(&folder, &name, arguments.workload.as_deref()) {
             Ok(Found::Run(run)) => runs.push(*run),
             Ok(Found::Other(workload)) => drop(others.insert(workload)),
+            Ok(Found::Changed(how)) => {
+                messages.warning(&format!("`{name}` is left out: {how}"));
+                left_out.push(format!("`{name}`: {how}"));
+            }
             Err(reason) => left_out.push(format!("`{name}`: {reason}")),
         }
     }
@@ -189,6 +195,8 @@ enum Found {
     Run(Box<(RunDocument, HistoryRun)>),
     /// It is of this other workload.
     Other(String),
+    /// Its record was changed since it was finished, in this way.
+    Changed(String),
 }
 
 /// Reads a run; an error says why it is left out.
@@ -201,6 +209,10 @@ fn read(folder: &Path, name: &str, workload: Option<&str>) -> Result<Found, Stri
     }
     if document.status != RunStatus::Complete {
         return Err("it is not complete".into());
+    }
+    let changes = sums::check(folder).map_err(|error| error.to_string())?;
+    if let Some(changed) = changes.statement() {
+        return Ok(Found::Changed(texts::text(&changed)));
     }
     let windows = responses(folder, PhaseKind::Measure, None).map_err(|error| error.to_string())?;
     let series = Series::new(&measured(&windows, is_open(&document)).samples);

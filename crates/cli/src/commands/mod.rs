@@ -49,7 +49,7 @@ pub(crate) fn dispatch(
     let surroundings = &surroundings;
     let state_dir = surroundings.environment.state_dir.as_deref();
     let measuring = match arguments.command {
-        Command::Report(report) => return report::report(&report, surroundings),
+        Command::Report(report) => return report::report(&report, surroundings, messages),
         Command::Export(export) => return export::export(&export, messages),
         Command::Compare(compare) => return compare::compare(&compare, messages),
         Command::History(history) => return history::history(&history, messages),

@@ -3,7 +3,7 @@
 use crate::args::ReportArguments;
 use crate::exit::Exit;
 use crate::export::output;
-use crate::messages::print_data;
+use crate::messages::{Messages, print_data};
 use crate::reports::{self, refused};
 use crate::surroundings::Surroundings;
 use dyno_engine::files::write_error;
@@ -19,7 +19,7 @@ use dyno_report::experiment;
 use dyno_report::{Format, PageFormat, RenderOptions};
 use dyno_results::trace::TracePart;
 use dyno_results::{
-    AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace, TraceOptions, run,
+    AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace, TraceOptions,
 };
 use std::io::Write;
 use std::path::Path;
@@ -28,6 +28,7 @@ use std::path::Path;
 pub(crate) fn report(
     arguments: &ReportArguments,
     surroundings: &Surroundings,
+    messages: Messages,
 ) -> Result<Exit, Error> {
     let folder = folder_of(&arguments.run);
     let options = match &arguments.file.output {
@@ -60,7 +61,7 @@ pub(crate) fn report(
     } else if is_trace {
         of_trace(folder, arguments, &options)?
     } else {
-        of_run(folder, arguments.format, &options)?
+        of_run(folder, arguments.format, &options, messages)?
     };
     match &arguments.file.output {
         Some(path) => {
@@ -96,17 +97,23 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-fn of_run(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
+fn of_run(
+    folder: &Path,
+    format: Format,
+    options: &RenderOptions,
+    messages: Messages,
+) -> Result<String, Error> {
     match format {
         // What `dyno ycsb` prints is for programs; this is for people.
         Format::Ycsb => {
-            let run = run::open(folder)?;
+            let run = reports::open_for_programs(folder, messages)?;
             Ok(dyno_report::incomplete(&run.document)
                 + &reports::ycsb_text(&run, options).map_err(refused)?)
         }
         // What scripts read needs no analysis.
         Format::Kpi => {
-            dyno_report::render(&run::open(folder)?, None, format, options).map_err(refused)
+            let run = reports::open_for_programs(folder, messages)?;
+            dyno_report::render(&run, None, format, options).map_err(refused)
         }
         _ => reports::run_text(&AnalysedRun::open(folder)?, format, options),
     }

@@ -250,7 +250,12 @@ fn what_a_report_shows_after_a_fault_is_a_prefix_of_the_truth() {
             });
         }
     });
-    for ((fault, has_report), count) in seen.into_inner().unwrap() {
+    let seen = seen.into_inner().unwrap();
+    let with_report = seen.iter().filter(|((_, has_report), _)| *has_report);
+    let reports: u64 = with_report.map(|(_, count)| count).sum();
+    // A run that was hit before it recorded anything has none.
+    assert!(2 * reports >= moments, "{seen:?}");
+    for ((fault, has_report), count) in seen {
         let what = if has_report {
             "a true report"
         } else {

@@ -1,5 +1,6 @@
 //! A finished record that somebody or something has changed: every report says so, or the change is an error.
 
+use crate::common::runs::MadeUp;
 use crate::common::{Bench, Responder, reads};
 use std::fs;
 use std::path::Path;
@@ -103,7 +104,38 @@ fn a_changed_run_is_told_by_its_experiment_which_does_not_go_on_with_it() {
     sweep[0] = "sweep";
     bench.dyno(&sweep).expect(0);
     let first = fs::read_dir(bench.path("x/runs")).unwrap().next().unwrap();
-    flip(&first.unwrap().path().join("latency.hlog"), 200);
+    let first = first.unwrap().path();
+    let kept = || {
+        ["SHA256SUMS", "experiment.json"].map(|name| fs::read(bench.path("x").join(name)).unwrap())
+    };
+    let before = kept();
+    for name in [
+        "latency.hlog",
+        "series/intervals.csv",
+        "SHA256SUMS",
+        "run.json",
+    ] {
+        let (file, aside) = (first.join(name), bench.path("aside"));
+        fs::rename(&file, &aside).unwrap();
+        let refused = || bench.dyno(&["resume", "x", "--uri", &uri]).expect(2);
+        refused().says(name).says("hint: ");
+        std::os::unix::fs::symlink(&aside, &file).unwrap();
+        refused().says(name).says("hint: ");
+        assert_eq!(kept(), before);
+        fs::rename(&aside, &file).unwrap();
+    }
+    bench
+        .dyno(&[
+            "export",
+            "x/runs/001",
+            "--to",
+            "parquet",
+            "-o",
+            "x/runs/001/windows.parquet",
+        ])
+        .expect(0);
+    bench.dyno(&["resume", "x", "--uri", &uri]).expect(0);
+    flip(&first.join("latency.hlog"), 200);
     let report = bench.dyno(&["report", "x", "--format", "json"]).expect(0);
     assert!(
         report.stdout.contains("record-changed"),
@@ -112,4 +144,53 @@ fn a_changed_run_is_told_by_its_experiment_which_does_not_go_on_with_it() {
     );
     let resumed = bench.dyno(&["resume", "x", "--uri", &uri]).expect(2);
     resumed.says("latency.hlog").says("hint: ");
+}
+
+#[test]
+fn what_watching_programs_leave_has_no_checksums() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let leaves = "touch t; chmod 000 t; sleep 60";
+    let more = ["--trace", leaves, "--duration", "1s", "--out", "r"];
+    bench.dyno(&reads(&uri, &more)).expect(0);
+    assert!(bench.path("r/traces/trace/t").exists());
+    let sums = fs::read_to_string(bench.path("r/SHA256SUMS")).unwrap();
+    assert!(
+        sums.contains("run.json") && !sums.contains("traces"),
+        "{sums}"
+    );
+    fs::remove_dir_all(bench.path("r/traces")).unwrap();
+    assert!(!told(&bench, "json").contains("record-changed"));
+}
+
+#[test]
+fn forms_without_caveats_warn_of_a_changed_run_and_a_history_leaves_it_out() {
+    let bench = Bench::new();
+    for day in 0..3 {
+        MadeUp::new(1000)
+            .of_day(day)
+            .write(&bench.path(&format!("h/{day}")));
+    }
+    let path = bench.path("h/1/plan.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(path, text + "\n").unwrap();
+    let warned = "warning: `plan.toml` changed: the record is not what it was when it was finished";
+    for command in [
+        &["report", "h/1", "--format", "kpi"][..],
+        &["report", "h/1", "--format", "ycsb"],
+        &["export", "h/1", "--to", "csv"],
+    ] {
+        bench.dyno(command).expect(0).says(warned);
+        let other = command
+            .iter()
+            .map(|word| if *word == "h/1" { "h/2" } else { word });
+        let other = bench.dyno(&other.collect::<Vec<_>>()).expect(0);
+        assert!(!other.stderr.contains("warning: "), "{}", other.stderr);
+    }
+    let found = bench.dyno(&["history", "h", "--format", "json"]).expect(0);
+    let found = found
+        .says("warning: `1` is left out: `plan.toml` changed")
+        .json();
+    assert_eq!(found["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(found["left_out"].as_array().unwrap().len(), 1);
 }

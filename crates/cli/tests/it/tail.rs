@@ -173,6 +173,7 @@ fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
     assert_eq!(
         crate::common::names(&folder),
         [
+            "SHA256SUMS",
             "cells",
             "plan.toml",
             "report.html",

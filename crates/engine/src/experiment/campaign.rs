@@ -521,7 +521,7 @@ impl<'a> Campaign<'a> {
     fn conclude(&mut self) -> Result<(), Error> {
         conclude(&mut self.document, self.folder.path());
         self.save()?;
-        self.folder.finish()?;
+        self.folder.finish();
         let mut observer = self.context.observer;
         observer.experiment_saved(&self.document, self.folder.path())
     }

@@ -78,9 +78,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether so few pairs stand behind an interval that it says nothing: its ends differ by more than a factor of four.
+    /// Whether so few pairs stand behind an interval that it says nothing: nothing follows from it, and its ends differ by
+    /// more than a factor of four.
     pub fn is_vague(&self) -> bool {
-        self.pairs < 6 && self.ratio.high > 4.0 * self.ratio.low
+        self.verdict == ComparisonVerdict::NotEnoughData
+            && self.pairs < 6
+            && self.ratio.high > 4.0 * self.ratio.low
     }
 }
 

@@ -116,7 +116,7 @@ impl TraceWriter {
         document.block_requests = self.blocks.rows;
         document.complete = closed.is_ok();
         closed.and(document.write(&self.directory))?;
-        sums::write(&self.directory)?;
+        sums::write(&self.directory);
         Ok(document)
     }
 }
@@ -218,7 +218,7 @@ fn open_name(path: &Path) -> PathBuf {
 }
 
 fn open_table<T: Table>(path: &Path) -> Result<SerializedFileWriter<BufWriter<File>>, RecordError> {
-    let file = File::create(path).map_err(RecordError::create(path))?;
+    let file = File::create_new(path).map_err(RecordError::create(path))?;
     SerializedFileWriter::new(BufWriter::new(file), T::schema(), properties())
         .map_err(|source| table_error(path, source))
 }

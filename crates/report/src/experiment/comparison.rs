@@ -1,13 +1,14 @@
 //! Two runs side by side: what differs, and by how much one is faster.
 
-use super::ratios::{self, VERDICT, basis, statistic, verdict};
+use super::ratios::{self, VERDICT, basis, statistic, too_few, verdict};
+
 use crate::error::ReportError;
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, NO_ANSWER, Page, Section, charts_of};
 use crate::render;
 use crate::texts::text;
 use dyno_analyze::experiment::ab::RunComparison;
-use dyno_record::experiment::AbAnswer;
+use dyno_record::experiment::{AbAnswer, Comparison};
 use dyno_record::quantity::Quantity;
 use std::fmt::Write as _;
 
@@ -38,11 +39,10 @@ pub fn human(comparison: &RunComparison) -> String {
     for row in &answer.comparisons {
         let _ = writeln!(
             text,
-            "  {:<14}  {:.3}  [{:.3}, {:.3}]  {}",
+            "  {:<14}  {:.3}  [{}]  {}",
             statistic(row.statistic),
             row.ratio.value,
-            row.ratio.low,
-            row.ratio.high,
+            range_or_why(row, ", "),
             verdict(row)
         );
     }
@@ -50,6 +50,14 @@ pub fn human(comparison: &RunComparison) -> String {
     text.push_str(&basis(&answer.comparisons));
     text.extend(undecided(answer).map(|why| format!("{why}\n")));
     text
+}
+
+/// The ends of an interval, or what was too little for one.
+fn range_or_why(row: &Comparison, between: &str) -> String {
+    too_few(row).map_or_else(
+        || format!("{:.3}{between}{:.3}", row.ratio.low, row.ratio.high),
+        str::to_owned,
+    )
 }
 
 /// The same in Markdown.
@@ -81,11 +89,10 @@ pub fn markdown(comparison: &RunComparison) -> String {
     for row in &answer.comparisons {
         let _ = writeln!(
             text,
-            "| {} | {:.3} | {:.3} to {:.3} | {} |",
+            "| {} | {:.3} | {} | {} |",
             statistic(row.statistic),
             row.ratio.value,
-            row.ratio.low,
-            row.ratio.high,
+            range_or_why(row, " to "),
             verdict(row)
         );
     }

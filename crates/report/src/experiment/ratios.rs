@@ -1,5 +1,6 @@
 //! How ratios are shown: of two plans, of two runs, and of the levels of a sweep to their base.
 
+use super::figure::TOO_SHORT;
 use crate::page::rows::{Row, RowValue, RowsChart, Scale, Tick};
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Figure};
@@ -81,15 +82,18 @@ pub(super) fn figures(rows: &[Comparison], [rate, time]: &[Vec<usize>; 2]) -> Ve
         .collect()
 }
 
-/// The interval of a ratio, or why there is none that says anything.
+/// The interval of a ratio, or what was too little for one that says anything.
 pub(super) fn range(row: &Comparison) -> String {
-    if row.is_vague() {
-        return TOO_FEW_PAIRS.to_owned();
-    }
-    ends(row.ratio.low, row.ratio.high)
+    too_few(row).map_or_else(|| ends(row.ratio.low, row.ratio.high), str::to_owned)
 }
 
-const TOO_FEW_PAIRS: &str = "too few pairs";
+/// What was too little for an interval that says anything; `None` if there is one.
+pub(super) fn too_few(row: &Comparison) -> Option<&'static str> {
+    row.is_vague().then_some(match row.basis {
+        Basis::WithinRun => TOO_SHORT,
+        Basis::BetweenRuns => "too few pairs",
+    })
+}
 
 fn interval(row: &Comparison) -> String {
     let kind = if row.is_vague() {
@@ -310,6 +314,12 @@ mod tests {
         row.ratio.high = 4.1 * row.ratio.low;
         assert_eq!(interval(&row), "no interval: too few pairs");
         assert_eq!(row_value("B".into(), &row).interval, None);
+        row.basis = Basis::WithinRun;
+        assert_eq!(range(&row), "too few windows");
+        // A verdict stands on its interval.
+        row.verdict = ComparisonVerdict::Slower;
+        assert!(row_value("B".into(), &row).interval.is_some());
+        row.verdict = ComparisonVerdict::NotEnoughData;
         row.pairs = 6;
         assert!(row_value("B".into(), &row).interval.is_some());
     }

@@ -118,6 +118,9 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// What to try, a sentence each.
     pub advice: Vec<String>,
+    /// Whether the headline says it already.
+    #[serde(skip)]
+    pub is_in_headline: bool,
 }
 
 /// How sure a cause is.
@@ -329,8 +332,10 @@ impl Finding {
             sureness: None,
             evidence: Vec::new(),
             advice: Vec::new(),
+            is_in_headline: false,
         }
     }
+
     /// The sentence, and how sure it is: `The disk was the limit. Likely, all the measured time.`
     pub fn text_and_sureness(&self) -> String {
         let sureness = self.sureness.as_ref();
@@ -355,6 +360,7 @@ impl From<&dyno_record::experiment::Finding> for Finding {
         });
         Finding {
             evidence: evidence.collect(),
+            is_in_headline: found.statement.code == "rate-of-run",
             ..Finding::new(kind, &text(&found.statement))
         }
     }

@@ -10,7 +10,7 @@ use crate::page::{Finding, Page, Verdict};
 const MAX_LINES: usize = 45;
 /// Most figures of the headline.
 const MAX_FIGURES: usize = 8;
-/// Findings that are shown: the analysis puts the most important ones first.
+/// Findings that are shown: warnings before what was found, and that before what could be changed.
 const FINDINGS: usize = 3;
 /// Caveats that are shown before anything else gets more room.
 const FEWEST_CAVEATS: usize = 4;
@@ -198,7 +198,14 @@ impl Writer {
             return;
         }
         self.heading("Findings");
-        for (number, finding) in findings.iter().take(FINDINGS).enumerate() {
+        let mut by_weight: Vec<&Finding> = findings.iter().collect();
+        by_weight.sort_by_key(|finding| match finding.kind {
+            "warning" => 0,
+            _ if finding.is_in_headline => 3,
+            "finding" => 1,
+            _ => 2,
+        });
+        for (number, finding) in by_weight.into_iter().take(FINDINGS).enumerate() {
             let text = format!("{}. {}", number + 1, finding_text(finding));
             self.clipped(&text, 2, 5, tone_of(finding), detail.finding_lines);
             let evidence = finding.evidence.first();

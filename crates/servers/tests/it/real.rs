@@ -297,7 +297,10 @@ fn a_mongod_that_is_killed_is_named_with_its_last_words() {
     assert_eq!(ended.name, "pair-1");
     assert!(ended.status.to_string().contains("signal: 9"));
     let said = ended.log_tail.join("\n");
-    assert!(said.contains("\"ctx\""), "{said}");
+    assert!(
+        said.contains(" I NETWORK: Waiting for connections, port "),
+        "{said}"
+    );
     let stopped = deployment.stop().unwrap();
     let early: Vec<_> = stopped.iter().map(|(_, one)| one.ended_early).collect();
     assert_eq!(early, [false, true]);

@@ -21,10 +21,14 @@ pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -
         match finding.statement.code.as_str() {
             "bottleneck" => {
                 agrees = short.is_some() && station(&finding.statement) == short;
-                if !agrees {
+                let is_near = finding.statement.values.get("is_near") == Some(&Value::Flag(true));
+                if is_near && !agrees {
                     finding.statement = finding.statement.with("is_beside_verdict", true);
                 }
             }
+            // The verdict knows what the busy times of the record do not.
+            "server-not-watched" if !verdict.not_watched.contains(&Cause::ServerCpu) => continue,
+            "disk-is-idle" if short == Some(resource_name(ResourceKind::Disk)) => continue,
             // More of a resource helps if the verdict has it short as well.
             "more-cpus" | "faster-disk" if !agrees => continue,
             "two-machines" if !matches!(cause, Some(Cause::ServerCpu | Cause::SharedCpu)) => {
@@ -99,7 +103,10 @@ mod tests {
         let resource = statement!("resource", name = name);
         let evidence = || vec![statement!("busy")];
         let findings = vec![
-            Finding::found(statement!("bottleneck", resource = resource), evidence()),
+            Finding::found(
+                statement!("bottleneck", resource = resource, is_near = true),
+                evidence(),
+            ),
             Finding::opportunity(statement!("more-cpus"), evidence()),
             Finding::opportunity(statement!("two-machines"), evidence()),
             Finding::opportunity(statement!("more-clients-could-raise"), evidence()),
@@ -130,6 +137,20 @@ mod tests {
         assert_eq!(nothing, ["bottleneck (beside)", "more-clients-could-raise"]);
         let clients = told("disk", &verdict(&[Cause::TooFewClients]));
         assert_eq!(clients, ["bottleneck (beside)", "more-clients-could-raise"]);
+    }
+
+    #[test]
+    fn what_the_verdict_knows_is_not_called_unknown() {
+        let found = |code: &str, verdict: &Verdict| {
+            let finding = Finding::found(Statement::new(code), vec![statement!("busy")]);
+            beside(verdict, vec![finding]).len()
+        };
+        let mut nothing = verdict(&[]);
+        assert_eq!(found("server-not-watched", &nothing), 0);
+        nothing.not_watched.push(Cause::ServerCpu);
+        assert_eq!(found("server-not-watched", &nothing), 1);
+        assert_eq!(found("disk-is-idle", &nothing), 1);
+        assert_eq!(found("disk-is-idle", &verdict(&[Cause::DiskOperations])), 0);
     }
 
     #[test]

@@ -67,18 +67,20 @@ pub(super) fn error_of(demand: &Demand) -> Option<Number> {
     (demand.uncertainty_ratio < 1.0).then(|| percent(demand.uncertainty_ratio))
 }
 
-/// Why a rate may be above the bound by a demand: what both are known to. `None` for one that is not above it.
+/// Whether a rate above the bound by a demand is within what both are known to; `None` for one that is not above it.
 pub(super) fn above_bound(rate_per_s: &Figure, demand: &Demand) -> Option<Statement> {
-    let share = rate_per_s.value / bound_of(demand);
-    let of_rate = rate_per_s.quantity().uncertainty_ratio;
-    let errors = [of_rate, demand.uncertainty_ratio];
+    let beyond_ratio = rate_per_s.value / bound_of(demand) - 1.0;
+    let errors = [
+        rate_per_s.quantity().uncertainty_ratio,
+        demand.uncertainty_ratio,
+    ];
     let uncertainty_ratio = combined(&errors);
-    // A figure whose error may be all of it covers nothing.
+    // The error of a figure without an interval may be all of it.
     let is_known = errors.iter().all(|error| *error < 1.0);
-    (share > 1.0).then(|| {
+    (beyond_ratio > 0.0).then(|| {
         statement!(
             "above-bound",
-            is_covered = share - 1.0 <= uncertainty_ratio,
+            is_covered = is_known.then_some(beyond_ratio <= uncertainty_ratio),
             uncertainty = is_known.then(|| percent(uncertainty_ratio))
         )
     })

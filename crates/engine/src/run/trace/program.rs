@@ -94,7 +94,7 @@ struct Program {
 impl Program {
     fn start(trace: &TracePlan, folder: &Path, subject: &Subject) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let log = File::create(folder.join("output.log"))?;
+        let log = File::create_new(folder.join("output.log"))?;
         let mut command = command(trace, folder, subject)?;
         command.stdout(log.try_clone()?).stderr(log);
         let mut watchdog = GroupWatchdog::start(ORPHAN_LIMIT)?;
