@@ -19,8 +19,11 @@ use dyno_wire::handshake::{Hello, SaslReply};
 use dyno_wire::reply;
 use dyno_wire::scram::{Client, Mechanism, SaltedPasswords};
 
-/// Names of the targets, and what they do with bytes.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+/// What a target does with bytes.
+pub type Target = fn(&[u8]);
+
+/// The targets by their names.
+pub const TARGETS: &[(&str, Target)] = &[
     ("wire-reply", wire_reply),
     ("bson", bson),
     ("scram", scram),

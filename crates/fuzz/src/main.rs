@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
+static TARGET: LazyLock<dyno_fuzz::Target> = LazyLock::new(|| {
     let name = std::env::var("DYNO_FUZZ_TARGET").unwrap_or_default();
     let target = dyno_fuzz::TARGETS.iter().find(|one| one.0 == name);
     target.expect("DYNO_FUZZ_TARGET names a target").1

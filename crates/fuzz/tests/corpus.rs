@@ -16,10 +16,10 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     }
     let mut found = Vec::new();
     for folder in folders {
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in fs::read_dir(&folder).expect("there is such a folder") {
+            let path = entry.expect("it can be listed").path();
             if path.is_file() {
-                found.push(fs::read(path).unwrap());
+                found.push(fs::read(path).expect("it can be read"));
             }
         }
     }

@@ -84,6 +84,7 @@ fn a_sweep_leaves_its_reports_and_says_what_it_found() {
             "0s",
             "--out",
             "one",
+            "--full",
         ])
         .expect(0);
     assert!(finished.stdout.contains("Findings"), "{}", finished.stdout);

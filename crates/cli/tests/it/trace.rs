@@ -306,7 +306,11 @@ fn a_trace_ends_with_the_process() {
     let mut sleeper = Command::new("sleep").arg("600").spawn().unwrap();
     let process = sleeper.id().to_string();
     let child = bench.spawn(&["trace", "--pid", &process, "--out", "t"]);
-    wait_for("the folder", || bench.path("t/trace.json").exists());
+    // The folder is there before the process is followed, which the document tells.
+    wait_for("the process to be followed", || {
+        let document = std::fs::read_to_string(bench.path("t/trace.json"));
+        document.is_ok_and(|text| text.contains(&process))
+    });
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     Finished::from(child.wait_with_output().unwrap()).expect(0);

@@ -97,6 +97,7 @@ impl Recording {
     pub fn follow(&mut self, process: u32) -> Result<(), Error> {
         self.tracer.follow(process)?;
         self.document.target.processes.push(process);
+        self.keep();
         Ok(())
     }
 
