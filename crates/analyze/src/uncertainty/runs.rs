@@ -176,7 +176,7 @@ pub(crate) fn with_pooled(own: &[Option<Spread>]) -> Vec<Option<Spread>> {
 }
 
 /// The statistic at each of several levels with its interval, from the variation within the runs and from that between the
-/// repetitions of all levels ([`with_pooled`]).
+/// repetitions of all levels. Levels of a few runs are taken to vary about as much as the others, relative to their means.
 pub fn estimate_levels(
     levels: &[&Runs],
     statistic: Statistic,
