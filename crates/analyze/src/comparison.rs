@@ -18,7 +18,7 @@
 //! To add pairs until the *verdict* pleases would raise the errors; [`is_precise`] stops
 //! by the width of the interval, which says nothing about the side.
 
-use crate::estimate::combined;
+use crate::estimate::Spread;
 use crate::least_squares::solve;
 use crate::resampling::Resampling;
 use crate::student::two_sided;
@@ -119,27 +119,27 @@ pub fn compare(
     let within = within(pairs, statistic, resampling);
     let confidence_ratio = resampling.confidence_ratio;
     let count = (pairs.len() as f64).sqrt();
-    let (mean, error, basis) = if pairs.len() == 1 {
+    let (mean, spread, basis) = if pairs.len() == 1 {
         let within = within?;
         let mean = MeanOfPairs {
             value: differences[0],
             order_effect: None,
-            error: 0.0,
-            degrees_of_freedom: 0.0,
+            spread: within,
         };
         (mean, within, Basis::WithinRun)
     } else {
         let mean = mean_of_pairs(pairs, &differences)?;
-        let between = (mean.error, mean.degrees_of_freedom);
-        let wider =
-            |other: &(f64, f64)| width(*other, confidence_ratio) > width(between, confidence_ratio);
+        let between = mean.spread;
+        let wider = |other: &Spread| {
+            other.half_width(confidence_ratio) > between.half_width(confidence_ratio)
+        };
         (
             mean,
             within.filter(wider).unwrap_or(between),
             Basis::BetweenRuns,
         )
     };
-    let factor = width(error, confidence_ratio).exp();
+    let factor = spread.half_width(confidence_ratio).exp();
     let ratio = Estimate {
         value: mean.value.exp(),
         low: mean.value.exp() / factor,
@@ -153,7 +153,7 @@ pub fn compare(
         margin_ratio,
         basis,
         pairs: pairs.len(),
-        pair_deviation_ratio: error.0 * count,
+        pair_deviation_ratio: spread.deviation * count,
         order_effect_ratio: mean.order_effect.map(f64::exp),
     })
 }
@@ -177,11 +177,6 @@ fn half_width(ratio: &Estimate) -> f64 {
     (ratio.high / ratio.low).ln() / 2.0
 }
 
-/// Half-width that goes with a standard error and its degrees of freedom.
-fn width(error: (f64, f64), confidence_ratio: f64) -> f64 {
-    two_sided(confidence_ratio, error.1) * error.0
-}
-
 /// Logarithm of the ratio of each pair.
 fn differences(pairs: &[Pair], statistic: Statistic) -> Option<Vec<f64>> {
     let difference = |pair: &Pair| {
@@ -191,30 +186,22 @@ fn differences(pairs: &[Pair], statistic: Statistic) -> Option<Vec<f64>> {
     pairs.iter().map(difference).collect()
 }
 
-/// Standard error of the mean logarithm from the variation inside of the runs alone, with its
-/// degrees of freedom; `None` if a run is too short to tell.
-fn within(pairs: &[Pair], statistic: Statistic, resampling: Resampling) -> Option<(f64, f64)> {
+/// That of the mean logarithm from the variation inside of the runs alone; `None` if a run is too short to tell.
+fn within(pairs: &[Pair], statistic: Statistic, resampling: Resampling) -> Option<Spread> {
     let sides = pairs
         .iter()
         .flat_map(|pair| [&pair.baseline, &pair.candidate]);
     let spreads: Option<Vec<_>> = sides
         .map(|side| side.log_spread(statistic, resampling))
         .collect();
-    let spreads = spreads?;
-    let deviations: Vec<f64> = spreads.iter().map(|spread| spread.deviation).collect();
-    let degrees_of_freedom = spreads.iter().map(|spread| spread.degrees_of_freedom).sum();
-    Some((
-        combined(&deviations) / pairs.len() as f64,
-        degrees_of_freedom,
-    ))
+    Spread::of_sum(&spreads?, pairs.len())
 }
 
 /// Mean of the logarithms of the pairs' ratios.
 struct MeanOfPairs {
     value: f64,
     order_effect: Option<f64>,
-    error: f64,
-    degrees_of_freedom: f64,
+    spread: Spread,
 }
 
 fn mean_of_pairs(pairs: &[Pair], differences: &[f64]) -> Option<MeanOfPairs> {
@@ -243,8 +230,10 @@ fn mean_of_pairs(pairs: &[Pair], differences: &[f64]) -> Option<MeanOfPairs> {
     Some(MeanOfPairs {
         value,
         order_effect: takes_order_out.then_some(effect),
-        error: (variance * inverse).sqrt(),
-        degrees_of_freedom,
+        spread: Spread {
+            deviation: (variance * inverse).sqrt(),
+            degrees_of_freedom,
+        },
     })
 }
 

@@ -42,6 +42,15 @@ impl Spread {
         })
     }
 
+    /// Of the mean of `count` numbers to which all these independent ones add up; `None` without any.
+    pub(crate) fn of_sum(all: &[Spread], count: usize) -> Option<Spread> {
+        let deviations: Vec<f64> = all.iter().map(|one| one.deviation).collect();
+        (!all.is_empty()).then(|| Spread {
+            deviation: combined(&deviations) / count as f64,
+            degrees_of_freedom: all.iter().map(|one| one.degrees_of_freedom).sum(),
+        })
+    }
+
     /// Of the mean of `count` such numbers that are independent.
     pub(crate) fn of_mean(self, count: usize) -> Spread {
         Spread {

@@ -9,7 +9,7 @@
 //! variation between runs: [`estimate_levels`].
 
 use super::series::{IntervalSample, Series, standard_deviation};
-use crate::estimate::{Spread, combined};
+use crate::estimate::Spread;
 use crate::resampling::Resampling;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{Basis, Statistic};
@@ -108,12 +108,7 @@ impl Runs {
             .iter()
             .map(|run| run.log_spread(statistic, resampling))
             .collect();
-        let spreads = spreads?;
-        let deviations: Vec<f64> = spreads.iter().map(|spread| spread.deviation).collect();
-        Some(Spread {
-            deviation: combined(&deviations) / deviations.len() as f64,
-            degrees_of_freedom: spreads.iter().map(|spread| spread.degrees_of_freedom).sum(),
-        })
+        Spread::of_sum(&spreads?, self.each.len())
     }
 
     /// How much the statistic varies from run to run, on the scale of logarithms: from drawing whole runs. `None` for a

@@ -9,7 +9,7 @@
     reason = "the moments and what became of them are the result"
 )]
 
-use crate::common::{Bench, Finished};
+use crate::common::{Bench, Finished, reads};
 use dyno_load::responder::{Behaviour, Responder};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -124,24 +124,8 @@ fn run(fault: Fault, after: Duration, room: u64) -> Outcome {
         Fault::DiskFull => Some(Mounted::small(&place, room)),
         Fault::ReadOnly => Some(Mounted::breakable(&place)),
     };
-    let arguments = [
-        "run",
-        "read",
-        "--records",
-        "1000",
-        "-p",
-        "insertorder=ordered",
-        "--warmup",
-        "0s",
-        "--duration",
-        "3s",
-        "--rate",
-        "300",
-        "--out",
-        "m/r",
-        "--uri",
-        &uri,
-    ];
+    let more = ["--duration", "3s", "--rate", "300", "--out", "m/r"];
+    let arguments = reads(&uri, &more);
     let mut child = bench.spawn(&arguments);
     let rows =
         || std::fs::read_to_string(bench.path("m/r/series/intervals.csv")).unwrap_or_default();

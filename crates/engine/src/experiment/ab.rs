@@ -1,7 +1,7 @@
 //! `dyno ab`: two plans in interleaved pairs, until the ratio is known well enough.
 
 use super::campaign::Campaign;
-use super::request::{PLAN_OF_B, Resolve, Tasks, document};
+use super::request::{PLAN_OF_B, Resolve, Tasks, document, may_hold_secrets};
 use crate::error::{Error, Kind};
 use dyno_analyze::comparison::is_precise;
 use dyno_analyze::experiment::ab::{Deciding, analyze, disturbed, explained, pairs, side};
@@ -100,13 +100,10 @@ fn described(task: &Task, settings: &[(String, String)]) -> String {
     text
 }
 
-/// A setting as it is kept: commands and addresses of exporters may hold secrets.
+/// A setting as it is kept.
 fn setting(key: &str, value: &str) -> String {
-    let hides = ["traces", "observe.exporters"];
-    if hides.iter().any(|table| key.starts_with(table)) {
-        return format!("{key}=***");
-    }
-    format!("{key}={value}")
+    let shown = if may_hold_secrets(key) { "***" } else { value };
+    format!("{key}={shown}")
 }
 
 /// Fewest and most pairs; one that was given moves the other one that was not.

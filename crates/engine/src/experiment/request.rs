@@ -85,3 +85,8 @@ pub type Tasks = Vec<(Option<Side>, Task)>;
 
 /// Name of the option that holds the plan of the side that is not that of the document.
 pub(crate) const PLAN_OF_B: &str = "plan_of_b";
+
+/// Whether values of this key may hold secrets: commands that watch, and addresses of exporters, also in a whole table.
+pub(super) fn may_hold_secrets(key: &str) -> bool {
+    key == "observe" || key.starts_with("observe.exporters") || key.starts_with("traces")
+}

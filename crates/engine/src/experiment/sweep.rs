@@ -3,7 +3,7 @@
 
 use super::campaign::Campaign;
 use super::points::point;
-use super::request::{Resolve, document};
+use super::request::{Resolve, document, may_hold_secrets};
 use super::slo::max_start_delay;
 use crate::deployment::choice;
 use crate::environment::Environment;
@@ -300,8 +300,7 @@ fn check_once(
 
 /// Values of a sweep stand in its record, in tables and in file names, as they were typed.
 fn check_secrets(axis: &Axis, task: &Task) -> Result<(), Error> {
-    let has_commands = |key: &str| key.starts_with("traces") || key.starts_with("observe");
-    if !has_commands(&axis.key) {
+    if !may_hold_secrets(&axis.key) {
         return Ok(());
     }
     for value in &axis.values {
