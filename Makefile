@@ -57,7 +57,7 @@ test: ## install what is missing and run the tests, with real servers (MONGOD=PA
 test-full: ## the same with every case of every driver: before a release
 	@MONGOD=$(MONGOD) MONGOS=$(MONGOS) PERCONA=$(PERCONA) scripts/test.sh full
 
-chaos: ## kill runs, fill their disks and turn them read-only at 200 random moments, and check the reports (root, MOMENTS=N)
+chaos: ## kill runs, fill their disks, turn them read-only and step their clocks at 200 random moments, and check the reports (root, MOMENTS=N)
 	@DYNO_CHAOS_MOMENTS=$(or $(MOMENTS),200) $(CARGO) test --locked --quiet --package mongodyno --test it chaos:: -- --nocapture
 
 bench: setup ## print what the generator costs and how true its numbers are (minutes)

@@ -1,8 +1,9 @@
-//! Chaos for the record: at random moments of a run its process is killed, its disk is full, or its file system turns read-only. What
-//! `dyno report` shows then is a prefix of what happened, or one clear error, and never a wrong number.
+//! Chaos for the record: at random moments of a run its process is killed, its disk is full, its file system turns read-only, or the
+//! wall clock steps. What `dyno report` shows then is a prefix of what happened, or one clear error, and never a wrong number; after a
+//! step of the clock, it is the whole run.
 //!
 //! `DYNO_CHAOS_MOMENTS` is the number of moments, `DYNO_CHAOS_SEED` chooses them; `make chaos` tries 200. Full and read-only file
-//! systems need root.
+//! systems need root, steps of the clock libfaketime.
 
 #![allow(
     clippy::print_stdout,
@@ -11,26 +12,41 @@
 
 use crate::common::{Bench, Finished, reads};
 use dyno_load::responder::{Behaviour, Responder};
+use dyno_testkit::fault::{SteppedClock, faketime_library, is_root};
+use dyno_testkit::or_skip;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Moments without a wish: as many as a test of everything has time for.
-const MOMENTS: u64 = 6;
+const MOMENTS: u64 = 8;
 /// Runs at a time. They wait most of the time.
 const AT_ONCE: usize = 4;
 /// A run lasts 3 s, and needs a little before and after.
 const LONGEST_MS: u64 = 3_800;
+/// No time of a run is that long, and each step of the clock is longer.
+const STEP_S: u64 = 120;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fault {
     Killed,
     DiskFull,
     ReadOnly,
+    ClockStep,
+}
+
+/// One moment that was drawn.
+struct Moment {
+    fault: Fault,
+    after: Duration,
+    /// Bytes of the disk that gets full.
+    room: u64,
+    /// How far the clock steps.
+    step_s: i64,
 }
 
 /// A file system for one run, which goes away with this value.
@@ -106,8 +122,9 @@ struct Outcome {
     after: String,
 }
 
-/// One run with a fault after `after`.
-fn run(fault: Fault, after: Duration, room: u64) -> Outcome {
+/// One run with a fault.
+fn run(moment: &Moment) -> Outcome {
+    let fault = moment.fault;
     let bench = Bench::new();
     let behaviour = Behaviour {
         documents: 1000,
@@ -117,28 +134,40 @@ fn run(fault: Fault, after: Duration, room: u64) -> Outcome {
     let uri = format!("mongodb://{}/", responder.address());
     let place = bench.path("m");
     let mounted = match fault {
-        Fault::Killed => {
+        Fault::Killed | Fault::ClockStep => {
             std::fs::create_dir(&place).unwrap();
             None
         }
-        Fault::DiskFull => Some(Mounted::small(&place, room)),
+        Fault::DiskFull => Some(Mounted::small(&place, moment.room)),
         Fault::ReadOnly => Some(Mounted::breakable(&place)),
     };
     let more = ["--duration", "3s", "--rate", "300", "--out", "m/r"];
     let arguments = reads(&uri, &more);
-    let mut child = bench.spawn(&arguments);
+    let mut command = bench.command(&arguments);
+    let clock =
+        (fault == Fault::ClockStep).then(|| SteppedClock::new(&bench.path("clock")).unwrap());
+    if let Some(clock) = &clock {
+        clock.give_to(&mut command);
+    }
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
     let rows =
         || std::fs::read_to_string(bench.path("m/r/series/intervals.csv")).unwrap_or_default();
-    std::thread::sleep(after);
+    std::thread::sleep(moment.after);
     let before = rows();
-    match (fault, &mounted) {
-        (Fault::Killed, _) => child.kill().unwrap(),
-        (Fault::ReadOnly, Some(mounted)) => mounted.turn_read_only(),
+    match (fault, &mounted, &clock) {
+        (Fault::Killed, ..) => child.kill().unwrap(),
+        (_, _, Some(clock)) => clock.step(moment.step_s).unwrap(),
+        (Fault::ReadOnly, Some(mounted), _) => mounted.turn_read_only(),
         _ => {}
     }
     let ended = Finished::from(child.wait_with_output().unwrap());
-    if fault != Fault::Killed {
-        assert!(matches!(ended.code, Some(0 | 3)), "{ended:?}");
+    match fault {
+        Fault::Killed => {}
+        Fault::ClockStep => assert_eq!(ended.code, Some(0), "{ended:?}"),
+        Fault::DiskFull | Fault::ReadOnly => {
+            assert!(matches!(ended.code, Some(0 | 3)), "{ended:?}")
+        }
     }
     let report = bench.dyno(&["report", "m/r", "--format", "json"]);
     Outcome {
@@ -171,7 +200,12 @@ fn operations(rows: &str) -> u64 {
 fn check(outcome: &Outcome) -> bool {
     let report = &outcome.report;
     let shown = format!("{:?}: {report:?}", outcome.fault);
-    assert!(outcome.after.starts_with(&outcome.before), "{shown}");
+    // A run that recorded nothing takes its folder away, with the heads of its tables.
+    let is_gone = outcome.after.is_empty() && operations(&outcome.before) == 0;
+    assert!(
+        is_gone || outcome.after.starts_with(&outcome.before),
+        "{shown}"
+    );
     if report.code != Some(0) {
         assert!(matches!(report.code, Some(2 | 3)), "{shown}");
         assert_eq!(report.stderr.matches("error: ").count(), 1, "{shown}");
@@ -194,7 +228,23 @@ fn check(outcome: &Outcome) -> bool {
     assert_eq!(told, recorded, "{shown}");
     let is_whole = document["status"] == "complete";
     assert!(!is_whole || told == 900, "{told}: {shown}");
+    if outcome.fault == Fault::ClockStep {
+        assert!(is_whole, "{shown}");
+        let longest = phases.iter().map(longest_s).fold(0.0, f64::max);
+        assert!(longest < STEP_S as f64, "{longest}: {shown}");
+    }
     true
+}
+
+/// The longest time that a phase tells of itself and of its operations.
+fn longest_s(phase: &Value) -> f64 {
+    let seconds = |value: &Value| value.as_f64().unwrap();
+    let operations = phase["operations"].as_object().unwrap().values();
+    let slowest = operations
+        .map(|operation| seconds(&operation["response_time_us"]["max"]) / 1e6)
+        .fold(0.0, f64::max);
+    let end = seconds(&phase["start_s"]) + seconds(&phase["duration_s"]);
+    end.max(slowest)
 }
 
 #[test]
@@ -203,17 +253,27 @@ fn what_a_report_shows_after_a_fault_is_a_prefix_of_the_truth() {
     let moments: u64 = wish("DYNO_CHAOS_MOMENTS").unwrap_or(MOMENTS);
     let seed: u64 = wish("DYNO_CHAOS_SEED").unwrap_or(21);
     println!("{moments} moments, DYNO_CHAOS_SEED={seed}");
-    let faults: &[Fault] = if nix::unistd::Uid::effective().is_root() {
-        &[Fault::Killed, Fault::DiskFull, Fault::ReadOnly]
-    } else {
-        &[Fault::Killed]
-    };
+    let mut faults = vec![Fault::Killed];
+    if is_root() {
+        faults.extend([Fault::DiskFull, Fault::ReadOnly]);
+    }
+    if or_skip(faketime_library()).is_some() {
+        faults.push(Fault::ClockStep);
+    }
     let mut state = seed;
-    let planned: Vec<(Fault, Duration, u64)> = (0..moments)
+    let planned: Vec<Moment> = (0..moments)
         .map(|number| {
-            let fault = faults[number as usize % faults.len()];
-            let after = Duration::from_millis(draw(&mut state) % LONGEST_MS);
-            (fault, after, 16_384 + draw(&mut state) % 400_000)
+            let step_s = (STEP_S + draw(&mut state) % 86_400) as i64;
+            Moment {
+                fault: faults[number as usize % faults.len()],
+                after: Duration::from_millis(draw(&mut state) % LONGEST_MS),
+                room: 16_384 + draw(&mut state) % 400_000,
+                step_s: if draw(&mut state) % 2 == 0 {
+                    step_s
+                } else {
+                    -step_s
+                },
+            }
         })
         .collect();
     let next = AtomicU64::new(0);
@@ -221,15 +281,9 @@ fn what_a_report_shows_after_a_fault_is_a_prefix_of_the_truth() {
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
-                while let Some((fault, after, room)) =
-                    planned.get(next.fetch_add(1, Ordering::SeqCst) as usize)
-                {
-                    let has_report = check(&run(*fault, *after, *room));
-                    *seen
-                        .lock()
-                        .unwrap()
-                        .entry((*fault, has_report))
-                        .or_default() += 1;
+                while let Some(moment) = planned.get(next.fetch_add(1, Ordering::SeqCst) as usize) {
+                    let key = (moment.fault, check(&run(moment)));
+                    *seen.lock().unwrap().entry(key).or_default() += 1;
                 }
             });
         }

@@ -2,6 +2,7 @@
 //! of `ssh`; their clocks are other ones by libfaketime, so that the truth about them is known.
 
 use crate::common::{Bench, Finished, wait_for};
+use dyno_testkit::fault::faketime_library;
 use dyno_testkit::{Skip, embedded_program, or_skip, project_dir};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -40,16 +41,7 @@ impl Hosts {
                 "run `make drivers`",
             )),
         })?;
-        let places = std::fs::read_dir("/usr/lib").unwrap().flatten();
-        let fake = places
-            .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
-            .find(|library| library.is_file());
-        let fake = or_skip(fake.ok_or_else(|| {
-            Skip::new(
-                "libfaketime is not installed",
-                "run `scripts/setup.sh test`",
-            )
-        }))?;
+        let fake = or_skip(faketime_library())?;
         let bench = Bench::new();
         std::fs::write(bench.path("ssh"), SSH).unwrap();
         std::fs::set_permissions(bench.path("ssh"), std::fs::Permissions::from_mode(0o755))

@@ -1,11 +1,14 @@
 //! Faults that one Linux machine can be given as root, each taken back when it is dropped: a disk of its own with a
-//! file system, a limit of its operations per second, a limit of CPU time, a neighbour on a CPU, a cold cache.
+//! file system, a limit of its operations per second, a limit of CPU time, a neighbour on a CPU, a cold cache; and for one
+//! program, by anybody, a wall clock that steps.
 //!
 //! They are for tests and benches of the verdict: what is provoked is known, so that what is found can be judged.
 
+mod clock;
 mod cpu;
 mod disk;
 
+pub use clock::{SteppedClock, faketime_library};
 pub use cpu::{CpuQuota, Neighbour};
 pub use disk::{DiskThrottle, FileSystem, LoopDisk, drop_page_cache};
 
