@@ -311,19 +311,22 @@ fn lindley_agrees_with_pollaczek_and_khinchine() {
 
 #[test]
 fn a_rate_is_kept_to_the_operation() {
-    let mut trial = trial(Behaviour::default());
-    trial.plan.schedule = constant(5000.0);
-    trial.threads = 2;
-    trial.warmup = Some(Duration::from_millis(300));
-    trial.duration = Some(Duration::from_secs(2));
-    let (record, _) = trial.run();
-    assert_eq!(record.operations["read"].count, 10_000);
-    let arrivals = record.arrivals.unwrap();
-    assert_eq!(
-        (arrivals.due, arrivals.started, arrivals.dropped),
-        (10_000, 10_000, 0)
-    );
-    assert_near(record.achieved_rate_per_s, 5000.0, 0.01, "achieved rate");
+    in_a_quiet_moment(|| {
+        let mut trial = trial(Behaviour::default());
+        trial.plan.schedule = constant(5000.0);
+        trial.threads = 2;
+        trial.warmup = Some(Duration::from_millis(300));
+        trial.duration = Some(Duration::from_secs(2));
+        let (record, _) = trial.run();
+        assert_eq!(record.operations["read"].count, 10_000);
+        let arrivals = record.arrivals.unwrap();
+        assert_eq!(
+            (arrivals.due, arrivals.started, arrivals.dropped),
+            (10_000, 10_000, 0)
+        );
+        // Its time ends with the last answer, which others on the machine may delay.
+        near(record.achieved_rate_per_s, 5000.0, 0.01, "achieved rate")
+    });
 }
 
 #[test]

@@ -232,8 +232,9 @@ fn a_restart_of_the_server_in_mid_run_is_outlived_and_every_message_is_accounted
     let mut server = Restarted::start(program);
     let uri = format!("mongodb://127.0.0.1:{}/", server.port);
     let settings = Settings {
-        // 20 s: a busy machine has the server up again long before the end.
+        // 20 s: a busy machine has the server up again long before the end, and before the consumer gives up.
         schedule: every(20.0),
+        idle_s: 15,
         ..settings()
     };
     let folder = tempfile::tempdir().unwrap();
