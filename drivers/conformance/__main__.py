@@ -1,4 +1,4 @@
-"""`python3 -m conformance [--driver NAME …]`: all drivers, or those named, two at a time."""
+"""`python3 -m conformance [--driver NAME …]`: all drivers, or those named, four at a time."""
 
 import argparse
 import concurrent.futures
@@ -14,7 +14,7 @@ from .cases import Cases
 from .server import Embedded, Mongod
 from .wire import Client, Refused
 
-JOBS = 2
+JOBS = 4
 DRIVERS = pathlib.Path(__file__).resolve().parents[1]
 
 
