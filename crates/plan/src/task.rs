@@ -217,13 +217,10 @@ impl Remote {
     /// `is_tunnel` says whether a port of it is the near end of a way to another machine.
     pub fn is_local(&self, hostname: Option<&str>, is_tunnel: impl Fn(u16) -> bool) -> bool {
         !self.target.hosts.is_empty()
-            && self.target.hosts.iter().all(|host| match host {
+            && self.target.hosts.iter().all(|server| match server {
                 Host::Unix(_) => true,
                 Host::Tcp { host, port } => {
-                    let is_here = host == "localhost"
-                        || host
-                            .parse()
-                            .is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+                    let is_here = server.is_loopback()
                         || hostname.is_some_and(|name| name.eq_ignore_ascii_case(host));
                     is_here && !is_tunnel(*port)
                 }

@@ -215,7 +215,7 @@ impl ConnectError {
             ConnectError::ResolveService { .. } => {
                 "check the name, or list the hosts with `mongodb://`".into()
             }
-            ConnectError::Refused { endpoint, .. } if is_loopback(endpoint) => format!(
+            ConnectError::Refused { endpoint, .. } if endpoint.is_loopback() => format!(
                 "check that a server listens on `{endpoint}`; inside a container, this address is the container itself"
             ),
             ConnectError::Refused { endpoint, .. } => format!(
@@ -259,18 +259,6 @@ impl ConnectError {
                 | ConnectError::Resolve { .. }
                 | ConnectError::NoPrimary { .. }
         )
-    }
-}
-
-fn is_loopback(endpoint: &Host) -> bool {
-    match endpoint {
-        Host::Unix(_) => false,
-        Host::Tcp { host, .. } => {
-            host == "localhost"
-                || host
-                    .parse::<std::net::IpAddr>()
-                    .is_ok_and(|address| address.is_loopback())
-        }
     }
 }
 

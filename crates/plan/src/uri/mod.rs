@@ -17,6 +17,7 @@ use percent::decode;
 pub(crate) use percent::encode;
 use serde_with::SerializeDisplay;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Port of a host that names none.
@@ -607,6 +608,17 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.uri(self.parameters.iter()))
+    }
+}
+
+impl Host {
+    /// Whether this is the network of this machine alone: `localhost` or an address of loopback.
+    pub fn is_loopback(&self) -> bool {
+        let Host::Tcp { host, .. } = self else {
+            return false;
+        };
+        let address = host.parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 }
 
