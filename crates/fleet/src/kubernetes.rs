@@ -10,6 +10,7 @@ mod yaml;
 
 pub use input::{JOB, REDIS, REDIS_PORT, SECRET, SERVER_PORT, SERVERS, watches_servers};
 
+use crate::permits::Permits;
 use dyno_engine::Error;
 use dyno_engine::files::{make_folder, write_file};
 use dyno_plan::Plan;
@@ -63,11 +64,17 @@ pub fn watch_run(run: &str, start: u32) -> String {
 }
 
 /// The manifests of a run: `base/` with all objects and `overlays/cluster/`, in which names of images, the number of
-/// clients and the storage class are changed for one cluster. `start` counts how often the run has started servers, from 1.
+/// clients and the storage class are changed for one cluster. Clients may load the servers of the pods and what `permits` names.
+/// `start` counts how often the run has started servers, from 1.
 ///
 /// # Errors
 /// [`RenderError`] if the plan has no such fleet, or servers that manifests do not know.
-pub fn render(plan: &Plan, run: &str, start: u32) -> Result<Vec<Manifest>, RenderError> {
+pub fn render(
+    plan: &Plan,
+    permits: &Permits,
+    run: &str,
+    start: u32,
+) -> Result<Vec<Manifest>, RenderError> {
     let fleet = plan.fleet.as_ref().ok_or(RenderError::NoKubernetes)?;
     let kubernetes = fleet.kubernetes.as_ref().ok_or(RenderError::NoKubernetes)?;
     let keys = unknown(plan);
@@ -78,6 +85,7 @@ pub fn render(plan: &Plan, run: &str, start: u32) -> Result<Vec<Manifest>, Rende
         plan,
         fleet,
         kubernetes,
+        permits,
         run,
         watch_run: &watch_run(run, start),
     };
@@ -118,8 +126,8 @@ pub struct PodServer {
     pub disk: u32,
     /// Its port there.
     pub port: u16,
-    /// Its address, as all pods of the cluster find it.
-    pub address: String,
+    /// Its host, as all pods of the cluster find it.
+    pub host: String,
 }
 
 /// Name of a server pod.
@@ -131,15 +139,11 @@ pub fn server_pod(pod: u32) -> String {
 pub fn pod_servers(kubernetes: &KubernetesPlan) -> Vec<PodServer> {
     let namespace = &kubernetes.namespace;
     let of_pod = |pod: u32| {
-        (0..kubernetes.disks).map(move |disk| {
-            let port = servers::port(disk);
-            let address = format!("{}.{SERVERS}.{namespace}.svc:{port}", server_pod(pod));
-            PodServer {
-                pod,
-                disk,
-                port,
-                address,
-            }
+        (0..kubernetes.disks).map(move |disk| PodServer {
+            pod,
+            disk,
+            port: servers::port(disk),
+            host: format!("{}.{SERVERS}.{namespace}.svc", server_pod(pod)),
         })
     };
     (0..kubernetes.server_pods).flat_map(of_pod).collect()
@@ -245,8 +249,12 @@ mod tests {
         dyno_plan::file::parse(&text, "t").expect("it is valid")
     }
 
+    fn rendered(plan: &Plan, run: &str, start: u32) -> Result<Vec<Manifest>, RenderError> {
+        render(plan, &Permits::of(&plan.server), run, start)
+    }
+
     fn text(plan: &Plan, path: &str) -> String {
-        let manifests = render(plan, "r1", 1).expect("it is a fleet");
+        let manifests = rendered(plan, "r1", 1).expect("it is a fleet");
         let found = manifests
             .iter()
             .find(|manifest| manifest.path.ends_with(path));
@@ -277,21 +285,21 @@ mod tests {
         let mut plan = plan("");
         plan.server.kind = ServerKind::Uri;
         plan.server.uri = Some("mongodb://db".into());
-        let manifests = render(&plan, "r", 1).expect("it is a fleet");
+        let manifests = rendered(&plan, "r", 1).expect("it is a fleet");
         assert!(
             !manifests
                 .iter()
                 .any(|manifest| manifest.text.contains("StatefulSet"))
         );
         plan.fleet = None;
-        assert_eq!(render(&plan, "r", 1), Err(RenderError::NoKubernetes));
+        assert_eq!(rendered(&plan, "r", 1), Err(RenderError::NoKubernetes));
     }
 
     #[test]
     fn each_disk_has_a_server_and_an_agent_looks_after_them() {
         let mut plan = plan("disks = 2\nserver_pods = 2");
         let text = |plan: &Plan| {
-            let manifests = render(plan, "r", 3).expect("it is a fleet");
+            let manifests = rendered(plan, "r", 3).expect("it is a fleet");
             let mut all = manifests.into_iter();
             let found = all.find(|manifest| manifest.path.ends_with("servers.yaml"));
             found.expect("servers are started").text
@@ -319,10 +327,26 @@ mod tests {
     }
 
     #[test]
+    fn clients_may_load_the_servers_of_the_run_and_no_others() {
+        let of_pods = text(&plan("server_pods = 2\ndisks = 2"), "clients.yaml");
+        assert_eq!(of_pods.matches("\"--target\"").count(), 2, "{of_pods}");
+        for pod in 0..2 {
+            let host = format!("\"dyno-server-{pod}.dyno-server.dyno.svc\"");
+            assert!(of_pods.contains(&host), "{of_pods}");
+        }
+        let mut running = plan("");
+        running.server.kind = ServerKind::Uri;
+        running.server.uri = Some("mongodb://db.example/".into());
+        let running = text(&running, "clients.yaml");
+        assert_eq!(running.matches("\"--target\"").count(), 1, "{running}");
+        assert!(running.contains("\"db.example\""), "{running}");
+    }
+
+    #[test]
     fn what_manifests_do_not_know_is_refused() {
         let mut plan = plan("");
         plan.server.auth = true;
-        let error = render(&plan, "r", 1)
+        let error = rendered(&plan, "r", 1)
             .expect_err("it has no place")
             .to_string();
         assert!(error.contains("`server.auth`"), "{error}");
@@ -331,7 +355,7 @@ mod tests {
             "t",
         );
         let embedded = embedded.expect("it is valid");
-        let error = render(&embedded, "r", 1)
+        let error = rendered(&embedded, "r", 1)
             .expect_err("there is no image")
             .to_string();
         assert!(error.contains("embedded"), "{error}");
@@ -361,7 +385,7 @@ mod tests {
         let mut plan = plan("");
         plan.server.kind = ServerKind::Uri;
         plan.server.uri = Some("mongodb://user:a-secret@db/".into());
-        let manifests = render(&plan, "r", 1).expect("it is a fleet");
+        let manifests = rendered(&plan, "r", 1).expect("it is a fleet");
         let holds = |text: &str| {
             manifests
                 .iter()

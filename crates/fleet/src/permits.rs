@@ -1,9 +1,9 @@
-//! What work may ask of an agent. It comes over Redis, and whoever writes there is not trusted: programs, folders and addresses are
-//! those that the agent was started for.
+//! What work may ask of an agent. It comes over Redis, and whoever writes there is not trusted: programs, folders, parameters of
+//! servers and addresses are those that the agent was started for.
 
 use dyno_engine::{Error, Kind};
 use dyno_plan::model::ServerPlan;
-use dyno_plan::uri::{Host, Target};
+use dyno_plan::uri::{self, Host, Target};
 use dyno_servers::is_installed_name;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -18,18 +18,33 @@ pub struct Permits {
     pub data_folders: BTreeSet<PathBuf>,
     /// The address that servers may listen on, besides those of loopback.
     pub listen: Option<IpAddr>,
-    /// Hosts that may be loaded, without ports; all if there are none.
+    /// Parameters of servers that a plan may set, each as `NAME=VALUE`: with the right one, a `mongod` reads files, asks other
+    /// hosts or takes down its guards.
+    pub parameters: BTreeSet<String>,
+    /// Hosts that may be loaded, without ports; loopback and sockets of this host if there are none.
     pub targets: BTreeSet<String>,
 }
 
 impl Permits {
-    /// Adds what a plan names, and the server that runs already.
-    pub(crate) fn add(&mut self, server: &ServerPlan, target: Option<&Target>) {
+    /// What a plan names of servers.
+    pub fn of(server: &ServerPlan) -> Self {
+        let mut permits = Permits::default();
+        permits.add(server);
+        permits
+    }
+
+    /// Adds what a plan names of servers.
+    pub(crate) fn add(&mut self, server: &ServerPlan) {
         self.programs
             .extend(named_programs(server).map(PathBuf::from));
         self.data_folders
             .extend(named_folders(server).map(PathBuf::from));
-        self.targets.extend(target.into_iter().flat_map(hosts));
+        self.parameters.extend(named_parameters(server));
+        // One that is not valid was refused before, and permits nothing.
+        let running = server.uri.as_deref().map(uri::parse);
+        if let Some(Ok((target, _))) = running {
+            self.targets.extend(hosts(&target));
+        }
     }
 
     /// The arguments of an agent that loads.
@@ -45,6 +60,7 @@ impl Permits {
         };
         let mut all = words("--mongod", texts(&self.programs));
         all.extend(words("--data-dir", texts(&self.data_folders)));
+        all.extend(words("--parameter", self.parameters.iter().cloned()));
         all.extend(words("--listen", [listen.to_owned()]));
         all
     }
@@ -66,6 +82,11 @@ impl Permits {
                 return Err(refused("data folder", &shown, "--data-dir"));
             }
         }
+        for parameter in named_parameters(server) {
+            if !self.parameters.contains(&parameter) {
+                return Err(refused("parameter", &parameter, "--parameter"));
+            }
+        }
         let listen = server.listen.as_deref().unwrap_or("127.0.0.1");
         let address = listen.parse::<IpAddr>().ok();
         if !address.is_some_and(|address| address.is_loopback() || Some(address) == self.listen) {
@@ -74,16 +95,19 @@ impl Permits {
         Ok(())
     }
 
-    /// Refuses a server that the agent was not started to load.
+    /// Refuses a server that the agent was not started to load. Members of a replica set and hosts of an SRV name that a permitted
+    /// one leads to are not looked at: it is their servers' word, and not that of the work.
     pub(crate) fn check_target(&self, target: &Target) -> Result<(), Error> {
+        let is_here = |host: &Host| host.is_loopback() || matches!(host, Host::Unix(_));
+        if self.targets.is_empty() && target.srv.is_none() && target.hosts.iter().all(is_here) {
+            return Ok(());
+        }
         let is_foreign = |host: &String| {
             let mut own = self.targets.iter();
             !own.any(|target| target.eq_ignore_ascii_case(host))
         };
-        match hosts(target).find(is_foreign) {
-            Some(host) if !self.targets.is_empty() => Err(refused("server", &host, "--target")),
-            _ => Ok(()),
-        }
+        let foreign = hosts(target).find(is_foreign);
+        foreign.map_or(Ok(()), |host| Err(refused("server", &host, "--target")))
     }
 }
 
@@ -112,6 +136,11 @@ fn named_folders(server: &ServerPlan) -> impl Iterator<Item = &str> {
     all.map(String::as_str)
 }
 
+fn named_parameters(server: &ServerPlan) -> impl Iterator<Item = String> {
+    let all = server.parameters.iter();
+    all.map(|(name, value)| format!("{name}={value}"))
+}
+
 /// Hosts of a connection string, and the name that its addresses are looked up by.
 fn hosts(target: &Target) -> impl Iterator<Item = String> {
     let hosts = target.hosts.iter().map(|host| match host {
@@ -131,12 +160,14 @@ mod tests {
             listen: "10.0.0.1".parse().ok(),
             ..Permits::default()
         };
-        let server = ServerPlan {
+        let parameters = [("ttlMonitorEnabled".to_owned(), "false".to_owned())];
+        permits.add(&ServerPlan {
             mongod: Some("/opt/mongod".into()),
             data_dirs: vec!["/data/a".into()],
+            parameters: parameters.into(),
+            uri: Some("mongodb://db1,db2:7/".into()),
             ..ServerPlan::default()
-        };
-        permits.add(&server, Some(&target("mongodb://db1,db2:7/")));
+        });
         permits
     }
 
@@ -145,7 +176,10 @@ mod tests {
     }
 
     #[test]
-    fn work_names_no_program_folder_or_address_beyond_what_the_agent_was_started_for() {
+    fn work_names_nothing_of_servers_beyond_what_the_agent_was_started_for() {
+        fn set(server: &mut ServerPlan, name: &str, value: &str) {
+            server.parameters.insert(name.into(), value.into());
+        }
         let server = |change: fn(&mut ServerPlan)| {
             let mut server = ServerPlan::default();
             change(&mut server);
@@ -159,6 +193,7 @@ mod tests {
             |server| server.data_dir = Some("/data/a/b".into()),
             |server| server.data_dir = Some("/own/data".into()),
             |server| server.listen = Some("10.0.0.1".into()),
+            |server| set(server, "ttlMonitorEnabled", "false"),
         ] {
             assert_eq!(server(allowed), Ok(()));
         }
@@ -170,6 +205,8 @@ mod tests {
             |server| server.data_dir = Some("/data/a/../../etc".into()),
             |server| server.data_dirs = vec!["/data/a".into(), "/var/lib".into()],
             |server| server.listen = Some("0.0.0.0".into()),
+            |server| set(server, "ttlMonitorEnabled", "true"),
+            |server| set(server, "enableTestCommands", "1"),
         ] {
             let error = server(refused).expect_err("it is not allowed");
             assert!(error.contains("not started for"), "{error}");
@@ -179,24 +216,61 @@ mod tests {
     #[test]
     fn an_agent_with_targets_loads_no_others() {
         let check = |text| permits().check_target(&target(text)).is_ok();
-        assert!(check("mongodb://db1:9/"));
-        assert!(check("mongodb://DB2/"));
-        assert!(!check("mongodb://db1,elsewhere/"));
-        assert!(!check("mongodb://169.254.169.254/"));
+        for allowed in [
+            "mongodb://db1:9/",
+            "mongodb://DB2/",
+            "mongodb://db1/?replicaSet=rs",
+        ] {
+            assert!(check(allowed), "{allowed}");
+        }
+        for refused in [
+            "mongodb://db1,elsewhere/",
+            "mongodb://169.254.169.254/",
+            "mongodb://127.0.0.1/",
+            "mongodb+srv://cluster.example.com/",
+        ] {
+            assert!(!check(refused), "{refused}");
+        }
         let shouted = Permits {
             targets: BTreeSet::from(["DB1".to_owned()]),
             ..Permits::default()
         };
         assert!(shouted.check_target(&target("mongodb://db1/")).is_ok());
-        let any = Permits::default().check_target(&target("mongodb://elsewhere/"));
-        assert!(any.is_ok());
+        let named = Permits::of(&ServerPlan {
+            uri: Some("mongodb+srv://cluster.example.com/".into()),
+            ..ServerPlan::default()
+        });
+        let srv = target("mongodb+srv://cluster.example.com/");
+        assert!(named.check_target(&srv).is_ok());
+    }
+
+    #[test]
+    fn an_agent_without_targets_loads_this_host_alone() {
+        let check = |text| Permits::default().check_target(&target(text));
+        for allowed in [
+            "mongodb://localhost/",
+            "mongodb://127.0.0.2:7,[::1]/",
+            "mongodb://%2Ftmp%2Fmongodb-27017.sock/",
+        ] {
+            assert!(check(allowed).is_ok(), "{allowed}");
+        }
+        for refused in [
+            "mongodb://elsewhere/",
+            "mongodb://localhost,elsewhere/",
+            "mongodb://0.0.0.0/",
+            "mongodb+srv://cluster.example.com/",
+        ] {
+            let error = check(refused).expect_err(refused);
+            let hint = error.hint.unwrap_or_default();
+            assert!(hint.contains("`--target "), "{refused}: {hint}");
+        }
     }
 
     #[test]
     fn arguments_name_what_is_permitted() {
         assert_eq!(
             permits().words_of_server("10.0.0.1").join(" "),
-            "--mongod /opt/mongod --data-dir /data/a --listen 10.0.0.1"
+            "--mongod /opt/mongod --data-dir /data/a --parameter ttlMonitorEnabled=false --listen 10.0.0.1"
         );
         assert_eq!(
             permits().words_of_client().join(" "),

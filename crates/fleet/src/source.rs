@@ -1,6 +1,6 @@
 //! A fleet as the source of the load: hosts that load servers, and hosts that servers are started on.
 
-mod checks;
+pub(crate) mod checks;
 mod cluster;
 mod hosts;
 mod open;
@@ -76,9 +76,8 @@ impl<'a> Fleet<'a> {
     }
 
     /// Agents take no work but that of the plans that were known when they were started.
-    fn permit(&self, plan: &Plan, remote: Option<&Remote>) {
-        let target = remote.map(|remote| &remote.target);
-        self.permits.borrow_mut().add(&plan.server, target);
+    fn permit(&self, plan: &Plan) {
+        self.permits.borrow_mut().add(&plan.server);
     }
 
     /// How many agents and servers a plan has, before anything of it is started.
@@ -192,7 +191,7 @@ impl LoadSource for Fleet<'_> {
         context: Context<'_>,
     ) -> Result<Vec<Remote>, Error> {
         let fleet = check(plan, remote, self.options.kubernetes)?;
-        self.permit(plan, remote);
+        self.permit(plan);
         let mut state = self.state.borrow_mut();
         if state.is_none() {
             *state = Some(if self.options.kubernetes {
@@ -282,7 +281,7 @@ impl LoadSource for Fleet<'_> {
         context: Context<'_>,
     ) -> Result<(), Error> {
         for (plan, remote) in plans {
-            self.permit(plan, *remote);
+            self.permit(plan);
             let size = self.size(plan, *remote, context)?;
             shares(plan, size.agents, size.servers)
                 .map_err(|error| Error::from_cause(Kind::BadInput, error))?;

@@ -10,6 +10,7 @@ use crate::names::RunName;
 use crate::options::{MADE, WorkerOptions};
 use crate::protocol::{HostFacts, Stage, Version, Work};
 use crate::shares::{Link, Share};
+use crate::source::checks::check_plan;
 use dyno_engine::context::Context;
 use dyno_engine::deployment::server::{ServerPaths, ServerUnderTest};
 use dyno_engine::run::usage;
@@ -162,8 +163,7 @@ impl Worker<'_> {
 
     fn work(&mut self) -> Result<(), Error> {
         while let Some((work, share)) = self.agent.next_work(FOREVER)? {
-            let plan = dyno_plan::file::parse(&work.plan, "the plan of the controller")
-                .map_err(|error| Error::from_cause(Kind::Internal, error))?;
+            let plan = plan_of(&work)?;
             self.watch_host(&work, &plan);
             for stage in &work.stages {
                 let task = StageTask {
@@ -324,6 +324,14 @@ impl Worker<'_> {
     }
 }
 
+/// The plan of a work, if a controller can have given it.
+fn plan_of(work: &Work) -> Result<Plan, Error> {
+    let plan = dyno_plan::file::parse(&work.plan, "the plan of the controller")
+        .map_err(|error| Error::from_cause(Kind::Internal, error))?;
+    check_plan(&plan)?;
+    Ok(plan)
+}
+
 /// What an agent is to do in one stage.
 struct StageTask<'a> {
     work: &'a Work,
@@ -351,6 +359,31 @@ fn scaled(all: u32, own: u32, planned: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::plan_text;
+    use dyno_plan::model::{PageCache, ServerKind};
+
+    #[test]
+    fn work_that_no_controller_gives_is_refused() {
+        let ask = |change: fn(&mut Plan)| {
+            let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+            plan.server.kind = ServerKind::Mongod;
+            change(&mut plan);
+            let plan = plan_text(&plan);
+            plan_of(&Work {
+                plan,
+                ..Work::default()
+            })
+        };
+        assert!(ask(|_| ()).is_ok());
+        for refused in [
+            (|plan| plan.server.receive_packet_steering = Some("eth0".into())) as fn(&mut Plan),
+            |plan| plan.data.page_cache = PageCache::Drop,
+            |plan| plan.server.block_compressor = Some("none,extensions=[/tmp/x.so]".into()),
+            |plan| plan.server.connection_options = Some("tlsCAFile=/etc/shadow".into()),
+        ] {
+            assert!(ask(refused).is_err());
+        }
+    }
 
     #[test]
     fn servers_and_agents_of_a_host_share_its_threads() {

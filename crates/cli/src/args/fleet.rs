@@ -125,10 +125,13 @@ pub(crate) struct AgentArguments {
     /// Folder that the work may name for data, besides that of `--folder`; again for more
     #[arg(long = "data-dir", value_name = "DIR", requires = "serve")]
     pub(crate) data_folders: Vec<PathBuf>,
+    /// Parameter of a server that the work may set, with this value; again for more
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter, requires = "serve")]
+    pub(crate) parameters: Vec<String>,
     /// Address that servers may listen on, besides those of loopback
     #[arg(long, value_name = "ADDRESS", requires = "serve")]
     pub(crate) listen: Option<IpAddr>,
-    /// Host that the work may have loaded; again for more; default: any
+    /// Host that the work may have loaded; again for more; default: this one, by loopback or a socket
     #[arg(long = "target", value_name = "HOST", conflicts_with_all = ["serve", "watch"])]
     pub(crate) targets: Vec<String>,
     /// Remove that folder when the controller or Redis has gone, and nobody else would; it must have been made for the run
@@ -140,6 +143,14 @@ pub(crate) struct AgentArguments {
     /// Path of the embedded server `secantusd-rs`
     #[arg(long, value_name = "PATH", env = "DYNO_EMBEDDED_SERVER")]
     pub(crate) embedded_server: Option<PathBuf>,
+}
+
+/// A parameter as it stands after `--setParameter`.
+fn parameter(text: &str) -> Result<String, String> {
+    let name = text.split_once('=').map(|(name, _)| name);
+    name.filter(|name| !name.is_empty())
+        .ok_or("it must be a name and a value, such as `ttlMonitorEnabled=false`")?;
+    Ok(text.to_owned())
 }
 
 /// A server of somebody else on this machine.

@@ -84,6 +84,7 @@ pub(crate) fn agent(arguments: &AgentArguments, invocation: Invocation<'_>) -> R
         permits: Permits {
             programs: arguments.programs.iter().cloned().collect(),
             data_folders: arguments.data_folders.iter().cloned().collect(),
+            parameters: arguments.parameters.iter().cloned().collect(),
             listen: arguments.listen,
             targets: arguments.targets.iter().cloned().collect(),
         },
@@ -133,7 +134,7 @@ fn render(arguments: &RenderArguments) -> Result<Exit, Error> {
     };
     let plan = resolve(&request, &environment)?.plan;
     let manifests = match arguments.system {
-        RenderSystem::Kubernetes => kubernetes::render(&plan, &run, 1),
+        RenderSystem::Kubernetes => kubernetes::render(&plan, &Permits::of(&plan.server), &run, 1),
     };
     let manifests = manifests.map_err(|error| {
         Error::from_cause(Kind::BadInput, error)

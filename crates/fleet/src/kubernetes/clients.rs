@@ -2,6 +2,7 @@
 
 use super::agent;
 use super::input::{JOB, RenderInput, container_security, pod_security};
+use super::pod_servers;
 use serde_json::{Value, json};
 
 /// User of the image.
@@ -16,6 +17,13 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     } else {
         "$(DYNO_NODE)"
     };
+    let mut permits = input.permits.clone();
+    if input.starts_servers() {
+        let servers = pod_servers(kubernetes).into_iter();
+        permits.targets.extend(servers.map(|server| server.host));
+    }
+    let mut arguments = agent::arguments(input, input.run);
+    arguments.extend(permits.words_of_client());
     let index = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
     let mut pod = json!({
         "restartPolicy": "Never",
@@ -36,7 +44,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
         "containers": [{
             "name": "dyno",
             "image": kubernetes.image,
-            "args": agent::arguments(input, input.run),
+            "args": arguments,
             "env": agent::environment(index, host),
             "resources": input.resources(kubernetes.client_cpus, kubernetes.client_memory),
             "securityContext": container_security(),

@@ -1,5 +1,6 @@
 //! What all manifests are rendered from, and what they have in common: names, labels, limits and rights.
 
+use crate::permits::Permits;
 use dyno_plan::Plan;
 use dyno_plan::fleet::{FleetPlan, KubernetesPlan};
 use dyno_plan::model::ServerKind;
@@ -24,6 +25,8 @@ pub(super) struct RenderInput<'a> {
     pub(super) plan: &'a Plan,
     pub(super) fleet: &'a FleetPlan,
     pub(super) kubernetes: &'a KubernetesPlan,
+    /// What agents are permitted, besides the servers of the pods.
+    pub(super) permits: &'a Permits,
     /// Name of the run, in the names of the keys in Redis.
     pub(super) run: &'a str,
     /// The same for the agents beside the servers.

@@ -61,13 +61,17 @@ pub(super) fn check<'a>(
             ),
         );
     }
-    if let Some(key) = unsupported(plan) {
-        return Err(bad(&format!(
-            "`{key}` applies to one machine, and cannot be part of a fleet"
-        )));
-    }
-    dyno_plan::task::check(plan)?;
+    check_plan(plan)?;
     Ok(fleet)
+}
+
+/// What no plan of a fleet has. Agents ask it of their work again: whoever writes to Redis need not be a controller.
+pub(crate) fn check_plan(plan: &Plan) -> Result<(), Error> {
+    if let Some(key) = unsupported(plan) {
+        let text = format!("`{key}` applies to one machine, and cannot be part of a fleet");
+        return Err(Error::new(Kind::BadInput, text));
+    }
+    Ok(dyno_plan::task::check(plan)?)
 }
 
 /// A key of the plan that is about the machine of this program.

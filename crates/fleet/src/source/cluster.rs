@@ -7,6 +7,7 @@ use crate::kubernetes::{
     JOB, PodServer, REDIS, REDIS_PORT, SECRET, SERVERS, pod_servers, render, server_pod, watch_run,
     watches_servers,
 };
+use crate::permits::Permits;
 use dyno_engine::Cancel;
 use dyno_engine::context::Context;
 use dyno_engine::files::{make_folder, write_file};
@@ -43,6 +44,7 @@ pub(super) struct Cluster {
     /// Where the manifests are.
     folder: PathBuf,
     kubernetes: KubernetesPlan,
+    permits: Permits,
     run: String,
     /// The namespace was not there before.
     made_namespace: bool,
@@ -61,6 +63,7 @@ impl Cluster {
     /// Writes the manifests into a folder that only this person can read. Nothing is applied.
     pub(super) fn new(
         plan: &Plan,
+        permits: Permits,
         run: &str,
         path: Option<OsString>,
         folder: &Path,
@@ -81,6 +84,7 @@ impl Cluster {
             path,
             folder: folder.to_owned(),
             kubernetes,
+            permits,
             run: run.to_owned(),
             made_namespace: false,
             redis: None,
@@ -93,7 +97,7 @@ impl Cluster {
     }
 
     fn write(&self, plan: &Plan) -> Result<(), Error> {
-        let manifests = render(plan, &self.run, self.starts);
+        let manifests = render(plan, &self.permits, &self.run, self.starts);
         for manifest in manifests.map_err(|error| Error::from_cause(Kind::BadInput, error))? {
             manifest.write(&self.folder)?;
         }
@@ -209,7 +213,7 @@ impl Cluster {
             let pod = format!("pod/{}", server_pod(server.pod));
             let forward = self.forward(&pod, server.port)?;
             let own = Remote::parse(&format!("mongodb://127.0.0.1:{}/", forward.port))?;
-            seen.push((own, format!("mongodb://{}/", server.address)));
+            seen.push((own, format!("mongodb://{}:{}/", server.host, server.port)));
             self.servers.push(forward);
         }
         Ok(seen)

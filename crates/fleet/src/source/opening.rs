@@ -152,7 +152,8 @@ impl Fleet<'_> {
         let (client_run, server_run) = (RunName::new(&run)?, RunName::for_servers(&run)?);
         let folder = PrivateFolder::create()?;
         let path = context.environment.path.clone();
-        let mut cluster = Cluster::new(plan, &run, path, &folder.0)?;
+        let permits = self.permits.borrow().clone();
+        let mut cluster = Cluster::new(plan, permits, &run, path, &folder.0)?;
         let pods = cluster.clients();
         context.note(format!("run `{run}`: {pods} agents in pods"));
         let met = cluster.meet(context.cancel).and_then(|endpoint| {

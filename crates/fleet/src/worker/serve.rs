@@ -1,6 +1,7 @@
 //! `dyno agent --serve`: starts the servers of the plan on this host, keeps them while the run lasts, and takes them away,
 //! also when nobody is there any more to ask for it. With `--watch` somebody else starts them: it reads the host alone.
 
+use super::plan_of;
 use super::watch::HostWatch;
 use crate::FleetError;
 use crate::agent::Agent;
@@ -67,8 +68,7 @@ impl ServerHost<'_> {
     }
 
     fn start(&mut self, work: &Work) -> Result<(), Error> {
-        let plan = dyno_plan::file::parse(&work.plan, "the plan of the controller")
-            .map_err(|error| Error::from_cause(Kind::Internal, error))?;
+        let plan = plan_of(work)?;
         let (uri, subject) = match self.options.watch.as_slice() {
             [] => self.start_servers(work, plan.clone())?,
             watched => (String::new(), subject(watched)),

@@ -90,16 +90,33 @@ fn hosts() -> Option<(Hosts, PathBuf)> {
     Some((hosts, server))
 }
 
+/// Starts the agents, which may load one server of the inventory and no others.
+fn assert_agents_may_load(hosts: &Hosts, server: &str) {
+    let redis = hosts.0.join("redis-url");
+    fs::write(&redis, "redis://127.0.0.1").unwrap();
+    let variables = format!("{{dyno_run: r, dyno_redis_url_file: {}}}", redis.display());
+    hosts.play("agents.yml", &["-e", &variables]);
+    let log = "for _ in $(seq 100); do grep -s agent /var/lib/dyno/r/agent-0.log && break; sleep 0.1; done";
+    let words = text(&hosts.ssh("client1", log));
+    let address = fs::read_to_string(hosts.0.join(server).join("address")).unwrap();
+    let target = format!("--target {}", address.trim());
+    assert!(words.trim().ends_with(&target), "{words}");
+    assert_eq!(words.matches("--target").count(), 1, "{words}");
+}
+
 #[test]
 fn hosts_are_made_ready_used_and_taken_away() {
     let Some((hosts, server)) = hosts() else {
         return;
     };
     fs::write(hosts.0.join("empty.toml"), "").unwrap();
+    // Tells what it is started with.
+    fs::write(hosts.0.join("dyno"), "#!/bin/sh\necho \"$@\"\n").unwrap();
     let variables = format!(
-        "dyno_program: /usr/bin/true\ndyno_server_source: {}\ndyno_server_program: /opt/dyno/secantusd-rs\n\
+        "dyno_program: {}/dyno\ndyno_server_source: {}\ndyno_server_program: /opt/dyno/secantusd-rs\n\
          dyno_server_arguments: [--config, {}/empty.toml, --host, '{{address}}', --port, '{{port}}', --storage-path, '{{data}}', --standalone]\n\
          dyno_server_placement: [taskset, -c, '0']\ndyno_node_packages: []\n",
+        hosts.0.display(),
         server.display(),
         hosts.0.display()
     );
@@ -121,6 +138,7 @@ fn hosts_are_made_ready_used_and_taken_away() {
         "taskset -p $(cat /var/lib/dyno/server/server.pid)",
     );
     assert!(text(&place).trim().ends_with("mask: 1"), "{}", text(&place));
+    assert_agents_may_load(&hosts, "server1");
     // Each host has its own files and processes.
     assert!(!Path::new("/opt/dyno/secantusd-rs").exists());
     assert!(!hosts.ssh("client1", "pgrep secantusd-rs").status.success());
@@ -128,7 +146,8 @@ fn hosts_are_made_ready_used_and_taken_away() {
     let cut = hosts.ssh("server1", "true");
     assert_eq!(cut.status.code(), Some(255), "{}", text(&cut));
     assert!(hosts.run("mend", &["server1"]).status.success());
-    assert_eq!(hosts.play("stop.yml", &[]).0, 1);
+    // The server of one host, and the address of Redis of the other.
+    assert_eq!(hosts.play("stop.yml", &[]).0, 2);
     assert!(!hosts.ssh("server1", "pgrep secantusd-rs").status.success());
     // After a new start of the machine the number in the file may be that of another program.
     let other = "(sleep 617 >/dev/null 2>&1 & echo $! >/var/lib/dyno/server/server.pid)";

@@ -1,6 +1,7 @@
 //! Manifests are valid for the last four versions of Kubernetes, and Ansible understands its files. Both by programs that
 //! `scripts/python-tools.sh` installs.
 use dyno_fleet::kubernetes::render;
+use dyno_fleet::permits::Permits;
 use dyno_plan::Plan;
 use dyno_testkit::{Skip, or_skip};
 use serde_json::{Value, json};
@@ -54,7 +55,8 @@ fn plans() -> Vec<(&'static str, Plan)> {
 }
 
 fn written(folder: &Path, plan: &Plan) -> Vec<PathBuf> {
-    let manifests = render(plan, "run-1", 1).unwrap();
+    let permits = Permits::of(&plan.server);
+    let manifests = render(plan, &permits, "run-1", 1).unwrap();
     let write = |manifest: &dyno_fleet::kubernetes::Manifest| {
         let path = folder.join(&manifest.path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -9,4 +9,5 @@ mod common;
 mod fleet_faults;
 mod fleet_hosts;
 mod fleet_manifests;
+mod fleet_permits;
 mod fleet_protocol;
