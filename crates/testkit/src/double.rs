@@ -18,6 +18,7 @@
 //! }
 //! ```
 
+use crate::wire;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -35,7 +36,6 @@ mod server;
 mod shapes;
 mod store;
 mod users;
-mod wire;
 
 pub use admin_client::DoubleAdminClient;
 pub use server::serve;

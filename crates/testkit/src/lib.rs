@@ -18,9 +18,11 @@ pub mod fault;
 mod mongo_java;
 mod port;
 mod priority;
+pub mod scripted;
 mod server;
 pub mod simulate;
 mod skip;
+mod wire;
 
 pub use mongo_java::JavaServer;
 pub use port::free_port;

@@ -12,6 +12,7 @@ use dyno_load::connect::{
 };
 use dyno_load::responder::{Behaviour, Responder, Stall};
 use dyno_plan::uri::{self, Credentials, Target};
+use dyno_testkit::scripted;
 use dyno_wire::command::{CommandOptions, CommandSet, Projection};
 use dyno_wire::compress::Scratch;
 use dyno_wire::frame;
@@ -171,7 +172,7 @@ fn a_name_without_an_address_is_named() {
 #[test]
 fn a_server_that_says_nothing_is_given_up() {
     let kept = std::sync::Mutex::new(Vec::new());
-    let port = stub::accept(move |stream| kept.lock().unwrap().push(stream));
+    let port = scripted::accept(move |stream| kept.lock().unwrap().push(stream));
     let started = Instant::now();
     for more in ["", "&tls=true&tlsInsecure=true"] {
         let error = failure(&format!(
@@ -186,7 +187,7 @@ fn a_server_that_says_nothing_is_given_up() {
 
 #[test]
 fn a_server_of_another_kind_is_recognised() {
-    let port = stub::accept(|mut stream| {
+    let port = scripted::accept(|mut stream| {
         let _ = stream.read(&mut [0; 1000]);
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     });
@@ -201,7 +202,7 @@ fn a_server_of_another_kind_is_recognised() {
 
 #[test]
 fn a_server_that_hangs_up_leads_to_the_question_of_tls() {
-    let port = stub::accept(|mut stream| {
+    let port = scripted::accept(|mut stream| {
         let _ = stream.read(&mut [0; 1000]);
     });
     let error = failure(&format!("mongodb://127.0.0.1:{port}/"));
@@ -214,7 +215,7 @@ fn a_server_that_hangs_up_leads_to_the_question_of_tls() {
 
 #[test]
 fn an_old_server_is_refused() {
-    let port = stub::serve(|_| doc! { "ismaster": true, "maxWireVersion": 5, "ok": 1 });
+    let port = scripted::serve(|_| doc! { "ismaster": true, "maxWireVersion": 5, "ok": 1 });
     let error = failure(&format!("mongodb://127.0.0.1:{port}/"));
     assert!(
         matches!(error, ConnectError::TooOld { found: 5, .. }),
@@ -224,7 +225,7 @@ fn an_old_server_is_refused() {
 
 #[test]
 fn a_server_without_hello_is_asked_by_the_old_name() {
-    let port = stub::serve(|command| match command.keys().next().unwrap().as_str() {
+    let port = scripted::serve(|command| match command.keys().next().unwrap().as_str() {
         "isMaster" => doc! { "ismaster": true, "maxWireVersion": 6, "ok": 1 },
         _ => doc! { "ok": 0, "code": 59, "errmsg": "no such command" },
     });
@@ -237,7 +238,7 @@ fn a_server_without_hello_is_asked_by_the_old_name() {
 
 #[test]
 fn a_refused_hello_shows_the_reason() {
-    let port = stub::serve(|_| doc! { "ok": 0, "code": 14, "errmsg": "wrong type" });
+    let port = scripted::serve(|_| doc! { "ok": 0, "code": 14, "errmsg": "wrong type" });
     let error = failure(&format!("mongodb://127.0.0.1:{port}/"));
     let text = format!("`127.0.0.1:{port}` refused `hello`: wrong type (code 14)");
     assert_eq!(error.to_string(), text);
@@ -245,7 +246,7 @@ fn a_refused_hello_shows_the_reason() {
 
 #[test]
 fn the_server_learns_the_name_of_the_application() {
-    let port = stub::serve(|command| {
+    let port = scripted::serve(|command| {
         let name = command
             .get_document("client")
             .unwrap()
@@ -262,7 +263,7 @@ fn the_server_learns_the_name_of_the_application() {
 fn a_unix_domain_socket_works() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mongodb.sock");
-    stub::serve_unix(&path, |command| match command.get("ping") {
+    scripted::serve_unix(&path, |command| match command.get("ping") {
         Some(_) => doc! { "ok": 1 },
         None => hello(),
     });
@@ -282,7 +283,7 @@ fn a_unix_domain_socket_works() {
 fn routers_are_taken_in_turn_and_dead_ones_left_out() {
     let counts: [Arc<AtomicUsize>; 2] = Default::default();
     let ports = counts.clone().map(|count| {
-        stub::serve(move |_| {
+        scripted::serve(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
             let mut hello = hello();
             hello.insert("msg", "isdbgrid");
@@ -305,7 +306,7 @@ fn two_members(primary: &Arc<AtomicU16>) -> [u16; 2] {
     let ports = [0, 1].map(|index| listeners[index].local_addr().unwrap().port());
     for (listener, own) in listeners.into_iter().zip(ports) {
         let primary = Arc::clone(primary);
-        stub::serve_on(listener, move |_| {
+        scripted::serve_on(listener, move |_| {
             let is_primary = primary.load(Ordering::SeqCst) == own;
             let mut hello = doc! {
                 "setName": "rs0", "isWritablePrimary": is_primary, "secondary": !is_primary,

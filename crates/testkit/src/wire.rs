@@ -18,15 +18,15 @@ const REFUSED_FLAGS: i32 = 0b11;
 
 /// A message that arrived.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(crate) struct Message {
     /// Number that the answer refers to.
-    pub(super) id: i32,
+    pub(crate) id: i32,
     /// The body, with each sequence of documents as a list in it.
-    pub(super) body: Document,
+    pub(crate) body: Document,
 }
 
 /// Writes a message with `body` that answers `response_to`; 0 if it is a question.
-pub(super) fn write(stream: &mut TcpStream, body: &Document, response_to: i32) -> io::Result<()> {
+pub(crate) fn write(stream: &mut impl Write, body: &Document, response_to: i32) -> io::Result<()> {
     let mut bytes = Vec::new();
     body.to_writer(&mut bytes).map_err(io::Error::other)?;
     let length =
@@ -41,7 +41,7 @@ pub(super) fn write(stream: &mut TcpStream, body: &Document, response_to: i32) -
 }
 
 /// Reads a message.
-pub(super) fn read(stream: &mut TcpStream) -> io::Result<Message> {
+pub(crate) fn read(stream: &mut impl Read) -> io::Result<Message> {
     let mut header = [0; HEADER_BYTES];
     stream.read_exact(&mut header)?;
     let length = usize::try_from(word(&header, 0)?).unwrap_or(0);
@@ -115,17 +115,17 @@ fn word(bytes: &[u8], at: usize) -> io::Result<i32> {
 }
 
 /// Asks another process one question.
-pub(super) fn ask(address: SocketAddr, command: &Document) -> io::Result<Document> {
+pub(crate) fn ask(address: SocketAddr, command: &Document) -> io::Result<Document> {
     exchange(&mut connect(address)?, command)
 }
 
 /// Asks another node of the double for its state.
-pub(super) fn state(address: SocketAddr) -> io::Result<Document> {
+pub(crate) fn state(address: SocketAddr) -> io::Result<Document> {
     ask(address, &doc! { "doubleState": 1, "$db": "admin" })
 }
 
 /// Opens a connection for [`exchange`].
-pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let limit = Duration::from_secs(10);
     let stream = TcpStream::connect_timeout(&address, limit)?;
     stream.set_read_timeout(Some(limit))?;
@@ -134,7 +134,7 @@ pub(super) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 }
 
 /// Asks a question over a connection that is kept.
-pub(super) fn exchange(stream: &mut TcpStream, command: &Document) -> io::Result<Document> {
+pub(crate) fn exchange(stream: &mut TcpStream, command: &Document) -> io::Result<Document> {
     write(stream, command, 0)?;
     Ok(read(stream)?.body)
 }

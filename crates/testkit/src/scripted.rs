@@ -1,0 +1,73 @@
+//! Servers on loopback that say what they are told to say, for what no real one can be made to do. They live until the process
+//! ends.
+
+use crate::wire;
+use bson::Document;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+/// Gives the reply to a command.
+pub trait Script: Fn(&Document) -> Document + Send + Sync + 'static {}
+impl<F: Fn(&Document) -> Document + Send + Sync + 'static> Script for F {}
+
+/// Starts a server that answers commands by `script`; returns its port.
+///
+/// # Panics
+/// No port is free.
+pub fn serve(script: impl Script) -> u16 {
+    let (listener, port) = listen();
+    serve_on(listener, script);
+    port
+}
+
+/// The same on a listener that exists already.
+pub fn serve_on(listener: TcpListener, script: impl Script) {
+    let script = Arc::new(script);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let script = Arc::clone(&script);
+            thread::spawn(move || answer(stream, &*script));
+        }
+    });
+}
+
+/// The same on a Unix-domain socket.
+///
+/// # Panics
+/// The socket cannot be made.
+pub fn serve_unix(path: &Path, script: impl Script) {
+    let listener = UnixListener::bind(path).expect("a socket can be made");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            answer(stream, &script);
+        }
+    });
+}
+
+/// Starts a server that hands each connection to `treat`; returns its port.
+///
+/// # Panics
+/// No port is free.
+pub fn accept(treat: impl Fn(TcpStream) + Send + 'static) -> u16 {
+    let (listener, port) = listen();
+    thread::spawn(move || listener.incoming().flatten().for_each(treat));
+    port
+}
+
+fn listen() -> (TcpListener, u16) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    let address = listener.local_addr().expect("it is bound");
+    (listener, address.port())
+}
+
+fn answer(mut stream: impl Read + Write, script: &dyn Script) {
+    while let Ok(message) = wire::read(&mut stream) {
+        if wire::write(&mut stream, &script(&message.body), message.id).is_err() {
+            return;
+        }
+    }
+}
