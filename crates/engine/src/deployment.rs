@@ -79,12 +79,16 @@ impl DeploymentUnderTest {
             None => remote.map(|remote| vec![remote.clone()]),
         };
         if let Some(remotes) = remotes {
-            let servers = remotes.into_iter();
-            let servers = servers.map(|remote| ServerUnderTest::running(plan, remote, paths));
+            let mut servers = Vec::new();
+            for remote in remotes {
+                let mut server = ServerUnderTest::running(plan, remote, paths)?;
+                server.set_cancel_check(context.cancel.patience());
+                servers.push(server);
+            }
             return Ok(DeploymentUnderTest {
                 deployment: None,
                 settings: Vec::new(),
-                servers: servers.collect::<Result<_, _>>()?,
+                servers,
             });
         }
         let interrupted = || context.cancel.requested();

@@ -265,6 +265,7 @@ const WRITE_HINT: &str = "check the free space and the permissions there";
 fn connect_kind(error: &ConnectError) -> Kind {
     match error {
         ConnectError::Unsupported { .. } => Kind::BadInput,
+        ConnectError::Interrupted => Kind::Interrupted,
         _ => Kind::Environment,
     }
 }

@@ -297,7 +297,8 @@ impl Worker<'_> {
         };
         let remote = Remote::parse(text)?;
         self.options.permits.check_target(&remote.target)?;
-        let server = ServerUnderTest::running(part, remote, &paths)?;
+        let mut server = ServerUnderTest::running(part, remote, &paths)?;
+        server.set_cancel_check(self.context.cancel.patience());
         let workload = if is_load {
             let load = LoadTask {
                 first: link.load_first,

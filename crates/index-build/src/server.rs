@@ -7,7 +7,7 @@ use dyno_engine::deployment::server::ServerPaths;
 use dyno_engine::deployment::{DeploymentUnderTest, describe};
 use dyno_engine::recording::roles::Tables;
 use dyno_engine::{Error, Kind};
-use dyno_load::connect::{Connector, Control};
+use dyno_load::connect::{CancelCheck, Connector, Control};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::task::{Remote, Task};
@@ -152,8 +152,9 @@ impl<'a> Server<'a> {
     }
 
     fn reach(&self, remote: &Remote) -> Result<Running, Error> {
-        let connector = Connector::new(&remote.target, remote.credentials.clone())
+        let mut connector = Connector::new(&remote.target, remote.credentials.clone())
             .map_err(|error| Error::from(error).context("cannot use the connection string"))?;
+        connector.set_cancel_check(self.context.cancel.patience());
         let control = connector
             .control()
             .map_err(|error| Error::from(error).context("cannot connect to the server"))?;
@@ -208,7 +209,8 @@ impl<'a> Server<'a> {
 
     /// Makes connections on which a command comes to its end, whatever the person wants meanwhile.
     pub(crate) fn patient(&self) -> impl Fn() -> Result<Control, LayoutError> + Sync + use<> {
-        let connector = self.running().connector.clone();
+        let mut connector = self.running().connector.clone();
+        connector.set_cancel_check(CancelCheck::new(|| false));
         move || {
             let mut control = connector.control().map_err(LayoutError::from)?;
             // Copies and verifications take their time.

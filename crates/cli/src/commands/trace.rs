@@ -141,8 +141,9 @@ impl Server {
             format!("mongodb://{text}")
         };
         let remote = Remote::parse(&uri)?;
-        let connector = Connector::new(&remote.target, remote.credentials.clone())
+        let mut connector = Connector::new(&remote.target, remote.credentials.clone())
             .map_err(|error| Error::from(error).context("cannot use `--server`"))?;
+        connector.set_cancel_check(invocation.cancel.patience());
         let mut control = connector
             .control()
             .map_err(|error| Error::from(error).context("cannot connect to the server"))?;

@@ -23,6 +23,7 @@ mod fleet_pods;
 mod index_build;
 mod input;
 mod install;
+mod interrupts;
 mod measured_run;
 mod metric_names;
 mod metrics;

@@ -6,7 +6,7 @@ use crate::doctor::subject;
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use dyno_load::backend::{self, driver::DriverTarget};
-use dyno_load::connect::{Connector, Control};
+use dyno_load::connect::{CancelCheck, Connector, Control};
 use dyno_load::workload::Concerns;
 use dyno_load::{prepare, probe};
 use dyno_observe::doctor::{Product, ServerFacts, network};
@@ -109,6 +109,11 @@ impl ServerUnderTest {
             backend,
             local,
         })
+    }
+
+    /// Looks for the server only until `cancel_check` says that it is not wanted.
+    pub fn set_cancel_check(&mut self, cancel_check: CancelCheck) {
+        self.connector.set_cancel_check(cancel_check);
     }
 
     /// Refuses options that those who perform the operations do not take. No server is asked.

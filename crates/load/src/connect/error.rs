@@ -98,6 +98,9 @@ pub enum ConnectError {
         #[source]
         source: io::Error,
     },
+    /// The caller did not want the server any more; see [`Connector::set_cancel_check`](super::Connector::set_cancel_check).
+    #[error("interrupted while looking for the server")]
+    Interrupted,
     /// A file with certificates or keys cannot be used.
     #[error("cannot use `{}` for TLS", path.display())]
     TlsFile {

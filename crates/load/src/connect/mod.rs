@@ -30,11 +30,12 @@ use dyno_wire::reply;
 use dyno_wire::scram::SaltedPasswords;
 use error::Source;
 use rustls::ClientConfig;
-use session::{Deadline, Session, io_error};
+use session::{Deadline, LOOK_INTERVAL, Session, io_error};
 use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -66,6 +67,7 @@ pub struct Connected {
 #[derive(Clone)]
 pub struct Connector {
     inner: Arc<Inner>,
+    cancel_check: Option<CancelCheck>,
 }
 
 struct Inner {
@@ -147,7 +149,14 @@ impl Connector {
                 credentials,
                 user,
             }),
+            cancel_check: None,
         })
+    }
+
+    /// Looks for servers only until `cancel_check` says that they are not wanted; then it is [`ConnectError::Interrupted`]. So do
+    /// clones that are made from now on.
+    pub fn set_cancel_check(&mut self, cancel_check: CancelCheck) {
+        self.cancel_check = Some(cancel_check);
     }
 
     /// Asks the deployment for its kind and its servers, and remembers the answer for later connections.
@@ -159,9 +168,53 @@ impl Connector {
     /// [`ConnectError`] of the first seed if none answers; `NoPrimary`, `ReplicaSetName`.
     pub fn discover(&self) -> Result<Topology, ConnectError> {
         let mut known = self.inner.known_topology();
-        let topology = Arc::new(self.inner.select()?);
+        let topology = Arc::new(self.select()?);
         *known = Some(Arc::clone(&topology));
         Ok(Topology::clone(&topology))
+    }
+
+    /// The topology that is known, or else found now; others that ask meanwhile wait for the result.
+    fn topology(&self) -> Result<Arc<Topology>, ConnectError> {
+        let mut known = self.inner.known_topology();
+        if let Some(topology) = &*known {
+            return Ok(Arc::clone(topology));
+        }
+        let topology = Arc::new(self.select()?);
+        *known = Some(Arc::clone(&topology));
+        Ok(topology)
+    }
+
+    /// Looks for the servers until they are found, the time for it is over, or nobody wants them any more. A name that is looked
+    /// up and a host that is silent hold up whoever asks; that is a thread then, which ends by itself later.
+    fn select(&self) -> Result<Topology, ConnectError> {
+        let Some(cancel_check) = self.cancel_check.clone() else {
+            return self.inner.select(&|| false);
+        };
+        let inner = Arc::clone(&self.inner);
+        let is_cancelled = cancel_check.clone();
+        let (sender, found) = sync_channel(1);
+        let looking = std::thread::Builder::new().name("discovery".to_owned());
+        let looking = looking.spawn(move || {
+            // Nobody may be there any more.
+            let _ = sender.send(inner.select(&|| is_cancelled.is_cancelled()));
+        });
+        let Ok(looking) = looking else {
+            // The machine allows no more threads.
+            return self.inner.select(&|| cancel_check.is_cancelled());
+        };
+        loop {
+            match found.recv_timeout(LOOK_INTERVAL) {
+                Ok(found) => return found,
+                Err(RecvTimeoutError::Timeout) if cancel_check.is_cancelled() => {
+                    return Err(ConnectError::Interrupted);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => match looking.join() {
+                    Err(panic) => std::panic::resume_unwind(panic),
+                    Ok(()) => unreachable!("it tells what it found before it ends"),
+                },
+            }
+        }
     }
 
     /// Opens a connection to the server that takes the operations, and authenticates it.
@@ -211,11 +264,11 @@ impl Connector {
 
     fn open(&self, compressors: &[Compressor]) -> Result<(Session, Hello), ConnectError> {
         let inner = &*self.inner;
-        let topology = inner.topology()?;
+        let topology = self.topology()?;
         match inner.open_any(&topology, compressors) {
             Err(error) if error.may_be_stale() => {
                 inner.forget(&topology);
-                inner.open_any(&*inner.topology()?, compressors)
+                inner.open_any(&*self.topology()?, compressors)
             }
             result => result,
         }
@@ -225,17 +278,6 @@ impl Connector {
 impl Inner {
     fn known_topology(&self) -> std::sync::MutexGuard<'_, Option<Arc<Topology>>> {
         self.topology.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The topology that is known, or else found now; others that ask meanwhile wait for the result.
-    fn topology(&self) -> Result<Arc<Topology>, ConnectError> {
-        let mut known = self.known_topology();
-        if let Some(topology) = &*known {
-            return Ok(Arc::clone(topology));
-        }
-        let topology = Arc::new(self.select()?);
-        *known = Some(Arc::clone(&topology));
-        Ok(topology)
     }
 
     /// Drops what is known, unless another thread has renewed it.
@@ -249,8 +291,8 @@ impl Inner {
         }
     }
 
-    /// Looks for the servers until they are found or the time for it is over.
-    fn select(&self) -> Result<Topology, ConnectError> {
+    /// Looks for the servers until they are found or the time for it is over; once it is cancelled, not again.
+    fn select(&self, is_cancelled: &dyn Fn() -> bool) -> Result<Topology, ConnectError> {
         let given = self.options.server_selection_timeout_ms;
         let limit = given.map_or(DEFAULT_SELECTION_TIMEOUT, Duration::from_millis);
         let started = Instant::now();
@@ -270,7 +312,7 @@ impl Inner {
                 Err(error) => given.is_some() && error.may_be_stale(),
                 Ok(_) => false,
             };
-            if !may_wait || started.elapsed() + SELECTION_PAUSE > limit {
+            if !may_wait || is_cancelled() || started.elapsed() + SELECTION_PAUSE > limit {
                 return found;
             }
             std::thread::sleep(SELECTION_PAUSE);

@@ -124,7 +124,7 @@ pub(super) fn io_error(
 }
 
 /// How often a caller that waits for an answer is asked whether it still wants it.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Says whether the caller no longer wants an answer.
 #[derive(Clone)]
@@ -134,6 +134,10 @@ impl CancelCheck {
     /// `is_cancelled` is asked about ten times a second.
     pub fn new(is_cancelled: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         CancelCheck(Arc::new(is_cancelled))
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        (self.0)()
     }
 }
 
@@ -259,7 +263,7 @@ impl Session {
                     if self
                         .cancel_check
                         .as_ref()
-                        .is_some_and(|cancel_check| (cancel_check.0)())
+                        .is_some_and(CancelCheck::is_cancelled)
                     {
                         let given_up = "nobody waits for the answer any more";
                         break Err(io::Error::other(given_up));
