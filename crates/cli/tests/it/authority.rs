@@ -1,6 +1,11 @@
 //! What the program must not do for others: overwrite, remove, end, tell.
 
-use crate::common::{Bench, Finished, Responder, reads, wait_for, wait_for_windows};
+use crate::common::{Bench, Finished, Responder, control, reads, wait_for, wait_for_windows};
+use bson::{Document, doc};
+use dyno_load::prepare::estimated_count;
+use dyno_plan::model::DataPlan;
+use dyno_testkit::{TestServer, embedded, mongod, or_skip};
+use serde_json::json;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -152,6 +157,73 @@ fn a_run_is_ended_only_if_the_process_that_it_names_measures_it() {
     for child in [&mut victim, &mut holder] {
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+}
+
+/// A collection that holds customers is dropped only by its own word, and the record says what was dropped.
+fn customers_survive(server: &TestServer) {
+    let (bench, uri) = (Bench::new(), server.uri());
+    let mut control = control(&uri);
+    let customer = |number| doc! { "_id": format!("customer{number}"), "name": "Ann" };
+    let customers: Vec<Document> = (0..500).map(customer).collect();
+    let insert = doc! { "insert": "usertable", "documents": customers };
+    control.run("prod", insert).unwrap();
+    let data = DataPlan {
+        database: "prod".into(),
+        ..DataPlan::default()
+    };
+    let mut documents = || estimated_count(&mut control, &data).unwrap();
+    let fresh = "base = \"a\"\n[data]\nfresh = \"collection\"\n";
+    std::fs::write(bench.path("fresh.toml"), fresh).unwrap();
+    let run = |plan, more: &[&str]| {
+        let small = ["--records", "300", "--operations", "200", "--warmup", "0s"];
+        let place = ["--uri", &uri, "--set", "data.database=prod", "--out", "r"];
+        bench.dyno(&[&["run", plan][..], &small, &place, more].concat())
+    };
+    for (plan, more) in [("a", &["--fresh"][..]), ("fresh.toml", &[])] {
+        run(plan, more)
+            .expect(3)
+            .says("`prod.usertable` would be dropped")
+            .says("all of its 500 documents")
+            .says("`-p table=NAME`")
+            .says("`--drop-foreign`");
+        assert_eq!(documents(), 500, "{plan}");
+        assert!(!bench.path("r").exists(), "{plan}");
+    }
+    let own_word = ["--fresh", "--drop-foreign", "--format", "json"];
+    let dropped = run("a", &own_word)
+        .expect(0)
+        .says("warning: dropped `prod.usertable`: 500 documents")
+        .json()["dropped"]
+        .take();
+    assert_eq!(dropped.as_array().unwrap().len(), 1, "{dropped}");
+    assert_eq!(dropped[0]["namespace"], "prod.usertable");
+    assert_eq!(dropped[0]["documents"], 500);
+    let key = dropped[0]["foreign_key"].as_str().unwrap();
+    assert!(key.starts_with("customer"), "{key}");
+    assert_eq!(documents(), 300);
+    let report = bench
+        .dyno(&["report", "r", "--format", "markdown"])
+        .expect(0);
+    assert!(report.stdout.contains("prod.usertable: 500 documents"));
+    // Those of a benchmark need no word.
+    std::fs::remove_dir_all(bench.path("r")).unwrap();
+    let again = run("a", &["--fresh", "--format", "json"]).expect(0).json();
+    let own = json!([{"namespace": "prod.usertable", "documents": 300}]);
+    assert_eq!(again["dropped"], own);
+}
+
+#[test]
+fn documents_of_somebody_else_in_the_embedded_server_survive_a_fresh_start() {
+    if let Some(server) = or_skip(embedded()) {
+        customers_survive(&server);
+    }
+}
+
+#[test]
+fn documents_of_somebody_else_in_a_mongod_survive_a_fresh_start() {
+    if let Some(server) = or_skip(mongod()) {
+        customers_survive(&server);
     }
 }
 

@@ -3,10 +3,10 @@
 
 use crate::common::scrape::{Endpoint, get};
 use crate::common::{
-    Bench, Finished, names, processes_with, run_schema, signal, wait_for, wait_for_windows,
+    Bench, Finished, control, names, processes_with, run_schema, signal, wait_for, wait_for_windows,
 };
 use bson::{Bson, Document, doc};
-use dyno_load::connect::{Connector, Control};
+use dyno_load::connect::Control;
 use dyno_testkit::fault::{DiskThrottle, FileSystem, LoopDisk, is_root};
 use dyno_testkit::{TestServer, go_before_others, mongod, mongod_program, or_skip};
 use serde_json::Value;
@@ -121,14 +121,6 @@ fn member_names(document: &Value) -> Vec<&str> {
     let members = document["server"]["members"].as_array().unwrap();
     let names = members.iter().map(|member| member["name"].as_str());
     names.map(Option::unwrap).collect()
-}
-
-fn control(uri: &str) -> Control {
-    let (target, credentials) = dyno_plan::uri::parse(uri).unwrap();
-    Connector::new(&target, credentials)
-        .unwrap()
-        .control()
-        .unwrap()
 }
 
 /// The number at a path of `serverStatus`.

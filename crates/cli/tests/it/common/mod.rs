@@ -11,6 +11,7 @@ pub(crate) mod lab;
 pub(crate) mod runs;
 pub(crate) mod scrape;
 
+use dyno_load::connect::{Connector, Control};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -91,6 +92,15 @@ pub(crate) fn tracing() -> Option<Bench> {
     }
     dyno_testkit::skip_tracing(&format!("this machine cannot trace: {reason}"));
     None
+}
+
+/// A connection to a server for set-up commands.
+pub(crate) fn control(uri: &str) -> Control {
+    let (target, credentials) = dyno_plan::uri::parse(uri).unwrap();
+    Connector::new(&target, credentials)
+        .unwrap()
+        .control()
+        .unwrap()
 }
 
 pub(crate) fn names(folder: &Path) -> Vec<String> {
