@@ -1,6 +1,7 @@
 //! A fleet whose hosts are this machine, by an inventory without SSH: real Ansible, real Redis, real agents, and a responder
 //! for a server. For what needs no hosts of their own, which are dear.
 use crate::common::{Bench, Finished, Responder, names, wait_for};
+use crate::record_changes::assert_every_change_is_told;
 use dyno_testkit::{Skip, free_port, or_skip, project_dir};
 use serde_json::Value;
 use std::io::Read;
@@ -212,6 +213,25 @@ fn an_agent_that_stood_still_at_the_start_is_told_and_is_no_part_of_the_common_w
     assert!(told.is_some(), "{}", document["caveats"]);
     assert_eq!(fleet["clients"], 4);
     local.assert_clean();
+}
+
+#[test]
+fn a_change_of_the_record_of_a_fleet_is_told() {
+    let Some(local) = Local::new() else {
+        return;
+    };
+    let short = ["--duration", "2s", "--set", "observe.host=true"];
+    let child = local.spawn("run", &[&short[..], &["--out", "sums"]].concat());
+    Finished::from(child.wait_with_output().unwrap()).expect(0);
+    let of_hosts = names(&local.bench.path("sums/metrics")).into_iter();
+    let of_hosts: Vec<String> = of_hosts.map(|name| format!("metrics/{name}")).collect();
+    assert!(
+        of_hosts.iter().any(|name| name.contains("/host-")),
+        "{of_hosts:?}"
+    );
+    let merged = ["run.json", "latency.hlog", "series/intervals.csv"];
+    let all = of_hosts.iter().map(String::as_str).chain(merged);
+    assert_every_change_is_told(&local.bench, "sums", &all.collect::<Vec<_>>());
 }
 
 #[test]

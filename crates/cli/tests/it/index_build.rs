@@ -2,6 +2,7 @@
 //! skipped, or fail with `DYNO_REQUIRE_TRACE`.
 
 use crate::common::{Bench, Finished, signal, wait_for};
+use crate::record_changes::assert_every_change_is_told;
 use dyno_testkit::{embedded, embedded_program, mongod_program, or_skip};
 use serde_json::Value;
 use std::path::Path;
@@ -151,6 +152,8 @@ fn a_remedy_makes_a_random_scan_sequential_and_changes_no_document() {
     assert!(!bench.path("x/server-data").exists());
     let page = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
     assert!(page.contains("<html"), "{page}");
+    let parts = ["index-build.json", "before/trace.json", "after/SHA256SUMS"];
+    assert_every_change_is_told(&bench, "x", &parts);
     bench.dyno(&["report", "x"]).expect(0);
     bench
         .dyno(&["report", "x/index-build.json", "--format", "html"])

@@ -1,7 +1,10 @@
 //! A finished record that somebody or something has changed: every report says so, or the change is an error.
 
 use crate::common::runs::MadeUp;
-use crate::common::{Bench, Responder, reads};
+use crate::common::{Bench, Responder, names, reads};
+use dyno_record::messages::{self, MESSAGE_COLUMNS, RECEIPT_COLUMNS};
+use dyno_record::sums;
+use dyno_testkit::project_dir;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -24,6 +27,77 @@ fn flip(path: &Path, place: usize) {
 fn told(bench: &Bench, format: &str) -> String {
     let report = bench.dyno(&["report", "r", "--format", format, "--full"]);
     report.stdout + &report.stderr
+}
+
+/// A finished record of any kind: its report has nothing to say of it, and says so of each of these files once it was changed.
+#[track_caller]
+pub(crate) fn assert_every_change_is_told(bench: &Bench, record: &str, files: &[&str]) {
+    let report = || {
+        let report = bench.dyno(&["report", record, "--format", "json"]);
+        (report.code, report.stdout + &report.stderr)
+    };
+    let assert_sound = || {
+        let (code, text) = report();
+        assert_eq!(code, Some(0), "{text}");
+        assert!(!text.contains("record-changed"), "{text}");
+    };
+    assert!(bench.path(record).join("SHA256SUMS").is_file());
+    assert_sound();
+    for file in files {
+        let path = bench.path(record).join(file);
+        let before = fs::read(&path).unwrap();
+        flip(&path, before.len() / 2);
+        let (code, text) = report();
+        let is_told = code != Some(0) || text.contains("record-changed");
+        assert!(is_told && text.contains(file), "{file}: {text}");
+        fs::write(&path, before).unwrap();
+    }
+    assert_sound();
+}
+
+#[test]
+fn a_change_of_an_index_build_or_of_messages_is_told() {
+    let bench = Bench::new();
+    let golden = project_dir().join("crates/record/tests/golden");
+    let copy = |from: &Path, to: &Path| {
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(from, to).unwrap();
+    };
+    let build = bench.path("b");
+    for name in names(&golden.join("io-trace-v1")) {
+        copy(
+            &golden.join("io-trace-v1").join(&name),
+            &build.join("before").join(name),
+        );
+    }
+    copy(
+        &golden.join("index-build.json"),
+        &build.join("index-build.json"),
+    );
+    sums::write(&build.join("before"));
+    sums::write(&build);
+    let of_build = [
+        "index-build.json",
+        "before/trace.json",
+        "before/calls-000.parquet",
+        "before/SHA256SUMS",
+    ];
+    assert_every_change_is_told(&bench, "b", &of_build);
+    let tail = bench.path("t");
+    let cell = tail.join("cells/01-wire-to-wire-in-flight-1-pool-4");
+    copy(&golden.join("tail.json"), &tail.join("tail.json"));
+    fs::create_dir_all(&cell).unwrap();
+    let column: Vec<i64> = (0..600).collect();
+    let columns = [(); 5].map(|()| column.clone());
+    messages::write(&cell.join("messages.parquet"), MESSAGE_COLUMNS, &columns).unwrap();
+    messages::write(&cell.join("receipts.parquet"), RECEIPT_COLUMNS, &columns).unwrap();
+    sums::write(&tail);
+    let of_tail = [
+        "tail.json",
+        "cells/01-wire-to-wire-in-flight-1-pool-4/messages.parquet",
+        "cells/01-wire-to-wire-in-flight-1-pool-4/receipts.parquet",
+    ];
+    assert_every_change_is_told(&bench, "t", &of_tail);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `dyno tail`, end to end with the embedded server and drivers that are part of the workspace, or are scripts made here.
 
 use crate::common::{Bench, signal, wait_for};
+use crate::record_changes::assert_every_change_is_told;
 use dyno_testkit::{Skip, embedded_program, mongod_program, or_skip, project_dir};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -186,6 +187,12 @@ fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
         let report = bench.dyno(&["report", "x", "--format", format]).expect(0);
         assert!(report.stdout.contains("wire"), "{format}");
     }
+    let messages = format!(
+        "cells/{}/messages.parquet",
+        cells[0]["name"].as_str().unwrap()
+    );
+    let parts = ["tail.json", "plan.toml", &messages];
+    assert_every_change_is_told(&bench, "x", &parts);
     let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
     assert_eq!(page.matches("<canvas").count(), 4, "a picture of each cell");
     bench
