@@ -49,7 +49,7 @@ pub fn write_file_with(
                 fill(&mut file.map_err(write_error)?)
             }
             _ => {
-                let mut beside = beside(&target).map_err(write_error)?;
+                let mut beside = beside(&target, FOR_ALL).map_err(write_error)?;
                 fill(beside.as_file_mut())?;
                 beside
                     .persist(&target)
@@ -98,22 +98,37 @@ pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
 /// # Errors
 /// If the folder or the file cannot be written.
 pub(crate) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut beside = beside(path)?;
+    replace_by(beside(path, FOR_ALL)?, path, content)
+}
+
+/// Replaces a file by one that only this user can read or write, whatever the umask.
+///
+/// # Errors
+/// If the folder or the file cannot be written.
+pub(crate) fn replace_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace_by(beside(path, PRIVATE)?, path, content)
+}
+
+fn replace_by(mut beside: NamedTempFile, path: &Path, content: &[u8]) -> io::Result<()> {
     beside.write_all(content)?;
     beside.persist(path)?;
     Ok(())
 }
 
+/// Modes of new files; the umask takes bits away.
+const FOR_ALL: u32 = 0o666;
+const PRIVATE: u32 = 0o600;
+
 /// A new file beside this one, which is removed unless it takes its place. It is none that is there, so that no link is
 /// followed.
-fn beside(path: &Path) -> io::Result<NamedTempFile> {
+fn beside(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     tempfile::Builder::new()
         .prefix(".dyno-")
-        .permissions(Permissions::from_mode(0o666))
+        .permissions(Permissions::from_mode(mode))
         .tempfile_in(folder)
 }
 

@@ -3,7 +3,7 @@
 //! time has the journal open.
 
 use crate::error::{Error, Kind, OrFault};
-use crate::files::write_file;
+use crate::files::{replace_private_file, write_error};
 use crate::observer::SharedObserver;
 use dyno_observe::doctor::change::{self, ChangeError, Reverted, Run, Undo};
 use dyno_observe::doctor::processes;
@@ -254,7 +254,9 @@ impl Journal {
         let mut text = serde_json::to_string_pretty(&self.content)
             .expect("paths from options and texts can be written");
         text.push('\n');
-        write_file(&self.path, &text)
+        replace_private_file(&self.path, text.as_bytes()).map_err(|error| {
+            write_error(error).context(format!("cannot write `{}`", self.path.display()))
+        })
     }
 }
 
@@ -265,10 +267,7 @@ fn read_own(path: &Path) -> io::Result<String> {
         .custom_flags(libc::O_NOFOLLOW)
         .open(path)?;
     let metadata = file.metadata()?;
-    // Where each user has a group of their own, files are often writable by it.
-    let own_group = metadata.gid() == nix::unistd::getegid().as_raw();
-    let writable = if own_group { 0o002 } else { 0o022 };
-    if metadata.uid() != nix::unistd::geteuid().as_raw() || metadata.mode() & writable != 0 {
+    if metadata.uid() != nix::unistd::geteuid().as_raw() || metadata.mode() & 0o022 != 0 {
         let text = "it belongs to another user, or others can write to it";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
@@ -450,8 +449,20 @@ mod tests {
             path: "/sys/a".into(),
             value: "1".into(),
         };
-        for mode in [0o602, 0o666] {
+        for mode in [0o602, 0o620, 0o660, 0o666] {
             assert!(refusal(action.clone(), "0", mode).is_some(), "{mode:o}");
         }
+        assert_eq!(refusal(action, "0", 0o644), None);
+    }
+
+    #[test]
+    fn a_journal_is_written_for_its_owner_alone() {
+        let folder = TempDir::new().unwrap();
+        let root = folder.path().join("machine");
+        let mut journal = Journal::open(folder.path(), &root).unwrap();
+        let step = step(&root, "a");
+        journal.perform_all(&[step], &root, &Unobserved).unwrap();
+        let mode = fs::metadata(folder.path().join(FILE)).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 }
