@@ -11,13 +11,6 @@ pub(crate) fn combined(uncertainties: &[f64]) -> f64 {
     uncertainties.iter().map(|u| u * u).sum::<f64>().sqrt()
 }
 
-/// An interval whose ends differ by more than this factor says nothing, if [`FEW_DEGREES_OF_FREEDOM`] stand behind it:
-/// Student's quantile made it wide and not what was seen.
-const VAGUE_FACTOR: f64 = 4.0;
-
-/// From here on an interval that is wide tells of values that vary.
-const FEW_DEGREES_OF_FREEDOM: f64 = 5.0;
-
 /// How much a positive number varies, relative to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
@@ -67,14 +60,13 @@ impl Spread {
     /// The interval around a value on the scale of logarithms; `None` if it would say nothing.
     pub(crate) fn around(&self, value: f64, confidence_ratio: f64) -> Option<Estimate> {
         let factor = self.half_width(confidence_ratio).exp();
-        let is_vague =
-            factor * factor > VAGUE_FACTOR && self.degrees_of_freedom < FEW_DEGREES_OF_FREEDOM;
-        (factor.is_finite() && !is_vague).then(|| Estimate {
+        let interval = Estimate {
             value,
             low: value / factor,
             high: value * factor,
             confidence_ratio,
-        })
+        };
+        (factor.is_finite() && !interval.is_vague(self.degrees_of_freedom)).then_some(interval)
     }
 }
 

@@ -3,6 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Ends of an interval that differ by more than this factor say nothing, if few values stand behind them.
+const VAGUE_FACTOR: f64 = 4.0;
+
+/// From here on an interval that is wide tells of values that vary; with fewer, Student's quantile made it wide.
+const ENOUGH_DEGREES_OF_FREEDOM: f64 = 5.0;
+
 /// A value with its confidence interval, in the unit that the name of the field says.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
@@ -25,6 +31,12 @@ impl Estimate {
     /// Half of the interval's width, as a share of the value.
     pub fn half_width_ratio(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.value.abs()
+    }
+
+    /// Whether the interval says nothing because so few values stand behind it: these leave `degrees_of_freedom`, which is no
+    /// integer where the values have a memory.
+    pub fn is_vague(&self, degrees_of_freedom: f64) -> bool {
+        degrees_of_freedom < ENOUGH_DEGREES_OF_FREEDOM && self.high > VAGUE_FACTOR * self.low
     }
 
     /// The same estimate in another unit; `factor` is positive.
@@ -88,5 +100,17 @@ mod tests {
         assert_eq!(quantity.uncertainty_ratio, 0.05);
         assert_eq!(quantity.uncertainty(), 10.0);
         assert_eq!(estimate.scaled(0.5).high, 105.0);
+    }
+
+    #[test]
+    fn only_few_values_make_a_wide_interval_vague() {
+        let wide = |high| Estimate {
+            value: 200.0,
+            low: 100.0,
+            high,
+            confidence_ratio: 0.95,
+        };
+        assert!(wide(401.0).is_vague(4.9) && !wide(400.0).is_vague(4.9));
+        assert!(!wide(401.0).is_vague(5.0));
     }
 }

@@ -78,12 +78,10 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether so few pairs stand behind an interval that it says nothing: nothing follows from it, and its ends differ by
-    /// more than a factor of four.
+    /// Whether so few pairs stand behind an interval that it says nothing, and nothing follows from it.
     pub fn is_vague(&self) -> bool {
         self.verdict == ComparisonVerdict::NotEnoughData
-            && self.pairs < 6
-            && self.ratio.high > 4.0 * self.ratio.low
+            && self.ratio.is_vague(self.pairs as f64 - 1.0)
     }
 }
 
