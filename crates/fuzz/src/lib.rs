@@ -37,25 +37,28 @@ pub const TARGETS: &[(&str, Target)] = &[
 /// Documents in documents are read so deep; the reader itself does not recurse.
 const DEEPEST: usize = 50;
 
-/// What a server sends, from the header on, also compressed.
 fn wire_reply(data: &[u8]) {
-    let _ = frame::needed(data);
-    let Ok(Some(frame)) = frame::parse(data) else {
-        return;
-    };
-    assert!(frame.length <= data.len() && frame.length >= HEADER_BYTES);
-    if let Some(compressed) = frame.compressed() {
-        if let Ok((_, body)) = Scratch::default().decompress(compressed) {
-            reply_body(body);
-        }
-        return;
-    }
-    reply_body(frame.body);
+    read_reply(data);
 }
 
-fn reply_body(body: &[u8]) {
+/// What a server sends, from the header on, also compressed. Says whether it is a whole and valid reply.
+pub fn read_reply(data: &[u8]) -> bool {
+    let _ = frame::needed(data);
+    let Ok(Some(frame)) = frame::parse(data) else {
+        return false;
+    };
+    assert!(frame.length <= data.len() && frame.length >= HEADER_BYTES);
+    match frame.compressed() {
+        Some(compressed) => Scratch::default()
+            .decompress(compressed)
+            .is_ok_and(|(_, body)| read_reply_body(body)),
+        None => read_reply_body(frame.body),
+    }
+}
+
+fn read_reply_body(body: &[u8]) -> bool {
     let Ok(message) = frame::message(body) else {
-        return;
+        return false;
     };
     for sequence in message.sequences() {
         let _ = Document::split(sequence.documents);
@@ -66,17 +69,18 @@ fn reply_body(body: &[u8]) {
         let _ = SaslReply::read(document);
     }
     let Ok(reply) = reply::read(body) else {
-        return;
+        return false;
     };
     if let Some(cursor) = reply.cursor {
         // What is counted while it is read is what there is.
         assert_eq!(cursor.documents().count(), cursor.count as usize);
         cursor.documents().for_each(|document| walk(document, 0));
     }
+    true
 }
 
 /// A document by itself.
-fn bson(data: &[u8]) {
+pub fn bson(data: &[u8]) {
     if let Ok((document, rest)) = Document::split(data) {
         assert_eq!(document.as_bytes().len() + rest.len(), data.len());
         walk(document, 0);
