@@ -1,5 +1,5 @@
 //! Servers for the tests of all crates: a real `mongod`, the embedded one, an independent one in Java, a scripted
-//! double of MongoDB for deployments, and simulated queues for the analysis.
+//! double of MongoDB for deployments, and simulated queues for the analysis; and tables of what findings rest on.
 //! Never part of the product, and therefore the only library here that reads the environment.
 //!
 //! A server that is not installed makes a test skip. The skip says so on standard error and in the file of
@@ -15,6 +15,7 @@
 
 pub mod double;
 pub mod fault;
+pub mod findings;
 mod mongo_java;
 mod port;
 mod priority;
@@ -22,6 +23,7 @@ pub mod scripted;
 mod server;
 pub mod simulate;
 mod skip;
+mod sources;
 mod wire;
 
 pub use mongo_java::JavaServer;
@@ -32,6 +34,7 @@ pub use server::{
     mongos_program, percona_program,
 };
 pub use skip::{Skip, or_skip, skip, skip_tracing};
+pub use sources::sources;
 
 /// The folder of the whole project.
 pub fn project_dir() -> std::path::PathBuf {

@@ -6,40 +6,11 @@ use dyno_record::statement;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 
 fn variables(code: &str) -> BTreeSet<String> {
     let template = CATALOGUE.get_template(code);
     let template = template.unwrap_or_else(|error| panic!("`{code}`: {error}"));
     template.undeclared_variables(false).into_iter().collect()
-}
-
-/// Every source outside of tests.
-fn sources() -> Vec<(PathBuf, String)> {
-    fn walk(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            if path.is_dir() && name != "tests" {
-                walk(&path, found);
-            } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-                let is_code = |line: &&str| !line.trim_start().starts_with("//");
-                let code: Vec<&str> = code.lines().filter(is_code).collect();
-                found.push((path, code.join("\n")));
-            }
-        }
-    }
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).unwrap() {
-        let folder = entry.unwrap().path().join("src");
-        if folder.is_dir() {
-            walk(&folder, &mut found);
-        }
-    }
-    assert!(found.len() > 300, "{}", found.len());
-    found
 }
 
 /// What stands in the brackets of each `statement!(…)`.
@@ -78,7 +49,7 @@ fn every_statement_has_a_text_and_gives_its_values() {
     let mut problems = Vec::new();
     let mut used = BTreeSet::new();
     let all = templates();
-    for (path, source) in sources() {
+    for (path, source) in dyno_testkit::sources() {
         // What stands between quotation marks, and what stands between those.
         let quoted: BTreeSet<&str> = source.split('"').collect();
         let mut given = BTreeSet::new();

@@ -1,0 +1,238 @@
+//! Tables of findings: of each, an input about which it is told, and changes of that input after which it must not be.
+//!
+//! A finding names its measurement, and is silent where that is on the other side of its threshold. Where the record does
+//! not have it, another finding says so. [`Told::finish`] fails for whatever a rule can say and no table has heard:
+//!
+//! ```ignore
+//! let mut told = Told::default();
+//! told.check(findings, vec![
+//!     case("more-load-is-slower", clients())
+//!         .not_if("the intervals overlap", |it| last(it).rate_per_s = figure(17_000.0, 0.2))
+//!         .not_without("clients: [16]", "rate-poorly-known", |it| last(it).rate_per_s = bare(17_000.0)),
+//! ]);
+//! told.finish("crates/analyze/src/experiment");
+//! ```
+
+use crate::sources::{codes_with_texts, sources};
+use dyno_record::experiment::Finding;
+use dyno_record::statement::{Statement, Value};
+use std::collections::BTreeSet;
+
+/// Folders whose sources make findings; each has a test that ends with [`Told::finish`].
+const MAKERS: [&str; 4] = [
+    "crates/analyze/src/access_pattern",
+    "crates/analyze/src/experiment",
+    "crates/analyze/src/messages",
+    "crates/report/src",
+];
+/// Names under which a statement has where and when something was measured, and not what.
+const PLACES: [&str; 5] = ["at", "base", "best", "than", "when"];
+/// Names under which a statement has what was read as words.
+const READINGS: [&str; 5] = ["build", "found", "reason", "text", "write_concern"];
+
+/// A finding, and what it rests on.
+pub struct Case<T> {
+    code: &'static str,
+    input: T,
+    changes: Vec<Change<T>>,
+}
+
+struct Change<T> {
+    why: &'static str,
+    /// The finding that says that a figure is missing, if that is the change.
+    said_by: Option<&'static str>,
+    make: fn(&mut T),
+}
+
+/// The finding of this code is told of `input`.
+pub fn case<T>(code: &'static str, input: T) -> Case<T> {
+    Case {
+        code,
+        input,
+        changes: Vec::new(),
+    }
+}
+
+impl<T> Case<T> {
+    /// It is not told if its measurement is on the other side of its threshold.
+    #[must_use]
+    pub fn not_if(mut self, why: &'static str, make: fn(&mut T)) -> Self {
+        self.changes.push(Change {
+            why,
+            said_by: None,
+            make,
+        });
+        self
+    }
+
+    /// It is not told without a figure that it needs, and the finding `said_by` says that this `figure` is missing.
+    #[must_use]
+    pub fn not_without(
+        mut self,
+        figure: &'static str,
+        said_by: &'static str,
+        make: fn(&mut T),
+    ) -> Self {
+        self.changes.push(Change {
+            why: figure,
+            said_by: Some(said_by),
+            make,
+        });
+        self
+    }
+}
+
+/// What was told in the cases of all tables.
+#[derive(Default)]
+pub struct Told {
+    /// Codes of findings.
+    findings: BTreeSet<String>,
+    /// These, and those of their parts and of their evidence.
+    codes: BTreeSet<String>,
+    /// Findings that have a case.
+    cases: BTreeSet<&'static str>,
+    problems: BTreeSet<String>,
+}
+
+impl Told {
+    /// Applies `rules` to the input of each case and to what its changes make of it.
+    pub fn check<T: Clone>(&mut self, rules: impl Fn(&T) -> Vec<Finding>, cases: Vec<Case<T>>) {
+        for case in cases {
+            let code = case.code;
+            self.cases.insert(code);
+            let found = rules(&case.input);
+            if !has(&found, code) {
+                self.problem(format!("`{code}` is not told: {}", codes(&found)));
+            }
+            self.hear_all(&found);
+            if !case.changes.iter().any(|change| change.said_by.is_none()) {
+                self.problem(format!("`{code}` has no case in which it is silent"));
+            }
+            for change in &case.changes {
+                let mut input = case.input.clone();
+                (change.make)(&mut input);
+                let found = rules(&input);
+                self.problems.extend(change.problem(code, &found));
+                self.hear_all(&found);
+            }
+        }
+    }
+
+    fn problem(&mut self, text: String) {
+        self.problems.insert(text);
+    }
+
+    fn hear_all(&mut self, found: &[Finding]) {
+        for one in found {
+            self.findings.insert(one.statement.code.clone());
+            self.hear(&one.statement);
+            one.evidence.iter().for_each(|part| self.hear(part));
+            if !one.evidence.iter().any(is_measured) {
+                self.problem(format!("nothing measured supports `{}`", one.statement));
+            }
+        }
+    }
+
+    /// A statement that rules make for others, with its parts.
+    pub fn hear(&mut self, statement: &Statement) {
+        fn parts(value: &Value, told: &mut Told) {
+            match value {
+                Value::Statement(part) => told.hear(part),
+                Value::List(values) => values.iter().for_each(|one| parts(one, told)),
+                _ => {}
+            }
+        }
+        self.codes.insert(statement.code.clone());
+        statement
+            .values
+            .values()
+            .for_each(|value| parts(value, self));
+    }
+
+    /// All findings that the sources of a folder can make are among those of the cases, with all that supports them.
+    ///
+    /// # Panics
+    /// With what is missing, or went wrong before.
+    pub fn finish(mut self, folder: &str) {
+        assert!(MAKERS.contains(&folder), "`{folder}`");
+        let known = codes_with_texts();
+        let makers = sources().into_iter();
+        for (path, source) in makers.filter(|(_, source)| can_make_findings(source)) {
+            if !MAKERS.iter().any(|maker| path.starts_with(maker)) {
+                self.problem(format!("{} makes findings", path.display()));
+            }
+            if !path.starts_with(folder) {
+                continue;
+            }
+            let quoted: BTreeSet<&str> = source.split('"').collect();
+            let said = quoted.into_iter().filter(|code| known.contains(*code));
+            for code in said.filter(|code| !self.codes.contains(*code)) {
+                let file = path.display();
+                self.problems
+                    .insert(format!("`{code}` of {file} is told in no case"));
+            }
+        }
+        let cases = |code: &&String| self.cases.contains(code.as_str());
+        for code in self.findings.iter().filter(|code| !cases(code)) {
+            self.problems.insert(format!("`{code}` has no case"));
+        }
+        let problems: Vec<String> = self.problems.into_iter().collect();
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+}
+
+impl<T> Change<T> {
+    /// What is wrong with what is found after it.
+    fn problem(&self, code: &str, found: &[Finding]) -> Option<String> {
+        let why = self.why;
+        if has(found, code) {
+            return Some(format!("`{code}` is told although: {why}"));
+        }
+        let said_by = self.said_by?;
+        let says = |one: &Finding| {
+            let mut all = one.evidence.iter().chain([&one.statement]);
+            one.statement.code == said_by && all.any(|part| part.to_string().contains(why))
+        };
+        (!found.iter().any(says)).then(|| {
+            format!(
+                "`{said_by}` does not say that `{why}` is missing: {}",
+                codes(found)
+            )
+        })
+    }
+}
+
+fn codes(found: &[Finding]) -> String {
+    let codes = found.iter().map(|one| one.statement.code.as_str());
+    codes.collect::<Vec<_>>().join(", ")
+}
+
+fn has(found: &[Finding], code: &str) -> bool {
+    found.iter().any(|one| one.statement.code == code)
+}
+
+/// Whether a statement has a value that was measured or read.
+fn is_measured(statement: &Statement) -> bool {
+    fn is_value(name: &str, value: &Value) -> bool {
+        match value {
+            Value::Number(number) => number.value.is_some(),
+            Value::Text(_) => READINGS.contains(&name),
+            Value::Statement(part) => is_measured(part),
+            Value::List(values) => values.iter().any(|one| is_value(name, one)),
+            Value::Flag(_) | Value::Other(_) => false,
+        }
+    }
+    let mut values = statement.values.iter();
+    values.any(|(name, value)| !PLACES.contains(&name.as_str()) && is_value(name, value))
+}
+
+/// Whether a source calls a constructor of findings, or names their fields.
+fn can_make_findings(source: &str) -> bool {
+    let constructors = ["found", "warning", "opportunity"];
+    let calls = |name: &&str| source.contains(&format!("Finding::{name}("));
+    let imports = source.split("use dyno_record::experiment::").skip(1);
+    let mut imports = imports.filter_map(|rest| rest.split(';').next());
+    let is_word = |c: char| c.is_ascii_alphanumeric();
+    let is_finding = |names: &str| names.split(|c| !is_word(c)).any(|name| name == "Finding");
+    constructors.iter().any(calls) || source.contains("Finding {") && imports.any(is_finding)
+}
