@@ -3,7 +3,7 @@
 use super::pattern::{AccessPatterns, FilePattern};
 use crate::values::{bytes, number, percent, time, times};
 use dyno_record::document::variant_name;
-use dyno_record::experiment::{Finding, FindingKind};
+use dyno_record::experiment::Finding;
 use dyno_record::io_trace::document::FileKind;
 use dyno_record::io_trace::event::Operation;
 use dyno_record::statement;
@@ -50,6 +50,7 @@ pub fn findings(patterns: &AccessPatterns, activity: &Activity) -> Vec<Finding> 
         found.extend(files.filter_map(|file| order(file, activity)));
     }
     found.extend(ambiguous(patterns));
+    found.extend(not_watched(patterns));
     found
 }
 
@@ -94,11 +95,7 @@ pub fn compared(before: &FilePattern, after: &FilePattern) -> Option<Finding> {
         moved_before = moved.map(|(was, _)| times(was)),
         moved_after = moved.map(|(_, is)| times(is))
     );
-    Some(Finding {
-        kind: FindingKind::Finding,
-        statement: said,
-        evidence: changes(before, after),
-    })
+    Some(Finding::found(said, changes(before, after)))
 }
 
 /// What else changed.
@@ -150,11 +147,7 @@ fn order(file: &FilePattern, activity: &Activity) -> Option<Finding> {
             .map(times),
         follows_records = is_random && activity.scans_records && is_collection
     );
-    Some(Finding {
-        kind: FindingKind::Finding,
-        statement: said,
-        evidence: evidence(file),
-    })
+    Some(Finding::found(said, evidence(file)))
 }
 
 /// What a file holds, where that is not what it is called by, such as `catalog`.
@@ -220,4 +213,21 @@ fn ambiguous(patterns: &AccessPatterns) -> Option<Finding> {
         let evidence = statement!("requests-with-a-choice", share = percent(ratio));
         Finding::warning(statement!("device-share-uncertain"), vec![evidence])
     })
+}
+
+/// Files with enough calls of whose order nothing is known, as of those with totals alone.
+fn not_watched(patterns: &AccessPatterns) -> Option<Finding> {
+    let has_no_order = |file: &&FilePattern| {
+        file.operation != Operation::Sync && file.calls >= FEWEST_CALLS && file.score.is_none()
+    };
+    let calls = patterns.files.iter().filter(has_no_order).map(|file| {
+        statement!(
+            "calls-without-order",
+            file = file.label(),
+            calls = file.calls
+        )
+    });
+    let calls: Vec<Statement> = calls.take(MOST_FILES).collect();
+    let figures = vec![statement!("order-of-calls")];
+    (!calls.is_empty()).then(|| Finding::found(statement!("not-watched", figures = figures), calls))
 }

@@ -211,4 +211,4 @@ fn reasons(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -6,7 +6,7 @@ use crate::values::{number, percent, time, us};
 use dyno_record::experiment::Finding;
 use dyno_record::statement;
 use dyno_record::statement::Statement;
-use dyno_record::tail::{HostClock, Measured, TailDocument};
+use dyno_record::tail::{Cause, HostClock, Measured, TailDocument};
 use std::collections::BTreeSet;
 
 /// A share of all CPUs from which messages wait for one, and of one CPU from which an event loop has no time left.
@@ -23,6 +23,7 @@ pub(super) fn doubts(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding
     found.extend(machine(document));
     found.extend(loops(document, lines));
     found.extend(drivers(document, lines));
+    found.extend(not_watched(lines));
     found
 }
 
@@ -35,17 +36,26 @@ fn clocks(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
         let settings = &line.cell.settings;
         let is_one_clock = settings.producer_host == settings.consumer_host;
         let uncertainty_ns: u64 = clocks.iter().map(|clock| clock.uncertainty_ns).sum();
-        let of = |clock: &HostClock| statement!("clock-of", who = &name, host = &clock.host);
+        let of = |clock: &HostClock| {
+            statement!(
+                "clock-of",
+                who = &name,
+                host = &clock.host,
+                start = time(clock.offset_start_ns as f64 / 1e9),
+                end = time(clock.offset_end_ns as f64 / 1e9)
+            )
+        };
         set.extend(clocks.iter().filter(|clock| !clock.consistent).map(of));
-        let median_ns = line
-            .delivery()
-            .map_or(0.0, |delivery| delivery.p50_us * 1e3);
-        if !is_one_clock && uncertainty_ns as f64 > CLOCK_RATIO * median_ns {
+        let Some(delivery) = line.delivery().filter(|_| !is_one_clock) else {
+            continue;
+        };
+        let uncertainty_us = uncertainty_ns as f64 / 1e3;
+        if uncertainty_us > CLOCK_RATIO * delivery.p50_us {
             vague.push(statement!(
                 "clocks-uncertain-by",
                 who = name,
-                uncertainty = time(uncertainty_ns as f64 / 1e9),
-                median = us(median_ns / 1e3)
+                uncertainty = us(uncertainty_us),
+                median = us(delivery.p50_us)
             ));
         }
     }
@@ -130,21 +140,19 @@ fn drivers(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
             .iter()
             .flat_map(|line| line.measured.consumers.iter().map(|one| &one.driver)),
     );
-    let unoptimised: BTreeSet<&str> = drivers
-        .filter(|driver| {
-            driver
-                .version
-                .build
-                .as_deref()
-                .is_some_and(|build| build != "release")
-        })
-        .map(|driver| driver.name.as_str())
-        .collect();
-    if !unoptimised.is_empty() {
-        let drivers: Vec<&str> = unoptimised.into_iter().collect();
+    let builds = drivers.filter_map(|driver| {
+        let build = driver.version.build.as_deref()?;
+        (build != "release").then_some((driver.name.as_str(), build))
+    });
+    let builds: BTreeSet<(&str, &str)> = builds.collect();
+    if !builds.is_empty() {
+        let names: Vec<&str> = builds.iter().map(|(name, _)| *name).collect();
+        let of = |(name, build): &(&str, &str)| {
+            statement!("build-of-driver", driver = *name, build = *build)
+        };
         found.push(Finding::warning(
-            statement!("drivers-not-optimised", drivers = drivers),
-            vec![statement!("costs-more-than-it-has-to")],
+            statement!("drivers-not-optimised", drivers = names),
+            builds.iter().map(of).collect(),
         ));
     }
     for skipped in &document.skipped {
@@ -154,4 +162,46 @@ fn drivers(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
         ));
     }
     found
+}
+
+/// Whether a producer, or its cell, lacks a figure.
+type Lacks = fn(&Line<'_>) -> bool;
+
+/// What the rules ask for, by the codes that it is named by.
+const ASKED: [(&str, Lacks); 4] = [
+    ("clock-differences", |line| {
+        let settings = &line.cell.settings;
+        settings.producer_host != settings.consumer_host && line.measured.clocks.is_empty()
+    }),
+    ("cpu-time-of-processes", |line| {
+        let of_all = used_s(line.measured).zip(looked_s(line.measured));
+        let lacks_all = line.cell.settings.is_here() && of_all.is_none();
+        lacks_all || line.producer.resources.cpu_s.is_none()
+    }),
+    ("cursor-events", |line| {
+        let mut consumers = line.measured.consumers.iter();
+        consumers.any(|one| [one.reopened, one.position_lost, one.caught_up].contains(&None))
+    }),
+    ("latency-trend", |line| {
+        line.producer.verdict.cause == Cause::TooFew
+    }),
+];
+
+/// The list of what was not watched.
+fn not_watched(lines: &[Line<'_>]) -> Option<Finding> {
+    let (mut figures, mut evidence) = (Vec::new(), Vec::new());
+    for (figure, lacks) in ASKED {
+        let producers = lines.iter().filter(|line| lacks(line)).count();
+        if producers > 0 {
+            figures.push(Statement::new(figure));
+            evidence.push(statement!(
+                "producers-without-figure",
+                figure = Statement::new(figure),
+                producers = producers,
+                all = lines.len()
+            ));
+        }
+    }
+    let said = statement!("not-watched", figures = figures);
+    (!evidence.is_empty()).then(|| Finding::found(said, evidence))
 }

@@ -16,9 +16,9 @@ use std::convert::Infallible;
 
 const KIB: i64 = 1024;
 const MIB: i64 = 1024 * KIB;
-const BLOCK: i64 = 32 * KIB;
+pub(crate) const BLOCK: i64 = 32 * KIB;
 
-fn read(number: usize, offset: i64, bytes: i64) -> Call {
+pub(crate) fn read(number: usize, offset: i64, bytes: i64) -> Call {
     Call {
         start_ns: number as i64 * 10_000,
         latency_ns: 2_000,
@@ -33,7 +33,7 @@ fn read(number: usize, offset: i64, bytes: i64) -> Call {
     }
 }
 
-fn document(file_bytes: i64) -> TraceDocument {
+pub(crate) fn document(file_bytes: i64) -> TraceDocument {
     let mut document = TraceDocument::new("0.1.0", "2026-08-22T10:15:00Z", TraceMode::Events);
     document.files = vec![FileEntry {
         device_major: 254,
@@ -49,7 +49,7 @@ fn document(file_bytes: i64) -> TraceDocument {
     document
 }
 
-fn run(
+pub(crate) fn run(
     settings: Settings,
     document: &TraceDocument,
     calls: Vec<Call>,
@@ -67,7 +67,7 @@ fn run(
 }
 
 /// The pattern of reads of `bytes` at places given in bytes.
-fn pattern(offsets: &[i64], bytes: i64) -> FilePattern {
+pub(crate) fn pattern(offsets: &[i64], bytes: i64) -> FilePattern {
     let calls: Vec<Call> = offsets
         .iter()
         .enumerate()
@@ -83,11 +83,11 @@ fn score(offsets: &[i64], bytes: i64) -> f64 {
     pattern(offsets, bytes).score.unwrap()
 }
 
-fn forward(blocks: i64, bytes: i64) -> Vec<i64> {
+pub(crate) fn forward(blocks: i64, bytes: i64) -> Vec<i64> {
     (0..blocks).map(|block| block * bytes).collect()
 }
 
-fn shuffled(blocks: i64, bytes: i64, seed: u64) -> Vec<i64> {
+pub(crate) fn shuffled(blocks: i64, bytes: i64, seed: u64) -> Vec<i64> {
     let mut offsets = forward(blocks, bytes);
     offsets.shuffle(&mut SmallRng::seed_from_u64(seed));
     offsets

@@ -6,5 +6,6 @@
 )]
 
 mod access_pattern;
+mod findings_of_traces;
 mod json;
 mod recorded_faults;

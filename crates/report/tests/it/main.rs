@@ -9,6 +9,7 @@ mod analyses;
 mod brief;
 mod existing_runs;
 mod experiments;
+mod findings;
 mod index_builds;
 mod messages;
 mod pages;

@@ -120,7 +120,7 @@ fn what_failed_is_an_alarm_and_a_cell_without_measurement_has_a_row() {
     for part in [
         "lost 7 messages",
         "it ended with exit code 1",
-        "Nothing was measured",
+        "none was measured",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -28,6 +28,8 @@ pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -
             }
             // The verdict knows what the busy times of the record do not.
             "server-not-watched" if !verdict.not_watched.contains(&Cause::ServerCpu) => continue,
+            // It has a list of its own.
+            "not-watched" => continue,
             "disk-is-idle" if short == Some(resource_name(ResourceKind::Disk)) => continue,
             // More of a resource helps if the verdict has it short as well.
             "more-cpus" | "faster-disk" if !agrees => continue,
@@ -149,6 +151,7 @@ mod tests {
         assert_eq!(found("server-not-watched", &nothing), 0);
         nothing.not_watched.push(Cause::ServerCpu);
         assert_eq!(found("server-not-watched", &nothing), 1);
+        assert_eq!(found("not-watched", &nothing), 0);
         assert_eq!(found("disk-is-idle", &nothing), 1);
         assert_eq!(found("disk-is-idle", &verdict(&[Cause::DiskOperations])), 0);
     }

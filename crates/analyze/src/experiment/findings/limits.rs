@@ -3,7 +3,7 @@
 use super::saturation;
 use super::view::{View, busy_of};
 use crate::experiment::queueing::is_missed;
-use crate::experiment::sweep::{kept_rate_per_s, knows_server};
+use crate::experiment::sweep::kept_rate_per_s;
 use crate::values::{percent, rate, rate_of, times, us, us_of};
 use dyno_record::experiment::{Finding, Level};
 use dyno_record::model::ResourceKind;
@@ -38,28 +38,18 @@ fn second_best(view: &View<'_>, best: &Level) -> Option<Statement> {
         .iter()
         .filter(|level| !std::ptr::eq(*level, best));
     let second = others.max_by(|a, b| a.rate_per_s.value.total_cmp(&b.rate_per_s.value))?;
-    let overlaps = match (second.rate_per_s.high, best.rate_per_s.low) {
-        (Some(high), Some(low)) => high >= low,
-        _ => true,
-    };
+    let ends = second.rate_per_s.high.zip(best.rate_per_s.low);
     Some(statement!(
         "second-best",
         rate = rate(second.rate_per_s.value),
         at = view.at(second),
-        overlaps = overlaps
+        overlaps = ends.map(|(high, low)| high >= low)
     ))
 }
 
 /// The resource that saturates first, and how near the bench came to that.
 pub(super) fn bottleneck(view: &View<'_>) -> Option<Finding> {
     view.at_best().as_ref().map(saturation::bottleneck)
-}
-
-/// Nothing can be said about the limits of a server that was not watched.
-pub(super) fn server_not_watched(view: &View<'_>) -> Option<Finding> {
-    let best = view.best();
-    let names = best.demands.iter().map(|demand| demand.name.as_str());
-    (!knows_server(&best.demands)).then(|| saturation::server_not_watched(names))
 }
 
 /// Offered rates that the bench did not keep up with.

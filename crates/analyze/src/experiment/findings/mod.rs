@@ -1,5 +1,5 @@
 //! What follows from an answer, with the measurements behind each. One rule per function; a rule
-//! that has nothing to say gives nothing, and none speaks without a measurement.
+//! that has nothing to say gives nothing, and none speaks without a measurement: what is missing is said by `watched`.
 
 mod ab;
 mod blocks;
@@ -17,6 +17,7 @@ mod slo;
 mod stages;
 mod trust;
 mod view;
+mod watched;
 mod xmax;
 
 use dyno_record::experiment::{Answer, Experiment, Finding};
@@ -29,25 +30,21 @@ use view::View;
 /// found, what limits its reach, and what could be changed.
 pub fn findings(experiment: &Experiment) -> Vec<Finding> {
     let mut found: Vec<Finding> = unfinished(experiment).into_iter().collect();
-    match &experiment.answer {
-        Some(Answer::Sweep(answer)) => {
+    let Some(answer) = &experiment.answer else {
+        return found;
+    };
+    match answer {
+        Answer::Sweep(answer) => {
             let view = View { experiment, answer };
             found.extend(STAGES.iter().flat_map(|stage| stage(&view)));
         }
-        Some(Answer::Blocks(answer)) => found.extend(blocks::all(experiment, answer)),
-        Some(Answer::Xmax(answer)) => {
-            found.extend(xmax::all(answer));
-            found.extend(runs::all(experiment, false));
-        }
-        Some(Answer::Slo(answer)) => {
-            found.extend(slo::all(answer));
-            found.extend(runs::all(experiment, false));
-        }
-        Some(Answer::Ab(answer)) => {
-            found.extend(ab::all(experiment, answer));
-            found.extend(runs::all(experiment, true));
-        }
-        None => return found,
+        Answer::Blocks(answer) => found.extend(blocks::all(experiment, answer)),
+        Answer::Xmax(answer) => found.extend(xmax::all(answer)),
+        Answer::Slo(answer) => found.extend(slo::all(answer)),
+        Answer::Ab(answer) => found.extend(ab::all(experiment, answer)),
+    }
+    if !matches!(answer, Answer::Sweep(_) | Answer::Blocks(_)) {
+        found.extend(runs::all(experiment, answer));
     }
     found.extend(opportunities::of_doubts(&experiment.caveats));
     found

@@ -46,8 +46,7 @@ fn fewer_clients(view: &View<'_>) -> Option<Finding> {
     let best = view.best();
     let most = view.levels().last()?;
     let growth = most.response_mean_us.value / best.response_mean_us.value;
-    let gains = most.rate_per_s.value > best.rate_per_s.high.unwrap_or(best.rate_per_s.value);
-    if most.clients <= best.clients || growth < GROWTH_RATIO || gains {
+    if most.clients <= best.clients || growth < GROWTH_RATIO {
         return None;
     }
     let mean = |level: &Level| {

@@ -4,6 +4,7 @@ use super::difference::{evidence, explained, only_in_demands};
 use super::view::View;
 use crate::experiment::ab::name;
 use crate::experiment::relative::decision;
+use crate::values::rate_of;
 use dyno_record::experiment::{AgainstBase, Basis, Comparison, ComparisonVerdict, Finding};
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
@@ -24,9 +25,13 @@ fn level(view: &View<'_>, row: &AgainstBase) -> Finding {
     let (own, base) = (&levels[row.level as usize], &levels[row.base as usize]);
     let (at, than) = (view.with_settings(own), view.with_settings(base));
     let Some(decision) = decision(row, own.offered_rate_per_s.is_some()) else {
+        let rates = [own, base].map(|level| {
+            let rate = rate_of(&level.rate_per_s);
+            statement!("rate-at", at = view.with_settings(level), rate = rate)
+        });
         return Finding::warning(
             statement!("level-not-compared", at = at, than = than),
-            demands_or(row, statement!("no-demand-compared")),
+            rates.into_iter().chain(evidence(&row.demands)).collect(),
         );
     };
     let explanation = row.explanation.as_ref();
@@ -57,15 +62,6 @@ fn level(view: &View<'_>, row: &AgainstBase) -> Finding {
     match decision.verdict {
         ComparisonVerdict::NotEnoughData => Finding::warning(said, support),
         _ => Finding::found(said, support),
-    }
-}
-
-fn demands_or(row: &AgainstBase, otherwise: Statement) -> Vec<Statement> {
-    let demands = evidence(&row.demands);
-    if demands.is_empty() {
-        vec![otherwise]
-    } else {
-        demands
     }
 }
 

@@ -1,39 +1,35 @@
 //! Doubts of single runs, for experiments whose runs are not levels of a sweep.
 
+use super::view::doubts;
+use super::watched::{self, Asked};
 use crate::values::percent;
-use dyno_record::experiment::{Experiment, Figures, Finding, Point};
+use dyno_record::experiment::{Answer, Experiment, Figures, Finding, Point};
+use dyno_record::model::{CaveatKind, ResourceKind};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
 /// All rules. Whether the client was the limit is judged by the searches themselves.
-pub(super) fn all(experiment: &Experiment, with_generator: bool) -> Vec<Finding> {
-    let generator = with_generator
-        .then(|| {
-            let is_bound = |figures: &Figures| figures.is_generator_bound().then_some(None);
-            told(experiment, is_bound, "runs-generator-bound")
-        })
-        .flatten();
-    let failed = told(
-        experiment,
-        |figures| (figures.failed_ratio > 0.0).then_some(Some(figures.failed_ratio)),
-        "runs-with-failures",
-    );
-    let unsteady = told(
-        experiment,
-        |figures| (figures.steady == Some(false)).then_some(None),
-        "runs-unsteady",
-    );
-    [generator, failed, unsteady]
-        .into_iter()
-        .flatten()
-        .collect()
+pub(super) fn all(experiment: &Experiment, answer: &Answer) -> Vec<Finding> {
+    let is_ab = matches!(answer, Answer::Ab(_));
+    let generator = |run: &Figures| (is_ab && run.is_generator_bound()).then_some(None);
+    let failed = |run: &Figures| (run.failed_ratio > 0.0).then_some(Some(run.failed_ratio));
+    let unsteady = |run: &Figures| (run.steady == Some(false)).then_some(None);
+    let (bound, steady) = (CaveatKind::GeneratorBottleneck, CaveatKind::NotSteady);
+    let rules = [
+        told(experiment, "runs-generator-bound", bound, generator),
+        told(experiment, "runs-with-failures", CaveatKind::Errors, failed),
+        told(experiment, "runs-unsteady", steady, unsteady),
+        not_watched(experiment, answer),
+    ];
+    rules.into_iter().flatten().collect()
 }
 
-/// A warning about the runs of which something holds, with a share where there is one.
+/// A warning about the runs of which something holds, with a share where there is one, and with their doubts of that kind.
 fn told(
     experiment: &Experiment,
-    holds: impl Fn(&Figures) -> Option<Option<f64>>,
     code: &str,
+    kind: CaveatKind,
+    holds: impl Fn(&Figures) -> Option<Option<f64>>,
 ) -> Option<Finding> {
     let measured = |point: &&Point| point.figures.is_some();
     let all = experiment.points.iter().filter(measured).count();
@@ -44,9 +40,25 @@ fn told(
     });
     let those: Vec<Statement> = those.collect();
     (!those.is_empty()).then(|| {
-        Finding::warning(
-            statement!(code, runs = those.len(), all = all),
-            vec![statement!("happened-in-runs", runs = those)],
-        )
+        let said = statement!(code, runs = those.len(), all = all);
+        let mut evidence = vec![statement!("happened-in-runs", runs = those)];
+        evidence.extend(doubts(&experiment.caveats, kind));
+        Finding::warning(said, evidence)
     })
+}
+
+/// What the rules of an answer ask of its runs and do not find.
+fn not_watched(experiment: &Experiment, answer: &Answer) -> Option<Finding> {
+    let mut asked = vec![Asked::SteadyState];
+    if !matches!(answer, Answer::Slo(_)) {
+        asked.extend([ResourceKind::ServerCpu, ResourceKind::Disk].map(Asked::Use));
+    }
+    if experiment.options.contains_key("max_steal") {
+        asked.push(Asked::StolenTime);
+    }
+    let is_limit_asked = match answer {
+        Answer::Xmax(answer) => answer.bottleneck.is_none() && answer.generator_bound.is_empty(),
+        _ => false,
+    };
+    watched::not_watched(&watched::runs(experiment), &asked, is_limit_asked)
 }

@@ -127,15 +127,6 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
     Finding::found(said, evidence)
 }
 
-/// Nothing can be said about the limits of a server that was not watched; `watched` are the resources that were.
-pub(super) fn server_not_watched<'a>(watched: impl Iterator<Item = &'a str>) -> Finding {
-    let known: Vec<Statement> = watched.map(subject).collect();
-    Finding::warning(
-        statement!("server-not-watched"),
-        vec![statement!("watched-resources", resources = known)],
-    )
-}
-
 /// More of what is saturated.
 pub(super) fn widen(at: &AtRate<'_>) -> Option<Finding> {
     let demand = at.bottleneck;

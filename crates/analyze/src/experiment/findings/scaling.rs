@@ -126,48 +126,48 @@ pub(super) fn queue(view: &View<'_>) -> Option<Finding> {
 
 /// The load from which on more of it costs more than it brings.
 pub(super) fn knee(view: &View<'_>) -> Option<Finding> {
+    let is_rate = view.is_over_rates();
+    let at_end = |code, load, level: &Level| {
+        let (rate_per_s, mean_us) = (level.rate_per_s.value, level.response_mean_us.value);
+        let said = statement!(code, load = exact(load), is_rate = is_rate);
+        (said, vec![highest_power(rate_per_s, mean_us * 1e-6)])
+    };
     let (said, evidence) = match view.answer.knee? {
         Knee::TooFewLoads => return None,
         Knee::Found {
-            load: at,
+            load,
             low,
             high,
             rate_per_s,
             response_s,
         } => (
-            statement!("knee", load = number(at), is_rate = view.is_over_rates()),
+            statement!("knee", load = number(load), is_rate = is_rate),
             vec![
-                statement!(
-                    "knee-is-highest-power",
-                    rate = rate(rate_per_s),
-                    response = time(response_s)
-                ),
+                highest_power(rate_per_s, response_s),
                 statement!(
                     "knee-between",
                     low = exact(low),
                     high = exact(high),
-                    is_rate = view.is_over_rates()
+                    is_rate = is_rate
                 ),
             ],
         ),
-        Knee::AboveMeasured { highest_load } => (
-            statement!(
-                "knee-above",
-                load = exact(highest_load),
-                is_rate = view.is_over_rates()
-            ),
-            vec![statement!("power-highest-at-highest-load")],
-        ),
-        Knee::BelowMeasured { lowest_load } => (
-            statement!(
-                "knee-below",
-                load = exact(lowest_load),
-                is_rate = view.is_over_rates()
-            ),
-            vec![statement!("power-highest-at-lowest-load")],
-        ),
+        Knee::AboveMeasured { highest_load } => {
+            at_end("knee-above", highest_load, view.levels().last()?)
+        }
+        Knee::BelowMeasured { lowest_load } => {
+            at_end("knee-below", lowest_load, view.levels().first()?)
+        }
     };
     Some(Finding::found(said, evidence))
+}
+
+fn highest_power(rate_per_s: f64, response_s: f64) -> Statement {
+    statement!(
+        "knee-is-highest-power",
+        rate = rate(rate_per_s),
+        response = time(response_s)
+    )
 }
 
 /// The rate falls beyond its best level, by more than chance.

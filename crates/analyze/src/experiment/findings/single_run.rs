@@ -6,6 +6,7 @@ use super::opportunities;
 use super::saturation::{self, AtRate, NEAR_RATIO};
 use super::trust::{OTHERS_RATIO, WIDE_RATIO};
 use super::view::{busy, demand as needed, doubts, subject};
+use super::watched::{self, OF_LEVELS};
 use crate::experiment::figures::resource_name;
 use crate::experiment::queueing::is_sustained;
 use crate::experiment::run::{NoInterval, RunAnalysis};
@@ -46,7 +47,6 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
         Some(result(view)),
         rate_not_achieved(view),
         at.as_ref().map(saturation::bottleneck),
-        server_not_watched(view),
         wait_before_send(view),
         share_of_work(view),
         laws_hold(view),
@@ -54,6 +54,7 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
         other_processes(view),
         unsteady(view),
         poorly_known(view),
+        not_watched(view),
         limited.and_then(saturation::widen),
         limited.and_then(saturation::two_machines),
         more_clients(view),
@@ -180,14 +181,9 @@ fn rate_not_achieved(view: &View<'_>) -> Option<Finding> {
 }
 
 /// Without the use of the server its limits are not known.
-fn server_not_watched(view: &View<'_>) -> Option<Finding> {
-    if view.analysis.knows_server() {
-        return None;
-    }
-    let resources = view.figures.resources.iter();
-    Some(saturation::server_not_watched(
-        resources.map(|one| one.name.as_str()),
-    ))
+fn not_watched(view: &View<'_>) -> Option<Finding> {
+    let knows_server = view.analysis.knows_server();
+    watched::not_watched(&[view.figures], &OF_LEVELS, !knows_server)
 }
 
 /// Response time that passes before the send.
@@ -228,12 +224,15 @@ fn share_of_work(view: &View<'_>) -> Option<Finding> {
     if !view.analysis.knows_server() || demands.is_empty() || work_s >= service_s {
         return None;
     }
+    let resources = demands.iter().map(|demand| subject(&demand.name));
+    let resources: Vec<Statement> = resources.collect();
     let needs: Vec<Statement> = demands.into_iter().map(needed).collect();
     Some(Finding::found(
         statement!(
             "share-of-work",
             share = percent(work_s / service_s),
-            service = time(service_s)
+            service = time(service_s),
+            resources = resources
         ),
         vec![statement!(
             "operation-needs",
@@ -359,7 +358,7 @@ fn poorly_known(view: &View<'_>) -> Option<Finding> {
     let few_windows = because(NoInterval::TooFewWindows)
         .map(|figures| statement!("none-for-few-windows", figures = figures, windows = windows));
     let few_beyond = because(NoInterval::TooFewBeyond)
-        .map(|figures| statement!("none-for-few-beyond", figures = figures));
+        .map(|figures| statement!("none-for-few-beyond", figures = figures, windows = windows));
     let evidence: Vec<Statement> = few_windows.into_iter().chain(few_beyond).collect();
     (!evidence.is_empty()).then(|| Finding::warning(statement!("intervals-missing"), evidence))
 }

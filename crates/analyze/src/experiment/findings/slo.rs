@@ -75,13 +75,12 @@ fn generator_bound(answer: &SloAnswer) -> Option<Finding> {
 
 /// The machine itself was disturbed.
 fn set_aside(answer: &SloAnswer) -> Option<Finding> {
-    let lost = answer.set_aside.iter().map(|one| {
-        let stolen = percent(one.stolen_ratio.unwrap_or_default());
-        statement!(
+    let lost = answer.set_aside.iter().filter_map(|one| {
+        Some(statement!(
             "attempt-set-aside",
             attempt = attempt(answer, one),
-            stolen = stolen
-        )
+            stolen = percent(one.stolen_ratio?)
+        ))
     });
     let lost: Vec<Statement> = lost.collect();
     let (runs, all) = (lost.len(), answer.attempts.len() + lost.len());
@@ -238,4 +237,4 @@ fn headroom(answer: &SloAnswer) -> Option<Finding> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

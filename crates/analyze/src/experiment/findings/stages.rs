@@ -22,7 +22,6 @@ fn facts(view: &View<'_>) -> Vec<Finding> {
     let rules = [
         limits::highest_rate(view),
         limits::bottleneck(view),
-        limits::server_not_watched(view),
         laws::demand_varies(view),
         limits::rates_not_achieved(view),
         limits::response_over_rates(view),
@@ -46,6 +45,7 @@ fn doubts(view: &View<'_>) -> Vec<Finding> {
         trust::other_processes(view),
         trust::unsteady(view),
         trust::wide_intervals(view),
+        trust::not_watched(view),
     ];
     rules.into_iter().flatten().collect()
 }

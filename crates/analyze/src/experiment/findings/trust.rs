@@ -1,6 +1,8 @@
 //! How far the answer can be trusted.
 
 use super::view::{View, busy_of, doubts, servers_of};
+use super::watched::{self, OF_LEVELS};
+use crate::experiment::sweep::knows_server;
 use crate::values::{number, percent, rate, rate_of};
 use dyno_record::experiment::{Finding, Level};
 use dyno_record::model::{CaveatKind, ResourceKind};
@@ -138,17 +140,16 @@ pub(super) fn unsteady(view: &View<'_>) -> Option<Finding> {
             .map(|point| point.directory.clone())
             .collect()
     };
-    let evidence = levels.iter().map(|level| {
+    let mut evidence = doubts(&view.experiment.caveats, CaveatKind::NotSteady);
+    evidence.extend(levels.iter().map(|level| {
         statement!(
             "rate-drifted-in-runs",
             at = view.at(level),
             runs = runs(level)
         )
-    });
-    Some(Finding::warning(
-        statement!("unsteady-at-levels", at = view.at_all(&levels)),
-        evidence.collect(),
-    ))
+    }));
+    let said = statement!("unsteady-at-levels", at = view.at_all(&levels));
+    Some(Finding::warning(said, evidence))
 }
 
 /// Rates whose intervals are too wide for small differences, or that have none.
@@ -177,4 +178,10 @@ pub(super) fn wide_intervals(view: &View<'_>) -> Option<Finding> {
         ),
         vec![statement!("intervals-of-rates", intervals = intervals)],
     ))
+}
+
+/// What was not watched, and that nothing can be said about the limits of a server of which that is so.
+pub(super) fn not_watched(view: &View<'_>) -> Option<Finding> {
+    let knows_server = knows_server(&view.best().demands);
+    watched::not_watched(&watched::runs(view.experiment), &OF_LEVELS, !knows_server)
 }

@@ -10,6 +10,8 @@ use dyno_record::responses::WindowResponses;
 use dyno_record::statement::Statement;
 use serde_json::json;
 
+pub(in crate::experiment) mod cases;
+
 /// Operations per window of one second.
 const RATE: u64 = 38_900;
 /// Length of the measure phase.
@@ -283,6 +285,21 @@ fn without_the_servers_use_no_bottleneck_is_named() {
 }
 
 #[test]
+fn what_was_not_watched_is_not_said_to_work() {
+    let (mut document, responses) = usual();
+    document.resources.truncate(1);
+    let found = analysis(&(document, responses)).findings;
+    let work = found
+        .iter()
+        .find(|one| one.statement.code == "share-of-work");
+    let said = work.unwrap().statement.to_string();
+    assert!(
+        said.contains("resources: [resource (name: server CPU)]"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_server_with_cpus_of_its_own_does_not_share_those_of_the_client() {
     let (mut document, responses) = usual();
     let all_cpus = resource(ResourceKind::HostCpu, 4, 70.0);
@@ -294,22 +311,6 @@ fn a_server_with_cpus_of_its_own_does_not_share_those_of_the_client() {
     assert_eq!(names(&document), ["server CPU", "client CPU", "disk"]);
     document.resources[0].units = 4;
     assert_eq!(names(&document), ["CPUs of server and client", "disk"]);
-}
-
-#[test]
-fn a_run_far_from_its_bound_may_have_too_few_clients() {
-    let (mut document, responses) = usual();
-    document.resources[0].busy_s /= 3.0;
-    let found = analysis(&(document.clone(), responses.clone()));
-    let could = texts(&found, FindingKind::Opportunity);
-    assert!(
-        could[0].starts_with("more-clients-could-raise"),
-        "{could:?}"
-    );
-    // With a schedule it is the schedule that decides.
-    document.phases[0].offered_rate_per_s = Some(RATE as f64);
-    let found = analysis(&(document, responses));
-    assert!(!texts(&found, FindingKind::Opportunity)[0].contains("more-clients"));
 }
 
 #[test]

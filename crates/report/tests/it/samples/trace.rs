@@ -18,6 +18,7 @@ const CALLS: i64 = 2000;
 const COLLECTION: u32 = 0;
 const INDEX: u32 = 1;
 
+#[derive(Clone)]
 pub(crate) struct Traced {
     pub(crate) document: TraceDocument,
     pub(crate) patterns: AccessPatterns,

@@ -21,7 +21,10 @@ fn sharp(rate_per_s: f64) -> Boundary {
     }
 }
 
-fn answer(rate_per_s: Option<f64>, end: ObjectiveEnd) -> SloAnswer {
+pub(in crate::experiment::findings) fn answer(
+    rate_per_s: Option<f64>,
+    end: ObjectiveEnd,
+) -> SloAnswer {
     let rows = [
         (5_000.0, 1_000.0, true),
         (10_000.0, 4_800.0, true),
@@ -134,7 +137,11 @@ fn where_runs_contradict_each_other_it_is_said_over_which_rates_chance_decides()
 
 /// More runs at the rate of one that is there: one with the same verdict, and one with the other before and after
 /// them in turn.
-fn with_outlier(answer: &mut SloAnswer, rate_per_s: f64, is_first: bool) {
+pub(in crate::experiment::findings) fn with_outlier(
+    answer: &mut SloAnswer,
+    rate_per_s: f64,
+    is_first: bool,
+) {
     let of_rate = |one: &&Attempt| one.rate_per_s == rate_per_s;
     let usual = answer.attempts.iter().find(of_rate).unwrap().clone();
     let outlier = Attempt {

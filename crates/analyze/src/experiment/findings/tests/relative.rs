@@ -4,7 +4,7 @@ use dyno_record::experiment::{AgainstBase, BASE, Explanation, Statistic};
 const VALUES: [&str; 2] = ["6.0.5", "6.0.27"];
 
 /// A sweep over two versions in rounds of one run each: the rate and the server's CPU time per operation of both.
-fn versions(rounds: &[[(f64, f64); 2]]) -> Experiment {
+pub(super) fn versions(rounds: &[[(f64, f64); 2]]) -> Experiment {
     let mut runs = Vec::new();
     for round in rounds {
         for (value, (rate, server_s)) in VALUES.iter().zip(round) {
@@ -55,7 +55,7 @@ fn row(experiment: &mut Experiment) -> AgainstBase {
 
 /// Three rounds on a machine that becomes slower, with these relations of the rate and the server's CPU time, which is the
 /// most of what eight clients wait for.
-fn drifting(rate_ratio: f64, server_ratio: f64) -> Experiment {
+pub(super) fn drifting(rate_ratio: f64, server_ratio: f64) -> Experiment {
     let round = |(drift, luck): (f64, f64)| {
         let rate = 10_000.0 * drift;
         [
@@ -67,6 +67,12 @@ fn drifting(rate_ratio: f64, server_ratio: f64) -> Experiment {
         ]
     };
     versions(&[(1.0, 1.001), (0.8, 0.999), (0.6, 1.0)].map(round))
+}
+
+/// Three rounds of which nothing follows for the rate, but the server's CPU time per operation is another one.
+pub(super) fn lucky() -> Experiment {
+    let rounds = [(10_000.0, 0.9), (10_000.0, 1.1), (10_000.0, 1.0)];
+    versions(&rounds.map(|(rate, luck)| [(rate, 80e-6), (rate * luck, 88e-6)]))
 }
 
 #[test]
@@ -128,9 +134,7 @@ fn a_demand_that_moves_the_other_way_or_too_little_explains_nothing() {
 
 #[test]
 fn what_cannot_be_told_from_the_base_is_not_explained_but_a_demand_that_differs_is_named() {
-    let lucky = [(10_000.0, 0.9), (10_000.0, 1.1), (10_000.0, 1.0)]
-        .map(|(rate, luck)| [(rate, 80e-6), (rate * luck, 88e-6)]);
-    let mut experiment = versions(&lucky);
+    let mut experiment = lucky();
     assert_eq!(row(&mut experiment).explanation, None);
     let sentence = the(&experiment, "level-not-told-apart");
     assert_eq!(sentence.kind, FindingKind::Warning);

@@ -1,0 +1,49 @@
+//! Every finding of runs and experiments with the measurement that it rests on, and without it.
+
+use super::*;
+use crate::experiment::run;
+use dyno_testkit::findings::{Told, case};
+
+mod plans;
+mod searches;
+mod sweeps;
+
+type Case = dyno_testkit::findings::Case<Experiment>;
+
+#[test]
+fn every_finding_is_measured_and_silent_where_it_is_not() {
+    let mut told = Told::default();
+    run::tests::cases::check(&mut told);
+    for cases in [sweeps::cases(), searches::cases(), plans::cases()] {
+        told.check(findings, cases);
+    }
+    told.finish("crates/analyze/src/experiment");
+}
+
+fn with(mut experiment: Experiment, change: impl FnOnce(&mut Experiment)) -> Experiment {
+    change(&mut experiment);
+    experiment
+}
+
+/// The figures of all runs.
+fn runs(experiment: &mut Experiment) -> impl Iterator<Item = &mut Figures> {
+    let points = experiment.points.iter_mut();
+    points.filter_map(|point| point.figures.as_mut())
+}
+
+/// Takes a resource out of all runs.
+fn unwatched(experiment: &mut Experiment, kind: ResourceKind) {
+    let name = resource_name(kind);
+    for run in runs(experiment) {
+        run.resources.retain(|resource| resource.name != name);
+        run.demands.retain(|demand| demand.name != name);
+    }
+}
+
+fn unsteady(experiment: &mut Experiment, steady: Option<bool>) {
+    runs(experiment).for_each(|run| run.steady = steady);
+}
+
+fn doubt(experiment: &mut Experiment, kind: CaveatKind, statement: Statement) {
+    experiment.caveats.push(Caveat::of_run(kind, statement));
+}

@@ -1,0 +1,83 @@
+//! What rules ask for and a record does not have. A rule that lacks a figure is silent, and what is said here is that it was.
+
+use super::view::subject;
+use crate::experiment::figures::resource_name;
+use dyno_record::experiment::{Experiment, Figures, Finding};
+use dyno_record::model::ResourceKind;
+use dyno_record::statement;
+use dyno_record::statement::Statement;
+
+/// A figure of a run that rules ask for.
+#[derive(Clone, Copy)]
+pub(super) enum Asked {
+    /// How busy a resource was.
+    Use(ResourceKind),
+    /// CPU time that the hypervisor took.
+    StolenTime,
+    /// Whether there was a steady state.
+    SteadyState,
+}
+
+/// What the rules of single runs and of sweeps ask for.
+pub(super) const OF_LEVELS: [Asked; 4] = [
+    Asked::Use(ResourceKind::ServerCpu),
+    Asked::Use(ResourceKind::Disk),
+    Asked::Use(ResourceKind::HostCpu),
+    Asked::SteadyState,
+];
+
+impl Asked {
+    fn is_known(self, run: &Figures) -> bool {
+        match self {
+            Asked::Use(kind) => {
+                let mut demands = run.demands.iter();
+                demands.any(|demand| demand.name == resource_name(kind))
+            }
+            Asked::StolenTime => run.stolen_ratio.is_some(),
+            Asked::SteadyState => run.steady.is_some(),
+        }
+    }
+
+    fn name(self) -> Statement {
+        match self {
+            Asked::Use(kind) => statement!("use-of", resource = subject(resource_name(kind))),
+            Asked::StolenTime => statement!("stolen-time"),
+            Asked::SteadyState => statement!("steady-state"),
+        }
+    }
+}
+
+/// The runs of an experiment that measured something.
+pub(super) fn runs(experiment: &Experiment) -> Vec<&Figures> {
+    let points = experiment.points.iter();
+    points.filter_map(|point| point.figures.as_ref()).collect()
+}
+
+/// The list of what was not watched. `is_limit_asked` says that it leaves open what limits the server.
+pub(super) fn not_watched(
+    runs: &[&Figures],
+    asked: &[Asked],
+    is_limit_asked: bool,
+) -> Option<Finding> {
+    let without = |figure: &Asked| runs.iter().filter(|run| !figure.is_known(run)).count();
+    let missing = || asked.iter().filter(|figure| without(figure) > 0);
+    let figures: Vec<Statement> = missing().map(|figure| figure.name()).collect();
+    let evidence = missing().map(|figure| {
+        statement!(
+            "runs-without-figure",
+            figure = figure.name(),
+            runs = without(figure),
+            all = runs.len()
+        )
+    });
+    let evidence: Vec<Statement> = evidence.collect();
+    let number = figures.len();
+    (number > 0).then(|| {
+        if is_limit_asked {
+            let said = statement!("server-not-watched", figures = figures, number = number);
+            Finding::warning(said, evidence)
+        } else {
+            Finding::found(statement!("not-watched", figures = figures), evidence)
+        }
+    })
+}

@@ -1,0 +1,104 @@
+use super::*;
+use crate::values::told;
+use dyno_record::experiment::{ClientsResult, Demand, Figure, TriedClients};
+
+pub(in crate::experiment::findings) fn answer() -> XmaxAnswer {
+    let tried = [(1, 8_000.0), (2, 14_000.0), (4, 18_300.0), (8, 18_800.0)];
+    let cpu = Demand {
+        name: "server CPU".into(),
+        servers: 2,
+        demand_s: 100e-6,
+        uncertainty_ratio: 0.02,
+    };
+    XmaxAnswer {
+        x_max_per_s: Some(Figure {
+            value: 18_800.0,
+            low: Some(18_500.0),
+            high: Some(19_100.0),
+        }),
+        client_maximum_per_s: None,
+        search: ClientsResult {
+            clients: 8,
+            rate_per_s: 18_800.0,
+            counted_runs: 1,
+            estimate_per_s: None,
+            enough_clients: 4,
+            end: ClientsEnd::Plateau,
+            tried: tried
+                .iter()
+                .map(|(clients, rate)| TriedClients {
+                    clients: *clients,
+                    rates_per_s: vec![*rate],
+                })
+                .collect(),
+        },
+        generator_bound: Vec::new(),
+        confirmations: vec![Confirmation {
+            ratio: 0.98,
+            offered_rate_per_s: 18_424.0,
+            rate_per_s: Figure::bare(18_420.0),
+            p99_us: Some(Figure::bare(2_500.0)),
+            kept: true,
+            generator_bound: false,
+        }],
+        sustained_rate_per_s: Some(18_424.0),
+        demands: vec![cpu.clone()],
+        bound_per_s: Some(Figure::bound_by(&cpu)),
+        bottleneck: Some(cpu),
+    }
+}
+
+fn texts(answer: &XmaxAnswer) -> Vec<String> {
+    all(answer)
+        .into_iter()
+        .map(|finding| finding.statement.to_string())
+        .collect()
+}
+
+#[test]
+fn the_maximum_is_told_with_its_bound_and_what_was_sustained() {
+    assert_eq!(
+        texts(&answer()),
+        [
+            "x-max (clients: 8, x_max: 18,800/s in 18,500/s to 19,100/s)",
+            "sustained (rate: 18,400/s)",
+            "saturates-first (bound: 20,000/s, demand: 100 µs, resource: resource (name: server CPU), share: 94 %, \
+             units: cpus (number: 2))",
+            "enough-clients (clients: 4)",
+        ]
+    );
+    let evidence = &all(&answer())[1].evidence[0].to_string();
+    let expected = "confirmation (achieved: 18,400/s, generator_bound: false, kept: true, offered: 18,400/s, p99: 2.50 ms, share: 98 %)";
+    assert_eq!(evidence, expected);
+}
+
+#[test]
+fn a_maximum_of_the_client_is_not_called_x_max() {
+    let mut answer = answer();
+    answer.x_max_per_s = None;
+    answer.generator_bound = vec![Statement::recorded("3 of 3 runs say so")];
+    let texts = texts(&answer);
+    assert!(texts[0].starts_with("client-maximum (is_estimated: false, rate: 18,800/s)"));
+    assert!(!texts.iter().any(|text| text.starts_with("x-max")));
+    // The server was not driven to what would saturate first.
+    assert!(!texts.iter().any(|text| text.contains("saturates-first")));
+}
+
+#[test]
+fn an_error_that_is_not_known_is_said_to_be_so() {
+    let mut answer = answer();
+    let evidence = |answer: &XmaxAnswer| {
+        let found = all(answer);
+        let mut found = found.into_iter();
+        let found = found.find(|one| one.statement.code == "saturates-first");
+        told(&found.unwrap().evidence)
+    };
+    let known = &evidence(&answer)[1];
+    let expected = "demand-known-to (bound: 20,000/s in 19,600/s to 20,400/s, error: 2.0 %)";
+    assert_eq!(known, expected);
+    if let Some(demand) = &mut answer.bottleneck {
+        demand.uncertainty_ratio = 1.0;
+    }
+    let known = &evidence(&answer)[1];
+    assert_eq!(known, "demand-known-to");
+}

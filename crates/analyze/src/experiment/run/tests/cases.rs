@@ -1,0 +1,226 @@
+//! The findings of a single run.
+
+use super::*;
+use crate::values::number;
+use dyno_record::model::Arrivals;
+use dyno_record::statement;
+use dyno_testkit::findings::{Told, case};
+
+type Run = (RunDocument, PhaseResponses);
+
+pub(in crate::experiment) fn check(told: &mut Told) {
+    let cases = [alarms(), results(), reach(), opportunities()];
+    // A run that measured nothing has no findings.
+    let rules = |(document, responses): &Run| {
+        analyze(document, responses, 1).map_or(Vec::new(), |found| found.findings)
+    };
+    told.check(rules, cases.into_iter().flatten().collect());
+}
+
+type Case = dyno_testkit::findings::Case<Run>;
+
+fn with(change: impl FnOnce(&mut Run)) -> Run {
+    let mut run = usual();
+    change(&mut run);
+    run
+}
+
+fn phase(run: &mut Run) -> &mut PhaseRecord {
+    &mut run.0.phases[0]
+}
+
+/// Replaces a resource, or adds it.
+fn busy(run: &mut Run, kind: ResourceKind, units: u64, busy_s: f64) {
+    unwatched(run, kind);
+    run.0.resources.push(resource(kind, units, busy_s));
+}
+
+fn unwatched(run: &mut Run, kind: ResourceKind) {
+    run.0.resources.retain(|one| one.resource != kind);
+}
+
+fn server_unwatched(run: &mut Run) {
+    unwatched(run, ResourceKind::ServerCpu);
+}
+
+fn server_busy(run: &mut Run, busy_s: f64) {
+    busy(run, ResourceKind::ServerCpu, 2, busy_s);
+}
+
+fn disk_busy(run: &mut Run, busy_s: f64) {
+    busy(run, ResourceKind::Disk, 1, busy_s);
+}
+
+/// Windows of these numbers of operations.
+fn windows_of(counts: impl Fn(u64) -> u64) -> PhaseResponses {
+    let mut windows = windows(WINDOWS, RATE);
+    for (place, window) in windows.iter_mut().enumerate() {
+        window.succeeded = counts(place as u64);
+        window.response_ns = vec![(200_000, window.succeeded)];
+    }
+    PhaseResponses {
+        operations: BTreeMap::new(),
+        all: windows,
+    }
+}
+
+fn two_windows(run: &mut Run) {
+    run.1.all.truncate(2);
+}
+
+fn alarms() -> Vec<Case> {
+    let full = with(|run| {
+        let said = statement!("client-cpus-busy", used = number(0.99), cpus = number(1.0));
+        let kind = CaveatKind::GeneratorBottleneck;
+        run.0.caveats.push(Caveat::of_run(kind, said));
+    });
+    vec![
+        case("generator-bound", full).not_if("the client had time left", |run| {
+            run.0.caveats.clear();
+        }),
+        case(
+            "operations-failed-in-run",
+            with(|run| phase(run).failed = 1_000),
+        )
+        .not_if("none failed", |run| phase(run).failed = 0),
+        // Busy for longer than there was time.
+        case("law-broken", with(|run| server_busy(run, 64.0)))
+            .not_if("it was busy for less than that", |run| {
+                server_busy(run, 56.0)
+            }),
+        case(
+            "law-broken",
+            with(|run| phase(run).little_ratio = Some(1.2)),
+        )
+        .not_if("the law holds", |run| phase(run).little_ratio = Some(1.0))
+        .not_if("it was not counted", |run| phase(run).little_ratio = None),
+    ]
+}
+
+fn results() -> Vec<Case> {
+    let nobody = with(|run| run.0.plan["client"] = json!({"threads": 1}));
+    let too_much = with(|run| phase(run).offered_rate_per_s = Some(60_000.0));
+    let late = with(|run| {
+        let operation = phase(run).operations.get_mut("read").unwrap();
+        operation.service_time_us.mean = 100.0;
+    });
+    vec![
+        case("rate-of-run", nobody)
+            .not_if("no operation succeeded", |run| phase(run).succeeded = 0),
+        case("bench-did-not-keep-up", too_much)
+            .not_if("it did", |run| {
+                phase(run).offered_rate_per_s = Some(RATE as f64);
+            })
+            .not_if("nothing was offered", |run| {
+                phase(run).offered_rate_per_s = None;
+            }),
+        case("bottleneck", usual())
+            .not_if("nothing was busy", |run| {
+                server_busy(run, 0.0);
+                disk_busy(run, 0.0);
+                phase(run).client = ClientUsage::default();
+            })
+            .not_without("name: server CPU", "server-not-watched", server_unwatched),
+        case("wait-before-send", late).not_if("they were sent at once", |run| {
+            let operation = phase(run).operations.get_mut("read").unwrap();
+            operation.service_time_us = operation.response_time_us;
+        }),
+        case("share-of-work", usual())
+            .not_if("several worked at once", |run| server_busy(run, 300.0))
+            .not_without("name: server CPU", "server-not-watched", server_unwatched),
+        case("laws-hold-in-run", usual()).not_if("none could be checked", |run| {
+            run.0.resources.clear();
+            run.0.plan["operations"] = json!({});
+            let phase = phase(run);
+            (phase.little_ratio, phase.failed) = (None, 1);
+            phase.client = ClientUsage::default();
+        }),
+    ]
+}
+
+fn reach() -> Vec<Case> {
+    let arrivals = |dropped| Arrivals {
+        due: 1_000,
+        dropped,
+        ..Arrivals::default()
+    };
+    let dropped = with(|run| phase(run).arrivals = Some(arrivals(20)));
+    let drifting = with(|run| run.1 = windows_of(|place| 20_000 + 1_000 * place));
+    let scattered = with(|run| run.1 = windows_of(|place| 10_000 + place * 7_919 % 31 * 2_000));
+    vec![
+        case("server-not-watched", with(server_unwatched))
+            .not_if("it was watched", |run| server_busy(run, 56.0)),
+        case("not-watched", usual()).not_if("all that is asked for was watched", |run| {
+            busy(run, ResourceKind::HostCpu, 4, 66.0);
+        }),
+        case("arrivals-dropped-in-run", dropped).not_if("all were sent", |run| {
+            phase(run).arrivals = None;
+        }),
+        // The server used 56 s of 120 s, and the client 9 s.
+        case(
+            "others-use-machine",
+            with(|run| busy(run, ResourceKind::HostCpu, 4, 90.0)),
+        )
+        .not_if("nobody else did", |run| {
+            busy(run, ResourceKind::HostCpu, 4, 66.0);
+        })
+        .not_without("name: all CPUs", "not-watched", |run| {
+            unwatched(run, ResourceKind::HostCpu);
+        }),
+        case("unsteady", drifting)
+            .not_if("it was steady", |run| run.1 = usual().1)
+            .not_without("steady-state", "not-watched", two_windows),
+        case("rate-poorly-known", scattered)
+            .not_if("it is well known", |run| run.1 = usual().1)
+            .not_without("figures: [rate", "intervals-missing", two_windows),
+        case("intervals-missing", run_of(windows(WINDOWS, 200)))
+            .not_if("there are enough operations", |run| *run = usual()),
+    ]
+}
+
+fn opportunities() -> Vec<Case> {
+    let disks = with(|run| busy(run, ResourceKind::Disk, 3, 87.0));
+    // Two CPUs for both.
+    let shared = with(|run| {
+        run.0.environment.cpus = Some(2);
+        server_busy(run, 46.0);
+        busy(run, ResourceKind::HostCpu, 2, 55.0);
+    });
+    vec![
+        case("more-cpus", usual())
+            .not_if("they had time left", |run| server_busy(run, 30.0))
+            .not_if("the schedule is the limit", |run| {
+                phase(run).offered_rate_per_s = Some(RATE as f64);
+            })
+            .not_without("name: server CPU", "server-not-watched", server_unwatched),
+        case("faster-disk", disks)
+            .not_if("they had time left", |run| {
+                busy(run, ResourceKind::Disk, 3, 40.0);
+            })
+            .not_without("name: disk", "not-watched", |run| {
+                unwatched(run, ResourceKind::Disk);
+            }),
+        case("two-machines", shared)
+            .not_if("the client needs next to nothing", |run| {
+                phase(run).client.cpu_user_s = 0.1;
+                phase(run).client.cpu_system_s = 0.1;
+            })
+            .not_without("name: all CPUs", "not-watched", |run| {
+                unwatched(run, ResourceKind::HostCpu);
+            }),
+        case(
+            "more-clients-could-raise",
+            with(|run| server_busy(run, 20.0)),
+        )
+        .not_if("its CPUs are nearly used up", |run| server_busy(run, 56.0))
+        .not_if("the schedule is the limit", |run| {
+            phase(run).offered_rate_per_s = Some(RATE as f64);
+        })
+        .not_without("name: server CPU", "server-not-watched", server_unwatched),
+        case("disk-is-idle", usual())
+            .not_if("it is used", |run| disk_busy(run, 3.0))
+            .not_without("name: disk", "not-watched", |run| {
+                unwatched(run, ResourceKind::Disk);
+            }),
+    ]
+}

@@ -1,0 +1,89 @@
+//! Every finding of traces with the measurement that it rests on, and without it.
+
+use crate::access_pattern::{BLOCK, document, forward, pattern, read, run, shuffled};
+use dyno_analyze::access_pattern::{
+    AccessPatterns, Activity, DeviceShare, FilePattern, Settings, compared, findings,
+    order_statement,
+};
+use dyno_record::experiment::Finding;
+use dyno_record::io_trace::event::Operation;
+use dyno_testkit::findings::{Told, case};
+
+#[test]
+fn every_finding_is_measured_and_silent_where_it_is_not() {
+    let mut told = Told::default();
+    let activity = Activity {
+        subject: "fio".to_owned(),
+        scans_records: false,
+    };
+    let of_one = |patterns: &AccessPatterns| findings(patterns, &activity);
+    let without_order = |it: &mut AccessPatterns| it.files[0].score = None;
+    let cases = vec![
+        case("order-of-file", scan())
+            .not_if("there are too few calls", |it| it.files[0].calls = 63)
+            .not_if("they move next to nothing", |it| {
+                let mut larger = it.files[0].clone();
+                (larger.calls, larger.bytes) = (1, it.files[0].bytes * 100);
+                it.files.push(larger);
+            })
+            .not_without("order-of-calls", "not-watched", without_order),
+        case("device-share-uncertain", scan())
+            .not_if("hardly any request could be of another call", |it| {
+                it.files[0].device = Some(share(0.1));
+            })
+            .not_if("no request was traced", |it| it.files[0].device = None),
+        case("not-watched", without(without_order)).not_if("the order is known", |it| *it = scan()),
+    ];
+    told.check(of_one, cases);
+    let of_two = |[before, after]: &[FilePattern; 2]| -> Vec<Finding> {
+        compared(before, after).into_iter().collect()
+    };
+    let both = [
+        with_device(&shuffled(1000, BLOCK, 3)),
+        with_device(&forward(1000, BLOCK)),
+    ];
+    let cases = vec![
+        case("order-compared", both)
+            .not_if("files that are flushed have no order", |it| {
+                it[0].operation = Operation::Sync;
+            })
+            .not_if("the order of one is not known", |it| it[1].score = None),
+    ];
+    told.check(of_two, cases);
+    // What reports name the order by.
+    told.hear(&order_statement(0.5));
+    told.finish("crates/analyze/src/access_pattern");
+}
+
+fn share(ambiguous_ratio: f64) -> DeviceShare {
+    DeviceShare {
+        waiting_calls: 900,
+        waiting_ratio: 0.9,
+        device_bytes: 1 << 25,
+        device_ratio: 1.0,
+        ambiguous_ratio,
+    }
+}
+
+/// A thousand blocks in any order, that came from a device with several threads at once.
+fn scan() -> AccessPatterns {
+    let offsets = shuffled(1000, BLOCK, 3).into_iter().enumerate();
+    let calls = offsets.map(|(number, offset)| read(number, offset, BLOCK));
+    let document = document(1000 * BLOCK);
+    let mut patterns = run(Settings::default(), &document, calls.collect(), Vec::new());
+    patterns.files[0].device = Some(share(0.3));
+    patterns
+}
+
+fn without(change: fn(&mut AccessPatterns)) -> AccessPatterns {
+    let mut patterns = scan();
+    change(&mut patterns);
+    patterns
+}
+
+fn with_device(offsets: &[i64]) -> FilePattern {
+    FilePattern {
+        device: Some(share(0.0)),
+        ..pattern(offsets, BLOCK)
+    }
+}

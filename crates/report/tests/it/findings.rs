@@ -1,0 +1,156 @@
+//! Every finding that is made here with the measurement that it rests on, and without it.
+
+use crate::samples::index_build::{rewritten, without_remedy};
+use crate::samples::trace::{Traced, random_scan, sequential_scan};
+use dyno_analyze::access_pattern::Activity;
+use dyno_record::experiment::Finding;
+use dyno_record::index_build::IndexBuildDocument;
+use dyno_report::index_build::{IndexBuildView, render};
+use dyno_report::io_trace::{TracePair, TraceView, pair_findings};
+use dyno_report::{PageFormat, RenderOptions};
+use dyno_testkit::findings::{Told, case};
+
+/// An index build, or two, with their traces.
+#[derive(Clone)]
+struct Built {
+    document: IndexBuildDocument,
+    traces: Vec<(&'static str, Traced)>,
+}
+
+type Case = dyno_testkit::findings::Case<Built>;
+
+#[test]
+fn every_finding_is_measured_and_silent_where_it_is_not() {
+    let mut told = Told::default();
+    told.check(
+        of_builds,
+        [remedies(), orders()].into_iter().flatten().collect(),
+    );
+    told.check(of_pair, pairs());
+    told.finish("crates/report/src");
+}
+
+fn viewed<T>(traced: &Traced, look: impl FnOnce(TraceView<'_>) -> T) -> T {
+    let activity = Activity {
+        subject: "index build".to_owned(),
+        scans_records: true,
+    };
+    look(TraceView {
+        document: &traced.document,
+        slices: &[],
+        patterns: &traced.patterns,
+        activity: &activity,
+    })
+}
+
+/// The findings as the form for programs has them.
+fn of_builds(built: &Built) -> Vec<Finding> {
+    let activity = Activity {
+        subject: "mongod".to_owned(),
+        scans_records: false,
+    };
+    let views = built.traces.iter().map(|(name, traced)| {
+        let view = TraceView {
+            document: &traced.document,
+            slices: &[],
+            patterns: &traced.patterns,
+            activity: &activity,
+        };
+        ((*name).to_owned(), view)
+    });
+    let view = IndexBuildView {
+        document: &built.document,
+        traces: views.collect(),
+    };
+    let json = render(&view, PageFormat::Json, &RenderOptions::default()).unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    serde_json::from_value(json["findings"].take()).unwrap()
+}
+
+fn mended() -> Built {
+    Built {
+        document: rewritten(),
+        traces: vec![("before", random_scan()), ("after", sequential_scan())],
+    }
+}
+
+fn with(mut built: Built, change: impl FnOnce(&mut Built)) -> Built {
+    change(&mut built);
+    built
+}
+
+/// A caveat of the report says so.
+fn without_traces(built: &mut Built) {
+    built.traces.clear();
+}
+
+fn remedies() -> Vec<Case> {
+    let once = |it: &mut Built| it.document.builds.truncate(1);
+    let twice = |it: &mut Built| it.document.builds = rewritten().builds;
+    let changed = |it: &mut Built| {
+        it.document.remedy.as_mut().unwrap().documents.1 -= 1;
+    };
+    vec![
+        case("remedy-changed-documents", with(mended(), changed))
+            .not_if("all are what they were", |it| it.document = rewritten())
+            .not_if("there was no remedy", |it| it.document = without_remedy()),
+        case("remedy-without-second-build", with(mended(), once))
+            .not_if("there was one", twice)
+            .not_if("there was no remedy", |it| it.document.remedy = None),
+        case("second-build-took", mended())
+            .not_if("there was none", once)
+            .not_if("its length is not known", |it| {
+                it.document.builds[1].duration_s = f64::NAN;
+            }),
+    ]
+}
+
+fn orders() -> Vec<Case> {
+    let sequential = with(mended(), |it| it.traces[0].1 = sequential_scan());
+    let random = with(mended(), |it| it.traces[1].1 = random_scan());
+    let as_usual = |it: &mut Built| *it = mended();
+    vec![
+        case("nothing-to-mend", sequential)
+            .not_if("the order was random", as_usual)
+            .not_if("it was not traced", without_traces),
+        case("order-not-mended", random)
+            .not_if("it was mended", as_usual)
+            .not_if("it was not traced", without_traces),
+        case("scan-and-disk-order-disagree", mended())
+            .not_if("they agree", |it| it.traces[0].1 = sequential_scan())
+            .not_if("it was not traced", without_traces),
+    ]
+}
+
+type Pair = [Traced; 2];
+
+fn of_pair([before, after]: &Pair) -> Vec<Finding> {
+    viewed(before, |before| {
+        let title = "";
+        viewed(after, |after| {
+            pair_findings(&TracePair {
+                title,
+                before,
+                after,
+            })
+        })
+    })
+}
+
+fn pairs() -> Vec<dyno_testkit::findings::Case<Pair>> {
+    let both = || [random_scan(), sequential_scan()];
+    let without_order = |it: &mut Pair| {
+        let files = it.iter_mut().flat_map(|traced| &mut traced.patterns.files);
+        files.for_each(|file| file.score = None);
+    };
+    let few = |it: &mut Pair| {
+        let files = it.iter_mut().flat_map(|traced| &mut traced.patterns.files);
+        files.for_each(|file| file.calls = 63);
+    };
+    vec![
+        case("order-compared", both())
+            .not_if("one of them has no file", |it| it[1].patterns.files.clear())
+            .not_without("order-of-calls", "in-one-trace", without_order),
+        case("in-one-trace", both()).not_if("there are too few calls", few),
+    ]
+}
