@@ -268,7 +268,7 @@ fn what_a_report_shows_after_a_fault_is_a_prefix_of_the_truth() {
                 fault: faults[number as usize % faults.len()],
                 after: Duration::from_millis(draw(&mut state) % LONGEST_MS),
                 room: 16_384 + draw(&mut state) % 400_000,
-                step_s: if draw(&mut state) % 2 == 0 {
+                step_s: if draw(&mut state).is_multiple_of(2) {
                     step_s
                 } else {
                     -step_s
