@@ -58,6 +58,35 @@ impl Plans {
     }
 }
 
+/// Suites of several workloads, by their names.
+const SUITES: [(&str, &str); 3] = [
+    (
+        "replica-set-compare",
+        include_str!("../../../workloads/suites/replica-set-compare.toml"),
+    ),
+    (
+        "storage-engine-compare",
+        include_str!("../../../workloads/suites/storage-engine-compare.toml"),
+    ),
+    (
+        "version-compare",
+        include_str!("../../../workloads/suites/version-compare.toml"),
+    ),
+];
+
+/// Names of the built-in suites.
+pub fn suites() -> impl Iterator<Item = &'static str> {
+    SUITES.iter().map(|(name, _)| *name)
+}
+
+/// The file of the built-in suite of this name.
+pub(crate) fn suite(name: &str) -> Option<&'static str> {
+    let mut suites = SUITES.iter();
+    suites
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| *text)
+}
+
 /// Names of the built-in loads.
 pub fn names() -> impl Iterator<Item = &'static str> {
     LOADS.names()

@@ -58,6 +58,12 @@ pub enum PlanError {
         /// The command that does it.
         command: &'static str,
     },
+    /// Several workloads where one is needed.
+    #[error("`{name}` is a suite of several workloads, and one is needed")]
+    IsSuite {
+        /// Its name or file.
+        name: String,
+    },
     /// Servers are to be started by a plan that aims at one that runs.
     #[error("the plan uses a server that is already running: there is nothing to start")]
     NothingToStart,
@@ -119,6 +125,9 @@ impl PlanError {
             PlanError::NoWorkload { source, .. } => source.hint(),
             PlanError::OtherWork { command, .. } => {
                 Some(format!("give it to `{command}`, or take the table out"))
+            }
+            PlanError::IsSuite { .. } => {
+                Some("give it to `dyno run`, or take one of its workloads".into())
             }
             PlanError::NothingToStart => Some("give `--server auto`".into()),
             PlanError::OneServer { .. } => Some("leave `--pairs` out".into()),

@@ -227,6 +227,11 @@ impl ServerPlan {
         }
     }
 
+    /// Whether the collection is divided among shards: one that is dropped would come back undivided.
+    pub fn is_sharded(&self) -> bool {
+        matches!(self.topology(), Ok(Topology::Sharded(_)))
+    }
+
     /// The cache in bytes; `None` for the server's own default.
     pub fn cache_bytes(&self) -> Option<Bytes> {
         match self.cache? {

@@ -2,7 +2,7 @@
 
 mod data;
 mod fleet;
-mod names;
+pub(crate) mod names;
 mod observe;
 mod problems;
 mod server;

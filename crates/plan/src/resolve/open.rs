@@ -6,6 +6,7 @@ use crate::file;
 use crate::model::Plan;
 use crate::nearest::nearest;
 use crate::request::{Request, Work};
+use crate::suite;
 use crate::ycsb::{self, Phase, Properties};
 use std::path::Path;
 
@@ -90,6 +91,12 @@ fn load(
     if let Some(plan) = builtin::find(source) {
         return with_properties(plan, request, properties);
     }
+    let is_suite = || PlanError::IsSuite {
+        name: source.to_owned(),
+    };
+    if builtin::suite(source).is_some() {
+        return Err(is_suite());
+    }
     let path = Path::new(source);
     if !path.exists() {
         return Err(PlanError::Unknown {
@@ -103,6 +110,9 @@ fn load(
         source: error,
     };
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    if suite::is_suite(&text) {
+        return Err(is_suite());
+    }
     if is_property_file(path, &text) {
         return from_properties(&text, source, request, properties);
     }

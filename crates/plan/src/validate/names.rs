@@ -4,7 +4,7 @@
 pub(super) const NAME_CHARACTERS: usize = 64;
 
 /// Whether a text can be the name of a file.
-pub(super) fn is_file_name(name: &str) -> bool {
+pub(crate) fn is_file_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     !name.is_empty()
         && name.chars().count() <= NAME_CHARACTERS

@@ -1,0 +1,169 @@
+//! Files of suites: several workloads, the settings that they are run with side by side, and how often. Such a file says
+//! what can be typed after `dyno run`, and is no plan: each workload has its own.
+
+use crate::builtin;
+use crate::error::PlanError;
+use crate::file::FileError;
+use crate::problem::Problem;
+use crate::units::Span;
+use crate::validate::names::is_file_name;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Key that tells a suite from a plan.
+const WORKLOADS: &str = "workloads";
+
+/// Several workloads.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SuitePlan {
+    /// Its name, which is in the name of its folder: 1 to 64 letters, digits, `.`, `_` or `-`.
+    pub name: String,
+    /// What it is for.
+    #[serde(default)]
+    pub description: String,
+    /// Built-in plans, or paths of plan and property files; at least one.
+    pub workloads: Vec<String>,
+    /// Runs of each workload with each setting, at least 1; 1 when absent.
+    pub repeat: Option<u32>,
+    /// The time of which is told what share of the operations took less.
+    pub below: Option<Span>,
+    /// Keys of the plans, each with its value or a list of values, as they are typed.
+    #[serde(default)]
+    set: BTreeMap<String, toml::Value>,
+}
+
+impl SuitePlan {
+    /// The suite of a name or a file; `None` for what is no suite.
+    ///
+    /// # Errors
+    /// [`PlanError::File`] for a suite that is not valid.
+    pub fn find(source: &str) -> Result<Option<SuitePlan>, PlanError> {
+        if let Some(text) = builtin::suite(source) {
+            return Ok(Some(SuitePlan::parse(text, source)?));
+        }
+        // What cannot be read is the business of those who read plans.
+        let text = std::fs::read_to_string(Path::new(source)).ok();
+        let text = text.filter(|text| is_suite(text));
+        let suite = text.map(|text| SuitePlan::parse(&text, source));
+        Ok(suite.transpose()?)
+    }
+
+    /// Keys of the plans with their values, as they are typed after `--set`.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        let settings = self.set.iter();
+        settings
+            .map(|(key, value)| (key.clone(), typed(value)))
+            .collect()
+    }
+
+    fn parse(text: &str, origin: &str) -> Result<SuitePlan, FileError> {
+        let invalid = |problem| FileError {
+            origin: origin.to_owned(),
+            problems: vec![problem],
+        };
+        let suite: SuitePlan =
+            toml::from_str(text).map_err(|error| invalid(Problem::new(error.message())))?;
+        let problem = if !is_file_name(&suite.name) {
+            Some("`name` must have 1 to 64 letters, digits, `.`, `_` or `-`")
+        } else if suite.workloads.is_empty() {
+            Some("`workloads` names none")
+        } else if suite.repeat == Some(0) {
+            Some("`repeat` must be at least 1")
+        } else {
+            None
+        };
+        match problem {
+            None => Ok(suite),
+            Some(problem) => Err(invalid(Problem::new(problem))),
+        }
+    }
+}
+
+/// Whether the text of a file is a suite.
+pub(crate) fn is_suite(text: &str) -> bool {
+    let table = text.parse::<toml::Table>();
+    table.is_ok_and(|table| table.contains_key(WORKLOADS))
+}
+
+/// A value, or several, as they are typed.
+fn typed(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Array(values) => values.iter().map(typed).collect::<Vec<_>>().join(";"),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suite_says_what_can_be_typed() {
+        let text = r#"
+            name = "mine"
+            workloads = ["a", "x.toml"]
+            below = "1ms"
+            [set]
+            "server.topology" = ["standalone", "replica-set=3,priorities=2/1/0"]
+            "client.clients" = 8
+        "#;
+        assert!(is_suite(text));
+        let suite = SuitePlan::parse(text, "mine.toml").unwrap();
+        assert_eq!(suite.workloads, ["a", "x.toml"]);
+        assert_eq!(
+            (suite.repeat, suite.below.map(|below| below.to_string())),
+            (None, Some("1ms".into()))
+        );
+        let settings = [
+            ("client.clients", "8"),
+            (
+                "server.topology",
+                "standalone;replica-set=3,priorities=2/1/0",
+            ),
+        ];
+        assert_eq!(
+            suite.settings(),
+            settings.map(|(key, value)| (key.to_owned(), value.to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_suite_that_is_not_valid_says_why() {
+        for (text, why) in [
+            ("name = \"x\"\nworkloads = []", "`workloads` names none"),
+            ("name = \"../x\"\nworkloads = [\"a\"]", "`name` must have"),
+            (
+                "name = \"x\"\nworkloads = [\"a\"]\nrepeat = 0",
+                "`repeat` must be",
+            ),
+            (
+                "name = \"x\"\nworkloads = [\"a\"]\nrounds = 2",
+                "unknown field `rounds`",
+            ),
+            ("workloads = [\"a\"]", "missing field `name`"),
+        ] {
+            let error = SuitePlan::parse(text, "s.toml").unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_built_in_suite_is_valid_and_names_plans_that_there_are() {
+        let mut count = 0;
+        for name in builtin::suites() {
+            let suite = SuitePlan::find(name).unwrap().expect("it is listed");
+            assert_eq!(suite.name, name);
+            assert!(suite.description.len() > 20, "{name}");
+            for workload in &suite.workloads {
+                assert!(builtin::find(workload).is_some(), "{workload}");
+            }
+            count += 1;
+        }
+        assert_eq!(count, 3);
+        assert_eq!(SuitePlan::find("a").unwrap(), None);
+        assert_eq!(SuitePlan::find("/no/such/file").unwrap(), None);
+    }
+}
