@@ -92,9 +92,13 @@ pub(super) fn render(page: &Page, width: usize, colours: bool, rest: &str) -> St
     let used = used + result.height();
     let room = MAX_LINES.saturating_sub(used + for_caveats);
     let table = table.map_or(String::new(), |(title, table)| {
-        let sizes = (1..=table.rows.len()).rev();
-        let mut sets = sizes.map(|rows| set_table(title, table, rows, width, colours));
-        sets.find(|set| set.height() <= room)
+        let whole = set_table(title, table, table.rows.len(), width, colours);
+        let sizes = (1..table.rows.len()).rev();
+        let cut = sizes.map(|rows| set_table(title, table, rows, width, colours));
+        std::iter::once(whole)
+            .chain(without_details(title, table, width, colours))
+            .chain(cut)
+            .find(|set| set.height() <= room)
             .map_or(String::new(), |set| set.text)
     });
     let mut shown = Writer::new(width, colours);
@@ -111,6 +115,24 @@ fn main_table(page: &Page) -> Option<(&str, &Table)> {
     }
     let mut sections = page.sections.iter();
     sections.find_map(|section| Some((section.title.as_ref(), section.tables.first()?)))
+}
+
+/// All rows of a table without what stands below its values; `None` if nothing does.
+fn without_details(title: &str, table: &Table, width: usize, colours: bool) -> Option<Writer> {
+    let mut plain = table.clone();
+    let mut has_details = false;
+    for cell in plain.rows.iter_mut().flatten() {
+        has_details |= cell.detail.take().is_some();
+    }
+    let mut writer = set_table(title, &plain, plain.rows.len(), width, colours);
+    writer.clipped(
+        "what stands below the values is in the whole report",
+        2,
+        2,
+        Tone::Soft,
+        1,
+    );
+    has_details.then_some(writer)
 }
 
 /// The first rows of a table, and how many are left out.
