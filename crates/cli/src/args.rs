@@ -23,7 +23,7 @@ pub(crate) use fleet::{
 };
 pub(crate) use run::{
     ClientArguments, DataArguments, ExtentArguments, LoadArguments, OrderName, OutputArguments,
-    RunArguments, StartArguments, TargetArguments, WorkerArguments, YcsbArguments,
+    RunArguments, StartArguments, SuiteArguments, TargetArguments, WorkerArguments, YcsbArguments,
 };
 pub(crate) use servers::{
     ServerArguments, ServerCommand, ServerInstallArguments, ServerListArguments,
@@ -91,8 +91,11 @@ pub(crate) struct CommonArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a workload: load what is missing, warm up, measure, report
-    Run(Box<RunArguments>),
+    /// Run a workload, or several: load what is missing, warm up, measure, report
+    ///
+    /// Several workloads, or several values of a key (`--set KEY=V1,V2`), are a suite: each is run with each, and one table has
+    /// all of them. Exit status: 0 done; 1 more operations failed than are tolerated.
+    Run(Box<SuiteArguments>),
     /// Run the load phase of a workload alone
     Load(Box<LoadArguments>),
     /// Do what `bin/ycsb` does, with the same options, properties and output
@@ -195,7 +198,7 @@ mod tests {
     fn run(arguments: &[&str]) -> Result<Box<RunArguments>, clap::Error> {
         let all = ["dyno", "run", "a"].iter().chain(arguments);
         Arguments::try_parse_from(all).map(|arguments| match arguments.command {
-            Command::Run(run) => run,
+            Command::Run(suite) => Box::new(suite.run),
             other => panic!("{other:?}"),
         })
     }

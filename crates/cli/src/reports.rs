@@ -7,7 +7,7 @@ use crate::surroundings::Surroundings;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_engine::files::write_file;
 use dyno_engine::{Error, Kind, Observer};
-use dyno_record::experiment::Experiment;
+use dyno_record::experiment::{Experiment, Verb};
 use dyno_record::io_trace;
 use dyno_record::model::CaveatKind;
 use dyno_record::reader::Run;
@@ -133,6 +133,41 @@ pub(crate) fn run_text(
             render_traced(&results.run, analysis, view.as_ref(), format, options).map_err(refused)
         }
     }
+}
+
+/// Refuses a form that only a suite has.
+pub(crate) fn check_run_format(format: Format) -> Result<(), Error> {
+    if format != Format::Csv {
+        return Ok(());
+    }
+    Err(refused(ReportError::NoTable).with_hint("give `dyno run` several workloads, or write the windows of a run by `dyno export RUN --to csv`"))
+}
+
+/// Refuses a form that an experiment does not have.
+pub(crate) fn check_experiment_format(verb: Verb, format: Format) -> Result<(), Error> {
+    match format {
+        Format::Ycsb | Format::Kpi => {
+            let text = "this format shows one run, and the folder holds an experiment";
+            let hint = "give the folder of one of its runs, below `runs`";
+            Err(Error::new(Kind::BadInput, text).with_hint(hint))
+        }
+        Format::Csv if verb != Verb::Suite => Err(refused(ReportError::NoTable)),
+        _ => Ok(()),
+    }
+}
+
+/// An experiment for standard output or a file.
+pub(crate) fn experiment_text(
+    document: &Experiment,
+    format: Format,
+    options: &RenderOptions,
+) -> Result<String, Error> {
+    check_experiment_format(document.verb, format)?;
+    let text = match PageFormat::from_format(format) {
+        Some(format) => experiment::render(document, format, options),
+        None => experiment::csv(document),
+    };
+    text.map_err(refused)
 }
 
 /// A run as YCSB prints it.

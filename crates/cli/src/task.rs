@@ -269,10 +269,10 @@ mod tests {
 
     fn task(arguments: &[&str]) -> Task {
         let all = ["dyno", "run", "a"].iter().chain(arguments);
-        let Command::Run(run) = Arguments::parse_from(all).command else {
+        let Command::Run(suite) = Arguments::parse_from(all).command else {
             panic!("not a run")
         };
-        of_run(&run, &surroundings()).unwrap_or_else(|failure| panic!("{failure:#}"))
+        of_run(&suite.run, &surroundings()).unwrap_or_else(|failure| panic!("{failure:#}"))
     }
 
     #[test]

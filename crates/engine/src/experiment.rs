@@ -2,11 +2,13 @@
 //! found by `analyze`.
 
 pub mod ab;
+pub mod axes;
 pub mod campaign;
 pub mod folder;
 mod points;
 pub mod request;
 pub mod slo;
+pub mod suite;
 pub mod sweep;
 pub mod xmax;
 
@@ -19,13 +21,14 @@ use crate::task;
 use campaign::Campaign;
 use dyno_plan::Plan;
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, FILE, Point, Side, Verb};
+use dyno_record::document::variant_name;
+use dyno_record::experiment::{Experiment, FILE, PLANS, Point, Side, Verb};
 use dyno_record::model::RunStatus;
 use dyno_record::sums;
 use folder::{ExperimentFolder, RUNS};
 use jiff::Timestamp;
-use request::{ExperimentOptions, PLAN_OF_B, Tasks};
-use std::collections::BTreeMap;
+use request::{ExperimentOptions, PLAN_OF_B, Tasks, WhichPlan};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// An experiment that has ended as planned.
@@ -39,15 +42,6 @@ pub struct FinishedExperiment {
     pub all_are_set_aside: bool,
     /// The runs in which more operations failed than their plan tolerates, with both shares.
     pub failed_runs: Vec<String>,
-}
-
-/// Name of the copy of a plan in the folder.
-fn plan_file(side: Option<Side>) -> &'static str {
-    match side {
-        None => "plan.toml",
-        Some(Side::A) => "plan-a.toml",
-        Some(Side::B) => "plan-b.toml",
-    }
 }
 
 /// Refuses what the experiment would refuse before its first run, as far as that is known now.
@@ -84,7 +78,7 @@ pub fn check_plans(
 
 fn check_planned(
     document: &Experiment,
-    tasks: &BTreeMap<Option<Side>, Task>,
+    tasks: &BTreeMap<WhichPlan, Task>,
     options: &ExperimentOptions<'_>,
     context: Context<'_>,
 ) -> Result<(), Error> {
@@ -118,15 +112,15 @@ pub fn run(
     if context.source.is_some() {
         settings.insert(ON_FLEET.into(), true.into());
     }
-    for (side, task) in &tasks {
+    for (which, task) in &tasks {
         let threads = serde_json::to_value(task.threads).expect("it is plain data");
-        settings.insert(threads_option(*side).into(), threads);
+        settings.insert(threads_option(which), threads);
     }
     let name = format!("{}-{}", document.verb.as_str(), document.name);
     let folder = ExperimentFolder::create(options.out.as_deref(), &name, Timestamp::now())?;
     let saved = tasks
         .iter()
-        .try_for_each(|(side, task)| folder.save_plan(plan_file(*side), task));
+        .try_for_each(|(which, task)| folder.save_plan(&which.file(), task));
     let campaign =
         saved.and_then(|()| Campaign::new(document, folder.clone(), tasks, options, context));
     let mut campaign = campaign.inspect_err(|_| folder.discard())?;
@@ -150,26 +144,32 @@ pub fn resume(
     let context = options.context(&observer, cancel);
     let (folder, mut document) = ExperimentFolder::open(path)?;
     check_place(&document, &folder, context)?;
-    let sides: &[Option<Side>] = match document.verb {
-        Verb::Ab => &[Some(Side::A), Some(Side::B)],
-        Verb::Sweep | Verb::Xmax | Verb::Slo => &[None],
+    let all = match document.verb {
+        Verb::Ab => [Side::A, Side::B].map(WhichPlan::Side).into(),
+        Verb::Suite => document.points.iter().map(WhichPlan::of).collect(),
+        Verb::Sweep | Verb::Xmax | Verb::Slo => BTreeSet::from([WhichPlan::Only]),
     };
     let mut tasks = BTreeMap::new();
-    for side in sides {
-        let plan = folder.plan(plan_file(*side))?;
-        let known = match side {
-            Some(Side::B) => document.options.get(PLAN_OF_B),
-            Some(Side::A) | None => Some(&document.plan),
+    for which in all {
+        let file = which.file();
+        let plan = folder.plan(&file)?;
+        let known = match &which {
+            WhichPlan::Side(Side::B) => document.options.get(PLAN_OF_B),
+            WhichPlan::Side(Side::A) | WhichPlan::Only => Some(&document.plan),
+            WhichPlan::Workload(workload) => {
+                let plans = document.options.get(PLANS);
+                plans.and_then(|plans| plans.get(workload))
+            }
         };
         // Older documents have no plan of B.
         if let Some(known) = known {
-            check_same(&plan, known, plan_file(*side))?;
+            check_same(&plan, known, &file)?;
         }
-        let threads = document.options.get(threads_option(*side));
+        let threads = document.options.get(&threads_option(&which));
         let threads = threads.and_then(|value| serde_json::from_value(value.clone()).ok());
         let task = Task::from_plan(plan, threads, uri)?;
         task::announce(&task, context.observer);
-        tasks.insert(*side, task);
+        tasks.insert(which, task);
     }
     // Once for all runs, before the first server is started.
     tasks
@@ -201,8 +201,11 @@ pub fn resume(
 /// Runs that are gone are made again, and plans, in which secrets must be written, are compared with those of the runs.
 fn check_unchanged(path: &Path) -> Result<(), Error> {
     let changes = sums::check(path)?;
-    let plans = [None, Some(Side::A), Some(Side::B)].map(plan_file);
-    let is_plan = |file: &Path| plans.iter().any(|plan| file == Path::new(plan));
+    let plans = [Side::A, Side::B].map(WhichPlan::Side);
+    let plans = plans.into_iter().chain([WhichPlan::Only]);
+    let plans: Vec<String> = plans.map(|which| which.file()).collect();
+    let is_plan =
+        |file: &Path| file.starts_with(PLANS) || plans.iter().any(|plan| file == Path::new(plan));
     let is_of_lost_run = |file: &Path| {
         let run: PathBuf = file.components().take(2).collect();
         run.starts_with(RUNS) && !path.join(run).exists()
@@ -278,12 +281,12 @@ fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, contex
 /// Name of the option that tells that the runs are those of a fleet.
 const ON_FLEET: &str = "fleet";
 
-/// Name of the option that holds the threads of a side.
-fn threads_option(side: Option<Side>) -> &'static str {
-    match side {
-        None => "threads",
-        Some(Side::A) => "threads_a",
-        Some(Side::B) => "threads_b",
+/// Name of the option that holds the threads of a plan.
+fn threads_option(which: &WhichPlan) -> String {
+    match which {
+        WhichPlan::Only => "threads".to_owned(),
+        WhichPlan::Side(side) => format!("threads_{}", variant_name(side)),
+        WhichPlan::Workload(workload) => format!("threads_{workload}"),
     }
 }
 
@@ -293,6 +296,7 @@ fn perform(campaign: &mut Campaign<'_>) -> Result<FinishedExperiment, Error> {
         Verb::Xmax => xmax::run(campaign),
         Verb::Slo => slo::run(campaign),
         Verb::Ab => ab::run(campaign),
+        Verb::Suite => suite::run(campaign),
     };
     campaign.end(result)?;
     let document = &campaign.document;
@@ -343,7 +347,7 @@ mod tests {
         });
         Point {
             figures: Some(serde_json::from_value(figures).expect("it has all fields")),
-            ..points::point(0, BTreeMap::new(), None, 0)
+            ..points::point(0, BTreeMap::new(), WhichPlan::Only, 0)
         }
     }
 

@@ -356,9 +356,9 @@ impl<'a> Session<'a> {
         mut controls: Vec<Control>,
     ) -> Result<(), Error> {
         // The collection of a cluster is new, and dropping it would leave an unsharded one.
-        let is_joined = self.plan.server.topology.is_some();
+        let is_sharded = self.plan.server.is_sharded();
         let is_fresh = self.options.fresh || self.plan.data.fresh.is_for_each_run();
-        if is_fresh && !is_joined {
+        if is_fresh && !is_sharded {
             self.drop_collections(&mut controls)?;
         }
         self.check_machine(&deployment.servers, &mut controls);

@@ -17,6 +17,8 @@ pub enum Format {
     Ycsb,
     /// The key figures of the multi-instance benchmark, by its labels.
     Kpi,
+    /// The table of a suite, for a spreadsheet.
+    Csv,
 }
 
 impl Format {
@@ -32,7 +34,23 @@ impl Format {
             "kpi",
             "The key figures of the multi-instance benchmark, by its labels",
         ),
+        (
+            Format::Csv,
+            "csv",
+            "The table of several workloads, for a spreadsheet",
+        ),
     ];
+}
+
+impl From<PageFormat> for Format {
+    fn from(format: PageFormat) -> Self {
+        match format {
+            PageFormat::Human => Format::Human,
+            PageFormat::Markdown => Format::Markdown,
+            PageFormat::Html => Format::Html,
+            PageFormat::Json => Format::Json,
+        }
+    }
 }
 
 /// What a page is rendered as.
@@ -68,7 +86,7 @@ impl PageFormat {
             Format::Markdown => Some(PageFormat::Markdown),
             Format::Html => Some(PageFormat::Html),
             Format::Json => Some(PageFormat::Json),
-            Format::Ycsb | Format::Kpi => None,
+            Format::Ycsb | Format::Kpi | Format::Csv => None,
         }
     }
 }

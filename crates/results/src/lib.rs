@@ -8,6 +8,7 @@ pub mod experiment;
 pub mod index_build;
 pub mod messages;
 pub mod run;
+pub mod suite;
 pub mod trace;
 
 pub use error::ResultsError;

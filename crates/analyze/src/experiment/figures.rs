@@ -107,8 +107,12 @@ pub fn measured(windows: &[WindowResponses], is_open: bool) -> Measured {
 
 /// A whole phase with its warm-up and its rest: what its counters and laws are about.
 pub(super) fn whole(windows: &[WindowResponses]) -> Series {
-    let all: Vec<IntervalSample> = windows.iter().map(sample).collect();
-    Series::new(&all)
+    Series::new(&of_windows(windows))
+}
+
+/// All recording windows of a phase.
+pub(super) fn of_windows(windows: &[WindowResponses]) -> Vec<IntervalSample> {
+    windows.iter().map(sample).collect()
 }
 
 /// The recording windows of a phase, without a short rest at the end, and without those in which not all of a fleet measured.

@@ -13,5 +13,6 @@ pub mod queueing;
 pub mod relative;
 pub mod run;
 pub mod slo;
+pub mod suite;
 pub mod sweep;
 pub mod xmax;

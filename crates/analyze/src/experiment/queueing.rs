@@ -114,6 +114,7 @@ mod tests {
     fn level(clients: u32, offered: Option<f64>, rate: f64, response_s: f64) -> Level {
         Level {
             settings: BTreeMap::new(),
+            workload: None,
             runs: vec![0],
             clients,
             offered_rate_per_s: offered,

@@ -52,7 +52,11 @@ pub(super) fn relative(
         settings.insert(base.key.clone(), base.value.clone());
         let mut levels = levels.iter();
         (*own != base.value)
-            .then(|| levels.position(|other| other.settings == settings))
+            .then(|| {
+                levels.position(|other| {
+                    other.settings == settings && other.workload == level.workload
+                })
+            })
             .flatten()
     };
     let against = |(place, level): (usize, &Level)| {

@@ -16,7 +16,7 @@ use crate::usl::{self, UslPoint};
 use dyno_record::estimate::{Estimate, Quantity};
 use dyno_record::experiment::{
     Block, Bounds, CLIENTS, ClosedSystem, CurvePoint, Demand, Experiment, Figure, Figures,
-    LawCheck, Level, PERCENTILES, PROGRAM, RATE, Resource, Statistic, SweepAnswer,
+    LawCheck, Level, PERCENTILES, PROGRAM, Point, RATE, Resource, Statistic, SweepAnswer,
 };
 use dyno_record::model::ResourceKind;
 use std::collections::BTreeMap;
@@ -27,16 +27,19 @@ const CURVE_STEPS: u32 = 60;
 /// Name of the CPUs that server and client share.
 pub(super) const SHARED_CPUS: &str = "CPUs of server and client";
 
-/// The server of a level by its program and version, where programs are swept and it tells each from the others.
-pub fn version<'a>(answer: &SweepAnswer, level: &'a Level) -> Option<&'a str> {
+/// The server of one of the levels by its program and version, where programs are swept and it tells each from the others.
+pub fn version<'a, 'b>(
+    levels: impl Iterator<Item = &'b Level> + Clone,
+    level: &'a Level,
+) -> Option<&'a str> {
     let program = |level: &Level| level.settings.get(PROGRAM).cloned();
     let is_clear = |one: &Level, other: &Level| {
         one.server.is_some() && (one.server == other.server) == (program(one) == program(other))
     };
-    let mut levels = answer.levels.iter();
     program(level)?;
     levels
-        .all(|one| answer.levels.iter().all(|other| is_clear(one, other)))
+        .clone()
+        .all(|one| levels.clone().all(|other| is_clear(one, other)))
         .then_some(level.server.as_deref())
         .flatten()
 }
@@ -156,22 +159,23 @@ fn is_poisson(experiment: &Experiment, levels: &[Level]) -> bool {
     })
 }
 
-fn levels(
+/// The points that were run by their settings and, of a suite, their workload, in the order of the first of each.
+pub(super) fn levels(
     experiment: &Experiment,
     block: Option<Block>,
     windows: &BTreeMap<usize, Vec<IntervalSample>>,
     resampling: Resampling,
 ) -> Vec<Level> {
-    let mut order: Vec<(&BTreeMap<String, String>, Vec<usize>)> = Vec::new();
+    let mut order: Vec<(&Point, Vec<usize>)> = Vec::new();
     let done = experiment.points.iter().enumerate();
     let done = done.filter(|(_, point)| point.figures.is_some() && point.block == block);
     for (place, point) in done {
-        match order
-            .iter_mut()
-            .find(|(settings, _)| *settings == &point.settings)
-        {
+        let is_alike = |(first, _): &&mut (&Point, Vec<usize>)| {
+            first.settings == point.settings && first.workload == point.workload
+        };
+        match order.iter_mut().find(is_alike) {
             Some((_, places)) => places.push(place),
-            None => order.push((&point.settings, vec![place])),
+            None => order.push((point, vec![place])),
         }
     }
     let figures: Vec<Vec<&Figures>> = order
@@ -181,18 +185,22 @@ fn levels(
             points.filter_map(|point| point.figures.as_ref()).collect()
         })
         .collect();
-    let merged = merged(&order, windows, resampling);
+    let samples = order.iter().map(|(_, places)| {
+        let samples = places.iter().map(|place| windows.get(place).cloned());
+        samples.collect::<Option<Vec<_>>>().unwrap_or_default()
+    });
+    let merged = merged(&samples.collect::<Vec<_>>(), resampling);
     let demands = demands::of_levels(&figures);
     let levels = order.iter().zip(&figures).zip(merged.iter().zip(demands));
     levels
-        .filter_map(|(((settings, places), figures), (merged, demands))| {
-            level(settings, places, figures, merged, demands)
+        .filter_map(|(((first, places), figures), (merged, demands))| {
+            level(first, places, figures, merged, demands)
         })
         .collect()
 }
 
 /// What the windows of repeated runs say together, in the order of [`statistics`].
-type Merged = Vec<Option<Figure>>;
+pub(super) type Merged = Vec<Option<Figure>>;
 
 /// Rate, mean and percentiles.
 fn statistics() -> impl Iterator<Item = Statistic> {
@@ -203,21 +211,15 @@ fn statistics() -> impl Iterator<Item = Statistic> {
         .chain(percentiles)
 }
 
-/// The figures of the levels that were run more than once; nothing for the others.
-fn merged(
-    order: &[(&BTreeMap<String, String>, Vec<usize>)],
-    windows: &BTreeMap<usize, Vec<IntervalSample>>,
-    resampling: Resampling,
-) -> Vec<Merged> {
+/// The figures of the levels that were run more than once, from the windows of their runs; nothing for the others.
+pub(super) fn merged(levels: &[Vec<Vec<IntervalSample>>], resampling: Resampling) -> Vec<Merged> {
     const US_PER_NS: f64 = 1e-3;
-    let runs_of = |(place, (_, places)): (usize, &(_, Vec<usize>))| {
-        let samples = places.iter().map(|place| windows.get(place).cloned());
-        let samples: Vec<_> = samples.collect::<Option<_>>()?;
-        (places.len() > 1).then(|| (place, Runs::new(&samples)))
-    };
-    let repeated: Vec<(usize, Runs)> = order.iter().enumerate().filter_map(runs_of).collect();
+    let levels_of_several = levels.iter().enumerate().filter(|(_, runs)| runs.len() > 1);
+    let repeated: Vec<(usize, Runs)> = levels_of_several
+        .map(|(place, runs)| (place, Runs::new(runs)))
+        .collect();
     let runs: Vec<&Runs> = repeated.iter().map(|(_, runs)| runs).collect();
-    let mut merged = vec![Merged::new(); order.len()];
+    let mut merged = vec![Merged::new(); levels.len()];
     for statistic in statistics() {
         let unit = match statistic {
             Statistic::Rate => 1.0,
@@ -238,7 +240,7 @@ fn merged(
 }
 
 fn level(
-    settings: &BTreeMap<String, String>,
+    point: &Point,
     places: &[usize],
     figures: &[&Figures],
     merged: &Merged,
@@ -253,7 +255,8 @@ fn level(
         figures.iter().map(|one| of(one)).sum::<f64>() / figures.len() as f64
     };
     let mut level = Level {
-        settings: settings.clone(),
+        settings: point.settings.clone(),
+        workload: point.workload.clone(),
         runs: places
             .iter()
             .filter_map(|place| u32::try_from(*place).ok())

@@ -26,6 +26,11 @@ impl SparseHistogram {
         self.counts.values().sum()
     }
 
+    /// Number of values that are less than `limit`.
+    pub fn below(&self, limit: u64) -> u64 {
+        self.counts.range(..limit).map(|(_, count)| count).sum()
+    }
+
     /// Arithmetic mean; `None` without values.
     pub fn mean(&self) -> Option<f64> {
         let sum: f64 = self
@@ -167,6 +172,10 @@ mod tests {
             SparseHistogram::default(),
         ];
         assert_eq!(histograms[0].total(), 4);
+        assert_eq!(
+            [10, 11, 21].map(|limit| histograms[0].below(limit)),
+            [0, 2, 4]
+        );
         HistogramTable::new(histograms.iter())
     }
 

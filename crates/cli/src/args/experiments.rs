@@ -1,6 +1,6 @@
 //! Arguments of experiments, and of what compares runs.
 
-use super::names::one_of;
+use super::names::{one_of, some_of};
 use super::run::{DataArguments, ExtentArguments, OrderName, TargetArguments, WorkerArguments};
 use super::standing::MetricsArguments;
 use super::values::{percentile, quantity, setting, share, share_or_all};
@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use dyno_plan::request::ScheduleKind;
 use dyno_plan::units::Span;
-use dyno_report::PageFormat;
+use dyno_report::{Format, PageFormat};
 use std::path::PathBuf;
 
 /// What all experiments have in common.
@@ -258,8 +258,9 @@ pub(crate) struct ResumeArguments {
     #[arg(long, value_name = "PATH", env = "DYNO_EMBEDDED_SERVER")]
     pub(crate) embedded_server: Option<PathBuf>,
     /// What is printed on standard output
-    #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = one_of(PageFormat::NAMES))]
-    pub(crate) format: PageFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "human",
+          value_parser = some_of(Format::NAMES, |format| !matches!(format, Format::Ycsb | Format::Kpi)))]
+    pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) extent: ExtentArguments,
     #[command(flatten)]

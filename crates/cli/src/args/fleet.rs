@@ -3,7 +3,7 @@
 use super::experiments::{
     AbArguments, ResumeArguments, SloArguments, SweepArguments, XmaxArguments,
 };
-use super::run::RunArguments;
+use super::run::SuiteArguments;
 use super::standing::SoakArguments;
 use super::values::quantity;
 use clap::builder::NonEmptyStringValueParser;
@@ -23,7 +23,7 @@ pub(crate) struct FleetArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
     /// As `dyno run`
-    Run(Box<OnHosts<RunArguments>>),
+    Run(Box<OnHosts<SuiteArguments>>),
     /// As `dyno soak`
     Soak(Box<OnHosts<SoakArguments>>),
     /// As `dyno sweep`

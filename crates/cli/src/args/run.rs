@@ -2,7 +2,7 @@
 
 use super::names::{one_of, some_of};
 use super::standing::{MetricsArguments, ObserveArguments};
-use super::values::{property, quantity, setting};
+use super::values::{count, property, quantity, setting};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use dyno_plan::model::{Backend, ServerKind};
@@ -24,7 +24,26 @@ pub(super) const OF_STARTED: [&str; 9] = [
     "data_dir",
 ];
 
+/// `dyno run`: a run, or a suite of several.
 #[derive(Debug, Args)]
+pub(crate) struct SuiteArguments {
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
+    /// Further workloads: a suite, with one table over all of them
+    // Without this the heading of the groups before it would hold it, too.
+    #[arg(value_name = "WORKLOADS", help_heading = None::<&str>, value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) workloads: Vec<String>,
+    /// Runs of each workload of a suite, with each setting; default: 1, or that of the suite
+    #[arg(long, value_name = "N", help_heading = "Suite",
+          value_parser = clap::value_parser!(u32).range(1..=1000), hide_short_help = true)]
+    pub(crate) repeat: Option<u32>,
+    /// Tell for each kind of operation of a suite which share took less than this, such as `1ms`
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Suite",
+          hide_short_help = true)]
+    pub(crate) below: Option<Span>,
+}
+
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) target: TargetArguments,
@@ -106,7 +125,8 @@ pub(crate) struct TargetArguments {
     /// A built-in plan, a plan file (TOML), or a YCSB property file
     ///
     /// Built-in: `a` to `f` (the mixes of YCSB), `90read10update`, `50read50update`, `30write70read`,
-    /// `read`, `write`, `gated`, `pkm`, `storage-compare`. May be left out with `--wsf`.
+    /// `read`, `write`, `gated`, `pkm`, `storage-compare`. May be left out with `--wsf`. `dyno run` also takes suites of
+    /// several: `replica-set-compare`, `storage-engine-compare`, `version-compare`, or a file.
     #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "wsf")]
     pub(crate) workload: Option<String>,
     /// Take the parameters of the Workload Services Framework's `Mongo-ycsb` from the environment
@@ -205,7 +225,8 @@ pub(crate) struct StartArguments {
     pub(crate) embedded_server: Option<PathBuf>,
     /// Set any key of the plan, such as `server.block_compressor=zlib`; may be repeated, the last one wins
     ///
-    /// Keys and values as in a plan file (docs/plans.md); a text needs no quotes.
+    /// Keys and values as in a plan file (docs/plans.md); a text needs no quotes. For `dyno run` and `dyno sweep` several
+    /// values of a key, as `V1,V2`, are several runs.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting, help_heading = "Plan")]
     pub(crate) settings: Vec<(String, String)>,
 }
@@ -244,8 +265,8 @@ pub(crate) struct WorkerArguments {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct DataArguments {
-    /// Documents of the data set; default of the built-in plans: 100000
-    #[arg(long, value_name = "N")]
+    /// Documents of the data set, such as `10k`; default of the built-in plans: 100000
+    #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) records: Option<u64>,
     /// Documents per insert command of the load phase; default: 100
     #[arg(long, value_name = "N", hide_short_help = true)]
@@ -270,7 +291,7 @@ pub(crate) struct OutputArguments {
         long,
         value_name = "FORMAT",
         default_value = "human",
-        value_parser = some_of(Format::NAMES, |format| !matches!(format, Format::Markdown | Format::Html))
+        value_parser = one_of(Format::NAMES)
     )]
     pub(crate) format: Format,
     #[command(flatten)]

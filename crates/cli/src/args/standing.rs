@@ -45,7 +45,7 @@ pub(crate) struct StopArguments {
 }
 
 /// What is watched while the load runs.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Watching")]
 pub(crate) struct ObserveArguments {
     /// Time from one look at machine and servers to the next, 100ms to 1m; default: 1s

@@ -23,6 +23,9 @@ pub(crate) struct ReportArguments {
     pub(crate) extent: ExtentArguments,
     #[command(flatten)]
     pub(crate) file: OutputFile,
+    /// Of a suite: tell for each kind of operation which share took less than this; default: as when it was run
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Of a suite")]
+    pub(crate) below: Option<Span>,
     /// Of a trace: a call that begins at most this far behind the end of an earlier one of its stream still continues
     /// it; default: as when it was recorded
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>, help_heading = "Of a trace")]

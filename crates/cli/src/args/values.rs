@@ -1,11 +1,24 @@
 //! How values are read that have a form of their own.
 
-use dyno_plan::units::{Span, UnitError};
+use dyno_plan::units::{Rate, Span, UnitError};
 use std::str::FromStr;
 
 /// A number with its unit.
 pub(super) fn quantity<T: FromStr<Err = UnitError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: UnitError| error.to_string())
+}
+
+/// A whole number of things: `10000`, `10k` or `2M`.
+pub(super) fn count(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let short = text
+        .strip_suffix(['k', 'K', 'M'])
+        .and(text.parse::<Rate>().ok());
+    match (text.parse::<u64>(), short) {
+        (Ok(number), _) => Ok(number),
+        (Err(_), Some(Rate(number))) if number.fract() == 0.0 && number < 1e15 => Ok(number as u64),
+        _ => Err("it must be a whole number, such as `10000` or `10k`".into()),
+    }
 }
 
 /// A percentile above 0 and below 100 with a time: `75=5ms`.
@@ -81,6 +94,31 @@ pub(crate) fn property(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_of_things_may_be_short_and_is_whole() {
+        for (text, number) in [
+            ("0", 0),
+            ("7", 7),
+            ("10k", 10_000),
+            ("1.5k", 1_500),
+            ("2M", 2_000_000),
+        ] {
+            assert_eq!(count(text), Ok(number), "{text}");
+        }
+        for text in [
+            "",
+            "-1",
+            "1.5",
+            "k",
+            "1.0005k",
+            "10k/s",
+            "1e3",
+            "99999999999M",
+        ] {
+            assert!(count(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_share_that_may_be_all_of_it_takes_100_percent_and_no_more() {

@@ -1,19 +1,19 @@
 //! `dyno sweep`, `xmax`, `slo`, `ab` and `resume`: from what was typed to the answer of an experiment.
 
 use crate::args::{
-    AbArguments, ExperimentArguments, ExtentArguments, OrderName, ResumeArguments, SloArguments,
-    SweepArguments, XmaxArguments,
+    AbArguments, ExperimentArguments, ExtentArguments, MetricsArguments, OrderName,
+    ResumeArguments, SloArguments, SweepArguments, XmaxArguments,
 };
 use crate::commands::run::observer;
 use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::metrics::Endpoint;
-use crate::reports::{extent_of, refused, terminal_options};
+use crate::reports::{check_experiment_format, experiment_text, extent_of, terminal_options};
 use crate::task::{self, Offered, Settings};
 use dyno_engine::Error;
 use dyno_engine::experiment::ab::AbRequest;
-use dyno_engine::experiment::request::{ExperimentOptions, Tasks};
+use dyno_engine::experiment::request::{ExperimentOptions, Tasks, WhichPlan};
 use dyno_engine::experiment::slo::SloRequest;
 use dyno_engine::experiment::sweep::SweepRequest;
 use dyno_engine::experiment::xmax::XmaxRequest;
@@ -22,8 +22,9 @@ use dyno_engine::observer::Shared;
 use dyno_engine::task::announce;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
+use dyno_record::Document;
 use dyno_record::experiment::{BASE, Base, Experiment, Objective, Verb};
-use dyno_report::PageFormat;
+use dyno_report::Format;
 use std::fmt::Write as _;
 
 /// `dyno sweep`: several loads or settings, and what they say together.
@@ -52,7 +53,7 @@ pub(crate) fn sweep(arguments: &SweepArguments, invocation: Invocation<'_>) -> R
         &resolver(common, invocation),
         invocation.environment(),
     )?;
-    begin(document, vec![(None, task)], common, invocation)
+    begin(document, vec![(WhichPlan::Only, task)], common, invocation)
 }
 
 /// `dyno xmax`: the highest rate that the server sustains.
@@ -64,7 +65,7 @@ pub(crate) fn xmax(arguments: &XmaxArguments, invocation: Invocation<'_>) -> Res
         repeat: arguments.repeat,
     };
     let (document, task) = xmax::plan(&request, &resolver(common, invocation))?;
-    begin(document, vec![(None, task)], common, invocation)
+    begin(document, vec![(WhichPlan::Only, task)], common, invocation)
 }
 
 /// `dyno slo`: the highest offered rate that keeps an objective.
@@ -81,7 +82,7 @@ pub(crate) fn slo(arguments: &SloArguments, invocation: Invocation<'_>) -> Resul
         max_steal_ratio: arguments.max_steal,
     };
     let (document, task) = slo::plan(&request, &resolver(common, invocation))?;
-    begin(document, vec![(None, task)], common, invocation)
+    begin(document, vec![(WhichPlan::Only, task)], common, invocation)
 }
 
 /// The limits of response times that were given.
@@ -133,6 +134,10 @@ pub(crate) fn resume(
     invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
+    check_experiment_format(
+        Experiment::read(&arguments.experiment)?.verb,
+        arguments.format,
+    )?;
     let options = ExperimentOptions {
         embedded_server: arguments.embedded_server.clone(),
         selfcheck: invocation.selfcheck(),
@@ -163,7 +168,7 @@ fn resolver(
     }
 }
 
-fn options(invocation: Invocation<'_>) -> ExperimentOptions<'_> {
+pub(super) fn options(invocation: Invocation<'_>) -> ExperimentOptions<'_> {
     ExperimentOptions {
         environment: invocation.environment().clone(),
         source: invocation.source,
@@ -186,8 +191,33 @@ fn begin(
         embedded_server: arguments.target.start.embedded_server.clone(),
         ..options(invocation)
     };
-    let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
-    if arguments.dry_run {
+    let output = Output {
+        metrics: &arguments.metrics,
+        dry_run: arguments.dry_run,
+        format: arguments.format.into(),
+        extent: &arguments.extent,
+    };
+    perform(document, tasks, options, output, invocation)
+}
+
+/// What is shown of an experiment, and to whom.
+pub(super) struct Output<'a> {
+    pub(super) metrics: &'a MetricsArguments,
+    pub(super) dry_run: bool,
+    pub(super) format: Format,
+    pub(super) extent: &'a ExtentArguments,
+}
+
+/// Does an experiment, or says what would be done, and shows the answer.
+pub(super) fn perform(
+    document: Experiment,
+    tasks: Tasks,
+    options: ExperimentOptions<'_>,
+    output: Output<'_>,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Error> {
+    let endpoint = Endpoint::resolve(output.metrics, invocation.surroundings)?;
+    if output.dry_run {
         let mut messages = invocation.messages;
         tasks
             .iter()
@@ -214,22 +244,21 @@ fn begin(
     }
     let (_metrics, mut observer) = observer(endpoint, invocation.messages)?;
     let finished = experiment::run(document, tasks, &options, &mut observer, cancel)?;
-    end(&finished, (arguments.format, &arguments.extent), invocation)
+    end(&finished, (output.format, output.extent), invocation)
 }
 
 /// Prints the answer, says where it is, and judges the runs.
 fn end(
     finished: &FinishedExperiment,
-    (format, extent): (PageFormat, &ExtentArguments),
+    (format, extent): (Format, &ExtentArguments),
     invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
     let messages = invocation.messages;
     let document = &finished.document;
-    let is_brief = format == PageFormat::Human && !extent.full;
+    let is_brief = format == Format::Human && !extent.full;
     let extent = extent_of(&finished.folder, extent);
     let options = terminal_options(invocation.surroundings, extent);
-    let text = dyno_report::experiment::render(document, format, &options).map_err(refused)?;
-    print_data(&text)?;
+    print_data(&experiment_text(document, format, &options)?)?;
     // The text for people says it itself.
     if !is_brief {
         let place = finished.folder.display();
@@ -267,11 +296,9 @@ fn design(document: &Experiment) -> String {
         text.push_str("the runs follow from what is measured\n");
     }
     for point in &document.points {
-        let settings: Vec<String> = point
-            .settings
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
+        let settings = point.settings.iter();
+        let settings = settings.map(|(key, value)| format!("{key}={value}"));
+        let settings: Vec<String> = point.workload.iter().cloned().chain(settings).collect();
         let _ = writeln!(text, "{}  {}", point.directory, settings.join(" "));
     }
     text

@@ -5,6 +5,7 @@ use crate::commands::run;
 use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::metrics::Endpoint;
+use crate::reports::check_run_format;
 use crate::task;
 use dyno_engine::run::options::Extent;
 use dyno_engine::{Error, RunOptions};
@@ -18,6 +19,7 @@ pub(crate) fn load(arguments: &LoadArguments, invocation: Invocation<'_>) -> Res
         invocation.surroundings,
     )?;
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
+    check_run_format(arguments.output.format)?;
     let options = RunOptions {
         environment: invocation.environment().clone(),
         extent: Extent::Load,

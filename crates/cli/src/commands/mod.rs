@@ -22,6 +22,7 @@ mod server_text;
 pub(crate) mod soak;
 pub(crate) mod status;
 pub(crate) mod stop;
+mod suite;
 pub(crate) mod tail;
 pub(crate) mod trace;
 pub(crate) mod ycsb;

@@ -6,16 +6,16 @@ use crate::export::output;
 use crate::messages::{Messages, print_data};
 use crate::reports::{self, refused};
 use crate::surroundings::Surroundings;
+use dyno_analyze::experiment::findings::findings;
 use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind};
 use dyno_record::Document;
-use dyno_record::experiment::Experiment;
+use dyno_record::experiment::{BELOW_US, Experiment, Verb};
 use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::io_trace;
 use dyno_record::io_trace::document::TraceDocument;
 use dyno_record::model::RunDocument;
 use dyno_record::tail::TailDocument;
-use dyno_report::experiment;
 use dyno_report::{Format, PageFormat, RenderOptions};
 use dyno_results::trace::TracePart;
 use dyno_results::{
@@ -53,7 +53,9 @@ pub(crate) fn report(
         return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     }
     let text = if Experiment::is_in(folder) {
-        of_experiment(folder, arguments.format, &options)?
+        of_experiment(folder, arguments, &options)?
+    } else if arguments.below.is_some() {
+        return Err(below_is_of_suites());
     } else if IndexBuildDocument::is_in(folder) {
         of_index_build(folder, arguments.format, &options)?
     } else if TailDocument::is_in(folder) {
@@ -103,6 +105,7 @@ fn of_run(
     options: &RenderOptions,
     messages: Messages,
 ) -> Result<String, Error> {
+    reports::check_run_format(format)?;
     match format {
         // What `dyno ycsb` prints is for programs; this is for people.
         Format::Ycsb => {
@@ -119,14 +122,27 @@ fn of_run(
     }
 }
 
-fn of_experiment(folder: &Path, format: Format, options: &RenderOptions) -> Result<String, Error> {
-    let document = dyno_results::experiment::open(folder)?;
-    let Some(format) = PageFormat::from_format(format) else {
-        let text = "this format shows one run, and the folder holds an experiment";
-        let hint = "give the folder of one of its runs, below `runs`";
-        return Err(Error::new(Kind::BadInput, text).with_hint(hint));
-    };
-    experiment::render(&document, format, options).map_err(refused)
+fn of_experiment(
+    folder: &Path,
+    arguments: &ReportArguments,
+    options: &RenderOptions,
+) -> Result<String, Error> {
+    let mut document = dyno_results::experiment::open(folder)?;
+    if let Some(below) = arguments.below {
+        if document.verb != Verb::Suite {
+            return Err(below_is_of_suites());
+        }
+        let below_us = below.0.as_secs_f64() * 1e6;
+        document.options.insert(BELOW_US.into(), below_us.into());
+        document.answer = dyno_results::suite::answer(&document, folder)?;
+        document.findings = findings(&document);
+    }
+    reports::experiment_text(&document, arguments.format, options)
+}
+
+fn below_is_of_suites() -> Error {
+    let text = "`--below` applies to suites of several workloads, and the folder holds none";
+    Error::new(Kind::BadInput, text)
 }
 
 /// The format of a page, which is for records of all kinds.

@@ -1,6 +1,7 @@
-//! `dyno run`: from a workload to a saved run and its report.
+//! `dyno run`: from a workload to a saved run and its report. Several workloads are left to `suite`.
 
-use crate::args::{OutputArguments, RunArguments};
+use crate::args::{OutputArguments, RunArguments, SuiteArguments};
+use crate::commands::suite;
 use crate::exit::Exit;
 use crate::invocation::Invocation;
 use crate::messages::{Messages, print_data};
@@ -17,9 +18,12 @@ use dyno_plan::task::Task;
 use dyno_report::Format;
 
 /// See the module.
-pub(crate) fn run(arguments: &RunArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
-    let task = task::of_run(arguments, invocation.surroundings)?;
-    perform(&task, arguments, None, invocation)
+pub(crate) fn run(arguments: &SuiteArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
+    if let Some(request) = suite::request(arguments)? {
+        return suite::suite(&request, &arguments.run, invocation);
+    }
+    let task = task::of_run(&arguments.run, invocation.surroundings)?;
+    perform(&task, &arguments.run, None, invocation)
 }
 
 /// Does what was typed after `dyno run`, or `dyno soak`.
@@ -30,6 +34,7 @@ pub(crate) fn perform(
     invocation: Invocation<'_>,
 ) -> Result<Exit, Error> {
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
+    reports::check_run_format(arguments.output.format)?;
     let options = RunOptions {
         environment: invocation.environment().clone(),
         no_load: arguments.no_load,

@@ -37,6 +37,7 @@ mod recorded_plans;
 mod responder;
 mod soak;
 mod standing;
+mod suite;
 mod tail;
 mod tail_hosts;
 mod topologies;

@@ -1,7 +1,7 @@
 //! `dyno ab`: two plans in interleaved pairs, until the ratio is known well enough.
 
 use super::campaign::Campaign;
-use super::request::{PLAN_OF_B, Resolve, Tasks, document, may_hold_secrets};
+use super::request::{PLAN_OF_B, Resolve, Tasks, WhichPlan, document, may_hold_secrets};
 use crate::error::{Error, Kind};
 use dyno_analyze::comparison::is_precise;
 use dyno_analyze::experiment::ab::{Deciding, analyze, disturbed, explained, pairs, side};
@@ -87,7 +87,9 @@ pub fn plan(request: &AbRequest, resolve: Resolve<'_>) -> Result<(Experiment, Ta
     let limit_s = request.time_limit.map(|limit| limit.as_secs_f64());
     options.insert("time_limit_s".into(), limit_s.into());
     options.insert("max_steal".into(), request.max_steal_ratio.into());
-    Ok((experiment, vec![(Some(Side::A), a), (Some(Side::B), b)]))
+    let tasks = [(Side::A, a), (Side::B, b)];
+    let tasks = tasks.map(|(side, task)| (WhichPlan::Side(side), task));
+    Ok((experiment, tasks.into()))
 }
 
 /// The plan of one side, and the settings that the other one lacks.

@@ -2,7 +2,9 @@
 //! the document of the experiment up to date, so that an interruption loses the current point at most.
 
 use super::folder::ExperimentFolder;
-use super::points::{Planned, changes_the_collection, documents, plan_of, planned, point};
+use super::points::{
+    Planned, WhichPlan, changes_the_collection, documents, plan_of, planned, point,
+};
 use super::request::ExperimentOptions;
 use crate::context::Context;
 use crate::deployment::DeploymentUnderTest;
@@ -29,15 +31,15 @@ use std::collections::BTreeMap;
 pub(crate) struct Campaign<'a> {
     pub(crate) document: Experiment,
     pub(crate) folder: ExperimentFolder,
-    /// The plans that the points change: one, or one for each side.
-    tasks: BTreeMap<Option<Side>, Task>,
+    /// The plans that the points change: one, or one for each side or workload.
+    tasks: BTreeMap<WhichPlan, Task>,
     options: &'a ExperimentOptions<'a>,
     pub(crate) context: Context<'a>,
     deployment: Option<OpenDeployment>,
-    /// Whether the points work on different documents.
+    /// See [`Planned::varies_data`].
     varies_data: bool,
-    /// Whether two kinds of servers are compared. Each run starts its own then: what is peculiar to one start, such as where
-    /// its memory lies, makes a difference of several percent, and would be the same in all pairs.
+    /// Whether several kinds of servers are compared. Each repetition starts its own then: what is peculiar to one start, such
+    /// as where its memory lies, makes a difference of several percent, and would be the same in all of them.
     compares_servers: bool,
     /// Whether the experiment had ended as planned when it was taken up: it has all the points that it needs.
     pub(crate) was_complete: bool,
@@ -47,7 +49,9 @@ pub(crate) struct Campaign<'a> {
 struct OpenDeployment {
     key: DeploymentKey,
     deployment: DeploymentUnderTest,
-    /// What they hold; `None` where that is not known.
+    /// The repetition that they were started for.
+    repeat: u32,
+    /// What they hold; `None` where that is not known, or is not what was loaded.
     loaded: Option<DataPlan>,
 }
 
@@ -77,7 +81,7 @@ impl<'a> Campaign<'a> {
     pub(crate) fn new(
         document: Experiment,
         folder: ExperimentFolder,
-        tasks: BTreeMap<Option<Side>, Task>,
+        tasks: BTreeMap<WhichPlan, Task>,
         options: &'a ExperimentOptions<'a>,
         context: Context<'a>,
     ) -> Result<Self, Error> {
@@ -124,7 +128,7 @@ impl<'a> Campaign<'a> {
             }
         }
         campaign.varies_data = varies_data;
-        campaign.compares_servers = campaign.document.verb == Verb::Ab
+        campaign.compares_servers = matches!(campaign.document.verb, Verb::Ab | Verb::Suite)
             && planned
                 .windows(2)
                 .any(|pair| DeploymentKey::of(&pair[0].plan) != DeploymentKey::of(&pair[1].plan));
@@ -154,7 +158,7 @@ impl<'a> Campaign<'a> {
 
     /// Share of the operations of a point that may fail, by its plan.
     pub(crate) fn tolerated_error_ratio(&self, point: &Point) -> Result<f64, Error> {
-        let task = plan_of(&self.tasks[&point.side], point)?;
+        let task = plan_of(&self.tasks[&WhichPlan::of(point)], point)?;
         Ok(task.plan.client.tolerated_error_ratio)
     }
 
@@ -295,7 +299,7 @@ impl<'a> Campaign<'a> {
         self.document.points.push(point(
             number,
             settings,
-            side,
+            side.map_or(WhichPlan::Only, WhichPlan::Side),
             u32::try_from(repeat).unwrap_or(u32::MAX),
         ));
     }
@@ -303,7 +307,8 @@ impl<'a> Campaign<'a> {
     fn run(&mut self, index: usize) -> Result<Figures, Error> {
         self.context.cancel.check()?;
         let point = &self.document.points[index];
-        let task = plan_of(&self.tasks[&point.side], point)?;
+        let repeat = point.repeat;
+        let task = plan_of(&self.tasks[&WhichPlan::of(point)], point)?;
         self.announce(index);
         self.document.points[index].problem = None;
         let directory = self
@@ -316,7 +321,7 @@ impl<'a> Campaign<'a> {
                 format!("cannot use `{}`", directory.display())
             })?;
         }
-        self.open_deployment(&task)?;
+        self.open_deployment(&task, repeat)?;
         let context = self.context;
         let options = RunOptions {
             environment: context.environment.clone(),
@@ -347,7 +352,8 @@ impl<'a> Campaign<'a> {
             return Err(Error::new(Kind::Interrupted, "interrupted"));
         }
         if let Some(open) = &mut self.deployment {
-            open.loaded = Some(documents(&task.plan));
+            let stays = !changes_the_collection(&task.plan);
+            open.loaded = stays.then(|| documents(&task.plan));
         }
         let windows = responses(&directory, PhaseKind::Measure, None)?;
         let mut found = figures::of_run(&finished.results.run.document, &windows, self.seed());
@@ -387,11 +393,9 @@ impl<'a> Campaign<'a> {
 
     fn announce(&self, index: usize) {
         let point = &self.document.points[index];
-        let settings: Vec<String> = point
-            .settings
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
+        let settings = point.settings.iter();
+        let settings = settings.map(|(key, value)| format!("{key}={value}"));
+        let settings: Vec<String> = point.workload.iter().cloned().chain(settings).collect();
         let side = match point.side {
             Some(side) => format!(" {}", side.label()),
             None => String::new(),
@@ -419,14 +423,11 @@ impl<'a> Campaign<'a> {
             || match task.plan.data.fresh {
                 FreshData::Collection | FreshData::Server => true,
                 FreshData::Never => false,
-                FreshData::WhenChanged => {
-                    task.remote.is_none()
-                        && (changes_the_collection(&task.plan) || self.holds_other_documents(task))
-                }
+                FreshData::WhenChanged => task.remote.is_none() && self.holds_other_documents(task),
             }
     }
 
-    /// Whether what an earlier run loaded is, or may be, not what this one works on.
+    /// Whether what an earlier run left is, or may be, not what this one works on.
     fn holds_other_documents(&self, task: &Task) -> bool {
         let open = self.deployment.as_ref();
         let loaded = open.and_then(|open| open.loaded.as_ref());
@@ -434,13 +435,16 @@ impl<'a> Campaign<'a> {
     }
 
     /// Makes the servers those of the plan.
-    fn open_deployment(&mut self, task: &Task) -> Result<(), Error> {
+    fn open_deployment(&mut self, task: &Task, repeat: u32) -> Result<(), Error> {
         let key = DeploymentKey::of(&task.plan);
         // A cluster whose collection is dropped is no longer what was asked for.
-        let is_reusable = !(self.compares_servers && task.remote.is_none())
-            && task.plan.data.fresh != FreshData::Server
-            && (task.plan.server.topology.is_none() || !self.begins_fresh(task));
-        if is_reusable && self.deployment.as_ref().is_some_and(|open| open.key == key) {
+        let is_reusable = task.plan.data.fresh != FreshData::Server
+            && !(task.plan.server.is_sharded() && self.begins_fresh(task));
+        let is_its_own = |open: &OpenDeployment| {
+            let is_of_repeat = open.repeat == repeat || task.remote.is_some();
+            open.key == key && (is_of_repeat || !self.compares_servers)
+        };
+        if is_reusable && self.deployment.as_ref().is_some_and(is_its_own) {
             return Ok(());
         }
         self.close()?;
@@ -464,6 +468,7 @@ impl<'a> Campaign<'a> {
         self.deployment = Some(OpenDeployment {
             key,
             deployment,
+            repeat,
             loaded: None,
         });
         Ok(())

@@ -6,7 +6,7 @@ use crate::folder::ClaimedFolder;
 use dyno_plan::Plan;
 use dyno_plan::task::Task;
 use dyno_record::Document;
-use dyno_record::experiment::{Experiment, FILE, Point};
+use dyno_record::experiment::{Experiment, FILE, PLANS, Point};
 use dyno_record::sums;
 use jiff::Timestamp;
 use std::path::{Component, Path};
@@ -19,9 +19,10 @@ pub(crate) const RUNS: &str = "runs";
 /// Temporary data of the servers, inside that of an experiment.
 const SERVER_DATA: &str = "server-data";
 /// What an experiment puts into its folder before anything is measured.
-const CONTENT: [&str; 8] = [
+const CONTENT: [&str; 9] = [
     sums::FILE,
     RUNS,
+    PLANS,
     "server-logs",
     SERVER_DATA,
     FILE,
@@ -103,7 +104,11 @@ impl ExperimentFolder {
 
     /// Writes the plan of a task beside it.
     pub fn save_plan(&self, name: &str, task: &Task) -> Result<(), Error> {
-        write_file(&self.path().join(name), &task.plan_text())
+        let path = self.path().join(name);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| unusable(folder, error))?;
+        }
+        write_file(&path, &task.plan_text())
     }
 
     /// Reads a plan that was written.
@@ -124,13 +129,17 @@ impl ExperimentFolder {
     }
 }
 
-/// Whether the run directory of a point is where runs are: it is removed before a run is made again.
+/// Whether the run directory of a point is where runs are, as it is removed before a run is made again, and its plan where
+/// plans are.
 fn is_inside(point: &Point) -> bool {
     let mut parts = Path::new(&point.directory).components();
     let runs = Component::Normal(RUNS.as_ref());
-    parts.next() == Some(runs)
-        && matches!(parts.next(), Some(Component::Normal(_)))
-        && parts.next().is_none()
+    let is_name = |part| matches!(part, Some(Component::Normal(_)));
+    let has_plan = point.workload.as_ref().is_none_or(|workload| {
+        let mut parts = Path::new(workload).components();
+        is_name(parts.next()) && parts.next().is_none()
+    });
+    parts.next() == Some(runs) && is_name(parts.next()) && parts.next().is_none() && has_plan
 }
 
 fn check_empty(path: &Path) -> Result<(), Error> {

@@ -7,28 +7,60 @@ use dyno_plan::request::Setting;
 use dyno_plan::resolve::check_loads_what_it_drops;
 use dyno_plan::task::Task;
 use dyno_record::document::variant_name;
-use dyno_record::experiment::{Experiment, Point, Side};
+use dyno_record::experiment::{Experiment, PLANS, Point, Side, Verb};
 use std::collections::BTreeMap;
+
+/// Which of the plans of an experiment a point changes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhichPlan {
+    /// The only one.
+    Only,
+    /// That of one of two sides.
+    Side(Side),
+    /// That of a workload of a suite.
+    Workload(String),
+}
+
+impl WhichPlan {
+    /// That of a point.
+    pub(super) fn of(point: &Point) -> Self {
+        match (point.side, &point.workload) {
+            (Some(side), _) => WhichPlan::Side(side),
+            (None, Some(workload)) => WhichPlan::Workload(workload.clone()),
+            (None, None) => WhichPlan::Only,
+        }
+    }
+
+    /// Path of its copy, inside the folder of the experiment.
+    pub(super) fn file(&self) -> String {
+        match self {
+            WhichPlan::Only => "plan.toml".to_owned(),
+            WhichPlan::Side(side) => format!("plan-{}.toml", variant_name(side)),
+            WhichPlan::Workload(workload) => format!("{PLANS}/{workload}.toml"),
+        }
+    }
+}
 
 /// What is known of the runs before the first one.
 pub(crate) struct Planned {
     /// A search has the plans of its sides; the points of a sweep have plans of their own.
     pub(crate) tasks: Vec<Task>,
-    /// Whether the points work on different documents.
+    /// Whether a point may find other documents than its own: the points work on different ones, or some leave more or
+    /// fewer of them.
     pub(super) varies_data: bool,
 }
 
 /// Looks at the plans of all points, so that nothing is run if one of them is wrong.
 pub(crate) fn planned(
     document: &Experiment,
-    tasks: &BTreeMap<Option<Side>, Task>,
+    tasks: &BTreeMap<WhichPlan, Task>,
     (fresh, no_load): (bool, bool),
 ) -> Result<Planned, Error> {
     for task in tasks.values() {
         check_loads_what_it_drops(&task.plan, no_load)?;
     }
     let of_point = |point: &Point| {
-        let task = tasks.get(&point.side).ok_or_else(|| {
+        let task = tasks.get(&WhichPlan::of(point)).ok_or_else(|| {
             let text = format!("`{}` is of a side that has no plan", point.directory);
             Error::new(Kind::BadInput, text)
         })?;
@@ -37,30 +69,31 @@ pub(crate) fn planned(
     let points = document.points.iter().map(of_point);
     let points = points.collect::<Result<Vec<_>, _>>()?;
     let tasks = if document.axes.is_empty() {
-        let as_planned = point(0, BTreeMap::new(), None, 0);
+        let as_planned = point(0, BTreeMap::new(), WhichPlan::Only, 0);
         let all = tasks.values().map(|task| plan_of(task, &as_planned));
         all.collect::<Result<_, _>>()?
     } else {
         points
     };
     let varies_data = check_data(&tasks, fresh, no_load)?;
-    Ok(Planned { tasks, varies_data })
+    if document.verb == Verb::Suite {
+        check_inserts(&tasks, fresh)?;
+    }
+    let changes_data = tasks.iter().any(|task| changes_the_collection(&task.plan));
+    Ok(Planned {
+        tasks,
+        varies_data: varies_data || changes_data,
+    })
 }
 
 /// Whether the points work on different documents; an error where old ones would be measured in place of those of
 /// the plan.
 fn check_data(plans: &[Task], fresh: bool, no_load: bool) -> Result<bool, Error> {
     let differs = |one: &Task, other: &Task| documents(&one.plan) != documents(&other.plan);
-    let place = |task: &Task| {
-        (
-            task.plan.data.database.clone(),
-            task.plan.data.collection.clone(),
-        )
-    };
     let varies = plans.iter().any(|task| differs(task, &plans[0]));
-    let stays = |task: &Task| !fresh && !task.plan.data.fresh.is_for_each_run();
+    let stays = |task: &Task| !begins_anew(task, fresh);
     for task in plans.iter().filter(|task| varies && stays(task)) {
-        let is_kept = task.remote.is_some() || task.plan.data.fresh == FreshData::Never;
+        let is_kept = is_kept(task);
         let mut others = plans.iter().filter(|other| place(other) == place(task));
         if is_kept && others.any(|other| differs(other, task)) {
             return Err(other_documents(
@@ -72,6 +105,42 @@ fn check_data(plans: &[Task], fresh: bool, no_load: bool) -> Result<bool, Error>
         return Err(other_documents("leave out `--no-load`"));
     }
     Ok(varies)
+}
+
+/// Refuses runs that would find the documents which an earlier one has inserted, as nothing takes them away.
+fn check_inserts(plans: &[Task], fresh: bool) -> Result<(), Error> {
+    for (number, task) in plans.iter().enumerate() {
+        let mut later = plans[number + 1..].iter();
+        let finds_them = |other: &Task| {
+            place(other) == place(task) && is_kept(other) && !begins_anew(other, fresh)
+        };
+        if task.plan.operations.insert > 0.0 && later.any(finds_them) {
+            let name = &task.plan.name;
+            let text = format!(
+                "`{name}` inserts, and the runs after it would find these documents besides their own"
+            );
+            let hint = "give `--fresh`, so that each run loads its own, or a single workload that inserts, and no `--repeat`";
+            return Err(Error::new(Kind::BadInput, text).with_hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a run drops the documents that it finds in any case.
+fn begins_anew(task: &Task, fresh: bool) -> bool {
+    fresh || task.plan.data.fresh.is_for_each_run()
+}
+
+/// Whether nothing takes away what a run finds, unless it is asked for.
+fn is_kept(task: &Task) -> bool {
+    task.remote.is_some() || task.plan.data.fresh == FreshData::Never
+}
+
+/// Where the documents of a plan are.
+fn place(task: &Task) -> (&str, &str, Option<&str>) {
+    let plan = &task.plan;
+    let uri = plan.server.uri.as_deref();
+    (&plan.data.database, &plan.data.collection, uri)
 }
 
 /// What decides which documents are loaded.
@@ -103,13 +172,17 @@ pub(super) fn plan_of(task: &Task, point: &Point) -> Result<Task, Error> {
 pub(crate) fn point(
     number: usize,
     settings: BTreeMap<String, String>,
-    side: Option<Side>,
+    which: WhichPlan,
     repeat: u32,
 ) -> Point {
     let mut label = format!("{:03}", number + 1);
-    if let Some(side) = side {
-        label.push_str(&format!("-{}", variant_name(&side)));
-    }
+    let (side, workload) = match which {
+        WhichPlan::Only => (None, None),
+        WhichPlan::Side(side) => (Some(side), None),
+        WhichPlan::Workload(workload) => (None, Some(workload)),
+    };
+    let what = side.map(|side| variant_name(&side)).or(workload.clone());
+    label.extend(what.map(|what| format!("-{what}")));
     for (key, value) in &settings {
         let name = key.rsplit('.').next().unwrap_or(key);
         label.push_str(&format!("-{name}-{value}"));
@@ -125,6 +198,7 @@ pub(crate) fn point(
     Point {
         settings,
         side,
+        workload,
         block: None,
         repeat,
         directory: format!("runs/{label}"),

@@ -1,5 +1,6 @@
 //! What is asked of an experiment, and what its kinds have in common.
 
+pub use super::points::WhichPlan;
 use crate::cancel::Cancel;
 use crate::context::Context;
 use crate::environment::Environment;
@@ -9,7 +10,7 @@ use crate::observer::SharedObserver;
 use crate::version::VERSION;
 use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, SCHEMA_VERSION, Side, Verb};
+use dyno_record::experiment::{Experiment, SCHEMA_VERSION, Verb};
 use dyno_record::model::RunStatus;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -80,8 +81,8 @@ pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
     }
 }
 
-/// The tasks of an experiment: one, or one for each side.
-pub type Tasks = Vec<(Option<Side>, Task)>;
+/// The tasks of an experiment: one, or one for each side or workload.
+pub type Tasks = Vec<(WhichPlan, Task)>;
 
 /// Name of the option that holds the plan of the side that is not that of the document.
 pub(crate) const PLAN_OF_B: &str = "plan_of_b";

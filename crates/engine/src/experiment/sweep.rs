@@ -1,19 +1,18 @@
 //! `dyno sweep`: every combination of the values of some keys, in random order; of numbers of clients and offered rates
 //! first the ones, then the others, unless their combinations are asked for.
 
+use super::axes::{check_once, check_secrets, settled, split};
 use super::campaign::Campaign;
-use super::points::point;
-use super::request::{Resolve, document, may_hold_secrets};
+use super::points::{WhichPlan, point};
+use super::request::{Resolve, document};
 use super::slo::max_start_delay;
-use crate::deployment::choice;
 use crate::environment::Environment;
 use crate::error::{Error, Kind, OrFault};
 use dyno_analyze::experiment::blocks;
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::axis::{self, AxisError};
-use dyno_plan::file;
 use dyno_plan::model::Schedule;
-use dyno_plan::request::{ScheduleKind, Setting};
+use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Axis, BASE, Base, Block, CLIENTS, Experiment, Point, RATE, Verb};
 use rand::SeedableRng;
@@ -23,19 +22,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Most runs of a sweep: more take days.
-const MOST_RUNS: usize = 10_000;
+pub(super) const MOST_RUNS: usize = 10_000;
 
 /// Key of the plan that says whether a rate is offered.
 const KIND: &str = "schedule.kind";
-
-/// Keys whose values may hold commas; theirs are separated by `;`.
-const KEYS_WITH_COMMAS: [&str; 5] = [
-    "server.uri",
-    "server.topology",
-    "server.placement",
-    "server.connection_options",
-    "description",
-];
 
 /// What is swept, and how.
 #[derive(Clone, Debug, Default)]
@@ -98,13 +88,8 @@ pub fn plan(
     for (key, option) in &request.set_by_options {
         check_once(key, option, &[], &axes)?;
     }
-    let mut settled = fixed;
-    for axis in &axes {
-        let embedded = request.embedded_server.as_deref();
-        choice::check_values(&axis.key, &axis.values, embedded, environment)?;
-        let value = choice::representative(&axis.key, &axis.values);
-        settled.extend(value.map(|value| (axis.key.clone(), value.clone())));
-    }
+    let embedded = request.embedded_server.as_deref();
+    let settled = settled(fixed, &axes, embedded, environment)?;
     let task = task(request, &settled, rate, resolve)?;
     axes.iter()
         .try_for_each(|axis| check_secrets(axis, &task))?;
@@ -145,7 +130,7 @@ pub fn plan(
 }
 
 /// The value that the others are compared with: the one that was named, else the first of the only setting that is swept.
-fn base(named: Option<&str>, axes: &[Axis]) -> Result<Option<Base>, Error> {
+pub(super) fn base(named: Option<&str>, axes: &[Axis]) -> Result<Option<Base>, Error> {
     let swept = axes.iter().filter(|axis| axis.values.len() > 1);
     let of = |axis: &Axis, value: &str| Base {
         key: axis.key.clone(),
@@ -230,92 +215,6 @@ fn in_words(axis: &Axis) -> String {
     }
 }
 
-/// Single values stay settings; several of one key are an axis.
-fn split(settings: &[(String, String)]) -> (Vec<(String, String)>, Vec<Axis>) {
-    let mut fixed: Vec<(String, String)> = Vec::new();
-    let mut axes: Vec<Axis> = Vec::new();
-    for (key, text) in settings {
-        let by_semicolon = split_values(text, ';');
-        let values = if KEYS_WITH_COMMAS.contains(&key.as_str()) || by_semicolon.len() > 1 {
-            by_semicolon
-        } else {
-            split_values(text, ',')
-        };
-        let mut once: Vec<String> = Vec::new();
-        for value in values {
-            let value = value.trim().to_owned();
-            if !once.contains(&value) {
-                once.push(value);
-            }
-        }
-        // The last one of a key wins.
-        axes.retain(|axis| axis.key != *key);
-        fixed.retain(|(other, _)| other != key);
-        match once.as_slice() {
-            [only] => fixed.push((key.clone(), only.clone())),
-            _ => axes.push(Axis {
-                key: key.clone(),
-                values: once,
-            }),
-        }
-    }
-    (fixed, axes)
-}
-
-/// The parts between separators. One inside of brackets or quotes belongs to a value, such as a list.
-fn split_values(text: &str, separator: char) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let (mut start, mut depth, mut quote) = (0, 0_usize, None);
-    for (position, c) in text.char_indices() {
-        match (quote, c) {
-            (Some(open), _) => quote = (c != open).then_some(open),
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '[' | '{') => depth += 1,
-            (None, ']' | '}') => depth = depth.saturating_sub(1),
-            (None, _) if c == separator && depth == 0 => {
-                parts.push(&text[start..position]);
-                start = position + c.len_utf8();
-            }
-            _ => {}
-        }
-    }
-    parts.push(&text[start..]);
-    parts
-}
-
-/// An option and `--set` for the same key contradict each other.
-fn check_once(
-    key: &str,
-    option: &str,
-    fixed: &[(String, String)],
-    axes: &[Axis],
-) -> Result<(), Error> {
-    let is_set = fixed.iter().any(|(other, _)| other == key);
-    if is_set || axes.iter().any(|axis| axis.key == key) {
-        let text = format!("`{key}` is given by `{option}` and by `--set`");
-        return Err(Error::new(Kind::BadInput, text).with_hint("give one of them"));
-    }
-    Ok(())
-}
-
-/// Values of a sweep stand in its record, in tables and in file names, as they were typed.
-fn check_secrets(axis: &Axis, task: &Task) -> Result<(), Error> {
-    if !may_hold_secrets(&axis.key) {
-        return Ok(());
-    }
-    for value in &axis.values {
-        let mut plan = task.plan.clone();
-        let setting = Setting::from_text(&axis.key, value);
-        let is_set = file::set(&mut plan, &[setting]).is_ok();
-        if is_set && plan != plan.without_secrets() {
-            let text = format!("a value of `{}` holds a secret", axis.key);
-            let hint = "the values of a sweep are recorded: let the program read its secret from a file or a variable";
-            return Err(Error::new(Kind::BadInput, text).with_hint(hint));
-        }
-    }
-    Ok(())
-}
-
 fn axis(key: &str, numbers: Result<Vec<f64>, AxisError>) -> Result<Axis, Error> {
     let numbers = numbers
         .or_fault(Kind::BadInput, || {
@@ -346,7 +245,7 @@ fn has_blocks(axes: &[Axis], cross: bool) -> Result<bool, Error> {
 }
 
 /// The points of a block, or of a sweep without blocks.
-struct Combinations {
+pub(super) struct Combinations {
     block: Option<Block>,
     /// Settings of all of them.
     common: BTreeMap<String, String>,
@@ -356,7 +255,7 @@ struct Combinations {
 }
 
 impl Combinations {
-    fn of(axes: &[Axis], block: Option<Block>, task: &Task) -> Self {
+    pub(super) fn of(axes: &[Axis], block: Option<Block>, task: &Task) -> Self {
         let common = match block {
             None => BTreeMap::new(),
             Some(Block::Closed) => BTreeMap::from([(KIND.to_owned(), "closed".to_owned())]),
@@ -379,12 +278,13 @@ impl Combinations {
     }
 
     /// Their number; of more than a sweep may have it is a larger one than that.
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         let sizes = self.axes.iter().map(|axis| axis.values.len());
         sizes.fold(1, usize::saturating_mul)
     }
 
-    fn all(&self) -> Vec<BTreeMap<String, String>> {
+    /// The settings of all of them.
+    pub(super) fn all(&self) -> Vec<BTreeMap<String, String>> {
         let mut all = vec![self.common.clone()];
         for axis in &self.axes {
             let with = |settings: &BTreeMap<String, String>, value: &String| {
@@ -441,7 +341,7 @@ fn points(
             for settings in all {
                 points.push(Point {
                     block: block.block,
-                    ..point(points.len(), settings, None, repeat)
+                    ..point(points.len(), settings, WhichPlan::Only, repeat)
                 });
             }
         }
@@ -472,23 +372,4 @@ fn answer(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         campaign.document.answer = found;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_is_one_value_and_values_are_separated_outside_of_it() {
-        let settings = |text: &str| [("observe.exporters".to_owned(), text.to_owned())];
-        let list = r#"[{name="a", url="http://a:1"}, {name="b;c", url="http://b:2"}]"#;
-        let (fixed, axes) = split(&settings(list));
-        assert_eq!(fixed, settings(list));
-        assert_eq!(axes, []);
-        let (fixed, axes) = split(&settings("[1, 2],[], 'a,b'"));
-        assert_eq!(fixed, []);
-        assert_eq!(axes[0].values, ["[1, 2]", "[]", "'a,b'"]);
-        let (_, axes) = split(&settings("a,b;c"));
-        assert_eq!(axes[0].values, ["a,b", "c"]);
-    }
 }

@@ -6,6 +6,7 @@ mod figures;
 mod laws;
 mod models;
 mod search;
+mod suite;
 mod sweep;
 
 pub use comparison::{
@@ -21,6 +22,7 @@ pub use search::{
     Attempt, Boundary, ClientsEnd, ClientsResult, Confirmation, Objective, ObjectiveEnd,
     ObjectiveResult, Objectives, SloAnswer, TriedClients, TriedRate, XmaxAnswer,
 };
+pub use suite::{BELOW_US, PLANS, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow, WORKLOAD};
 pub use sweep::{
     AgainstBase, BASE, Base, BlocksAnswer, DemandRatio, Explanation, Level, Relative, SweepAnswer,
 };
@@ -67,6 +69,8 @@ named! {
         Slo = "slo",
         /// Whether one of two plans is faster.
         Ab = "ab",
+        /// How fast each of several workloads is.
+        Suite = "suite",
     }
 }
 
@@ -150,12 +154,14 @@ pub enum Answer {
     Slo(Box<SloAnswer>),
     /// See [`Verb::Ab`].
     Ab(Box<AbAnswer>),
+    /// See [`Verb::Suite`].
+    Suite(Box<SuiteAnswer>),
 }
 
 /// A plan key and its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Axis {
-    /// Dotted key of the plan, such as `client.clients`.
+    /// Dotted key of the plan, such as `client.clients`; [`WORKLOAD`] for the workloads of a suite.
     pub key: String,
     /// The values, as they are set.
     pub values: Vec<String>,
@@ -216,6 +222,8 @@ pub struct Point {
     pub settings: BTreeMap<String, String>,
     /// Which of two plans it runs.
     pub side: Option<Side>,
+    /// Which workload of a suite it runs.
+    pub workload: Option<String>,
     /// Which part of a sweep it belongs to; absent where there is one only.
     pub block: Option<Block>,
     /// Number among the runs with the same settings, from 0.

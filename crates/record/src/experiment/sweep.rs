@@ -19,6 +19,8 @@ pub const BASE: &str = "base";
 pub struct Level {
     /// The settings.
     pub settings: BTreeMap<String, String>,
+    /// The workload, where there are several.
+    pub workload: Option<String>,
     /// Places of the runs in [`super::Experiment::points`].
     pub runs: Vec<u32>,
     /// Concurrent clients.

@@ -11,12 +11,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The golden documents by what they ask.
-const GOLDEN: [(&str, Verb); 5] = [
+const GOLDEN: [(&str, Verb); 6] = [
     ("sweep", Verb::Sweep),
     ("blocks", Verb::Sweep),
     ("xmax", Verb::Xmax),
     ("slo", Verb::Slo),
     ("ab", Verb::Ab),
+    ("suite", Verb::Suite),
 ];
 
 fn in_crate(path: &str) -> PathBuf {
@@ -79,6 +80,8 @@ fn golden_documents_satisfy_the_schema_and_what_is_none_does_not() {
     assert!(refused("xmax", "/answer/search/end", json!("tired")));
     assert!(refused("slo", "/answer/attempts/0/kept", json!("yes")));
     assert!(refused("ab", "/points/0/side", json!("c")));
+    let errors = "/answer/rows/0/operations/read/errors";
+    assert!(refused("suite", errors, json!(-1)));
 }
 
 #[test]
@@ -94,6 +97,7 @@ fn golden_documents_are_read_and_written_back_as_they_are() {
                 | ("xmax", Some(Answer::Xmax(_)))
                 | ("slo", Some(Answer::Slo(_)))
                 | ("ab", Some(Answer::Ab(_)))
+                | ("suite", Some(Answer::Suite(_)))
         );
         assert!(is_answered, "{name}");
         let folder = tempfile::tempdir().unwrap();

@@ -65,7 +65,7 @@ impl<'a> Sweep<'a> {
                 let keys = self.keys();
                 let setting = |key: &&str| {
                     let value = level.settings.get(*key)?;
-                    Some(match (*key, version(self.answer, level)) {
+                    Some(match (*key, version(self.answer.levels.iter(), level)) {
                         (PROGRAM, Some(version)) => version.to_owned(),
                         (key, _) => format!("{key}={value}"),
                     })
@@ -98,7 +98,11 @@ impl<'a> Sweep<'a> {
 
     /// The value of a key; of a program its own name and version where they tell the programs apart.
     pub(super) fn key_cell(&self, key: &str, level: &Level) -> Cell {
-        let text = match (key, level.offered_rate_per_s, version(self.answer, level)) {
+        let text = match (
+            key,
+            level.offered_rate_per_s,
+            version(self.answer.levels.iter(), level),
+        ) {
             (CLIENTS, ..) => Quantity::count(level.clients.into()).to_string(),
             (RATE, Some(rate), _) => Quantity::per_second(rate).to_string(),
             (PROGRAM, _, Some(version)) => version.to_owned(),

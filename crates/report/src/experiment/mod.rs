@@ -16,6 +16,8 @@ mod relative;
 mod runs;
 mod slo;
 mod slo_charts;
+mod suite;
+mod suite_csv;
 mod sweep;
 mod sweep_charts;
 mod xmax;
@@ -43,6 +45,17 @@ pub fn render(
     show(format, options, || page(experiment), || experiment)
 }
 
+/// The table of a suite as CSV, with a row for each kind of operation and numbers without units.
+///
+/// # Errors
+/// [`ReportError::NoTable`] of another experiment, or of one without an answer.
+pub fn csv(experiment: &Experiment) -> Result<String, ReportError> {
+    match &experiment.answer {
+        Some(Answer::Suite(answer)) => Ok(suite_csv::table(experiment, answer)),
+        _ => Err(ReportError::NoTable),
+    }
+}
+
 /// The page of an experiment.
 pub fn page(experiment: &Experiment) -> Page {
     let book = CaveatBook::new(&experiment.caveats);
@@ -52,6 +65,7 @@ pub fn page(experiment: &Experiment) -> Page {
         Some(Answer::Xmax(answer)) => xmax::parts(experiment, answer, &book),
         Some(Answer::Slo(answer)) => slo::parts(answer, &book),
         Some(Answer::Ab(answer)) => ab::parts(experiment, answer, &book),
+        Some(Answer::Suite(answer)) => suite::parts(experiment, answer, &book),
         None => Parts::default(),
     };
     let mut sections = parts.sections;
@@ -74,7 +88,7 @@ pub fn page(experiment: &Experiment) -> Page {
         findings: experiment.findings.iter().map(Into::into).collect(),
         sections,
         method: Page::method_of(how(experiment, parts.facts, &book)),
-        plan: facts::plan_text(&experiment.plan),
+        plan: suite::plans(experiment).unwrap_or_else(|| facts::plan_text(&experiment.plan)),
         definitions: parts.definitions,
         caveats: book.into_entries(),
         ..Page::new("experiment", title, question, "complete")
@@ -87,6 +101,7 @@ fn title(experiment: &Experiment) -> String {
         Verb::Xmax => "Highest rate",
         Verb::Slo => "Objective",
         Verb::Ab => "Comparison",
+        Verb::Suite => return format!("Suite {}", experiment.name),
     };
     format!("{what} of workload {}", experiment.name)
 }
@@ -124,11 +139,15 @@ fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> 
         .filter_map(|(length, word)| Some(format!("{} {word}", length.as_ref()?)))
         .collect();
     let seed = plan.client.seed.map(|seed| seed.to_string());
+    let of_one = |text: String| Some(text).filter(|_| experiment.verb != Verb::Suite);
     list.extend([
         Fact::new("Length of each run", length.join(", ")),
-        Fact::new("Mix", facts::mix(plan)),
+        Fact::new("Mix", of_one(facts::mix(plan)).unwrap_or_default()),
         Fact::new("Data", facts::documents(plan)).marked(&book.marks(Topic::Data, None)),
-        Fact::new("Key distribution", facts::keys(plan)),
+        Fact::new(
+            "Key distribution",
+            of_one(facts::keys(plan)).unwrap_or_default(),
+        ),
         Fact::new("Seed", seed.unwrap_or_default()),
     ]);
     list.retain(|fact| !fact.value.is_empty());

@@ -48,9 +48,43 @@ pub(super) const BASE: Definition = Definition {
               resource for each operation where it is slower, or less where it is faster, and enough to matter.",
 };
 
-/// The section; `None` without a base.
+/// Levels that are relative to others, and how they are told.
+pub(super) struct Levels<'a> {
+    pub(super) relative: &'a Relative,
+    /// By the numbers that `relative` has.
+    pub(super) levels: Vec<&'a Level>,
+    /// In the order of the table.
+    pub(super) order: Vec<&'a Level>,
+    /// What tells them apart.
+    pub(super) columns: Vec<Column>,
+    /// The cells of these columns.
+    pub(super) cells: &'a dyn Fn(&Level) -> Vec<Cell>,
+    /// A level in words.
+    pub(super) name: &'a dyn Fn(&Level) -> String,
+}
+
+/// The section of a sweep; `None` without a base.
 pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
-    let relative = sweep.answer.relative.as_ref()?;
+    let keys = sweep.keys();
+    let levels = Levels {
+        relative: sweep.answer.relative.as_ref()?,
+        levels: sweep.answer.levels.iter().collect(),
+        order: sweep.levels(),
+        columns: keys.iter().map(|key| key_column(key)).collect(),
+        cells: &|level| keys.iter().map(|key| sweep.key_cell(key, level)).collect(),
+        name: &|level| sweep.name(level),
+    };
+    let same = "the same other settings";
+    Some(of_levels(
+        sweep.title("Relative to the base"),
+        same,
+        &levels,
+    ))
+}
+
+/// The section of any levels. `same` is what a level and its base have in common.
+pub(super) fn of_levels(title: String, same: &str, levels: &Levels<'_>) -> Section {
+    let relative = levels.relative;
     let comparisons = || relative.levels.iter().flat_map(|row| &row.comparisons);
     let first: Vec<Comparison> = comparisons().take(1).copied().collect();
     let base = format!("{} = {}", relative.base.key, relative.base.value);
@@ -63,41 +97,37 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
     if !basis.is_empty() {
         notes.push(basis.trim_end().to_owned());
     }
-    Some(Section {
-        title: sweep.title("Relative to the base").into(),
-        lead: format!(
-            "Everything is divided by the value with {base} and the same other settings."
-        ),
-        charts: charts_of(chart(sweep, relative)),
-        tables: vec![table(sweep, relative)],
+    Section {
+        title: title.into(),
+        lead: format!("Everything is divided by the value with {base} and {same}."),
+        charts: charts_of(chart(levels)),
+        tables: vec![table(levels)],
         notes,
         ..Section::default()
-    })
+    }
 }
 
-fn table(sweep: &Sweep<'_>, relative: &Relative) -> Table {
-    let keys = sweep.keys();
-    let mut columns: Vec<Column> = keys.iter().map(|key| key_column(key)).collect();
+fn table(levels: &Levels<'_>) -> Table {
+    let relative = levels.relative;
+    let mut columns = levels.columns.clone();
     columns.push(Column::number("rate", 200));
     columns.extend(RATIOS.map(|(_, title, rank)| Column::number(title, rank)));
     columns.extend(DEMANDS.into_iter().flat_map(|(_, [own, ratio], rank)| {
         [Column::number(own, rank - 1), Column::number(ratio, rank)]
     }));
     columns.push(Column::text("explained by"));
-    let levels = &sweep.answer.levels;
-    let rows = sweep.levels().into_iter().filter_map(|level| {
-        let is_own = |place: u32| std::ptr::eq(&levels[place as usize], level);
+    let rows = levels.order.iter().filter_map(|level| {
+        let is_own = |place: u32| std::ptr::eq(levels.levels[place as usize], *level);
         let row = relative.levels.iter().find(|row| is_own(row.level));
         let is_base = relative.levels.iter().any(|row| is_own(row.base));
-        (row.is_some() || is_base).then(|| cells(sweep, level, row))
+        (row.is_some() || is_base).then(|| cells(levels, level, row))
     });
     Table::new("Levels relative to the base", columns, rows.collect())
 }
 
 /// A level with what it is relative to its base; a base has its values alone.
-fn cells(sweep: &Sweep<'_>, level: &Level, row: Option<&AgainstBase>) -> Vec<Cell> {
-    let keys = sweep.keys();
-    let mut cells: Vec<Cell> = keys.iter().map(|key| sweep.key_cell(key, level)).collect();
+fn cells(levels: &Levels<'_>, level: &Level, row: Option<&AgainstBase>) -> Vec<Cell> {
+    let mut cells = (levels.cells)(level);
     cells.push(Quantity::per_second(level.rate_per_s.value).into());
     cells.extend(RATIOS.map(|(statistic, ..)| ratio_of(row, statistic)));
     cells.extend(DEMANDS.into_iter().flat_map(|(name, ..)| {
@@ -153,10 +183,9 @@ fn percent(ratio: &Figure) -> String {
 }
 
 /// The figure that decides of each level, around 1.
-fn chart(sweep: &Sweep<'_>, relative: &Relative) -> Option<RowsChart> {
-    let levels = &sweep.answer.levels;
-    let decisions = relative.levels.iter().filter_map(|row| {
-        let level = &levels[row.level as usize];
+fn chart(levels: &Levels<'_>) -> Option<RowsChart> {
+    let decisions = levels.relative.levels.iter().filter_map(|row| {
+        let level = levels.levels[row.level as usize];
         Some((level, decision(row, level.offered_rate_per_s.is_some())?))
     });
     let decisions: Vec<_> = decisions.collect();
@@ -164,7 +193,7 @@ fn chart(sweep: &Sweep<'_>, relative: &Relative) -> Option<RowsChart> {
     let title = format!("Relative to the base: {}", statistic(first.statistic));
     let values = decisions
         .iter()
-        .map(|(level, found)| ratios::row_value(sweep.name(level), found));
+        .map(|(level, found)| ratios::row_value((levels.name)(level), found));
     Some(ratios::chart(
         &title,
         "Each level divided by the base, with its 95 % interval. Of rates more is better, of times less.",

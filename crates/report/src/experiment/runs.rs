@@ -61,7 +61,8 @@ fn settings(experiment: &Experiment, point: &Point) -> String {
         Block::Closed => "closed loop".to_owned(),
         Block::Open => "open loop".to_owned(),
     });
-    let all: Vec<String> = side.into_iter().chain(block).chain(settings).collect();
+    let what = [side, point.workload.clone(), block].into_iter().flatten();
+    let all: Vec<String> = what.chain(settings).collect();
     all.join(", ")
 }
 
@@ -112,6 +113,7 @@ mod tests {
         let point = Point {
             settings: Default::default(),
             side: None,
+            workload: None,
             block: None,
             repeat: 0,
             directory: "runs/001".into(),

@@ -59,19 +59,28 @@ fn level_rows(
     of: impl Fn(&Level) -> Option<Figure>,
 ) -> RowsChart {
     let levels = sweep.levels().into_iter();
-    let values = levels
-        .filter_map(|level| {
-            let figure = of(level)?;
-            Some(RowValue {
-                label: sweep.name(level),
-                value_text: quantity(figure.value).to_string(),
-                detail: interval_of(&figure, quantity).unwrap_or_default(),
-                is_strong: std::ptr::eq(level, sweep.best()),
-                value: figure.value,
-                interval: figure.low.zip(figure.high),
-            })
-        })
-        .collect();
+    let rows = levels.filter_map(|level| {
+        let is_strong = std::ptr::eq(level, sweep.best());
+        Some((sweep.name(level), of(level)?, is_strong))
+    });
+    figure_rows((title, axis), quantity, rows)
+}
+
+/// A row for each name with its figure; the one that is to be looked at stands out.
+pub(super) fn figure_rows(
+    (title, axis): (&str, &str),
+    quantity: fn(f64) -> Quantity,
+    rows: impl Iterator<Item = (String, Figure, bool)>,
+) -> RowsChart {
+    let values = rows.map(|(label, figure, is_strong)| RowValue {
+        label,
+        value_text: quantity(figure.value).to_string(),
+        detail: interval_of(&figure, quantity).unwrap_or_default(),
+        is_strong,
+        value: figure.value,
+        interval: figure.low.zip(figure.high),
+    });
+    let values = values.collect();
     RowsChart {
         title: title.to_owned(),
         caption: "Each point with its 95 % interval; where intervals overlap, the difference may be chance.".to_owned(),

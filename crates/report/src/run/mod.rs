@@ -61,6 +61,7 @@ pub fn render_traced(
         Format::Json => PageFormat::Json,
         Format::Ycsb => return ycsb::render(run, &options.ycsb),
         Format::Kpi => return kpi::render(&run.document),
+        Format::Csv => return Err(ReportError::NoTable),
     };
     show(
         format,

@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+pub(crate) use numbers::short;
+
 /// The catalogue.
 const FILES: [&str; 7] = [
     include_str!("caveats.toml"),

@@ -205,7 +205,7 @@ fn many(number: &Number) -> String {
 }
 
 /// Without digits that say nothing: `32 KiB`, `1.5 MiB`.
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     let Some((number, unit)) = text.split_once(' ') else {
         return text.to_owned();
     };

@@ -51,7 +51,7 @@ fn all(options: &RenderOptions) -> BTreeMap<String, String> {
     add("watched run", run(&watched.0, Some(&watched.1), options));
     let slow = throttled();
     add("throttled disk", run(&slow.0, Some(&slow.1), options));
-    for name in ["ab", "blocks", "slo", "sweep", "xmax"] {
+    for name in ["ab", "blocks", "slo", "suite", "sweep", "xmax"] {
         let document = golden(&format!("experiments/{name}.json"));
         let document: Experiment = serde_json::from_str(&document).unwrap();
         add(
@@ -152,6 +152,37 @@ fn the_screen_has_result_verdict_three_findings_and_counts_what_it_leaves_out() 
         assert!(sweep.contains(part), "{part}\n{sweep}");
     }
     assert!(!sweep.contains("\n  4. "), "{sweep}");
+}
+
+#[test]
+fn a_table_that_fits_only_without_its_intervals_is_shown_without_them() {
+    let mut document: Experiment = serde_json::from_str(&golden("experiments/suite.json")).unwrap();
+    document.findings.clear();
+    document.caveats.clear();
+    let rows = |text: &str| {
+        let rows = text.lines().skip_while(|line| !line.contains("operation"));
+        rows.skip(1)
+            .take_while(|line| !line.starts_with("  ("))
+            .count()
+    };
+    let shown = |document: &Experiment| {
+        experiment::render(document, PageFormat::Human, &options(100, false)).unwrap()
+    };
+    let whole = shown(&document);
+    let left_out = "what stands below the values";
+    assert!(rows(&whole) > 10 && !whole.contains(left_out), "{whole}");
+    let Some(Answer::Suite(answer)) = &mut document.answer else {
+        panic!("it is a suite");
+    };
+    let more = answer.rows.clone();
+    answer.rows.extend(more.iter().cloned());
+    answer.rows.extend(more);
+    let plain = shown(&document);
+    assert_eq!(rows(&plain), 2 + 3 * 8, "{plain}");
+    assert!(
+        plain.contains(left_out) && !plain.contains("more row"),
+        "{plain}"
+    );
 }
 
 #[test]

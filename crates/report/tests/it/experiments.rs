@@ -7,7 +7,7 @@ use dyno_record::experiment::Experiment;
 use dyno_record::statement::Statement;
 use dyno_report::PageFormat;
 use dyno_report::RenderOptions;
-use dyno_report::experiment::render;
+use dyno_report::experiment::{csv, render};
 use insta::assert_snapshot;
 use std::path::Path;
 
@@ -27,7 +27,14 @@ fn page(experiment: &Experiment) -> String {
     text(experiment, PageFormat::Html, 0)
 }
 
-fn all() -> [(&'static str, Experiment); 11] {
+/// The document of a suite that was run on a `mongod`.
+fn suite() -> Experiment {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/tests/golden/experiments");
+    let text = std::fs::read_to_string(folder.join("suite.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn all() -> [(&'static str, Experiment); 12] {
     [
         ("clients", support::clients_sweep()),
         ("doubtful", support::doubtful_sweep()),
@@ -40,6 +47,7 @@ fn all() -> [(&'static str, Experiment); 11] {
         ("xmax", support::highest_rate(false)),
         ("client", support::highest_rate(true)),
         ("slo", support::objective()),
+        ("suite", suite()),
     ]
 }
 
@@ -138,6 +146,23 @@ fn a_maximum_of_the_client_is_never_called_x_max() {
 #[test]
 fn terminal_report_of_a_search_for_an_objective() {
     assert_snapshot!(human(&support::objective()));
+}
+
+#[test]
+fn terminal_report_of_a_suite() {
+    assert_snapshot!(human(&suite()));
+}
+
+#[test]
+fn markdown_report_of_a_suite() {
+    assert_snapshot!(text(&suite(), PageFormat::Markdown, 0));
+}
+
+#[test]
+fn table_of_a_suite_for_a_spreadsheet() {
+    assert_snapshot!(csv(&suite()).unwrap());
+    let none = csv(&support::clients_sweep()).unwrap_err();
+    assert!(none.to_string().starts_with("only a suite"));
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod scaling;
 pub(super) mod single_run;
 mod slo;
 mod stages;
+mod suite;
 mod trust;
 mod view;
 mod watched;
@@ -42,6 +43,7 @@ pub fn findings(experiment: &Experiment) -> Vec<Finding> {
         Answer::Xmax(answer) => found.extend(xmax::all(answer)),
         Answer::Slo(answer) => found.extend(slo::all(answer)),
         Answer::Ab(answer) => found.extend(ab::all(experiment, answer)),
+        Answer::Suite(answer) => found.extend(suite::all(experiment, answer)),
     }
     if !matches!(answer, Answer::Sweep(_) | Answer::Blocks(_)) {
         found.extend(runs::all(experiment, answer));

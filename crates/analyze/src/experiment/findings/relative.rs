@@ -65,7 +65,8 @@ fn level(view: &View<'_>, row: &AgainstBase) -> Finding {
     }
 }
 
-fn basis(decision: &Comparison) -> Statement {
+/// What the interval of a decision rests on.
+pub(super) fn basis(decision: &Comparison) -> Statement {
     match decision.basis {
         Basis::BetweenRuns => statement!("from-pairs", pairs = decision.pairs),
         Basis::WithinRun => statement!("from-windows-of-one-run"),

@@ -10,8 +10,8 @@ use dyno_record::statement::Statement;
 
 /// All rules. Whether the client was the limit is judged by the searches themselves.
 pub(super) fn all(experiment: &Experiment, answer: &Answer) -> Vec<Finding> {
-    let is_ab = matches!(answer, Answer::Ab(_));
-    let generator = |run: &Figures| (is_ab && run.is_generator_bound()).then_some(None);
+    let is_compared = matches!(answer, Answer::Ab(_) | Answer::Suite(_));
+    let generator = |run: &Figures| (is_compared && run.is_generator_bound()).then_some(None);
     let failed = |run: &Figures| (run.failed_ratio > 0.0).then_some(Some(run.failed_ratio));
     let unsteady = |run: &Figures| (run.steady == Some(false)).then_some(None);
     let (bound, steady) = (CaveatKind::GeneratorBottleneck, CaveatKind::NotSteady);

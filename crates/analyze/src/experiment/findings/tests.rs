@@ -117,6 +117,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
             .map(|(number, (value, figures))| Point {
                 settings: BTreeMap::from([(key.to_owned(), (*value).to_owned())]),
                 side: None,
+                workload: None,
                 block: None,
                 repeat: 0,
                 directory: format!("runs/{number}"),

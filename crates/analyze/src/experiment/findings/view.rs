@@ -92,10 +92,12 @@ impl<'a> View<'a> {
             .filter(|axis| axis.values.len() > 1 || !has_several)
             .filter_map(|axis| {
                 let value = level.settings.get(&axis.key)?;
-                Some(match (axis.key.as_str(), version(self.answer, level)) {
-                    (PROGRAM, Some(version)) => version.to_owned(),
-                    (key, _) => format!("`{key}={value}`"),
-                })
+                Some(
+                    match (axis.key.as_str(), version(self.levels().iter(), level)) {
+                        (PROGRAM, Some(version)) => version.to_owned(),
+                        (key, _) => format!("`{key}={value}`"),
+                    },
+                )
             })
             .collect();
         settings.join(" ")

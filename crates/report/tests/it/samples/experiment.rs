@@ -132,6 +132,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
     let point = |(number, (value, line)): (usize, &(&str, Line))| Point {
         settings: BTreeMap::from([(key.to_owned(), (*value).to_owned())]),
         side: None,
+        workload: None,
         block: None,
         repeat: 0,
         directory: format!("runs/{:03}-{value}", number + 1),

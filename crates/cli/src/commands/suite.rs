@@ -1,0 +1,134 @@
+//! `dyno run` of several workloads, or with several values of a key: from what was typed to a table over all of them.
+
+use super::experiments::{self, Output};
+use crate::args::{RunArguments, SuiteArguments};
+use crate::exit::Exit;
+use crate::invocation::Invocation;
+use crate::reports::check_experiment_format;
+use crate::task;
+use dyno_engine::experiment::axes::is_several;
+use dyno_engine::experiment::request::ExperimentOptions;
+use dyno_engine::experiment::suite::{self, SuiteRequest};
+use dyno_engine::{Error, Kind};
+use dyno_plan::request::ScheduleKind;
+use dyno_plan::suite::SuitePlan;
+use dyno_plan::units::Rate;
+use dyno_record::experiment::Verb;
+
+/// What is asked for, if it is a suite and not a single run.
+pub(super) fn request(arguments: &SuiteArguments) -> Result<Option<SuiteRequest>, Error> {
+    let run = &arguments.run;
+    let typed = run.target.workload.iter().chain(&arguments.workloads);
+    let typed: Vec<String> = typed.cloned().collect();
+    let plan = plan(&typed)?;
+    let is_list = |(key, text): &(String, String)| is_several(key, text);
+    let is_suite = plan.is_some()
+        || typed.len() > 1
+        || arguments.repeat.is_some_and(|repeat| repeat > 1)
+        || arguments.below.is_some()
+        || run.target.start.settings.iter().any(is_list);
+    if !is_suite {
+        return Ok(None);
+    }
+    if run.target.wsf {
+        let text = "`--wsf` has the parameters of one run, and this is a suite of several";
+        return Err(Error::new(Kind::BadInput, text)
+            .with_hint("leave it out, or give one workload without lists"));
+    }
+    let mut settings = plan.as_ref().map_or(Vec::new(), SuitePlan::settings);
+    settings.extend(run.target.start.settings.iter().cloned());
+    let of_plan = plan.as_ref();
+    let repeat = arguments.repeat.or(of_plan.and_then(|plan| plan.repeat));
+    let below = arguments.below.or(of_plan.and_then(|plan| plan.below));
+    Ok(Some(SuiteRequest {
+        name: of_plan.map(|plan| plan.name.clone()),
+        workloads: of_plan.map_or(typed, |plan| plan.workloads.clone()),
+        settings,
+        repeat: repeat.unwrap_or(1),
+        below: below.map(|below| below.0),
+        set_by_options: set_by_options(run),
+        embedded_server: run.target.start.embedded_server.clone(),
+    }))
+}
+
+/// The suite that was named, if one was; it stands alone.
+fn plan(typed: &[String]) -> Result<Option<SuitePlan>, Error> {
+    for name in typed {
+        let found = SuitePlan::find(name)?;
+        if found.is_some() && typed.len() > 1 {
+            let text = format!("`{name}` is a suite, and it is given with other workloads");
+            return Err(Error::new(Kind::BadInput, text)
+                .with_hint("give it alone, or name the workloads one by one"));
+        }
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// Keys of the plan that options have set.
+fn set_by_options(run: &RunArguments) -> Vec<(&'static str, &'static str)> {
+    let (start, client) = (&run.target.start, &run.client);
+    let worker = &client.worker;
+    let given = [
+        ("server.kind", "--server", start.server.is_some()),
+        ("server.mongod", "--mongod", start.mongod.is_some()),
+        ("server.pairs", "--pairs", start.pairs.is_some()),
+        ("server.placement", "--placement", start.placement.is_some()),
+        ("server.data_dir", "--data-dir", start.data_dir.is_some()),
+        ("client.clients", "--clients", client.clients.is_some()),
+        ("client.threads", "--threads", worker.threads.is_some()),
+        ("client.backend", "--backend", worker.backend.is_some()),
+        ("client.seed", "--seed", worker.seed.is_some()),
+        ("client.timeout", "--timeout", worker.timeout.is_some()),
+        ("client.batch", "--batch", run.data.batch.is_some()),
+        ("data.records", "--records", run.data.records.is_some()),
+        (
+            "phases.operations",
+            "--operations",
+            run.operations.is_some(),
+        ),
+        ("phases.duration", "--duration", run.duration.is_some()),
+        ("phases.warmup", "--warmup", run.warmup.is_some()),
+        ("schedule.rate_per_s", "--rate", run.rate.is_some()),
+        ("schedule.kind", "--schedule", run.schedule.is_some()),
+    ];
+    let given = given.into_iter().filter(|(.., is_given)| *is_given);
+    given.map(|(key, option, _)| (key, option)).collect()
+}
+
+/// Does the suite.
+pub(super) fn suite(
+    request: &SuiteRequest,
+    run: &RunArguments,
+    invocation: Invocation<'_>,
+) -> Result<Exit, Error> {
+    check_experiment_format(Verb::Suite, run.output.format)?;
+    let resolve = |workload: Option<&str>,
+                   settings: task::Settings<'_>,
+                   (schedule, rate_per_s): (Option<ScheduleKind>, Option<f64>)| {
+        let mut run = run.clone();
+        run.target.workload = workload.map(str::to_owned);
+        run.target.start.settings = settings.to_vec();
+        run.schedule = schedule.or(run.schedule);
+        run.rate = rate_per_s.map(Rate).or(run.rate);
+        task::of_run(&run, invocation.surroundings)
+    };
+    let (document, tasks) = suite::plan(request, &resolve, invocation.environment())?;
+    let options = ExperimentOptions {
+        fresh: run.data.fresh,
+        drop_foreign: run.data.drop_foreign,
+        no_load: run.no_load,
+        out: run.output.out.clone(),
+        embedded_server: request.embedded_server.clone(),
+        ..experiments::options(invocation)
+    };
+    let output = Output {
+        metrics: &run.metrics,
+        dry_run: run.output.dry_run,
+        format: run.output.format,
+        extent: &run.output.extent,
+    };
+    experiments::perform(document, tasks, options, output, invocation)
+}

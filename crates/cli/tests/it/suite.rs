@@ -1,0 +1,331 @@
+//! `dyno run` of several workloads: which runs it makes, on which documents, the table in every form, and what it refuses.
+
+use crate::common::{Bench, Finished, Responder};
+use dyno_testkit::{embedded_program, mongod_program, or_skip};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Short runs of few documents.
+const SHORT: [&str; 8] = [
+    "--records",
+    "300",
+    "--duration",
+    "1s",
+    "--warmup",
+    "0s",
+    "--clients",
+    "2",
+];
+
+fn json(bench: &Bench, path: &str) -> Value {
+    let text = std::fs::read_to_string(bench.path(path)).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// The runs by workload and a setting, and whether each loaded documents, in the order in which they were made.
+fn runs(bench: &Bench, key: &str) -> Vec<(String, bool)> {
+    let document = json(bench, "x/experiment.json");
+    let points = document["points"].as_array().unwrap().iter();
+    points
+        .map(|point| {
+            let directory = point["directory"].as_str().unwrap();
+            let run = json(bench, &format!("x/{directory}/run.json"));
+            let mut phases = run["phases"].as_array().unwrap().iter();
+            let workload = point["workload"].as_str().unwrap();
+            let value = point["settings"][key].as_str().unwrap_or_default();
+            (
+                format!("{workload}{value}"),
+                phases.any(|phase| phase["name"] == "load"),
+            )
+        })
+        .collect()
+}
+
+/// The lines of a CSV table by the names of their columns.
+fn table(text: &str) -> Vec<BTreeMap<&str, &str>> {
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    lines
+        .map(|cells| {
+            assert_eq!(cells.len(), head.len(), "{cells:?}");
+            head.iter().copied().zip(cells).collect()
+        })
+        .collect()
+}
+
+fn number(row: &BTreeMap<&str, &str>, column: &str) -> f64 {
+    let text = row[column];
+    text.parse()
+        .unwrap_or_else(|_| panic!("{column}: `{text}` in {row:?}"))
+}
+
+#[test]
+fn several_workloads_are_one_table_and_each_finds_the_documents_that_it_needs() {
+    if or_skip(embedded_program()).is_none() {
+        return;
+    }
+    let bench = Bench::new();
+    let suite = ["run", "d", "a", "e", "--set", "client.batch=50,100"];
+    let told = ["--below", "10s", "--format", "csv", "--out", "x"];
+    let arguments = [&suite[..], &SHORT, &told].concat();
+    let finished = bench.dyno(&arguments).expect(0);
+    // What inserts comes last; d finds the documents of a, and whatever follows an insert has them loaded anew.
+    let expected = [
+        ("a50", true),
+        ("d50", false),
+        ("e50", true),
+        ("a100", true),
+        ("d100", false),
+        ("e100", true),
+    ];
+    let expected = expected.map(|(run, loads)| (run.to_owned(), loads));
+    assert_eq!(runs(&bench, "client.batch"), expected);
+    let rows = table(&finished.stdout);
+    let names: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            format!(
+                "{} {} {}",
+                row["workload"], row["client.batch"], row["operation"]
+            )
+        })
+        .collect();
+    // In the order that was typed.
+    let operations = |workload: &str, operations: [&str; 2]| {
+        let of = |batch: u32| operations.map(|name| format!("{workload} {batch} {name}"));
+        [of(50), of(100)].concat()
+    };
+    let expected = [
+        vec!["load 50 insert".to_owned(), "load 100 insert".to_owned()],
+        operations("d", ["insert", "read"]),
+        operations("a", ["read", "update"]),
+        operations("e", ["insert", "scan"]),
+    ];
+    assert_eq!(names, expected.concat());
+    for row in &rows {
+        assert!(number(row, "rate_per_s") > 0.0 && number(row, "max_us") > 0.0);
+        assert!(number(row, "p50_us") <= number(row, "p99_us"));
+        assert_eq!((row["below_ratio"], row["failed"]), ("1.000000", "0"));
+    }
+    // The counts are those of the runs.
+    let document = json(&bench, "x/experiment.json");
+    let run = json(&bench, "x/runs/001-a-batch-50/run.json");
+    let mut phases = run["phases"].as_array().unwrap().iter();
+    let measure = phases.find(|phase| phase["name"] == "measure");
+    let reads = &measure.unwrap()["operations"]["read"];
+    let row = rows.iter().find(|row| row["workload"] == "a").unwrap();
+    assert_eq!(row["succeeded"], reads["count"].to_string());
+    assert_eq!(
+        number(row, "max_us"),
+        reads["response_time_us"]["max"].as_f64().unwrap()
+    );
+    let relative = &document["answer"]["relative"]["levels"];
+    assert_eq!(relative.as_array().unwrap().len(), 3, "{relative}");
+    every_form(&bench);
+    // It is done: nothing is run, and the answer is the same.
+    bench.dyno(&["resume", "x"]).expect(0);
+    assert_eq!(
+        json(&bench, "x/experiment.json")["answer"],
+        document["answer"]
+    );
+}
+
+/// The table in every form, and a share that is asked for afterwards.
+fn every_form(bench: &Bench) {
+    let report = |more: &[&str]| bench.dyno(&[&["report", "x"][..], more].concat()).expect(0);
+    let markdown = report(&["--format", "markdown"]).stdout;
+    assert!(
+        markdown.contains("| workload | client.batch |"),
+        "{markdown}"
+    );
+    let html = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
+    for part in ["Relative to the base", "Mean response time", "below 10 s"] {
+        assert!(html.contains(part), "{part}");
+    }
+    let human = report(&["--full"]).stdout;
+    assert!(human.contains("Suite d-a-e\n"), "{human}");
+    let never = report(&["--below", "1ns", "--format", "csv"]).stdout;
+    for row in table(&never) {
+        assert_eq!(row["below_ratio"], "0.000000");
+    }
+}
+
+/// Refused as bad input without a trace.
+#[track_caller]
+fn refused(bench: &Bench, arguments: &[&str], why: &str) -> Finished {
+    let finished = bench.dyno(arguments).expect(2).says(why);
+    assert!(!bench.path("experiments").exists() && !bench.path("runs").exists());
+    finished
+}
+
+#[test]
+fn a_suite_that_makes_no_sense_is_refused_before_its_first_run() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let on = |arguments: &[&str], why: &str| {
+        let uri = ["--uri", &uri, "--records", "1000"];
+        drop(refused(&bench, &[&["run"], arguments, &uri].concat(), why));
+    };
+    on(&["a", "c", "a"], "two workloads have the name `a`");
+    on(&["a", "no-such-plan"], "no-such-plan");
+    on(&["d", "e", "a"], "`d` inserts");
+    on(&["d", "--repeat", "2", "--dry-run"], "`d` inserts");
+    on(&["a", "b", "--wsf"], "`--wsf`");
+    on(
+        &["a", "--set", "client.clients=1,2", "--clients", "4"],
+        "by `--clients` and by `--set`",
+    );
+    on(&["a", "--set", "client.clients=1,x"], "client.clients");
+    on(&["a", "b", "--format", "kpi"], "shows one run");
+    on(&["a", "--format", "csv"], "only a suite");
+    on(
+        &["replica-set-compare", "a"],
+        "`replica-set-compare` is a suite",
+    );
+    on(&["a", "--repeat", "0"], "1..=1000");
+    let other = ["sweep", "replica-set-compare", "--clients", "1,2"];
+    refused(&bench, &other, "is a suite of several workloads").says("hint: give it to `dyno run`");
+    std::fs::write(bench.path("mine.toml"), "name = \"mine\"\nworkloads = []\n").unwrap();
+    on(&["mine.toml"], "`workloads` names none");
+    on(
+        &["a", "b", "--set", "server.cache=1GiB,2GiB"],
+        "server.cache",
+    );
+}
+
+#[test]
+fn a_dry_run_lists_the_runs_and_a_file_says_what_can_be_typed() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let suite = "name = \"mine\"\nworkloads = [\"c\", \"b\"]\nrepeat = 2\n[set]\n\"client.clients\" = [1, 2]\n";
+    std::fs::write(bench.path("mine.toml"), suite).unwrap();
+    let uri = responder.uri();
+    let arguments = [
+        "run",
+        "mine.toml",
+        "--records",
+        "1000",
+        "--uri",
+        &uri,
+        "--dry-run",
+    ];
+    let finished = bench.dyno(&arguments).expect(0);
+    let runs: Vec<&str> = finished.stdout.lines().skip(1).collect();
+    assert_eq!(
+        runs,
+        [
+            "runs/001-c-clients-1  c client.clients=1",
+            "runs/002-b-clients-1  b client.clients=1",
+            "runs/003-c-clients-2  c client.clients=2",
+            "runs/004-b-clients-2  b client.clients=2",
+            "runs/005-c-clients-2  c client.clients=2",
+            "runs/006-b-clients-2  b client.clients=2",
+            "runs/007-c-clients-1  c client.clients=1",
+            "runs/008-b-clients-1  b client.clients=1",
+        ],
+        "{}",
+        finished.stdout
+    );
+    assert_eq!(bench.entries(), ["mine.toml"]);
+    // What is typed wins.
+    let once = [
+        &arguments[..],
+        &["--repeat", "1", "--set", "client.clients=3"],
+    ]
+    .concat();
+    let finished = bench.dyno(&once).expect(0);
+    let text = "runs/001-c  c\nruns/002-b  b\n";
+    assert!(finished.stdout.ends_with(text), "{}", finished.stdout);
+}
+
+/// The responder takes two milliseconds for each operation, one after the other, for one client.
+#[test]
+fn a_share_below_a_time_is_that_of_the_server_which_is_known() {
+    let (bench, responder) = (
+        Bench::new(),
+        Responder::with_documents(&["--service-us", "2000"]),
+    );
+    let uri = responder.uri();
+    let on = ["--uri", &uri, "--records", "1000", "--clients", "1"];
+    let length = ["--duration", "2s", "--warmup", "0s", "--out", "x"];
+    let suite = ["run", "c", "--below", "1ms", "--format", "csv"];
+    let finished = bench.dyno(&[&suite[..], &on, &length].concat()).expect(0);
+    let rows = table(&finished.stdout);
+    assert_eq!(rows.len(), 1, "{}", finished.stdout);
+    assert_eq!(
+        (rows[0]["operation"], rows[0]["below_ratio"]),
+        ("read", "0.000000")
+    );
+    assert!((1_900.0..20_000.0).contains(&number(&rows[0], "mean_us")));
+    let later = bench
+        .dyno(&["report", "x", "--below", "1s", "--format", "csv"])
+        .expect(0);
+    assert_eq!(table(&later.stdout)[0]["below_ratio"], "1.000000");
+}
+
+#[test]
+fn one_workload_without_lists_is_an_ordinary_run() {
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let uri = responder.uri();
+    let on = ["--uri", &uri, "--records", "1000", "--operations", "100"];
+    let run = [
+        "run",
+        "c",
+        "--set",
+        "client.clients=2",
+        "--warmup",
+        "0s",
+        "--out",
+        "x",
+    ];
+    bench.dyno(&[&run[..], &on].concat()).expect(0);
+    assert!(bench.path("x/run.json").exists() && !bench.path("x/experiment.json").exists());
+    bench
+        .dyno(&["report", "x", "--below", "1ms"])
+        .expect(2)
+        .says("`--below` applies to suites");
+    bench
+        .dyno(&["report", "x", "--format", "csv"])
+        .expect(2)
+        .says("only a suite");
+}
+
+#[test]
+fn a_replica_set_stands_beside_a_standalone_server_on_a_mongod() {
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let bench = Bench::new();
+    let suite = ["run", "c", "d", "e", "--mongod", mongod.to_str().unwrap()];
+    let settings = ["--set", "server.topology=standalone;replica-set=3"];
+    let told = ["--cache", "256MiB", "--format", "csv", "--out", "x"];
+    let arguments = [&suite[..], &settings, &SHORT, &told].concat();
+    let finished = bench.dyno(&arguments).expect(0);
+    let rows = table(&finished.stdout);
+    let of = |topology: &str| {
+        rows.iter()
+            .filter(|row| row["server.topology"] == topology)
+            .count()
+    };
+    assert_eq!(
+        (of("standalone"), of("replica-set=3")),
+        (6, 6),
+        "{}",
+        finished.stdout
+    );
+    // One deployment for each, also where the documents are put back.
+    let members = |directory: &str| {
+        let run = json(&bench, &format!("x/runs/{directory}/run.json"));
+        let members = run["server"]["members"].as_array().unwrap().iter();
+        members
+            .map(|member| member["address"].to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(members("004-c-topology-replica-set_3").len(), 3);
+    assert_eq!(
+        members("004-c-topology-replica-set_3"),
+        members("006-e-topology-replica-set_3")
+    );
+    let loads = runs(&bench, "server.topology");
+    let loads: Vec<bool> = loads.iter().map(|(_, loads)| *loads).collect();
+    assert_eq!(loads, [true, false, true, true, false, true]);
+}

@@ -1,0 +1,148 @@
+//! The keys that an experiment varies: several values of a key, as they were typed or stand in a plan.
+
+use super::request::may_hold_secrets;
+use crate::deployment::choice;
+use crate::environment::Environment;
+use crate::error::{Error, Kind};
+use dyno_plan::file;
+use dyno_plan::request::Setting;
+use dyno_plan::task::Task;
+use dyno_record::experiment::Axis;
+use std::path::Path;
+
+/// Keys whose values may hold commas; theirs are separated by `;`.
+const KEYS_WITH_COMMAS: [&str; 6] = [
+    "server.uri",
+    "server.topology",
+    "server.placement",
+    "server.connection_options",
+    "server.receive_packet_steering",
+    "description",
+];
+
+/// Whether a value of a key is several.
+pub fn is_several(key: &str, text: &str) -> bool {
+    let (_, axes) = split(&[(key.to_owned(), text.to_owned())]);
+    !axes.is_empty()
+}
+
+/// Single values stay settings; several of one key are an axis.
+pub(super) fn split(settings: &[(String, String)]) -> (Vec<(String, String)>, Vec<Axis>) {
+    let mut fixed: Vec<(String, String)> = Vec::new();
+    let mut axes: Vec<Axis> = Vec::new();
+    for (key, text) in settings {
+        let by_semicolon = split_values(text, ';');
+        let values = if KEYS_WITH_COMMAS.contains(&key.as_str()) || by_semicolon.len() > 1 {
+            by_semicolon
+        } else {
+            split_values(text, ',')
+        };
+        let mut once: Vec<String> = Vec::new();
+        for value in values {
+            let value = value.trim().to_owned();
+            if !once.contains(&value) {
+                once.push(value);
+            }
+        }
+        // The last one of a key wins.
+        axes.retain(|axis| axis.key != *key);
+        fixed.retain(|(other, _)| other != key);
+        match once.as_slice() {
+            [only] => fixed.push((key.clone(), only.clone())),
+            _ => axes.push(Axis {
+                key: key.clone(),
+                values: once,
+            }),
+        }
+    }
+    (fixed, axes)
+}
+
+/// The parts between separators. One inside of brackets or quotes belongs to a value, such as a list.
+fn split_values(text: &str, separator: char) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut depth, mut quote) = (0, 0_usize, None);
+    for (position, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(open), _) => quote = (c != open).then_some(open),
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth = depth.saturating_sub(1),
+            (None, _) if c == separator && depth == 0 => {
+                parts.push(&text[start..position]);
+                start = position + c.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// The settings that all points have in common, with a value of each axis that decides which server is started.
+pub(super) fn settled(
+    fixed: Vec<(String, String)>,
+    axes: &[Axis],
+    embedded: Option<&Path>,
+    environment: &Environment,
+) -> Result<Vec<(String, String)>, Error> {
+    let mut settled = fixed;
+    for axis in axes {
+        choice::check_values(&axis.key, &axis.values, embedded, environment)?;
+        let value = choice::representative(&axis.key, &axis.values);
+        settled.extend(value.map(|value| (axis.key.clone(), value.clone())));
+    }
+    Ok(settled)
+}
+
+/// An option and `--set` for the same key contradict each other.
+pub(super) fn check_once(
+    key: &str,
+    option: &str,
+    fixed: &[(String, String)],
+    axes: &[Axis],
+) -> Result<(), Error> {
+    let is_set = fixed.iter().any(|(other, _)| other == key);
+    if is_set || axes.iter().any(|axis| axis.key == key) {
+        let text = format!("`{key}` is given by `{option}` and by `--set`");
+        return Err(Error::new(Kind::BadInput, text).with_hint("give one of them"));
+    }
+    Ok(())
+}
+
+/// Values of a sweep stand in its record, in tables and in file names, as they were typed.
+pub(super) fn check_secrets(axis: &Axis, task: &Task) -> Result<(), Error> {
+    if !may_hold_secrets(&axis.key) {
+        return Ok(());
+    }
+    for value in &axis.values {
+        let mut plan = task.plan.clone();
+        let setting = Setting::from_text(&axis.key, value);
+        let is_set = file::set(&mut plan, &[setting]).is_ok();
+        if is_set && plan != plan.without_secrets() {
+            let text = format!("a value of `{}` holds a secret", axis.key);
+            let hint = "the values of a sweep are recorded: let the program read its secret from a file or a variable";
+            return Err(Error::new(Kind::BadInput, text).with_hint(hint));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_one_value_and_values_are_separated_outside_of_it() {
+        let settings = |text: &str| [("observe.exporters".to_owned(), text.to_owned())];
+        let list = r#"[{name="a", url="http://a:1"}, {name="b;c", url="http://b:2"}]"#;
+        let (fixed, axes) = split(&settings(list));
+        assert_eq!(fixed, settings(list));
+        assert_eq!(axes, []);
+        let (fixed, axes) = split(&settings("[1, 2],[], 'a,b'"));
+        assert_eq!(fixed, []);
+        assert_eq!(axes[0].values, ["[1, 2]", "[]", "'a,b'"]);
+        let (_, axes) = split(&settings("a,b;c"));
+        assert_eq!(axes[0].values, ["a,b", "c"]);
+    }
+}

@@ -1,0 +1,223 @@
+//! `dyno run` of several workloads: each workload with each setting, in rounds, on servers that stay up from workload to
+//! workload.
+
+use super::axes::{check_once, check_secrets, settled, split};
+use super::campaign::Campaign;
+use super::points::{WhichPlan, changes_the_collection, point};
+use super::request::{Resolve, Tasks, document};
+use super::sweep::{Combinations, MOST_RUNS, base};
+use crate::environment::Environment;
+use crate::error::{Error, Kind};
+use dyno_plan::task::Task;
+use dyno_record::experiment::{
+    Axis, BASE, BELOW_US, Experiment, PLANS, Point, RATE, Verb, WORKLOAD,
+};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Most characters of a name that is made of those of the workloads.
+const NAME_CHARACTERS: usize = 40;
+
+/// What is run, and how.
+#[derive(Clone, Debug, Default)]
+pub struct SuiteRequest {
+    /// Name of the suite; `None` for one of its workloads.
+    pub name: Option<String>,
+    /// Built-in plans, or paths of plan and property files; at least one.
+    pub workloads: Vec<String>,
+    /// Keys of the plans and their values; several values of one key are run side by side.
+    pub settings: Vec<(String, String)>,
+    /// Runs of each workload with each setting.
+    pub repeat: u32,
+    /// The time of which is told what share of the operations took less.
+    pub below: Option<Duration>,
+    /// Keys of the plan that an option of its own has set, with the name of the option.
+    pub set_by_options: Vec<(&'static str, &'static str)>,
+    /// Path of the embedded server, if it is named.
+    pub embedded_server: Option<PathBuf>,
+}
+
+/// The experiment that was asked for, with all its points, and the tasks of the workloads.
+///
+/// # Errors
+/// Values that are not valid, two workloads of one name, more runs than anybody waits for, servers that are not here.
+pub fn plan(
+    request: &SuiteRequest,
+    resolve: Resolve<'_>,
+    environment: &Environment,
+) -> Result<(Experiment, Tasks), Error> {
+    let (fixed, axes) = split(&request.settings);
+    for (key, option) in &request.set_by_options {
+        check_once(key, option, &[], &axes)?;
+    }
+    let base = base(None, &axes)?;
+    let rate = axes.iter().find(|axis| axis.key == RATE);
+    let rate_per_s = rate.map(|axis| axis.values[0].parse().unwrap_or(1.0));
+    let embedded = request.embedded_server.as_deref();
+    let settled = settled(fixed, &axes, embedded, environment)?;
+    let mut tasks: Vec<(String, Task)> = Vec::new();
+    for workload in &request.workloads {
+        let task = resolve(Some(workload), &settled, (None, rate_per_s))?;
+        axes.iter()
+            .try_for_each(|axis| check_secrets(axis, &task))?;
+        let name = task.plan.name.clone();
+        if tasks.iter().any(|(other, _)| *other == name) {
+            let text = format!("two workloads have the name `{name}`");
+            return Err(Error::new(Kind::BadInput, text)
+                .with_hint("give each once, and plans of your own a `name` of their own"));
+        }
+        tasks.push((name, task));
+    }
+    let names: Vec<String> = tasks.iter().map(|(name, _)| name.clone()).collect();
+    let (_, first) = &tasks[0];
+    let mut experiment = document(Verb::Suite, question(&names, &axes), first);
+    experiment.name = request.name.clone().unwrap_or_else(|| joined(&names));
+    experiment.points = points(&tasks, &axes, request.repeat)?;
+    let workloads = Axis {
+        key: WORKLOAD.to_owned(),
+        values: names,
+    };
+    experiment.axes = std::iter::once(workloads).chain(axes).collect();
+    let plans = tasks.iter();
+    let plans = plans.map(|(name, task)| (name.clone(), dyno_plan::file::recorded(&task.plan)));
+    let options = &mut experiment.options;
+    options.insert(
+        PLANS.into(),
+        plans.collect::<serde_json::Map<_, _>>().into(),
+    );
+    options.insert("repeat".into(), request.repeat.into());
+    if let Some(below) = request.below {
+        options.insert(BELOW_US.into(), (below.as_secs_f64() * 1e6).into());
+    }
+    if let Some(base) = base {
+        let base = serde_json::to_value(base).expect("it is plain data");
+        options.insert(BASE.into(), base);
+    }
+    let tasks = tasks.into_iter();
+    let tasks = tasks.map(|(name, task)| (WhichPlan::Workload(name), task));
+    Ok((experiment, tasks.collect()))
+}
+
+/// `a-b-c`, or as many of the names as fit.
+fn joined(names: &[String]) -> String {
+    let mut text = names.join("-");
+    text.truncate(NAME_CHARACTERS);
+    text
+}
+
+fn question(names: &[String], axes: &[Axis]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let what = match quoted.as_slice() {
+        [only] => format!("How fast is {only}"),
+        [first @ .., last] => format!("How fast are {} and {last}", first.join(", ")),
+        [] => String::new(),
+    };
+    let settings = axes.iter();
+    let settings = settings.map(|axis| format!("{} of {}", axis.key, axis.values.join(" and of ")));
+    match settings.collect::<Vec<_>>().as_slice() {
+        [] => format!("{what}?"),
+        settings => format!("{what}, with {}?", settings.join(" and ")),
+    }
+}
+
+/// All runs. Workloads that leave the documents as they are come before those that insert or delete, so that documents are
+/// loaded as seldom as can be. Every other round has the settings in the opposite order, so that a drift of the machine
+/// meets all of them alike.
+fn points(tasks: &[(String, Task)], axes: &[Axis], repeat: u32) -> Result<Vec<Point>, Error> {
+    let combinations = tasks.iter().map(|(name, task)| {
+        let combinations = Combinations::of(axes, None, task);
+        (name, task, combinations)
+    });
+    let mut combinations: Vec<_> = combinations.collect();
+    let round = combinations.iter().map(|(.., one)| one.count());
+    let round = round.fold(0, usize::saturating_add);
+    if round.saturating_mul(repeat as usize) > MOST_RUNS {
+        let text = format!("the suite would have more than {MOST_RUNS} runs");
+        return Err(Error::new(Kind::BadInput, text).with_hint("give fewer values"));
+    }
+    combinations.sort_by_key(|(_, task, _)| changes_the_collection(&task.plan));
+    let all: Vec<_> = combinations
+        .iter()
+        .map(|(name, _, combinations)| (*name, combinations.all()))
+        .collect();
+    let settings = all.first().map_or(0, |(_, settings)| settings.len());
+    let mut points = Vec::new();
+    for repeat in 0..repeat {
+        let mut order: Vec<usize> = (0..settings).collect();
+        if repeat % 2 == 1 {
+            order.reverse();
+        }
+        for place in order {
+            for (name, settings) in &all {
+                let which = WhichPlan::Workload((*name).clone());
+                points.push(point(points.len(), settings[place].clone(), which, repeat));
+            }
+        }
+    }
+    Ok(points)
+}
+
+/// Runs what is left of the suite and finds the answer.
+pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
+    let ran = campaign.run_all();
+    let found = dyno_results::suite::answer(&campaign.document, campaign.folder.path());
+    let answered = found.map(|found| {
+        if found.is_some() {
+            campaign.document.answer = found;
+        }
+    });
+    ran.and(answered.map_err(Error::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_plan::request::Request;
+    use dyno_plan::resolve::resolve;
+
+    fn tasks(names: &[&str]) -> Vec<(String, Task)> {
+        let environment = Environment {
+            home: crate::environment::ServerHome::Hosts,
+            ..Environment::default()
+        };
+        let task = |name: &&str| {
+            let request = Request {
+                source: Some((*name).to_owned()),
+                ..Request::default()
+            };
+            let task = resolve(&request, &environment).unwrap();
+            ((*name).to_owned(), task)
+        };
+        names.iter().map(task).collect()
+    }
+
+    fn order(points: &[Point], key: &str) -> Vec<String> {
+        let label = |point: &Point| {
+            let value = point.settings.get(key).map_or("", String::as_str);
+            format!("{}{value}", point.workload.as_deref().unwrap_or_default())
+        };
+        points.iter().map(label).collect()
+    }
+
+    #[test]
+    fn workloads_that_insert_come_last_and_settings_change_their_order_from_round_to_round() {
+        let axes = [Axis {
+            key: "client.clients".into(),
+            values: vec!["1".into(), "2".into()],
+        }];
+        let points = points(&tasks(&["d", "a", "e", "c"]), &axes, 2).unwrap();
+        assert_eq!(
+            order(&points, "client.clients").join(" "),
+            "a1 c1 d1 e1 a2 c2 d2 e2 a2 c2 d2 e2 a1 c1 d1 e1"
+        );
+        assert_eq!(points[0].directory, "runs/001-a-clients-1");
+        assert_eq!((points[7].repeat, points[8].repeat), (0, 1));
+    }
+
+    #[test]
+    fn nobody_waits_for_more_runs_than_a_sweep_may_have() {
+        let failure = points(&tasks(&["a", "b"]), &[], 5_001).unwrap_err();
+        assert!(failure.reason().contains("more than 10000 runs"));
+        assert_eq!(points(&tasks(&["a"]), &[], 3).unwrap().len(), 3);
+    }
+}

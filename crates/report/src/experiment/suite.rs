@@ -1,0 +1,373 @@
+//! What a report says about a suite: one table over all workloads, with each setting beside the others, and what the
+//! settings change.
+
+use super::figure::{cell, interval_or_why, no_interval_of};
+use super::levels::key_column;
+use super::parts::{Parts, option};
+use super::relative::{self, Levels};
+use super::sweep_charts::figure_rows;
+use crate::caveat::{CaveatBook, Topic};
+use crate::facts;
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Definition, Fact, Figure, Section, charts_of};
+use crate::terms::INTERVAL;
+use crate::texts::short;
+use dyno_analyze::experiment::sweep::version;
+use dyno_record::experiment::{
+    self, Experiment, Level, PLANS, PROGRAM, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow,
+    WORKLOAD,
+};
+use dyno_record::plan::RecordedPlan;
+use dyno_record::quantity::Quantity;
+
+/// Percentiles of the table, with their ranks.
+const PERCENTILES: [(&str, u8); 3] = [("p50", 100), ("p95", 120), ("p99", 170)];
+
+/// All that a suite contributes to the report.
+pub(super) fn parts(experiment: &Experiment, answer: &SuiteAnswer, book: &CaveatBook) -> Parts {
+    let suite = Suite {
+        experiment,
+        answer,
+        book,
+    };
+    let mut definitions = DEFINITIONS.to_vec();
+    definitions.extend(answer.relative.iter().map(|_| relative::BASE));
+    Parts {
+        headline: suite.headline(),
+        facts: workloads(experiment),
+        sections: std::iter::once(suite.section())
+            .chain(suite.relative_section())
+            .collect(),
+        definitions,
+    }
+}
+
+/// The plans of all workloads, one below the other; `None` of what is no suite.
+pub(super) fn plans(experiment: &Experiment) -> Option<String> {
+    let plans = option(experiment, PLANS)?.as_object()?;
+    let texts: Vec<String> = plans.values().map(facts::plan_text).collect();
+    Some(texts.join("\n"))
+}
+
+/// What each workload does.
+fn workloads(experiment: &Experiment) -> Vec<Fact> {
+    let plans = option(experiment, PLANS).and_then(|plans| plans.as_object());
+    let plans = plans.into_iter().flatten();
+    plans
+        .map(|(name, plan)| {
+            let plan = RecordedPlan::new(plan);
+            let keys = facts::keys(&plan);
+            let joint = if keys.is_empty() { "" } else { ", keys " };
+            Fact::new(name.clone(), format!("{}{joint}{keys}", facts::mix(&plan)))
+        })
+        .collect()
+}
+
+/// A suite with the words for its rows.
+struct Suite<'a> {
+    experiment: &'a Experiment,
+    answer: &'a SuiteAnswer,
+    book: &'a CaveatBook,
+}
+
+/// The keys besides the workload that tell rows apart.
+pub(super) fn keys(experiment: &Experiment) -> Vec<&str> {
+    let axes = experiment.axes.iter();
+    let axes = axes.filter(|axis| axis.key != WORKLOAD && axis.values.len() > 1);
+    axes.map(|axis| axis.key.as_str()).collect()
+}
+
+impl Suite<'_> {
+    fn rows(&self) -> impl Iterator<Item = &SuiteRow> + Clone {
+        self.answer.rows.iter()
+    }
+
+    /// The value of a key; of a program its own name and version where they tell the programs apart.
+    fn value(&self, key: &str, level: &Level) -> String {
+        match (key, version(self.rows().map(|row| &row.level), level)) {
+            (PROGRAM, Some(version)) => version.to_owned(),
+            (key, _) => level.settings.get(key).cloned().unwrap_or_default(),
+        }
+    }
+
+    fn values(&self, level: &Level) -> Vec<String> {
+        let keys = keys(self.experiment);
+        keys.iter().map(|key| self.value(key, level)).collect()
+    }
+
+    /// `a`, or `a, replica-set=3` where settings are beside each other.
+    fn name(&self, level: &Level) -> String {
+        let workload = level.workload.clone().unwrap_or_default();
+        let words = std::iter::once(workload).chain(self.values(level));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    fn cells(&self, level: &Level) -> Vec<Cell> {
+        let workload = level.workload.clone().unwrap_or_default();
+        let values = self.values(level).into_iter().map(Cell::from);
+        std::iter::once(Cell::new(workload, Tone::Strong))
+            .chain(values)
+            .collect()
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        let keys = keys(self.experiment);
+        let keys = keys.iter().map(|key| key_column(key));
+        std::iter::once(Column::text("workload"))
+            .chain(keys)
+            .collect()
+    }
+
+    /// The highest and the lowest rate, and the smallest share below the time that was named.
+    fn headline(&self) -> Vec<Figure> {
+        let rate = |row: &&SuiteRow| row.level.rate_per_s.value;
+        let highest = self
+            .rows()
+            .max_by(|one, other| rate(one).total_cmp(&rate(other)));
+        let lowest = self
+            .rows()
+            .min_by(|one, other| rate(one).total_cmp(&rate(other)));
+        let of_rate = |(label, row): (&str, Option<&SuiteRow>)| {
+            let level = &row?.level;
+            let range = interval_or_why(
+                &level.rate_per_s,
+                Quantity::per_second,
+                no_interval_of(level),
+            );
+            let figure = Figure::new(label, Quantity::per_second(level.rate_per_s.value));
+            let note = format!("{}, {range}", self.name(level));
+            Some(
+                figure
+                    .with_note(note)
+                    .marked(&self.book.marks(Topic::Rate, None)),
+            )
+        };
+        let has_several = self.answer.rows.len() > 1;
+        let rates = [
+            ("highest rate", highest),
+            ("lowest rate", lowest.filter(|_| has_several)),
+        ];
+        rates
+            .into_iter()
+            .filter_map(of_rate)
+            .chain(self.smallest_share())
+            .collect()
+    }
+
+    fn smallest_share(&self) -> Option<Figure> {
+        let of_row = |row| {
+            let SuiteRow { level, operations }: &SuiteRow = row;
+            let shares = operations.iter();
+            shares.filter_map(move |(name, one)| Some((level, name, one.below_ratio?)))
+        };
+        let shares = self.rows().flat_map(of_row);
+        let (level, name, share) =
+            shares.min_by(|one, other| one.2.value.total_cmp(&other.2.value))?;
+        let range = interval_or_why(&share, Quantity::ratio, "too little on one side of it");
+        let label = format!("smallest share {}", self.below()?);
+        let note = format!(
+            "{} of {}, {range}",
+            facts::operation_label(name),
+            self.name(level)
+        );
+        let figure = Figure::new(label, Quantity::ratio(share.value)).with_note(note);
+        Some(figure.marked(&self.book.marks(Topic::Latency, None)))
+    }
+
+    /// `below 1 ms`.
+    fn below(&self) -> Option<String> {
+        let limit = Quantity::microseconds(self.answer.below_us?).to_string();
+        Some(format!("below {}", short(&limit)))
+    }
+
+    fn section(&self) -> Section {
+        let mut notes = vec![
+            "Below each value stands its 95 % interval. It rests on the variation between the runs of a row, or inside the \
+             run where there is one; a value without it is from too little for one."
+                .to_owned(),
+            "A rate is that of all operations of the workload together, response times are those of each kind. A \
+             read-modify-write counts its read and its update besides the whole. Maxima and errors are those of the whole \
+             phase."
+                .to_owned(),
+        ];
+        if !self.answer.loads.is_empty() {
+            let text = "The load phase is the first of each round: its rate counts documents, its times are those of the insert \
+                        commands.";
+            notes.push(text.to_owned());
+        }
+        Section {
+            title: "Workloads".into(),
+            charts: charts_of(self.charts()),
+            tables: vec![self.table()],
+            notes,
+            ..Section::default()
+        }
+    }
+
+    fn charts(&self) -> Vec<crate::page::rows::RowsChart> {
+        let rates = self
+            .rows()
+            .map(|row| (self.name(&row.level), row.level.rate_per_s, false));
+        let times = |title, of: fn(&SuiteOperation) -> Option<experiment::Figure>| {
+            let rows = self.rows().flat_map(|row| {
+                let operations = row.operations.iter();
+                operations.filter_map(move |(name, one)| {
+                    let operation = facts::operation_label(name);
+                    Some((
+                        format!("{operation} of {}", self.name(&row.level)),
+                        of(one)?,
+                        false,
+                    ))
+                })
+            });
+            figure_rows((title, "response time"), Quantity::microseconds, rows)
+        };
+        vec![
+            figure_rows(
+                ("Rate", "operations per second"),
+                Quantity::per_second,
+                rates,
+            ),
+            times("Mean response time", |one| Some(one.response_mean_us)),
+            times("99th percentile of the response time", |one| {
+                one.response_us.get("p99").copied()
+            }),
+        ]
+    }
+
+    fn table(&self) -> Table {
+        let rate_marks = self.book.marks(Topic::Rate, None);
+        let latency_marks = self.book.marks(Topic::Latency, None);
+        let mut columns = self.columns();
+        columns.extend([
+            Column::number("runs", 20),
+            Column::number("rate", 200).marked(&rate_marks),
+            Column::text("operation"),
+            Column::number("mean", 180).marked(&latency_marks),
+        ]);
+        columns.extend(
+            PERCENTILES.map(|(name, rank)| Column::number(name, rank).marked(&latency_marks)),
+        );
+        columns.extend([
+            Column::number("max", 110).marked(&latency_marks),
+            Column::number(self.below().unwrap_or_default(), 150),
+            Column::number("errors", 140).marked(&self.book.marks(Topic::Errors, None)),
+            Column::text("notes"),
+        ]);
+        let loads = self.answer.loads.iter().map(|load| self.load_row(load));
+        let rows = self.rows().flat_map(|row| self.level_rows(row));
+        Table::new("Workloads", columns, loads.chain(rows).collect())
+    }
+
+    /// The number of runs, where it is more than one for any row.
+    fn runs(&self, runs: usize) -> Cell {
+        let is_repeated = self.rows().any(|row| row.level.runs.len() > 1);
+        Cell::known(is_repeated.then_some(runs))
+    }
+
+    fn load_row(&self, load: &SuiteLoad) -> Vec<Cell> {
+        let mut cells = vec![Cell::new("load", Tone::Soft)];
+        let same = self.rows().find(|row| row.level.settings == load.settings);
+        cells.extend(keys(self.experiment).into_iter().map(|key| match same {
+            Some(row) => self.value(key, &row.level).into(),
+            None => Cell::default(),
+        }));
+        let documents = load.documents_per_command;
+        let operation = if documents > 1.0 {
+            format!("insert of {}", Quantity::plain(documents).brief())
+        } else {
+            "insert".to_owned()
+        };
+        cells.extend([
+            self.runs(load.runs.len()),
+            cell(Some(&load.documents_per_s), Quantity::per_second),
+            operation.into(),
+        ]);
+        cells.extend(operation_cells(&load.commands));
+        cells.push(Cell::default());
+        cells
+    }
+
+    /// A row for each kind of operation; what is the same for all stands in the first.
+    fn level_rows(&self, row: &SuiteRow) -> Vec<Vec<Cell>> {
+        let level = &row.level;
+        let of_operation = |(number, (name, one)): (usize, (&String, &SuiteOperation))| {
+            let is_first = number == 0;
+            let mut cells = self.cells(level);
+            cells.extend([
+                self.runs(level.runs.len()),
+                cell(Some(&level.rate_per_s), Quantity::per_second),
+            ]);
+            if !is_first {
+                cells.fill(Cell::default());
+            }
+            cells.push(facts::operation_label(name).into());
+            cells.extend(operation_cells(one));
+            cells.push(if is_first {
+                notes(level)
+            } else {
+                Cell::default()
+            });
+            cells
+        };
+        row.operations
+            .iter()
+            .enumerate()
+            .map(of_operation)
+            .collect()
+    }
+
+    fn relative_section(&self) -> Option<Section> {
+        let levels: Vec<&Level> = self.rows().map(|row| &row.level).collect();
+        let levels = Levels {
+            relative: self.answer.relative.as_ref()?,
+            order: levels.clone(),
+            levels,
+            columns: self.columns(),
+            cells: &|level| self.cells(level),
+            name: &|level| self.name(level),
+        };
+        let title = "Relative to the base".to_owned();
+        Some(relative::of_levels(title, "the same workload", &levels))
+    }
+}
+
+fn operation_cells(one: &SuiteOperation) -> Vec<Cell> {
+    let time = |figure: Option<&experiment::Figure>| cell(figure, Quantity::microseconds);
+    let mut cells = vec![time(Some(&one.response_mean_us))];
+    cells.extend(PERCENTILES.map(|(name, _)| time(one.response_us.get(name))));
+    let tone = if one.errors > 0 {
+        Tone::Alarm
+    } else {
+        Tone::Soft
+    };
+    cells.extend([
+        Quantity::microseconds(one.max_us).into(),
+        cell(one.below_ratio.as_ref(), Quantity::ratio),
+        Cell::new(Quantity::count(one.errors), tone),
+    ]);
+    cells
+}
+
+fn notes(level: &Level) -> Cell {
+    match (level.generator_bound, level.unsteady) {
+        (true, _) => Cell::new("generator-bound", Tone::Alarm),
+        (false, true) => Cell::new("not steady", Tone::Doubt),
+        (false, false) => Cell::default(),
+    }
+}
+
+/// The terms that the report of a suite uses.
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        term: "suite",
+        meaning: "Several workloads on the same servers. Those that insert or delete come last in each round, and find the \
+                  documents that were loaded and no others.",
+    },
+    INTERVAL,
+    Definition {
+        term: "share below a time",
+        meaning: "Operations that succeeded and whose response time is less than it, divided by all that succeeded; counted in \
+                  the recorded histograms.",
+    },
+];

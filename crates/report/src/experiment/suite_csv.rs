@@ -1,0 +1,101 @@
+//! The table of a suite for a spreadsheet: RFC 4180 with line feeds, numbers in the units that the head names.
+
+use super::suite::keys;
+use dyno_record::experiment::{
+    Experiment, Figure, Level, PERCENTILES, SuiteAnswer, SuiteOperation,
+};
+use std::collections::BTreeMap;
+
+/// The table, with its head.
+pub(super) fn table(experiment: &Experiment, answer: &SuiteAnswer) -> String {
+    let keys = keys(experiment);
+    let mut text = line(&head(&keys));
+    for load in &answer.loads {
+        let mut cells = vec!["load".to_owned()];
+        cells.extend(settings(&keys, &load.settings));
+        cells.push(load.runs.len().to_string());
+        cells.extend(figure(Some(&load.documents_per_s), 3));
+        cells.push("insert".to_owned());
+        cells.extend(operation(&load.commands));
+        text += &line(&cells);
+    }
+    for row in &answer.rows {
+        for (name, one) in &row.operations {
+            let mut cells = of_level(&keys, &row.level);
+            cells.push(name.clone());
+            cells.extend(operation(one));
+            text += &line(&cells);
+        }
+    }
+    text
+}
+
+fn head(keys: &[&str]) -> Vec<String> {
+    let with_interval =
+        |name: String| [name.clone(), format!("{name}_low"), format!("{name}_high")];
+    let mut head = vec!["workload".to_owned()];
+    head.extend(keys.iter().map(|key| (*key).to_owned()));
+    head.push("runs".to_owned());
+    head.extend(with_interval("rate_per_s".to_owned()));
+    head.extend(["operation", "succeeded", "failed"].map(str::to_owned));
+    head.extend(with_interval("mean_us".to_owned()));
+    head.extend(
+        PERCENTILES
+            .iter()
+            .flat_map(|(name, _)| with_interval(format!("{name}_us"))),
+    );
+    head.push("max_us".to_owned());
+    head.extend(with_interval("below_ratio".to_owned()));
+    head
+}
+
+fn of_level(keys: &[&str], level: &Level) -> Vec<String> {
+    let mut cells = vec![level.workload.clone().unwrap_or_default()];
+    cells.extend(settings(keys, &level.settings));
+    cells.push(level.runs.len().to_string());
+    cells.extend(figure(Some(&level.rate_per_s), 3));
+    cells
+}
+
+fn settings(keys: &[&str], settings: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
+    keys.iter()
+        .map(|key| settings.get(*key).cloned().unwrap_or_default())
+}
+
+fn operation(one: &SuiteOperation) -> Vec<String> {
+    let mut cells = vec![one.count.to_string(), one.errors.to_string()];
+    cells.extend(figure(Some(&one.response_mean_us), 3));
+    cells.extend(
+        PERCENTILES
+            .iter()
+            .flat_map(|(name, _)| figure(one.response_us.get(*name), 3)),
+    );
+    cells.push(format!("{:.3}", one.max_us));
+    cells.extend(figure(one.below_ratio.as_ref(), 6));
+    cells
+}
+
+/// The value and the ends of its interval; empty cells for what is not known.
+fn figure(figure: Option<&Figure>, decimals: usize) -> [String; 3] {
+    let number =
+        |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.decimals$}"));
+    [
+        number(figure.map(|figure| figure.value)),
+        number(figure.and_then(|figure| figure.low)),
+        number(figure.and_then(|figure| figure.high)),
+    ]
+}
+
+fn line(cells: &[String]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+    cells.join(",") + "\n"
+}
+
+/// A cell, with quotes where it needs them.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}

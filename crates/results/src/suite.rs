@@ -1,0 +1,32 @@
+//! The answer of a suite, from the records of its runs: every kind of operation and the load phases are in these alone.
+
+use crate::ResultsError;
+use dyno_analyze::experiment::run::MOST_WINDOWS;
+use dyno_analyze::experiment::suite::{SuiteRun, analyze};
+use dyno_analyze::resampling::Resampling;
+use dyno_record::Document;
+use dyno_record::experiment::{Answer, Experiment};
+use dyno_record::model::{PhaseKind, RunDocument};
+use dyno_record::responses::by_operation;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Finds the answer of the runs that are done; `None` if there are none.
+///
+/// # Errors
+/// [`ResultsError::Record`] if the record of a run cannot be read.
+pub fn answer(document: &Experiment, folder: &Path) -> Result<Option<Answer>, ResultsError> {
+    let done = document.points.iter().enumerate();
+    let done = done.filter(|(_, point)| point.figures.is_some());
+    let mut runs = BTreeMap::new();
+    for (place, point) in done {
+        let directory = folder.join(&point.directory);
+        let run = RunDocument::read(&directory)?;
+        let of = |phase| by_operation(&directory, phase, MOST_WINDOWS);
+        let (measure, load) = (of(PhaseKind::Measure)?, of(PhaseKind::Load)?);
+        runs.insert(place, SuiteRun::new(&run, &measure, &load));
+    }
+    let seed = document.recorded_plan().client.seed.unwrap_or(0);
+    let found = analyze(document, &runs, Resampling::seeded(seed));
+    Ok(found.map(|found| Answer::Suite(Box::new(found))))
+}
