@@ -140,15 +140,16 @@ pub(crate) fn check_run_format(format: Format) -> Result<(), Error> {
     if format != Format::Csv {
         return Ok(());
     }
-    Err(refused(ReportError::NoTable).with_hint("give `dyno run` several workloads, or write the windows of a run by `dyno export RUN --to csv`"))
+    let hint = "give `dyno run` several workloads, or write the windows of a run by `dyno export RUN --to csv`";
+    Err(refused(ReportError::NoTable).with_hint(hint))
 }
 
 /// Refuses a form that an experiment does not have.
 pub(crate) fn check_experiment_format(verb: Verb, format: Format) -> Result<(), Error> {
     match format {
         Format::Ycsb | Format::Kpi => {
-            let text = "this format shows one run, and the folder holds an experiment";
-            let hint = "give the folder of one of its runs, below `runs`";
+            let text = "the formats `ycsb` and `kpi` show one run, and an experiment has several";
+            let hint = "give one of its runs, below `runs`, to `dyno report`";
             Err(Error::new(Kind::BadInput, text).with_hint(hint))
         }
         Format::Csv if verb != Verb::Suite => Err(refused(ReportError::NoTable)),

@@ -379,8 +379,8 @@ impl DataPlan {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FreshData {
-    /// In an experiment on servers that it starts, workloads that insert or delete get a new collection for each run;
-    /// everything else finds what is there.
+    /// In an experiment on servers that it starts, a run after one that inserted or deleted gets a new collection; everything
+    /// else finds what is there.
     #[default]
     WhenChanged,
     /// Every run finds what is there.

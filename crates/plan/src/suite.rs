@@ -71,6 +71,8 @@ impl SuitePlan {
             Some("`workloads` names none")
         } else if suite.repeat == Some(0) {
             Some("`repeat` must be at least 1")
+        } else if suite.below.is_some_and(|below| below.0.is_zero()) {
+            Some("`below` must be above 0")
         } else {
             None
         };
@@ -87,12 +89,15 @@ pub(crate) fn is_suite(text: &str) -> bool {
     table.is_ok_and(|table| table.contains_key(WORKLOADS))
 }
 
-/// A value, or several, as they are typed.
+/// A value, or several, as they are typed. A list inside of a list is one value.
 fn typed(value: &toml::Value) -> String {
-    match value {
+    let one = |value: &toml::Value| match value {
         toml::Value::String(text) => text.clone(),
-        toml::Value::Array(values) => values.iter().map(typed).collect::<Vec<_>>().join(";"),
         other => other.to_string(),
+    };
+    match value {
+        toml::Value::Array(values) => values.iter().map(one).collect::<Vec<_>>().join(";"),
+        value => one(value),
     }
 }
 
@@ -109,6 +114,7 @@ mod tests {
             [set]
             "server.topology" = ["standalone", "replica-set=3,priorities=2/1/0"]
             "client.clients" = 8
+            "tail.in_flight" = [[1, 2], [4]]
         "#;
         assert!(is_suite(text));
         let suite = SuitePlan::parse(text, "mine.toml").unwrap();
@@ -123,6 +129,7 @@ mod tests {
                 "server.topology",
                 "standalone;replica-set=3,priorities=2/1/0",
             ),
+            ("tail.in_flight", "[1, 2];[4]"),
         ];
         assert_eq!(
             suite.settings(),
@@ -142,6 +149,10 @@ mod tests {
             (
                 "name = \"x\"\nworkloads = [\"a\"]\nrounds = 2",
                 "unknown field `rounds`",
+            ),
+            (
+                "name = \"x\"\nworkloads = [\"a\"]\nbelow = \"0s\"",
+                "`below` must be above 0",
             ),
             ("workloads = [\"a\"]", "missing field `name`"),
         ] {

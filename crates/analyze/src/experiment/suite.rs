@@ -31,7 +31,7 @@ pub struct SuiteRun {
 #[derive(Clone, Debug, PartialEq)]
 struct LoadRun {
     commands: OperationRun,
-    documents_per_command: f64,
+    documents: u64,
 }
 
 /// One kind of operation in one phase of a run.
@@ -75,7 +75,7 @@ impl SuiteRun {
             let is_known = record.count > 0 && record.documents > 0;
             is_known.then(|| LoadRun {
                 commands: OperationRun::new(of_windows(windows), record),
-                documents_per_command: record.documents as f64 / record.count as f64,
+                documents: record.documents,
             })
         };
         SuiteRun {
@@ -294,8 +294,8 @@ fn loads(
     let rows = settings.into_iter().zip(found).zip(figures);
     rows.filter_map(|((settings, loads), figures)| {
         let (commands, rate_per_s) = figures?;
-        let documents = loads.iter().map(|(_, load)| load.documents_per_command);
-        let documents_per_command = documents.sum::<f64>() / loads.len() as f64;
+        let documents: u64 = loads.iter().map(|(_, load)| load.documents).sum();
+        let documents_per_command = documents as f64 / commands.count as f64;
         let scaled = |value: f64| value * documents_per_command;
         Some(SuiteLoad {
             settings: settings.clone(),
@@ -316,4 +316,4 @@ fn loads(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

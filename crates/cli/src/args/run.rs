@@ -2,7 +2,7 @@
 
 use super::names::{one_of, some_of};
 use super::standing::{MetricsArguments, ObserveArguments};
-use super::values::{count, property, quantity, setting};
+use super::values::{count, property, quantity, setting, span_above_0};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use dyno_plan::model::{Backend, ServerKind};
@@ -38,7 +38,7 @@ pub(crate) struct SuiteArguments {
           value_parser = clap::value_parser!(u32).range(1..=1000), hide_short_help = true)]
     pub(crate) repeat: Option<u32>,
     /// Tell for each kind of operation of a suite which share took less than this, such as `1ms`
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Suite",
+    #[arg(long, value_name = "TIME", value_parser = span_above_0, help_heading = "Suite",
           hide_short_help = true)]
     pub(crate) below: Option<Span>,
 }

@@ -3,7 +3,7 @@
 use super::names::{is_human_or_json, one_of, some_of};
 use super::run::ExtentArguments;
 use super::trace::TracePart;
-use super::values::{quantity, server_version};
+use super::values::{quantity, server_version, span_above_0};
 use clap::{Args, ValueEnum};
 use dyno_plan::names::Names;
 use dyno_plan::units::{Bytes, Span};
@@ -24,7 +24,7 @@ pub(crate) struct ReportArguments {
     #[command(flatten)]
     pub(crate) file: OutputFile,
     /// Of a suite: tell for each kind of operation which share took less than this; default: as when it was run
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Of a suite")]
+    #[arg(long, value_name = "TIME", value_parser = span_above_0, help_heading = "Of a suite")]
     pub(crate) below: Option<Span>,
     /// Of a trace: a call that begins at most this far behind the end of an earlier one of its stream still continues
     /// it; default: as when it was recorded

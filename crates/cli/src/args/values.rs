@@ -2,10 +2,19 @@
 
 use dyno_plan::units::{Rate, Span, UnitError};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// A number with its unit.
 pub(super) fn quantity<T: FromStr<Err = UnitError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: UnitError| error.to_string())
+}
+
+/// A length of time above 0.
+pub(super) fn span_above_0(text: &str) -> Result<Span, String> {
+    match quantity::<Span>(text)? {
+        Span(Duration::ZERO) => Err("it must be above 0".into()),
+        span => Ok(span),
+    }
 }
 
 /// A whole number of things: `10000`, `10k` or `2M`.
@@ -117,6 +126,14 @@ mod tests {
             "99999999999M",
         ] {
             assert!(count(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_may_have_to_be_above_0() {
+        assert_eq!(span_above_0("1ns"), Ok(Span(Duration::from_nanos(1))));
+        for text in ["0", "0ms", "-1s", ""] {
+            assert!(span_above_0(text).is_err(), "{text}");
         }
     }
 

@@ -74,7 +74,13 @@ fn set_by_options(run: &RunArguments) -> Vec<(&'static str, &'static str)> {
     let given = [
         ("server.kind", "--server", start.server.is_some()),
         ("server.mongod", "--mongod", start.mongod.is_some()),
+        ("server.mongos", "--mongos", start.mongos.is_some()),
+        ("server.topology", "--topology", start.topology.is_some()),
         ("server.pairs", "--pairs", start.pairs.is_some()),
+        ("server.cache", "--cache", start.cache.is_some()),
+        ("server.encryption", "--tls", start.tls),
+        ("server.auth", "--auth", start.auth),
+        ("server.receive_packet_steering", "--rps", run.rps.is_some()),
         ("server.placement", "--placement", start.placement.is_some()),
         ("server.data_dir", "--data-dir", start.data_dir.is_some()),
         ("client.clients", "--clients", client.clients.is_some()),
@@ -83,6 +89,16 @@ fn set_by_options(run: &RunArguments) -> Vec<(&'static str, &'static str)> {
         ("client.seed", "--seed", worker.seed.is_some()),
         ("client.timeout", "--timeout", worker.timeout.is_some()),
         ("client.batch", "--batch", run.data.batch.is_some()),
+        (
+            "client.tolerated_error_ratio",
+            "--tolerate-errors",
+            run.tolerate_errors.is_some(),
+        ),
+        (
+            "observe.interval",
+            "--observe-interval",
+            run.observe.observe_interval.is_some(),
+        ),
         ("data.records", "--records", run.data.records.is_some()),
         (
             "phases.operations",

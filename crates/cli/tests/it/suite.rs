@@ -65,6 +65,8 @@ fn several_workloads_are_one_table_and_each_finds_the_documents_that_it_needs() 
         return;
     }
     let bench = Bench::new();
+    let unloaded = ["run", "a", "d", "--no-load", "--dry-run"];
+    refused(&bench, &unloaded, "`--no-load` loads none");
     let suite = ["run", "d", "a", "e", "--set", "client.batch=50,100"];
     let told = ["--below", "10s", "--format", "csv", "--out", "x"];
     let arguments = [&suite[..], &SHORT, &told].concat();
@@ -176,13 +178,25 @@ fn a_suite_that_makes_no_sense_is_refused_before_its_first_run() {
         "by `--clients` and by `--set`",
     );
     on(&["a", "--set", "client.clients=1,x"], "client.clients");
-    on(&["a", "b", "--format", "kpi"], "shows one run");
+    on(&["a", "b", "--below", "0"], "must be above 0");
+    on(&["a", "b", "--format", "kpi"], "show one run");
     on(&["a", "--format", "csv"], "only a suite");
     on(
         &["replica-set-compare", "a"],
         "`replica-set-compare` is a suite",
     );
     on(&["a", "--repeat", "0"], "1..=1000");
+    for (option, value, list) in [
+        ("--cache", "1GiB", "server.cache=1GiB,2GiB"),
+        (
+            "--topology",
+            "standalone",
+            "server.topology=standalone;replica-set=3",
+        ),
+    ] {
+        let both = ["run", "a", option, value, "--set", list];
+        refused(&bench, &both, "and by `--set`");
+    }
     let other = ["sweep", "replica-set-compare", "--clients", "1,2"];
     refused(&bench, &other, "is a suite of several workloads").says("hint: give it to `dyno run`");
     std::fs::write(bench.path("mine.toml"), "name = \"mine\"\nworkloads = []\n").unwrap();

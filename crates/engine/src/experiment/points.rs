@@ -80,6 +80,11 @@ pub(crate) fn planned(
         check_inserts(&tasks, fresh)?;
     }
     let changes_data = tasks.iter().any(|task| changes_the_collection(&task.plan));
+    if changes_data && no_load && !tasks.iter().all(is_kept) {
+        let text =
+            "runs that insert or delete begin with new documents, and `--no-load` loads none";
+        return Err(Error::new(Kind::BadInput, text).with_hint("leave out `--no-load`"));
+    }
     Ok(Planned {
         tasks,
         varies_data: varies_data || changes_data,
@@ -107,7 +112,8 @@ fn check_data(plans: &[Task], fresh: bool, no_load: bool) -> Result<bool, Error>
     Ok(varies)
 }
 
-/// Refuses runs that would find the documents which an earlier one has inserted, as nothing takes them away.
+/// Refuses runs that would find the documents which an earlier one has inserted, as nothing takes them away. Those that an
+/// earlier one has deleted are loaded again.
 fn check_inserts(plans: &[Task], fresh: bool) -> Result<(), Error> {
     for (number, task) in plans.iter().enumerate() {
         let mut later = plans[number + 1..].iter();

@@ -15,13 +15,13 @@ use dyno_record::experiment::{
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Most characters of a name that is made of those of the workloads.
+/// Most characters of a name that is made of those of the workloads. These are ASCII.
 const NAME_CHARACTERS: usize = 40;
 
 /// What is run, and how.
 #[derive(Clone, Debug, Default)]
 pub struct SuiteRequest {
-    /// Name of the suite; `None` for one of its workloads.
+    /// Name of the suite; `None` for one that is made of those of its workloads.
     pub name: Option<String>,
     /// Built-in plans, or paths of plan and property files; at least one.
     pub workloads: Vec<String>,
@@ -98,7 +98,7 @@ pub fn plan(
     Ok((experiment, tasks.collect()))
 }
 
-/// `a-b-c`, or as many of the names as fit.
+/// `a-b-c`, cut where it is too long for the name of a folder.
 fn joined(names: &[String]) -> String {
     let mut text = names.join("-");
     text.truncate(NAME_CHARACTERS);

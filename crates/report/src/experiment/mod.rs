@@ -29,6 +29,7 @@ use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Fact, NO_ANSWER, Page, Status};
 use crate::render::show;
 use dyno_record::experiment::{Answer, Experiment, Verb};
+use dyno_record::plan::RecordedPlan;
 use parts::{Parts, option};
 use serde_json::Value;
 
@@ -106,9 +107,37 @@ fn title(experiment: &Experiment) -> String {
     format!("{what} of workload {}", experiment.name)
 }
 
+/// Length of the phases of each run.
+fn length(plan: &RecordedPlan) -> String {
+    let phases = [
+        (&plan.phases.warmup, "warm-up"),
+        (&plan.phases.duration, "measured"),
+    ];
+    let known = phases
+        .iter()
+        .filter_map(|(length, word)| Some(format!("{} {word}", length.as_ref()?)));
+    known.collect::<Vec<_>>().join(", ")
+}
+
+fn seed(plan: &RecordedPlan) -> String {
+    let seed = plan.client.seed.map(|seed| seed.to_string());
+    seed.unwrap_or_default()
+}
+
 /// How it was done: the runs, what they change, and the workload.
 fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> {
-    let plan = &experiment.recorded_plan();
+    let plans = suite::recorded_plans(experiment);
+    let plans = plans.unwrap_or_else(|| vec![experiment.recorded_plan()]);
+    // What the workloads of a suite do not have in common is told of each.
+    let common = |text: fn(&RecordedPlan) -> String| {
+        let mut texts = plans.iter().map(text);
+        let first = texts.next().unwrap_or_default();
+        if texts.all(|other| other == first) {
+            first
+        } else {
+            String::new()
+        }
+    };
     let measured = experiment
         .points
         .iter()
@@ -130,25 +159,12 @@ fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> 
             .iter()
             .map(|axis| Fact::new(axis.key.clone(), axis.values.join(", "))),
     );
-    let length = [
-        (&plan.phases.warmup, "warm-up"),
-        (&plan.phases.duration, "measured"),
-    ];
-    let length: Vec<String> = length
-        .iter()
-        .filter_map(|(length, word)| Some(format!("{} {word}", length.as_ref()?)))
-        .collect();
-    let seed = plan.client.seed.map(|seed| seed.to_string());
-    let of_one = |text: String| Some(text).filter(|_| experiment.verb != Verb::Suite);
     list.extend([
-        Fact::new("Length of each run", length.join(", ")),
-        Fact::new("Mix", of_one(facts::mix(plan)).unwrap_or_default()),
-        Fact::new("Data", facts::documents(plan)).marked(&book.marks(Topic::Data, None)),
-        Fact::new(
-            "Key distribution",
-            of_one(facts::keys(plan)).unwrap_or_default(),
-        ),
-        Fact::new("Seed", seed.unwrap_or_default()),
+        Fact::new("Length of each run", common(length)),
+        Fact::new("Mix", common(facts::mix)),
+        Fact::new("Data", common(facts::documents)).marked(&book.marks(Topic::Data, None)),
+        Fact::new("Key distribution", common(facts::keys)),
+        Fact::new("Seed", common(seed)),
     ]);
     list.retain(|fact| !fact.value.is_empty());
     list

@@ -8,17 +8,20 @@ use super::relative::{self, Levels};
 use super::sweep_charts::figure_rows;
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts;
+use crate::page::rows::RowsChart;
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Figure, Section, charts_of};
 use crate::terms::INTERVAL;
 use crate::texts::short;
 use dyno_analyze::experiment::sweep::version;
+use dyno_analyze::uncertainty::series::MIN_BEYOND_PERCENTILE;
 use dyno_record::experiment::{
     self, Experiment, Level, PLANS, PROGRAM, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow,
     WORKLOAD,
 };
 use dyno_record::plan::RecordedPlan;
 use dyno_record::quantity::Quantity;
+use serde_json::{Map, Value};
 
 /// Percentiles of the table, with their ranks.
 const PERCENTILES: [(&str, u8); 3] = [("p50", 100), ("p95", 120), ("p99", 170)];
@@ -42,17 +45,29 @@ pub(super) fn parts(experiment: &Experiment, answer: &SuiteAnswer, book: &Caveat
     }
 }
 
+/// The plans by the names of the workloads; `None` of what is no suite.
+fn all_plans(experiment: &Experiment) -> Option<&Map<String, Value>> {
+    option(experiment, PLANS)?.as_object()
+}
+
 /// The plans of all workloads, one below the other; `None` of what is no suite.
 pub(super) fn plans(experiment: &Experiment) -> Option<String> {
-    let plans = option(experiment, PLANS)?.as_object()?;
-    let texts: Vec<String> = plans.values().map(facts::plan_text).collect();
+    let texts: Vec<String> = all_plans(experiment)?
+        .values()
+        .map(facts::plan_text)
+        .collect();
     Some(texts.join("\n"))
+}
+
+/// The same as they were recorded.
+pub(super) fn recorded_plans(experiment: &Experiment) -> Option<Vec<RecordedPlan>> {
+    let plans = all_plans(experiment)?.values();
+    Some(plans.map(RecordedPlan::new).collect())
 }
 
 /// What each workload does.
 fn workloads(experiment: &Experiment) -> Vec<Fact> {
-    let plans = option(experiment, PLANS).and_then(|plans| plans.as_object());
-    let plans = plans.into_iter().flatten();
+    let plans = all_plans(experiment).into_iter().flatten();
     plans
         .map(|(name, plan)| {
             let plan = RecordedPlan::new(plan);
@@ -158,12 +173,18 @@ impl Suite<'_> {
         let of_row = |row| {
             let SuiteRow { level, operations }: &SuiteRow = row;
             let shares = operations.iter();
-            shares.filter_map(move |(name, one)| Some((level, name, one.below_ratio?)))
+            shares.filter_map(move |(name, one)| Some((level, name, one, one.below_ratio?)))
         };
         let shares = self.rows().flat_map(of_row);
-        let (level, name, share) =
-            shares.min_by(|one, other| one.2.value.total_cmp(&other.2.value))?;
-        let range = interval_or_why(&share, Quantity::ratio, "too little on one side of it");
+        let (level, name, one, share) =
+            shares.min_by(|one, other| one.3.value.total_cmp(&other.3.value))?;
+        let rarer = share.value.min(1.0 - share.value) * one.count as f64;
+        let why = if rarer < MIN_BEYOND_PERCENTILE {
+            "too few operations on one side of it"
+        } else {
+            no_interval_of(level)
+        };
+        let range = interval_or_why(&share, Quantity::ratio, why);
         let label = format!("smallest share {}", self.below()?);
         let note = format!(
             "{} of {}, {range}",
@@ -204,7 +225,7 @@ impl Suite<'_> {
         }
     }
 
-    fn charts(&self) -> Vec<crate::page::rows::RowsChart> {
+    fn charts(&self) -> Vec<RowsChart> {
         let rates = self
             .rows()
             .map(|row| (self.name(&row.level), row.level.rate_per_s, false));

@@ -154,17 +154,23 @@ pub(super) fn unsteady(view: &View<'_>) -> Option<Finding> {
 
 /// Rates whose intervals are too wide for small differences, or that have none.
 pub(super) fn wide_intervals(view: &View<'_>) -> Option<Finding> {
-    let levels = view.levels_where(|level| {
-        let quantity = level.rate_per_s.quantity();
-        quantity.uncertainty_ratio > WIDE_RATIO
-    });
+    poorly_known(view.levels().iter(), |levels| view.at_all(levels))
+}
+
+/// The same for any levels; `at` says which some of them are.
+pub(super) fn poorly_known<'a>(
+    levels: impl Iterator<Item = &'a Level>,
+    at: impl Fn(&[&Level]) -> Statement,
+) -> Option<Finding> {
+    let is_wide = |level: &&Level| level.rate_per_s.quantity().uncertainty_ratio > WIDE_RATIO;
+    let levels: Vec<&Level> = levels.filter(is_wide).collect();
     if levels.is_empty() {
         return None;
     }
     let intervals = levels.iter().map(|level| {
         statement!(
             "interval-of-rate",
-            at = view.at(level),
+            at = at(&[level]),
             rate = rate_of(&level.rate_per_s),
             is_known = level.rate_per_s.low.is_some()
         )
@@ -174,7 +180,7 @@ pub(super) fn wide_intervals(view: &View<'_>) -> Option<Finding> {
         statement!(
             "rate-poorly-known-at-levels",
             limit = percent(WIDE_RATIO),
-            at = view.at_all(&levels)
+            at = at(&levels)
         ),
         vec![statement!("intervals-of-rates", intervals = intervals)],
     ))

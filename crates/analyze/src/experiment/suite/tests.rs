@@ -43,11 +43,11 @@ fn reads(of_windows: Vec<IntervalSample>) -> SuiteRun {
     }
 }
 
-fn loading(run: SuiteRun, commands_per_window: u64, documents_per_command: f64) -> SuiteRun {
+fn loading(run: SuiteRun, commands_per_window: u64, documents_per_command: u64) -> SuiteRun {
     let commands = operation(windows(4, &[(5 * MS, commands_per_window)]), 0, 9_000.0);
     let load = LoadRun {
+        documents: commands.count * documents_per_command,
         commands,
-        documents_per_command,
     };
     SuiteRun {
         load: Some(load),
@@ -121,9 +121,8 @@ fn found(experiment: &Experiment, runs: Vec<SuiteRun>) -> SuiteAnswer {
     analyze(&experiment, &runs, Resampling::seeded(1)).expect("there are points")
 }
 
-fn answered(mut experiment: Experiment, answer: SuiteAnswer) -> Vec<String> {
-    experiment.answer = Some(Answer::Suite(Box::new(answer)));
-    let found = findings(&experiment);
+fn texts(experiment: &Experiment) -> Vec<String> {
+    let found = findings(experiment);
     found.iter().map(|one| one.statement.to_string()).collect()
 }
 
@@ -217,17 +216,32 @@ fn rows_are_in_the_order_of_the_axes_with_sums_and_maxima_over_their_runs() {
     assert_eq!(last.response_us["p50"].value, 3_000.0);
 }
 
-#[test]
-fn a_workload_is_relative_to_itself_with_the_base_and_the_largest_change_is_told() {
+/// The workloads `a` and `c` with two topologies, one run of each: what is done per second by `a` and `c` with the first, and
+/// with the second.
+pub(in crate::experiment) fn on_two_topologies(rates: [u64; 4]) -> Experiment {
     let settings = ["standalone", "replica-set=3"];
     let order = [("a", 0), ("c", 0), ("a", 1), ("c", 1)];
     let points = order.map(|(workload, setting)| point(workload, Some(settings[setting]), 0));
-    let experiment = suite(&["a", "c"], &settings, points.into());
-    // a does half of what it did, c nearly the same.
-    let rates = [1_000, 2_000, 500, 1_950];
+    let mut experiment = suite(&["a", "c"], &settings, points.into());
     let runs = rates.map(|rate| reads(windows(30, &[(MS / 2, rate)])));
     let answer = found(&experiment, runs.into());
-    let relative = answer.relative.as_ref().unwrap();
+    experiment.answer = Some(Answer::Suite(Box::new(answer)));
+    experiment
+}
+
+/// The answer of [`on_two_topologies`].
+fn of(experiment: &mut Experiment) -> &mut SuiteAnswer {
+    match experiment.answer.as_mut() {
+        Some(Answer::Suite(answer)) => answer,
+        other => panic!("it is no suite: {other:?}"),
+    }
+}
+
+#[test]
+fn a_workload_is_relative_to_itself_with_the_base_and_the_largest_change_is_told() {
+    // a does half of what it did, c nearly the same.
+    let mut experiment = on_two_topologies([1_000, 2_000, 500, 1_950]);
+    let relative = of(&mut experiment).relative.as_ref().unwrap();
     let pairs: Vec<(u32, u32)> = relative
         .levels
         .iter()
@@ -236,12 +250,10 @@ fn a_workload_is_relative_to_itself_with_the_base_and_the_largest_change_is_told
     assert_eq!(pairs, [(1, 0), (3, 2)]);
     let ratio = relative.levels[0].comparisons[0].ratio.value;
     assert!((ratio - 0.5).abs() < 0.001, "{ratio}");
-    let told = answered(experiment, answer);
+    let told = texts(&experiment);
     assert!(told[0].starts_with("suite-changed (all: 2"), "{told:?}");
-    assert!(
-        told[0].contains("most: workload-changed-most (ratio: 0.500"),
-        "{told:?}"
-    );
+    let most = "most: row-changed-most (ratio: 0.500, row: workload-row (workload: a)";
+    assert!(told[0].contains(most), "{told:?}");
     assert!(
         told[0].contains("slower: 2, than: with-settings"),
         "{told:?}"
@@ -257,12 +269,25 @@ fn a_workload_is_relative_to_itself_with_the_base_and_the_largest_change_is_told
 }
 
 #[test]
-fn workloads_that_cannot_be_told_apart_are_not_ordered() {
-    let experiment = suite(
-        &["a", "c"],
-        &[],
-        vec![point("a", None, 0), point("c", None, 0)],
+fn rows_that_cannot_be_compared_are_named_and_the_others_are_told() {
+    let mut experiment = on_two_topologies([1_000, 2_000, 500, 1_950]);
+    let relative = of(&mut experiment).relative.as_mut().unwrap();
+    relative.levels[1].comparisons.clear();
+    let told = texts(&experiment);
+    assert!(told[0].starts_with("suite-changed (all: 1"), "{told:?}");
+    assert!(
+        told[1].starts_with(
+            "level-not-compared (at: for-rows (rows: [workload-row (settings: \
+             [`server.topology=replica-set=3`], workload: c)])"
+        ),
+        "{told:?}"
     );
+}
+
+#[test]
+fn workloads_that_cannot_be_told_apart_are_not_ordered() {
+    let points = vec![point("a", None, 0), point("c", None, 0)];
+    let mut experiment = suite(&["a", "c"], &[], points);
     let noisy = |seed: u64| {
         let window = |number: u64| {
             let count = 1_000 + (number * 37 + seed * 11) % 200;
@@ -275,7 +300,8 @@ fn workloads_that_cannot_be_told_apart_are_not_ordered() {
         reads((0..30).map(window).collect())
     };
     let answer = found(&experiment, vec![noisy(1), noisy(2)]);
-    let told = answered(experiment, answer);
+    experiment.answer = Some(Answer::Suite(Box::new(answer)));
+    let told = texts(&experiment);
     assert!(
         told.iter().all(|one| !one.starts_with("fastest")),
         "{told:?}"
@@ -296,7 +322,7 @@ fn settings_that_change_nothing_for_certain_are_a_warning() {
         ("suite-changed", FindingKind::Warning)
     );
     assert!(!first.statement.values.contains_key("most"));
-    assert!(told(&first.evidence)[0].starts_with("workload-times-that-of-base"));
+    assert!(told(&first.evidence)[0].starts_with("row-times-that-of-base"));
 }
 
 #[test]
@@ -311,21 +337,22 @@ fn the_first_load_of_each_round_counts_and_its_rate_is_one_of_documents() {
     let run = || reads(windows(4, &[(MS / 2, 100)]));
     // The loads of e would make it slower.
     let runs = vec![
-        loading(run(), 600, 100.0),
-        loading(run(), 10, 100.0),
+        loading(run(), 600, 100),
+        loading(run(), 10, 100),
         run(),
-        loading(run(), 400, 50.0),
+        loading(run(), 400, 50),
     ];
     let answer = found(&experiment, runs);
     assert_eq!(answer.loads.len(), 1);
     let load = &answer.loads[0];
-    assert_eq!(
-        (load.runs.as_slice(), load.documents_per_command),
-        (&[0, 3][..], 75.0)
-    );
-    assert_eq!(load.commands.count, 4 * 1_000 + 2 * 3);
-    let commands_per_s = load.commands.count as f64 / 8.0;
-    assert!((load.documents_per_s.value - 75.0 * commands_per_s).abs() < 1e-6);
+    assert_eq!(load.runs, [0, 3]);
+    let commands = [4 * 600 + 3, 4 * 400 + 3];
+    assert_eq!(load.commands.count, commands[0] + commands[1]);
+    // All documents in the time of both loads: the longer one has more of them.
+    let documents = (commands[0] * 100 + commands[1] * 50) as f64;
+    assert!((load.documents_per_s.value - documents / 8.0).abs() < 1e-6);
+    let per_command = documents / load.commands.count as f64;
+    assert!((load.documents_per_command - per_command).abs() < 1e-9);
     assert_eq!(
         (load.commands.response_mean_us.value, load.commands.max_us),
         (5_000.0, 9_000.0)

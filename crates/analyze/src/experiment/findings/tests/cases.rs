@@ -6,6 +6,7 @@ use dyno_testkit::findings::{Told, case};
 
 mod plans;
 mod searches;
+mod suites;
 mod sweeps;
 
 type Case = dyno_testkit::findings::Case<Experiment>;
@@ -14,7 +15,13 @@ type Case = dyno_testkit::findings::Case<Experiment>;
 fn every_finding_is_measured_and_silent_where_it_is_not() {
     let mut told = Told::default();
     run::tests::cases::check(&mut told);
-    for cases in [sweeps::cases(), searches::cases(), plans::cases()] {
+    let all = [
+        sweeps::cases(),
+        searches::cases(),
+        plans::cases(),
+        suites::cases(),
+    ];
+    for cases in all {
         told.check(findings, cases);
     }
     told.finish("crates/analyze/src/experiment");

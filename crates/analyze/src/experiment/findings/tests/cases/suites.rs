@@ -1,0 +1,92 @@
+//! The findings of suites.
+
+use super::*;
+use crate::experiment::suite::tests::on_two_topologies;
+use dyno_record::experiment::SuiteAnswer;
+
+pub(super) fn cases() -> Vec<Case> {
+    let cases = [changes(), workloads(), shares(), reach()];
+    cases.into_iter().flatten().collect()
+}
+
+/// With the second topology `a` does half of what it did with the first, and `c` nearly the same.
+fn slower() -> Experiment {
+    on_two_topologies([1_000, 2_000, 500, 1_950])
+}
+
+fn suite(experiment: &mut Experiment) -> &mut SuiteAnswer {
+    match experiment.answer.as_mut() {
+        Some(Answer::Suite(answer)) => answer,
+        other => panic!("it is no suite: {other:?}"),
+    }
+}
+
+/// The rate of `a` with the first topology, which is the lowest of these.
+fn lowest(experiment: &mut Experiment) -> &mut Figure {
+    &mut suite(experiment).rows[0].level.rate_per_s
+}
+
+fn without_rates(experiment: &mut Experiment) {
+    for row in &mut suite(experiment).rows {
+        let rate = &mut row.level.rate_per_s;
+        *rate = Figure::bare(rate.value);
+    }
+}
+
+fn uncompared(experiment: &mut Experiment) {
+    let relative = suite(experiment).relative.as_mut().unwrap();
+    relative
+        .levels
+        .iter_mut()
+        .for_each(|row| row.comparisons.clear());
+}
+
+fn changes() -> Vec<Case> {
+    vec![
+        case("suite-changed", slower())
+            .not_if("nothing is its base", |it| suite(it).relative = None)
+            .not_without("workload: a", "level-not-compared", uncompared),
+        case("level-not-compared", with(slower(), uncompared))
+            .not_if("the rates have intervals", |it| *it = slower()),
+    ]
+}
+
+fn workloads() -> Vec<Case> {
+    vec![
+        case("fastest-and-slowest-workload", slower())
+            .not_if("either may be the faster one", |it| {
+                *lowest(it) = figure(1_600.0, 0.3);
+            })
+            .not_if("rates were offered", |it| {
+                suite(it).rows[0].level.offered_rate_per_s = Some(1_000.0);
+            })
+            .not_if("there is one workload", |it| {
+                let answer = suite(it);
+                answer.relative = None;
+                answer.rows.truncate(1);
+            })
+            .not_without("workload: a", "rate-poorly-known-at-levels", |it| {
+                *lowest(it) = Figure::bare(1_000.0);
+            }),
+    ]
+}
+
+fn shares() -> Vec<Case> {
+    vec![
+        case("smallest-share-below", slower())
+            .not_if("no time was named", |it| suite(it).below_us = None)
+            .not_if("nothing was counted", |it| {
+                for row in &mut suite(it).rows {
+                    let operations = row.operations.values_mut();
+                    operations.for_each(|one| one.below_ratio = None);
+                }
+            }),
+    ]
+}
+
+fn reach() -> Vec<Case> {
+    vec![
+        case("rate-poorly-known-at-levels", with(slower(), without_rates))
+            .not_if("they are well known", |it| *it = slower()),
+    ]
+}
