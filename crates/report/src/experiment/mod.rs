@@ -128,7 +128,7 @@ fn seed(plan: &RecordedPlan) -> String {
 fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> {
     let plans = suite::recorded_plans(experiment);
     let plans = plans.unwrap_or_else(|| vec![experiment.recorded_plan()]);
-    // What the workloads of a suite do not have in common is told of each.
+    // What the workloads of a suite have in common.
     let common = |text: fn(&RecordedPlan) -> String| {
         let mut texts = plans.iter().map(text);
         let first = texts.next().unwrap_or_default();
@@ -137,6 +137,11 @@ fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> 
         } else {
             String::new()
         }
+    };
+    // These are told of each workload of a suite.
+    let of_one = |text: fn(&RecordedPlan) -> String| match experiment.verb {
+        Verb::Suite => String::new(),
+        _ => common(text),
     };
     let measured = experiment
         .points
@@ -161,9 +166,9 @@ fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> 
     );
     list.extend([
         Fact::new("Length of each run", common(length)),
-        Fact::new("Mix", common(facts::mix)),
+        Fact::new("Mix", of_one(facts::mix)),
         Fact::new("Data", common(facts::documents)).marked(&book.marks(Topic::Data, None)),
-        Fact::new("Key distribution", common(facts::keys)),
+        Fact::new("Key distribution", of_one(facts::keys)),
         Fact::new("Seed", common(seed)),
     ]);
     list.retain(|fact| !fact.value.is_empty());

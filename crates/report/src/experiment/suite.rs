@@ -180,7 +180,7 @@ impl Suite<'_> {
             shares.min_by(|one, other| one.3.value.total_cmp(&other.3.value))?;
         let rarer = share.value.min(1.0 - share.value) * one.count as f64;
         let why = if rarer < MIN_BEYOND_PERCENTILE {
-            "too few operations on one side of it"
+            "too few on one side of it"
         } else {
             no_interval_of(level)
         };
