@@ -129,11 +129,7 @@ impl Link {
         plan.client.clients = self.clients;
         plan.client.threads = plan.client.threads.min(self.clients);
         plan.client.seed = self.seed;
-        if let (
-            Some(rate),
-            Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. },
-        ) = (self.rate_per_s, &mut plan.schedule)
-        {
+        if let Some((rate, rate_per_s)) = self.rate_per_s.zip(plan.schedule.rate_mut()) {
             *rate_per_s = rate;
         }
         plan.phases.operations = self.operations;

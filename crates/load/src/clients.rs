@@ -11,8 +11,10 @@ use crate::error::LoadError;
 use crate::generator::{Generator, Operation};
 use crate::job::RetryRule;
 use crate::operation::{OperationError, OperationKind, Outcome};
+use crate::pace::{Pace, Turn};
 use crate::recorder::Times;
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,6 +39,7 @@ pub(crate) struct WorkerSetup {
     pub(crate) unreachable_limit_ns: u64,
     pub(crate) retry: RetryRule,
     pub(crate) abort_on_failure: bool,
+    pub(crate) pace: Pace,
 }
 
 /// Answer to "what starts now?".
@@ -95,6 +98,10 @@ struct Client {
     connected: bool,
     in_flight: Option<InFlight>,
     free_since_ns: u64,
+    /// When it starts its next operation, in a closed loop with waits.
+    turn: Turn,
+    /// Its wait for that is being counted.
+    thinks: bool,
 }
 
 /// See the module.
@@ -103,8 +110,10 @@ pub(crate) struct Clients {
     core: Core,
     generator: Generator,
     clients: Vec<Client>,
-    /// Connected clients without an operation, the one that has been free longest first.
+    /// Connected clients that may begin an operation, the one that has been free longest first.
     free: VecDeque<usize>,
+    /// Connected clients whose turn has not come, the next one first.
+    thinking: BinaryHeap<Reverse<(u64, usize)>>,
     /// Operations that have begun and were not sent yet.
     unsent: usize,
     /// No further operation starts.
@@ -117,12 +126,18 @@ pub(crate) struct Clients {
 impl Clients {
     /// `count` clients that are not connected.
     pub(crate) fn new(setup: WorkerSetup, core: Core, generator: Generator, count: usize) -> Self {
+        let start_ns = core.phase_start_ns(0);
+        let client = |place: usize| Client {
+            turn: (setup.pace).first(start_ns, core.worker() << 32 | place as u64),
+            ..Client::default()
+        };
         Clients {
+            clients: (0..count).map(client).collect(),
             setup,
             core,
             generator,
-            clients: (0..count).map(|_| Client::default()).collect(),
             free: VecDeque::with_capacity(count),
+            thinking: BinaryHeap::with_capacity(count),
             unsent: 0,
             exhausted: false,
             stopping_since_ns: None,
@@ -154,7 +169,51 @@ impl Clients {
         state.connected = true;
         state.free_since_ns = now_ns;
         if state.in_flight.is_none() {
+            self.begin_wait(client, now_ns);
+            self.line_up(client, now_ns);
+        }
+    }
+
+    /// Puts a connected client without an operation where it waits for its turn, or for an operation.
+    #[inline]
+    fn line_up(&mut self, client: usize, now_ns: u64) {
+        if self.is_due(client, now_ns) {
             self.free.push_back(client);
+        } else {
+            let due_ns = self.clients[client].turn.due_ns;
+            self.thinking.push(Reverse((due_ns, client)));
+        }
+    }
+
+    /// Whether the turn of a client has come.
+    #[inline]
+    fn is_due(&mut self, client: usize, now_ns: u64) -> bool {
+        let turn = &mut self.clients[client].turn;
+        if self.setup.pace.waits() {
+            *turn = (self.setup.pace).in_phase(*turn, self.core.phase_start_ns(now_ns));
+        }
+        turn.due_ns <= now_ns
+    }
+
+    /// The intended start of the next operation of a client.
+    #[inline]
+    fn intended_ns(&self, client: usize) -> u64 {
+        let state = &self.clients[client];
+        (self.setup.pace).intended_ns(state.turn, state.free_since_ns)
+    }
+
+    /// A client that could send waits for its turn.
+    #[inline]
+    fn begin_wait(&mut self, client: usize, now_ns: u64) {
+        if self.setup.pace.waits() && !std::mem::replace(&mut self.clients[client].thinks, true) {
+            self.core.think_begins(now_ns);
+        }
+    }
+
+    #[inline]
+    fn end_wait(&mut self, client: usize, now_ns: u64) {
+        if std::mem::take(&mut self.clients[client].thinks) {
+            self.core.think_ends(now_ns);
         }
     }
 
@@ -169,7 +228,9 @@ impl Clients {
     pub(crate) fn disconnected(&mut self, client: usize, error: OperationError, now_ns: u64) {
         self.clients[client].connected = false;
         self.free.retain(|&free| free != client);
+        self.thinking.retain(|Reverse((_, other))| *other != client);
         self.core.tick(now_ns);
+        self.end_wait(client, now_ns);
         if let Some(in_flight) = &self.clients[client].in_flight
             && in_flight.retry_at_ns.is_none()
         {
@@ -181,21 +242,39 @@ impl Clients {
     /// Begins what is due on the free client that has waited longest. Ask again until there is nothing to send.
     #[inline]
     pub(crate) fn start_next(&mut self, now_ns: u64) -> Start {
+        let next_turn_ns = self.free_the_due(now_ns);
         while !self.exhausted
             && let Some(&client) = self.free.front()
         {
-            match self.core.next(now_ns, self.clients[client].free_since_ns) {
+            match self.core.next(now_ns, self.intended_ns(client)) {
                 Next::Start(ticket) => {
                     self.free.pop_front();
                     if self.start(client, ticket, now_ns) {
                         return Start::Send(client);
                     }
                 }
-                Next::At(at_ns) => return Start::At(at_ns),
+                Next::At(at_ns) => return Start::At(at_ns.min(next_turn_ns)),
                 Next::Never => self.exhausted = true,
             }
         }
-        Start::At(u64::MAX)
+        Start::At(if self.exhausted {
+            u64::MAX
+        } else {
+            next_turn_ns
+        })
+    }
+
+    /// Frees the clients whose turn has come, in the order of their turns. Returns when the next one comes.
+    #[inline]
+    fn free_the_due(&mut self, now_ns: u64) -> u64 {
+        while let Some(&Reverse((due_ns, client))) = self.thinking.peek() {
+            if due_ns > now_ns {
+                return due_ns;
+            }
+            self.thinking.pop();
+            self.line_up(client, now_ns);
+        }
+        u64::MAX
     }
 
     /// Returns whether the operation can be sent now.
@@ -250,6 +329,7 @@ impl Clients {
             self.unsent -= 1;
             self.core.tick(now_ns);
             self.core.started(in_flight.ticket, now_ns);
+            self.end_wait(client, now_ns);
         }
     }
 
@@ -302,13 +382,14 @@ impl Clients {
         let Some(in_flight) = &state.in_flight else {
             return false;
         };
-        let kind = in_flight.kind;
+        let (kind, number) = (in_flight.kind, in_flight.ticket.number);
         self.generator
             .finished(&in_flight.operation, outcome.is_ok());
         self.core
             .ended(in_flight.ticket, kind, in_flight.times(now_ns), outcome);
         state.in_flight = None;
         state.free_since_ns = now_ns;
+        state.turn = self.setup.pace.next(state.turn, number, now_ns);
         let is_connected = state.connected;
         if let Err(error) = outcome {
             self.note_failure(kind, error, now_ns);
@@ -316,15 +397,16 @@ impl Clients {
         if !is_connected {
             return false;
         }
+        self.begin_wait(client, now_ns);
         // In an open loop an arrival that has waited goes to the client that has waited longest.
-        if self.free.is_empty() && !self.exhausted {
-            match self.core.next(now_ns, now_ns) {
+        if self.free.is_empty() && !self.exhausted && self.is_due(client, now_ns) {
+            match self.core.next(now_ns, self.intended_ns(client)) {
                 Next::Start(ticket) => return self.start(client, ticket, now_ns),
                 Next::At(_) => {}
                 Next::Never => self.exhausted = true,
             }
         }
-        self.free.push_back(client);
+        self.line_up(client, now_ns);
         false
     }
 
@@ -454,181 +536,4 @@ impl Clients {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::{CoreOptions, Handover, PhaseWindow};
-    use crate::schedule::Share;
-    use crate::workload::{Concerns, LoadTask, Workload};
-    use dyno_plan::model::Schedule;
-    use dyno_record::model::PhaseKind;
-    use std::sync::atomic::AtomicU64;
-    use std::sync::mpsc::{Receiver, channel};
-
-    const MS: u64 = 1_000_000;
-
-    struct Bench {
-        clients: Clients,
-        handovers: Receiver<Handover>,
-    }
-
-    /// `count` connected clients that perform one kind of operation in a closed loop.
-    fn bench(kind: OperationKind, count: usize, operations: u64, retry: RetryRule) -> Bench {
-        let mut plan = dyno_plan::builtin::find("read").unwrap();
-        plan.data.records = 100;
-        plan.operations.read = f64::from(kind == OperationKind::Read);
-        plan.operations.read_modify_write = f64::from(kind == OperationKind::ReadModifyWrite);
-        let workload = if kind == OperationKind::Insert {
-            let task = LoadTask {
-                first: 0,
-                count: 100,
-                batch: 1,
-                keep_existing: false,
-            };
-            Workload::load(&plan, task, &Concerns::default()).unwrap()
-        } else {
-            Workload::mix(&plan, &Concerns::default()).unwrap()
-        };
-        let (parts, handovers) = channel();
-        let (_, spares) = channel();
-        let core = Core::new(CoreOptions {
-            phases: vec![PhaseWindow {
-                kind: PhaseKind::Measure,
-                start_ns: 0,
-                end_ns: u64::MAX,
-                operations,
-                numbers: Arc::new(AtomicU64::new(0)),
-            }],
-            schedule: Schedule::Closed {},
-            share: Share {
-                worker: 0,
-                worker_count: 1,
-                offset_ns: 0,
-            },
-            worker: 0,
-            seed: 1,
-            window_ns: SECOND_NS,
-            thread_usage: || (0, 0),
-            kinds: workload.kinds(),
-            latch: None,
-            parts,
-            spares,
-        });
-        let setup = WorkerSetup {
-            clock: Clock::start(),
-            stop: Arc::new(AtomicBool::new(false)),
-            timeout_ns: 100 * MS,
-            unreachable_limit_ns: 1000 * MS,
-            retry,
-            abort_on_failure: false,
-        };
-        let generator = Generator::new(Arc::new(workload));
-        let mut clients = Clients::new(setup, core, generator, count);
-        for client in 0..count {
-            clients.connected(client, 0);
-        }
-        Bench { clients, handovers }
-    }
-
-    impl Bench {
-        fn send(&mut self, client: usize, now_ns: u64) {
-            assert_eq!(self.clients.start_next(now_ns), Start::Send(client));
-            self.clients.sent(client, now_ns);
-        }
-
-        /// Operations that succeeded and failed, by kind.
-        fn finish(self, now_ns: u64) -> Vec<(&'static str, u64, u64)> {
-            self.clients.finish(now_ns).unwrap();
-            let handover = self.handovers.iter().last().unwrap();
-            let part = handover.part.unwrap();
-            let mut interval = part.window();
-            part.add_to(&mut interval);
-            interval
-                .operations
-                .iter()
-                .map(|operation| (operation.name, operation.response.len(), operation.errors))
-                .collect()
-        }
-    }
-
-    #[test]
-    fn a_client_that_has_ended_an_operation_begins_the_next_one() {
-        let mut bench = bench(OperationKind::Read, 1, 2, RetryRule::default());
-        bench.send(0, MS);
-        assert_eq!(bench.clients.start_next(MS), Start::At(u64::MAX));
-        assert!(bench.clients.ended(0, Ok(1), 2 * MS));
-        bench.clients.sent(0, 2 * MS);
-        assert!(!bench.clients.is_done(2 * MS));
-        assert!(!bench.clients.ended(0, Ok(1), 3 * MS), "that was the last");
-        assert!(bench.clients.is_done(3 * MS));
-        assert_eq!(bench.finish(4 * MS), [("read", 2, 0)]);
-    }
-
-    #[test]
-    fn a_read_modify_write_is_a_read_and_an_update_and_both_together() {
-        let mut bench = bench(OperationKind::ReadModifyWrite, 1, 1, RetryRule::default());
-        bench.send(0, MS);
-        assert!(bench.clients.ended(0, Ok(1), 2 * MS));
-        let update = bench.clients.operation(0).unwrap();
-        assert_eq!(update.kind, OperationKind::Update);
-        bench.clients.sent(0, 2 * MS);
-        assert!(!bench.clients.ended(0, Ok(1), 3 * MS));
-        assert_eq!(
-            bench.finish(4 * MS),
-            [
-                ("read", 1, 0),
-                ("update", 1, 0),
-                ("read_modify_write", 1, 0)
-            ]
-        );
-    }
-
-    #[test]
-    fn nothing_follows_the_read_of_a_pair_on_a_connection_that_is_gone() {
-        let mut bench = bench(OperationKind::ReadModifyWrite, 1, 1, RetryRule::default());
-        bench.send(0, MS);
-        bench
-            .clients
-            .disconnected(0, OperationError::Disconnected, 2 * MS);
-        assert!(bench.clients.operation(0).is_none());
-        assert!(bench.clients.are_all_disconnected());
-        assert_eq!(
-            bench.finish(4 * MS),
-            [("read", 0, 1), ("read_modify_write", 0, 1)]
-        );
-    }
-
-    #[test]
-    fn a_failed_operation_is_sent_again_as_often_as_the_rule_says() {
-        let retry = RetryRule {
-            limit: 1,
-            interval_ns: 10 * MS,
-        };
-        let mut bench = bench(OperationKind::Insert, 1, 1, retry);
-        bench.send(0, MS);
-        assert!(!bench.clients.ended(0, Err(OperationError::Timeout), 2 * MS));
-        assert_eq!(bench.clients.due(0, 2 * MS), None);
-        assert_eq!(bench.clients.due(0, 20 * MS), Some(Due::Retry));
-        assert!(bench.clients.retry(0, 20 * MS));
-        assert!(bench.clients.operation(0).unwrap().may_exist);
-        bench.clients.sent(0, 20 * MS);
-        assert_eq!(bench.clients.due(0, 121 * MS), Some(Due::TimedOut));
-        assert!(
-            !bench
-                .clients
-                .ended(0, Err(OperationError::Timeout), 121 * MS)
-        );
-        assert_eq!(bench.finish(130 * MS), [("insert", 0, 1)]);
-    }
-
-    #[test]
-    fn a_server_that_does_not_answer_for_too_long_ends_the_run() {
-        let mut bench = bench(OperationKind::Read, 1, 1, RetryRule::default());
-        bench.clients.check_reachable(false, MS, || None);
-        bench.clients.check_reachable(false, 1000 * MS, || None);
-        assert!(!bench.clients.setup.stop.load(Ordering::Relaxed));
-        bench.clients.check_reachable(false, 1002 * MS, || None);
-        assert!(bench.clients.setup.stop.load(Ordering::Relaxed));
-        bench.clients.check(1010 * MS);
-        assert!(bench.clients.is_done(1010 * MS));
-    }
-}
+mod tests;

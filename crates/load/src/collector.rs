@@ -108,6 +108,9 @@ impl Collector {
             .filter_map(|worker| worker.parts.front())
             .map(|part| part.start_ns)
             .min()?;
+        let fronts = self.workers.iter().filter_map(|one| one.parts.front());
+        let fronts = fronts.filter(|part| part.start_ns == start_ns);
+        let end_ns = fronts.map(|part| part.end_ns).max()?;
         let mut merged: Option<IntervalRecord> = None;
         let mut by_pair: Vec<Option<IntervalRecord>> = Vec::new();
         if self.pair_count > 1 {
@@ -121,9 +124,10 @@ impl Collector {
             {
                 continue;
             }
-            let Some(part) = worker.parts.pop_front() else {
+            let Some(mut part) = worker.parts.pop_front() else {
                 continue;
             };
+            part.think_until(end_ns);
             let mine = by_pair.get_mut(worker.pair);
             for sum in [Some(&mut merged), mine].into_iter().flatten() {
                 part.add_to(sum.get_or_insert_with(|| part.window()));

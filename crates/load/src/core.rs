@@ -104,6 +104,8 @@ pub(crate) struct Core {
     /// Phase whose operations are recorded now.
     recording: usize,
     in_flight: [u32; 2],
+    /// Clients that wait for their next start.
+    thinking: u32,
     accounted_ns: u64,
     /// No arrival of the last phase starts from here on.
     drain_end_ns: u64,
@@ -167,6 +169,7 @@ impl Core {
             ended_by_count: false,
             recording: 0,
             in_flight: [0; 2],
+            thinking: 0,
             accounted_ns: first.start_ns,
             drain_end_ns: drain_end_ns(&options.phases),
             boundary_ns,
@@ -186,20 +189,20 @@ impl Core {
         }
     }
 
-    /// May an operation start on a client that has been free since `free_since_ns`?
+    /// May an operation start on a client that could start one since `ready_ns`?
     #[inline]
-    pub(crate) fn next(&mut self, now_ns: u64, free_since_ns: u64) -> Next {
+    pub(crate) fn next(&mut self, now_ns: u64, ready_ns: u64) -> Next {
         if self.stopped {
             return Next::Never;
         }
         if self.open_loop.is_some() {
             self.next_open(now_ns)
         } else {
-            self.next_closed(now_ns, free_since_ns)
+            self.next_closed(now_ns, ready_ns)
         }
     }
 
-    fn next_closed(&mut self, now_ns: u64, free_since_ns: u64) -> Next {
+    fn next_closed(&mut self, now_ns: u64, ready_ns: u64) -> Next {
         let phase = self.phase_at(now_ns);
         let window = &self.phases[phase];
         if now_ns < window.start_ns {
@@ -225,7 +228,7 @@ impl Core {
         self.numbers.next += 1;
         Next::Start(Ticket {
             number,
-            intended_ns: free_since_ns.max(window.start_ns),
+            intended_ns: ready_ns.max(window.start_ns),
             phase: phase as u8,
         })
     }
@@ -330,6 +333,16 @@ impl Core {
             .unwrap_or(last)
     }
 
+    /// Start of the phase that operations belong to which start now, or of the first one.
+    pub(crate) fn phase_start_ns(&self, now_ns: u64) -> u64 {
+        self.phases[self.phase_at(now_ns)].start_ns
+    }
+
+    /// Number of the worker over all pairs.
+    pub(crate) fn worker(&self) -> u64 {
+        self.worker
+    }
+
     /// Brings the recording windows up to `now_ns`. Call it with every new clock reading before
     /// anything is recorded at that time.
     #[inline]
@@ -408,6 +421,20 @@ impl Core {
         }
     }
 
+    /// A client begins to wait for its next start.
+    #[inline]
+    pub(crate) fn think_begins(&mut self, now_ns: u64) {
+        self.account(now_ns);
+        self.thinking += 1;
+    }
+
+    /// A client waits no longer: it has sent an operation, or has lost its connection.
+    #[inline]
+    pub(crate) fn think_ends(&mut self, now_ns: u64) {
+        self.account(now_ns);
+        self.thinking -= 1;
+    }
+
     /// A connection was replaced.
     pub(crate) fn reconnected(&mut self) {
         self.part.reconnects += 1;
@@ -454,6 +481,7 @@ impl Core {
         self.account(end_ns);
         self.count_due(u64::MAX);
         self.part.end_ns = end_ns;
+        self.part.thinking_at_end = self.thinking;
         let mut part = std::mem::replace(&mut self.part, Box::new(Part::new(&[], 0)));
         self.take_usage(&mut part);
         let handover = Handover {
@@ -470,6 +498,7 @@ impl Core {
         let elapsed_ns = now_ns.saturating_sub(self.accounted_ns);
         self.part.in_flight_ns +=
             u128::from(self.in_flight[self.recording]) * u128::from(elapsed_ns);
+        self.part.thinking_ns += u128::from(self.thinking) * u128::from(elapsed_ns);
         self.accounted_ns = self.accounted_ns.max(now_ns);
     }
 

@@ -5,6 +5,7 @@
 
 use crate::backend::Backend;
 use crate::clock::Clock;
+use crate::pace::Think;
 use crate::workload::Workload;
 use dyno_plan::Plan;
 use dyno_plan::model::Schedule;
@@ -110,7 +111,9 @@ pub struct Job {
     pub phases: Vec<PhaseSpec>,
     /// When operations start.
     pub schedule: Schedule,
-    /// Seed of the schedule.
+    /// The think time of a closed loop; other schedules have none.
+    pub think: Think,
+    /// Seed of the schedule and of the think times.
     pub seed: u64,
     /// Longest wait for an answer.
     pub timeout: Duration,
@@ -140,7 +143,7 @@ pub struct Job {
 impl Job {
     /// What `plan` says about the load phase if the workloads of `pairs` are loads, and else about its run.
     ///
-    /// A load is a closed loop and ends with the first operation that fails. Everything that a plan does not hold
+    /// A load is a closed loop without think time and ends with the first operation that fails. Everything that a plan does not hold
     /// has a default, to be replaced by struct update: a clock that starts now, a stop flag of its own, no usage,
     /// no retries, no callbacks, no offset.
     pub fn from_plan(plan: &Plan, pairs: Vec<Pair>) -> Self {
@@ -159,6 +162,13 @@ impl Job {
             schedule: match load_phase {
                 Some(_) => Schedule::Closed {},
                 None => plan.schedule.clone(),
+            },
+            think: Think {
+                mean_ns: match (load_phase, client.mean_think_time()) {
+                    (None, Some(mean)) => u64::try_from(mean.0.as_nanos()).unwrap_or(u64::MAX),
+                    _ => 0,
+                },
+                distribution: client.think_time_distribution.unwrap_or_default(),
             },
             abort_on_failure: load_phase.is_some(),
             phases: match load_phase {
@@ -215,6 +225,7 @@ mod tests {
         plan.phases.warmup = Span::from_secs(2);
         plan.phases.duration = Some(Span::from_secs(5));
         plan.phases.operations = Some(1000);
+        plan.client.think_time = Some(Span::from_secs(3));
         plan.schedule = Schedule::Constant {
             rate_per_s: 10.0,
             max_start_delay: Span::from_secs(1),
@@ -248,6 +259,7 @@ mod tests {
             ]
         );
         assert_eq!(job.schedule, plan.schedule);
+        assert_eq!(job.think.mean_ns, 3_000_000_000);
         assert_eq!((job.pairs[0].clients, job.pairs[0].threads), (3, 3));
         assert!(!job.abort_on_failure);
     }
@@ -270,6 +282,7 @@ mod tests {
         };
         assert_eq!(job.phases, [load]);
         assert_eq!(job.schedule, Schedule::Closed {});
+        assert_eq!(job.think.mean_ns, 0);
         assert_eq!((job.pairs[0].clients, job.pairs[0].threads), (8, 4));
         assert!(job.abort_on_failure);
     }

@@ -14,6 +14,7 @@ mod generator;
 pub mod job;
 pub mod keys;
 pub mod operation;
+pub mod pace;
 pub mod prepare;
 pub mod probe;
 mod recorder;

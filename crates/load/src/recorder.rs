@@ -109,6 +109,9 @@ pub(crate) struct Part {
     fine: Box<[FinePart]>,
     busy_ns: u128,
     pub(crate) in_flight_ns: u128,
+    pub(crate) thinking_ns: u128,
+    /// Clients that still think when the worker has ended.
+    pub(crate) thinking_at_end: u32,
     pub(crate) arrivals_due: u64,
     pub(crate) arrivals_started: u64,
     pub(crate) arrivals_dropped: u64,
@@ -138,6 +141,8 @@ impl Part {
             fine: vec![FinePart::default(); length_ns.div_ceil(FINE_NS) as usize].into(),
             busy_ns: 0,
             in_flight_ns: 0,
+            thinking_ns: 0,
+            thinking_at_end: 0,
             arrivals_due: 0,
             arrivals_started: 0,
             arrivals_dropped: 0,
@@ -165,6 +170,8 @@ impl Part {
         self.fine.fill(FinePart::default());
         self.busy_ns = 0;
         self.in_flight_ns = 0;
+        self.thinking_ns = 0;
+        self.thinking_at_end = 0;
         self.arrivals_due = 0;
         self.arrivals_started = 0;
         self.arrivals_dropped = 0;
@@ -229,6 +236,12 @@ impl Part {
         }
     }
 
+    /// Lets the clients think on to the end of the window over all workers, if their own worker has ended before.
+    pub(crate) fn think_until(&mut self, end_ns: u64) {
+        let rest_ns = end_ns.saturating_sub(self.end_ns);
+        self.thinking_ns += u128::from(self.thinking_at_end) * u128::from(rest_ns);
+    }
+
     /// Its window, without length and content.
     pub(crate) fn window(&self) -> IntervalRecord {
         IntervalRecord::empty(self.phase, self.index, self.start_ns)
@@ -244,6 +257,7 @@ impl Part {
         counts.failed += self.failed;
         counts.busy_ns += self.busy_ns;
         counts.in_flight_ns += self.in_flight_ns;
+        counts.thinking_ns += self.thinking_ns;
         counts.arrivals.due += self.arrivals_due;
         counts.arrivals.started += self.arrivals_started;
         counts.arrivals.dropped += self.arrivals_dropped;

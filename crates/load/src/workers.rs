@@ -11,6 +11,7 @@ use crate::core::{Core, CoreOptions, Handover, PhaseWindow};
 use crate::error::LoadError;
 use crate::generator::Generator;
 use crate::job::{Job, Pair};
+use crate::pace::Pace;
 use crate::recorder::Part;
 use crate::schedule::Share;
 use crate::start_latch::StartLatch;
@@ -193,20 +194,13 @@ fn start_workers(
     parts: Sender<Handover>,
     latch: Option<&Arc<StartLatch>>,
 ) -> Result<Workers, LoadError> {
-    let setup = WorkerSetup {
-        clock: job.clock,
-        stop: Arc::clone(&job.stop),
-        timeout_ns: nanoseconds(job.timeout),
-        unreachable_limit_ns: nanoseconds(job.give_up.max(job.timeout)),
-        retry: job.retry,
-        abort_on_failure: job.abort_on_failure,
-    };
     let mut workers = Workers {
         threads: Vec::new(),
         spares: Vec::new(),
         pairs: Vec::new(),
     };
     for (place, (pair, link)) in job.pairs.iter().zip(connections).enumerate() {
+        let setup = worker_setup(job, pair);
         for (thread, affinity) in affinities(pair)?.into_iter().enumerate() {
             let worker = workers.threads.len();
             let (spare_sender, spares) = channel();
@@ -243,6 +237,18 @@ fn start_workers(
         }
     }
     Ok(workers)
+}
+
+fn worker_setup(job: &Job, pair: &Pair) -> WorkerSetup {
+    WorkerSetup {
+        clock: job.clock,
+        stop: Arc::clone(&job.stop),
+        timeout_ns: nanoseconds(job.timeout),
+        unreachable_limit_ns: nanoseconds(job.give_up.max(job.timeout)),
+        retry: job.retry,
+        abort_on_failure: job.abort_on_failure,
+        pace: Pace::new(&job.schedule, job.think, pair.clients, job.seed),
+    }
 }
 
 /// The schedule of all workers together.

@@ -5,9 +5,10 @@
 use dyno_load::backend::Backend;
 use dyno_load::connect::Connector;
 use dyno_load::job::{Job, Pair, PhaseSpec};
+use dyno_load::pace::Think;
 use dyno_load::responder::{Behaviour, Responder};
 use dyno_load::workload::{Concerns, Workload};
-use dyno_plan::model::Schedule;
+use dyno_plan::model::{Schedule, ThinkTime};
 use dyno_plan::units::Span;
 use dyno_record::model::PhaseKind;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -44,7 +45,12 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Allocations of a whole run of a workload, and the recording windows it had.
-fn allocations(address: &str, workload: &str, operations: u64, schedule: Schedule) -> (u64, u64) {
+fn allocations(
+    address: &str,
+    workload: &str,
+    operations: u64,
+    (schedule, think): (Schedule, Think),
+) -> (u64, u64) {
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     let mut plan = dyno_plan::builtin::find(workload).unwrap();
     plan.data.records = 1000;
@@ -63,6 +69,7 @@ fn allocations(address: &str, workload: &str, operations: u64, schedule: Schedul
             operations: Some(operations),
         }],
         schedule,
+        think,
         seed: 1,
         timeout: Duration::from_secs(10),
         abort_on_failure: true,
@@ -88,19 +95,30 @@ fn ten_times_the_operations_allocate_no_more() {
         rate_per_s: 1e6,
         max_start_delay: Span::from_secs(60),
     };
-    for (workload, schedule) in [
-        ("a", Schedule::Closed {}),
-        ("d", Schedule::Closed {}),
-        ("e", Schedule::Closed {}),
-        ("f", open),
+    let think = |mean_ns| Think {
+        mean_ns,
+        distribution: ThinkTime::Exponential,
+    };
+    let throttled = Schedule::Throttled {
+        rate_per_s: 30_000.0,
+    };
+    for (workload, schedule, think) in [
+        ("a", Schedule::Closed {}, think(0)),
+        ("a", Schedule::Closed {}, think(100_000)),
+        ("a", throttled, think(0)),
+        ("d", Schedule::Closed {}, think(0)),
+        ("e", Schedule::Closed {}, think(0)),
+        ("f", open, think(0)),
     ] {
-        let (short, short_windows) = allocations(&address, workload, 3_000, schedule.clone());
-        let (long, long_windows) = allocations(&address, workload, 30_000, schedule);
+        let load = || (schedule.clone(), think);
+        let (short, short_windows) = allocations(&address, workload, 3_000, load());
+        let (long, long_windows) = allocations(&address, workload, 30_000, load());
         let more_windows = long_windows.saturating_sub(short_windows);
         let more = long.saturating_sub(short);
         assert!(
             more <= (more_windows + 1) * PER_WINDOW,
-            "workload {workload}: 27 000 more operations made {more} more allocations in {more_windows} more windows"
+            "workload {workload}, {:?}: 27 000 more operations made {more} more allocations in {more_windows} more windows",
+            load()
         );
     }
 }

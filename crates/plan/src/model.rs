@@ -590,6 +590,10 @@ pub struct ClientPlan {
     pub batch: u32,
     /// Connections of the load phase; `clients` when absent.
     pub load_clients: Option<u32>,
+    /// Mean time that a client of a closed loop waits between an answer and its next operation; none when absent or 0.
+    pub think_time: Option<Span>,
+    /// Distribution of the think time; `constant` when absent.
+    pub think_time_distribution: Option<ThinkTime>,
     /// Largest share of failed operations that is not a failure of the run, 0 to 1.
     pub tolerated_error_ratio: f64,
 }
@@ -606,8 +610,28 @@ impl Default for ClientPlan {
             pin: false,
             batch: 100,
             load_clients: None,
+            think_time: None,
+            think_time_distribution: None,
             tolerated_error_ratio: 0.0,
         }
+    }
+}
+
+/// Distribution of the think time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThinkTime {
+    /// Always the mean.
+    #[default]
+    Constant,
+    /// Exponentially distributed, as of users who know nothing of each other.
+    Exponential,
+}
+
+impl ClientPlan {
+    /// The mean think time; `None` for none.
+    pub fn mean_think_time(&self) -> Option<Span> {
+        self.think_time.filter(|mean| !mean.0.is_zero())
     }
 }
 
@@ -615,7 +639,7 @@ impl Default for ClientPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Schedule {
-    /// Each client starts its next operation when the last one has ended.
+    /// Each client starts its next operation when the last one has ended and its think time is over.
     Closed {},
     /// Starts at equal distances, whatever the server does.
     Constant {
@@ -633,6 +657,12 @@ pub enum Schedule {
         #[serde(default = "default_max_start_delay")]
         max_start_delay: Span,
     },
+    /// YCSB's `target`: a closed loop in which each client has its share of the rate, as starts at equal distances. One that
+    /// is behind starts its next operation when the last one has ended, until it has caught up; nothing is dropped.
+    Throttled {
+        /// Target rate of all clients in operations per second, above 0.
+        rate_per_s: f64,
+    },
 }
 
 fn default_max_start_delay() -> Span {
@@ -648,9 +678,32 @@ impl Schedule {
     pub fn rate_per_s(&self) -> Option<f64> {
         match *self {
             Schedule::Closed {} => None,
-            Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. } => {
-                Some(rate_per_s)
+            Schedule::Constant { rate_per_s, .. }
+            | Schedule::Poisson { rate_per_s, .. }
+            | Schedule::Throttled { rate_per_s } => Some(rate_per_s),
+        }
+    }
+
+    /// The rate, to be changed; `None` of a closed loop.
+    pub fn rate_mut(&mut self) -> Option<&mut f64> {
+        match self {
+            Schedule::Closed {} => None,
+            Schedule::Constant { rate_per_s, .. }
+            | Schedule::Poisson { rate_per_s, .. }
+            | Schedule::Throttled { rate_per_s } => Some(rate_per_s),
+        }
+    }
+
+    /// How late an arrival may start; `None` where clients start their operations themselves.
+    pub fn max_start_delay(&self) -> Option<Span> {
+        match *self {
+            Schedule::Closed {} | Schedule::Throttled { .. } => None,
+            Schedule::Constant {
+                max_start_delay, ..
             }
+            | Schedule::Poisson {
+                max_start_delay, ..
+            } => Some(max_start_delay),
         }
     }
 }

@@ -83,6 +83,9 @@ choices! {
         /// See [`crate::model::Schedule::Poisson`].
         Poisson = "poisson",
             "Operations start at random, exponentially distributed distances, whatever the server does";
+        /// See [`crate::model::Schedule::Throttled`].
+        Throttled = "throttled",
+            "Each client starts its share of the rate at equal distances, or when its last operation has ended (YCSB's target)";
     }
 }
 

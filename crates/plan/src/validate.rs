@@ -10,7 +10,7 @@ mod tail;
 
 pub(crate) use data::TIMES_CACHE;
 
-use crate::model::{FreshData, KeyDistribution, Plan, Schedule, ServerKind};
+use crate::model::{FreshData, KeyDistribution, Plan, ServerKind};
 use crate::problem::Problem;
 use crate::units::Bytes;
 use data::DOCUMENT_BYTES;
@@ -228,11 +228,16 @@ fn check_client(problems: &mut Problems, plan: &Plan) {
 }
 
 fn check_schedule(problems: &mut Problems, plan: &Plan) {
-    let (Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. }) =
-        plan.schedule
-    else {
+    let Some(rate_per_s) = plan.schedule.rate_per_s() else {
         return;
     };
+    if let Some(think_time) = plan.client.mean_think_time() {
+        problems.require_or(false, "leave one of them out", || {
+            format!(
+                "`client.think_time` is `{think_time}`, but the schedule offers a rate, which sets the starts"
+            )
+        });
+    }
     problems.require(
         rate_per_s.is_finite() && rate_per_s > 0.0 && rate_per_s <= 1e9,
         || format!("`schedule.rate_per_s` is `{rate_per_s}`, but must be above 0 and at most 1e9"),
@@ -259,7 +264,9 @@ fn check_phases(problems: &mut Problems, plan: &Plan) {
 mod tests {
     use super::*;
     use crate::builtin;
-    use crate::model::{DiskMapping, ExporterPlan, FieldLength, ServerPlan, StorageEngine};
+    use crate::model::{
+        DiskMapping, ExporterPlan, FieldLength, Schedule, ServerPlan, StorageEngine,
+    };
     use crate::units::{CacheSize, Span};
     use data::RECORDS;
 
@@ -467,7 +474,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 40] = [
+        let cases: [(&str, Change); 41] = [
             ("`server.listen` is `0.0.0.0`", |p| {
                 p.server.listen = Some("0.0.0.0".into());
             }),
@@ -575,6 +582,10 @@ mod tests {
                     rate_per_s: f64::NAN,
                     max_start_delay: Span::from_secs(1),
                 };
+            }),
+            ("client.think_time", |p| {
+                p.client.think_time = Some(Span::from_secs(1));
+                p.schedule = Schedule::Throttled { rate_per_s: 1.0 };
             }),
             ("ends the measure phase", |p| {
                 p.phases.duration = None;

@@ -75,8 +75,7 @@ pub struct PhaseAccumulator {
 }
 
 impl PhaseAccumulator {
-    /// An empty phase. `offered_rate_per_s` is given for an open-loop schedule only; without it
-    /// the record has no arrivals.
+    /// An empty phase. `offered_rate_per_s` is that of the schedule; without one the record has no arrivals.
     pub fn new(phase: PhaseKind, offered_rate_per_s: Option<f64>) -> Self {
         PhaseAccumulator {
             phase,
@@ -186,8 +185,13 @@ impl PhaseAccumulator {
                 .map(|(name, totals)| (name.clone(), totals.to_record(duration_s)))
                 .collect(),
             errors: self.errors.clone(),
-            arrivals: self.offered_rate_per_s.map(|_| counts.arrivals),
+            // Clients that wait start their operations themselves: nothing arrives.
+            arrivals: (self.offered_rate_per_s)
+                .filter(|_| counts.thinking_ns == 0)
+                .map(|_| counts.arrivals),
             client: self.client_usage(finished),
+            mean_think_time_us: (counts.thinking_ns > 0 && finished > 0)
+                .then(|| counts.thinking_ns as f64 / finished as f64 / 1_000.0),
             mean_in_flight: ratio(counts.in_flight_ns as f64, duration_ns as f64),
             // The duration and the count cancel out of Little's law:
             // (in_flight / T) / ((n / T) * (busy / n)) = in_flight / busy.

@@ -50,7 +50,11 @@ pub struct WindowCounts {
     pub busy_ns: u128,
     /// Integral of the number of operations in flight over the window, in operation-nanoseconds.
     pub in_flight_ns: u128,
-    /// What became of the arrivals; zeros with a closed loop.
+    /// Integral of the number of clients that waited between an answer and their next send, in client-nanoseconds; 0 unless
+    /// the schedule makes them wait.
+    #[serde(default)]
+    pub thinking_ns: u128,
+    /// What became of the arrivals; zeros where clients start their operations themselves.
     pub arrivals: Arrivals,
     /// Connections replaced.
     pub reconnects: u64,
@@ -82,6 +86,7 @@ impl WindowCounts {
         }
         self.busy_ns = self.busy_ns.saturating_add(more.busy_ns);
         self.in_flight_ns = self.in_flight_ns.saturating_add(more.in_flight_ns);
+        self.thinking_ns = self.thinking_ns.saturating_add(more.thinking_ns);
         self.max_rss_bytes = self.max_rss_bytes.max(more.max_rss_bytes);
     }
 }
@@ -260,6 +265,7 @@ mod tests {
                 failed: 1,
                 busy_ns: value_ns.into(),
                 in_flight_ns: 5,
+                thinking_ns: 7,
                 arrivals: Arrivals {
                     due: 2,
                     started: 2,
@@ -294,5 +300,6 @@ mod tests {
         let counts = joined.counts;
         assert_eq!((counts.succeeded, counts.arrivals.due), (3, 6));
         assert_eq!((counts.cpu_system_ns, counts.max_rss_bytes), (60, 105));
+        assert_eq!((counts.in_flight_ns, counts.thinking_ns), (15, 21));
     }
 }

@@ -379,6 +379,10 @@ pub struct PhaseRecord {
     pub errors: BTreeMap<String, u64>,
     /// What became of the arrivals of an open-loop schedule.
     pub arrivals: Option<Arrivals>,
+    /// Mean time that clients waited between an answer and the send of their next operation: all that they waited in the
+    /// phase, by the operations that ended. Absent unless the schedule makes them wait, by a think time or by slots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_think_time_us: Option<f64>,
     /// What the load generator itself used.
     pub client: ClientUsage,
     /// Time average of the number of operations sent and not yet answered.

@@ -113,6 +113,10 @@ pub struct RecordedClient {
     pub seed: Option<u64>,
     /// Documents per insert command of the load phase.
     pub batch: Option<u64>,
+    /// Mean think time of a closed loop, with its unit.
+    pub think_time: Option<String>,
+    /// `constant` or `exponential`.
+    pub think_time_distribution: Option<String>,
 }
 
 /// When operations start.
@@ -120,16 +124,21 @@ pub struct RecordedClient {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct RecordedSchedule {
-    /// Its name, such as `closed`, `constant` or `poisson`.
+    /// Its name, such as `closed`, `constant`, `poisson` or `throttled`.
     pub kind: Option<String>,
     /// Operations per second; absent in a closed loop.
     pub rate_per_s: Option<f64>,
 }
 
 impl RecordedSchedule {
-    /// Whether each client starts its next operation when its last one has ended.
+    /// Whether each client starts its next operation when its last one has ended and its think time is over.
     pub fn is_closed(&self) -> bool {
         self.kind.as_deref() == Some("closed")
+    }
+
+    /// Whether each client has its share of the rate, and waits for its own answers.
+    pub fn is_throttled(&self) -> bool {
+        self.kind.as_deref() == Some("throttled")
     }
 
     /// Whether operations start at random, exponentially distributed distances.

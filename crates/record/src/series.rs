@@ -49,27 +49,39 @@ impl Cell for PhaseKind {
 pub(crate) trait Row: Sized {
     /// Column names joined by commas, without the line end.
     const HEADER: &'static str;
+    /// The same without the columns that the first version did not have; a row that ends before them has their defaults.
+    const FIRST_HEADER: &'static str;
     /// Appends the row and a line end.
     fn put(&self, text: &mut String);
     /// Reads a line without its end; the error says which column is wrong.
     fn parse(line: &str) -> Result<Self, String>;
 }
 
+/// Columns after a `;` are those that files of the first version do not have.
 macro_rules! rows {
-    ($($(#[$attribute:meta])* $name:ident { $first:ident: $first_kind:ty, $($field:ident: $kind:ty,)* })*) => {$(
+    ($($(#[$attribute:meta])* $name:ident {
+        $first:ident: $first_kind:ty,
+        $($field:ident: $kind:ty,)*
+        $(; $($later:ident: $later_kind:ty,)*)?
+    })*) => {$(
         $(#[$attribute])*
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) struct $name {
             pub(crate) $first: $first_kind,
             $(pub(crate) $field: $kind,)*
+            $($(pub(crate) $later: $later_kind,)*)?
         }
 
         impl Row for $name {
-            const HEADER: &'static str = concat!(stringify!($first) $(, ",", stringify!($field))*);
+            const HEADER: &'static str = concat!(
+                stringify!($first) $(, ",", stringify!($field))* $($(, ",", stringify!($later))*)?
+            );
+            const FIRST_HEADER: &'static str = concat!(stringify!($first) $(, ",", stringify!($field))*);
 
             fn put(&self, text: &mut String) {
                 self.$first.put(text);
                 $(text.push(','); self.$field.put(text);)*
+                $($(text.push(','); self.$later.put(text);)*)?
                 text.push('\n');
             }
 
@@ -78,6 +90,10 @@ macro_rules! rows {
                 let row = $name {
                     $first: next_cell(&mut cells, stringify!($first))?,
                     $($field: next_cell(&mut cells, stringify!($field))?,)*
+                    $($($later: match cells.clone().next() {
+                        Some(_) => next_cell(&mut cells, stringify!($later))?,
+                        None => Default::default(),
+                    },)*)?
                 };
                 match cells.next() {
                     None => Ok(row),
@@ -109,6 +125,8 @@ rows! {
         max_rss_bytes: u64,
         operation_rows: u64,
         error_rows: u64,
+        ;
+        thinking_ns: u128,
     }
 
     /// A part of a recording window: a row of `series/fine.csv`.
@@ -193,6 +211,7 @@ impl IntervalRow {
             failed: counts.failed,
             busy_ns: counts.busy_ns,
             in_flight_ns: counts.in_flight_ns,
+            thinking_ns: counts.thinking_ns,
             arrivals_due: counts.arrivals.due,
             arrivals_started: counts.arrivals.started,
             arrivals_dropped: counts.arrivals.dropped,
@@ -213,6 +232,7 @@ impl IntervalRow {
             failed: self.failed,
             busy_ns: self.busy_ns,
             in_flight_ns: self.in_flight_ns,
+            thinking_ns: self.thinking_ns,
             arrivals: Arrivals {
                 due: self.arrivals_due,
                 started: self.arrivals_started,
@@ -304,6 +324,23 @@ mod tests {
         assert_eq!(text, "measure,7,read,server_11000,3\n");
         assert_eq!(ErrorRow::parse(text.trim_end()), Ok(row()));
         assert_eq!(ErrorRow::HEADER, "phase,index,operation,kind,count");
+    }
+
+    #[test]
+    fn a_row_of_the_first_version_has_the_defaults_of_later_columns() {
+        assert_eq!(
+            IntervalRow::HEADER,
+            format!("{},thinking_ns", IntervalRow::FIRST_HEADER)
+        );
+        let mut text = String::new();
+        let mut counts = IntervalRecord::empty(PhaseKind::Measure, 0, 0);
+        counts.counts.thinking_ns = 5;
+        IntervalRow::new(&counts).put(&mut text);
+        let (first, last) = text.trim_end().rsplit_once(',').unwrap();
+        assert_eq!(last, "5");
+        assert_eq!(IntervalRow::parse(text.trim_end()).unwrap().thinking_ns, 5);
+        assert_eq!(IntervalRow::parse(first).unwrap().thinking_ns, 0);
+        assert_eq!(ErrorRow::HEADER, ErrorRow::FIRST_HEADER);
     }
 
     #[test]

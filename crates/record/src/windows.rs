@@ -224,7 +224,7 @@ fn check_place(
 pub(crate) fn open_table<R: Row>(path: &Path) -> Result<Lines, RecordError> {
     let mut lines = Lines::open(path)?;
     match lines.next_line()? {
-        Some(header) if header != R::HEADER => {
+        Some(header) if header != R::HEADER && header != R::FIRST_HEADER => {
             Err(lines.corrupt(format!("the columns are not `{}`", R::HEADER)))
         }
         _ => Ok(lines),

@@ -71,15 +71,24 @@ pub(crate) fn operation_label(name: &str) -> String {
     name.replace('_', "-")
 }
 
-/// `closed loop` or `constant 20,000/s`; empty if the plan has no schedule.
+/// `closed loop`, `closed loop, exponential think time 5ms` or `constant 20,000/s`; empty if the plan has no schedule.
 pub(crate) fn schedule(plan: &RecordedPlan) -> String {
     let schedule = &plan.schedule;
     match (schedule.kind.as_deref(), schedule.rate_per_s) {
-        (Some("closed"), _) => "closed loop".into(),
+        (Some("closed"), _) => format!("closed loop{}", think_time(plan)),
         (Some(kind), Some(rate)) => format!("{kind} {}", Quantity::per_second(rate)),
         (Some(kind), None) => kind.into(),
         (None, _) => String::new(),
     }
+}
+
+fn think_time(plan: &RecordedPlan) -> String {
+    let client = &plan.client;
+    let Some(mean) = &client.think_time else {
+        return String::new();
+    };
+    let distribution = client.think_time_distribution.as_deref();
+    format!(", {} think time {mean}", distribution.unwrap_or("constant"))
 }
 
 /// `32 connections on 1 thread`; empty if the plan does not say.

@@ -23,7 +23,7 @@ const SELFCHECK_RATIO: f64 = 0.9;
 /// Key of the selfcheck's figure: highest rate that one worker thread reached.
 const SELFCHECK_RATE: &str = "/max_rate_per_core_per_s";
 /// In a closed loop the start delay is time that the client loses between two operations. From a
-/// tenth of the median service time on it changes the rate as much as a tenth more work would.
+/// tenth of the median service time and the think time on it changes the rate as much as a tenth more work would.
 const CLOSED_DELAY_RATIO: f64 = 0.1;
 /// Start delays below 100 µs are within what a healthy client does between two system calls.
 const CLOSED_DELAY_FLOOR_US: f64 = 100.0;
@@ -32,8 +32,8 @@ const CLOSED_DELAY_FLOOR_US: f64 = 100.0;
 const LATE_RATIO: f64 = 0.01;
 /// Largest shortfall of the achieved rate against the offered one.
 const RATE_SHORTFALL_RATIO: f64 = 0.01;
-/// Standard deviations by which a random number of arrivals may fall short: once in 740 runs.
-const POISSON_DEVIATIONS: f64 = 3.0;
+/// Standard deviations by which a random number of starts may fall short: once in 740 runs.
+const DEVIATIONS: f64 = 3.0;
 
 /// The client was too busy for its numbers to describe the server.
 pub(super) fn generator_bottleneck(facts: &Facts<'_>) -> Option<Caveat> {
@@ -53,8 +53,8 @@ pub(super) fn generator_bottleneck(facts: &Facts<'_>) -> Option<Caveat> {
     })
 }
 
-/// CPU time per worker. An open loop spins before each start, so there a busy CPU counts only if
-/// the schedule suffered from it.
+/// CPU time per worker. One with a schedule or think times spins before each start, so there a busy CPU counts only if
+/// the starts suffered from it.
 fn busy_cpus(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
     if phase.duration_s <= 0.0 {
         return None;
@@ -64,11 +64,23 @@ fn busy_cpus(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
     }
     let used = (phase.client.cpu_user_s + phase.client.cpu_system_s) / phase.duration_s;
     let cpus = facts.worker_cpus();
-    let schedule_kept = phase.offered_rate_per_s.is_some()
-        && late_ratio(phase) <= LATE_RATIO
-        && shortfall(facts, phase).is_none();
+    let schedule_kept =
+        is_paced(phase) && is_on_time(phase, phase) && shortfall(facts, phase).is_none();
     (used / cpus >= BUSY_RATIO && !schedule_kept)
         .then(|| statement!("client-cpus-busy", used = number(used), cpus = exact(cpus)))
+}
+
+/// Whether starts have times of their own, and do not follow from the last answer at once.
+fn is_paced(phase: &PhaseRecord) -> bool {
+    phase.offered_rate_per_s.is_some() || phase.mean_think_time_us.is_some()
+}
+
+/// Whether the operations of a phase, or of the `part` of it that an agent has, started when they were due.
+fn is_on_time(phase: &PhaseRecord, part: &PhaseRecord) -> bool {
+    match phase.offered_rate_per_s {
+        Some(_) => late_ratio(part) <= LATE_RATIO,
+        None => slow_turnaround(part).is_none(),
+    }
 }
 
 /// One host of a fleet that is full is enough: its clients are a part of all figures. The fullest is named.
@@ -78,8 +90,8 @@ fn busy_host(facts: &Facts<'_>, fleet: &FleetRecord, phase: &PhaseRecord) -> Opt
         let mut phases = agents
             .flat_map(|agent| &agent.phases)
             .filter(|one| one.name == phase.name);
-        phase.offered_rate_per_s.is_some()
-            && phases.all(|one| late_ratio(one) <= LATE_RATIO)
+        is_paced(phase)
+            && phases.all(|one| is_on_time(phase, one))
             && shortfall(facts, phase).is_none()
     };
     let ratio = |host: &FleetHostUse<'_>| host.used / host.cpus as f64;
@@ -111,7 +123,7 @@ fn waits_for_cpu(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<Statement> {
     let own_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
     let wait_ratio = wait.busy_s / threads;
     let is_bound = wait_ratio >= WAIT_RATIO && (own_s + wait.busy_s) / threads >= BUSY_RATIO;
-    (threads > 0.0 && is_bound && !host_is_full && phase.offered_rate_per_s.is_none())
+    (threads > 0.0 && is_bound && !host_is_full && !is_paced(phase))
         .then(|| statement!("client-waits-for-cpu", share = percent(wait_ratio)))
 }
 
@@ -137,8 +149,10 @@ fn slow_turnaround(phase: &PhaseRecord) -> Option<Statement> {
     if phase.offered_rate_per_s.is_some() {
         return None;
     }
+    let think_us = phase.mean_think_time_us.unwrap_or(0.0);
     let is_slow = |delay: &LatencySummary, service: &LatencySummary| {
-        delay.p99 >= CLOSED_DELAY_FLOOR_US && delay.p99 >= CLOSED_DELAY_RATIO * service.p50
+        let cycle_us = think_us + service.p50;
+        delay.p99 >= CLOSED_DELAY_FLOOR_US && delay.p99 >= CLOSED_DELAY_RATIO * cycle_us
     };
     let slow = phase.operations.iter().filter(|(_, operation)| {
         operation.count > 0 && is_slow(&operation.start_delay_us, &operation.service_time_us)
@@ -215,9 +229,17 @@ fn shortfall(facts: &Facts<'_>, phase: &PhaseRecord) -> Option<(f64, f64)> {
     if judged_s <= 0.0 {
         return None;
     }
-    let is_poisson = facts.plan.schedule.is_poisson();
-    let chance = if is_poisson && expected > 0.0 {
-        POISSON_DEVIATIONS / expected.sqrt()
+    let schedule = &facts.plan.schedule;
+    let deviation = if schedule.is_poisson() {
+        expected.sqrt()
+    } else if schedule.is_throttled() {
+        // The slots of each client begin at random, so that one more or less of each is in the phase.
+        0.5 * (facts.document.clients().unwrap_or(0) as f64).sqrt()
+    } else {
+        0.0
+    };
+    let chance = if expected > 0.0 {
+        DEVIATIONS * deviation / expected
     } else {
         0.0
     };

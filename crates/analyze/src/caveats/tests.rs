@@ -38,6 +38,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         operations: [("read".to_owned(), operation)].into(),
         errors: Default::default(),
         arrivals: None,
+        mean_think_time_us: None,
         client: ClientUsage {
             cpu_user_s: 3.0,
             cpu_system_s: 12.0,
@@ -212,6 +213,19 @@ fn a_busy_client_is_the_bottleneck_of_a_closed_loop() {
 }
 
 #[test]
+fn a_client_that_spins_before_the_end_of_think_times_is_busy_only_if_it_is_late() {
+    let with = |start_delay_us: f64| {
+        after(|d| {
+            measure(d).client.cpu_user_s = 15.0;
+            measure(d).mean_think_time_us = Some(5_000.0);
+            read(d).start_delay_us.p99 = start_delay_us;
+        })
+    };
+    assert_eq!(with(20.0), NONE);
+    assert_eq!(with(600.0), [CaveatKind::GeneratorBottleneck]);
+}
+
+#[test]
 fn one_full_host_of_a_fleet_is_the_bottleneck_and_is_named() {
     use dyno_record::model::{FleetAgentRecord, FleetRecord};
     let agent = |host: &str, threads: u64, used_s: f64| {
@@ -378,6 +392,21 @@ fn a_short_poisson_run_may_fall_short_by_chance() {
     assert_eq!(with(27.1, "poisson"), NONE);
     assert_eq!(with(26.9, "poisson"), [CaveatKind::RateNotAchieved]);
     assert_eq!(with(27.1, "constant"), [CaveatKind::RateNotAchieved]);
+}
+
+#[test]
+fn the_slots_of_a_short_throttled_run_may_be_a_few_less_by_chance() {
+    // 300 slots of 16 clients: three standard deviations are six of them, 2 %.
+    let with = |achieved: f64| {
+        after(|d| {
+            open_loop(d, 10.0, "throttled");
+            d.plan["client"]["clients"] = json!(16);
+            measure(d).arrivals = None;
+            measure(d).achieved_rate_per_s = achieved;
+        })
+    };
+    assert_eq!(with(9.81), NONE);
+    assert_eq!(with(9.79), [CaveatKind::RateNotAchieved]);
 }
 
 #[test]

@@ -69,7 +69,8 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
         kind.unwrap_or_else(|| text(None))
     };
     // In a closed loop each client waits for its own operation: with more of them the times are longer for that alone.
-    let are_closed = schedule(a) == "closed" && schedule(b) == "closed";
+    let is_closed = |kind: &str| kind == "closed" || kind == "throttled";
+    let are_closed = is_closed(&schedule(a)) && is_closed(&schedule(b));
     note("schedule.kind", schedule(a), schedule(b), true);
     of_plan("schedule", &mut |what, a, b| {
         if what != "schedule.kind" {
@@ -87,7 +88,8 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
     });
     of_plan("client", &mut |what, a, b| {
         if what != "client.seed" {
-            note(what, a, b, what == "client.clients" && are_closed);
+            let is_load = what == "client.clients" || what.starts_with("client.think_time");
+            note(what, a, b, is_load && are_closed);
         }
     });
     for ((what, a, forbids), (_, b, _)) in surroundings(a).into_iter().zip(surroundings(b)) {

@@ -178,6 +178,7 @@ pub(super) fn of_measured(
         response_mean_us,
         response_us,
         service_mean_us: mean_service_us(phase),
+        think_mean_us: phase.mean_think_time_us,
         mean_in_flight: phase.mean_in_flight,
         succeeded: phase.succeeded,
         failed_ratio: ratio(phase.failed, phase.failed + phase.succeeded),
@@ -195,8 +196,7 @@ pub(super) fn of_measured(
         laws: Vec::new(),
         caveats: document.caveats.iter().map(|caveat| caveat.kind).collect(),
     };
-    let whole_mean_ns = whole.value(Statistic::MeanTime).ok_or(NothingMeasured)?;
-    figures.laws = check_laws(&figures, whole_mean_ns * 1e-9, document, phase);
+    figures.laws = check_laws(&figures, document, phase);
     Ok(figures)
 }
 
@@ -306,12 +306,7 @@ fn resources(document: &RunDocument, phase: &PhaseRecord, threads: u64) -> Vec<R
     recorded.chain(client).collect()
 }
 
-fn check_laws(
-    figures: &Figures,
-    response_mean_s: f64,
-    document: &RunDocument,
-    phase: &PhaseRecord,
-) -> Vec<LawCheck> {
+fn check_laws(figures: &Figures, document: &RunDocument, phase: &PhaseRecord) -> Vec<LawCheck> {
     let mut checks = Vec::new();
     // All three are counted over the same operations, so that they have no statistical error.
     if let Some(ratio) = phase.little_ratio.filter(|ratio| *ratio > 0.0) {
@@ -322,19 +317,31 @@ fn check_laws(
             Quantity::exact(figures.service_mean_us * 1e-6),
         ));
     }
-    // The times of failed operations are not among the response times.
-    if phase.offered_rate_per_s.is_none() && phase.failed == 0 {
-        let finished: u64 = of_database(phase).map(|operation| operation.count).sum();
-        let finished = finished as f64 / phase.duration_s;
-        checks.extend(laws::response_time(
-            figures.clients,
-            Quantity::exact(finished),
-            0.0,
-            Quantity::exact(response_mean_s),
-        ));
-    }
+    checks.extend(response_time(figures, phase));
     checks.extend(visits(document, phase));
     checks
+}
+
+/// The response time law, where clients wait between their operations: without waits it is Little's law again. The waits
+/// end with a send, so that the response time is what follows: the service time. The times of failed operations are not
+/// known.
+fn response_time(figures: &Figures, phase: &PhaseRecord) -> Option<LawCheck> {
+    let think_us = figures.think_mean_us.filter(|_| phase.failed == 0)?;
+    let finished: u64 = of_database(phase).map(|operation| operation.count).sum();
+    let finished = finished as f64;
+    // A read-modify-write has one wait for two operations of the database.
+    let waits_per_operation = phase.succeeded as f64 / finished;
+    let service = Quantity {
+        value: figures.service_mean_us * 1e-6,
+        // What was in flight at the start of the phase is not counted.
+        uncertainty_ratio: (phase.mean_in_flight + 1.0) / finished,
+    };
+    laws::response_time(
+        figures.clients,
+        Quantity::exact(finished / phase.duration_s),
+        think_us * 1e-6 * waits_per_operation,
+        service,
+    )
 }
 
 /// Forced flow: each kind of operation has its share of the rate.

@@ -120,6 +120,7 @@ mod tests {
             offered_rate_per_s: offered,
             rate_per_s: Figure::bare(rate),
             response_mean_us: Figure::bare(response_s * 1e6),
+            think_mean_us: None,
             response_us: BTreeMap::new(),
             failed_ratio: 0.0,
             dropped_ratio: 0.0,

@@ -92,6 +92,7 @@ mod tests {
             response_mean_us: Figure::bare(50.0),
             response_us: BTreeMap::from([("p99".to_owned(), Figure::bare(99.5))]),
             service_mean_us: 50.0,
+            think_mean_us: None,
             mean_in_flight: 1.0,
             succeeded: 100,
             failed_ratio: 0.0,

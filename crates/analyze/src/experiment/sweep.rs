@@ -24,6 +24,9 @@ use std::collections::BTreeMap;
 /// Points of a curve for a picture between two measured ones.
 const CURVE_STEPS: u32 = 60;
 
+/// Key of the plan that says how a rate is offered.
+const SCHEDULE_KIND: &str = "schedule.kind";
+
 /// Name of the CPUs that server and client share.
 pub(super) const SHARED_CPUS: &str = "CPUs of server and client";
 
@@ -49,6 +52,13 @@ pub fn kept_rate_per_s(answer: &SweepAnswer) -> Option<f64> {
     let kept = answer.levels.iter().filter(|level| !is_missed(level));
     kept.filter_map(|level| level.offered_rate_per_s)
         .reduce(f64::max)
+}
+
+/// Whether the rates were offered by clients that wait for their own answers, as YCSB's threads do, and not by an open loop.
+pub fn is_throttled(answer: &SweepAnswer) -> bool {
+    let kind = |level: &Level| level.settings.get(SCHEDULE_KIND).cloned();
+    let mut levels = answer.levels.iter();
+    levels.all(|level| kind(level).as_deref() == Some("throttled"))
 }
 
 /// Analyses the points that were run of a sweep without blocks. `windows` are the recording windows of each point's measure phase, by its
@@ -154,7 +164,7 @@ fn axis_of(experiment: &Experiment, block: Option<Block>) -> Option<&'static str
 fn is_poisson(experiment: &Experiment, levels: &[Level]) -> bool {
     let planned = experiment.recorded_plan().schedule.kind;
     levels.iter().all(|level| {
-        let kind = level.settings.get("schedule.kind").map(String::as_str);
+        let kind = level.settings.get(SCHEDULE_KIND).map(String::as_str);
         kind.or(planned.as_deref()) == Some("poisson")
     })
 }
@@ -265,6 +275,7 @@ fn level(
         offered_rate_per_s: first.offered_rate_per_s,
         rate_per_s: figure(first.rate_per_s),
         response_mean_us: figure(first.response_mean_us),
+        think_mean_us: think_mean_us(figures),
         response_us: BTreeMap::new(),
         failed_ratio: mean(|one| one.failed_ratio),
         dropped_ratio: mean(|one| one.dropped_ratio),
@@ -288,6 +299,13 @@ fn level(
         }
     }
     Some(level)
+}
+
+/// The mean over the runs, if clients waited in all of them.
+fn think_mean_us(figures: &[&Figures]) -> Option<f64> {
+    let all = figures.iter().map(|one| one.think_mean_us);
+    let all: Vec<f64> = all.collect::<Option<_>>()?;
+    Some(all.iter().sum::<f64>() / all.len() as f64)
 }
 
 fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
@@ -340,15 +358,16 @@ fn system(levels: &[Level], best: usize, lone: Option<usize>) -> Option<ClosedSy
     Some(ClosedSystem {
         demands,
         delay_s: (lone_s - total_s).max(0.0),
-        think_time_s: 0.0,
+        think_time_s: levels[best].think_mean_us.unwrap_or(0.0) * 1e-6,
     })
 }
 
-/// N* with its error: the response time of a lone client divided by the largest demand, from different runs but where the
-/// lone client is the best level.
+/// N* with its error: the cycle of a lone client, thinking included, divided by the largest demand, from different runs but
+/// where the lone client is the best level.
 fn saturation_clients(system: &ClosedSystem, lone: &Level) -> Option<Figure> {
+    let of_lone = lone.response_mean_us.quantity().uncertainty_ratio;
     let errors = [
-        lone.response_mean_us.quantity().uncertainty_ratio,
+        bounds::rate_without_waiting_per_s(system, 1, of_lone).uncertainty_ratio,
         bounds::saturation_rate_per_s(system).uncertainty_ratio,
     ];
     Some(Figure::of_quotient(Quantity {
@@ -476,15 +495,17 @@ fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
         if place == lone {
             continue;
         }
-        let light = Quantity {
-            value: f64::from(level.clients) / system.lone_response_s(),
-            uncertainty_ratio: lone_uncertainty_ratio,
-        };
-        let bound = if place == best {
-            light
+        // What clients have waited is known of each level by itself.
+        let mut system = system.clone();
+        if let Some(think_us) = level.think_mean_us {
+            system.think_time_s = think_us * 1e-6;
+        }
+        let bound_of = if place == best {
+            bounds::rate_without_waiting_per_s
         } else {
-            bounds::rate_bound_per_s(system, level.clients, lone_uncertainty_ratio)
+            bounds::rate_bound_per_s
         };
+        let bound = bound_of(&system, level.clients, lone_uncertainty_ratio);
         let rate = level.rate_per_s.quantity();
         level.laws.extend(laws::rate_within_bound(rate, bound));
         let response = level.response_mean_us.quantity();
@@ -492,11 +513,8 @@ fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
             value: response.value * 1e-6,
             ..response
         };
-        // N / X, as the rate is at most the bound.
-        let low = Quantity {
-            value: f64::from(level.clients) / bound.value,
-            uncertainty_ratio: bound.uncertainty_ratio,
-        };
+        // N / X − Z, as the rate is at most the bound.
+        let low = laws::less_think_time(level.clients, bound, system.think_time_s);
         level
             .laws
             .extend(laws::response_within_bound(response, low));

@@ -96,14 +96,18 @@ pub fn response_time(
     think_time_s: f64,
     response_s: Quantity,
 ) -> Option<LawCheck> {
-    let cycle_s = f64::from(clients) / rate_per_s.value;
-    let predicted_s = cycle_s - think_time_s;
-    let predicted = Quantity {
-        value: predicted_s,
-        // The subtraction keeps the absolute error of the cycle.
-        uncertainty_ratio: rate_per_s.uncertainty_ratio * cycle_s / predicted_s,
-    };
+    let predicted = less_think_time(clients, rate_per_s, think_time_s);
     check(Law::ResponseTime, None, [response_s, predicted])
+}
+
+/// `N / X − Z` in seconds. The subtraction keeps the absolute error of the first term.
+pub fn less_think_time(clients: u32, rate_per_s: Quantity, think_time_s: f64) -> Quantity {
+    let cycle_s = f64::from(clients) / rate_per_s.value;
+    let value = cycle_s - think_time_s;
+    Quantity {
+        value,
+        uncertainty_ratio: rate_per_s.uncertainty_ratio * cycle_s / value,
+    }
 }
 
 /// The forced flow law: measured rate of a part (per second) against its visits per operation times

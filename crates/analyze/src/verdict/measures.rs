@@ -401,8 +401,11 @@ fn clients(bench: &Bench<'_>) -> f64 {
     bench.document.clients().unwrap_or(1).max(1) as f64
 }
 
+/// A closed loop whose clients always have an operation.
 pub(super) fn is_closed(bench: &Bench<'_>) -> bool {
+    let mut phases = bench.document.phases.iter();
     bench.document.recorded_plan().schedule.is_closed()
+        && phases.all(|phase| phase.mean_think_time_us.is_none())
 }
 
 /// CPUs of a machine that servers may use there: in a pod those that it has of its own, and not those of the node.

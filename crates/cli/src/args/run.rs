@@ -304,7 +304,7 @@ pub(crate) struct OutputArguments {
 /// How much of a report is printed.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ExtentArguments {
-    /// Print the whole report, in place of what fits on a screen; for `--format human`
+    /// Print the whole human report, not only what fits on a screen
     #[arg(long, help_heading = "Output")]
     pub(crate) full: bool,
 }

@@ -22,6 +22,8 @@ pub(crate) struct Totals {
     /// Failures by phase, operation and kind.
     pub(crate) errors: BTreeMap<(PhaseKind, String, String), u64>,
     pub(crate) arrivals: Arrivals,
+    /// Clients have waited for their own next starts.
+    thinks: bool,
     /// Of the last window, while a phase goes on.
     pub(crate) mean_in_flight: Option<f64>,
     pub(crate) reconnects: u64,
@@ -46,6 +48,7 @@ impl Totals {
         self.run = Some(run);
         self.status = Some(RunStatus::Running);
         self.phase_starts_s.clear();
+        self.thinks = false;
         self.end_phase();
     }
 
@@ -86,6 +89,7 @@ impl Totals {
             *self.errors.entry(key).or_default() += error.count;
         }
         let counts = &window.counts;
+        self.thinks |= counts.thinking_ns > 0;
         self.arrivals.due += counts.arrivals.due;
         self.arrivals.started += counts.arrivals.started;
         self.arrivals.dropped += counts.arrivals.dropped;
@@ -104,9 +108,9 @@ impl Totals {
         offered.filter(|_| is_measured)
     }
 
-    /// Whether arrivals are counted: with a closed loop there are none.
+    /// Whether arrivals are counted: where clients start their operations themselves there are none.
     pub(crate) fn has_arrivals(&self) -> bool {
-        let is_open = |run: &RunFacts| run.offered_rate_per_s.is_some();
+        let is_open = |run: &RunFacts| run.offered_rate_per_s.is_some() && !self.thinks;
         self.arrivals.due > 0 || self.run.as_ref().is_some_and(is_open)
     }
 }

@@ -274,6 +274,31 @@ fn clients_and_rates_are_two_blocks_unless_every_combination_is_asked_for() {
 }
 
 #[test]
+fn a_think_time_goes_with_a_closed_loop_alone() {
+    let think = ["--set", "client.think_time=5ms"];
+    let searches: [&[&str]; 3] = [
+        &["xmax", "c"],
+        &["slo", "c", "--p99", "5ms"],
+        &["sweep", "c", "--rates", "100,200"],
+    ];
+    for search in searches {
+        refused(&[search, &think].concat()).says("`client.think_time`");
+    }
+    let bench = Bench::new();
+    let throttled = [
+        "--rates",
+        "100,200",
+        "--schedule",
+        "throttled",
+        "--order",
+        "given",
+    ];
+    let expected =
+        [100, 200].map(|rate| format!("schedule.kind=throttled schedule.rate_per_s={rate}"));
+    assert_eq!(dry(&bench, &throttled), expected);
+}
+
+#[test]
 fn offered_rates_keep_how_late_an_arrival_may_start_by_the_plan() {
     let bench = Bench::new();
     let open = "base = \"c\"\n[schedule]\nkind = \"constant\"\nrate_per_s = 10\nmax_start_delay = \"2s\"\n";

@@ -1,7 +1,7 @@
 //! A plan as it is recorded is read again field by field: `record` knows nothing of `plan`, so this is where the two meet.
 
 use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy};
-use dyno_plan::model::{FieldLength, KeyDistribution, KeyOrder, Schedule, ServerKind};
+use dyno_plan::model::{FieldLength, KeyDistribution, KeyOrder, Schedule, ServerKind, ThinkTime};
 use dyno_plan::units::Span;
 use dyno_plan::{Plan, builtin};
 use dyno_record::plan::RecordedPlan;
@@ -67,12 +67,18 @@ fn check(plan: &Plan) {
     assert_eq!(read.client.backend, word(&plan.client.backend));
     assert_eq!(read.client.seed, Some(plan.client.seed));
     assert_eq!(read.client.batch, Some(u64::from(plan.client.batch)));
+    let think_time = plan.client.think_time.as_ref().and_then(word);
+    assert_eq!(read.client.think_time, think_time, "{name}");
+    let distribution = plan.client.think_time_distribution.as_ref().and_then(word);
+    assert_eq!(read.client.think_time_distribution, distribution, "{name}");
 
     let is_closed = matches!(plan.schedule, Schedule::Closed {});
     let is_poisson = matches!(plan.schedule, Schedule::Poisson { .. });
+    let is_throttled = matches!(plan.schedule, Schedule::Throttled { .. });
     assert_eq!(read.schedule.rate_per_s, plan.schedule.rate_per_s());
     assert_eq!(read.schedule.is_closed(), is_closed, "{name}");
     assert_eq!(read.schedule.is_poisson(), is_poisson, "{name}");
+    assert_eq!(read.schedule.is_throttled(), is_throttled, "{name}");
     assert!(read.schedule.kind.is_some());
 
     assert_eq!(read.phases.warmup, word(&plan.phases.warmup));
@@ -126,9 +132,14 @@ fn each_kind_of_schedule_keys_and_lengths_is_read_from_a_record() {
             rate_per_s: 500.0,
             max_start_delay,
         },
+        Schedule::Throttled { rate_per_s: 250.5 },
     ] {
         changed(|plan| plan.schedule = schedule);
     }
+    changed(|plan| {
+        plan.client.think_time = Some(Span::from_secs(2));
+        plan.client.think_time_distribution = Some(ThinkTime::Exponential);
+    });
     for keys in [
         KeyDistribution::Uniform {},
         KeyDistribution::ScrambledZipfian {},

@@ -4,10 +4,12 @@ pub use super::points::WhichPlan;
 use crate::cancel::Cancel;
 use crate::context::Context;
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::load_source::LoadSource;
 use crate::observer::SharedObserver;
 use crate::version::VERSION;
+use dyno_plan::Plan;
+use dyno_plan::model::Schedule;
 use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, SCHEMA_VERSION, Verb};
@@ -79,6 +81,24 @@ pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
         findings: Vec::new(),
         caveats: Vec::new(),
     }
+}
+
+/// Name of the schedule with which a plan's rates are offered: its own, or a constant one in place of a closed loop.
+pub(super) fn kind_at_rate(schedule: &Schedule) -> &'static str {
+    match schedule {
+        Schedule::Poisson { .. } => ScheduleKind::Poisson.as_str(),
+        Schedule::Throttled { .. } => ScheduleKind::Throttled.as_str(),
+        Schedule::Closed {} | Schedule::Constant { .. } => ScheduleKind::Constant.as_str(),
+    }
+}
+
+/// Refuses a think time in a search that offers rates after its closed loop.
+pub(super) fn refuse_think_time(plan: &Plan) -> Result<(), Error> {
+    if plan.client.mean_think_time().is_none() {
+        return Ok(());
+    }
+    let text = "`client.think_time` has no meaning at the rates that the search offers";
+    Err(Error::new(Kind::BadInput, text).with_hint("`dyno sweep --clients` takes it"))
 }
 
 /// The tasks of an experiment: one, or one for each side or workload.

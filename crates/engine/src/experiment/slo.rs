@@ -1,7 +1,7 @@
 //! `dyno slo`: open-loop runs at rates that close in on the highest one that keeps an objective.
 
 use super::campaign::Campaign;
-use super::request::{Resolve, document};
+use super::request::{Resolve, document, kind_at_rate, refuse_think_time};
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::figures::measured;
 use dyno_analyze::experiment::slo::{attempt, complete, need_more};
@@ -53,21 +53,19 @@ const SET_ASIDE_PART: usize = 2;
 /// A plan that is not valid, and objectives that are missing or contradict each other.
 pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, Task), Error> {
     let mut task = resolve(None, &request.settings, (None, None))?;
-    let is_poisson = matches!(task.plan.schedule, Schedule::Poisson { .. });
+    refuse_think_time(&task.plan)?;
     if let Some(clients) = request.clients {
         task.set_clients(clients)?;
     }
-    let kind = match request.schedule {
-        Some(ScheduleKind::Poisson) => "poisson",
-        None if is_poisson => "poisson",
-        Some(ScheduleKind::Closed) => {
-            let text = "an objective needs an offered rate, and a closed loop has none";
-            return Err(Error::new(Kind::BadInput, text)
-                .with_hint("use `--schedule constant` or `--schedule poisson`"));
-        }
-        _ => "constant",
-    };
-    let delay = max_start_delay(&task.plan.schedule);
+    if request.schedule == Some(ScheduleKind::Closed) {
+        let text = "an objective needs an offered rate, and a closed loop has none";
+        return Err(Error::new(Kind::BadInput, text)
+            .with_hint("use `--schedule constant`, `poisson` or `throttled`"));
+    }
+    let planned = kind_at_rate(&task.plan.schedule);
+    let kind = request.schedule.map_or(planned, ScheduleKind::as_str);
+    let delay =
+        max_start_delay(&task.plan.schedule).filter(|_| kind != ScheduleKind::Throttled.as_str());
     // The first run finds out how fast a closed loop is.
     task.plan.schedule = Schedule::Closed {};
     task::check(&task.plan)?;
@@ -93,16 +91,9 @@ pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, T
 
 /// How late an arrival may start by a plan that has its own idea of it.
 pub(super) fn max_start_delay(schedule: &Schedule) -> Option<String> {
-    match schedule {
-        Schedule::Closed {} => None,
-        Schedule::Constant {
-            max_start_delay, ..
-        }
-        | Schedule::Poisson {
-            max_start_delay, ..
-        } => (*max_start_delay != Schedule::DEFAULT_MAX_START_DELAY)
-            .then(|| max_start_delay.to_string()),
-    }
+    let own = schedule.max_start_delay();
+    let own = own.filter(|delay| *delay != Schedule::DEFAULT_MAX_START_DELAY);
+    own.map(|delay| delay.to_string())
 }
 
 /// What makes a run one at an offered rate.

@@ -4,14 +4,13 @@
 use super::axes::{check_once, check_secrets, settled, split};
 use super::campaign::Campaign;
 use super::points::{WhichPlan, point};
-use super::request::{Resolve, document};
+use super::request::{Resolve, document, kind_at_rate};
 use super::slo::max_start_delay;
 use crate::environment::Environment;
 use crate::error::{Error, Kind, OrFault};
 use dyno_analyze::experiment::blocks;
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::axis::{self, AxisError};
-use dyno_plan::model::Schedule;
 use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Axis, BASE, Base, Block, CLIENTS, Experiment, Point, RATE, Verb};
@@ -271,7 +270,7 @@ impl Combinations {
             block,
             common,
             axes: axes.iter().filter(is_varied).cloned().collect(),
-            schedule: std::iter::once((KIND, kind(schedule).to_owned()))
+            schedule: std::iter::once((KIND, kind_at_rate(schedule).to_owned()))
                 .chain(delay)
                 .collect(),
         }
@@ -347,13 +346,6 @@ fn points(
         }
     }
     Ok(points)
-}
-
-fn kind(schedule: &Schedule) -> &'static str {
-    match schedule {
-        Schedule::Poisson { .. } => "poisson",
-        Schedule::Closed {} | Schedule::Constant { .. } => "constant",
-    }
 }
 
 /// Runs what is left of the sweep and finds the answer.

@@ -1,7 +1,7 @@
 //! `dyno xmax`: closed-loop runs with more and more clients, then open-loop runs just below the best.
 
 use super::campaign::Campaign;
-use super::request::{Resolve, document};
+use super::request::{Resolve, document, refuse_think_time};
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::xmax::{CONFIRMATION_RATIOS, answer, confirmation, without_success};
 use dyno_analyze::search::clients::{ClientsSearch, ClientsSettings, ClientsStep};
@@ -37,6 +37,7 @@ pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         return Err(Error::new(Kind::BadInput, text)
             .with_hint("use a plan without `[schedule]`, or `dyno slo` or `dyno sweep --rates`"));
     }
+    refuse_think_time(&task.plan)?;
     if settings.iter().any(|(key, _)| key == CLIENTS) {
         let text = format!(
             "`--set {CLIENTS}` cannot be given here: the search varies the number of clients"

@@ -406,19 +406,20 @@ fn of_target(error: LoadError, targets: &[LoadTarget]) -> Error {
 /// The schedule of a throttled load. Its rate counts documents, the engine's counts commands; and
 /// nothing may be dropped, as a dropped command is a part of the data set.
 fn load_schedule(plan: &Plan) -> Schedule {
-    let batch = f64::from(plan.client.batch.max(1));
-    let max_start_delay = Span::from_secs(u64::from(u32::MAX));
-    match plan.schedule {
-        Schedule::Closed {} => Schedule::Closed {},
-        Schedule::Constant { rate_per_s, .. } => Schedule::Constant {
-            rate_per_s: rate_per_s / batch,
-            max_start_delay,
-        },
-        Schedule::Poisson { rate_per_s, .. } => Schedule::Poisson {
-            rate_per_s: rate_per_s / batch,
-            max_start_delay,
-        },
+    let mut schedule = plan.schedule.clone();
+    if let Some(rate_per_s) = schedule.rate_mut() {
+        *rate_per_s /= f64::from(plan.client.batch.max(1));
     }
+    if let Schedule::Constant {
+        max_start_delay, ..
+    }
+    | Schedule::Poisson {
+        max_start_delay, ..
+    } = &mut schedule
+    {
+        *max_start_delay = Span::from_secs(u64::from(u32::MAX));
+    }
+    schedule
 }
 
 /// CPU time and memory of this process, as the engine wants them.

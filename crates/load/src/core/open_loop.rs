@@ -34,19 +34,11 @@ pub(super) struct OpenLoop {
 impl OpenLoop {
     /// At the arrivals of the first phase; `None` for a closed loop.
     pub(super) fn new(schedule: &Schedule, start_ns: u64, share: Share, seed: u64) -> Option<Self> {
-        let max_start_delay_ns = match schedule {
-            Schedule::Closed {} => return None,
-            Schedule::Constant {
-                max_start_delay, ..
-            }
-            | Schedule::Poisson {
-                max_start_delay, ..
-            } => u64::try_from(max_start_delay.0.as_nanos()).unwrap_or(u64::MAX),
-        };
+        let max_start_delay = schedule.max_start_delay()?;
         Some(OpenLoop {
             arrivals: arrivals(schedule, start_ns, share, seed, 0)?,
             phase: 0,
-            max_start_delay_ns,
+            max_start_delay_ns: u64::try_from(max_start_delay.0.as_nanos()).unwrap_or(u64::MAX),
             schedule: schedule.clone(),
             share,
             seed,
@@ -81,6 +73,6 @@ fn arrivals(
             let seed = seed.wrapping_add(phase as u64);
             Some(Arrivals::poisson(rate_per_s, base_ns, share, seed))
         }
-        Schedule::Closed {} => None,
+        Schedule::Closed {} | Schedule::Throttled { .. } => None,
     }
 }

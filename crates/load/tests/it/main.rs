@@ -13,4 +13,5 @@ mod backends;
 mod connect;
 mod pairs;
 mod prepare;
+mod think_time;
 mod truth;

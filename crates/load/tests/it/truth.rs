@@ -11,6 +11,7 @@ use dyno_plan::Plan;
 use dyno_plan::model::{KeyDistribution, OperationWeights, Schedule};
 use dyno_plan::units::Span;
 use dyno_record::accumulate::PhaseAccumulator;
+use dyno_record::interval::IntervalRecord;
 use dyno_record::model::{PhaseKind, PhaseRecord};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,20 +21,20 @@ use std::time::Duration;
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// One load and what it measured.
-struct Trial {
+pub(crate) struct Trial {
     behaviour: Behaviour,
-    plan: Plan,
-    clients: usize,
-    threads: usize,
-    warmup: Option<Duration>,
-    duration: Option<Duration>,
+    pub(crate) plan: Plan,
+    pub(crate) clients: usize,
+    pub(crate) threads: usize,
+    pub(crate) warmup: Option<Duration>,
+    pub(crate) duration: Option<Duration>,
     operations: Option<u64>,
     timeout: Duration,
     /// When the run is told to stop.
     stop_after: Option<Duration>,
 }
 
-fn trial(behaviour: Behaviour) -> Trial {
+pub(crate) fn trial(behaviour: Behaviour) -> Trial {
     let mut plan = dyno_plan::builtin::find("read").unwrap();
     plan.data.records = 1000;
     Trial {
@@ -50,18 +51,39 @@ fn trial(behaviour: Behaviour) -> Trial {
 }
 
 impl Trial {
-    fn run(self) -> (PhaseRecord, Counters) {
+    pub(crate) fn run(self) -> (PhaseRecord, Counters) {
         let responder = Responder::start(self.behaviour.clone()).unwrap();
         let record = self.run_against(&responder.address().to_string());
         (record, responder.stop().unwrap())
     }
 
-    fn run_against(&self, address: &str) -> PhaseRecord {
-        let workload = Arc::new(Workload::mix(&self.plan, &Concerns::default()).unwrap());
-        self.perform(address, workload, PhaseKind::Measure)
+    /// The numbers of operations that ended in each hundredth of a second of the measured time.
+    pub(crate) fn ended_in_parts(self) -> Vec<u64> {
+        let responder = Responder::start(self.behaviour.clone()).unwrap();
+        let mut ended = Vec::new();
+        let address = responder.address().to_string();
+        self.perform(&address, self.mix(), PhaseKind::Measure, &mut |window| {
+            ended.extend(window.fine.iter().map(|part| part.ended));
+        });
+        ended
     }
 
-    fn perform(&self, address: &str, workload: Arc<Workload>, kind: PhaseKind) -> PhaseRecord {
+    fn mix(&self) -> Arc<Workload> {
+        Arc::new(Workload::mix(&self.plan, &Concerns::default()).unwrap())
+    }
+
+    fn run_against(&self, address: &str) -> PhaseRecord {
+        self.perform(address, self.mix(), PhaseKind::Measure, &mut |_| ())
+    }
+
+    /// `watch` is shown the windows of the phase.
+    fn perform(
+        &self,
+        address: &str,
+        workload: Arc<Workload>,
+        kind: PhaseKind,
+        watch: &mut dyn FnMut(&IntervalRecord),
+    ) -> PhaseRecord {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let (target, credentials) = dyno_plan::uri::parse(&format!("mongodb://{address}")).unwrap();
         let mut phases = Vec::new();
@@ -77,12 +99,7 @@ impl Trial {
             duration: self.duration,
             operations: self.operations,
         });
-        let offered = match self.plan.schedule {
-            Schedule::Closed {} => None,
-            Schedule::Constant { rate_per_s, .. } | Schedule::Poisson { rate_per_s, .. } => {
-                Some(rate_per_s)
-            }
-        };
+        let offered = self.plan.schedule.rate_per_s();
         let stop = Arc::new(AtomicBool::new(false));
         if let Some(after) = self.stop_after {
             let stop = Arc::clone(&stop);
@@ -109,6 +126,7 @@ impl Trial {
         dyno_load::run(job, &mut |window| {
             let interval = window.merged;
             if interval.phase == kind {
+                watch(&interval);
                 phase.add(&interval)?;
             }
             Ok(())
@@ -164,7 +182,7 @@ fn stolen_since(before: Option<(u64, u64)>) -> f64 {
 /// can spoil some attempts, and for as long as it lasts all of them; so the pauses between them grow. A measurement that
 /// is wrong is wrong in all of them. Attempts in which the hypervisor gave the CPUs to others say nothing: where they
 /// are the most, the test says so and judges nothing.
-fn in_a_quiet_moment(attempt: impl Fn() -> Result<(), String>) {
+pub(crate) fn in_a_quiet_moment(attempt: impl Fn() -> Result<(), String>) {
     dyno_testkit::go_before_others();
     let mut failures = Vec::new();
     let mut disturbed = Vec::new();
@@ -188,7 +206,7 @@ fn in_a_quiet_moment(attempt: impl Fn() -> Result<(), String>) {
     panic!("wrong in every attempt: {failures:#?}; disturbed: {disturbed:#?}");
 }
 
-fn near(measured: f64, expected: f64, tolerance: f64, what: &str) -> Result<(), String> {
+pub(crate) fn near(measured: f64, expected: f64, tolerance: f64, what: &str) -> Result<(), String> {
     let off = measured / expected - 1.0;
     let text = format!(
         "{what}: measured {measured}, expected {expected}, off by {:.2} %",
@@ -523,7 +541,8 @@ fn a_load_inserts_every_document_once_also_the_rest_of_the_last_batch() {
     };
     let workload = Arc::new(Workload::load(&trial.plan, task, &Concerns::default()).unwrap());
     trial.operations = workload.load_operations();
-    let record = trial.perform(&responder.address().to_string(), workload, PhaseKind::Load);
+    let address = responder.address().to_string();
+    let record = trial.perform(&address, workload, PhaseKind::Load, &mut |_| ());
     assert_eq!(record.operations["insert_batch"].count, 13);
     assert_eq!(record.operations["insert_batch"].documents, 1234);
     assert_eq!(responder.stop().unwrap().inserted, 1234);

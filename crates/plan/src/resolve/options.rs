@@ -89,43 +89,40 @@ fn apply_stop(plan: &mut Plan, overrides: &Overrides) {
 }
 
 fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanError> {
-    let (rate, delay) = match plan.schedule {
-        Schedule::Closed {} => (None, Schedule::DEFAULT_MAX_START_DELAY),
-        Schedule::Constant {
-            rate_per_s,
-            max_start_delay,
-        }
-        | Schedule::Poisson {
-            rate_per_s,
-            max_start_delay,
-        } => (Some(rate_per_s), max_start_delay),
-    };
     let kind = overrides.schedule.unwrap_or(match plan.schedule {
         Schedule::Poisson { .. } => ScheduleKind::Poisson,
         Schedule::Constant { .. } => ScheduleKind::Constant,
+        Schedule::Throttled { .. } => ScheduleKind::Throttled,
         Schedule::Closed {} if overrides.rate_per_s.is_some() => ScheduleKind::Constant,
         Schedule::Closed {} => ScheduleKind::Closed,
     });
-    let rate_per_s = overrides.rate_per_s.or(rate);
-    let missing = || {
-        let problem = Problem::new("an open-loop schedule needs a rate").with_hint("give `--rate`");
-        PlanError::Invalid(vec![problem])
-    };
-    plan.schedule = match kind {
-        ScheduleKind::Closed if overrides.rate_per_s.is_some() => {
+    if kind == ScheduleKind::Closed {
+        if overrides.rate_per_s.is_some() {
             let problem = Problem::new("a closed loop has no rate")
-                .with_hint("drop `--rate`, or use `--schedule constant` or `--schedule poisson`");
+                .with_hint("drop `--rate`, or use `--schedule constant`, `poisson` or `throttled`");
             return Err(PlanError::Invalid(vec![problem]));
         }
+        plan.schedule = Schedule::Closed {};
+        return Ok(());
+    }
+    let Some(rate_per_s) = overrides.rate_per_s.or(plan.schedule.rate_per_s()) else {
+        let problem = Problem::new(format!("the schedule `{}` needs a rate", kind.as_str()))
+            .with_hint("give `--rate`");
+        return Err(PlanError::Invalid(vec![problem]));
+    };
+    let max_start_delay = plan.schedule.max_start_delay();
+    let max_start_delay = max_start_delay.unwrap_or(Schedule::DEFAULT_MAX_START_DELAY);
+    plan.schedule = match kind {
         ScheduleKind::Closed => Schedule::Closed {},
         ScheduleKind::Constant => Schedule::Constant {
-            rate_per_s: rate_per_s.ok_or_else(missing)?,
-            max_start_delay: delay,
+            rate_per_s,
+            max_start_delay,
         },
         ScheduleKind::Poisson => Schedule::Poisson {
-            rate_per_s: rate_per_s.ok_or_else(missing)?,
-            max_start_delay: delay,
+            rate_per_s,
+            max_start_delay,
         },
+        ScheduleKind::Throttled => Schedule::Throttled { rate_per_s },
     };
     Ok(())
 }

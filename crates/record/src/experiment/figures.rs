@@ -128,6 +128,9 @@ pub struct Figures {
     pub response_us: BTreeMap<String, Figure>,
     /// Mean service time of all operations.
     pub service_mean_us: f64,
+    /// Mean time that clients waited between an answer and the send of their next operation; absent unless the schedule
+    /// makes them wait.
+    pub think_mean_us: Option<f64>,
     /// Operations sent and not yet answered, as a mean over time.
     pub mean_in_flight: f64,
     /// Operations that succeeded.

@@ -11,7 +11,7 @@ pub enum Law {
     Utilization,
     /// N = X · R: operations in flight are the rate times the time each takes. In operations.
     Little,
-    /// R = N / X − Z, in a closed loop of N clients that think for Z. In seconds.
+    /// R = N / X − Z, in a closed loop of N clients that wait for Z before each send; R is from send to answer. In seconds.
     ResponseTime,
     /// Xₖ = Vₖ · X: a part of the system works at the rate of the whole times its visits. Per second.
     ForcedFlow,

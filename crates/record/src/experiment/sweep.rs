@@ -31,6 +31,9 @@ pub struct Level {
     pub rate_per_s: Figure,
     /// Mean response time.
     pub response_mean_us: Figure,
+    /// Mean time that clients waited between an answer and the send of their next operation, over the runs; absent unless the
+    /// schedule makes them wait.
+    pub think_mean_us: Option<f64>,
     /// Percentiles of the response time, by name, over the merged histograms.
     pub response_us: BTreeMap<String, Figure>,
     /// Share of the operations that failed.

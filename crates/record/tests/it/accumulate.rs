@@ -79,6 +79,25 @@ fn a_closed_loop_has_no_arrivals() {
 }
 
 #[test]
+fn clients_that_wait_have_a_mean_think_time_and_no_arrivals() {
+    let mut phase = PhaseAccumulator::new(PhaseKind::Measure, Some(12.0));
+    for index in 0..2 {
+        let mut window = crate::common::window(PhaseKind::Measure, index);
+        window.counts.thinking_ns = 36_000_000;
+        phase.add(&window).unwrap();
+    }
+    let record = phase.to_record();
+    // 72 ms over eleven successes and one failure in each window.
+    assert_eq!(record.mean_think_time_us, Some(3_000.0));
+    assert_eq!(
+        (record.offered_rate_per_s, record.arrivals),
+        (Some(12.0), None)
+    );
+    let others = crate::common::accumulated(3).to_record();
+    assert_eq!(others.mean_think_time_us, None);
+}
+
+#[test]
 fn adding_windows_does_not_take_more_memory_per_window() {
     let mut phase = crate::common::accumulated(1);
     let size = |phase: &PhaseAccumulator| -> usize {

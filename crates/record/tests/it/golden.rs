@@ -78,6 +78,15 @@ fn the_golden_run_of_version_1_gives_its_known_numbers() {
     assert_eq!(merged.response.count_between(0, 6_000_000), 15);
 }
 
+/// A table with the columns that were added since, as its rows have them.
+fn with_later_columns(name: &str, table: String) -> String {
+    if name != "series/intervals.csv" {
+        return table;
+    }
+    let (header, rows) = table.split_once('\n').unwrap();
+    format!("{header},thinking_ns\n{}", rows.replace('\n', ",0\n"))
+}
+
 #[test]
 fn the_golden_run_is_what_would_be_written_today() {
     let folder = tempfile::tempdir().unwrap();
@@ -91,6 +100,7 @@ fn the_golden_run_is_what_would_be_written_today() {
     ] {
         let written = std::fs::read_to_string(folder.path().join(name)).unwrap();
         let committed = std::fs::read_to_string(golden().join(name)).unwrap();
+        let committed = with_later_columns(name, committed);
         assert!(
             written == committed,
             "{name} differs from the committed one"

@@ -7,7 +7,7 @@ use super::{sweep, sweep_charts};
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::plot::PlotMark;
 use crate::page::{Chart, Definition, Fact, Figure};
-use dyno_analyze::experiment::sweep::kept_rate_per_s;
+use dyno_analyze::experiment::sweep::{is_throttled, kept_rate_per_s};
 use dyno_record::experiment::{BlocksAnswer, Experiment, RATE, SweepAnswer};
 use dyno_record::quantity::Quantity;
 
@@ -90,12 +90,17 @@ fn figures(answer: &BlocksAnswer, closed: Vec<Figure>, book: &CaveatBook) -> Vec
 }
 
 fn facts(answer: &BlocksAnswer) -> Vec<Fact> {
-    let clients = answer.open.as_ref().and_then(|open| open.levels.first());
+    let open = answer.open.as_ref();
+    let kind = match open.is_some_and(is_throttled) {
+        true => "a throttled loop",
+        false => "an open loop",
+    };
+    let clients = open.and_then(|open| open.levels.first());
     let with = clients.map_or(String::new(), |level| {
         format!(" with {} clients", Quantity::count(level.clients.into()))
     });
     let blocks = format!(
-        "a closed loop over the numbers of clients, and an open loop{with} over the offered rates; each round has all of \
+        "a closed loop over the numbers of clients, and {kind}{with} over the offered rates; each round has all of \
          the first, then all of the second"
     );
     vec![Fact::new("Blocks", blocks)]

@@ -2,7 +2,7 @@
 
 use crate::caveat::CaveatBook;
 use crate::page::table::{Cell, Column, Tone};
-use dyno_analyze::experiment::sweep::version;
+use dyno_analyze::experiment::sweep::{is_throttled, version};
 use dyno_record::experiment::{Block, CLIENTS, Experiment, Level, PROGRAM, RATE, SweepAnswer};
 use dyno_record::quantity::Quantity;
 
@@ -92,6 +92,7 @@ impl<'a> Sweep<'a> {
         match self.answer.block {
             None => title.to_owned(),
             Some(Block::Closed) => format!("Closed loop: {lower}"),
+            Some(Block::Open) if is_throttled(self.answer) => format!("Throttled loop: {lower}"),
             Some(Block::Open) => format!("Open loop: {lower}"),
         }
     }

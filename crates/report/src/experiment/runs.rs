@@ -48,6 +48,11 @@ fn is_set_aside(experiment: &Experiment, place: usize) -> bool {
     pairs.any(|one| one.pair as usize == place / 2)
 }
 
+fn is_throttled(point: &Point) -> bool {
+    let kind = point.settings.get("schedule.kind");
+    kind.is_some_and(|kind| kind == "throttled")
+}
+
 /// What a run changes. In a block what all its runs have in common goes without saying.
 fn settings(experiment: &Experiment, point: &Point) -> String {
     let is_varied = |key: &str| {
@@ -59,6 +64,7 @@ fn settings(experiment: &Experiment, point: &Point) -> String {
     let side = point.side.map(|side| side.label().to_owned());
     let block = point.block.map(|block| match block {
         Block::Closed => "closed loop".to_owned(),
+        Block::Open if is_throttled(point) => "throttled loop".to_owned(),
         Block::Open => "open loop".to_owned(),
     });
     let what = [side, point.workload.clone(), block].into_iter().flatten();

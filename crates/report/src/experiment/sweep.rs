@@ -139,6 +139,7 @@ impl Sweep<'_> {
             Column::number("clients", 35),
             Column::number("offered", 40),
             Column::number("runs", 20),
+            Column::number("think time", 45),
             Column::number("rate", 200).marked(&rate_marks),
             Column::number("mean", 180).marked(&latency_marks),
         ]);
@@ -165,6 +166,7 @@ impl Sweep<'_> {
             Cell::known(clients),
             Cell::known(offered.map(Quantity::per_second)),
             Cell::known(is_repeated.then_some(level.runs.len())),
+            Cell::known(level.think_mean_us.map(Quantity::microseconds)),
         ]);
         let mut rate = cell(Some(&level.rate_per_s), Quantity::per_second);
         if std::ptr::eq(level, self.best()) {
@@ -247,8 +249,8 @@ const DEFINITIONS: &[Definition] = &[
     SERVICE_DEMAND,
     Definition {
         term: "asymptotic bounds",
-        meaning: "No rate is above min(N / D, 1 / D_max) with N clients, whatever the server does; and no response time \
-                  is below what that leaves.",
+        meaning: "No rate is above min(N / (D + Z), 1 / D_max) with N clients that wait for Z before each operation, \
+                  whatever the server does; and no response time is below what that leaves.",
     },
     Definition {
         term: "balanced job bounds",

@@ -5,7 +5,9 @@ use super::figure::interval_of;
 use super::levels::Sweep;
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use crate::page::rows::{RowValue, RowsChart, Scale};
-use dyno_record::experiment::{Bounds, CLIENTS, ClosedPoint, Figure, Knee, Level, RATE};
+use dyno_record::experiment::{
+    Bounds, CLIENTS, ClosedPoint, Figure, Knee, Law, LawCheck, Level, RATE,
+};
 use dyno_record::quantity::Quantity;
 
 /// The chart of response times over offered rates.
@@ -13,11 +15,15 @@ pub(super) const RESPONSE_OVER_RATE: &str = "plot-response-over-rate";
 
 /// Charts over a numeric axis.
 pub(super) fn plots(sweep: &Sweep<'_>) -> Vec<Plot> {
-    match sweep.answer.axis.as_deref() {
+    let mut plots = match sweep.answer.axis.as_deref() {
         Some(CLIENTS) => vec![rate_over_clients(sweep), response_over_clients(sweep)],
         Some(RATE) => vec![response_over_rates(sweep), achieved_over_rates(sweep)],
         _ => Vec::new(),
+    };
+    if !plots.is_empty() {
+        plots.extend(response_time_law(sweep));
     }
+    plots
 }
 
 /// Charts with a row for each level, where there is no axis.
@@ -211,7 +217,11 @@ fn rate_over_clients(sweep: &Sweep<'_>) -> Plot {
 fn response_over_clients(sweep: &Sweep<'_>) -> Plot {
     const US_PER_S: f64 = 1e6;
     let usl = sweep.answer.usl_curve.iter();
-    let usl = usl.map(|point| (point.clients, point.clients / point.rate_per_s * US_PER_S));
+    let think_us = sweep.best().think_mean_us.unwrap_or(0.0);
+    let usl = usl.map(|point| {
+        let cycle_us = point.clients / point.rate_per_s * US_PER_S;
+        (point.clients, cycle_us - think_us)
+    });
     let clients = |level: &Level| f64::from(level.clients);
     Plot {
         id: "plot-response-over-clients".to_owned(),
@@ -318,6 +328,41 @@ fn achieved_over_rates(sweep: &Sweep<'_>) -> Plot {
         ]),
         marks: saturation_mark(sweep, false),
     }
+}
+
+/// Both sides of the response time law over the achieved rate; absent where it was not checked.
+fn response_time_law(sweep: &Sweep<'_>) -> Option<Plot> {
+    const US_PER_S: f64 = 1e6;
+    let levels = sweep.answer.levels.iter();
+    let mut checks: Vec<(f64, &LawCheck)> = levels
+        .flat_map(|level| {
+            let checks = level.laws.iter().filter(|one| one.law == Law::ResponseTime);
+            checks.map(|check| (level.rate_per_s.value, check))
+        })
+        .collect();
+    if checks.is_empty() {
+        return None;
+    }
+    checks.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let side = |label, (role, stroke), of: fn(&LawCheck) -> f64| {
+        let values = checks.iter().map(|(x, check)| (*x, of(check) * US_PER_S));
+        PlotSeries::curve(label, role, stroke, values)
+    };
+    let rates: Vec<f64> = checks.iter().map(|(x, _)| *x).collect();
+    Some(Plot {
+        id: "plot-response-time-law".to_owned(),
+        title: "Response time law".to_owned(),
+        caption: "From send to answer: measured, and what N / X − Z makes of the clients, the rate and the time that clients \
+                  waited between their operations."
+            .to_owned(),
+        x: PlotAxis::fitting("operations per second", Measure::Rate, &rates),
+        y: time_axis(true),
+        series: vec![
+            side("N / X − Z", FITTED, |check| check.predicted),
+            side("measured", MEASURED, |check| check.measured),
+        ],
+        marks: Vec::new(),
+    })
 }
 
 fn saturation_mark(sweep: &Sweep<'_>, is_vertical: bool) -> Vec<PlotMark> {

@@ -157,6 +157,10 @@ fn phase_facts(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -
         let text = arrivals_text(arrivals);
         facts.push(fact("Arrivals", text, Some(Topic::Arrivals)));
     }
+    if let Some(mean_us) = phase.mean_think_time_us {
+        let text = format!("{} on average", Quantity::microseconds(mean_us));
+        facts.push(fact("Think time", text, None));
+    }
     facts.push(fact("Client CPU", cpu_text(phase), Some(Topic::Client)));
     let memory = Quantity::bytes(phase.client.max_rss_bytes);
     facts.push(fact("Client memory", format!("{memory} at most"), None));

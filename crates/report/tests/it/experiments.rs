@@ -39,6 +39,7 @@ fn all() -> [(&'static str, Experiment); 12] {
         ("clients", support::clients_sweep()),
         ("doubtful", support::doubtful_sweep()),
         ("rates", support::rates_sweep()),
+        ("throttled", support::throttled_sweep()),
         ("blocks", support::blocks_sweep()),
         ("setting", support::setting_sweep()),
         ("versions", support::versions_sweep()),
@@ -76,6 +77,21 @@ fn terminal_report_of_a_sweep_in_which_nearly_everything_went_wrong() {
 #[test]
 fn terminal_report_of_a_sweep_over_rates() {
     assert_snapshot!(human(&support::rates_sweep()));
+}
+
+#[test]
+fn a_sweep_over_target_rates_shows_both_sides_of_the_response_time_law() {
+    let experiment = support::throttled_sweep();
+    let shown = human(&experiment);
+    assert!(shown.contains("response time, R = N/X − Z"), "{shown}");
+    assert!(shown.contains("think time"), "{shown}");
+    let html = page(&experiment);
+    let plot = html.split("id=\"plot-response-time-law\"").nth(1).unwrap();
+    for series in ["N / X − Z", "measured"] {
+        assert!(plot.contains(series), "{series}");
+    }
+    // An open loop has no clients that wait.
+    assert!(!page(&support::rates_sweep()).contains("plot-response-time-law"));
 }
 
 #[test]

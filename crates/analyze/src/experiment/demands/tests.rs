@@ -29,6 +29,7 @@ fn run(rate_per_s: Figure, demand_s: f64) -> Figures {
         response_mean_us: Figure::bare(400.0),
         response_us: BTreeMap::new(),
         service_mean_us: 400.0,
+        think_mean_us: None,
         mean_in_flight: 8.0,
         succeeded: 100_000,
         failed_ratio: 0.0,

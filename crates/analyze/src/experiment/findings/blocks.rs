@@ -5,9 +5,9 @@ use super::stages::STAGES;
 use super::view::View;
 use crate::experiment::blocks;
 use crate::experiment::queueing::is_missed;
-use crate::experiment::sweep::kept_rate_per_s;
+use crate::experiment::sweep::{is_throttled, kept_rate_per_s};
 use crate::values::{percent, rate, rate_of};
-use dyno_record::experiment::{Block, BlocksAnswer, Experiment, Finding};
+use dyno_record::experiment::{Block, BlocksAnswer, Experiment, Finding, SweepAnswer};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
@@ -41,7 +41,7 @@ pub(super) fn all(experiment: &Experiment, answer: &BlocksAnswer) -> Vec<Finding
                 view.answer.block == Some(Block::Closed) && Some(one) == said.as_ref()
             };
             of_block.retain(|one| !is_said(one));
-            (view.answer.block, of_block)
+            (view.answer, of_block)
         });
         found.extend(together(&of_blocks.collect::<Vec<_>>()));
     }
@@ -49,15 +49,15 @@ pub(super) fn all(experiment: &Experiment, answer: &BlocksAnswer) -> Vec<Finding
 }
 
 /// What holds for one block says which; what both say is said once.
-fn together(of_blocks: &[(Option<Block>, Vec<Finding>)]) -> Vec<Finding> {
+fn together(of_blocks: &[(&SweepAnswer, Vec<Finding>)]) -> Vec<Finding> {
     let mut told: Vec<Finding> = Vec::new();
-    for (block, found) in of_blocks {
+    for (answer, found) in of_blocks {
         for one in found {
-            let has_it = |(_, other): &(_, Vec<Finding>)| other.contains(one);
+            let has_it = |(_, other): &(&SweepAnswer, Vec<Finding>)| other.contains(one);
             let is_common = of_blocks.len() > 1 && of_blocks.iter().all(has_it);
             if !is_common {
                 told.push(Finding {
-                    statement: of_block(*block, &one.statement),
+                    statement: of_block(answer, &one.statement),
                     ..one.clone()
                 });
             } else if !told.contains(one) {
@@ -68,9 +68,10 @@ fn together(of_blocks: &[(Option<Block>, Vec<Finding>)]) -> Vec<Finding> {
     told
 }
 
-fn of_block(block: Option<Block>, said: &Statement) -> Statement {
-    match block {
+fn of_block(answer: &SweepAnswer, said: &Statement) -> Statement {
+    match answer.block {
         Some(Block::Closed) => statement!("in-closed-loop", said = said),
+        Some(Block::Open) if is_throttled(answer) => statement!("in-throttled-loop", said = said),
         Some(Block::Open) => statement!("in-open-loop", said = said),
         None => said.clone(),
     }

@@ -27,6 +27,7 @@ pub(super) fn waiting(view: &View<'_>) -> Option<Finding> {
     let mut evidence = vec![statement!(
         "lone-operation",
         lone = time(lone_s),
+        think = (system.think_time_s > 0.0).then(|| time(system.think_time_s)),
         resource = subject(&demand.name),
         each = time(demand.per_server_s()),
         clients = number(saturation.value)

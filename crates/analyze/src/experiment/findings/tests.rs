@@ -23,6 +23,7 @@ mod cases;
 mod disturbed;
 mod intervals;
 mod relative;
+mod think_time;
 
 /// What an operation needs on the bench of these tests: 80 µs of the server's CPU, 20 µs of the client's.
 const SERVER_S: f64 = 80e-6;
@@ -69,6 +70,7 @@ pub(super) fn figures(
         response_mean_us: figure(mean_us, 0.02),
         response_us: BTreeMap::from([("p99".to_owned(), figure(mean_us * 3.0, 0.05))]),
         service_mean_us: mean_us,
+        think_mean_us: None,
         mean_in_flight: rate * mean_us * 1e-6,
         succeeded: 10_000,
         failed_ratio: 0.0,

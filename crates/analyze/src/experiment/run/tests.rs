@@ -1,6 +1,6 @@
 use super::*;
 use crate::values::told;
-use dyno_record::experiment::FindingKind;
+use dyno_record::experiment::{FindingKind, Law, LawCheck, LawVerdict};
 use dyno_record::model::{
     Caveat, CaveatKind, ClientUsage, Environment, FleetAgentRecord, FleetRecord, LatencySummary,
     OperationRecord, PhaseKind, PhaseRecord, PlacementRecord, ResourceKind, ResourceUse, RunStatus,
@@ -78,6 +78,7 @@ fn measure_phase(windows: &[WindowResponses], response_us: f64) -> PhaseRecord {
         operations: [("read".to_owned(), operation)].into(),
         errors: Default::default(),
         arrivals: None,
+        mean_think_time_us: None,
         client: ClientUsage {
             cpu_user_s: 0.1 * duration_s,
             cpu_system_s: 0.2 * duration_s,
@@ -216,11 +217,15 @@ fn several_disks_are_one_resource_and_said_to_be_used_evenly() {
 
 #[test]
 fn all_laws_of_a_sound_run_hold() {
-    let found = analysis(&usual());
-    let told = texts(&found, FindingKind::Finding).join("\n");
-    let expected = "laws-hold-in-run (laws: [law.little, law.response_time, law.forced_flow, law.rate_bound], number: 4)";
-    assert!(told.contains(expected), "{told}");
-    assert!(texts(&found, FindingKind::Warning).is_empty());
+    let all = "laws: [law.little, law.response_time, law.forced_flow, law.rate_bound], number: 4";
+    let without_waits = "laws: [law.little, law.forced_flow, law.rate_bound], number: 3";
+    for (run, laws) in [(usual(), without_waits), (thinking(), all)] {
+        let found = analysis(&run);
+        let told = texts(&found, FindingKind::Finding).join("\n");
+        let expected = format!("laws-hold-in-run ({laws})");
+        assert!(told.contains(&expected), "{told}");
+        assert!(texts(&found, FindingKind::Warning).is_empty());
+    }
 }
 
 #[test]
@@ -357,12 +362,56 @@ fn a_run_that_measured_nothing_has_no_analysis() {
     assert_eq!(analyze(&document, &responses, 1), Err(NothingMeasured));
 }
 
-fn law(
-    analysis: &RunAnalysis,
-    wanted: dyno_record::experiment::Law,
-) -> Option<&dyno_record::experiment::LawCheck> {
+fn law(analysis: &RunAnalysis, wanted: Law) -> Option<&LawCheck> {
     let mut checks = analysis.figures.laws.iter();
     checks.find(|check| check.law == wanted)
+}
+
+/// The usual run with clients that think for half of their time: their operations take the other half.
+fn thinking() -> (RunDocument, PhaseResponses) {
+    let (mut document, responses) = usual();
+    let phase = &mut document.phases[0];
+    for operation in phase.operations.values_mut() {
+        operation.service_time_us.mean /= 2.0;
+        phase.mean_think_time_us = Some(operation.service_time_us.mean);
+    }
+    phase.mean_in_flight /= 2.0;
+    (document, responses)
+}
+
+#[test]
+fn a_closed_loop_without_waits_says_littles_law_once() {
+    let found = analysis(&usual());
+    assert!(law(&found, Law::Little).is_some());
+    assert!(law(&found, Law::ResponseTime).is_none());
+}
+
+#[test]
+fn the_response_time_law_takes_the_think_time_that_was_measured() {
+    let (mut document, responses) = thinking();
+    let found = analysis(&(document.clone(), responses.clone()));
+    let check = law(&found, Law::ResponseTime).unwrap();
+    assert_eq!(check.verdict, LawVerdict::Holds, "{check:?}");
+    assert!(check.difference_ratio.abs() < 0.01, "{check:?}");
+    assert!(check.uncertainty_ratio < 0.001, "{check:?}");
+    let cycle_us = 2.0 * check.measured * 1e6;
+    // A tenth of the cycle that is neither thought nor waited is time that clients have lost.
+    document.phases[0].mean_think_time_us = Some(0.4 * cycle_us);
+    let found = analysis(&(document, responses));
+    let check = law(&found, Law::ResponseTime).unwrap();
+    assert_eq!(check.verdict, LawVerdict::Broken, "{check:?}");
+}
+
+#[test]
+fn of_a_few_operations_the_response_time_law_says_nothing() {
+    let (mut document, responses) = thinking();
+    let phase = &mut document.phases[0];
+    phase.duration_s *= 2.0 / phase.succeeded as f64;
+    phase.succeeded = 2;
+    phase.operations.values_mut().for_each(|one| one.count = 2);
+    let found = analysis(&(document, responses));
+    let check = law(&found, Law::ResponseTime).unwrap();
+    assert_eq!(check.verdict, LawVerdict::TooUncertain, "{check:?}");
 }
 
 #[test]
@@ -372,9 +421,11 @@ fn the_read_and_the_update_of_a_pair_obey_the_response_time_law_one_by_one() {
     for window in &mut windows {
         window.succeeded /= 2;
     }
-    let (mut document, mut responses) = usual();
+    let (mut document, mut responses) = thinking();
     let phase = &mut document.phases[0];
     phase.succeeded = windows.iter().map(|window| window.succeeded).sum();
+    // Clients think once for both.
+    phase.mean_think_time_us = phase.mean_think_time_us.map(|think_us| 2.0 * think_us);
     let one = phase.operations["read"].clone();
     for name in ["read", "update", "read_modify_write"] {
         let mut part = one.clone();
@@ -384,23 +435,16 @@ fn the_read_and_the_update_of_a_pair_obey_the_response_time_law_one_by_one() {
     document.plan["operations"] = json!({"read_modify_write": 1.0});
     responses.all = windows;
     let found = analysis(&(document, responses));
-    let check = law(&found, dyno_record::experiment::Law::ResponseTime).unwrap();
+    let check = law(&found, Law::ResponseTime).unwrap();
     assert!(check.difference_ratio.abs() < 0.01, "{check:?}");
 }
 
 #[test]
 fn where_operations_failed_their_unknown_times_break_no_law() {
-    let (mut document, responses) = usual();
-    assert!(
-        law(
-            &analysis(&usual()),
-            dyno_record::experiment::Law::ResponseTime
-        )
-        .is_some()
-    );
+    let (mut document, responses) = thinking();
     document.phases[0].failed = 1000;
     let found = analysis(&(document, responses));
-    assert!(law(&found, dyno_record::experiment::Law::ResponseTime).is_none());
+    assert!(law(&found, Law::ResponseTime).is_none());
 }
 
 #[test]
@@ -416,13 +460,12 @@ fn shares_of_operations_may_vary_as_chance_does() {
         phase.operations.insert("update".to_owned(), update);
         let checks = analysis(&(document, responses)).figures.laws;
         let mut checks = checks.into_iter();
-        let of_update =
-            |check: &dyno_record::experiment::LawCheck| check.subject.as_deref() == Some("update");
+        let of_update = |check: &LawCheck| check.subject.as_deref() == Some("update");
         checks.find(of_update).unwrap().verdict
     };
-    assert_eq!(verdict(3.5), dyno_record::experiment::LawVerdict::Holds);
+    assert_eq!(verdict(3.5), LawVerdict::Holds);
     // Far beyond chance and the tolerance of 2 %.
-    assert_eq!(verdict(12.0), dyno_record::experiment::LawVerdict::Broken);
+    assert_eq!(verdict(12.0), LawVerdict::Broken);
 }
 
 #[test]

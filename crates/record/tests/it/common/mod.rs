@@ -106,6 +106,7 @@ pub(crate) fn window(phase: PhaseKind, index: u64) -> IntervalRecord {
             failed: 1,
             busy_ns: 120_000_000,
             in_flight_ns: 121_000_000,
+            thinking_ns: 0,
             reconnects: 1,
             cpu_user_ns: 3_000_000,
             cpu_system_ns: 9_000_000,

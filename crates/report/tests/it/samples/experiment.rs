@@ -74,14 +74,6 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
         Quantity::exact(rate),
         Quantity::exact(mean_us * 1e-6),
     ));
-    if offered_rate_per_s.is_none() {
-        checks.extend(laws::response_time(
-            clients,
-            Quantity::exact(rate),
-            0.0,
-            Quantity::exact(mean_us * 1e-6),
-        ));
-    }
     let reads = Quantity {
         value: rate * 0.501,
         uncertainty_ratio: 0.008,
@@ -108,6 +100,7 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
             })
             .collect(),
         service_mean_us: mean_us,
+        think_mean_us: None,
         mean_in_flight: in_flight.value,
         succeeded: 60_000,
         failed_ratio: 0.0,
@@ -126,6 +119,19 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
         laws: checks,
         caveats: vec![CaveatKind::Durability, CaveatKind::SharedMachine],
     }
+}
+
+/// A run whose clients wait between their operations.
+fn waiting(run: Figures, think_us: f64) -> Figures {
+    let mut run = run;
+    run.think_mean_us = Some(think_us);
+    run.laws.extend(laws::response_time(
+        run.clients,
+        Quantity::exact(run.rate_per_s.value),
+        think_us * 1e-6,
+        Quantity::exact(run.service_mean_us * 1e-6),
+    ));
+    run
 }
 
 fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
@@ -232,6 +238,13 @@ pub(crate) fn doubtful_sweep() -> Experiment {
             ("16", (16, None, 18_100.0, 884.0, 40.0)),
         ],
     );
+    for figures in experiment
+        .points
+        .iter_mut()
+        .filter_map(|point| point.figures.as_mut())
+    {
+        *figures = waiting(figures.clone(), 1.0);
+    }
     experiment.status = RunStatus::Partial;
     experiment.status_reason = Some("interrupted by a signal".into());
     experiment.points[4].figures = None;
@@ -263,6 +276,30 @@ pub(crate) fn rates_sweep() -> Experiment {
         ],
     );
     experiment.points[5].figures.as_mut().unwrap().dropped_ratio = 0.36;
+    answered(experiment, |_| {})
+}
+
+/// A sweep over target rates, in which clients wait for their own answers and for their slots.
+pub(crate) fn throttled_sweep() -> Experiment {
+    let line = |rate: f64, mean_us: f64| (32, Some(rate), rate, mean_us, 0.01);
+    let mut experiment = experiment(
+        RATE,
+        &[
+            ("1000", line(1_000.0, 130.0)),
+            ("4000", line(4_000.0, 141.0)),
+            ("8000", line(8_000.0, 165.0)),
+            ("12000", line(12_000.0, 230.0)),
+        ],
+    );
+    experiment.plan["schedule"] = json!({"kind": "throttled", "rate_per_s": 1000.0});
+    for point in &mut experiment.points {
+        let kind = ("schedule.kind".to_owned(), "throttled".to_owned());
+        point.settings.extend([kind]);
+        let run = point.figures.take().unwrap();
+        // Half a percent of the response time is missing.
+        let think_us = 32e6 / run.rate_per_s.value - run.service_mean_us * 1.005;
+        point.figures = Some(waiting(run, think_us));
+    }
     answered(experiment, |_| {})
 }
 

@@ -5,7 +5,7 @@ use super::super::relative::{drifting, lucky, versions};
 use super::super::{blocks, rates_of};
 use super::*;
 use crate::values::{bytes, percent};
-use dyno_record::experiment::{LawVerdict, Level};
+use dyno_record::experiment::{Block, LawVerdict, Level};
 
 pub(super) fn cases() -> Vec<Case> {
     let cases = [
@@ -366,6 +366,14 @@ fn in_blocks() -> Vec<Case> {
         });
     });
     let alone = |it: &mut Experiment| *it = clients();
+    let throttled = with(both(), |it| {
+        let of_rates = |point: &&mut Point| point.block == Some(Block::Open);
+        for point in it.points.iter_mut().filter(of_rates) {
+            let kind = ("schedule.kind".to_owned(), "throttled".to_owned());
+            point.settings.extend([kind]);
+        }
+    });
+    let open = |it: &mut Experiment| *it = blocks::answered(both());
     vec![
         x_max(both()),
         x_max(up_to(&["1"])),
@@ -374,5 +382,7 @@ fn in_blocks() -> Vec<Case> {
         x_max(kept),
         case("in-closed-loop", blocks::answered(both())).not_if("there is no other", alone),
         case("in-open-loop", blocks::answered(both())).not_if("there is none", alone),
+        case("in-throttled-loop", blocks::answered(throttled))
+            .not_if("arrivals came from outside", open),
     ]
 }
