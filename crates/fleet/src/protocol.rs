@@ -5,7 +5,7 @@ use crate::error::FleetError;
 use crate::merge::Began;
 use dyno_engine::load_source;
 use dyno_plan::Plan;
-use dyno_record::model::{PhaseRecord, ResourceUse};
+use dyno_record::model::{Environment, PhaseRecord, ResourceUse};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -74,7 +74,7 @@ pub struct Registration {
 }
 
 /// What a host tells of itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostFacts {
     /// Its name.
     pub name: String,
@@ -85,6 +85,9 @@ pub struct HostFacts {
     pub cpus: u32,
     /// Free space where it writes, in bytes.
     pub free_disk_bytes: u64,
+    /// The machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Environment>,
     /// What `dyno doctor` says of it, one line for each finding that is not good.
     pub findings: Vec<String>,
 }

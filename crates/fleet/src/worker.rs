@@ -19,11 +19,13 @@ use dyno_load::clock::Clock;
 use dyno_load::job::{Job, Pair, ProcessUsage};
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_observe::doctor::{self, Subject};
+use dyno_observe::environment::capture;
 use dyno_observe::usage::UsageSampler;
 use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
 use dyno_plan::task::Remote;
 use dyno_plan::uri::redact;
+use dyno_record::model::Environment;
 use dyno_record::names;
 use dyno_record::verdict::Level;
 use stage::{FOREVER, Outlet, Report, StageRun, merger};
@@ -139,6 +141,10 @@ fn host_facts(options: &WorkerOptions, context: Context<'_>) -> HostFacts {
         findings: bad
             .map(|verdict| format!("{}: {}, {}", verdict.check, verdict.found, verdict.advised))
             .collect(),
+        environment: Some(Environment {
+            doctor: verdicts,
+            ..capture(options.watch.first().map(|server| &*server.folder))
+        }),
     }
 }
 

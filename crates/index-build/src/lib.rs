@@ -231,6 +231,7 @@ impl Experiment<'_> {
         self.say("starting the server");
         self.server.open()?;
         self.document.server = self.server.describe()?;
+        self.document.environment = Some(self.server.environment()?);
         self.document.disk = self.server.data().map(|data| DiskFacts {
             device: figures::device_of(&data).unwrap_or_default(),
             file_system: file_system_of(&data),
@@ -496,6 +497,7 @@ fn empty(plan: &Plan) -> IndexBuildDocument {
         plan: dyno_plan::file::recorded(plan),
         server: ExperimentServer::default(),
         collection: CollectionFacts::default(),
+        environment: None,
         disk: None,
         builds: Vec::new(),
         remedy: None,

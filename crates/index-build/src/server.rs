@@ -8,10 +8,13 @@ use dyno_engine::deployment::{DeploymentUnderTest, describe};
 use dyno_engine::recording::roles::Tables;
 use dyno_engine::{Error, Kind};
 use dyno_load::connect::{CancelCheck, Connector, Control};
+use dyno_observe::doctor::Subject;
+use dyno_observe::environment::examine;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::task::{Remote, Task};
 use dyno_plan::units::{Bytes, CacheSize};
+use dyno_record::model::Environment;
 use dyno_record::server::ExperimentServer;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -267,5 +270,14 @@ impl<'a> Server<'a> {
     pub(crate) fn describe(&self) -> Result<ExperimentServer, Error> {
         let deployment = self.running().deployment.as_ref();
         describe(&mut self.control()?, &self.plan, deployment, self.is_own())
+    }
+
+    /// This machine, as `dyno doctor` sees it.
+    pub(crate) fn environment(&self) -> Result<Environment, Error> {
+        let deployment = self.running().deployment.as_ref();
+        match deployment.and_then(|deployment| deployment.servers.first()) {
+            Some(server) => server.environment(&mut self.control()?, &self.plan, self.data(), 1),
+            None => Ok(examine(&Subject::default())),
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Puts the readings of a machine together into the environment of a run document.
 
 use crate::clock::read_cost_ns;
+use crate::doctor::{self, Subject};
 use crate::health::{Health, ProbeHealth, Reading};
-use crate::{host, storage};
+use crate::{cpu_settings, host, storage};
 use dyno_record::model::Environment;
 use std::path::Path;
 
@@ -19,6 +20,14 @@ pub struct Observation {
 /// machine; it need not exist yet. Takes about a millisecond, mostly to time the clock.
 pub fn capture(data_dir: Option<&Path>) -> Environment {
     observe(data_dir).environment
+}
+
+/// As [`capture`], with what the checks of `dyno doctor` say of the machine and of what else is known.
+pub fn examine(subject: &Subject) -> Environment {
+    Environment {
+        doctor: doctor::examine(&doctor::observe(Path::new("/"), subject)),
+        ..capture(subject.data_dir.as_deref())
+    }
 }
 
 /// As [`capture`], with the reasons for what could not be read.
@@ -63,6 +72,7 @@ fn observe_root(root: &Path, data_dir: Option<&Path>) -> Observation {
         cpus: probes.note("cpus", host::cpus(root)),
         numa_nodes: probes.note("numa_nodes", host::numa_nodes(root)),
         cpu_governor: probes.note("cpu_governor", host::cpu_governor(root)),
+        cpu_settings: cpu_settings::read(root),
         memory_bytes: probes.note("memory_bytes", host::memory_bytes(root)),
         swap_bytes: probes.note("swap_bytes", host::swap_bytes(root)),
         transparent_hugepages: probes

@@ -1,6 +1,6 @@
 //! What `run.json` holds of the hosts of a fleet.
 
-use crate::model::{PhaseKind, PhaseRecord, ResourceUse};
+use crate::model::{Environment, PhaseKind, PhaseRecord, ResourceUse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -76,6 +76,8 @@ pub struct FleetAgentRecord {
     pub succeeded: u64,
     /// Operations of the measure phase that the controller heard of and that failed.
     pub failed: u64,
+    /// Its host; absent in records of earlier versions.
+    pub environment: Option<Environment>,
     /// What its host says of itself that is not good for a measurement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
@@ -84,6 +86,7 @@ pub struct FleetAgentRecord {
 }
 
 /// The host of servers of a fleet.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetServerRecord {
     /// Number, from 0.
@@ -94,6 +97,8 @@ pub struct FleetServerRecord {
     pub cpus: u64,
     /// Connection string of what was started there.
     pub address: String,
+    /// Its machine; absent in records of earlier versions.
+    pub environment: Option<Environment>,
     /// What the host says of itself that is not good for a measurement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,

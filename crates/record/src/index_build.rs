@@ -2,7 +2,7 @@
 //! order of the documents. The traces are in folders beside it.
 
 use crate::document::Document;
-use crate::model::RunStatus;
+use crate::model::{Environment, RunStatus};
 use crate::plan::RecordedPlan;
 use crate::server::ExperimentServer;
 use crate::statement::Statement;
@@ -38,6 +38,8 @@ pub struct IndexBuildDocument {
     pub server: ExperimentServer,
     /// The collection.
     pub collection: CollectionFacts,
+    /// The machine that it ran on; absent in records of earlier versions.
+    pub environment: Option<Environment>,
     /// Where its data is; absent of a server that was not started for it.
     pub disk: Option<DiskFacts>,
     /// The builds in their order: one, or two with a remedy between them.

@@ -621,6 +621,9 @@ pub struct Environment {
     pub numa_nodes: Option<u64>,
     /// Frequency governor of CPU 0.
     pub cpu_governor: Option<String>,
+    /// What else decides how fast and how evenly the CPUs work.
+    #[serde(default, skip_serializing_if = "CpuSettings::are_unknown")]
+    pub cpu_settings: CpuSettings,
     /// Memory of the machine.
     pub memory_bytes: Option<u64>,
     /// Swap of the machine.
@@ -640,6 +643,57 @@ pub struct Environment {
     /// What `dyno doctor` says of the machine and the server; empty in runs where it was not asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doctor: Vec<Verdict>,
+}
+
+/// Settings of CPUs and firmware. Each is absent where the machine does not show it, as most virtual machines do not, or only
+/// to root.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CpuSettings {
+    /// Driver of the frequencies, with its mode in parentheses where it has several: `intel_pstate (active)`.
+    pub frequency_driver: Option<String>,
+    /// What CPU 0 prefers where speed costs energy, such as `performance` or `balance_power`.
+    pub energy_preference: Option<String>,
+    /// Whether frequencies above the nominal one are allowed.
+    pub turbo: Option<bool>,
+    /// Whether the hardware chooses the frequencies itself (Intel's HWP).
+    pub hardware_pstates: Option<bool>,
+    /// Driver of the idle states.
+    pub idle_driver: Option<String>,
+    /// Idle states of CPU 0, the lightest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub idle_states: Vec<IdleState>,
+    /// Simultaneous multithreading, as the kernel says it: `on`, `off`, `forceoff`, `notsupported`.
+    pub smt: Option<String>,
+    /// NUMA nodes with CPUs for each socket; more than 1 with sub-NUMA clustering.
+    pub nodes_per_socket: Option<u64>,
+    /// Hardware prefetchers that are off, of an Intel CPU whose registers can be read.
+    pub prefetchers_off: Option<Vec<String>>,
+    /// Revision of the microcode.
+    pub microcode: Option<String>,
+    /// Maker, version and date of the firmware.
+    pub bios: Option<String>,
+    /// Whether `irqbalance` runs, which moves interrupts between CPUs; absent in a container, which does not show it.
+    pub irqbalance: Option<bool>,
+}
+
+impl CpuSettings {
+    /// Whether the machine shows none of them.
+    pub fn are_unknown(&self) -> bool {
+        *self == CpuSettings::default()
+    }
+}
+
+/// A state that a CPU without work goes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IdleState {
+    /// Its name, such as `C6`.
+    pub name: String,
+    /// Time to come back from it.
+    pub exit_latency_us: u64,
+    /// Whether it may be used.
+    pub enabled: bool,
 }
 
 /// The storage that holds a data folder.

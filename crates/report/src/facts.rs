@@ -1,11 +1,9 @@
-//! Facts about a run that are words rather than measurements: workload, schedule, server, machine.
+//! Facts about a run that are words rather than measurements: workload, schedule, server.
 //! What could not be read is said to be unknown and never left out.
 
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::Fact;
-use dyno_record::model::{
-    DroppedCollection, Environment, RunDocument, ServerRecord, StorageRecord, TraceRecord,
-};
+use dyno_record::model::{DroppedCollection, RunDocument, ServerRecord, TraceRecord};
 use dyno_record::plan::{RecordedFieldLength, RecordedPlan};
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
@@ -15,11 +13,11 @@ use serde_json::Value;
 pub(crate) const UNKNOWN: &str = "unknown";
 
 /// Numbers without a sign at the end: `100,000`.
-fn count(value: u64) -> String {
+pub(crate) fn count(value: u64) -> String {
     Quantity::count(value).to_string()
 }
 
-fn or_unknown<T: ToString>(value: Option<T>) -> String {
+pub(crate) fn or_unknown<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| UNKNOWN.into(), |value| value.to_string())
 }
 
@@ -272,76 +270,6 @@ pub(crate) fn server_name(server: &ServerRecord) -> String {
     } else {
         format!("{product} {version} ({})", server.kind)
     }
-}
-
-/// Where the client ran.
-pub(crate) fn machine(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
-    let environment = &document.environment;
-    let marks = |topic| book.marks(topic, None);
-    let settings = marks(Topic::MachineSettings);
-    let size = |bytes: Option<u64>| or_unknown(bytes.map(Quantity::bytes));
-    let plain = |label: &str, value: &Option<String>| Fact::new(label, or_unknown(value.as_ref()));
-    let mut facts = vec![
-        plain("Host", &environment.hostname),
-        Fact::new("CPU", processor(environment)).marked(&marks(Topic::SharedMachine)),
-        plain("CPU governor", &environment.cpu_governor).marked(&marks(Topic::CpuFrequency)),
-        Fact::new("NUMA nodes", or_unknown(environment.numa_nodes)),
-        Fact::new("Memory", size(environment.memory_bytes)),
-        Fact::new("Swap", size(environment.swap_bytes)).marked(&settings),
-        plain("Transparent huge pages", &environment.transparent_hugepages).marked(&settings),
-        Fact::new("Clock", clock(environment)).marked(&marks(Topic::Clock)),
-        Fact::new("Load average before", or_unknown(environment.load_average)),
-        plain("Virtualization", &environment.virtualization),
-        plain("System", &environment.os),
-        plain("Kernel", &environment.kernel),
-    ];
-    match &environment.data_storage {
-        Some(storage) => facts.extend(storage_facts(storage, &settings)),
-        None => facts.push(Fact::new("Data folder", UNKNOWN)),
-    }
-    facts
-}
-
-fn processor(environment: &Environment) -> String {
-    let model = or_unknown(environment.cpu_model.as_ref());
-    match environment.cpus {
-        Some(cpus) => format!("{} × {model}", count(cpus)),
-        None => model,
-    }
-}
-
-fn clock(environment: &Environment) -> String {
-    let source = or_unknown(environment.clock_source.as_ref());
-    match environment.clock_read_ns {
-        Some(read_ns) => {
-            let cost = Quantity::microseconds(read_ns / 1_000.0);
-            format!("{source}, {cost} per reading")
-        }
-        None => source,
-    }
-}
-
-fn storage_facts(storage: &StorageRecord, marks: &[usize]) -> Vec<Fact> {
-    let size = |bytes: Option<u64>| or_unknown(bytes.map(Quantity::bytes));
-    let filesystem = format!(
-        "{} ({})",
-        or_unknown(storage.filesystem.as_ref()),
-        or_unknown(storage.mount_options.as_ref())
-    );
-    let kind = match storage.rotational {
-        Some(true) => ", rotational",
-        Some(false) => ", not rotational",
-        None => "",
-    };
-    let device = format!("{}{kind}", or_unknown(storage.device.as_ref()));
-    vec![
-        Fact::new("Data folder", &storage.path),
-        Fact::new("File system", filesystem),
-        Fact::new("Device", device),
-        Fact::new("Readahead", size(storage.readahead_bytes)).marked(marks),
-        Fact::new("I/O scheduler", or_unknown(storage.scheduler.as_ref())),
-        Fact::new("Free space before", size(storage.free_bytes)),
-    ]
 }
 
 /// The resolved plan as text that can be saved and run again: TOML, or JSON where it is something

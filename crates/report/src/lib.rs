@@ -10,6 +10,7 @@ pub mod experiment;
 mod facts;
 pub mod index_build;
 pub mod io_trace;
+mod machine;
 mod options;
 pub mod page;
 mod render;

@@ -6,8 +6,8 @@ use crate::run::{Bench, run};
 use crate::sums::what_is_wrong;
 use crate::{TailError, cells};
 use dyno_engine::context::Context;
-use dyno_engine::deployment::server::ServerPaths;
-use dyno_engine::deployment::{DeploymentUnderTest, describe};
+use dyno_engine::deployment::server::{ServerPaths, data_folder};
+use dyno_engine::deployment::{DeploymentUnderTest, data_servers, describe, topology_of};
 use dyno_engine::experiment::folder::ExperimentFolder;
 use dyno_engine::observer::Shared;
 use dyno_engine::run::preflight;
@@ -171,13 +171,6 @@ fn measure(
     let host_drivers = host_drivers.and_then(|plan| plan.host_drivers.as_ref());
     let host_drivers = host_drivers.map_or(drivers, PathBuf::from);
     context.note("starting the server");
-    let paths = ServerPaths {
-        environment: context.environment,
-        embedded: options.common.embedded_server.as_deref(),
-        folder: path,
-    };
-    let mut deployment =
-        DeploymentUnderTest::open(&task.plan, task.remote.as_ref(), &paths, None, context)?;
     let experiment = Experiment {
         task,
         options,
@@ -186,6 +179,8 @@ fn measure(
         found: &found,
         host_drivers: &host_drivers,
     };
+    let (paths, remote) = (experiment.paths(), task.remote.as_ref());
+    let mut deployment = DeploymentUnderTest::open(&task.plan, remote, &paths, None, context)?;
     let result = experiment.on_servers(wanted, document, &mut deployment);
     let result = result.map_err(|failure| deployment.explain(failure));
     result.and(deployment.stop_and_tell(context))
@@ -202,6 +197,14 @@ struct Experiment<'a> {
 }
 
 impl Experiment<'_> {
+    fn paths(&self) -> ServerPaths<'_> {
+        ServerPaths {
+            environment: self.context.environment,
+            embedded: self.options.common.embedded_server.as_deref(),
+            folder: self.path,
+        }
+    }
+
     /// Measures the cells on servers that are up.
     fn on_servers(
         &self,
@@ -221,6 +224,10 @@ impl Experiment<'_> {
             server.ok_or_else(|| Error::new(Kind::Internal, "a deployment without servers"))?;
         let mut control = server.control()?;
         document.server = describe(&mut control, plan, Some(deployment), is_started)?;
+        let data = data_folder(plan, &self.paths());
+        let instances = topology_of(plan).map_or(1, |topology| data_servers(&topology));
+        let environment = server.environment(&mut control, plan, data, instances.into())?;
+        document.environment = Some(environment);
         // Java's drivers refuse the heartbeats that it streams: see `drivers/README.md`.
         document.polls_heartbeats = document.server.product.starts_with("secantus")
             && !has_option(&uri, "serverMonitoringMode");
@@ -366,6 +373,7 @@ fn empty(task: &Task) -> TailDocument {
         polls_heartbeats: false,
         clock: "CLOCK_MONOTONIC of this host".to_owned(),
         cpus,
+        environment: None,
         skipped: Vec::<SkippedDriver>::new(),
         cells: Vec::new(),
         caveats: Vec::new(),

@@ -797,6 +797,7 @@ fn fleet_of(servers: [f64; 2], may_use: u64, client: f64) -> Verdict {
         });
     }
     let server = |(number, host): (u64, &str)| FleetServerRecord {
+        environment: None,
         number,
         host: host.to_owned(),
         cpus: may_use,

@@ -20,6 +20,7 @@ fn write_empty(folder: &Path) {
         plan: serde_json::json!({}),
         options: BTreeMap::new(),
         axes: Vec::new(),
+        environment: None,
         points: Vec::new(),
         answer: None,
         findings: Vec::new(),

@@ -9,7 +9,7 @@ use dyno_load::backend::{self, driver::DriverTarget};
 use dyno_load::connect::{CancelCheck, Connector, Control};
 use dyno_load::workload::Concerns;
 use dyno_load::{prepare, probe};
-use dyno_observe::doctor::{Product, ServerFacts, network};
+use dyno_observe::doctor::{Product, ServerFacts, Subject, network};
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, ServerKind};
 use dyno_plan::task::Remote;
@@ -241,6 +241,27 @@ impl ServerUnderTest {
             Some(started) => started.address.to_string(),
             None => self.target.to_string(),
         }
+    }
+
+    /// This machine, with what `dyno doctor` says of it and of the server. `data_dir` is the folder of the server's data if that
+    /// is here; `instances` servers of this kind share the machine.
+    ///
+    /// # Errors
+    /// Questions that the server does not answer.
+    pub fn environment(
+        &self,
+        control: &mut Control,
+        plan: &Plan,
+        data_dir: Option<PathBuf>,
+        instances: u64,
+    ) -> Result<dyno_record::model::Environment, Error> {
+        let record = self.describe(control, plan)?;
+        let server = Some(self.checked(control, &record, instances));
+        Ok(dyno_observe::environment::examine(&Subject {
+            data_dir,
+            server,
+            ..Subject::default()
+        }))
     }
 
     /// What the checks of the machine need to know of the server, with a few empty commands timed.

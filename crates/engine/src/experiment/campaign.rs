@@ -356,7 +356,11 @@ impl<'a> Campaign<'a> {
             open.loaded = stays.then(|| documents(&task.plan));
         }
         let windows = responses(&directory, PhaseKind::Measure, None)?;
-        let mut found = figures::of_run(&finished.results.run.document, &windows, self.seed());
+        let run = &finished.results.run.document;
+        let mut found = figures::of_run(run, &windows, self.seed());
+        if self.document.environment.is_none() {
+            self.document.environment = Some(run.environment.clone());
+        }
         if let Ok(figures) = &mut found {
             figures.stolen_ratio = stolen_ratio(&finished.results.run);
         }

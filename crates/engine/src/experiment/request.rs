@@ -76,6 +76,7 @@ pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
         plan: dyno_plan::file::recorded(&task.plan),
         options: BTreeMap::new(),
         axes: Vec::new(),
+        environment: None,
         points: Vec::new(),
         answer: None,
         findings: Vec::new(),

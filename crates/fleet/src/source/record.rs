@@ -48,6 +48,7 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
                         .server_cpus(&server, node.map(|node| node.cpus))
                         .into(),
                     address: uri.clone(),
+                    environment: finder.and_then(|node| node.environment.clone()),
                     findings: finder.map_or_else(Vec::new, |node| node.findings.clone()),
                 }
             })
@@ -60,6 +61,7 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
             host: host.host.name.clone(),
             cpus: host.host.cpus.into(),
             address: uri.clone(),
+            environment: host.host.environment.clone(),
             findings: host.host.findings.clone(),
         })
         .collect()
@@ -111,6 +113,8 @@ pub(super) fn extend(
         // Several agents of a host found the same there.
         if hosts.insert(registration.host.name.as_str()) {
             agent.findings.clone_from(&registration.host.findings);
+            let environment = &registration.host.environment;
+            agent.environment.clone_from(environment);
         }
         agent.share = share.describe();
         agent.lost = agent.lost.take().or(outcome.lost);

@@ -28,7 +28,7 @@ pub use sweep::{
 };
 
 use crate::document::Document;
-use crate::model::{Caveat, RunStatus};
+use crate::model::{Caveat, Environment, RunStatus};
 use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::statement::Statement;
@@ -100,6 +100,8 @@ pub struct Experiment {
     pub options: BTreeMap<String, serde_json::Value>,
     /// The keys that are varied; empty where a search chooses the points.
     pub axes: Vec<Axis>,
+    /// The machine of the client, as the first run saw it; absent before, and in records of earlier versions.
+    pub environment: Option<Environment>,
     /// All points in the order in which they are run.
     pub points: Vec<Point>,
     /// The answer; absent until there is one.

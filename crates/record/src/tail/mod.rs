@@ -8,7 +8,7 @@ pub use course::{
 };
 
 use crate::document::Document;
-use crate::model::RunStatus;
+use crate::model::{Environment, RunStatus};
 use crate::named::named;
 use crate::server::ExperimentServer;
 use crate::statement::Statement;
@@ -49,6 +49,8 @@ pub struct TailDocument {
     pub clock: String,
     /// CPUs that this process may use.
     pub cpus: u64,
+    /// The machine that it ran on; absent in records of earlier versions.
+    pub environment: Option<Environment>,
     /// Drivers that were wanted and cannot run.
     pub skipped: Vec<SkippedDriver>,
     /// What was measured, in this order, one at a time.

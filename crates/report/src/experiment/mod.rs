@@ -25,8 +25,9 @@ mod xmax;
 use crate::caveat::{CaveatBook, Topic};
 use crate::error::ReportError;
 use crate::facts;
+use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
-use crate::page::{Fact, NO_ANSWER, Page, Status};
+use crate::page::{Fact, FactList, NO_ANSWER, Page, Status};
 use crate::render::show;
 use dyno_record::experiment::{Answer, Experiment, Verb};
 use dyno_record::plan::RecordedPlan;
@@ -88,7 +89,7 @@ pub fn page(experiment: &Experiment) -> Page {
         headline: parts.headline,
         findings: experiment.findings.iter().map(Into::into).collect(),
         sections,
-        method: Page::method_of(how(experiment, parts.facts, &book)),
+        method: how(experiment, parts.facts, &book),
         plan: suite::plans(experiment).unwrap_or_else(|| facts::plan_text(&experiment.plan)),
         definitions: parts.definitions,
         caveats: book.into_entries(),
@@ -124,8 +125,8 @@ fn seed(plan: &RecordedPlan) -> String {
     seed.unwrap_or_default()
 }
 
-/// How it was done: the runs, what they change, and the workload.
-fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> {
+/// How it was done: the runs, what they change, the workload, and the machine.
+fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<FactList> {
     let plans = suite::recorded_plans(experiment);
     let plans = plans.unwrap_or_else(|| vec![experiment.recorded_plan()]);
     // What the workloads of a suite have in common.
@@ -172,5 +173,6 @@ fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<Fact> 
         Fact::new("Seed", common(seed)),
     ]);
     list.retain(|fact| !fact.value.is_empty());
-    list
+    let machine = machine::list(experiment.environment.as_ref(), book);
+    Page::method_of(list).into_iter().chain(machine).collect()
 }

@@ -10,9 +10,11 @@ mod tables;
 mod view;
 mod words;
 
+use crate::caveat::CaveatBook;
 use crate::error::ReportError;
 use crate::facts::plan_text;
 use crate::io_trace::{self, TraceJson, TracePair};
+use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Definition, Finding as Shown, NO_ANSWER, Page, Status};
 use crate::render::show;
@@ -81,6 +83,7 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
         definitions.extend(traced.definitions);
     }
     facts.retain(|fact| !fact.value.is_empty());
+    let machine = machine::list(document.environment.as_ref(), &CaveatBook::new(&[]));
     let question = match sides.len() {
         0 | 1 => "How long does the index take, and in which order are the documents read for it?",
         _ => {
@@ -105,7 +108,7 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
         headline: figures::figures(document, &sides, &book),
         findings,
         sections,
-        method: Page::method_of(facts),
+        method: Page::method_of(facts).into_iter().chain(machine).collect(),
         plan: plan_text(&document.plan),
         definitions,
         caveats: book.into_caveats(),

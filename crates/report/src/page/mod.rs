@@ -239,7 +239,7 @@ pub struct Fact {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FactList {
     /// What they are about.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// The facts.
     pub facts: Vec<Fact>,
 }
@@ -272,7 +272,7 @@ impl Page {
 
     /// The method of what has facts of one kind.
     pub fn method_of(facts: Vec<Fact>) -> Vec<FactList> {
-        let title = "How it was done";
+        let title = "How it was done".into();
         vec![FactList { title, facts }]
     }
 

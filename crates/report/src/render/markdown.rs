@@ -28,7 +28,7 @@ pub(super) fn render(page: &Page) -> String {
         writer.section(section);
     }
     for list in page.method.iter().filter(|list| !list.facts.is_empty()) {
-        writer.heading(list.title);
+        writer.heading(&list.title);
         writer.facts(&list.facts);
     }
     writer.definitions(page);

@@ -17,7 +17,7 @@ pub(super) fn render(page: &Page, width: usize, colours: bool) -> String {
     let mut writer = Writer::new(width, colours);
     writer.title(page);
     for list in &page.method {
-        writer.facts_with_title(list.title, &list.facts);
+        writer.facts_with_title(&list.title, &list.facts);
     }
     // Pictures come last, as near to the result as pages have them.
     let (pictures, tables): (Vec<&Section>, Vec<&Section>) = page

@@ -12,19 +12,21 @@ mod series;
 
 use crate::caveat::{CaveatBook, Topic};
 use crate::error::ReportError;
-use crate::facts;
+use crate::facts::{self, UNKNOWN};
 use crate::io_trace::{self, TraceView};
+use crate::machine;
 use crate::options::{Format, PageFormat, RenderOptions};
-use crate::page::{Definition, FactList, Page, Section, Status};
+use crate::page::{Definition, Fact, FactList, Page, Section, Status};
 use crate::render::show;
 use crate::terms::{INTERVAL, LAW_CHECK, SERVICE_DEMAND};
 use crate::watched::Watched;
 use crate::ycsb;
 use dyno_analyze::experiment::run::RunAnalysis;
-use dyno_record::model::{PhaseRecord, RunDocument};
+use dyno_record::model::{Environment, PhaseRecord, RunDocument};
 use dyno_record::reader::Run;
 use result::{by_count, result_phase};
 use series::MAX_POINTS;
+use std::collections::BTreeMap;
 
 /// What a page says where nothing was recorded.
 const NO_PHASE: &str = "The run recorded no phase, so there is no result.";
@@ -141,16 +143,46 @@ fn description(document: &RunDocument) -> String {
 }
 
 fn method(document: &RunDocument, book: &CaveatBook) -> Vec<FactList> {
-    let machine = match document.fleet {
+    let title = match document.fleet {
         Some(_) => "Machine of the controller",
         None => "Machine of the client",
     };
+    let mut machine = machine::facts(&document.environment, book);
+    if document.environment.data_storage.is_none() {
+        machine.push(Fact::new("Data folder", UNKNOWN));
+    }
     let lists = [
         ("Workload", facts::workload(document, book)),
         ("Server", facts::server(&document.server, book)),
-        (machine, facts::machine(document, book)),
+        (title, machine),
     ];
-    lists.map(|(title, facts)| FactList { title, facts }).into()
+    let of_run = lists.map(|(title, facts)| FactList {
+        title: title.into(),
+        facts,
+    });
+    of_run.into_iter().chain(hosts(document)).collect()
+}
+
+/// The machines of a fleet, each once.
+fn hosts(document: &RunDocument) -> Vec<FactList> {
+    let Some(fleet) = &document.fleet else {
+        return Vec::new();
+    };
+    let agents = fleet.agents.iter();
+    let agents = agents.map(|agent| (&agent.host, &agent.environment));
+    let servers = fleet.servers.iter();
+    let servers = servers.map(|server| (&server.host, &server.environment));
+    let all = agents.chain(servers);
+    let known: BTreeMap<&String, &Environment> = all
+        .filter_map(|(host, environment)| Some((host, environment.as_ref()?)))
+        .collect();
+    let known = known.into_iter();
+    known
+        .map(|(host, environment)| FactList {
+            title: format!("Machine {host}").into(),
+            facts: machine::facts(environment, &CaveatBook::new(&[])),
+        })
+        .collect()
 }
 
 /// Names of all operations of the run: those of the result phase first, most frequent first.

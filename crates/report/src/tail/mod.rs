@@ -4,9 +4,10 @@ mod charts;
 mod tables;
 mod view;
 
-use crate::caveat::{NumberedCaveat, Severity, numbered};
+use crate::caveat::{CaveatBook, NumberedCaveat, Severity, numbered};
 use crate::error::ReportError;
 use crate::facts::{plan_text, server_of, settings_of};
+use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Definition, Fact, Figure, NO_ANSWER, Page, Status};
 use crate::render::show;
@@ -54,6 +55,7 @@ pub fn page(view: &TailView<'_>) -> Page {
     sections.extend(tables::sections(document, &lines));
     let mut facts = facts(document);
     facts.retain(|fact| !fact.value.is_empty());
+    let machine = machine::list(document.environment.as_ref(), &CaveatBook::new(&[]));
     let base = Page::new(
         "messages",
         format!("Messages through the database, {}", document.name),
@@ -70,7 +72,7 @@ pub fn page(view: &TailView<'_>) -> Page {
         findings: findings.iter().map(Into::into).collect(),
         caveats: caveats(document),
         sections,
-        method: Page::method_of(facts),
+        method: Page::method_of(facts).into_iter().chain(machine).collect(),
         plan: plan_text(&document.plan),
         definitions: DEFINITIONS.to_vec(),
         ..base

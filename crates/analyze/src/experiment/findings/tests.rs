@@ -115,6 +115,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
             key: key.to_owned(),
             values: values.iter().map(|value| (*value).to_owned()).collect(),
         }],
+        environment: None,
         points: points
             .map(|(number, (value, figures))| Point {
                 settings: BTreeMap::from([(key.to_owned(), (*value).to_owned())]),

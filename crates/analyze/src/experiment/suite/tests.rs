@@ -102,6 +102,7 @@ fn suite(workloads: &[&str], settings: &[&str], points: Vec<Point>) -> Experimen
         plan: serde_json::Value::Null,
         options,
         axes,
+        environment: None,
         points,
         answer: None,
         findings: Vec::new(),

@@ -177,6 +177,7 @@ fn document(cells: Vec<Cell>) -> TailDocument {
         polls_heartbeats: false,
         clock: String::new(),
         cpus: 2,
+        environment: None,
         skipped: Vec::new(),
         cells,
         caveats: Vec::new(),

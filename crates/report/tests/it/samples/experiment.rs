@@ -169,6 +169,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
             key: key.to_owned(),
             values,
         }],
+        environment: None,
         points: lines.iter().enumerate().map(point).collect(),
         answer: None,
         findings: Vec::new(),

@@ -41,6 +41,7 @@ pub(crate) fn rewritten() -> IndexBuildDocument {
             started: true,
             settings: BTreeMap::from([("sync_on_commit".into(), "off".into())]),
         },
+        environment: None,
         collection: CollectionFacts {
             namespace: "sdu.docs".into(),
             documents: 20_000,

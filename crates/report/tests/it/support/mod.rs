@@ -9,8 +9,8 @@ use dyno_record::interval::{
     ErrorCount, IntervalRecord, OperationInterval, WindowCounts, latency_histogram,
 };
 use dyno_record::model::{
-    Caveat, CaveatKind, Environment, KeyShares, PhaseKind, ResourceKind, ResourceUse, RunDocument,
-    RunStatus, SCHEMA_VERSION, ServerRecord, StorageRecord,
+    Caveat, CaveatKind, CpuSettings, Environment, KeyShares, PhaseKind, ResourceKind, ResourceUse,
+    RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord, StorageRecord,
 };
 use dyno_record::reader::Run;
 use dyno_record::responses::by_operation;
@@ -204,6 +204,7 @@ fn environment() -> Environment {
         cpus: Some(2),
         numa_nodes: Some(1),
         cpu_governor: None,
+        cpu_settings: CpuSettings::default(),
         memory_bytes: Some(8 << 30),
         swap_bytes: Some(0),
         transparent_hugepages: Some("madvise".into()),

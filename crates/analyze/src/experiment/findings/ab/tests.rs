@@ -43,6 +43,7 @@ fn experiment() -> Experiment {
         plan: serde_json::Value::Null,
         options: [("max_pairs".to_owned(), 5.into())].into(),
         axes: Vec::new(),
+        environment: None,
         points: Vec::new(),
         answer: None,
         findings: Vec::new(),

@@ -1,0 +1,274 @@
+//! Facts about a machine. What could not be read is said to be unknown and never left out.
+
+use crate::caveat::{CaveatBook, Topic};
+use crate::facts::{count, or_unknown};
+use crate::page::{Fact, FactList};
+use dyno_record::model::{CpuSettings, Environment, IdleState, StorageRecord};
+use dyno_record::quantity::Quantity;
+use dyno_record::verdict::{Level, Verdict};
+
+/// The machine of an experiment, if it is known.
+pub(crate) fn list(environment: Option<&Environment>, book: &CaveatBook) -> Option<FactList> {
+    environment.map(|environment| FactList {
+        title: "Machine".into(),
+        facts: facts(environment, book),
+    })
+}
+
+/// What a machine is, how it is set, and what the checks say of it.
+pub(crate) fn facts(environment: &Environment, book: &CaveatBook) -> Vec<Fact> {
+    let marks = |topic| book.marks(topic, None);
+    let settings = marks(Topic::MachineSettings);
+    let size = |bytes: Option<u64>| or_unknown(bytes.map(Quantity::bytes));
+    let plain = |label: &str, value: &Option<String>| Fact::new(label, or_unknown(value.as_ref()));
+    let cpus = &environment.cpu_settings;
+    let mut facts = vec![
+        plain("Host", &environment.hostname),
+        Fact::new("CPU", processor(environment)).marked(&marks(Topic::SharedMachine)),
+        plain("CPU governor", &environment.cpu_governor).marked(&marks(Topic::CpuFrequency)),
+        Fact::new("CPU frequencies", frequencies(cpus)).marked(&marks(Topic::CpuFrequency)),
+        Fact::new("CPU idle states", idle_states(cpus)),
+        Fact::new("Prefetchers", prefetchers(cpus)),
+        plain("SMT", &cpus.smt),
+        Fact::new("NUMA nodes", nodes(environment)),
+        Fact::new("Memory", size(environment.memory_bytes)),
+        Fact::new("Swap", size(environment.swap_bytes)).marked(&settings),
+        plain("Transparent huge pages", &environment.transparent_hugepages).marked(&settings),
+        Fact::new("Clock", clock(environment)).marked(&marks(Topic::Clock)),
+        Fact::new("Load average before", or_unknown(environment.load_average)),
+        Fact::new("irqbalance", irqbalance(cpus)),
+        plain("Virtualization", &environment.virtualization),
+        Fact::new("Firmware", firmware(cpus)),
+        plain("System", &environment.os),
+        plain("Kernel", &environment.kernel),
+    ];
+    if let Some(storage) = &environment.data_storage {
+        facts.extend(storage_facts(storage, &settings));
+    }
+    facts.push(Fact::new("Checks", checks(&environment.doctor)).marked(&settings));
+    facts
+}
+
+fn processor(environment: &Environment) -> String {
+    let model = or_unknown(environment.cpu_model.as_ref());
+    match environment.cpus {
+        Some(cpus) => format!("{} × {model}", count(cpus)),
+        None => model,
+    }
+}
+
+fn frequencies(cpus: &CpuSettings) -> String {
+    let turbo = |is_on| if is_on { "turbo on" } else { "turbo off" };
+    let chosen = |by_hardware| {
+        if by_hardware {
+            "chosen by the hardware"
+        } else {
+            "chosen by the kernel"
+        }
+    };
+    let preference = cpus.energy_preference.as_ref();
+    known([
+        cpus.frequency_driver.clone(),
+        cpus.hardware_pstates.map(|by| chosen(by).to_owned()),
+        cpus.turbo.map(|is_on| turbo(is_on).to_owned()),
+        preference.map(|preference| format!("energy preference `{preference}`")),
+    ])
+}
+
+/// The parts that are known.
+fn known<const N: usize>(parts: [Option<String>; N]) -> String {
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    or_unknown((!parts.is_empty()).then(|| parts.join(", ")))
+}
+
+fn idle_states(cpus: &CpuSettings) -> String {
+    let state = |state: &IdleState| {
+        let IdleState {
+            name,
+            exit_latency_us,
+            enabled,
+        } = state;
+        let off = if *enabled { "" } else { ", off" };
+        format!("{name} ({exit_latency_us} µs{off})")
+    };
+    let states: Vec<String> = cpus.idle_states.iter().map(state).collect();
+    let driver = cpus.idle_driver.as_ref();
+    match (driver, states.is_empty()) {
+        (Some(driver), false) => format!("{driver}: {}", states.join(", ")),
+        (Some(driver), true) => driver.clone(),
+        (None, _) => or_unknown((!states.is_empty()).then(|| states.join(", "))),
+    }
+}
+
+fn prefetchers(cpus: &CpuSettings) -> String {
+    or_unknown(cpus.prefetchers_off.as_ref().map(|off| match &off[..] {
+        [] => "all on".to_owned(),
+        off => format!("off: {}", off.join(", ")),
+    }))
+}
+
+fn nodes(environment: &Environment) -> String {
+    let nodes = or_unknown(environment.numa_nodes);
+    match environment.cpu_settings.nodes_per_socket {
+        Some(several) if several > 1 => format!("{nodes}, {several} for each socket"),
+        _ => nodes,
+    }
+}
+
+fn clock(environment: &Environment) -> String {
+    let source = or_unknown(environment.clock_source.as_ref());
+    match environment.clock_read_ns {
+        Some(read_ns) => {
+            let cost = Quantity::microseconds(read_ns / 1_000.0);
+            format!("{source}, {cost} per reading")
+        }
+        None => source,
+    }
+}
+
+fn irqbalance(cpus: &CpuSettings) -> String {
+    let said = |runs| if runs { "runs" } else { "does not run" };
+    or_unknown(cpus.irqbalance.map(said))
+}
+
+fn firmware(cpus: &CpuSettings) -> String {
+    let microcode = cpus.microcode.as_ref();
+    known([
+        cpus.bios.clone(),
+        microcode.map(|revision| format!("microcode {revision}")),
+    ])
+}
+
+/// What `dyno doctor` has found: what it would change by name, and how much it would not.
+fn checks(verdicts: &[Verdict]) -> String {
+    if verdicts.is_empty() {
+        return "none were made".to_owned();
+    }
+    let of = |level| verdicts.iter().filter(move |one| one.level == level);
+    let named = [(Level::Fail, "fail"), (Level::Warn, "warn")].map(|(level, word)| {
+        let names: Vec<String> = of(level)
+            .map(|one| format!("`{}` ({})", one.check, one.found))
+            .collect();
+        (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
+    });
+    let [pass, unknown] = [Level::Pass, Level::Unknown].map(|level| of(level).count());
+    let counts = format!("{pass} pass, {unknown} unknown");
+    let parts = named.into_iter().flatten().chain([counts]);
+    parts.collect::<Vec<_>>().join("; ")
+}
+
+fn storage_facts(storage: &StorageRecord, marks: &[usize]) -> Vec<Fact> {
+    let size = |bytes: Option<u64>| or_unknown(bytes.map(Quantity::bytes));
+    let filesystem = format!(
+        "{} ({})",
+        or_unknown(storage.filesystem.as_ref()),
+        or_unknown(storage.mount_options.as_ref())
+    );
+    let kind = match storage.rotational {
+        Some(true) => ", rotational",
+        Some(false) => ", not rotational",
+        None => "",
+    };
+    let device = format!("{}{kind}", or_unknown(storage.device.as_ref()));
+    vec![
+        Fact::new("Data folder", &storage.path),
+        Fact::new("File system", filesystem),
+        Fact::new("Device", device),
+        Fact::new("Readahead", size(storage.readahead_bytes)).marked(marks),
+        Fact::new("I/O scheduler", or_unknown(storage.scheduler.as_ref())),
+        Fact::new("Free space before", size(storage.free_bytes)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::verdict::CheckName;
+
+    fn value(environment: &Environment, label: &str) -> String {
+        let facts = facts(environment, &CaveatBook::new(&[]));
+        let mut facts = facts.into_iter().filter(|fact| fact.label == label);
+        facts.next().expect("it is always there").value
+    }
+
+    fn server() -> Environment {
+        let state = |name: &str, exit_latency_us, enabled| IdleState {
+            name: name.to_owned(),
+            exit_latency_us,
+            enabled,
+        };
+        let verdict = |check, level, found: &str| Verdict {
+            check,
+            level,
+            found: found.to_owned(),
+            advised: String::new(),
+            why: String::new(),
+            change: None,
+        };
+        Environment {
+            numa_nodes: Some(4),
+            cpu_settings: CpuSettings {
+                frequency_driver: Some("intel_pstate (active)".to_owned()),
+                energy_preference: Some("balance_performance".to_owned()),
+                turbo: Some(false),
+                hardware_pstates: Some(true),
+                idle_driver: Some("intel_idle".to_owned()),
+                idle_states: vec![state("C1", 2, true), state("C6", 133, false)],
+                smt: Some("off".to_owned()),
+                nodes_per_socket: Some(2),
+                prefetchers_off: Some(vec!["L2 adjacent line".to_owned()]),
+                microcode: Some("0x2b000461".to_owned()),
+                bios: Some("Example Inc. 3.2 05/12/2025".to_owned()),
+                irqbalance: Some(true),
+            },
+            doctor: vec![
+                verdict(CheckName::Swappiness, Level::Pass, "1"),
+                verdict(CheckName::Readahead, Level::Fail, "16384 sectors"),
+            ],
+            ..Environment::default()
+        }
+    }
+
+    #[test]
+    fn each_setting_is_told() {
+        let told = [
+            (
+                "CPU frequencies",
+                "intel_pstate (active), chosen by the hardware, turbo off, energy preference `balance_performance`",
+            ),
+            ("CPU idle states", "intel_idle: C1 (2 µs), C6 (133 µs, off)"),
+            ("Prefetchers", "off: L2 adjacent line"),
+            ("SMT", "off"),
+            ("NUMA nodes", "4, 2 for each socket"),
+            ("irqbalance", "runs"),
+            (
+                "Firmware",
+                "Example Inc. 3.2 05/12/2025, microcode 0x2b000461",
+            ),
+            (
+                "Checks",
+                "fail: `readahead` (16384 sectors); 1 pass, 0 unknown",
+            ),
+        ];
+        for (label, text) in told {
+            assert_eq!(value(&server(), label), text);
+        }
+    }
+
+    #[test]
+    fn a_setting_that_the_machine_does_not_show_is_unknown() {
+        let nothing = Environment::default();
+        for label in ["CPU frequencies", "CPU idle states", "Prefetchers", "SMT"] {
+            assert_eq!(value(&nothing, label), "unknown", "{label}");
+        }
+        for label in ["NUMA nodes", "irqbalance", "Firmware"] {
+            assert_eq!(value(&nothing, label), "unknown", "{label}");
+        }
+        assert_eq!(value(&nothing, "Checks"), "none were made");
+        let mut one = server();
+        one.cpu_settings.nodes_per_socket = Some(1);
+        one.cpu_settings.prefetchers_off = Some(Vec::new());
+        assert_eq!(value(&one, "NUMA nodes"), "4");
+        assert_eq!(value(&one, "Prefetchers"), "all on");
+    }
+}
