@@ -34,7 +34,7 @@ fn suite() -> Experiment {
     serde_json::from_str(&text).unwrap()
 }
 
-fn all() -> [(&'static str, Experiment); 12] {
+fn all() -> [(&'static str, Experiment); 13] {
     [
         ("clients", support::clients_sweep()),
         ("doubtful", support::doubtful_sweep()),
