@@ -335,9 +335,12 @@ fn merge_what_fits(table: &DeTable<'_>) -> Option<Plan> {
     let mut plan = base(table).ok()?;
     let mut keep = |section: &str, key: Option<&str>, value: &DeValue<'_>| {
         let mut merged = serde_json::to_value(&plan).ok()?;
+        let section = &mut merged[section];
         let place = match key {
-            Some(key) => &mut merged[section][key],
-            None => &mut merged[section],
+            // A table in the place of a text or a number fits nowhere.
+            Some(_) if !(section.is_object() || section.is_null()) => return None,
+            Some(key) => &mut section[key],
+            None => section,
         };
         lay_over(place, value);
         plan = serde_json::from_value(merged).ok()?;
@@ -550,6 +553,13 @@ durration = \"1s\"
             "{}",
             problems[4]
         );
+    }
+
+    #[test]
+    fn a_table_where_a_plan_has_none_is_a_problem() {
+        for text in ["name.of = \"x\"\n", "[[name]]\n", "traces.start = \"1s\"\n"] {
+            assert_eq!(problems(text).len(), 1, "{text}");
+        }
     }
 
     #[test]
