@@ -3,9 +3,14 @@
 use crate::metrics::buckets::Buckets;
 use crate::metrics::window::{mean_in_flight, seconds};
 use dyno_engine::observer::RunFacts;
+use dyno_load::operation::OperationError;
 use dyno_record::model::{Arrivals, PhaseKind, RunStatus};
 use dyno_record::recorded::{RecordedLatency, RecordedWindow};
 use std::collections::BTreeMap;
+
+/// Kinds of failures that are counted from 0 on, because every operation can have them: a healthy run has something to
+/// show, and no rate misses the first ones. All other kinds appear with their first failure.
+const USUAL_ERRORS: [OperationError; 2] = [OperationError::Timeout, OperationError::Disconnected];
 
 /// See the module. Sums go on over all runs of an experiment.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +88,10 @@ impl Totals {
             put(&mut totals.response, &operation.response);
             put(&mut totals.service, &operation.service);
             put(&mut totals.start_delay, &operation.start_delay);
+            for error in USUAL_ERRORS {
+                let key = (window.phase, operation.name.clone(), error.to_string());
+                self.errors.entry(key).or_default();
+            }
         }
         for error in &window.errors {
             let key = (window.phase, error.operation.clone(), error.kind.clone());

@@ -64,6 +64,8 @@ fn a_run_is_told_while_it_goes_on_and_its_counters_rise() {
         (failed / (failed + succeeded) - 0.1).abs() < 0.02,
         "{failed} of {succeeded}"
     );
+    let timeouts = errors.replace("server_11600", "timeout");
+    assert_eq!(value(&text, &timeouts), Some(0.0));
     let due = value(&text, "dyno_arrivals_total{state=\"due\"}").unwrap();
     assert!(due >= succeeded + failed, "{due}");
     assert!(text.contains("dyno_run_info{name=\"read\"") && text.contains("status=\"running\""));

@@ -6,10 +6,23 @@ use crate::watch::source::Description;
 use crate::watch::watcher::OutputOptions;
 use dyno_record::metrics::{MetricId, MetricsWriter, Reading};
 use dyno_record::model::{OutageRecord, SourceHealth, SourceRecord};
+use dyno_record::names::{frequency, replication, slow, temperature};
 use std::time::Duration;
 
 /// Outages that are kept; a source that comes and goes must not fill the record.
 const MOST_OUTAGES: usize = 50;
+
+/// Groups that are not in each reading, because to read them is dear.
+const SELDOM: [&str; 4] = [
+    frequency::GROUP,
+    temperature::GROUP,
+    slow::GROUP,
+    replication::GROUP,
+];
+
+/// How long a value of these groups stays on the board: whoever looks now and then would see it seldom or never.
+const SELDOM_READINGS: f64 = 15.0;
+const SELDOM_S: f64 = 30.0;
 
 /// Takes what a source reports, in the order of time.
 pub(super) struct Intake {
@@ -17,6 +30,9 @@ pub(super) struct Intake {
     /// Gone once the end was written.
     writer: Option<MetricsWriter>,
     last_s: Option<f64>,
+    interval_s: f64,
+    /// The last values of groups that are not in each reading, with their time.
+    seldom: Vec<(f64, MetricId, f64)>,
     /// The first part that should be there and could not be read or kept.
     fault: Option<String>,
 }
@@ -59,6 +75,8 @@ impl Intake {
             },
             writer: Some(writer.syncing(output.sync_every)),
             last_s: None,
+            interval_s: interval.as_secs_f64(),
+            seldom: Vec::new(),
             fault: None,
         }
     }
@@ -88,7 +106,7 @@ impl Intake {
         values: Vec<(MetricId, f64)>,
         missing: &[(Part, Health)],
     ) {
-        let reading = Reading {
+        let mut reading = Reading {
             at_s,
             duration_s: self.last_s.map_or(0.0, |last_s| (at_s - last_s).max(0.0)),
             values,
@@ -109,6 +127,7 @@ impl Intake {
             self.fault.get_or_insert(text);
         }
         let fault = self.fault.clone();
+        self.carry_over(&mut reading);
         self.slot.board.change(self.slot.number, |latest| {
             let record = &mut latest.record;
             record.readings += 1;
@@ -130,6 +149,24 @@ impl Intake {
             };
             latest.reading = Some(reading);
         });
+    }
+
+    /// Adds the values that are not in each reading, and not in this one, for those who look at the board.
+    fn carry_over(&mut self, reading: &mut Reading) {
+        let longest_s = SELDOM_S.max(SELDOM_READINGS * self.interval_s);
+        self.seldom.retain(|(at_s, id, _)| {
+            let is_read_again = reading.values.iter().any(|(new, _)| new == id);
+            !is_read_again && reading.at_s - at_s <= longest_s
+        });
+        let is_seldom = |(id, _): &&(MetricId, f64)| SELDOM.contains(&id.group());
+        let read: Vec<_> = reading.values.iter().filter(is_seldom).cloned().collect();
+        let kept = self.seldom.iter();
+        reading
+            .values
+            .extend(kept.map(|(_, id, value)| (id.clone(), *value)));
+        let read = read.into_iter();
+        self.seldom
+            .extend(read.map(|(id, value)| (reading.at_s, id, value)));
     }
 
     /// A reading that failed.
@@ -200,5 +237,47 @@ fn write_fault(error: &dyn std::error::Error) -> Health {
     let cause = error.source().map(|cause| format!(": {cause}"));
     Health::Failed {
         reason: format!("{error}{}", cause.unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::model::SourceKind;
+
+    #[test]
+    fn what_is_read_now_and_then_stays_on_the_board_and_is_recorded_once() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let board = Board::default();
+        let description = Description {
+            name: "host".to_owned(),
+            kind: SourceKind::Host,
+            subject: "a".to_owned(),
+            of_server: true,
+        };
+        let output = OutputOptions {
+            run_directory: folder.path().to_owned(),
+            readings_per_row: 1,
+            sync_every: None,
+        };
+        let mut intake = Intake::new(&board, description, Duration::from_secs(1), &output);
+        let (often, seldom) = (MetricId::of("a", "x"), frequency::MEAN_HZ.id());
+        let mut shown = |at_s: f64, ids: &[&MetricId]| {
+            let values = ids.iter().map(|id| ((*id).clone(), at_s)).collect();
+            intake.take::<&str>(at_s, values, &[]);
+            let latest = board.look().remove(0).reading.expect("it was good");
+            let values = latest.values.into_iter();
+            values.map(|(_, value)| value).collect::<Vec<f64>>()
+        };
+        assert_eq!(shown(1.0, &[&often, &seldom]), [1.0, 1.0]);
+        assert_eq!(shown(2.0, &[]), [1.0], "what is read each time is not kept");
+        assert_eq!(shown(11.0, &[&often, &seldom]), [11.0, 11.0]);
+        assert_eq!(shown(41.0, &[&often]), [41.0, 11.0]);
+        assert_eq!(shown(41.1, &[&often]), [41.1], "it is too old");
+        intake.finish();
+        let (tables, _) = dyno_record::metrics::read(folder.path()).expect("it is written");
+        let values = tables[0].column(&seldom).expect("it is there");
+        let recorded = values.iter().filter(|value| !value.is_nan());
+        assert_eq!(recorded.count(), 2, "{values:?}");
     }
 }
