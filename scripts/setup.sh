@@ -124,6 +124,7 @@ packages_of_tests() {
     has fio || echo fio
     has losetup || echo mount
     { has prometheus && has promtool; } || echo prometheus
+    has prometheus-node-exporter || echo prometheus-node-exporter
     # For the fleet: its meeting point, and hosts made of namespaces.
     has redis-server || echo redis-server
     has ssh || echo openssh-client
@@ -223,7 +224,7 @@ install_packages() {
     renew_lists "${apt[@]}"
     for package in $missing; do
         case $package in
-        prometheus | redis-server) unit=$package ;;
+        prometheus | prometheus-node-exporter | redis-server) unit=$package ;;
         openssh-server) unit=ssh ;;
         *) continue ;;
         esac

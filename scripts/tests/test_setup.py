@@ -41,6 +41,7 @@ PACKAGES = {
     "fio": ["fio"],
     "mount": ["losetup"],
     "prometheus": ["prometheus", "promtool"],
+    "prometheus-node-exporter": ["prometheus-node-exporter"],
     "redis-server": ["redis-server"],
     "openssh-client": ["ssh"],
     "openssh-server": ["sshd"],
@@ -359,8 +360,9 @@ class SetupTest(unittest.TestCase):
         self.assertEqual(machine.setup("test").returncode, 0)
         for line in [line for line in machine.log.splitlines() if line.startswith("environment")]:
             self.assertEqual(line, "environment RUNLEVEL=1 SYSTEMD_OFFLINE=1")
-        for unit in ["prometheus.service", "redis-server.service", "ssh.service", "ssh.socket"]:
-            self.assertIn(f"disable {unit}", machine.log)
+        for unit in ["prometheus", "prometheus-node-exporter", "redis-server", "ssh"]:
+            self.assertIn(f"disable {unit}.service", machine.log)
+        self.assertIn("disable ssh.socket", machine.log)
 
     def test_a_set_up_that_is_killed_leaves_nothing_behind(self):
         machine = self.machine(user=0).apt()

@@ -1,8 +1,9 @@
-//! A real Prometheus reads runs that go on, and every query of every panel in `deploy/grafana/` is asked of it.
+//! A real Prometheus reads a run that goes on and a real `node_exporter`, and every query of every panel in
+//! `deploy/grafana/` is asked of it.
 
 use crate::common::scrape::{Endpoint, get};
 use crate::common::{Bench, Responder, reads, signal, wait_for};
-use dyno_testkit::{Skip, embedded_program, free_port, or_skip, project_dir};
+use dyno_testkit::{Skip, free_port, mongod_program, or_skip, project_dir};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -10,39 +11,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts of metrics' names that this bench may lack, and why. Queries about them must be valid all the same.
-const MAY_BE_ABSENT: [(&str, &str); 10] = [
-    (
-        "dyno_cgroup_cpu_",
-        "only where a control group limits a process",
-    ),
-    ("dyno_temperature_", "virtual machines have no sensors"),
-    (
-        "dyno_disk_read_await",
-        "only when a read reached the disk: the data may be in memory",
-    ),
-    (
-        "dyno_disk_flush_await",
-        "only when a flush reached the disk",
-    ),
-    ("dyno_query_", "the embedded server does not tell it"),
-    ("dyno_tickets_", "the embedded server does not tell it"),
-    ("dyno_flow_control_", "the embedded server does not tell it"),
-    (
-        "dyno_asserts_regular",
-        "the embedded server does not tell it",
-    ),
-    (
-        "dyno_connections_active",
-        "the embedded server does not tell it",
-    ),
-    ("dyno_replication_", "a single server has no members"),
+/// Starts of metrics' names that a machine may lack all the time. Queries about them must be valid all the same, and the
+/// description of their panel says when they have no data.
+const MAY_BE_ABSENT: [&str; 5] = [
+    "dyno_cgroup_cpu_",
+    "dyno_temperature_",
+    "dyno_disk_read_await",
+    "dyno_disk_flush_await",
+    "node_disk_read_time_",
 ];
 
 /// Longest time until all queries find data.
-const DATA_LIMIT: Duration = Duration::from_secs(240);
+const DATA_LIMIT: Duration = Duration::from_secs(120);
 
-/// A program of Debian's package `prometheus`.
+/// A program of Debian's packages of Prometheus.
 fn program(name: &str) -> Result<PathBuf, Skip> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(name));
@@ -53,45 +35,59 @@ fn program(name: &str) -> Result<PathBuf, Skip> {
         .ok_or_else(missing)
 }
 
-/// A Prometheus that reads these ports. It ends with this.
-struct Prometheus {
+/// A program that serves on a port of this machine. It ends with this.
+struct Service {
     child: Child,
     port: u16,
 }
 
-impl Prometheus {
-    fn start(program: &Path, folder: &Path, targets: &[u16]) -> Prometheus {
-        let deployed = project_dir().join("deploy/prometheus/prometheus.yml");
-        let targets: Vec<String> = targets
-            .iter()
-            .map(|port| format!("\"127.0.0.1:{port}\""))
-            .collect();
-        let configuration = fs::read_to_string(deployed)
-            .unwrap()
-            .replace("\"127.0.0.1:9464\"", &targets.join(", "))
-            .replace("scrape_interval: 2s", "scrape_interval: 1s")
-            .replace("scrape_timeout: 2s", "scrape_timeout: 1s");
-        assert!(configuration.contains(&targets.join(", ")));
-        let file = folder.join("prometheus.yml");
-        fs::write(&file, configuration).unwrap();
+impl Service {
+    /// Starts it with its address as the last argument, and waits until it answers to this path.
+    fn start(command: &mut Command, folder: &Path, path: &str) -> Service {
         // It does not say which port it took, so it is told one that was free just now.
         let port = free_port();
-        let child = Command::new(program)
+        let child = command
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(folder.join(format!("{port}.log"))).unwrap())
+            .spawn()
+            .unwrap();
+        let service = Service { child, port };
+        wait_for(path, || get(port, path).status == 200);
+        service
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        signal(&self.child, "TERM");
+        let _ = self.child.wait();
+    }
+}
+
+/// A Prometheus with the configuration that is deployed, but for the ports.
+struct Prometheus(Service);
+
+impl Prometheus {
+    fn start(program: &Path, folder: &Path, dyno: u16, node: u16) -> Prometheus {
+        let deployed = project_dir().join("deploy/prometheus/prometheus.yml");
+        let mut configuration = fs::read_to_string(deployed).unwrap();
+        for (usual, port) in [("127.0.0.1:9464", dyno), ("127.0.0.1:9100", node)] {
+            assert_eq!(configuration.matches(&format!("\"{usual}\"")).count(), 1);
+            configuration = configuration.replace(usual, &format!("127.0.0.1:{port}"));
+        }
+        let file = folder.join("prometheus.yml");
+        fs::write(&file, configuration).unwrap();
+        let mut command = Command::new(program);
+        command
             .arg(format!("--config.file={}", file.display()))
             .arg(format!(
                 "--storage.tsdb.path={}",
                 folder.join("tsdb").display()
             ))
-            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-            .arg("--log.level=warn")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(folder.join("prometheus.log")).unwrap())
-            .spawn()
-            .unwrap();
-        let prometheus = Prometheus { child, port };
-        wait_for("Prometheus", || get(port, "/-/ready").status == 200);
-        prometheus
+            .arg("--log.level=warn");
+        Prometheus(Service::start(&mut command, folder, "/-/ready"))
     }
 
     /// Asks for a query over the last minute: the values, or why it is not valid.
@@ -102,7 +98,7 @@ impl Prometheus {
             encoded(query),
             now - 60
         );
-        let answer = get(self.port, &path);
+        let answer = get(self.0.port, &path);
         let answer: Value = serde_json::from_str(&answer.body).unwrap_or_default();
         if answer["status"] != "success" {
             return Err(answer["error"].to_string());
@@ -118,13 +114,6 @@ impl Prometheus {
     }
 }
 
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        signal(&self.child, "TERM");
-        let _ = self.child.wait();
-    }
-}
-
 fn encoded(text: &str) -> String {
     let encode = |byte: u8| match byte {
         byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
@@ -133,28 +122,35 @@ fn encoded(text: &str) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// Queries of all dashboards with the panel that they are from, as Grafana would ask them.
-fn queries() -> Vec<(String, String)> {
-    let folder = project_dir().join("deploy/grafana/dashboards");
+/// A query of a dashboard.
+#[derive(Debug)]
+struct Asked {
+    /// The panel that it is from.
+    place: String,
+    query: String,
+}
+
+impl Asked {
+    fn may_be_absent(&self) -> bool {
+        MAY_BE_ABSENT.iter().any(|start| self.query.contains(start))
+    }
+}
+
+/// Queries of all dashboards, as Grafana would ask them.
+fn queries() -> Vec<Asked> {
+    let deployed = project_dir().join("deploy/grafana");
+    let source = deployed.join("provisioning/datasources/prometheus.yaml");
+    let source = fs::read_to_string(source).unwrap();
+    let source = source.split_once("timeInterval: ").unwrap().1;
+    let interval = source.lines().next().unwrap();
+    let folder = deployed.join("dashboards");
     let mut found = Vec::new();
     for name in crate::common::names(&folder) {
         let text = fs::read_to_string(folder.join(&name)).unwrap();
         let dashboard: Value = serde_json::from_str(&text).unwrap();
         for panel in dashboard["panels"].as_array().unwrap() {
-            if panel["type"] == "row" {
-                continue;
-            }
-            let title = panel["title"].as_str().unwrap();
-            let targets = panel["targets"].as_array().unwrap();
-            assert!(!targets.is_empty(), "{name}: {title}");
-            for target in targets {
-                let query = target["expr"].as_str().unwrap();
-                let query = query.replace("$__rate_interval", "10s");
-                let asked = ["$phase", "$source", "$server"]
-                    .iter()
-                    .fold(query, |query, variable| query.replace(variable, ".+"));
-                assert!(!asked.contains('$'), "{asked}");
-                found.push((format!("{name}: {title}"), asked));
+            if panel["type"] != "row" {
+                found.extend(queries_of(panel, &name, interval));
             }
         }
         for variable in dashboard["templating"]["list"].as_array().unwrap() {
@@ -163,72 +159,66 @@ fn queries() -> Vec<(String, String)> {
             };
             let metric = query.strip_prefix("label_values(").unwrap();
             let metric = metric.split(',').next().unwrap();
-            found.push((format!("{name}: variable"), metric.to_owned()));
+            found.push(Asked {
+                place: format!("{name}: variable"),
+                query: metric.to_owned(),
+            });
         }
     }
     found
 }
 
-fn may_be_absent(query: &str) -> bool {
-    MAY_BE_ABSENT.iter().any(|(start, _)| query.contains(start))
+/// Those of a panel. `usual` is the time between two readings, unless a query has its own.
+fn queries_of(panel: &Value, dashboard: &str, usual: &str) -> Vec<Asked> {
+    let place = format!("{dashboard}: {}", panel["title"].as_str().unwrap());
+    let targets = panel["targets"].as_array().unwrap();
+    assert!(!targets.is_empty(), "{place}");
+    let asked = targets.iter().map(|target| {
+        let interval = target["interval"].as_str().unwrap_or(usual);
+        let interval_s: u64 = interval.strip_suffix('s').unwrap().parse().unwrap();
+        let query = target["expr"].as_str().unwrap();
+        let query = query.replace("$__rate_interval", &format!("{}s", 4 * interval_s));
+        let query = ["$phase", "$source", "$server", "$instance"]
+            .iter()
+            .fold(query, |query, variable| query.replace(variable, ".+"));
+        assert!(!query.contains('$'), "{query}");
+        let asked = Asked {
+            place: place.clone(),
+            query,
+        };
+        let is_described = panel["description"].as_str().is_some();
+        assert!(is_described || !asked.may_be_absent(), "{asked:?}");
+        asked
+    });
+    asked.collect()
 }
 
 #[test]
-fn every_query_of_every_dashboard_finds_what_runs_tell() {
-    let Some(prometheus) = or_skip(program("prometheus")) else {
-        return;
-    };
-    let Some(_) = or_skip(embedded_program()) else {
+fn every_query_of_every_dashboard_finds_what_a_healthy_run_and_a_machine_report() {
+    let programs = (
+        or_skip(program("prometheus")),
+        or_skip(program("prometheus-node-exporter")),
+        or_skip(mongod_program()),
+    );
+    let (Some(prometheus), Some(node_exporter), Some(mongod)) = programs else {
         return;
     };
     let bench = Bench::new();
-    // One run with host and server, and one with a server that answers with errors.
-    let arguments = [
-        "run",
-        "a",
-        "--records",
-        "2000",
-        "--clients",
-        "4",
-        "--rate",
-        "400",
-        "--warmup",
-        "2s",
-        "--duration",
-        "10m",
-        "--metrics",
-        "127.0.0.1:0",
-        "--out",
-        "watched",
-    ];
+    let folder = bench.folder.path();
+    let node = Service::start(&mut Command::new(node_exporter), folder, "/metrics");
+    let server = ["--mongod", mongod.to_str().unwrap(), "--cache", "256MiB"];
+    // A single member has all that a server of a set reports.
+    let set = ["--topology", "replica-set=1"];
+    let load = ["--records", "2000", "--clients", "4", "--rate", "400"];
+    let phases = ["--warmup", "0s", "--duration", "10m"];
+    let metrics = ["--metrics", "127.0.0.1:0", "--out", "watched"];
+    let run = ["run", "a"];
+    let arguments = [&run[..], &server, &set, &load, &phases, &metrics].concat();
     let watched = Endpoint::spawn(&mut bench.command(&arguments));
-    let responder = Responder::with_documents(&["--fault", "error=11600:10"]);
-    let uri = responder.uri();
-    let more = [
-        "--rate",
-        "100",
-        "--duration",
-        "10m",
-        "--metrics",
-        "127.0.0.1:0",
-        "--no-observe",
-        "--out",
-        "failing",
-    ];
-    let failing = Endpoint::spawn(&mut bench.command(&reads(&uri, &more)));
-    let prometheus = Prometheus::start(
-        &prometheus,
-        bench.folder.path(),
-        &[watched.port, failing.port],
-    );
-    let has = |query: &str| prometheus.ask(query).is_ok_and(|values| !values.is_empty());
-    for name in ["watched", "failing"] {
-        let query = format!("dyno_run_info{{directory=\"{name}\"}}");
-        wait_for(&format!("run `{name}`"), || has(&query));
-    }
+    let prometheus = Prometheus::start(&prometheus, folder, watched.port, node.port);
     let mut without_data = queries();
-    for (start, _) in MAY_BE_ABSENT {
-        let is_asked = |(_, query): &(String, String)| query.contains(start);
+    for start in MAY_BE_ABSENT {
+        let is_asked = |asked: &Asked| asked.query.contains(start);
         assert!(
             without_data.iter().any(is_asked),
             "no panel is about `{start}`"
@@ -237,16 +227,13 @@ fn every_query_of_every_dashboard_finds_what_runs_tell() {
     // Rates need two readings, and a server's log is looked at now and then.
     let deadline = Instant::now() + DATA_LIMIT;
     loop {
-        without_data.retain(|(place, query)| {
-            let values = prometheus.ask(query);
+        without_data.retain(|asked| {
+            let values = prometheus.ask(&asked.query);
             values
-                .unwrap_or_else(|error| panic!("{place}: `{query}`: {error}"))
+                .unwrap_or_else(|error| panic!("{}: `{}`: {error}", asked.place, asked.query))
                 .is_empty()
         });
-        let missing = without_data
-            .iter()
-            .filter(|(_, query)| !may_be_absent(query));
-        if missing.count() == 0 {
+        if without_data.iter().all(Asked::may_be_absent) {
             break;
         }
         assert!(Instant::now() < deadline, "no data: {without_data:#?}");

@@ -76,16 +76,17 @@ fn hosts() -> Option<(Hosts, PathBuf)> {
     let ansible = project()
         .join(".cache/python/bin/ansible-playbook")
         .exists();
-    let has = ansible && Path::new("/usr/sbin/sshd").exists();
+    let has = ["/usr/sbin/sshd", "/usr/bin/promtool"].map(|path| Path::new(path).exists());
+    let has = ansible && has == [true; 2];
     let remedy = "run `scripts/setup.sh test`";
     or_skip(
         has.then_some(())
-            .ok_or_else(|| Skip::new("no Ansible or no sshd", remedy)),
+            .ok_or_else(|| Skip::new("no Ansible, no sshd or no promtool", remedy)),
     )?;
     let server = or_skip(embedded_program())?;
     let folder = std::env::temp_dir().join(format!("dyno-hosts-{}", std::process::id()));
     let hosts = Hosts(folder);
-    let output = hosts.run("up", &["client1", "server1"]);
+    let output = hosts.run("up", &["client1", "server1", "observer1"]);
     assert!(output.status.success(), "{}", text(&output));
     Some((hosts, server))
 }
@@ -104,6 +105,26 @@ fn assert_agents_may_load(hosts: &Hosts, server: &str) {
     assert_eq!(words.matches("--target").count(), 1, "{words}");
 }
 
+/// The Prometheus of the observer reads runs that are started there, and the machines of clients and servers.
+fn assert_all_is_scraped(hosts: &Hosts) {
+    let settings = "/etc/prometheus/prometheus.yml";
+    let checked = hosts.ssh("observer1", &format!("promtool check config {settings}"));
+    assert!(checked.status.success(), "{}", text(&checked));
+    let written = text(&hosts.ssh("observer1", &format!("cat {settings}")));
+    let machine = |name: &str| {
+        let address = fs::read_to_string(hosts.0.join(name).join("address")).unwrap();
+        format!("{}:9100", address.trim())
+    };
+    for target in [
+        "127.0.0.1:9464".into(),
+        machine("client1"),
+        machine("server1"),
+    ] {
+        let target = format!("- targets: [\"{target}\"]");
+        assert!(written.contains(&target), "{target}: {written}");
+    }
+}
+
 #[test]
 fn hosts_are_made_ready_used_and_taken_away() {
     let Some((hosts, server)) = hosts() else {
@@ -115,7 +136,7 @@ fn hosts_are_made_ready_used_and_taken_away() {
     let variables = format!(
         "dyno_program: {}/dyno\ndyno_server_source: {}\ndyno_server_program: /opt/dyno/secantusd-rs\n\
          dyno_server_arguments: [--config, {}/empty.toml, --host, '{{address}}', --port, '{{port}}', --storage-path, '{{data}}', --standalone]\n\
-         dyno_server_placement: [taskset, -c, '0']\ndyno_node_packages: []\n",
+         dyno_server_placement: [taskset, -c, '0']\ndyno_node_packages: []\ndyno_observer_packages: []\n",
         hosts.0.display(),
         server.display(),
         hosts.0.display()
@@ -124,13 +145,13 @@ fn hosts_are_made_ready_used_and_taken_away() {
     // Asking changes nothing, and tells what would be started, also where packages are still to be installed.
     let packages = ["--check", "-e", "{dyno_node_packages: [no-such-package]}"];
     let (changed, said) = hosts.play("site.yml", &packages);
-    assert_eq!(changed, 2, "{said}");
+    assert_eq!(changed, 3, "{said}");
     assert!(
         said.contains("/opt/dyno/secantusd-rs would be started"),
         "{said}"
     );
     assert!(!hosts.ssh("client1", "test -e /opt/dyno").status.success());
-    assert_eq!(hosts.play("site.yml", &[]).0, 2);
+    assert_eq!(hosts.play("site.yml", &[]).0, 3);
     let (changed, said) = hosts.play("site.yml", &[]);
     assert_eq!(changed, 0, "{said}");
     let place = hosts.ssh(
@@ -139,6 +160,7 @@ fn hosts_are_made_ready_used_and_taken_away() {
     );
     assert!(text(&place).trim().ends_with("mask: 1"), "{}", text(&place));
     assert_agents_may_load(&hosts, "server1");
+    assert_all_is_scraped(&hosts);
     // Each host has its own files and processes.
     assert!(!Path::new("/opt/dyno/secantusd-rs").exists());
     assert!(!hosts.ssh("client1", "pgrep secantusd-rs").status.success());
