@@ -29,7 +29,9 @@ pub(crate) use servers::{
     ServerArguments, ServerCommand, ServerInstallArguments, ServerListArguments,
     ServerPlanArguments, ServerStartArguments, ServerStatusArguments,
 };
-pub(crate) use standing::{MetricsArguments, SoakArguments, StatusArguments, StopArguments};
+pub(crate) use standing::{
+    GrafanaArguments, MetricsArguments, SoakArguments, StatusArguments, StopArguments,
+};
 use std::path::PathBuf;
 pub(crate) use tail::{SendingArguments, TailArguments};
 pub(crate) use tools::{

@@ -1,5 +1,6 @@
 //! `dyno`: puts a MongoDB server on the bench, loads it, and says what it saw.
 
+mod annotator;
 mod args;
 mod commands;
 mod exit;

@@ -8,8 +8,13 @@ use dyno_plan::wsf::VARIABLES;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Variables that hold secrets: a connection string, a token, the address of a Redis.
-const SECRETS: [&str; 3] = ["DYNO_URI", "DYNO_METRICS_TOKEN", "DYNO_REDIS"];
+/// Variables that hold secrets: a connection string, tokens, the address of a Redis.
+const SECRETS: [&str; 4] = [
+    "DYNO_URI",
+    "DYNO_METRICS_TOKEN",
+    "DYNO_GRAFANA_TOKEN",
+    "DYNO_REDIS",
+];
 
 /// Removes variables that hold secrets once they have been read: servers and watching programs inherit the others.
 pub(crate) fn forget_secrets() {
@@ -30,6 +35,8 @@ pub(crate) struct Surroundings {
     pub(crate) wsf: BTreeMap<String, String>,
     /// Token for those who read metrics, unless an option names one.
     pub(crate) metrics_token: Option<Secret>,
+    /// Token for Grafana, unless the plan names a file with one.
+    pub(crate) grafana_token: Option<Hidden>,
     /// Address of Redis of a fleet, and a file that holds it.
     pub(crate) redis: Option<Hidden>,
     pub(crate) redis_file: Option<PathBuf>,
@@ -82,6 +89,8 @@ impl Surroundings {
                 .collect(),
             metrics_token: set("DYNO_METRICS_TOKEN")
                 .and_then(|token| token.to_string_lossy().parse().ok()),
+            grafana_token: set("DYNO_GRAFANA_TOKEN")
+                .map(|token| Hidden::new(token.to_string_lossy())),
             redis: set("DYNO_REDIS").map(|address| Hidden::new(address.to_string_lossy())),
             redis_file: set("DYNO_REDIS_FILE").map(PathBuf::from),
             columns: terminal_columns(),

@@ -1,8 +1,8 @@
 //! What was typed, as a request, and the task that it gives on this machine.
 
 use crate::args::{
-    ClientArguments, DataArguments, ExperimentArguments, IndexBuildArguments, RunArguments,
-    SendingArguments, SoakArguments, StartArguments, TailArguments, TargetArguments,
+    ClientArguments, DataArguments, ExperimentArguments, GrafanaArguments, IndexBuildArguments,
+    RunArguments, SendingArguments, SoakArguments, StartArguments, TailArguments, TargetArguments,
     WorkerArguments,
 };
 use crate::surroundings::Surroundings;
@@ -64,6 +64,7 @@ pub(crate) fn of_experiment(
     let mut target = arguments.target.clone();
     target.start.settings = settings.to_vec();
     let mut request = on_target(&target, &arguments.worker, &arguments.data, surroundings);
+    request.settings.splice(0..0, grafana(&arguments.grafana));
     request.work = Work::Experiment;
     request.no_load = arguments.no_load;
     request.overrides = Overrides {
@@ -175,7 +176,11 @@ fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
             tolerated_error_ratio: arguments.tolerate_errors,
             ..request.overrides
         },
-        settings: request.settings.into_iter().chain(card).collect(),
+        settings: grafana(&arguments.grafana)
+            .into_iter()
+            .chain(request.settings)
+            .chain(card)
+            .collect(),
         trace: arguments.trace.clone(),
         observe: Observing {
             interval: observe.observe_interval,
@@ -185,6 +190,12 @@ fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
         no_load: arguments.no_load,
         ..request
     }
+}
+
+/// Where annotations go, as if it were typed: other keys of this Grafana may be typed, too, and are nothing without it.
+fn grafana(arguments: &GrafanaArguments) -> Option<Setting> {
+    let url = arguments.grafana.as_deref()?;
+    Some(Setting::from_text("observe.grafana.url", url))
 }
 
 /// What all loads have in common.
@@ -288,8 +299,15 @@ mod tests {
             "--auth",
             "--set",
             "server.cache=2GiB",
+            "--set",
+            "observe.grafana.token_file=token",
+            "--grafana",
+            "http://h:3000",
         ])
         .plan;
+        let grafana = plan.observe.grafana.expect("it is named");
+        assert_eq!(grafana.url, "http://h:3000");
+        assert_eq!(grafana.token_file, Some("token".into()));
         assert_eq!(plan.server.topology.as_deref(), Some("replica-set=3"));
         let cache = plan.server.cache_bytes().map(|cache| cache.0);
         assert_eq!(cache, Some(2 << 30));

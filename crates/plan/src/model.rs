@@ -744,6 +744,9 @@ pub struct ObservePlan {
     /// Prometheus exporters that are read as well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exporters: Vec<ExporterPlan>,
+    /// A Grafana that is told, once a run is recorded, what happened in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grafana: Option<GrafanaPlan>,
 }
 
 impl Default for ObservePlan {
@@ -753,6 +756,7 @@ impl Default for ObservePlan {
             server: true,
             interval: Span::from_secs(1),
             exporters: Vec::new(),
+            grafana: None,
         }
     }
 }
@@ -793,6 +797,19 @@ impl ExporterPlan {
             ca_file: None,
         }
     }
+}
+
+/// A Grafana that shows what Prometheus reads of a run.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GrafanaPlan {
+    /// Where its pages begin, such as `http://monitor:3000`, without credentials and query.
+    pub url: String,
+    /// File that holds the token of a service account and nothing else. It is read for each annotation, and never recorded.
+    pub token_file: Option<PathBuf>,
+    /// File of certificates (PEM) that one of `https` is trusted by, instead of those of this system.
+    pub ca_file: Option<PathBuf>,
 }
 
 fn yes() -> bool {

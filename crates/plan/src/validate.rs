@@ -265,7 +265,7 @@ mod tests {
     use super::*;
     use crate::builtin;
     use crate::model::{
-        DiskMapping, ExporterPlan, FieldLength, Schedule, ServerPlan, StorageEngine,
+        DiskMapping, ExporterPlan, FieldLength, GrafanaPlan, Schedule, ServerPlan, StorageEngine,
     };
     use crate::units::{CacheSize, Span};
     use data::RECORDS;
@@ -393,6 +393,35 @@ mod tests {
             let problem = only_problem(|plan| plan.observe.exporters = vec![exporter]);
             assert!(problem.contains(expected), "{problem}");
         }
+    }
+
+    #[test]
+    fn the_address_of_a_grafana_holds_no_secret() {
+        let at = |url: &str| GrafanaPlan {
+            url: url.to_owned(),
+            token_file: Some("token".into()),
+            ca_file: None,
+        };
+        for good in ["http://monitor:3000", "https://monitor/grafana/"] {
+            let mut plan = plan();
+            plan.observe.grafana = Some(at(good));
+            assert_eq!(validate(&plan), []);
+        }
+        for bad in [
+            "monitor:3000",
+            "http://",
+            "http://admin:admin@monitor",
+            "http://monitor/?token=a",
+        ] {
+            let problem = only_problem(|plan| plan.observe.grafana = Some(at(bad)));
+            assert!(problem.contains("is not the address"), "{problem}");
+        }
+        let ca_file = Some("ca.pem".into());
+        let plain = at("http://monitor");
+        let problem = only_problem(|plan| {
+            plan.observe.grafana = Some(GrafanaPlan { ca_file, ..plain });
+        });
+        assert!(problem.contains("applies to `https` only"), "{problem}");
     }
 
     #[test]

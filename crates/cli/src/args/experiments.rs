@@ -2,7 +2,7 @@
 
 use super::names::{one_of, some_of};
 use super::run::{DataArguments, ExtentArguments, OrderName, TargetArguments, WorkerArguments};
-use super::standing::MetricsArguments;
+use super::standing::{GrafanaArguments, MetricsArguments};
 use super::values::{percentile, quantity, setting, share, share_or_all};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -48,6 +48,8 @@ pub(crate) struct ExperimentArguments {
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) metrics: MetricsArguments,
+    #[command(flatten)]
+    pub(crate) grafana: GrafanaArguments,
 }
 
 #[derive(Debug, Args)]

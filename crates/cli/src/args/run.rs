@@ -1,7 +1,7 @@
 //! Arguments of a run, and the groups of options that others share with it.
 
 use super::names::{one_of, some_of};
-use super::standing::{MetricsArguments, ObserveArguments};
+use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments};
 use super::values::{count, property, quantity, setting, span_above_0};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
@@ -93,6 +93,8 @@ pub(crate) struct RunArguments {
     pub(crate) observe: ObserveArguments,
     #[command(flatten)]
     pub(crate) metrics: MetricsArguments,
+    #[command(flatten)]
+    pub(crate) grafana: GrafanaArguments,
     /// Spread the packets that this network card receives over CPUs while the run lasts, as root
     ///
     /// Such as `eth0` for all CPUs online, or `eth0=0-3`. What was set before comes back at the end; after

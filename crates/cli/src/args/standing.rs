@@ -62,6 +62,22 @@ pub(crate) struct ObserveArguments {
     pub(crate) exporters: Vec<Exporter>,
 }
 
+/// Who is told of a run once it is recorded.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct GrafanaArguments {
+    /// Post what happened in each run to this Grafana, such as `http://monitor:3000`, as annotations
+    ///
+    /// The variable `DYNO_GRAFANA_TOKEN` holds the token of a service account, or a plan names a file with it. The report
+    /// links to the dashboard. See `docs/prometheus.md`.
+    #[arg(
+        long,
+        value_name = "URL",
+        help_heading = "Watching",
+        hide_short_help = true
+    )]
+    pub(crate) grafana: Option<String>,
+}
+
 /// Who is told while the load runs.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MetricsArguments {

@@ -143,7 +143,7 @@ pub(crate) fn resume(
         selfcheck: invocation.selfcheck(),
         ..options(invocation)
     };
-    let (_metrics, mut observer) = observer(endpoint, invocation.messages)?;
+    let (_metrics, mut observer) = observer(endpoint, invocation)?;
     let finished = experiment::resume(
         &arguments.experiment,
         arguments.uri.as_deref(),
@@ -242,7 +242,7 @@ pub(super) fn perform(
         // Nobody is to look for the metrics of an experiment that is refused; what else is to be told it tells itself.
         experiment::check(&document, &tasks, &options, &mut (), cancel)?;
     }
-    let (_metrics, mut observer) = observer(endpoint, invocation.messages)?;
+    let (_metrics, mut observer) = observer(endpoint, invocation)?;
     let finished = experiment::run(document, tasks, &options, &mut observer, cancel)?;
     end(&finished, (output.format, output.extent), invocation)
 }

@@ -1,10 +1,11 @@
 //! `dyno run`: from a workload to a saved run and its report. Several workloads are left to `suite`.
 
+use crate::annotator::Annotator;
 use crate::args::{OutputArguments, RunArguments, SuiteArguments};
 use crate::commands::suite;
 use crate::exit::Exit;
 use crate::invocation::Invocation;
-use crate::messages::{Messages, print_data};
+use crate::messages::print_data;
 use crate::metrics::{Endpoint, Metrics};
 use crate::progress::Progress;
 use crate::reports::{self, ReportFiles};
@@ -87,19 +88,21 @@ pub(crate) fn observe(
         // Nobody is to look for the metrics of a run that is refused; what else is to be told the run tells itself.
         preflight::check_run(task, options, &mut (), invocation.cancel)?;
     }
-    let (_metrics, mut observer) = observer(endpoint, invocation.messages)?;
+    let (_metrics, mut observer) = observer(endpoint, invocation)?;
     dyno_engine::run(task, options, &mut observer, invocation.cancel)
 }
 
-/// Shows what goes on: on the terminal, to those who read metrics for as long as these live, and in reports beside each
-/// record.
+/// Shows what goes on: on the terminal, to those who read metrics for as long as these live, in reports beside each
+/// record, and to the Grafana of a plan.
 pub(crate) fn observer(
     endpoint: Option<Endpoint>,
-    messages: Messages,
+    invocation: Invocation<'_>,
 ) -> Result<(Option<Metrics>, impl Observer), Error> {
+    let messages = invocation.messages;
     let metrics = Metrics::serve(endpoint, messages)?;
     let feed = metrics.as_ref().map(Metrics::feed);
-    let observer = (Progress::new(messages), (feed, ReportFiles { messages }));
+    let records = (ReportFiles { messages }, Annotator::new(invocation));
+    let observer = (Progress::new(messages), (feed, records));
     Ok((metrics, observer))
 }
 

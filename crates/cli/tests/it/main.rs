@@ -20,6 +20,7 @@ mod fleet;
 mod fleet_hosts;
 mod fleet_local;
 mod fleet_pods;
+mod grafana;
 mod index_build;
 mod input;
 mod install;

@@ -6,12 +6,14 @@ use crate::error::{Error, Kind};
 use dyno_load::clock::Clock;
 use dyno_load::connect::{Connector, Control, ControlError};
 use dyno_observe::doctor::network;
+use dyno_observe::grafana::Grafana;
+use dyno_observe::http::{Address, Credentials};
 use dyno_observe::watch::{
-    Address, Ask, AskError, Credentials, Host as HostSource, HostSubject, Now, OutputOptions,
-    ServerSubject, Source, Watcher, collection_statistics, exporter, server,
+    Ask, AskError, Host as HostSource, HostSubject, Now, OutputOptions, ServerSubject, Source,
+    Watcher, collection_statistics, exporter, server,
 };
 use dyno_plan::Plan;
-use dyno_plan::model::ExporterPlan;
+use dyno_plan::model::{ExporterPlan, GrafanaPlan};
 use dyno_plan::uri::Host;
 use dyno_record::model::{
     Caveat, CaveatKind, CollectionRecord, PhaseEdge, PhaseKind, SourceHealth, SourceRecord,
@@ -75,12 +77,29 @@ pub(crate) fn start(
     Ok(Some(watcher))
 }
 
-/// Refuses exporters whose credentials or certificates cannot be read, before anything is started.
+/// Refuses exporters and a Grafana whose credentials or certificates cannot be read, before anything is started.
 pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
     let exporters = &plan.observe.exporters;
     exporters
         .iter()
-        .try_for_each(|other| source_of(other).map(drop))
+        .try_for_each(|other| source_of(other).map(drop))?;
+    let grafana = plan.observe.grafana.as_ref();
+    grafana.map_or(Ok(()), |plan| grafana_of(plan, None).map(drop))
+}
+
+/// The Grafana of a plan. `token` is sent if the plan names no file with one.
+///
+/// # Errors
+/// A token or certificates that cannot be read.
+pub fn grafana_of(plan: &GrafanaPlan, token: Option<String>) -> Result<Grafana, Error> {
+    let address = Address {
+        url: plan.url.clone(),
+        credentials: plan.token_file.clone().map(Credentials::Token),
+        ca_file: plan.ca_file.clone(),
+    };
+    Grafana::new(address, token).map_err(|error| {
+        Error::from_cause(Kind::BadInput, error).context("Grafana cannot be told anything")
+    })
 }
 
 fn source_of(other: &ExporterPlan) -> Result<impl Source + use<>, Error> {

@@ -2,8 +2,9 @@
 
 use super::names::{NAME_CHARACTERS, is_file_name};
 use super::problems::Problems;
-use crate::model::{ExporterPlan, Plan};
+use crate::model::{ExporterPlan, GrafanaPlan, Plan};
 use crate::units::Span;
+use std::path::Path;
 use std::time::Duration;
 
 /// Names of sources that a run has without exporters.
@@ -35,15 +36,42 @@ pub(super) fn check_observe(problems: &mut Problems, plan: &Plan) {
         });
         check_exporter_access(problems, exporter, &format!("observe.exporters[{index}]"));
     }
+    if let Some(grafana) = &observe.grafana {
+        check_grafana(problems, grafana);
+    }
+}
+
+fn check_grafana(problems: &mut Problems, grafana: &GrafanaPlan) {
+    let url = &grafana.url;
+    let has_host = host(url).is_some() && !url.contains(['?', '#']);
+    problems.require_or(
+        has_host,
+        "give it as `http://HOST:PORT` or `https://HOST:PORT`, without user, password and query",
+        || "`observe.grafana.url` is not the address of a Grafana".to_owned(),
+    );
+    check_authority(problems, url, grafana.ca_file.as_deref(), "observe.grafana");
+}
+
+/// The host, maybe with its port, of an `http` or `https` address without user and password.
+fn host(url: &str) -> Option<&str> {
+    let encrypted = url.strip_prefix("https://");
+    let place = encrypted.or_else(|| url.strip_prefix("http://"))?;
+    let host = place.split('/').next()?;
+    (!host.is_empty() && !host.contains('@')).then_some(host)
+}
+
+fn check_authority(problems: &mut Problems, url: &str, ca_file: Option<&Path>, path: &str) {
+    problems.require_or(
+        ca_file.is_none() || url.starts_with("https://"),
+        "begin the address with `https://`, or leave `ca_file` out",
+        || format!("`{path}.ca_file` applies to `https` only"),
+    );
 }
 
 /// The problems of where an exporter is and of how it is asked.
 fn check_exporter_access(problems: &mut Problems, exporter: &ExporterPlan, path: &str) {
-    let encrypted = exporter.url.strip_prefix("https://");
-    let place = encrypted.or_else(|| exporter.url.strip_prefix("http://"));
-    let host = place.and_then(|rest| rest.split('/').next());
     problems.require_or(
-        host.is_some_and(|host| !host.is_empty() && !host.contains('@')),
+        host(&exporter.url).is_some(),
         "give it as `http://HOST:PORT/metrics` or `https://HOST:PORT/metrics`; user and password have keys of their own",
         || format!("`{path}.url` is not the address of an exporter"),
     );
@@ -67,11 +95,7 @@ fn check_exporter_access(problems: &mut Problems, exporter: &ExporterPlan, path:
     problems.require(is_user, || {
         format!("`{path}.user` is empty, or has `:` or a control character")
     });
-    problems.require_or(
-        exporter.ca_file.is_none() || encrypted.is_some(),
-        "begin the address with `https://`, or leave `ca_file` out",
-        || format!("`{path}.ca_file` applies to `https` only"),
-    );
+    check_authority(problems, &exporter.url, exporter.ca_file.as_deref(), path);
 }
 
 /// Whether it is the name of one of several servers, such as `member-0`.

@@ -1,35 +1,8 @@
-//! Fetches the text of an exporter over HTTP, for a short time and up to a size.
+//! Fetches the text of an exporter over HTTP.
 
-use super::access::{AccessError, Address, trust};
 use crate::health::Health;
-use std::time::Duration;
+use crate::http::{Address, SIZE_LIMIT, in_words};
 use ureq::Agent;
-use ureq::config::RedirectAuthHeaders;
-
-/// Longest time for all of it: a reading must not last longer than a few seconds.
-const TIME_LIMIT: Duration = Duration::from_secs(2);
-
-/// Largest text. The exporters of machines and databases send some hundred kilobytes.
-const SIZE_LIMIT: u64 = 8 << 20;
-
-/// A client that keeps its connection from one reading to the next. It takes no proxy from the environment: what is
-/// measured is in reach, and a detour would be part of the measurement. Credentials stay with the host that they are
-/// for: they are not brought to another one that it names.
-///
-/// # Errors
-/// As for [`trust`].
-pub(super) fn client(address: &Address) -> Result<Agent, AccessError> {
-    let config = Agent::config_builder()
-        .timeout_global(Some(TIME_LIMIT))
-        .http_status_as_error(false)
-        .max_redirects(3)
-        .proxy(None)
-        .redirect_auth_headers(RedirectAuthHeaders::SameHost)
-        .user_agent("dyno")
-        .tls_config(trust(address)?)
-        .build();
-    Ok(config.into())
-}
 
 /// The text at an address.
 ///
@@ -73,28 +46,4 @@ pub(super) fn text(client: &Agent, address: &Address) -> Result<String, Health> 
         return Err(failed(what.to_owned()));
     }
     Ok(text)
-}
-
-fn in_words(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::Timeout(_) => format!("no answer within {} s", TIME_LIMIT.as_secs()),
-        ureq::Error::BodyExceedsLimit(_) => {
-            format!("its answer is longer than {} MiB", SIZE_LIMIT >> 20)
-        }
-        ureq::Error::Io(error) if is_about_certificate(error) => {
-            let hint = if error.to_string().contains("CaUsedAsEndEntity") {
-                "it is the certificate of an authority; the exporter needs its own, signed by it or created with `basicConstraints=CA:FALSE`"
-            } else {
-                "set `ca_file` of the exporter in the plan to the authority to trust"
-            };
-            format!("{error} ({hint})")
-        }
-        ureq::Error::Io(error) => error.to_string(),
-        error => error.to_string(),
-    }
-}
-
-fn is_about_certificate(error: &std::io::Error) -> bool {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-    matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }

@@ -1,7 +1,6 @@
 //! Watches anything that serves metrics in the format of Prometheus: what `node_exporter` and `mongodb_exporter` report
 //! gets the names that the host and server sources use, all else is kept as it is.
 
-mod access;
 mod fetch;
 mod mongodb;
 mod node;
@@ -10,9 +9,8 @@ mod other;
 mod tests;
 mod text;
 
-pub use access::{AccessError, Address, Credentials};
-
 use crate::health::{Health, Reading};
+use crate::http::{self, AccessError, Address, Credentials};
 use crate::watch::rates::Rates;
 use crate::watch::server::status::Status;
 use crate::watch::source::{Description, Reported, Source};
@@ -43,7 +41,7 @@ pub fn exporter(
         .transpose()?;
     Ok(Exporter {
         of_server,
-        client: fetch::client(&address)?,
+        client: http::client(&address)?,
         reader: ExporterReader::new(name),
         address,
     })

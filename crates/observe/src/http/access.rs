@@ -1,4 +1,4 @@
-//! What an exporter wants to see before it answers: credentials, which stay in files, and whom to trust.
+//! What a program wants to see before it answers: credentials, which stay in files, and whom to trust.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 /// Longest secret: more does not fit into the header of a request that common servers take.
 const LONGEST_SECRET: usize = 4096;
 
-/// Where an exporter answers, and with what.
+/// Where a program answers, and with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Its URL, without credentials; `http` or `https`.
@@ -25,7 +25,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// That of an exporter that answers anybody.
+    /// That of a program that answers anybody.
     #[must_use]
     pub fn open(url: String) -> Address {
         Address {
@@ -36,7 +36,7 @@ impl Address {
     }
 
     /// The URL as it may be shown: its query may hold a token.
-    pub(super) fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         match self.url.split_once('?') {
             Some((address, _)) => format!("{address}?***"),
             None => self.url.clone(),
@@ -65,7 +65,7 @@ pub enum Credentials {
     },
 }
 
-/// Why an exporter cannot be asked.
+/// Why a program cannot be asked.
 #[derive(Debug, Error)]
 pub enum AccessError {
     /// A file that cannot be read.
@@ -96,7 +96,7 @@ impl Credentials {
     ///
     /// # Errors
     /// The file cannot be read, is empty, or holds what no header may.
-    pub(super) fn header(&self) -> Result<String, AccessError> {
+    pub(crate) fn header(&self) -> Result<String, AccessError> {
         match self {
             Credentials::Token(path) => Ok(format!("Bearer {}", token(path)?)),
             Credentials::Password { user, file } => {
