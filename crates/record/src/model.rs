@@ -99,6 +99,12 @@ impl RunDocument {
         RecordedPlan::new(&self.plan)
     }
 
+    /// Its start in milliseconds since 1970; absent if the record holds no time of it.
+    pub fn started_ms(&self) -> Option<i64> {
+        let started: Option<jiff::Timestamp> = self.started_at.parse().ok();
+        started.map(jiff::Timestamp::as_millisecond)
+    }
+
     /// Worker threads of all clients; absent if the plan does not tell.
     pub fn client_threads(&self) -> Option<u64> {
         if let Some(fleet) = &self.fleet {

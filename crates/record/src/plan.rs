@@ -31,6 +31,8 @@ pub struct RecordedPlan {
     pub schedule: RecordedSchedule,
     /// Lengths of the phases.
     pub phases: RecordedPhases,
+    /// What is watched, and who is told.
+    pub observe: RecordedObserve,
     /// An index build; absent in other experiments.
     pub index_build: Option<RecordedIndexBuild>,
 }
@@ -160,6 +162,24 @@ pub struct RecordedPhases {
     pub operations: Option<u64>,
 }
 
+/// What is watched while a plan is run, and who is told.
+#[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RecordedObserve {
+    /// The Grafana that was told of the run.
+    pub grafana: RecordedGrafana,
+}
+
+/// A Grafana of a plan.
+#[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RecordedGrafana {
+    /// Where its pages begin.
+    pub url: Option<String>,
+}
+
 /// An index build of a plan.
 #[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -211,6 +231,7 @@ mod tests {
             "keys": {"distribution": "zipfian", "exponent": 1.1},
             "client": {"clients": 16, "threads": 2, "seed": 42},
             "schedule": {"kind": "poisson", "rate_per_s": 500},
+            "observe": {"grafana": {"url": "http://h:3000", "token_file": "t"}},
             "index_build": {"keys": "{\"a\": 1}", "remedy": null},
         }));
         assert_eq!(plan.server.pairs, Some(2));
@@ -221,6 +242,7 @@ mod tests {
         assert_eq!(keys.parameters["exponent"], 1.1);
         assert_eq!(plan.schedule.rate_per_s, Some(500.0));
         assert!(plan.schedule.is_poisson() && !plan.schedule.is_closed());
+        assert_eq!(plan.observe.grafana.url.as_deref(), Some("http://h:3000"));
         assert_eq!(plan.index_build.unwrap().remedy, None);
     }
 

@@ -9,6 +9,9 @@ use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
 use serde_json::Value;
 
+/// The dashboard of runs: its `uid` in `deploy/grafana/dashboards/run.json`.
+const DASHBOARD: &str = "mongodyno-run";
+
 /// What is shown for a fact that could not be read.
 pub(crate) const UNKNOWN: &str = "unknown";
 
@@ -193,6 +196,19 @@ pub(crate) fn workload(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
         .chain(document.traces.iter().map(trace))
         .filter(|fact| !fact.value.is_empty())
         .collect()
+}
+
+/// The dashboard of runs in the Grafana of the plan, from the start of the run to the end of its last phase.
+pub(crate) fn dashboard(document: &RunDocument) -> Option<String> {
+    let url = document.recorded_plan().observe.grafana.url?;
+    // A record may come from anybody, and its link must not run a script.
+    let is_page = url.starts_with("http://") || url.starts_with("https://");
+    let from_ms = document.started_ms().filter(|_| is_page)?;
+    let phase = document.phases.last()?;
+    let end_ms = (phase.start_s + phase.duration_s) * 1e3;
+    let to_ms = from_ms + end_ms.ceil() as i64;
+    let url = url.trim_end_matches('/');
+    Some(format!("{url}/d/{DASHBOARD}?from={from_ms}&to={to_ms}"))
 }
 
 /// What a collection held that was dropped before the run.

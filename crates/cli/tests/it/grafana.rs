@@ -98,7 +98,7 @@ fn holds(folder: &Path, text: &str) -> bool {
 }
 
 #[test]
-fn phases_and_a_change_are_posted_when_the_run_is_recorded() {
+fn phases_and_a_change_are_posted_and_the_report_links_to_their_time() {
     let grafana = Grafana::start(Some(KEPT));
     let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
     let uri = responder.uri();
@@ -147,6 +147,17 @@ fn phases_and_a_change_are_posted_when_the_run_is_recorded() {
     let change = with("change", "response_");
     let off_ms = time(change, "time") - change_ms;
     assert!(off_ms.abs() < 3_000, "{off_ms} ms off: {change}");
+
+    let page = fs::read_to_string(bench.path("r/report.html")).unwrap();
+    let link = format!("{}/d/mongodyno-run?from=", grafana.url).replace('/', "&#x2f;");
+    let (_, times) = page.split_once(&link).unwrap();
+    let times = times.split_once('"').unwrap().0;
+    let (from, to) = times.split_once("&amp;to=").unwrap();
+    let (from, to): (i64, i64) = (from.parse().unwrap(), to.parse().unwrap());
+    assert!(before_ms <= from && from <= start && end <= to && to <= after_ms);
+    let dashboard =
+        fs::read_to_string(dyno_testkit::project_dir().join("deploy/grafana/dashboards/run.json"));
+    assert!(dashboard.unwrap().contains("\"uid\": \"mongodyno-run\""));
 }
 
 #[test]

@@ -104,8 +104,14 @@ impl Writer {
             "" => String::new(),
             subject => format!("{}, ", escape(subject)),
         };
+        let dashboard = page.dashboard.as_deref();
+        let dashboard = dashboard.map_or(String::new(), |address| {
+            // In angle brackets, in which only these end an address.
+            let address = address.replace(['<', '>', '\n', '\r'], "");
+            format!(", [in Grafana](<{address}>)")
+        });
         self.line(&format!(
-            "**{}**{}{reason}; {subject}started {}, measured by dyno {}",
+            "**{}**{}{reason}; {subject}started {}, measured by dyno {}{dashboard}",
             page.status.label,
             marks_text(&page.status.marks),
             escape(&page.started_at),

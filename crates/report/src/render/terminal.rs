@@ -90,6 +90,9 @@ impl Writer {
         self.paragraph(&page.question, 0, 0, Tone::Plain);
         let (text, tone) = status_line(page);
         self.paragraph(&text, 0, 2, tone);
+        if let Some(dashboard) = &page.dashboard {
+            self.paragraph(&format!("in Grafana: {dashboard}"), 0, 2, Tone::Soft);
+        }
     }
 
     /// The first `most` figures of the answer.

@@ -101,6 +101,7 @@ pub fn page(run: &Run, analysis: Option<&RunAnalysis>, trace: Option<&TraceView<
         ),
         subject: facts::server_name(&document.server),
         started_at: document.started_at.clone(),
+        dashboard: facts::dashboard(document),
         dyno_version: document.dyno_version.clone(),
         no_answer: if result.is_some() { "" } else { NO_PHASE },
         verdict: watched.verdict,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::testdata;
 use dyno_record::model::PhaseKind;
+use serde_json::json;
 
 #[test]
 fn the_headline_is_about_the_measure_phase_and_its_dominant_operation() {
@@ -31,6 +32,26 @@ fn an_open_loop_tells_its_offered_rate_and_arrivals() {
     let arrivals = facts.find(|fact| fact.label == "Arrivals").unwrap();
     assert!(!arrivals.marks.is_empty());
     assert!(figures[4].alarming);
+}
+
+#[test]
+fn a_run_leads_to_the_dashboard_at_its_time() {
+    let mut run = testdata::open_run();
+    let link = |run: &Run| page(run, None, None).dashboard;
+    assert_eq!(link(&run), None);
+    run.document.started_at = "1970-01-01T00:00:10Z".into();
+    let phase = run.document.phases.last_mut().unwrap();
+    (phase.start_s, phase.duration_s) = (1.5, 30.25);
+    run.document.plan["observe"] = json!({"grafana": {"url": "https://monitor/grafana/"}});
+    let expected = "https://monitor/grafana/d/mongodyno-run?from=10000&to=41750";
+    assert_eq!(link(&run).as_deref(), Some(expected));
+    let text = render(&run, None, Format::Markdown, &RenderOptions::default()).unwrap();
+    assert!(
+        text.contains(&format!("[in Grafana](<{expected}>)")),
+        "{text}"
+    );
+    run.document.plan["observe"] = json!({"grafana": {"url": "javascript:alert(1)"}});
+    assert_eq!(link(&run), None);
 }
 
 #[test]
