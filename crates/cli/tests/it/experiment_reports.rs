@@ -60,7 +60,7 @@ fn formats_of_a_single_run_are_refused_for_an_experiment() {
     write_empty(&bench.path("one"));
     for format in ["ycsb", "kpi"] {
         let finished = bench.dyno(&["report", "one", "--format", format]).expect(2);
-        assert!(finished.stderr.contains("the folder holds an experiment"));
+        assert!(finished.stderr.contains("an experiment has several"));
         assert!(finished.stderr.contains("below `runs`"));
     }
 }

@@ -591,7 +591,7 @@ fn a_rate_that_is_poorly_known_or_not_at_all_is_told() {
         told(&found.evidence),
         [
             "intervals-of-rates (intervals: [interval-of-rate (at: with-clients (clients: [1]), is_known: true, rate: 8,000/s in 5,600/s to 10,400/s), \
-             interval-of-rate (at: with-clients (clients: [2]), is_known: false, rate: 14,000/s)])"
+             no-interval-of-rates (at: with-clients (clients: [2]), rates: [14,000/s])])"
         ]
     );
 }

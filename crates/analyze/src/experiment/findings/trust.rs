@@ -7,7 +7,7 @@ use crate::values::{number, percent, rate, rate_of};
 use dyno_record::experiment::{Finding, Level};
 use dyno_record::model::{CaveatKind, ResourceKind};
 use dyno_record::statement;
-use dyno_record::statement::Statement;
+use dyno_record::statement::{Number, Statement};
 
 /// Use of the CPUs by others from which on it is told.
 pub(super) const OTHERS_RATIO: f64 = 0.05;
@@ -167,15 +167,22 @@ pub(super) fn poorly_known<'a>(
     if levels.is_empty() {
         return None;
     }
-    let intervals = levels.iter().map(|level| {
+    let is_known = |level: &&Level| level.rate_per_s.low.is_some();
+    let (known, unknown): (Vec<&Level>, Vec<&Level>) = levels.iter().copied().partition(is_known);
+    let intervals = known.iter().map(|level| {
+        let rate = rate_of(&level.rate_per_s);
+        let at = at(&[level]);
+        statement!("interval-of-rate", at = at, is_known = true, rate = rate)
+    });
+    let none = (!unknown.is_empty()).then(|| {
+        let rates = unknown.iter().map(|level| rate_of(&level.rate_per_s));
         statement!(
-            "interval-of-rate",
-            at = at(&[level]),
-            rate = rate_of(&level.rate_per_s),
-            is_known = level.rate_per_s.low.is_some()
+            "no-interval-of-rates",
+            at = at(&unknown),
+            rates = rates.collect::<Vec<Number>>()
         )
     });
-    let intervals: Vec<Statement> = intervals.collect();
+    let intervals: Vec<Statement> = intervals.chain(none).collect();
     Some(Finding::warning(
         statement!(
             "rate-poorly-known-at-levels",

@@ -253,7 +253,8 @@ fn a_workload_is_relative_to_itself_with_the_base_and_the_largest_change_is_told
     assert!((ratio - 0.5).abs() < 0.001, "{ratio}");
     let told = texts(&experiment);
     assert!(told[0].starts_with("suite-changed (all: 2"), "{told:?}");
-    let most = "most: row-changed-most (ratio: 0.500 in 0.500 to 0.501, row: workload-row (workload: a)";
+    let most =
+        "most: row-changed-most (ratio: 0.500 in 0.500 to 0.501, row: workload-row (workload: a)";
     assert!(told[0].contains(most), "{told:?}");
     assert!(
         told[0].contains("slower: 2, than: with-settings"),
