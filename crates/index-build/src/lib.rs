@@ -49,8 +49,9 @@ const DISK_BESIDES: u64 = 512 << 20;
 const CACHE_FOR_NAME: u64 = 4;
 /// The cache that the embedded server has if nobody says it.
 const DEFAULT_CACHE: u64 = 4 << 30;
-/// And at least this one.
-const LEAST_CACHE_FOR_NAME: u64 = 512 << 20;
+/// And at least this one: WiredTiger writes pages out of their order once a twentieth of its cache is changed, and what few
+/// documents change is less than that.
+const LEAST_CACHE_FOR_NAME: u64 = 2 << 30;
 
 /// Refuses what [`run`] would refuse, as far as that is known before the server runs.
 ///
