@@ -186,6 +186,9 @@ fn plan_file(data: &[u8]) {
         // The driver gets them apart from the rest.
         let shown = target.to_driver_uri();
         let password = credentials.password();
-        assert!(password.len() < 8 || !shown.contains(password), "{shown}");
+        // One that is a part of an option as well is shown there.
+        let is_repeated = text.matches(password).count() > 1;
+        let is_secret = password.len() >= 8 && !is_repeated;
+        assert!(!is_secret || !shown.contains(password), "{shown}");
     }
 }
