@@ -10,7 +10,8 @@ mod suite;
 mod sweep;
 
 pub use comparison::{
-    AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DisturbedPair, Statistic,
+    AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DemandRatio, DisturbedPair, Explanation,
+    Statistic,
 };
 pub use figures::{Demand, Figure, Figures, Resource};
 pub use laws::{Law, LawCheck, LawVerdict};
@@ -23,9 +24,7 @@ pub use search::{
     ObjectiveResult, Objectives, SloAnswer, TriedClients, TriedRate, XmaxAnswer,
 };
 pub use suite::{BELOW_US, PLANS, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow, WORKLOAD};
-pub use sweep::{
-    AgainstBase, BASE, Base, BlocksAnswer, DemandRatio, Explanation, Level, Relative, SweepAnswer,
-};
+pub use sweep::{AgainstBase, BASE, Base, BlocksAnswer, Level, Relative, SweepAnswer};
 
 use crate::document::Document;
 use crate::model::{Caveat, Environment, RunStatus};

@@ -1,7 +1,7 @@
 //! The answer of a sweep.
 
 use super::Block;
-use super::comparison::Comparison;
+use super::comparison::{Comparison, DemandRatio, Explanation};
 use super::figures::{Demand, Figure};
 use super::laws::LawCheck;
 use super::models::{Bounds, ClosedPoint, ClosedSystem, CurvePoint, Knee, QueueModel, UslFit};
@@ -154,47 +154,4 @@ pub struct AgainstBase {
     pub demands: Vec<DemandRatio>,
     /// What explains the difference; absent where there is none for certain.
     pub explanation: Option<Explanation>,
-}
-
-/// What explains a difference.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Explanation {
-    /// What an operation needs of this resource has changed, to the same side and by enough.
-    Demand {
-        /// Its name.
-        name: String,
-    },
-    /// The demands are known and none of them has changed so.
-    NoDemand,
-    /// The server was not watched, so that its demands are not known.
-    NotWatched,
-}
-
-/// What an operation needed of a resource, in two plans that were run in pairs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DemandRatio {
-    /// Name of the resource.
-    pub name: String,
-    /// Its servers, such as CPUs.
-    pub servers: u32,
-    /// Demand of the baseline in seconds: the geometric mean over the pairs.
-    pub baseline_s: f64,
-    /// The same of the candidate.
-    pub candidate_s: f64,
-    /// Candidate divided by baseline, with the interval over the pairs; without one the error is not known.
-    pub ratio: Figure,
-}
-
-impl DemandRatio {
-    /// Whether the interval does not hold 1.
-    pub fn is_certain(&self) -> bool {
-        let ends = self.ratio.low.zip(self.ratio.high);
-        ends.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
-    }
-
-    /// By how much the time between two operations changes when the resource is always busy.
-    pub fn change_per_server_s(&self) -> f64 {
-        (self.candidate_s - self.baseline_s).abs() / f64::from(self.servers.max(1))
-    }
 }
