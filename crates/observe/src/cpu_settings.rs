@@ -1,7 +1,9 @@
 //! Settings of CPUs and firmware that decide how fast and how evenly a machine works. Each is left out where the machine does
 //! not show it: most virtual machines show little, and some files only root may read.
 
-use crate::host::{container, field, line, members_of_list, number, online_list, text};
+use crate::host::{
+    container, field, has_hypervisor, line, members_of_list, number, online_list, text, turbo,
+};
 use dyno_record::model::{CpuSettings, IdleState};
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +33,7 @@ pub(crate) fn read(root: &Path) -> CpuSettings {
             None => driver,
         }),
         energy_preference: of("cpu0/cpufreq/energy_performance_preference"),
-        turbo: crate::host::turbo(root).ok().map(|(is_on, _)| is_on),
+        turbo: turbo(root).ok().map(|(is_on, _)| is_on),
         // The file is there only if the hardware chooses the frequencies; in the passive mode nothing tells.
         hardware_pstates: (pstate.as_deref() == Some("active")).then(|| {
             root.join(CPU)
@@ -85,9 +87,7 @@ fn nodes_per_socket(root: &Path) -> Option<u64> {
 
 /// A virtual machine shows the register of its hypervisor's imagination.
 fn prefetchers_off(root: &Path) -> Option<Vec<String>> {
-    let flags = of_cpuinfo(root, "flags")?;
-    let is_virtual = flags.split(' ').any(|flag| flag == "hypervisor");
-    if is_virtual || of_cpuinfo(root, "vendor_id")? != "GenuineIntel" {
+    if has_hypervisor(root) || of_cpuinfo(root, "vendor_id")? != "GenuineIntel" {
         return None;
     }
     let mut bytes = [0; 8];
@@ -112,12 +112,11 @@ fn irqbalance(root: &Path) -> Option<bool> {
     if container(root).is_some() {
         return None;
     }
-    let processes = fs::read_dir(root.join("proc")).ok()?;
-    let names = processes.flatten().filter_map(|entry| {
-        let name = fs::read_to_string(entry.path().join("comm")).ok()?;
-        Some(name.trim() == "irqbalance")
-    });
-    Some(names.into_iter().any(|is_it| is_it))
+    let mut processes = fs::read_dir(root.join("proc")).ok()?.flatten();
+    Some(processes.any(|entry| {
+        let name = fs::read_to_string(entry.path().join("comm"));
+        name.is_ok_and(|name| name.trim() == "irqbalance")
+    }))
 }
 
 #[cfg(test)]

@@ -186,16 +186,20 @@ pub(crate) fn container(root: &Path) -> Option<String> {
         .map(|(_, name)| format!("container ({name})"))
 }
 
+/// Whether the flags of the CPUs say that a hypervisor is below.
+pub(crate) fn has_hypervisor(root: &Path) -> bool {
+    text(root, "proc/cpuinfo").is_ok_and(|text| {
+        field(&text, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
+    })
+}
+
 fn hypervisor(root: &Path) -> Option<String> {
     if let Ok(kind) = line(root, "sys/hypervisor/type") {
         return Some(format!("virtual machine ({kind})"));
     }
-    let flags_say_so = text(root, "proc/cpuinfo").is_ok_and(|text| {
-        field(&text, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
-    });
     // The maker's name alone proves nothing: cloud providers put it on their bare machines too.
     let vendor = line(root, "sys/class/dmi/id/sys_vendor").ok();
-    match (flags_say_so, vendor) {
+    match (has_hypervisor(root), vendor) {
         (false, Some(vendor)) if vendor == "QEMU" => Some("virtual machine (QEMU)".to_owned()),
         (false, _) => None,
         (true, Some(vendor)) => Some(format!("virtual machine ({vendor})")),

@@ -96,33 +96,31 @@ fn apply_schedule(plan: &mut Plan, overrides: &Overrides) -> Result<(), PlanErro
         Schedule::Closed {} if overrides.rate_per_s.is_some() => ScheduleKind::Constant,
         Schedule::Closed {} => ScheduleKind::Closed,
     });
-    if kind == ScheduleKind::Closed {
-        if overrides.rate_per_s.is_some() {
-            let problem = Problem::new("a closed loop has no rate")
-                .with_hint("drop `--rate`, or use `--schedule constant`, `poisson` or `throttled`");
-            return Err(PlanError::Invalid(vec![problem]));
-        }
-        plan.schedule = Schedule::Closed {};
-        return Ok(());
-    }
-    let Some(rate_per_s) = overrides.rate_per_s.or(plan.schedule.rate_per_s()) else {
-        let problem = Problem::new(format!("the schedule `{}` needs a rate", kind.as_str()))
-            .with_hint("give `--rate`");
-        return Err(PlanError::Invalid(vec![problem]));
+    let rate_per_s = overrides.rate_per_s.or(plan.schedule.rate_per_s());
+    let needed = || {
+        let problem = Problem::new(format!("the schedule `{}` needs a rate", kind.as_str()));
+        PlanError::Invalid(vec![problem.with_hint("give `--rate`")])
     };
     let max_start_delay = plan.schedule.max_start_delay();
     let max_start_delay = max_start_delay.unwrap_or(Schedule::DEFAULT_MAX_START_DELAY);
     plan.schedule = match kind {
+        ScheduleKind::Closed if overrides.rate_per_s.is_some() => {
+            let problem = Problem::new("a closed loop has no rate")
+                .with_hint("drop `--rate`, or use `--schedule constant`, `poisson` or `throttled`");
+            return Err(PlanError::Invalid(vec![problem]));
+        }
         ScheduleKind::Closed => Schedule::Closed {},
         ScheduleKind::Constant => Schedule::Constant {
-            rate_per_s,
+            rate_per_s: rate_per_s.ok_or_else(needed)?,
             max_start_delay,
         },
         ScheduleKind::Poisson => Schedule::Poisson {
-            rate_per_s,
+            rate_per_s: rate_per_s.ok_or_else(needed)?,
             max_start_delay,
         },
-        ScheduleKind::Throttled => Schedule::Throttled { rate_per_s },
+        ScheduleKind::Throttled => Schedule::Throttled {
+            rate_per_s: rate_per_s.ok_or_else(needed)?,
+        },
     };
     Ok(())
 }
