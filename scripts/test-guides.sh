@@ -129,7 +129,9 @@ for guide; do
         [ -n "${bad:-}" ] || echo "$guide:$line: left out, $what"
     done
     if [ "$blocks" -gt 0 ]; then
-        if ! run_blocks "$folder"; then
+        # In the background, since bash hears no signal while it waits for a command.
+        run_blocks "$folder" &
+        if ! wait $!; then
             wrong "$guide:$(tail -n 1 "$folder/at"): a command failed, or took more than $LIMIT_S s; the last lines of the guide's output:"
             tail -n 30 "$folder/log" >&2
         elif [ -n "$(own_processes)" ]; then

@@ -4,6 +4,7 @@
 """
 
 import os
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -94,9 +95,24 @@ class GuidesTest(unittest.TestCase):
         self.addCleanup(other.kill)
         said = self.run_guide("```sh", 'setsid tail -f "$PLACE/dyno" >/dev/null &', "```", code=1)
         self.assertIn("it leaves processes: tail -f", said)
-        left = subprocess.run(["pgrep", "-f", f"tail -f {self.place}/dyno"], capture_output=True, check=False)
-        self.assertEqual(left.stdout, b"")
+        self.assertEqual(self.left(), b"")
         self.assertIsNone(other.poll())
+
+    def test_an_interrupt_ends_what_a_guide_has_started_at_once(self):
+        guide = self.place / "guide.md"
+        guide.write_text('```sh\ntouch "$PLACE/begun"\ntail -f "$PLACE/dyno"\n```\n')
+        environment = {**os.environ, "DYNO": str(self.dyno), "PLACE": str(self.place), "TMPDIR": str(self.place)}
+        script = subprocess.Popen([PROJECT / "scripts/test-guides.sh", guide], env=environment, stdout=subprocess.PIPE)
+        while not (self.place / "begun").exists():
+            self.assertIsNone(script.poll())
+        script.send_signal(signal.SIGINT)
+        script.communicate(timeout=30)
+        self.assertEqual(script.returncode, 130)
+        self.assertEqual(self.left(), b"")
+        self.assertEqual(list(self.place.glob("tmp.*")), [])
+
+    def left(self):
+        return subprocess.run(["pgrep", "-f", f"tail -f {self.place}/dyno"], capture_output=True, check=False).stdout
 
     def test_what_cannot_be_asked_for_is_refused(self):
         self.assertIn("DURATION is a number with a unit", self.run_guide("```sh", "true", "```", code=2, DURATION="long"))
