@@ -2,6 +2,7 @@
 //! server's data, and what this process used. It reads and reports; what a setting means for a
 //! result is decided elsewhere.
 
+pub mod busy;
 pub mod clock;
 mod cpu_settings;
 pub mod doctor;
