@@ -12,6 +12,7 @@ pub mod health;
 mod host;
 pub mod http;
 pub mod process;
+pub mod reported_use;
 mod stat;
 pub mod steering;
 mod storage;

@@ -81,6 +81,7 @@ pub(super) fn server_use<'a>(
                 units,
                 busy_s: each.iter().sum(),
                 duration_s: end_s - start_s,
+                reported: None,
             })
     };
     let cpu = all(
