@@ -2,8 +2,8 @@
 
 use crate::args::{
     ClientArguments, DataArguments, ExperimentArguments, GrafanaArguments, IndexBuildArguments,
-    RunArguments, SendingArguments, SoakArguments, StartArguments, TailArguments, TargetArguments,
-    WorkerArguments,
+    ObserveArguments, RunArguments, SendingArguments, SoakArguments, StartArguments, TailArguments,
+    TargetArguments, WorkerArguments,
 };
 use crate::surroundings::Surroundings;
 use dyno_engine::Error;
@@ -66,6 +66,7 @@ pub(crate) fn of_experiment(
     let mut request = on_target(&target, &arguments.worker, &arguments.data, surroundings);
     request.settings.splice(0..0, grafana(&arguments.grafana));
     request.work = Work::Experiment;
+    request.observe = observing(&arguments.observe);
     request.no_load = arguments.no_load;
     request.overrides = Overrides {
         duration: arguments.duration,
@@ -163,7 +164,6 @@ fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
         &arguments.data,
         surroundings,
     );
-    let observe = &arguments.observe;
     let card = keys_of("server.receive_packet_steering", arguments.rps.as_deref());
     Request {
         overrides: Overrides {
@@ -182,13 +182,17 @@ fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
             .chain(card)
             .collect(),
         trace: arguments.trace.clone(),
-        observe: Observing {
-            interval: observe.observe_interval,
-            off: observe.no_observe,
-            exporters: observe.exporters.clone(),
-        },
+        observe: observing(&arguments.observe),
         no_load: arguments.no_load,
         ..request
+    }
+}
+
+fn observing(arguments: &ObserveArguments) -> Observing {
+    Observing {
+        interval: arguments.observe_interval,
+        off: arguments.no_observe,
+        exporters: arguments.exporters.clone(),
     }
 }
 

@@ -5,6 +5,8 @@ pub mod collection;
 pub mod directory;
 pub mod document;
 mod documents;
+mod elsewhere;
+mod exporters;
 pub mod guard;
 #[cfg(test)]
 mod hour;
@@ -32,6 +34,7 @@ use crate::run::directory::RunDirectory;
 use crate::run::guard::SYNC_EVERY;
 use crate::run::instance::InstanceRun;
 use crate::run::live::Live;
+use crate::run::observation::DataFolders;
 use crate::run::options::{Extent, Finished, RunOptions};
 use crate::run::recorder::Recorder;
 use crate::run::steering::Steering;
@@ -309,14 +312,24 @@ impl<'a> Session<'a> {
         }
         self.describe_members(deployment);
         self.document_servers();
-        let folder = self.data_folders(deployment).into_iter().next();
+        let mut named: Vec<String> = self
+            .servers
+            .iter()
+            .filter_map(|record| record.settings.get(DATA_FOLDER_SETTING).cloned())
+            .collect();
+        named.sort_unstable();
+        named.dedup();
+        let folders = DataFolders {
+            here: self.data_folders(deployment).into_iter().next(),
+            named,
+        };
         let sync_every = self.options.guard.as_ref().map(|_| SYNC_EVERY);
         let keep = OutputOptions {
             run_directory: self.directory.clone(),
             readings_per_row: observation::per_row(self.plan, self.plan.observe.interval.0),
             sync_every,
         };
-        let watcher = observation::start(self.plan, deployment, folder, &keep, self.clock)?;
+        let watcher = observation::start(self.plan, deployment, folders, &keep, self.clock)?;
         let board = watcher.as_ref().map(Watcher::board);
         let reads = self.plan.observe.host;
         let source = self.context.source.filter(|_| reads && board.is_some());
@@ -337,6 +350,7 @@ impl<'a> Session<'a> {
             self.document.sources = watcher.end();
             self.caveats
                 .extend(observation::caveats(&self.document.sources));
+            self.keep_reported_use();
         }
         self.set_board(None);
         result

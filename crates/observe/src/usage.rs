@@ -98,6 +98,7 @@ impl UsageSampler {
                     units: units?,
                     busy_s: self.busy_s(counter, start_s, end_s)?,
                     duration_s: end_s - start_s,
+                    reported: None,
                 })
             })
             .collect()

@@ -770,9 +770,11 @@ pub struct ExporterPlan {
     pub name: String,
     /// Where it answers, such as `http://db1:9100/metrics` or `https://db1:9100/metrics`, without credentials.
     pub url: String,
-    /// Whether it is about a machine that a server under test runs on.
-    #[serde(default = "yes")]
-    pub of_server: bool,
+    /// Whether it is about a machine that a server under test runs on. Without it, an exporter at the address of a server is.
+    pub of_server: Option<bool>,
+    /// The disk there that holds the data of the servers, such as `nvme1n1`. Without it, the one below the data folder that the
+    /// server names.
+    pub disk: Option<String>,
     /// File that holds a bearer token and nothing else. It is read at each reading, and never recorded.
     pub token_file: Option<PathBuf>,
     /// Name for HTTP Basic authentication, with `password_file`.
@@ -784,13 +786,14 @@ pub struct ExporterPlan {
 }
 
 impl ExporterPlan {
-    /// An exporter of a server's machine that answers anybody.
+    /// An exporter that answers anybody.
     #[must_use]
     pub fn open(name: String, url: String) -> ExporterPlan {
         ExporterPlan {
             name,
             url,
-            of_server: true,
+            of_server: None,
+            disk: None,
             token_file: None,
             user: None,
             password_file: None,
@@ -810,10 +813,6 @@ pub struct GrafanaPlan {
     pub token_file: Option<PathBuf>,
     /// File of certificates (PEM) that one of `https` is trusted by, instead of those of this system.
     pub ca_file: Option<PathBuf>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// A phase that a trace window can be in.

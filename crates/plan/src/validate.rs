@@ -330,6 +330,7 @@ mod tests {
                 ca_file: file(),
                 ..plain()
             },
+            with(|exporter| exporter.disk = Some("nvme1n1".to_owned())),
         ] {
             let mut plan = plan();
             plan.observe.exporters = vec![good];
@@ -387,6 +388,21 @@ mod tests {
                     ..plain()
                 },
                 "is not the address",
+            ),
+            (
+                ExporterPlan {
+                    disk: Some("/dev/sda".to_owned()),
+                    ..plain()
+                },
+                "not the name of a disk",
+            ),
+            (
+                ExporterPlan {
+                    disk: Some("sda".to_owned()),
+                    of_server: Some(false),
+                    ..plain()
+                },
+                "but `of_server` is `false`",
             ),
         ];
         for (exporter, expected) in bad {

@@ -52,8 +52,8 @@ pub struct RunDocument {
     /// Programs that watched during a window of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceRecord>,
-    /// How long resources were busy in each phase, where it could be read: those of the server on this machine, and the CPUs of all
-    /// servers of a fleet.
+    /// How long resources were busy in each phase, where it could be read: those of the server on this machine, the CPUs of all
+    /// servers of a fleet, and of servers elsewhere what exporters and the servers themselves reported, machine by machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceUse>,
     /// What watched the machine and the servers while the load ran, and how well it could.
@@ -460,7 +460,8 @@ pub struct Arrivals {
 }
 
 /// How long a resource was busy during a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceUse {
     /// The phase.
     pub phase: PhaseKind,
@@ -472,6 +473,20 @@ pub struct ResourceUse {
     pub busy_s: f64,
     /// Length of the phase.
     pub duration_s: f64,
+    /// Who reported it of another machine. Absent for what the kernel said to this program, or to an agent of a fleet.
+    pub reported: Option<ReportedBy>,
+}
+
+/// Who reported how long a resource was busy.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReportedBy {
+    /// Name of an exporter, or `serverStatus` where servers reported the CPU time of their own processes.
+    pub source: String,
+    /// The machine, by the host in the address of its servers or of its exporter.
+    pub machine: String,
+    /// The block device of a disk.
+    pub device: Option<String>,
 }
 
 /// Resources of a bench.
@@ -484,8 +499,10 @@ pub enum ResourceKind {
     ServerCpu,
     /// CPU time of the client.
     ClientCpu,
-    /// All CPU time of the machine of the server that was not idle.
+    /// All CPU time of the machine of client and server that was not idle.
     HostCpu,
+    /// All CPU time of another machine, that of servers, that was not idle, as an exporter there reported it.
+    ServerHostCpu,
     /// Time in which the device of the data folder had requests.
     Disk,
     /// Time in which worker threads of the client were ready to run and waited for a CPU; `units` are the threads.

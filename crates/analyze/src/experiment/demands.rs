@@ -10,6 +10,7 @@
 //! seconds, can be wrong with it.
 
 use super::figures::resource_name;
+use super::machines::is_of_kind;
 use super::queueing::is_sustained;
 use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Spread, combined};
 use crate::uncertainty::mean::of_repetitions;
@@ -28,7 +29,13 @@ const UNKNOWN: f64 = 1.0;
 pub(super) fn ratios(pairs: &[[&Figures; 2]]) -> Vec<DemandRatio> {
     let whole = resource_name(ResourceKind::HostCpu);
     let known = pairs.first().map_or(&[][..], |[first, _]| &first.demands);
-    let known = known.iter().filter(|demand| demand.name != whole);
+    let of_processes = resource_name(ResourceKind::ServerCpu);
+    let knows_processes = known.iter().any(|demand| demand.name == of_processes);
+    // Of a server elsewhere, of which no process is known, all that its machine did is what there is.
+    let is_whole = |name: &str| {
+        name == whole || knows_processes && is_of_kind(name, ResourceKind::ServerHostCpu)
+    };
+    let known = known.iter().filter(|demand| !is_whole(&demand.name));
     known
         .filter_map(|demand| ratio(&demand.name, pairs))
         .collect()

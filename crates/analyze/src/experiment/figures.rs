@@ -1,6 +1,7 @@
 //! What one run says, with its uncertainty: the measure phase of a run directory as figures that
 //! experiments compare, fit and check against the operational laws.
 
+use super::machines;
 use crate::laws::{self, demand::demand};
 use crate::resampling::Resampling;
 use crate::stationary_part::judge;
@@ -273,14 +274,15 @@ pub const fn resource_name(kind: ResourceKind) -> &'static str {
         ResourceKind::ServerCpu => "server CPU",
         ResourceKind::ClientCpu => "client CPU",
         ResourceKind::HostCpu => "all CPUs of the machine",
+        ResourceKind::ServerHostCpu => "all CPUs of the server's machine",
         ResourceKind::Disk => "disk",
         ResourceKind::ClientCpuWait => "waiting for a client CPU",
     }
 }
 
 fn resources(document: &RunDocument, phase: &PhaseRecord, threads: u64) -> Vec<Resource> {
-    let resource = |kind, units: u64, busy_s: f64, duration_s: f64| Resource {
-        name: resource_name(kind).to_owned(),
+    let resource = |name: String, units: u64, busy_s: f64, duration_s: f64| Resource {
+        name,
         servers: u32::try_from(units).unwrap_or(u32::MAX).max(1),
         busy_ratio: busy_s / duration_s / units.max(1) as f64,
         uncertainty_ratio: if busy_s > 0.0 {
@@ -289,20 +291,20 @@ fn resources(document: &RunDocument, phase: &PhaseRecord, threads: u64) -> Vec<R
             1.0
         },
     };
-    let recorded = document
-        .resources
-        .iter()
-        .filter(|one| one.phase == PhaseKind::Measure && one.duration_s > 0.0)
-        .filter(|one| one.resource != ResourceKind::ClientCpuWait)
-        .map(|one| resource(one.resource, one.units, one.busy_s, one.duration_s));
+    let recorded = machines::of_measure_phase(document)
+        .into_iter()
+        .filter(|one| one.kind != ResourceKind::ClientCpuWait)
+        .map(|one| resource(one.name, one.units, one.busy_s, one.duration_s));
     let client_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
     let usable = match &document.fleet {
         Some(fleet) => fleet.usable_cpus(),
         // A worker thread is never on two CPUs at once.
         None => document.environment.cpus.unwrap_or(1).min(threads.max(1)),
     };
-    let client = (phase.duration_s > 0.0)
-        .then(|| resource(ResourceKind::ClientCpu, usable, client_s, phase.duration_s));
+    let client = (phase.duration_s > 0.0).then(|| {
+        let name = resource_name(ResourceKind::ClientCpu).to_owned();
+        resource(name, usable, client_s, phase.duration_s)
+    });
     recorded.chain(client).collect()
 }
 

@@ -9,6 +9,7 @@ pub mod demands;
 pub mod figures;
 pub mod findings;
 pub mod history;
+pub mod machines;
 pub mod queueing;
 pub mod relative;
 pub mod run;

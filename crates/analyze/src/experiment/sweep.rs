@@ -2,7 +2,7 @@
 //! them, the scalability law, and every law checked at every point.
 
 use super::demands;
-use super::figures::resource_name;
+use super::machines::{self, is_of_kind};
 use super::queueing::{self, is_missed};
 use super::relative;
 use crate::estimate::combined;
@@ -329,6 +329,7 @@ fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
 pub(super) fn stations(demands: &[Demand], shares_cpus: bool) -> Vec<Demand> {
     let of = |name: &str| demands.iter().find(|demand| demand.name == name);
     let disk = of("disk").filter(|disk| disk.demand_s > 0.0).cloned();
+    let servers = machines::server_cpus(demands);
     let (server, client) = (of("server CPU"), of("client CPU"));
     let shared = server.zip(client).filter(|_| shares_cpus);
     let shared = shared.map(|(server, client)| Demand {
@@ -341,7 +342,7 @@ pub(super) fn stations(demands: &[Demand], shares_cpus: bool) -> Vec<Demand> {
         |shared: &Demand| client.is_some_and(|own| own.per_server_s() > shared.per_server_s());
     let cpus = match shared {
         Some(shared) if !threads_bind(&shared) => vec![shared],
-        _ => server.into_iter().chain(client).cloned().collect(),
+        _ => servers.into_iter().chain(client).cloned().collect(),
     };
     cpus.into_iter().chain(disk).collect()
 }
@@ -376,10 +377,9 @@ fn saturation_clients(system: &ClosedSystem, lone: &Level) -> Option<Figure> {
     }))
 }
 
-/// Whether the CPU time of the servers is known, without which nothing can be said about their limits.
+/// Whether the CPU time of the servers or that of their machines is known, without which nothing can be said about their limits.
 pub(super) fn knows_server(demands: &[Demand]) -> bool {
-    let name = resource_name(ResourceKind::ServerCpu);
-    demands.iter().any(|demand| demand.name == name)
+    !machines::server_cpus(demands).is_empty()
 }
 
 fn bounds(system: &ClosedSystem, levels: &[Level]) -> Vec<Bounds> {
@@ -450,9 +450,13 @@ const LEAST_BUSY_RATIO: f64 = 0.2;
 fn check_demands(answer: &mut SweepAnswer) {
     let best = answer.best as usize;
     // What the whole machine did is not that of the operations alone.
-    let whole = resource_name(ResourceKind::HostCpu);
+    let is_whole = |demand: &Demand| {
+        [ResourceKind::HostCpu, ResourceKind::ServerHostCpu]
+            .iter()
+            .any(|kind| is_of_kind(&demand.name, *kind))
+    };
     let mut known: Vec<Demand> = answer.levels[best].demands.clone();
-    known.retain(|demand| demand.name != whole);
+    known.retain(|demand| !is_whole(demand));
     for (place, level) in answer.levels.iter_mut().enumerate() {
         if place == best {
             continue;

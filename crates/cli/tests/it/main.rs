@@ -11,6 +11,7 @@ mod common;
 mod compare_history;
 mod dependencies;
 mod doctor;
+mod elsewhere;
 mod experiment_input;
 mod experiment_reports;
 mod experiment_searches;

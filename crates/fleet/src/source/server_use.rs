@@ -1,5 +1,6 @@
 //! How busy the servers of a fleet and their disks were, by what the agents of their hosts read.
 
+use dyno_observe::busy::Busy;
 use dyno_observe::usage::busy_between;
 use dyno_record::metrics::MetricId;
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse};
@@ -58,29 +59,6 @@ impl ServerUse {
     }
 }
 
-/// How long something was busy, by readings of how much of it was since the reading before.
-#[derive(Debug, Default)]
-struct Busy {
-    /// Instants, and how long it had been busy by then.
-    readings: Vec<(f64, f64)>,
-}
-
-impl Busy {
-    /// A reading, without a figure where it could not be read; then the next one stands for this one too, unless the time since
-    /// the last figure is above `longest_s`: what came before such a hole is forgotten.
-    fn take(&mut self, at_s: f64, busy: Option<f64>, longest_s: f64) {
-        match (self.readings.last(), busy) {
-            (Some((last_s, _)), Some(_)) if at_s <= *last_s => {}
-            (Some((last_s, busy_s)), Some(busy)) if at_s - last_s <= longest_s => {
-                self.readings.push((at_s, busy_s + busy * (at_s - last_s)));
-            }
-            (_, Some(_)) => self.readings = vec![(at_s, 0.0)],
-            _ if self.readings.len() <= 1 => self.readings = vec![(at_s, 0.0)],
-            _ => {}
-        }
-    }
-}
-
 /// The servers of all hosts in a phase as one resource with their `cpus`, and their disks as another. Each is there only if it
 /// was read on all hosts.
 pub(super) fn server_use<'a>(
@@ -94,7 +72,7 @@ pub(super) fn server_use<'a>(
     let beat_s = hosts.iter().map(|host| host.beat_s).fold(0.0, f64::max);
     let all = |resource, units: u64, each: &mut dyn Iterator<Item = &Busy>| {
         let each: Option<Vec<f64>> = each
-            .map(|one| busy_between(&one.readings, beat_s, start_s, end_s))
+            .map(|one| busy_between(one.readings(), beat_s, start_s, end_s))
             .collect();
         each.filter(|each| units > 0 && !each.is_empty())
             .map(|each| ResourceUse {
@@ -103,6 +81,7 @@ pub(super) fn server_use<'a>(
                 units,
                 busy_s: each.iter().sum(),
                 duration_s: end_s - start_s,
+                reported: None,
             })
     };
     let cpu = all(
@@ -191,36 +170,6 @@ mod tests {
         let hosts = [host(&[1.0; 9], Some(&[0.5; 9])), host(&[1.0; 9], None)];
         let kinds: Vec<_> = found(&hosts, 1.0, 9.0).iter().map(|one| one.0).collect();
         assert_eq!(kinds, [ResourceKind::ServerCpu]);
-    }
-
-    #[test]
-    fn a_figure_that_was_missing_is_as_the_next_one() {
-        let take = |all: &[(f64, Option<f64>)]| {
-            let mut busy = Busy::default();
-            for (at_s, share) in all {
-                busy.take(*at_s, *share, 3.5);
-            }
-            busy.readings
-        };
-        let found = take(&[
-            (0.0, None),
-            (1.0, None),
-            (2.0, Some(1.0)),
-            (3.0, None),
-            (4.0, Some(0.5)),
-            (4.0, Some(9.0)),
-        ]);
-        assert_eq!(found, [(1.0, 0.0), (2.0, 1.0), (4.0, 2.0)]);
-        let late = take(&[(5.0, Some(1.0))]);
-        assert_eq!(late, [(5.0, 0.0)], "nobody knows since when");
-        let hole = take(&[
-            (0.0, None),
-            (1.0, Some(1.0)),
-            (3.0, None),
-            (6.0, Some(1.0)),
-            (7.0, Some(0.5)),
-        ]);
-        assert_eq!(hole, [(6.0, 0.0), (7.0, 0.5)], "five seconds are too many");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::page::rows::{RowValue, RowsChart, Scale};
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Section, charts_of};
 use dyno_analyze::experiment::figures::resource_name;
+use dyno_analyze::experiment::machines::{is_of_kind, is_of_one_machine};
 use dyno_record::experiment::{Demand, Figure};
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
@@ -52,15 +53,7 @@ pub(crate) fn section(demands: &Demands<'_>) -> Section {
         lead: demands.lead.clone(),
         charts: charts_of([demands.chart()]),
         tables: vec![Table::new("Service demands", columns, rows)],
-        notes: if demands.parts.is_empty() {
-            Vec::new()
-        } else {
-            vec![
-                "Client and server on one machine wait for the same CPUs, which are one resource then; their parts, and \
-                 what the whole machine did, are shown besides it."
-                    .to_owned(),
-            ]
-        },
+        notes: demands.note().into_iter().map(str::to_owned).collect(),
         ..Section::default()
     }
 }
@@ -69,6 +62,36 @@ impl Demands<'_> {
     fn is_bottleneck(&self, demand: &Demand) -> bool {
         let bottleneck = self.bottleneck;
         bottleneck.is_some_and(|bottleneck| bottleneck.name == demand.name)
+    }
+
+    /// Whether the servers are on other machines than the client.
+    fn is_elsewhere(&self) -> bool {
+        let all = self.stations.iter().chain(self.parts.iter().copied());
+        let mut names = all.map(|demand| demand.name.as_str());
+        names.any(|name| is_of_kind(name, ResourceKind::ServerHostCpu) || is_of_one_machine(name))
+    }
+
+    /// What the resources are that are shown besides those that operations wait for.
+    fn note(&self) -> Option<&'static str> {
+        let text = if self.is_elsewhere() {
+            "What all processes of a server's machine did, and what servers on several machines need together, is shown \
+             besides the resources that operations wait for."
+        } else {
+            "Client and server on one machine wait for the same CPUs, which are one resource then; their parts, and \
+             what the whole machine did, are shown besides it."
+        };
+        (!self.parts.is_empty()).then_some(text)
+    }
+
+    /// What a resource is that operations do not wait for by itself.
+    fn part_note(&self, name: &str) -> &'static str {
+        let is_whole = |kind| is_of_kind(name, kind);
+        match self.is_elsewhere() {
+            _ if is_whole(ResourceKind::HostCpu) => "with all others",
+            true if name == resource_name(ResourceKind::ServerCpu) => "of all machines",
+            true if is_whole(ResourceKind::ServerHostCpu) => "with all others",
+            _ => "part of the CPUs",
+        }
     }
 
     fn row(&self, demand: &Demand, is_station: bool) -> Vec<Cell> {
@@ -82,7 +105,7 @@ impl Demands<'_> {
         let (tone, note) = match (self.is_bottleneck(demand), is_station) {
             (true, _) => (Tone::Strong, "lowest bound"),
             (false, true) => (Tone::Plain, ""),
-            (false, false) => (Tone::Soft, part_note(&demand.name)),
+            (false, false) => (Tone::Soft, self.part_note(&demand.name)),
         };
         vec![
             Cell::new(demand.name.clone(), tone),
@@ -135,13 +158,4 @@ fn interval_s(demand: &Demand) -> Option<(f64, f64)> {
     let error = quantity.uncertainty();
     let is_known = quantity.uncertainty_ratio < 1.0;
     is_known.then_some((quantity.value - error, quantity.value + error))
-}
-
-/// What a resource is that operations do not wait for by itself.
-fn part_note(name: &str) -> &'static str {
-    if name == resource_name(ResourceKind::HostCpu) {
-        "with all others"
-    } else {
-        "part of the CPUs"
-    }
 }

@@ -11,7 +11,7 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::run::{NoInterval, OperationFigures, RunAnalysis, WithoutInterval};
 use dyno_record::experiment::{Demand, Figure, LawCheck, LawVerdict};
-use dyno_record::model::{PhaseKind, ResourceKind};
+use dyno_record::model::{PhaseKind, ResourceKind, RunDocument};
 use dyno_record::quantity::Quantity;
 use std::collections::BTreeMap;
 
@@ -24,10 +24,14 @@ const PERCENTILES: [(&str, &str, u8); 4] = [
 ];
 
 /// Tables and charts of an analysis.
-pub(super) fn sections(analysis: &RunAnalysis, book: &CaveatBook) -> Vec<Section> {
+pub(super) fn sections(
+    document: &RunDocument,
+    analysis: &RunAnalysis,
+    book: &CaveatBook,
+) -> Vec<Section> {
     let sections = [
         Some(uncertainty(analysis, book)),
-        demands_section(analysis),
+        demands_section(document, analysis),
         laws(&analysis.figures.laws),
     ];
     sections.into_iter().flatten().collect()
@@ -171,7 +175,7 @@ fn title(figure: &str) -> Option<&'static str> {
     columns.find_map(|(name, title)| (name == figure).then_some(title))
 }
 
-fn demands_section(analysis: &RunAnalysis) -> Option<Section> {
+fn demands_section(document: &RunDocument, analysis: &RunAnalysis) -> Option<Section> {
     let stations = &analysis.stations;
     if stations.is_empty() {
         return None;
@@ -208,7 +212,28 @@ fn demands_section(analysis: &RunAnalysis) -> Option<Section> {
                     bound.";
         section.notes.push(note.to_owned());
     }
+    section.notes.extend(reported(document));
     Some(section)
+}
+
+/// Who reported what of servers elsewhere.
+fn reported(document: &RunDocument) -> Vec<String> {
+    let measured = document.resources.iter();
+    let measured = measured.filter(|one| one.phase == PhaseKind::Measure);
+    let said = measured.filter_map(|one| {
+        let by = one.reported.as_ref()?;
+        let what = match (one.resource, &by.device) {
+            (ResourceKind::Disk, Some(device)) => format!("the busy time of its disk `{device}`"),
+            (ResourceKind::ServerCpu, _) => "the CPU time of the servers' processes".to_owned(),
+            _ => "the time of its CPUs that was not idle".to_owned(),
+        };
+        let source = match one.resource {
+            ResourceKind::ServerCpu => format!("`{}`", by.source),
+            _ => format!("exporter `{}`", by.source),
+        };
+        Some(format!("Of `{}`, {source} reported {what}.", by.machine))
+    });
+    said.collect()
 }
 
 fn laws(checks: &[LawCheck]) -> Option<Section> {
@@ -298,7 +323,11 @@ mod tests {
     use crate::testdata;
 
     fn model(analysis: &RunAnalysis) -> Vec<Section> {
-        sections(analysis, &CaveatBook::new(&[]))
+        sections(
+            &testdata::watched_run().0.document,
+            analysis,
+            &CaveatBook::new(&[]),
+        )
     }
 
     #[test]

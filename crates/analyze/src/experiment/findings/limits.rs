@@ -110,7 +110,9 @@ pub(super) fn response_over_rates(view: &View<'_>) -> Option<Finding> {
                 "mean-response-time-at",
                 at = view.at(level),
                 mean = us_of(&level.response_mean_us),
-                server_busy = busy_of(level, ResourceKind::ServerCpu).map(percent)
+                server_busy = busy_of(level, ResourceKind::ServerCpu)
+                    .or_else(|| busy_of(level, ResourceKind::ServerHostCpu))
+                    .map(percent)
             )
         })
         .collect();

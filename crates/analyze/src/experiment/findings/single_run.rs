@@ -209,7 +209,10 @@ fn wait_before_send(view: &View<'_>) -> Option<Finding> {
 
 /// How much of the time between send and answer is work of what was watched.
 fn share_of_work(view: &View<'_>) -> Option<Finding> {
-    let kinds = [ResourceKind::ServerCpu, ResourceKind::Disk];
+    let of_process = view.resource(ResourceKind::ServerCpu);
+    // Of a server elsewhere all that its machine did.
+    let cpu = of_process.map_or(ResourceKind::ServerHostCpu, |_| ResourceKind::ServerCpu);
+    let kinds = [cpu, ResourceKind::Disk];
     let demands: Vec<_> = kinds
         .iter()
         .filter_map(|kind| {

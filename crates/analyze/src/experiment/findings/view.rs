@@ -130,6 +130,7 @@ pub(super) fn busy(at: Statement, busy_ratio: &BTreeMap<String, f64>) -> Stateme
         ResourceKind::ClientCpu,
         ResourceKind::Disk,
         ResourceKind::HostCpu,
+        ResourceKind::ServerHostCpu,
     ];
     let known = kinds
         .into_iter()

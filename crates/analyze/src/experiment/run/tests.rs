@@ -11,6 +11,7 @@ use dyno_record::statement::Statement;
 use serde_json::json;
 
 pub(in crate::experiment) mod cases;
+mod elsewhere;
 
 /// Operations per window of one second.
 const RATE: u64 = 38_900;
@@ -46,6 +47,7 @@ fn resource(resource: ResourceKind, units: u64, busy_s: f64) -> ResourceUse {
         units,
         busy_s,
         duration_s: WINDOWS as f64,
+        reported: None,
     }
 }
 

@@ -293,6 +293,7 @@ pub(crate) fn watched(length_s: u64) -> (Run, RunAnalysis) {
         units,
         busy_s,
         duration_s,
+        reported: None,
     };
     document.resources = vec![
         resource(ResourceKind::ServerCpu, 2, 1.15 * duration_s),
