@@ -3,6 +3,7 @@
 //! Serialized names carry their unit as a suffix. The JSON schema of [`RunDocument`] is committed
 //! as `crates/record/schema/run.schema.json` and tested against real output.
 
+use crate::disk::{DiskCapacity, DiskUse};
 use crate::document::Document;
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
 use crate::named::named;
@@ -460,7 +461,7 @@ pub struct Arrivals {
 }
 
 /// How long a resource was busy during a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceUse {
     /// The phase.
     pub phase: PhaseKind,
@@ -472,6 +473,9 @@ pub struct ResourceUse {
     pub busy_s: f64,
     /// Length of the phase.
     pub duration_s: f64,
+    /// The devices of a disk one by one; empty where they were not told apart, and for other resources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskUse>,
 }
 
 /// Resources of a bench.
@@ -486,7 +490,8 @@ pub enum ResourceKind {
     ClientCpu,
     /// All CPU time of the machine of the server that was not idle.
     HostCpu,
-    /// Time in which the device of the data folder had requests.
+    /// Time in which the devices of the data folders had requests. A device that serves several at once can do more than that
+    /// says.
     Disk,
     /// Time in which worker threads of the client were ready to run and waited for a CPU; `units` are the threads.
     ClientCpuWait,
@@ -721,6 +726,9 @@ pub struct StorageRecord {
     pub rotational: Option<bool>,
     /// Free space before the run.
     pub free_bytes: Option<u64>,
+    /// What its devices can do, by their names as in `/proc/diskstats`; empty unless it was measured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacities: BTreeMap<String, DiskCapacity>,
 }
 
 /// The server under test.

@@ -8,10 +8,9 @@ use crate::experiment::law_words::{self, TOLERANCES};
 use crate::facts::operation_label;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::run::{NoInterval, OperationFigures, RunAnalysis, WithoutInterval};
 use dyno_record::experiment::{Demand, Figure, LawCheck, LawVerdict};
-use dyno_record::model::{PhaseKind, ResourceKind};
+use dyno_record::model::PhaseKind;
 use dyno_record::quantity::Quantity;
 use std::collections::BTreeMap;
 
@@ -183,6 +182,7 @@ fn demands_section(analysis: &RunAnalysis) -> Option<Section> {
     let mut section = demands::section(&Demands {
         stations,
         parts: others.filter(|demand| !is_station(demand)).collect(),
+        disk: analysis.disk.as_ref(),
         bottleneck: analysis.bottleneck.as_ref().map(|found| &found.demand),
         rate_per_s: analysis.figures.rate_per_s.value,
         lead: match &analysis.bottleneck {
@@ -200,14 +200,6 @@ fn demands_section(analysis: &RunAnalysis) -> Option<Section> {
         "The intervals are the error of the counters; another run may need more or less."
             .to_owned(),
     );
-    if stations
-        .iter()
-        .any(|demand| demand.name == resource_name(ResourceKind::Disk))
-    {
-        let note = "A disk counts as busy while it has any request. One that serves several at once can do more than its \
-                    bound.";
-        section.notes.push(note.to_owned());
-    }
     Some(section)
 }
 
