@@ -3,11 +3,12 @@
 
 use crate::busy::Busy;
 use crate::usage::busy_between;
+use dyno_record::disk::DiskUse;
 use dyno_record::metrics::{MetricId, MetricTable};
 use dyno_record::model::{
     PhaseKind, ReportedBy, ResourceKind, ResourceUse, SourceKind, SourceRecord,
 };
-use dyno_record::names::{self, cpu, disk, server_cpu, storage};
+use dyno_record::names::{self, Metric, cpu, disk, server_cpu, storage};
 use std::collections::BTreeMap;
 
 /// Rows without a figure that the next one can stand for. A reading that is late, or after others that failed, is about all
@@ -77,7 +78,6 @@ impl Watched<'_> {
                 let reported = ReportedBy {
                     source: SERVER_STATUS.to_owned(),
                     machine: machine.to_owned(),
-                    device: None,
                 };
                 time.used(ResourceKind::ServerCpu, cpus as u64, busy_s, reported)
             })
@@ -93,24 +93,24 @@ impl Watched<'_> {
             let Some(table) = self.table(source).filter(|_| !known.contains(&machine)) else {
                 continue;
             };
-            let reported = |device: Option<&str>| ReportedBy {
+            let reported = ReportedBy {
                 source: source.name.clone(),
                 machine: machine.to_owned(),
-                device: device.map(str::to_owned),
             };
             let cpus = cpus(table);
-            let busy_ratio = |id: &MetricId| busy_s(source, table, &[id], time);
-            if let Some(busy_s) = busy_ratio(&cpu::ALL_BUSY_RATIO.id()) {
+            let grown_s = |id: &MetricId| busy_s(source, table, &[id], time);
+            if let Some(busy_s) = grown_s(&cpu::ALL_BUSY_RATIO.id()) {
                 // The metric is a share of all CPUs.
                 let busy_s = busy_s * cpus as f64;
                 let kind = ResourceKind::ServerHostCpu;
                 found
                     .uses
-                    .push(time.used(kind, cpus, busy_s, reported(None)));
+                    .push(time.used(kind, cpus, busy_s, reported.clone()));
                 known.push(machine);
             }
+            let of_disk = |device: &str, metric: Metric| grown_s(&metric.of(device));
             let mut disks: Vec<(&str, f64)> = disks(table)
-                .filter_map(|name| Some((name, busy_ratio(&disk::UTILIZATION_RATIO.of(name))?)))
+                .filter_map(|name| Some((name, of_disk(name, disk::UTILIZATION_RATIO)?)))
                 .collect();
             disks.sort_by(|a, b| b.1.total_cmp(&a.1));
             let holds_data = |name: &str| {
@@ -122,11 +122,27 @@ impl Watched<'_> {
             if chosen.is_empty() {
                 chosen.extend(disks.first());
             }
-            for (name, busy_s) in &chosen {
-                let kind = ResourceKind::Disk;
-                found
-                    .uses
-                    .push(time.used(kind, 1, *busy_s, reported(Some(name))));
+            let uses = chosen.iter().map(|(name, busy_s)| DiskUse {
+                host: Some(machine.to_owned()),
+                device: (*name).to_owned(),
+                // The exporter does not tell.
+                serves_several: None,
+                busy_s: *busy_s,
+                queued_s: of_disk(name, disk::QUEUE_COUNT),
+                reads: of_disk(name, disk::READ_PER_S),
+                writes: of_disk(name, disk::WRITE_PER_S),
+                flushes: of_disk(name, disk::FLUSH_PER_S),
+                read_bytes: of_disk(name, disk::READ_BYTES_PER_S),
+                write_bytes: of_disk(name, disk::WRITE_BYTES_PER_S),
+            });
+            let uses: Vec<DiskUse> = uses.collect();
+            if !uses.is_empty() {
+                let busy_s = uses.iter().map(|disk| disk.busy_s).sum();
+                let units = uses.len() as u64;
+                found.uses.push(ResourceUse {
+                    disks: uses,
+                    ..time.used(ResourceKind::Disk, units, busy_s, reported)
+                });
             }
             let is_known = chosen.iter().all(|(name, _)| holds_data(name)) || disks.len() == 1;
             if !is_known {
@@ -179,6 +195,7 @@ impl PhaseTime {
             busy_s,
             duration_s: self.end_s - self.start_s,
             reported: Some(reported),
+            disks: Vec::new(),
         }
     }
 }

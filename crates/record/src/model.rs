@@ -3,6 +3,7 @@
 //! Serialized names carry their unit as a suffix. The JSON schema of [`RunDocument`] is committed
 //! as `crates/record/schema/run.schema.json` and tested against real output.
 
+use crate::disk::{DiskCapacity, DiskUse};
 use crate::document::Document;
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
 use crate::named::named;
@@ -475,18 +476,18 @@ pub struct ResourceUse {
     pub duration_s: f64,
     /// Who reported it of another machine. Absent for what the kernel said to this program, or to an agent of a fleet.
     pub reported: Option<ReportedBy>,
+    /// The devices of a disk one by one; empty where they were not told apart, and for other resources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskUse>,
 }
 
 /// Who reported how long a resource was busy.
-#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportedBy {
     /// Name of an exporter, or `serverStatus` where servers reported the CPU time of their own processes.
     pub source: String,
     /// The machine, by the host in the address of its servers or of its exporter.
     pub machine: String,
-    /// The block device of a disk.
-    pub device: Option<String>,
 }
 
 /// Resources of a bench.
@@ -503,7 +504,8 @@ pub enum ResourceKind {
     HostCpu,
     /// All CPU time of another machine, that of servers, that was not idle, as an exporter there reported it.
     ServerHostCpu,
-    /// Time in which the device of the data folder had requests.
+    /// Time in which the devices of the data folders had requests. A device that serves several at once can do more than that
+    /// says.
     Disk,
     /// Time in which worker threads of the client were ready to run and waited for a CPU; `units` are the threads.
     ClientCpuWait,
@@ -738,6 +740,9 @@ pub struct StorageRecord {
     pub rotational: Option<bool>,
     /// Free space before the run.
     pub free_bytes: Option<u64>,
+    /// What its devices can do, by their names as in `/proc/diskstats`; empty unless it was measured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacities: BTreeMap<String, DiskCapacity>,
 }
 
 /// The server under test.

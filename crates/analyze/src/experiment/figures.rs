@@ -1,6 +1,7 @@
 //! What one run says, with its uncertainty: the measure phase of a run directory as figures that
 //! experiments compare, fit and check against the operational laws.
 
+use super::disks;
 use super::machines;
 use crate::laws::{self, demand::demand};
 use crate::resampling::Resampling;
@@ -9,7 +10,9 @@ use crate::steady_state::SteadyState;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::series::{IntervalSample, Series};
 use dyno_record::estimate::Quantity;
-use dyno_record::experiment::{Figure, Figures, LawCheck, PERCENTILES, Resource, Statistic};
+use dyno_record::experiment::{
+    DiskFigures, Figure, Figures, LawCheck, PERCENTILES, Resource, Statistic,
+};
 use dyno_record::model::{OperationRecord, PhaseKind, PhaseRecord, ResourceKind, RunDocument};
 use dyno_record::responses::{READ_MODIFY_WRITE, WindowResponses};
 use schemars::JsonSchema;
@@ -162,7 +165,8 @@ pub(super) fn of_measured(
         response_us,
     } = OperationFigures::of(&measured.samples, Resampling::seeded(seed)).ok_or(NothingMeasured)?;
     let threads = document.client_threads().unwrap_or(0);
-    let resources = resources(document, phase, threads);
+    let disks = disks::of_run(document);
+    let resources = resources(document, phase, threads, &disks);
     // Busy times are those of the whole phase, and so is the rate that they are divided by.
     let whole_rate_per_s = Quantity::exact(whole.value(Statistic::Rate).ok_or(NothingMeasured)?);
     let demands = resources
@@ -193,6 +197,7 @@ pub(super) fn of_measured(
         stolen_ratio: None,
         server: server(document),
         resources,
+        disks,
         demands,
         laws: Vec::new(),
         caveats: document.caveats.iter().map(|caveat| caveat.kind).collect(),
@@ -280,7 +285,12 @@ pub const fn resource_name(kind: ResourceKind) -> &'static str {
     }
 }
 
-fn resources(document: &RunDocument, phase: &PhaseRecord, threads: u64) -> Vec<Resource> {
+fn resources(
+    document: &RunDocument,
+    phase: &PhaseRecord,
+    threads: u64,
+    disks: &[DiskFigures],
+) -> Vec<Resource> {
     let resource = |name: String, units: u64, busy_s: f64, duration_s: f64| Resource {
         name,
         servers: u32::try_from(units).unwrap_or(u32::MAX).max(1),
@@ -294,7 +304,14 @@ fn resources(document: &RunDocument, phase: &PhaseRecord, threads: u64) -> Vec<R
     let recorded = machines::of_measure_phase(document)
         .into_iter()
         .filter(|one| one.kind != ResourceKind::ClientCpuWait)
-        .map(|one| resource(one.name, one.units, one.busy_s, one.duration_s));
+        .map(|one| match disks::busiest(disks) {
+            // Nobody balances between devices: the one that is used most limits first.
+            Some(disk) if one.kind == ResourceKind::Disk => {
+                let busy_s = disk.busy_ratio * one.duration_s;
+                resource(one.name, 1, busy_s, one.duration_s)
+            }
+            _ => resource(one.name, one.units, one.busy_s, one.duration_s),
+        });
     let client_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
     let usable = match &document.fleet {
         Some(fleet) => fleet.usable_cpus(),

@@ -6,6 +6,7 @@ pub mod blocks;
 pub mod caveats;
 pub mod comparable;
 pub mod demands;
+mod disks;
 pub mod figures;
 pub mod findings;
 pub mod history;

@@ -96,7 +96,10 @@ fn reported(document: &Value, kind: &str) -> Option<(f64, u64, Value)> {
     let found = all.find(|one| one["phase"] == "measure" && one["resource"] == kind)?;
     let number = |key: &str| found[key].as_f64().unwrap();
     let busy = number("busy_s") / number("duration_s");
-    Some((busy, number("units") as u64, found["reported"].clone()))
+    let device = found["disks"][0]["device"].clone();
+    let mut by = found["reported"].clone();
+    by["device"] = device;
+    Some((busy, number("units") as u64, by))
 }
 
 #[track_caller]

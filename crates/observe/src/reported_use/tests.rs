@@ -73,8 +73,8 @@ fn short(uses: &[ResourceUse]) -> Vec<(ResourceKind, u64, u64, String)> {
     );
     let short = |one: &ResourceUse| {
         let by = one.reported.as_ref().expect("it was reported");
-        let device = by.device.as_ref().map(|device| format!(" {device}"));
-        let by = format!("{} {}{}", by.source, by.machine, device.unwrap_or_default());
+        let devices = one.disks.iter().map(|disk| format!(" {}", disk.device));
+        let by = format!("{} {}{}", by.source, by.machine, devices.collect::<String>());
         (
             one.resource,
             one.units,

@@ -2,6 +2,7 @@
 //! directories beside it; everything in the answer can be computed from them again.
 
 mod comparison;
+mod disk;
 mod figures;
 mod laws;
 mod models;
@@ -13,6 +14,7 @@ pub use comparison::{
     AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DemandRatio, DisturbedPair, Explanation,
     Statistic,
 };
+pub use disk::{DiskFigures, DiskLimit, DiskLimits, DiskWithoutLimit, LimitBasis, NoLimit};
 pub use figures::{Demand, Figure, Figures, Resource};
 pub use laws::{Law, LawCheck, LawVerdict};
 pub use models::{

@@ -2,6 +2,7 @@
 
 use super::Block;
 use super::comparison::{Comparison, DemandRatio, Explanation};
+use super::disk::{DiskFigures, DiskLimits};
 use super::figures::{Demand, Figure};
 use super::laws::LawCheck;
 use super::models::{Bounds, ClosedPoint, ClosedSystem, CurvePoint, Knee, QueueModel, UslFit};
@@ -45,6 +46,9 @@ pub struct Level {
     pub demands: Vec<Demand>,
     /// How busy each resource was, 0 to 1, by its name.
     pub busy_ratio: BTreeMap<String, f64>,
+    /// The devices with the data, one by one; empty where they were not told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskFigures>,
     /// Checks of the laws: those of the runs, and those that follow from the sweep.
     pub laws: Vec<LawCheck>,
     /// Operations that succeeded in all runs.
@@ -75,7 +79,9 @@ pub struct SweepAnswer {
     pub best: u32,
     /// The bench as a closed queueing system, from the demands at the best level.
     pub system: Option<ClosedSystem>,
-    /// The resource that saturates first.
+    /// What the devices with the data allow at the best level; absent where no disk was watched.
+    pub disk: Option<DiskLimits>,
+    /// The resource that saturates first, of those whose limit is known.
     pub bottleneck: Option<Demand>,
     /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
     pub bound_per_s: Option<Figure>,

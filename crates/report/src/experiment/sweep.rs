@@ -233,6 +233,7 @@ impl Sweep<'_> {
         let section = demands::section(&Demands {
             stations: &system.demands,
             parts: parts.collect(),
+            disk: self.answer.disk.as_ref(),
             bottleneck: self.answer.bottleneck.as_ref(),
             rate_per_s: best.rate_per_s.value,
             lead: format!("Measured {}, at the highest rate.{lone}", self.at(best)),

@@ -8,7 +8,6 @@ use crate::experiment::law_words::{self, TOLERANCES};
 use crate::facts::operation_label;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::run::{NoInterval, OperationFigures, RunAnalysis, WithoutInterval};
 use dyno_record::experiment::{Demand, Figure, LawCheck, LawVerdict};
 use dyno_record::model::{PhaseKind, ResourceKind, RunDocument};
@@ -187,6 +186,7 @@ fn demands_section(document: &RunDocument, analysis: &RunAnalysis) -> Option<Sec
     let mut section = demands::section(&Demands {
         stations,
         parts: others.filter(|demand| !is_station(demand)).collect(),
+        disk: analysis.disk.as_ref(),
         bottleneck: analysis.bottleneck.as_ref().map(|found| &found.demand),
         rate_per_s: analysis.figures.rate_per_s.value,
         lead: match &analysis.bottleneck {
@@ -204,14 +204,6 @@ fn demands_section(document: &RunDocument, analysis: &RunAnalysis) -> Option<Sec
         "The intervals are the error of the counters; another run may need more or less."
             .to_owned(),
     );
-    if stations
-        .iter()
-        .any(|demand| demand.name == resource_name(ResourceKind::Disk))
-    {
-        let note = "A disk counts as busy while it has any request. One that serves several at once can do more than its \
-                    bound.";
-        section.notes.push(note.to_owned());
-    }
     section.notes.extend(reported(document));
     Some(section)
 }
@@ -222,9 +214,14 @@ fn reported(document: &RunDocument) -> Vec<String> {
     let measured = measured.filter(|one| one.phase == PhaseKind::Measure);
     let said = measured.filter_map(|one| {
         let by = one.reported.as_ref()?;
-        let what = match (one.resource, &by.device) {
-            (ResourceKind::Disk, Some(device)) => format!("the busy time of its disk `{device}`"),
-            (ResourceKind::ServerCpu, _) => "the CPU time of the servers' processes".to_owned(),
+        let disks: Vec<_> = one
+            .disks
+            .iter()
+            .map(|disk| format!("`{}`", disk.device))
+            .collect();
+        let what = match one.resource {
+            ResourceKind::Disk => format!("the busy time of {}", disks.join(", ")),
+            ResourceKind::ServerCpu => "the CPU time of the servers' processes".to_owned(),
             _ => "the time of its CPUs that was not idle".to_owned(),
         };
         let source = match one.resource {

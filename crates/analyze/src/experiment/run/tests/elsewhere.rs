@@ -15,7 +15,6 @@ fn of_machine(kind: ResourceKind, machine: &str, busy_s: f64) -> ResourceUse {
         reported: Some(ReportedBy {
             source: "node".to_owned(),
             machine: machine.to_owned(),
-            device: None,
         }),
         ..resource(kind, 2, busy_s)
     }
