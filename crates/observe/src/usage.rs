@@ -115,6 +115,7 @@ impl UsageSampler {
             units: disks.len() as u64,
             busy_s: disks.iter().map(|disk| disk.busy_s).sum(),
             duration_s: end_s - start_s,
+            reported: None,
             disks,
         })
     }

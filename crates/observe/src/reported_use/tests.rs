@@ -74,7 +74,12 @@ fn short(uses: &[ResourceUse]) -> Vec<(ResourceKind, u64, u64, String)> {
     let short = |one: &ResourceUse| {
         let by = one.reported.as_ref().expect("it was reported");
         let devices = one.disks.iter().map(|disk| format!(" {}", disk.device));
-        let by = format!("{} {}{}", by.source, by.machine, devices.collect::<String>());
+        let by = format!(
+            "{} {}{}",
+            by.source,
+            by.machine,
+            devices.collect::<String>()
+        );
         (
             one.resource,
             one.units,
