@@ -1,6 +1,5 @@
 //! What is known of the limit of a disk, and what is not.
 
-use super::opportunities::IDLE_RATIO;
 use crate::experiment::disks::busiest;
 use crate::values::{number, percent, rate, rate_of};
 use dyno_record::disk::DiskCapacity;
@@ -8,6 +7,8 @@ use dyno_record::experiment::{DiskFigures, DiskLimit, DiskLimits, Finding, Limit
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
+/// Up to this share of the time a disk does not matter.
+pub(super) const IDLE_RATIO: f64 = 0.05;
 /// From this many times the mean over all devices on, the busiest one is used more than the others.
 const UNEVEN_FACTOR: f64 = 1.5;
 
