@@ -210,7 +210,7 @@ fn limit(
 /// their part of the time. `None` where a part was done whose limit was not measured.
 fn used_ratio(disk: &DiskFigures, capacity: &DiskCapacity) -> Option<f64> {
     let part = |done: Option<f64>, most: Option<f64>| match (done, most) {
-        (Some(done), _) if done == 0.0 => Some(0.0),
+        (Some(0.0), _) => Some(0.0),
         (Some(done), Some(most)) if most > 0.0 => Some(done / most),
         _ => None,
     };
