@@ -46,6 +46,7 @@ pub(crate) fn storage(root: &Path, folder: &Path) -> Reading<StorageRecord> {
         filesystem: Some(mount.filesystem),
         mount_options: Some(mount.options),
         free_bytes: free_bytes(&existing),
+        prepared: None,
     })
 }
 

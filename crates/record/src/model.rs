@@ -8,6 +8,7 @@ pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
 use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::statement::Statement;
+use crate::storage::PreparedStorageRecord;
 use crate::verdict::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -721,6 +722,9 @@ pub struct StorageRecord {
     pub rotational: Option<bool>,
     /// Free space before the run.
     pub free_bytes: Option<u64>,
+    /// What was made there for the run; absent of storage that was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<PreparedStorageRecord>,
 }
 
 /// The server under test.

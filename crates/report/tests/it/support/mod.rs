@@ -221,6 +221,7 @@ fn environment() -> Environment {
             scheduler: Some("none".into()),
             rotational: Some(false),
             free_bytes: Some(40 << 30),
+            prepared: None,
         }),
     }
 }
