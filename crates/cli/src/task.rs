@@ -10,6 +10,7 @@ use dyno_engine::Error;
 use dyno_plan::Plan;
 use dyno_plan::request::{Observing, Overrides, Request, ScheduleKind, Setting, Work};
 use dyno_plan::resolve::resolve;
+use dyno_plan::storage::Storage;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
 
@@ -92,11 +93,12 @@ pub(crate) fn of_index_build(
     request.overrides.records = arguments.records;
     request.overrides.seed = arguments.seed;
     let remedy = arguments.remedy.map(|remedy| remedy.as_str());
+    let storage = arguments.storage.as_ref().map(Storage::to_string);
     let settings = [
         keys_of("index_build.keys", arguments.keys.as_deref()),
         keys_of("index_build.start", arguments.warm.then_some("warm")),
         keys_of("index_build.remedy", remedy),
-        keys_of("index_build.disk_iops", arguments.iops),
+        keys_of("server.storage", storage),
     ];
     request.settings.extend(settings.into_iter().flatten());
     Ok(resolve(&request, &surroundings.environment)?)

@@ -280,6 +280,9 @@ impl<'a> Session<'a> {
     /// Folders of this machine that hold the data: of servers that were started those of the plan, of one that runs here
     /// the one that it names.
     fn data_folders(&self, deployment: &DeploymentUnderTest) -> Vec<PathBuf> {
+        if let Some(storage) = deployment.storage() {
+            return vec![storage.data()];
+        }
         if !self.is_elsewhere() {
             let several = &self.plan.server.data_dirs;
             let all = several.iter().map(PathBuf::from);
@@ -323,6 +326,9 @@ impl<'a> Session<'a> {
             here: self.data_folders(deployment).into_iter().next(),
             named,
         };
+        if let Some(storage) = deployment.storage() {
+            storage.describe(&mut self.document.environment);
+        }
         let sync_every = self.options.guard.as_ref().map(|_| SYNC_EVERY);
         let keep = OutputOptions {
             run_directory: self.directory.clone(),
@@ -375,7 +381,7 @@ impl<'a> Session<'a> {
         if is_fresh && !is_sharded {
             self.drop_collections(&mut controls)?;
         }
-        self.check_machine(&deployment.servers, &mut controls);
+        self.check_machine(deployment, &mut controls);
         self.load_what_is_missing(deployment, &mut controls)?;
         self.note_collections(&mut controls, PhaseEdge::Start);
         for (number, control) in controls.iter_mut().enumerate() {
@@ -479,7 +485,9 @@ impl<'a> Session<'a> {
 
     /// What `dyno doctor` says of the machine and the first server goes into the record; a check that
     /// fails becomes a caveat there.
-    fn check_machine(&mut self, servers: &[ServerUnderTest], controls: &mut [Control]) {
+    fn check_machine(&mut self, deployment: &DeploymentUnderTest, controls: &mut [Control]) {
+        let servers = &deployment.servers;
+        let own_folder = || data_folder(self.plan, &self.paths).filter(|_| !self.is_elsewhere());
         let (Some(server), Some(control)) = (servers.first(), controls.first_mut()) else {
             return;
         };
@@ -494,7 +502,10 @@ impl<'a> Session<'a> {
         };
         let instances = u64::from(instances);
         let subject = Subject {
-            data_dir: data_folder(self.plan, &self.paths).filter(|_| !self.is_elsewhere()),
+            data_dir: match deployment.storage() {
+                Some(storage) => Some(storage.data()),
+                None => own_folder(),
+            },
             planned_data_bytes: is_empty
                 .then(|| collection::planned_bytes(&self.plan.data, documents))
                 .flatten(),

@@ -50,6 +50,7 @@ pub(crate) fn storage(root: &Path, folder: &Path) -> Reading<StorageRecord> {
         mount_options: Some(mount.options),
         free_bytes: free_bytes(&existing),
         capacities: BTreeMap::new(),
+        prepared: None,
     })
 }
 

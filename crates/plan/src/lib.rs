@@ -17,6 +17,7 @@ pub mod placement;
 pub mod problem;
 pub mod request;
 pub mod resolve;
+pub mod storage;
 pub mod suite;
 pub mod tail;
 pub mod task;

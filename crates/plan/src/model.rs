@@ -9,6 +9,7 @@ use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
 use crate::names::choices;
+use crate::storage::Storage;
 use crate::tail::TailPlan;
 use crate::topology::{Topology, TopologyError};
 use crate::units::{Bytes, CacheSize, Span};
@@ -124,6 +125,9 @@ pub struct ServerPlan {
     pub data_dirs: Vec<String>,
     /// How servers are laid on `data_dirs`.
     pub disk_mapping: DiskMapping,
+    /// Storage that is prepared for the data of all servers that we start, and taken away with them, such as
+    /// `xfs on /dev/nvme1n1` or `ext4 on loop:4GiB at 500 iops`; in place of `data_dir`. Needs root, see `docs/storage.md`.
+    pub storage: Option<Storage>,
     /// Whether connections are encrypted, by certificates that are made for the run.
     pub encryption: Encryption,
     /// Clients must authenticate, as a user with a random password that is made for the run.
@@ -270,6 +274,7 @@ impl Default for ServerPlan {
             data_dir: None,
             data_dirs: Vec::new(),
             disk_mapping: DiskMapping::default(),
+            storage: None,
             encryption: Encryption::default(),
             auth: false,
             journal: None,

@@ -100,21 +100,19 @@ fn check_index_build(problems: &mut Problems, plan: &Plan) {
     problems.require(build.largest_document_bytes() <= DOCUMENT_BYTES, || {
         format!("`index_build.longest_string` is {longest}: documents would exceed the server's limit of 16 MiB")
     });
-    problems.require(build.disk_iops != Some(0), || {
-        "`index_build.disk_iops` is 0, so nothing could be read".to_owned()
-    });
-    problems.require(
-        build.disk_size.is_none() || build.disk_iops.is_some(),
-        || "`index_build.disk_size` has no effect without `disk_iops`".to_owned(),
-    );
     let documents = plan
         .data
         .records
         .saturating_mul(build.mean_document_bytes());
     let least = Bytes(documents.saturating_add(BESIDE_DOCUMENTS));
-    problems.require(build.disk_size.is_none_or(|size| size >= least), || {
-        format!("`index_build.disk_size` is too small for the documents and a server beside them: at least {least}")
-    });
+    let storage = plan.server.storage.as_ref();
+    let on_loop = storage.filter(|storage| storage.is_on_loop());
+    problems.require(
+        on_loop.is_none_or(|storage| storage.loop_bytes() >= least.0),
+        || {
+            format!("`server.storage` is too small for the documents and a server beside them: at least {least}")
+        },
+    );
 }
 
 /// What a server needs at least beside its documents: journal, catalogue, room of the file system. In bytes.

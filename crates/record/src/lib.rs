@@ -46,6 +46,7 @@ pub mod schema;
 mod series;
 pub mod server;
 pub mod statement;
+pub mod storage;
 pub mod summary;
 pub mod sums;
 pub mod tail;

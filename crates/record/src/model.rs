@@ -9,6 +9,7 @@ pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
 use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::statement::Statement;
+use crate::storage::PreparedStorageRecord;
 use crate::verdict::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -743,6 +744,9 @@ pub struct StorageRecord {
     /// What its devices can do, by their names as in `/proc/diskstats`; empty unless it was measured.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capacities: BTreeMap<String, DiskCapacity>,
+    /// What was made there for the run; absent of storage that was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<PreparedStorageRecord>,
 }
 
 /// The server under test.

@@ -39,6 +39,7 @@ mod recorded_plans;
 mod responder;
 mod soak;
 mod standing;
+mod storage;
 mod suite;
 mod tail;
 mod tail_hosts;

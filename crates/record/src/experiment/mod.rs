@@ -33,6 +33,7 @@ use crate::model::{Caveat, Environment, RunStatus};
 use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::statement::Statement;
+use crate::storage::PreparedStorageRecord;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -237,6 +238,9 @@ pub struct Point {
     pub figures: Option<Figures>,
     /// Why it has no figures, if it was run and measured nothing.
     pub problem: Option<String>,
+    /// The storage that was made for its servers; absent where the data lay on storage that was there.
+    #[serde(default)]
+    pub storage: Option<PreparedStorageRecord>,
 }
 
 /// What a performance engineer would say, and what supports it.

@@ -133,6 +133,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
                 directory: format!("runs/{number}"),
                 figures: Some(figures),
                 problem: None,
+                storage: None,
             })
             .collect(),
         answer: None,

@@ -223,6 +223,7 @@ fn environment() -> Environment {
             rotational: Some(false),
             free_bytes: Some(40 << 30),
             capacities: BTreeMap::new(),
+            prepared: None,
         }),
     }
 }
