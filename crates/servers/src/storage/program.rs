@@ -4,7 +4,7 @@ use super::StorageError;
 use crate::set_death_signal;
 use nix::sys::signal::Signal;
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -78,5 +78,5 @@ pub(super) fn run(
         "" => status.to_string(),
         text => text.replace('\n', "; "),
     };
-    Err(failed(io::Error::new(ErrorKind::Other, reason)))
+    Err(failed(io::Error::other(reason)))
 }

@@ -153,15 +153,13 @@ fn tables_of_partitions_and_members_of_volumes_are_refused() {
     }
     // The first and the second entry of a table: Linux, from sector 2048 on.
     let entry = [0_u8, 0, 0, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 0, 4, 0];
-    let mut gpt = vec![0_u8; 8];
-    gpt[..8].copy_from_slice(b"EFI PART");
     // The superblock of `md` (version 1.2) at 4096.
-    let mut md = vec![0_u8; 256];
+    let mut md = [0_u8; 256];
     md[..4].copy_from_slice(&0xa92b_4efc_u32.to_le_bytes());
     md[4..8].copy_from_slice(&1_u32.to_le_bytes());
     md[144..152].copy_from_slice(&8_u64.to_le_bytes());
     // A label of LVM in sector 1, without the checksum that only LVM asks for.
-    let mut lvm = vec![0_u8; 64];
+    let mut lvm = [0_u8; 64];
     lvm[..8].copy_from_slice(b"LABELONE");
     lvm[8..16].copy_from_slice(&1_u64.to_le_bytes());
     lvm[20..24].copy_from_slice(&32_u32.to_le_bytes());
