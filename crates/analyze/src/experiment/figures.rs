@@ -350,10 +350,13 @@ fn response_time(figures: &Figures, phase: &PhaseRecord) -> Option<LawCheck> {
     let finished = finished as f64;
     // A read-modify-write has one wait for two operations of the database.
     let waits_per_operation = phase.succeeded as f64 / finished;
+    let longest_us = of_database(phase).map(|operation| operation.service_time_us.max);
+    let longest_us = longest_us.fold(figures.service_mean_us, f64::max);
     let service = Quantity {
         value: figures.service_mean_us * 1e-6,
-        // What was in flight at the start of the phase is not counted.
-        uncertainty_ratio: (phase.mean_in_flight + 1.0) / finished,
+        // Of what is in flight at an end of the phase a part is outside of it: no more than the longest operation took.
+        uncertainty_ratio: (phase.mean_in_flight + 1.0) * longest_us
+            / (finished * figures.service_mean_us),
     };
     laws::response_time(
         figures.clients,

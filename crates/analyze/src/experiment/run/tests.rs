@@ -406,6 +406,29 @@ fn the_response_time_law_takes_the_think_time_that_was_measured() {
 }
 
 #[test]
+fn a_long_operation_at_an_end_of_the_phase_breaks_no_response_time_law() {
+    let (mut document, responses) = thinking();
+    let phase = &mut document.phases[0];
+    let finished = phase.succeeded as f64;
+    let one = phase.operations.values_mut().next().unwrap();
+    // One that took as long as a twentieth of all others together, of which the phase has seen a part.
+    one.service_time_us.max =
+        0.05 * finished * one.service_time_us.mean / (1.0 + phase.mean_in_flight);
+    phase.mean_think_time_us = phase.mean_think_time_us.map(|think_us| 0.96 * think_us);
+    let found = analysis(&(document.clone(), responses.clone()));
+    let check = law(&found, Law::ResponseTime).unwrap();
+    assert!((check.uncertainty_ratio - 0.05).abs() < 1e-3, "{check:?}");
+    assert!(check.difference_ratio.abs() > 0.03, "{check:?}");
+    assert_eq!(check.verdict, LawVerdict::Holds, "{check:?}");
+    // Without it the same difference is time that clients have lost.
+    let operations = document.phases[0].operations.values_mut();
+    operations.for_each(|one| one.service_time_us.max = one.service_time_us.mean);
+    let found = analysis(&(document, responses));
+    let check = law(&found, Law::ResponseTime).unwrap();
+    assert_eq!(check.verdict, LawVerdict::Broken, "{check:?}");
+}
+
+#[test]
 fn of_a_few_operations_the_response_time_law_says_nothing() {
     let (mut document, responses) = thinking();
     let phase = &mut document.phases[0];
