@@ -3,6 +3,7 @@
 //! result is decided elsewhere.
 
 pub mod clock;
+pub mod consumption;
 mod cpu_settings;
 pub mod doctor;
 pub mod environment;

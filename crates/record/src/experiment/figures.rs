@@ -1,6 +1,7 @@
 //! What one run of an experiment says, with its uncertainty.
 
 use super::laws::LawCheck;
+use crate::consumption::Costs;
 use crate::estimate::{Estimate, Quantity};
 use crate::model::CaveatKind;
 use crate::quantity::Unit;
@@ -152,6 +153,9 @@ pub struct Figures {
     /// What an operation needed of each. The uncertainty is that of the counters: busy times and operations are
     /// counted in the same phase.
     pub demands: Vec<Demand>,
+    /// What an operation cost; absent in records that did not count it.
+    #[serde(default)]
+    pub costs: Option<Costs>,
     /// Whether server and client wait for the same CPUs.
     #[serde(default)]
     pub shares_cpus: bool,
