@@ -1,6 +1,7 @@
 //! What one run says, with its uncertainty: the measure phase of a run directory as figures that
 //! experiments compare, fit and check against the operational laws.
 
+use crate::costs;
 use crate::laws::{self, demand::demand};
 use crate::resampling::Resampling;
 use crate::stationary_part::judge;
@@ -193,6 +194,7 @@ pub(super) fn of_measured(
         server: server(document),
         resources,
         demands,
+        costs: costs::of_phase(document, phase, rate_per_s),
         laws: Vec::new(),
         caveats: document.caveats.iter().map(|caveat| caveat.kind).collect(),
     };
