@@ -30,7 +30,8 @@ pub(crate) use servers::{
     ServerPlanArguments, ServerStartArguments, ServerStatusArguments,
 };
 pub(crate) use standing::{
-    GrafanaArguments, MetricsArguments, SoakArguments, StatusArguments, StopArguments,
+    GrafanaArguments, MetricsArguments, PriceArguments, SoakArguments, StatusArguments,
+    StopArguments,
 };
 use std::path::PathBuf;
 pub(crate) use tail::{SendingArguments, TailArguments};
