@@ -197,13 +197,9 @@ fn write_amplification_of_inserts_is_that_of_the_tracer_and_of_the_device() {
     let amplification = cost(&document, "write_amplification_ratio").unwrap();
     assert_near("write amplification", amplification, expected, AGREE_RATIO);
     assert!(amplification > 1.0, "{amplification}");
-    // What the server says that it wrote is nearly all that was written.
-    assert_near(
-        "the server",
-        number(&used["server_written_bytes"]),
-        counted,
-        0.2,
-    );
+    // The kernel counts what a process writes when it is in memory, which reaches the device later.
+    let own = number(&used["server_written_bytes"]);
+    assert_near("the server", own, counted + deferred, 0.2);
 }
 
 #[test]
@@ -398,7 +394,7 @@ fn comparisons_suites_and_series_have_costs_too() {
     ];
     embedded(&bench, &[&["ab", "c"], &sides[..]].concat());
     let answer: Value = recorded(&bench, "ab/experiment.json");
-    let costs = answer["answer"]["ab"]["costs"]
+    let costs = answer["answer"]["costs"]
         .as_array()
         .unwrap_or_else(|| panic!("{answer:#}"));
     let ratio = |kind: &str| {
