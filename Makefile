@@ -15,11 +15,14 @@ export EBPF ?= 1
 # Drivers to build and check: all, unless some are named.
 DRIVERS ?=
 
+# What `--duration` and `--warmup` of a guide become in its test.
+DURATION ?= 1s
+
 # The fleet that `make bench-fleet` plays.
 AGENTS ?= 1000
 SECONDS ?= 60
 
-.PHONY: help setup build dist dist-test drivers drivers-test run check test test-full fuzz chaos bench bench-parts bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
+.PHONY: help setup build dist dist-test drivers drivers-test run check test test-full test-guides fuzz chaos bench bench-parts bench-verdict bench-trace bench-trace-report bench-tail bench-fleet lint clean-runs
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -54,8 +57,11 @@ check: ## check an edit: formatting, clippy, unit tests of what changed since BA
 test: ## install what is missing and run the tests, with real servers (MONGOD=PATH MONGOS=PATH PERCONA=PATH)
 	@MONGOD=$(MONGOD) MONGOS=$(MONGOS) PERCONA=$(PERCONA) scripts/test.sh
 
-test-full: ## the same with every case of every driver: before a release
+test-full: ## the same with every case of every driver and the guides: before a release
 	@MONGOD=$(MONGOD) MONGOS=$(MONGOS) PERCONA=$(PERCONA) scripts/test.sh full
+
+test-guides: build ## run the commands of the guides, whose runs last DURATION each (default: 1s); GUIDES=FILE for one
+	@DYNO=target/release/dyno DURATION=$(DURATION) scripts/test-guides.sh $(GUIDES)
 
 chaos: ## kill runs, fill their disks, turn them read-only and step their clocks at 200 random moments, and check the reports (root, MOMENTS=N)
 	@DYNO_CHAOS_MOMENTS=$(or $(MOMENTS),200) $(CARGO) test --locked --quiet --package mongodyno --test it chaos:: -- --nocapture

@@ -2,7 +2,7 @@
 # The tests of the project, with real servers. What was skipped and what each step took ends it.
 #
 #   scripts/test.sh         what `.ci/run` runs
-#   scripts/test.sh full    and the conformance cases of the slower drivers
+#   scripts/test.sh full    and the conformance cases of the slower drivers, and the guides
 #
 # MONGOD=PATH, MONGOS=PATH and PERCONA=PATH name other servers than the one that `dyno server install` fetches.
 set -euo pipefail
@@ -97,4 +97,8 @@ step "tests of the workspace" run_tests
 step "examples in the documentation" scripts/cargo test --locked --doc --workspace
 step "conformance of drivers" check_drivers
 step "pages in a browser" check_pages
+# Five minutes in which every command of the guides is run.
+if [ "$extent" = full ]; then
+    DYNO=$dyno step "guides" scripts/test-guides.sh
+fi
 step "skips" scripts/skips.sh "$DYNO_SKIP_LOG"

@@ -3,10 +3,10 @@
 
 use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, combined};
 use crate::uncertainty::mean::of_repetitions;
-use dyno_record::consumption::{
-    ChangedDocuments, Consumption, Cost, CostBasis, CostKind, CostRatio, Costs, Counted, Unknown,
+use dyno_record::consumption::{Consumption, Counted, Unknown};
+use dyno_record::experiment::{
+    ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Figure, Figures,
 };
-use dyno_record::experiment::{Figure, Figures};
 use dyno_record::model::{CollectionRecord, PhaseEdge, PhaseKind, PhaseRecord, RunDocument};
 
 /// WiredTiger writes a checkpoint so long after the one before. Source: `storage.syncPeriodSecs` in the MongoDB manual.

@@ -6,6 +6,7 @@ use crate::invocation::Invocation;
 use dyno_engine::deployment;
 use dyno_engine::deployment::placement::HostPlacement;
 use dyno_engine::deployment::server::ServerPaths;
+use dyno_engine::deployment::storage::StorageUnderTest;
 use dyno_engine::detached::state::State;
 use dyno_engine::detached::{FAILURE, PROBLEM, lock, unusable};
 use dyno_engine::files::write_file;
@@ -126,22 +127,30 @@ pub(crate) fn supervise(
         folder,
     };
     let placement = HostPlacement::from_plan(&plan)?;
-    let started = deployment::start(&plan, &paths, placement.as_ref(), &interrupted);
+    let storage = StorageUnderTest::prepare(&plan.server, &paths, &|_| (), &interrupted);
+    let started = storage.and_then(|mut storage| {
+        let (deployment, settings) =
+            deployment::start(&plan, &paths, placement.as_ref(), &interrupted)?;
+        if let Some(storage) = &mut storage {
+            storage.limit(&deployment::data_processes(deployment.members()))?;
+        }
+        Ok((storage, deployment, settings))
+    });
     if started.is_err() && orphaned.load(Ordering::Relaxed) {
         remove(folder);
     }
-    let (mut deployment, settings) = started?;
+    let (storage, mut deployment, settings) = started?;
     let state = State::of(&plan, &deployment, &settings, placement.as_ref());
     state.write(folder, &plan, &deployment)?;
     if !announce(folder)? {
-        let stopped = deployment.stop();
+        let stopped = stop(deployment, storage);
         remove(folder);
-        return stopped.map(|_| Exit::Interrupted).map_err(Error::from);
+        return stopped.map(|_| Exit::Interrupted);
     }
     if !invocation.cancel.requested() {
         watch(folder, signals, &mut deployment);
     }
-    match deployment.stop() {
+    match stop(deployment, storage) {
         Ok(stopped) => {
             let problems: String = stopped.iter().filter_map(ended_badly).collect();
             if !problems.is_empty() {
@@ -149,12 +158,21 @@ pub(crate) fn supervise(
             }
             Ok(Exit::Done)
         }
-        Err(error) => {
-            let failure = Error::from(error);
+        Err(failure) => {
             write_problem(folder, FAILURE, &format!("{:#}", failure.cause));
             Err(failure)
         }
     }
+}
+
+/// Stops the servers, and takes away the storage that was prepared for them.
+fn stop(
+    deployment: Deployment,
+    storage: Option<StorageUnderTest>,
+) -> Result<Vec<(String, MemberStopped)>, Error> {
+    let stopped = deployment.stop().map_err(Error::from);
+    let removed = storage.map_or(Ok(()), StorageUnderTest::remove);
+    stopped.and_then(|stopped| removed.map(|()| stopped))
 }
 
 /// Removes the folder of servers that nobody got to know. The lock is still held.

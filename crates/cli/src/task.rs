@@ -2,14 +2,15 @@
 
 use crate::args::{
     ClientArguments, DataArguments, ExperimentArguments, GrafanaArguments, IndexBuildArguments,
-    PriceArguments, RunArguments, SendingArguments, SoakArguments, StartArguments, TailArguments,
-    TargetArguments, WorkerArguments,
+    ObserveArguments, PriceArguments, RunArguments, SendingArguments, SoakArguments,
+    StartArguments, TailArguments, TargetArguments, WorkerArguments,
 };
 use crate::surroundings::Surroundings;
 use dyno_engine::Error;
 use dyno_plan::Plan;
 use dyno_plan::request::{Observing, Overrides, Request, ScheduleKind, Setting, Work};
 use dyno_plan::resolve::resolve;
+use dyno_plan::storage::Storage;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
 use serde_json::json;
@@ -70,6 +71,7 @@ pub(crate) fn of_experiment(
         .chain(price(&arguments.price));
     request.settings.splice(0..0, typed);
     request.work = Work::Experiment;
+    request.observe = observing(&arguments.observe);
     request.no_load = arguments.no_load;
     request.overrides = Overrides {
         duration: arguments.duration,
@@ -95,11 +97,12 @@ pub(crate) fn of_index_build(
     request.overrides.records = arguments.records;
     request.overrides.seed = arguments.seed;
     let remedy = arguments.remedy.map(|remedy| remedy.as_str());
+    let storage = arguments.storage.as_ref().map(Storage::to_string);
     let settings = [
         keys_of("index_build.keys", arguments.keys.as_deref()),
         keys_of("index_build.start", arguments.warm.then_some("warm")),
         keys_of("index_build.remedy", remedy),
-        keys_of("index_build.disk_iops", arguments.iops),
+        keys_of("server.storage", storage),
     ];
     request.settings.extend(settings.into_iter().flatten());
     Ok(resolve(&request, &surroundings.environment)?)
@@ -167,7 +170,6 @@ fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
         &arguments.data,
         surroundings,
     );
-    let observe = &arguments.observe;
     let card = keys_of("server.receive_packet_steering", arguments.rps.as_deref());
     Request {
         overrides: Overrides {
@@ -187,13 +189,17 @@ fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
             .chain(card)
             .collect(),
         trace: arguments.trace.clone(),
-        observe: Observing {
-            interval: observe.observe_interval,
-            off: observe.no_observe,
-            exporters: observe.exporters.clone(),
-        },
+        observe: observing(&arguments.observe),
         no_load: arguments.no_load,
         ..request
+    }
+}
+
+fn observing(arguments: &ObserveArguments) -> Observing {
+    Observing {
+        interval: arguments.observe_interval,
+        off: arguments.no_observe,
+        exporters: arguments.exporters.clone(),
     }
 }
 

@@ -6,10 +6,12 @@ pub mod choice;
 pub mod locality;
 pub mod placement;
 pub mod server;
+pub mod storage;
 
 use crate::context::Context;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::{ServerPaths, ServerUnderTest, check_durable};
+use crate::deployment::storage::StorageUnderTest;
 use crate::error::{Error, Kind};
 use crate::run::observation::{self, WatchedServer};
 use admin::ControlAdminClient;
@@ -60,6 +62,8 @@ pub fn data_servers(topology: &Topology) -> u32 {
 pub struct DeploymentUnderTest {
     deployment: Option<Deployment>,
     settings: Vec<MemberSettings>,
+    /// Goes away after the servers.
+    storage: Option<StorageUnderTest>,
     /// One for each client: the pairs, or the deployment as a whole.
     pub servers: Vec<ServerUnderTest>,
 }
@@ -88,11 +92,17 @@ impl DeploymentUnderTest {
             return Ok(DeploymentUnderTest {
                 deployment: None,
                 settings: Vec::new(),
+                storage: None,
                 servers,
             });
         }
         let interrupted = || context.cancel.requested();
+        let note = |text: &str| context.note(text);
+        let mut storage = StorageUnderTest::prepare(&plan.server, paths, &note, &interrupted)?;
         let (deployment, settings) = start(plan, paths, placement, &interrupted)?;
+        if let Some(storage) = &mut storage {
+            storage.limit(&data_processes(deployment.members()))?;
+        }
         let mut servers = Vec::new();
         for (number, uri) in deployment.uris().iter().enumerate() {
             let remote = Remote {
@@ -105,6 +115,7 @@ impl DeploymentUnderTest {
         Ok(DeploymentUnderTest {
             deployment: Some(deployment),
             settings,
+            storage,
             servers,
         })
     }
@@ -125,6 +136,11 @@ impl DeploymentUnderTest {
         let mut failure = failure.context(format!("the server `{name}` ended ({})", ended.status));
         failure.log_tail = ended.log_tail;
         failure
+    }
+
+    /// The storage that was prepared for the servers; `None` if the data lies on storage that was there.
+    pub fn storage(&self) -> Option<&StorageUnderTest> {
+        self.storage.as_ref()
     }
 
     /// Connection strings, one for each client, without credentials.
@@ -264,10 +280,12 @@ impl DeploymentUnderTest {
         let Some(deployment) = self.deployment else {
             return (Ok(()), Vec::new());
         };
-        match deployment.stop() {
+        let (stopped, caveats) = match deployment.stop() {
             Ok(stopped) => (Ok(()), stopped.iter().filter_map(ending_caveat).collect()),
             Err(error) => (Err(error.into()), Vec::new()),
-        }
+        };
+        let removed = self.storage.map_or(Ok(()), StorageUnderTest::remove);
+        (stopped.and(removed), caveats)
     }
 }
 
@@ -443,7 +461,10 @@ impl ServerPaths<'_> {
         let server = &plan.server;
         match server.data_dir.as_ref().or(server.data_dirs.first()) {
             Some(folder) => DataDir::Kept(folder.into()),
-            None => DataDir::Temporary(self.folder.join("server-data")),
+            None => DataDir::Temporary(
+                storage::data_folder(server, self.folder)
+                    .unwrap_or_else(|| self.folder.join("server-data")),
+            ),
         }
     }
 }

@@ -6,6 +6,8 @@ mod consumption;
 pub mod directory;
 pub mod document;
 mod documents;
+mod elsewhere;
+mod exporters;
 pub mod guard;
 #[cfg(test)]
 mod hour;
@@ -33,6 +35,7 @@ use crate::run::directory::RunDirectory;
 use crate::run::guard::SYNC_EVERY;
 use crate::run::instance::InstanceRun;
 use crate::run::live::Live;
+use crate::run::observation::DataFolders;
 use crate::run::options::{Extent, Finished, RunOptions};
 use crate::run::recorder::Recorder;
 use crate::run::steering::Steering;
@@ -278,6 +281,9 @@ impl<'a> Session<'a> {
     /// Folders of this machine that hold the data: of servers that were started those of the plan, of one that runs here
     /// the one that it names.
     fn data_folders(&self, deployment: &DeploymentUnderTest) -> Vec<PathBuf> {
+        if let Some(storage) = deployment.storage() {
+            return vec![storage.data()];
+        }
         if !self.is_elsewhere() {
             let several = &self.plan.server.data_dirs;
             let all = several.iter().map(PathBuf::from);
@@ -310,14 +316,27 @@ impl<'a> Session<'a> {
         }
         self.describe_members(deployment);
         self.document_servers();
-        let folder = self.data_folders(deployment).into_iter().next();
+        let mut named: Vec<String> = self
+            .servers
+            .iter()
+            .filter_map(|record| record.settings.get(DATA_FOLDER_SETTING).cloned())
+            .collect();
+        named.sort_unstable();
+        named.dedup();
+        let folders = DataFolders {
+            here: self.data_folders(deployment).into_iter().next(),
+            named,
+        };
+        if let Some(storage) = deployment.storage() {
+            storage.describe(&mut self.document.environment);
+        }
         let sync_every = self.options.guard.as_ref().map(|_| SYNC_EVERY);
         let keep = OutputOptions {
             run_directory: self.directory.clone(),
             readings_per_row: observation::per_row(self.plan, self.plan.observe.interval.0),
             sync_every,
         };
-        let watcher = observation::start(self.plan, deployment, folder, &keep, self.clock)?;
+        let watcher = observation::start(self.plan, deployment, folders, &keep, self.clock)?;
         let board = watcher.as_ref().map(Watcher::board);
         let reads = self.plan.observe.host;
         let source = self.context.source.filter(|_| reads && board.is_some());
@@ -338,6 +357,7 @@ impl<'a> Session<'a> {
             self.document.sources = watcher.end();
             self.caveats
                 .extend(observation::caveats(&self.document.sources));
+            self.keep_reported_use();
         }
         self.set_board(None);
         result
@@ -362,7 +382,7 @@ impl<'a> Session<'a> {
         if is_fresh && !is_sharded {
             self.drop_collections(&mut controls)?;
         }
-        self.check_machine(&deployment.servers, &mut controls);
+        self.check_machine(deployment, &mut controls);
         self.load_what_is_missing(deployment, &mut controls)?;
         self.create_indexes(deployment, &mut controls)?;
         self.note_collections(&mut controls, PhaseEdge::Start);
@@ -467,7 +487,9 @@ impl<'a> Session<'a> {
 
     /// What `dyno doctor` says of the machine and the first server goes into the record; a check that
     /// fails becomes a caveat there.
-    fn check_machine(&mut self, servers: &[ServerUnderTest], controls: &mut [Control]) {
+    fn check_machine(&mut self, deployment: &DeploymentUnderTest, controls: &mut [Control]) {
+        let servers = &deployment.servers;
+        let own_folder = || data_folder(self.plan, &self.paths).filter(|_| !self.is_elsewhere());
         let (Some(server), Some(control)) = (servers.first(), controls.first_mut()) else {
             return;
         };
@@ -482,7 +504,10 @@ impl<'a> Session<'a> {
         };
         let instances = u64::from(instances);
         let subject = Subject {
-            data_dir: data_folder(self.plan, &self.paths).filter(|_| !self.is_elsewhere()),
+            data_dir: match deployment.storage() {
+                Some(storage) => Some(storage.data()),
+                None => own_folder(),
+            },
             planned_data_bytes: is_empty
                 .then(|| collection::planned_bytes(&self.plan.data, documents))
                 .flatten(),

@@ -82,6 +82,15 @@ impl Permits {
                 return Err(refused("data folder", &shown, "--data-dir"));
             }
         }
+        if let Some(storage) = &server.storage {
+            // No option permits it: devices are written on by who sits at the host.
+            let text = format!(
+                "the work has storage prepared, `{storage}`, which this agent was not started for"
+            );
+            return Err(Error::new(Kind::BadInput, text).with_hint(
+                "prepare a file system on the host, and name its folder: `server.data_dir`",
+            ));
+        }
         for parameter in named_parameters(server) {
             if !self.parameters.contains(&parameter) {
                 return Err(refused("parameter", &parameter, "--parameter"));
@@ -204,6 +213,7 @@ mod tests {
             |server| server.data_dir = Some("/etc".into()),
             |server| server.data_dir = Some("/data/a/../../etc".into()),
             |server| server.data_dirs = vec!["/data/a".into(), "/var/lib".into()],
+            |server| server.storage = "xfs on /dev/sdb".parse().ok(),
             |server| server.listen = Some("0.0.0.0".into()),
             |server| set(server, "ttlMonitorEnabled", "true"),
             |server| set(server, "enableTestCommands", "1"),

@@ -8,7 +8,7 @@ mod directory;
 
 use dyno_fleet::protocol::{Announcement, Down, Registration, Up};
 use dyno_fleet::window::{WindowDecoder, WindowHeader};
-use dyno_observe::watch::ExporterReader;
+use dyno_observe::watch::{DataPlace, ExporterReader};
 use dyno_plan::ycsb::Properties;
 use dyno_plan::{axis, file, uri};
 use dyno_record::histogram::HistogramReader;
@@ -154,7 +154,11 @@ fn exporter_text(data: &[u8]) {
         .rev()
         .find(|at| text.is_char_boundary(*at));
     let (first, second) = text.split_at(half.unwrap_or(0));
-    let mut reader = ExporterReader::new("node".to_owned());
+    let place = DataPlace {
+        disk: None,
+        folders: vec!["/data/db".to_owned()],
+    };
+    let mut reader = ExporterReader::new("node".to_owned()).with_data_in(place);
     for (at_s, text) in [(0.0, first), (1.0, second), (2.0, second)] {
         if let Ok(reported) = reader.read(at_s, text) {
             let is_named = |(id, _): &(dyno_record::metrics::MetricId, f64)| {

@@ -1,11 +1,11 @@
 //! One build of the index: caches made cold, the tracer attached, the command, and what everybody did meanwhile.
 
-use crate::disk::Limit;
 use crate::figures::{self, Counters};
 use crate::layout::Collection;
 use crate::server::Server;
 use bson::{Document, doc};
 use dyno_engine::context::Context;
+use dyno_engine::deployment::storage::StorageUnderTest;
 use dyno_engine::recording::trace::Recording;
 use dyno_engine::{Error, Kind};
 use dyno_load::connect::{Control, ControlError};
@@ -54,7 +54,12 @@ pub(crate) struct Built {
 
 impl Builder<'_> {
     /// Builds the index under trace, which goes into the folder `name` of the experiment. The index stays.
-    pub(crate) fn build(&self, server: &mut Server<'_>, name: &str) -> Result<Built, Error> {
+    pub(crate) fn build(
+        &self,
+        server: &mut Server<'_>,
+        mut storage: Option<&mut StorageUnderTest>,
+        name: &str,
+    ) -> Result<Built, Error> {
         let mut caveats = Vec::new();
         let mut caveat = |statement: Statement| {
             caveats.push(IndexBuildCaveat {
@@ -85,12 +90,13 @@ impl Builder<'_> {
             caveat(statement!("only-page-cache-cold"));
         }
         let device = data.as_deref().and_then(figures::device_of);
-        let limit = match (self.plan.disk_iops, &data) {
-            (Some(per_s), Some(data)) => Some(Limit::set(data, per_s, server.processes())?),
-            _ => None,
-        };
+        if let Some(storage) = &mut storage {
+            storage.limit(server.processes())?;
+        }
         let result = self.traced(server, name, device.as_deref());
-        drop(limit);
+        if let Some(storage) = storage {
+            storage.lift_limit();
+        }
         let (started_at, duration_s, grown) = result.map_err(|failure| server.explain(failure))?;
         let read = grown.process.map(|process| process.read_bytes);
         if let (Some(at_start), Some(read)) = (read_at_start, read)

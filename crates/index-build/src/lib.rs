@@ -2,17 +2,17 @@
 //! trace, and again after a remedy for their order on the disk.
 
 mod build;
-mod disk;
 mod figures;
 pub mod layout;
 mod server;
 
 use crate::build::{Builder, Built, INDEX};
-use crate::disk::Disk;
 use crate::layout::{Access, Collection, LayoutError, Units};
 use crate::server::Server;
 use dyno_engine::VERSION;
 use dyno_engine::context::Context;
+use dyno_engine::deployment::server::ServerPaths;
+use dyno_engine::deployment::storage::StorageUnderTest;
 use dyno_engine::experiment::folder::ExperimentFolder;
 use dyno_engine::observer::{Shared, SharedObserver};
 use dyno_engine::run::preflight;
@@ -40,11 +40,6 @@ use std::time::{Duration, Instant};
 const SERVER_DATA: &str = "server-data";
 /// Distance between lines that say how far it is.
 const SAY_EVERY: Duration = Duration::from_secs(10);
-/// A disk has room for this many times the documents: three copies of them, each with as much in the logs of changes and of WiredTiger,
-/// and what is left unused in files. Its file is sparse, so that only what is used takes space.
-const DISK_FOR_DATA: u64 = 24;
-/// And for this much besides.
-const DISK_BESIDES: u64 = 512 << 20;
 /// A rename in one transaction needs a cache of this many times the documents.
 const CACHE_FOR_NAME: u64 = 4;
 /// The cache that the embedded server has if nobody says it.
@@ -77,8 +72,8 @@ fn check_task(task: &Task, options: &StandaloneOptions, context: Context<'_>) ->
         dyno_observe::environment::may_drop_page_cache().map_err(build::page_cache_stays)?;
     }
     let server = Server::new(task, context, embedded, Path::new(SERVER_DATA));
-    if plan.disk_iops.is_some() {
-        check_disk(&server)?;
+    if task.plan.server.storage.is_some() {
+        check_storage(&server)?;
     }
     server.check()?;
     if plan.layout == Layout::Existing && server.is_own() && !server.has_data() {
@@ -131,15 +126,13 @@ pub fn run(
     })
 }
 
-/// A disk for the data is made before there are any.
-fn check_disk(server: &Server<'_>) -> Result<(), Error> {
+/// Storage is prepared once, and stays while the server is restarted.
+fn check_storage(server: &Server<'_>) -> Result<(), Error> {
     if server.can_restart && server.data().is_none() {
         return Ok(());
     }
-    let text =
-        "a disk of its own can be had by one server that is started for it, without a data folder";
-    Err(Error::new(Kind::BadInput, text)
-        .with_hint("leave out `--iops`, or `--uri`, `--topology` and `--data-dir`"))
+    let text = "an index build prepares storage for one server that is started for it";
+    Err(Error::new(Kind::BadInput, text).with_hint("leave out `--storage` or `--topology`"))
 }
 
 /// Does what the plan says, in this folder, which is discarded with an error if no index was built. Gives what ended it
@@ -160,7 +153,7 @@ fn perform(
         document: empty(&task.plan),
         path: &path,
         plan: &plan,
-        _disk: None,
+        storage: None,
         owns_data: false,
         must_remove_index: false,
     };
@@ -172,10 +165,11 @@ fn perform(
     let failure = result.and(ended).err();
     let Experiment {
         mut document,
-        _disk: disk,
+        storage,
         ..
     } = experiment;
-    drop(disk);
+    let removed = storage.map_or(Ok(()), StorageUnderTest::remove);
+    let failure = failure.or(removed.err());
     if document.builds.is_empty()
         && let Some(failure) = failure
     {
@@ -199,7 +193,7 @@ struct Experiment<'a> {
     path: &'a Path,
     plan: &'a IndexBuildPlan,
     /// Goes away after the server.
-    _disk: Option<Disk>,
+    storage: Option<StorageUnderTest>,
     /// Whether the data is in a folder of the experiment, which goes away with it.
     owns_data: bool,
     /// Whether an index of ours is in a collection that is kept.
@@ -223,8 +217,8 @@ impl Experiment<'_> {
         if self.plan.start == Start::Cold {
             build::drop_page_cache()?;
         }
-        if self.plan.disk_iops.is_some() {
-            self.make_disk()?;
+        if self.task.plan.server.storage.is_some() {
+            self.prepare_storage()?;
         } else if self.server.can_restart && self.server.data().is_none() {
             self.server.set_data(&self.path.join(SERVER_DATA));
             self.owns_data = true;
@@ -236,23 +230,36 @@ impl Experiment<'_> {
         self.document.disk = self.server.data().map(|data| DiskFacts {
             device: figures::device_of(&data).unwrap_or_default(),
             file_system: file_system_of(&data),
-            made: self.plan.disk_iops.is_some(),
-            iops: self.plan.disk_iops,
+            made: self.storage.is_some(),
+            iops: self
+                .task
+                .plan
+                .server
+                .storage
+                .as_ref()
+                .and_then(|storage| Some(storage.limit?.per_s)),
         });
+        if let (Some(storage), Some(environment)) = (&self.storage, &mut self.document.environment)
+        {
+            storage.describe(environment);
+        }
         Ok(())
     }
 
-    fn make_disk(&mut self) -> Result<(), Error> {
-        check_disk(&self.server)?;
-        let documents = self.task.plan.data.records * self.plan.mean_document_bytes();
-        let bytes = match self.plan.disk_size {
-            Some(bytes) => bytes.0,
-            None => documents * DISK_FOR_DATA + DISK_BESIDES,
+    fn prepare_storage(&mut self) -> Result<(), Error> {
+        let context = self.context;
+        let paths = ServerPaths {
+            environment: context.environment,
+            embedded: None,
+            folder: self.path,
         };
-        self.say("making a disk for the data");
-        let disk = Disk::make(self.path, bytes)?;
-        self.server.set_data(&disk.data());
-        self._disk = Some(disk);
+        let interrupted = || context.cancel.requested();
+        let note = |text: &str| context.note(text);
+        let server = &self.task.plan.server;
+        self.storage = StorageUnderTest::prepare(server, &paths, &note, &interrupted)?;
+        if let Some(storage) = &self.storage {
+            self.server.set_data(&storage.data());
+        }
         Ok(())
     }
 
@@ -349,7 +356,8 @@ impl Experiment<'_> {
             documents_bytes: self.document.collection.bytes,
         };
         self.must_remove_index = true;
-        let Built { record, caveats } = builder.build(&mut self.server, name)?;
+        let Built { record, caveats } =
+            builder.build(&mut self.server, self.storage.as_mut(), name)?;
         builder.take_back(&self.server)?;
         self.must_remove_index = false;
         self.document.builds.push(record);

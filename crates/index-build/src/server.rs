@@ -53,7 +53,9 @@ impl<'a> Server<'a> {
         embedded: Option<&'a Path>,
         folder: &'a Path,
     ) -> Server<'a> {
-        let plan = task.plan.clone();
+        let mut plan = task.plan.clone();
+        // The experiment prepares it, and keeps it when the server is restarted.
+        plan.server.storage = None;
         let is_one = plan.server.topology.is_none();
         Server {
             context,

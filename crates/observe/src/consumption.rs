@@ -3,6 +3,7 @@
 
 mod device;
 mod energy;
+mod known;
 mod process;
 mod server;
 
@@ -12,11 +13,9 @@ use std::path::{Path, PathBuf};
 
 use device::{DeviceCounters, Devices};
 use energy::Rapl;
+pub use known::Known;
 use process::ProcessCounters;
 pub use server::{ServerCounters, server_counters, write_back};
-
-/// A counter, or why it is not known.
-pub type Known<T> = Result<T, String>;
 
 /// What is counted.
 #[derive(Debug)]

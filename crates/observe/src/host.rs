@@ -193,7 +193,8 @@ pub(crate) fn has_hypervisor(root: &Path) -> bool {
     })
 }
 
-fn hypervisor(root: &Path) -> Option<String> {
+/// The hypervisor below, as far as the machine shows one.
+pub(crate) fn hypervisor(root: &Path) -> Option<String> {
     if let Ok(kind) = line(root, "sys/hypervisor/type") {
         return Some(format!("virtual machine ({kind})"));
     }

@@ -2,6 +2,7 @@
 //! server's data, and what this process used. It reads and reports; what a setting means for a
 //! result is decided elsewhere.
 
+pub mod busy;
 pub mod clock;
 pub mod consumption;
 mod cpu_settings;
@@ -12,6 +13,7 @@ pub mod health;
 mod host;
 pub mod http;
 pub mod process;
+pub mod reported_use;
 mod stat;
 pub mod steering;
 mod storage;

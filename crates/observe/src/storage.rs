@@ -1,8 +1,11 @@
 //! The storage that holds a folder: mount, device and the device's settings.
 
+pub(crate) mod devices;
+
 use crate::health::{Health, Reading};
 use crate::host::{line, selected, text};
 use dyno_record::model::StorageRecord;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +49,8 @@ pub(crate) fn storage(root: &Path, folder: &Path) -> Reading<StorageRecord> {
         filesystem: Some(mount.filesystem),
         mount_options: Some(mount.options),
         free_bytes: free_bytes(&existing),
+        capacities: BTreeMap::new(),
+        prepared: None,
     })
 }
 

@@ -1,10 +1,12 @@
 //! How long CPUs and the disk were busy during a phase: counters of the kernel, read about once a second,
 //! and the time between two readings in proportion.
 
+mod disks;
+
+use self::disks::DiskSampler;
 use crate::host::members_of_list;
 use crate::process::ticks_per_s;
 use crate::stat::{CpuTimes, ProcessStat, cores};
-use crate::storage;
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse};
 use std::path::{Path, PathBuf};
 
@@ -27,8 +29,6 @@ struct Counters {
     server_cpu_s: Option<f64>,
     /// Time in which CPUs of the machine were not idle, over all CPUs.
     host_cpu_s: Option<f64>,
-    /// Time in which the device had requests.
-    disk_s: Option<f64>,
     /// Time in which worker threads of this process waited for a CPU.
     client_wait_s: Option<f64>,
 }
@@ -36,13 +36,12 @@ struct Counters {
 /// One of the counters.
 type Counter = fn(&Counters) -> Option<f64>;
 
-/// Reads the counters of some servers, their machine and their disk.
+/// Reads the counters of some servers, their machine and their disks.
 #[derive(Debug)]
 pub struct UsageSampler {
     root: PathBuf,
     servers: Vec<u32>,
-    /// `stat` of the block device, below `/sys`.
-    device: Option<PathBuf>,
+    disks: Option<DiskSampler>,
     ticks_per_s: f64,
     /// Most worker threads seen at once.
     workers: u64,
@@ -50,13 +49,13 @@ pub struct UsageSampler {
 }
 
 impl UsageSampler {
-    /// A sampler for these processes on this machine, and for the device that holds `data_dir`. The files
+    /// A sampler for these processes on this machine, and for the devices that hold `data_dir`. The files
     /// are those below `root`, which is `/` but in tests.
     pub fn new(root: &Path, servers: &[u32], data_dir: Option<&Path>) -> Self {
         UsageSampler {
             root: root.to_owned(),
             servers: servers.to_vec(),
-            device: data_dir.and_then(|folder| device_counters(root, folder)),
+            disks: data_dir.map(|folder| DiskSampler::new(root, folder)),
             ticks_per_s: ticks_per_s(),
             workers: 0,
             samples: Vec::new(),
@@ -68,9 +67,11 @@ impl UsageSampler {
         let counters = Counters {
             server_cpu_s: self.server_cpu_s(),
             host_cpu_s: self.host_cpu_s(),
-            disk_s: self.disk_s(),
             client_wait_s: self.client_wait_s(),
         };
+        if let Some(disks) = &mut self.disks {
+            disks.sample(at_s);
+        }
         self.workers = self.workers.max(self.worker_threads().len() as u64);
         self.samples.push((at_s, counters));
     }
@@ -79,17 +80,16 @@ impl UsageSampler {
     /// start until after the end, or at least near both; what was not seen is taken to be like the rest.
     pub fn between(&self, phase: PhaseKind, start_s: f64, end_s: f64) -> Vec<ResourceUse> {
         let workers = Some(self.workers).filter(|workers| *workers > 0);
-        let kinds: [(ResourceKind, Counter, Option<u64>); 4] = [
+        let kinds: [(ResourceKind, Counter, Option<u64>); 3] = [
             (
                 ResourceKind::ServerCpu,
                 |c| c.server_cpu_s,
                 self.server_cpus(),
             ),
             (ResourceKind::HostCpu, |c| c.host_cpu_s, self.host_cpus()),
-            (ResourceKind::Disk, |c| c.disk_s, Some(1)),
             (ResourceKind::ClientCpuWait, |c| c.client_wait_s, workers),
         ];
-        kinds
+        let mut uses: Vec<ResourceUse> = kinds
             .into_iter()
             .filter_map(|(resource, counter, units)| {
                 Some(ResourceUse {
@@ -98,9 +98,26 @@ impl UsageSampler {
                     units: units?,
                     busy_s: self.busy_s(counter, start_s, end_s)?,
                     duration_s: end_s - start_s,
+                    reported: None,
+                    disks: Vec::new(),
                 })
             })
-            .collect()
+            .collect();
+        uses.extend(self.disk_use(phase, start_s, end_s));
+        uses
+    }
+
+    fn disk_use(&self, phase: PhaseKind, start_s: f64, end_s: f64) -> Option<ResourceUse> {
+        let disks = self.disks.as_ref()?.between(start_s, end_s);
+        (!disks.is_empty()).then(|| ResourceUse {
+            phase,
+            resource: ResourceKind::Disk,
+            units: disks.len() as u64,
+            busy_s: disks.iter().map(|disk| disk.busy_s).sum(),
+            duration_s: end_s - start_s,
+            reported: None,
+            disks,
+        })
     }
 
     fn busy_s(&self, counter: Counter, start_s: f64, end_s: f64) -> Option<f64> {
@@ -130,13 +147,6 @@ impl UsageSampler {
     fn host_cpu_s(&self) -> Option<f64> {
         let times = CpuTimes::of_all(&self.read("proc/stat")?)?;
         Some(times.busy() as f64 / self.ticks_per_s)
-    }
-
-    fn disk_s(&self) -> Option<f64> {
-        let text = std::fs::read_to_string(self.device.as_ref()?).ok()?;
-        // Field 10: milliseconds with requests. Source: Documentation/block/stat.rst of Linux.
-        let busy_ms: u64 = text.split_whitespace().nth(9)?.parse().ok()?;
-        Some(busy_ms as f64 / 1e3)
     }
 
     /// The second field of `schedstat` is the time on a run queue in nanoseconds.
@@ -224,12 +234,6 @@ fn at(readings: &[(f64, f64)], time_s: f64) -> Option<f64> {
     }
     let (left_s, left) = readings[after - 1];
     Some(left + (right - left) * (time_s - left_s) / (right_s - left_s))
-}
-
-/// The counters of the device of a folder, or of the nearest one above that exists.
-fn device_counters(root: &Path, folder: &Path) -> Option<PathBuf> {
-    let (_, device) = storage::device(root, folder).ok()?;
-    Some(device.ok()?.join("stat")).filter(|path| path.exists())
 }
 
 #[cfg(test)]

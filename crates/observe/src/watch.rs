@@ -12,7 +12,7 @@ mod source;
 mod watcher;
 
 pub use board::{Board, Latest};
-pub use exporter::{ExporterReader, exporter};
+pub use exporter::{DataPlace, ExporterReader, exporter};
 pub use host::{Host, HostSubject};
 pub use remote_source::{ReadingStatus, RemoteSource};
 pub use server::{Ask, AskError, ServerSubject, collection_statistics, server};

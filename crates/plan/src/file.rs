@@ -16,12 +16,14 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-/// The problems of one plan file.
+/// The problems of one file of a plan or of a suite.
 #[derive(Debug, thiserror::Error)]
-#[error("`{origin}` is not a valid plan:{}", problem::list(problems))]
+#[error("`{origin}` is not a valid {kind}:{}", problem::list(problems))]
 pub struct FileError {
     /// Name of the file.
     pub origin: String,
+    /// What it should be: `plan` or `suite`.
+    pub kind: &'static str,
     /// What is wrong, in the order of the file; at least one.
     pub problems: Vec<Problem>,
 }
@@ -62,6 +64,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Plan, FileError> {
         problems.sort_by_key(|problem| (problem.line, problem.column));
         FileError {
             origin: origin.into(),
+            kind: "plan",
             problems,
         }
     })

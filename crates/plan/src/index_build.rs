@@ -2,7 +2,6 @@
 //! documents come to lie on the disk as they do, on which fields the index is, and what is done about their order.
 
 use crate::names::choices;
-use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -69,11 +68,6 @@ pub struct IndexBuildPlan {
     pub start: Start,
     /// What is done before the index is built a second time; it is built once when absent.
     pub remedy: Option<Remedy>,
-    /// The data is on a disk of its own, in a file, that takes at most this many reads and as many writes per second while the index is
-    /// built. Needs root.
-    pub disk_iops: Option<u32>,
-    /// Size of that disk; as large as the data needs when absent.
-    pub disk_size: Option<Bytes>,
 }
 
 impl Default for IndexBuildPlan {
@@ -86,8 +80,6 @@ impl Default for IndexBuildPlan {
             keys: "date".into(),
             start: Start::Cold,
             remedy: None,
-            disk_iops: None,
-            disk_size: None,
         }
     }
 }
@@ -194,8 +186,12 @@ mod tests {
         assert!(problem("layout = \"orderd\"").contains("did you mean `ordered`?"));
         assert!(problem("keys = \"a:2\"").contains("`index_build.keys`"));
         assert!(problem("shortest_string = 9\nlongest_string = 5").contains("shortest_string"));
-        assert!(problem("disk_iops = 0").contains("`index_build.disk_iops`"));
-        assert!(problem("disk_size = \"1GiB\"").contains("`index_build.disk_size`"));
-        assert!(problem("disk_iops = 90\ndisk_size = \"64MiB\"").contains("at least"));
+        for old in ["disk_iops = 90", "disk_size = \"1GiB\""] {
+            let text = problem(old);
+            assert!(text.contains("`server.storage` says it now"), "{text}");
+        }
+        let records = "[data]\nrecords = 1_000_000\n[server]\nstorage = \"ext4 on loop:1GiB\"";
+        let text = problem(&format!("keys = \"a\"\n{records}"));
+        assert!(text.contains("at least"), "{text}");
     }
 }

@@ -18,6 +18,7 @@ pub mod price;
 pub mod problem;
 pub mod request;
 pub mod resolve;
+pub mod storage;
 pub mod suite;
 pub mod tail;
 pub mod task;

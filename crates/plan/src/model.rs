@@ -10,6 +10,7 @@ use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
 use crate::names::choices;
 use crate::price::PricePlan;
+use crate::storage::Storage;
 use crate::tail::TailPlan;
 use crate::topology::{Topology, TopologyError};
 use crate::units::{Bytes, CacheSize, Span};
@@ -127,6 +128,9 @@ pub struct ServerPlan {
     pub data_dirs: Vec<String>,
     /// How servers are laid on `data_dirs`.
     pub disk_mapping: DiskMapping,
+    /// Storage that is prepared for the data of all servers that we start, and taken away with them, such as
+    /// `xfs on /dev/nvme1n1` or `ext4 on loop:4GiB at 500 iops`; in place of `data_dir`. Needs root, see `docs/storage.md`.
+    pub storage: Option<Storage>,
     /// Whether connections are encrypted, by certificates that are made for the run.
     pub encryption: Encryption,
     /// Clients must authenticate, as a user with a random password that is made for the run.
@@ -273,6 +277,7 @@ impl Default for ServerPlan {
             data_dir: None,
             data_dirs: Vec::new(),
             disk_mapping: DiskMapping::default(),
+            storage: None,
             encryption: Encryption::default(),
             auth: false,
             journal: None,
@@ -784,9 +789,11 @@ pub struct ExporterPlan {
     pub name: String,
     /// Where it answers, such as `http://db1:9100/metrics` or `https://db1:9100/metrics`, without credentials.
     pub url: String,
-    /// Whether it is about a machine that a server under test runs on.
-    #[serde(default = "yes")]
-    pub of_server: bool,
+    /// Whether it is about a machine that a server under test runs on. Without it, an exporter at the address of a server is.
+    pub of_server: Option<bool>,
+    /// The disk there that holds the data of the servers, such as `nvme1n1`. Without it, the one below the data folder that the
+    /// server names.
+    pub disk: Option<String>,
     /// File that holds a bearer token and nothing else. It is read at each reading, and never recorded.
     pub token_file: Option<PathBuf>,
     /// Name for HTTP Basic authentication, with `password_file`.
@@ -798,13 +805,14 @@ pub struct ExporterPlan {
 }
 
 impl ExporterPlan {
-    /// An exporter of a server's machine that answers anybody.
+    /// An exporter that answers anybody.
     #[must_use]
     pub fn open(name: String, url: String) -> ExporterPlan {
         ExporterPlan {
             name,
             url,
-            of_server: true,
+            of_server: None,
+            disk: None,
             token_file: None,
             user: None,
             password_file: None,
@@ -824,10 +832,6 @@ pub struct GrafanaPlan {
     pub token_file: Option<PathBuf>,
     /// File of certificates (PEM) that one of `https` is trusted by, instead of those of this system.
     pub ca_file: Option<PathBuf>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// A phase that a trace window can be in.

@@ -35,6 +35,7 @@ mod tests {
     use crate::index_build::Remedy;
     use crate::model::{Backend, ServerKind};
     use crate::request::ScheduleKind;
+    use crate::storage::FileSystem;
     use crate::tail::TailMode;
     use serde::Serialize;
 
@@ -51,6 +52,7 @@ mod tests {
         check(Backend::NAMES);
         check(ScheduleKind::NAMES);
         check(Remedy::NAMES);
+        check(FileSystem::NAMES);
         check(TailMode::NAMES);
     }
 }

@@ -61,6 +61,7 @@ impl SuitePlan {
     fn parse(text: &str, origin: &str) -> Result<SuitePlan, FileError> {
         let invalid = |problem| FileError {
             origin: origin.to_owned(),
+            kind: "suite",
             problems: vec![problem],
         };
         let suite: SuitePlan =
@@ -158,6 +159,8 @@ mod tests {
         ] {
             let error = SuitePlan::parse(text, "s.toml").unwrap_err();
             assert!(error.to_string().contains(why), "{error}");
+            let begin = "`s.toml` is not a valid suite:";
+            assert!(error.to_string().starts_with(begin), "{error}");
         }
     }
 

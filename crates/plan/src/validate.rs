@@ -101,21 +101,19 @@ fn check_index_build(problems: &mut Problems, plan: &Plan) {
     problems.require(build.largest_document_bytes() <= DOCUMENT_BYTES, || {
         format!("`index_build.longest_string` is {longest}: documents would exceed the server's limit of 16 MiB")
     });
-    problems.require(build.disk_iops != Some(0), || {
-        "`index_build.disk_iops` is 0, so nothing could be read".to_owned()
-    });
-    problems.require(
-        build.disk_size.is_none() || build.disk_iops.is_some(),
-        || "`index_build.disk_size` has no effect without `disk_iops`".to_owned(),
-    );
     let documents = plan
         .data
         .records
         .saturating_mul(build.mean_document_bytes());
     let least = Bytes(documents.saturating_add(BESIDE_DOCUMENTS));
-    problems.require(build.disk_size.is_none_or(|size| size >= least), || {
-        format!("`index_build.disk_size` is too small for the documents and a server beside them: at least {least}")
-    });
+    let storage = plan.server.storage.as_ref();
+    let on_loop = storage.filter(|storage| storage.is_on_loop());
+    problems.require(
+        on_loop.is_none_or(|storage| storage.loop_bytes() >= least.0),
+        || {
+            format!("`server.storage` is too small for the documents and a server beside them: at least {least}")
+        },
+    );
 }
 
 /// What a server needs at least beside its documents: journal, catalogue, room of the file system. In bytes.
@@ -331,6 +329,7 @@ mod tests {
                 ca_file: file(),
                 ..plain()
             },
+            with(|exporter| exporter.disk = Some("nvme1n1".to_owned())),
         ] {
             let mut plan = plan();
             plan.observe.exporters = vec![good];
@@ -388,6 +387,21 @@ mod tests {
                     ..plain()
                 },
                 "is not the address",
+            ),
+            (
+                ExporterPlan {
+                    disk: Some("/dev/sda".to_owned()),
+                    ..plain()
+                },
+                "not the name of a disk",
+            ),
+            (
+                ExporterPlan {
+                    disk: Some("sda".to_owned()),
+                    of_server: Some(false),
+                    ..plain()
+                },
+                "but `of_server` is `false`",
             ),
         ];
         for (exporter, expected) in bad {

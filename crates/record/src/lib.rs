@@ -19,6 +19,7 @@
 pub mod accumulate;
 mod append;
 pub mod consumption;
+pub mod disk;
 pub mod document;
 pub mod error;
 pub mod estimate;
@@ -46,6 +47,7 @@ pub mod schema;
 mod series;
 pub mod server;
 pub mod statement;
+pub mod storage;
 pub mod summary;
 pub mod sums;
 pub mod tail;

@@ -4,11 +4,13 @@
 //! as `crates/record/schema/run.schema.json` and tested against real output.
 
 use crate::consumption::Consumption;
+use crate::disk::{DiskCapacity, DiskUse};
 use crate::document::Document;
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
 use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::statement::Statement;
+use crate::storage::PreparedStorageRecord;
 use crate::verdict::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,8 +55,8 @@ pub struct RunDocument {
     /// Programs that watched during a window of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceRecord>,
-    /// How long resources were busy in each phase, where it could be read: those of the server on this machine, and the CPUs of all
-    /// servers of a fleet.
+    /// How long resources were busy in each phase, where it could be read: those of the server on this machine, the CPUs of all
+    /// servers of a fleet, and of servers elsewhere what exporters and the servers themselves reported, machine by machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceUse>,
     /// How much counters of servers, devices and processors grew in each phase; none of a fleet.
@@ -476,7 +478,8 @@ pub struct Arrivals {
 }
 
 /// How long a resource was busy during a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceUse {
     /// The phase.
     pub phase: PhaseKind,
@@ -488,6 +491,20 @@ pub struct ResourceUse {
     pub busy_s: f64,
     /// Length of the phase.
     pub duration_s: f64,
+    /// Who reported it of another machine. Absent for what the kernel said to this program, or to an agent of a fleet.
+    pub reported: Option<ReportedBy>,
+    /// The devices of a disk one by one; empty where they were not told apart, and for other resources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskUse>,
+}
+
+/// Who reported how long a resource was busy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReportedBy {
+    /// Name of an exporter, or `serverStatus` where servers reported the CPU time of their own processes.
+    pub source: String,
+    /// The machine, by the host in the address of its servers or of its exporter.
+    pub machine: String,
 }
 
 /// Resources of a bench.
@@ -500,9 +517,12 @@ pub enum ResourceKind {
     ServerCpu,
     /// CPU time of the client.
     ClientCpu,
-    /// All CPU time of the machine of the server that was not idle.
+    /// All CPU time of the machine of client and server that was not idle.
     HostCpu,
-    /// Time in which the device of the data folder had requests.
+    /// All CPU time of another machine, that of servers, that was not idle, as an exporter there reported it.
+    ServerHostCpu,
+    /// Time in which the devices of the data folders had requests. A device that serves several at once can do more than that
+    /// says.
     Disk,
     /// Time in which worker threads of the client were ready to run and waited for a CPU; `units` are the threads.
     ClientCpuWait,
@@ -737,6 +757,12 @@ pub struct StorageRecord {
     pub rotational: Option<bool>,
     /// Free space before the run.
     pub free_bytes: Option<u64>,
+    /// What its devices can do, by their names as in `/proc/diskstats`; empty unless it was measured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacities: BTreeMap<String, DiskCapacity>,
+    /// What was made there for the run; absent of storage that was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<PreparedStorageRecord>,
 }
 
 /// The server under test.

@@ -31,7 +31,7 @@ pub use machine::{
 };
 pub use mongod::{
     asserts, blocks, cache, checkpoint, connections, cursors, documents, flow_control, log,
-    operation_latency, operations, query, queue, replication, server, server_memory,
+    operation_latency, operations, query, queue, replication, server, server_cpu, server_memory,
     server_network, slow, tickets, transactions, ttl,
 };
 

@@ -4,10 +4,10 @@ use crate::experiment::figure::interval;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::costs::CHECKPOINT_INTERVAL_S;
-use dyno_record::consumption::{
-    ChangedDocuments, Consumption, Cost, CostBasis, CostKind, CostRatio, Costs, Counted, DeviceUse,
+use dyno_record::consumption::{Consumption, Counted, DeviceUse};
+use dyno_record::experiment::{
+    ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Experiment, Figure, Level,
 };
-use dyno_record::experiment::{Experiment, Figure, Level};
 use dyno_record::model::PhaseRecord;
 use dyno_record::quantity::{NO_VALUE, Quantity, Unit};
 

@@ -5,6 +5,7 @@ use crate::facts::{count, or_unknown};
 use crate::page::{Fact, FactList};
 use dyno_record::model::{CpuSettings, Environment, IdleState, StorageRecord};
 use dyno_record::quantity::Quantity;
+use dyno_record::storage::PreparedStorageRecord;
 use dyno_record::verdict::{Level, Verdict};
 
 /// The machine of an experiment, if it is known.
@@ -170,19 +171,46 @@ fn storage_facts(storage: &StorageRecord, marks: &[usize]) -> Vec<Fact> {
         None => "",
     };
     let device = format!("{}{kind}", or_unknown(storage.device.as_ref()));
-    vec![
+    let mut facts = vec![
         Fact::new("Data folder", &storage.path),
         Fact::new("File system", filesystem),
         Fact::new("Device", device),
+    ];
+    if let Some(prepared) = &storage.prepared {
+        facts.extend([
+            Fact::new("Storage made for the run", &prepared.setting),
+            Fact::new("Devices of the storage", prepared.devices.join(", ")),
+            Fact::new("Limit of the storage", limit(prepared)),
+        ]);
+    }
+    facts.extend([
         Fact::new("Readahead", size(storage.readahead_bytes)).marked(marks),
         Fact::new("I/O scheduler", or_unknown(storage.scheduler.as_ref())),
         Fact::new("Free space before", size(storage.free_bytes)),
-    ]
+    ]);
+    facts
+}
+
+/// What storage can do without a server.
+fn limit(prepared: &PreparedStorageRecord) -> String {
+    match &prepared.limits {
+        Some(limits) => format!(
+            "{} random reads and {} synced writes of 4 KiB ({})",
+            Quantity::per_second(limits.random_reads_per_s),
+            Quantity::per_second(limits.synced_writes_per_s),
+            limits.measured_by
+        ),
+        None => {
+            let reason = prepared.not_measured.as_deref();
+            format!("not measured: {}", reason.unwrap_or("unknown"))
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::storage::StorageLimitsRecord;
     use dyno_record::verdict::CheckName;
 
     fn value(environment: &Environment, label: &str) -> String {
@@ -253,6 +281,40 @@ mod tests {
         for (label, text) in told {
             assert_eq!(value(&server(), label), text);
         }
+    }
+
+    #[test]
+    fn storage_that_was_made_is_told_with_what_it_can_do() {
+        let mut environment = server();
+        let storage = |prepared| StorageRecord {
+            filesystem: Some("xfs".to_owned()),
+            prepared: Some(prepared),
+            ..StorageRecord::default()
+        };
+        let mut prepared = PreparedStorageRecord {
+            setting: "btrfs-raid0 on loop:1GiB,loop:1GiB".to_owned(),
+            devices: vec!["/dev/loop0".to_owned(), "/dev/loop1".to_owned()],
+            size_bytes: 2 << 30,
+            limits: Some(StorageLimitsRecord {
+                random_reads_per_s: 9_000.0,
+                synced_writes_per_s: 400.0,
+                measured_by: "fio-3.33".to_owned(),
+            }),
+            not_measured: None,
+        };
+        environment.data_storage = Some(storage(prepared.clone()));
+        let devices = value(&environment, "Devices of the storage");
+        assert_eq!(devices, "/dev/loop0, /dev/loop1");
+        let limit = value(&environment, "Limit of the storage");
+        assert_eq!(
+            limit,
+            "9,000/s random reads and 400.0/s synced writes of 4 KiB (fio-3.33)"
+        );
+        prepared.limits = None;
+        prepared.not_measured = Some("`fio` is not installed".to_owned());
+        environment.data_storage = Some(storage(prepared));
+        let limit = value(&environment, "Limit of the storage");
+        assert_eq!(limit, "not measured: `fio` is not installed");
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod placement;
 mod secret;
 mod server;
 mod settings;
+pub mod storage;
 mod tls;
 mod version;
 mod watchdog;

@@ -1,6 +1,7 @@
 //! A shell that sleeps until we are dead and then clears up: after `SIGKILL` nothing else of ours
 //! can remove a temporary folder, or end a server that does not obey its death signal.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -8,6 +9,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 const SCRIPT: &str = include_str!("watchdog.sh");
+const STORAGE_SCRIPT: &str = include_str!("storage/watchdog.sh");
 
 /// The waiting shell. It notices our death by the end of its standard input.
 #[derive(Debug)]
@@ -17,6 +19,11 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
+    /// Starts a shell that takes storage away after our death, once it is told what there is of it.
+    pub(crate) fn of_storage() -> io::Result<Watchdog> {
+        Watchdog::of_script(STORAGE_SCRIPT, &[])
+    }
+
     /// Starts the shell. `temporary` is an absolute path that is removed after our death, when the
     /// server is gone, and `empty_parent` after it unless something else is in it; the server has
     /// `limit` to end by itself.
@@ -25,16 +32,22 @@ impl Watchdog {
         empty_parent: Option<&Path>,
         limit: Duration,
     ) -> io::Result<Watchdog> {
+        let nothing = Path::new("").as_os_str();
+        let path = |path: Option<&Path>| path.map_or(nothing, Path::as_os_str).to_owned();
+        let limit = limit.as_secs().max(1).to_string();
+        let arguments = [path(temporary), limit.into(), path(empty_parent)];
+        Watchdog::of_script(SCRIPT, &arguments)
+    }
+
+    fn of_script(script: &str, arguments: &[OsString]) -> io::Result<Watchdog> {
         let mut shell = Command::new("/bin/sh")
-            .args(["-c", SCRIPT, "dyno-watchdog"])
-            .arg(temporary.unwrap_or(Path::new("")))
-            .arg(limit.as_secs().max(1).to_string())
-            .arg(empty_parent.unwrap_or(Path::new("")))
+            .args(["-c", script, "dyno-watchdog"])
+            .args(arguments)
             // Signals of the terminal must not reach it, and it must not pin a file system.
             .process_group(0)
             .current_dir("/")
             .env_clear()
-            .env("PATH", "/usr/bin:/bin")
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -48,11 +61,16 @@ impl Watchdog {
         self.send(&format!("server {server}\n"))
     }
 
-    fn send(&mut self, line: &str) -> io::Result<()> {
-        match &mut self.input {
-            Some(input) => input.write_all(line.as_bytes()),
-            None => Ok(()),
-        }
+    /// Tells it a value by its word.
+    pub(crate) fn tell(&self, word: &str, value: &str) -> io::Result<()> {
+        self.send(&format!("{word} {value}\n"))
+    }
+
+    fn send(&self, line: &str) -> io::Result<()> {
+        let Some(mut input) = self.input.as_ref() else {
+            return Ok(());
+        };
+        input.write_all(line.as_bytes())
     }
 }
 

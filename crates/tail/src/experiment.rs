@@ -226,7 +226,10 @@ impl Experiment<'_> {
         document.server = describe(&mut control, plan, Some(deployment), is_started)?;
         let data = data_folder(plan, &self.paths());
         let instances = topology_of(plan).map_or(1, |topology| data_servers(&topology));
-        let environment = server.environment(&mut control, plan, data, instances.into())?;
+        let mut environment = server.environment(&mut control, plan, data, instances.into())?;
+        if let Some(storage) = deployment.storage() {
+            storage.describe(&mut environment);
+        }
         document.environment = Some(environment);
         // Java's drivers refuse the heartbeats that it streams: see `drivers/README.md`.
         document.polls_heartbeats = document.server.product.starts_with("secantus")

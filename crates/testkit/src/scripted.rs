@@ -4,7 +4,7 @@
 use crate::wire;
 use bson::Document;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,6 +46,40 @@ pub fn serve_unix(path: &Path, script: impl Script) {
             answer(stream, &script);
         }
     });
+}
+
+/// Stands before a server: commands that `script` has a reply to are answered by it, and all others by the server at `address`.
+/// Returns its port.
+///
+/// # Panics
+/// No port is free.
+pub fn serve_before(
+    address: SocketAddr,
+    script: impl Fn(&Document) -> Option<Document> + Send + Sync + 'static,
+) -> u16 {
+    let (listener, port) = listen();
+    let script = Arc::new(script);
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let script = Arc::clone(&script);
+            thread::spawn(move || {
+                let Ok(mut beyond) = TcpStream::connect(address) else {
+                    return;
+                };
+                while let Ok(message) = wire::read(&mut stream) {
+                    let reply = match script(&message.body) {
+                        Some(reply) => Ok(reply),
+                        None => wire::exchange(&mut beyond, &message.body),
+                    };
+                    let written = reply.and_then(|it| wire::write(&mut stream, &it, message.id));
+                    if written.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    port
 }
 
 /// Starts a server that hands each connection to `treat`; returns its port.

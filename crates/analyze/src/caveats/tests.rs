@@ -301,6 +301,8 @@ fn a_client_whose_cpu_others_use_is_the_bottleneck_while_other_cpus_are_idle() {
                 units,
                 busy_s,
                 duration_s: 30.0,
+                reported: None,
+                disks: Vec::new(),
             };
             d.resources = vec![
                 used(ResourceKind::ClientCpuWait, 1, wait_s),

@@ -9,7 +9,9 @@
 //! that an operation occupies a resource is a part of its response time, so that no more than what this one is unsure of, in
 //! seconds, can be wrong with it.
 
+use super::disks::is_one_server;
 use super::figures::resource_name;
+use super::machines::is_of_kind;
 use super::queueing::is_sustained;
 use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Spread, combined};
 use crate::uncertainty::mean::of_repetitions;
@@ -24,12 +26,22 @@ const UNKNOWN: f64 = 1.0;
 
 /// The demands of candidates relative to those of baselines, of pairs of runs: the geometric mean over the pairs with
 /// Student's interval of its logarithm, never narrower than what the runs leave open by themselves. Without what the whole
-/// machine did, which is also that of others, and without what one of the two does not need at all.
+/// machine did, which is also that of others, without what one of the two does not need at all, and without the busy time of disks
+/// that serve several requests at once: where they always have one it is the inverse of the rate, and would explain any difference.
 pub(super) fn ratios(pairs: &[[&Figures; 2]]) -> Vec<DemandRatio> {
     let whole = resource_name(ResourceKind::HostCpu);
     let known = pairs.first().map_or(&[][..], |[first, _]| &first.demands);
-    let known = known.iter().filter(|demand| demand.name != whole);
+    let of_processes = resource_name(ResourceKind::ServerCpu);
+    let knows_processes = known.iter().any(|demand| demand.name == of_processes);
+    // Of a server elsewhere, of which no process is known, all that its machine did is what there is.
+    let is_whole = |name: &str| {
+        name == whole || knows_processes && is_of_kind(name, ResourceKind::ServerHostCpu)
+    };
+    let disk = resource_name(ResourceKind::Disk);
+    let is_demand = pairs.iter().flatten().all(|run| is_one_server(&run.disks));
+    let known = known.iter().filter(|demand| !is_whole(&demand.name));
     known
+        .filter(|demand| demand.name != disk || is_demand)
         .filter_map(|demand| ratio(&demand.name, pairs))
         .collect()
 }

@@ -1,6 +1,8 @@
 //! What one run says, with its uncertainty: the measure phase of a run directory as figures that
 //! experiments compare, fit and check against the operational laws.
 
+use super::disks;
+use super::machines;
 use crate::costs;
 use crate::laws::{self, demand::demand};
 use crate::resampling::Resampling;
@@ -9,7 +11,9 @@ use crate::steady_state::SteadyState;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::series::{IntervalSample, Series};
 use dyno_record::estimate::Quantity;
-use dyno_record::experiment::{Figure, Figures, LawCheck, PERCENTILES, Resource, Statistic};
+use dyno_record::experiment::{
+    DiskFigures, Figure, Figures, LawCheck, PERCENTILES, Resource, Statistic,
+};
 use dyno_record::model::{OperationRecord, PhaseKind, PhaseRecord, ResourceKind, RunDocument};
 use dyno_record::responses::{READ_MODIFY_WRITE, WindowResponses};
 use schemars::JsonSchema;
@@ -162,7 +166,8 @@ pub(super) fn of_measured(
         response_us,
     } = OperationFigures::of(&measured.samples, Resampling::seeded(seed)).ok_or(NothingMeasured)?;
     let threads = document.client_threads().unwrap_or(0);
-    let resources = resources(document, phase, threads);
+    let disks = disks::of_run(document);
+    let resources = resources(document, phase, threads, &disks);
     // Busy times are those of the whole phase, and so is the rate that they are divided by.
     let whole_rate_per_s = Quantity::exact(whole.value(Statistic::Rate).ok_or(NothingMeasured)?);
     let demands = resources
@@ -193,6 +198,7 @@ pub(super) fn of_measured(
         stolen_ratio: None,
         server: server(document),
         resources,
+        disks,
         demands,
         costs: costs::of_phase(document, phase, rate_per_s),
         laws: Vec::new(),
@@ -275,14 +281,20 @@ pub const fn resource_name(kind: ResourceKind) -> &'static str {
         ResourceKind::ServerCpu => "server CPU",
         ResourceKind::ClientCpu => "client CPU",
         ResourceKind::HostCpu => "all CPUs of the machine",
+        ResourceKind::ServerHostCpu => "all CPUs of the server's machine",
         ResourceKind::Disk => "disk",
         ResourceKind::ClientCpuWait => "waiting for a client CPU",
     }
 }
 
-fn resources(document: &RunDocument, phase: &PhaseRecord, threads: u64) -> Vec<Resource> {
-    let resource = |kind, units: u64, busy_s: f64, duration_s: f64| Resource {
-        name: resource_name(kind).to_owned(),
+fn resources(
+    document: &RunDocument,
+    phase: &PhaseRecord,
+    threads: u64,
+    disks: &[DiskFigures],
+) -> Vec<Resource> {
+    let resource = |name: String, units: u64, busy_s: f64, duration_s: f64| Resource {
+        name,
         servers: u32::try_from(units).unwrap_or(u32::MAX).max(1),
         busy_ratio: busy_s / duration_s / units.max(1) as f64,
         uncertainty_ratio: if busy_s > 0.0 {
@@ -291,20 +303,27 @@ fn resources(document: &RunDocument, phase: &PhaseRecord, threads: u64) -> Vec<R
             1.0
         },
     };
-    let recorded = document
-        .resources
-        .iter()
-        .filter(|one| one.phase == PhaseKind::Measure && one.duration_s > 0.0)
-        .filter(|one| one.resource != ResourceKind::ClientCpuWait)
-        .map(|one| resource(one.resource, one.units, one.busy_s, one.duration_s));
+    let recorded = machines::of_measure_phase(document)
+        .into_iter()
+        .filter(|one| one.kind != ResourceKind::ClientCpuWait)
+        .map(|one| match disks::busiest(disks) {
+            // Nobody balances between devices: the one that is used most limits first.
+            Some(disk) if one.kind == ResourceKind::Disk => {
+                let busy_s = disk.busy_ratio * one.duration_s;
+                resource(one.name, 1, busy_s, one.duration_s)
+            }
+            _ => resource(one.name, one.units, one.busy_s, one.duration_s),
+        });
     let client_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
     let usable = match &document.fleet {
         Some(fleet) => fleet.usable_cpus(),
         // A worker thread is never on two CPUs at once.
         None => document.environment.cpus.unwrap_or(1).min(threads.max(1)),
     };
-    let client = (phase.duration_s > 0.0)
-        .then(|| resource(ResourceKind::ClientCpu, usable, client_s, phase.duration_s));
+    let client = (phase.duration_s > 0.0).then(|| {
+        let name = resource_name(ResourceKind::ClientCpu).to_owned();
+        resource(name, usable, client_s, phase.duration_s)
+    });
     recorded.chain(client).collect()
 }
 
@@ -333,10 +352,13 @@ fn response_time(figures: &Figures, phase: &PhaseRecord) -> Option<LawCheck> {
     let finished = finished as f64;
     // A read-modify-write has one wait for two operations of the database.
     let waits_per_operation = phase.succeeded as f64 / finished;
+    let longest_us = of_database(phase).map(|operation| operation.service_time_us.max);
+    let longest_us = longest_us.fold(figures.service_mean_us, f64::max);
     let service = Quantity {
         value: figures.service_mean_us * 1e-6,
-        // What was in flight at the start of the phase is not counted.
-        uncertainty_ratio: (phase.mean_in_flight + 1.0) / finished,
+        // Of what is in flight at an end of the phase a part is outside of it: no more than the longest operation took.
+        uncertainty_ratio: (phase.mean_in_flight + 1.0) * longest_us
+            / (finished * figures.service_mean_us),
     };
     laws::response_time(
         figures.clients,

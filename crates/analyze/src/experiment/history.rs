@@ -3,8 +3,7 @@
 //! fully recovered is compared with the level that was lost.
 
 use crate::change_point::{ChangePoint, ChangePointSettings, change_points};
-use dyno_record::consumption::{Cost, CostKind};
-use dyno_record::experiment::Figure;
+use dyno_record::experiment::{Cost, CostKind, Figure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

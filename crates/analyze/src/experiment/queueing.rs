@@ -127,6 +127,7 @@ mod tests {
             dropped_ratio: 0.0,
             demands: Vec::new(),
             busy_ratio: BTreeMap::new(),
+            disks: Vec::new(),
             laws: Vec::new(),
             succeeded: 100_000,
             shares_cpus: false,

@@ -6,7 +6,7 @@
 
 use super::ab::{Deciding, statistics};
 use super::demands;
-use super::figures::resource_name;
+use super::machines::is_of_kind;
 use crate::comparison::{Pair, compare};
 use crate::resampling::Resampling;
 use crate::uncertainty::series::{IntervalSample, Series};
@@ -160,12 +160,16 @@ pub(super) fn explanation(
         let (one, other) = (one.change_per_server_s(), other.change_per_server_s());
         one.total_cmp(&other)
     });
-    let server = resource_name(ResourceKind::ServerCpu);
+    let is_server = |demand: &DemandRatio| {
+        [ResourceKind::ServerCpu, ResourceKind::ServerHostCpu]
+            .iter()
+            .any(|kind| is_of_kind(&demand.name, *kind))
+    };
     Some(match largest {
         Some(demand) => Explanation::Demand {
             name: demand.name.clone(),
         },
-        None if demands.iter().any(|demand| demand.name == server) => Explanation::NoDemand,
+        None if demands.iter().any(is_server) => Explanation::NoDemand,
         None => Explanation::NotWatched,
     })
 }

@@ -4,7 +4,7 @@
 pub use super::figures::OperationFigures;
 use super::figures::{Measured, NothingMeasured, is_open, measured, of_measured, samples, whole};
 use super::findings::{conclusion, single_run};
-use super::sweep::{knows_server, stations};
+use super::sweep::{disk_limits_of_runs, knows_server, stations};
 use crate::course::Course;
 use crate::laws;
 use crate::laws::demand;
@@ -12,7 +12,9 @@ use crate::resampling::Resampling;
 use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE};
 use crate::verdict::Verdict;
 use dyno_record::estimate::Quantity;
-use dyno_record::experiment::{Demand, Figure, Figures, Finding, PERCENTILES, Statistic};
+use dyno_record::experiment::{
+    Demand, DiskLimits, Figure, Figures, Finding, PERCENTILES, Statistic,
+};
 use dyno_record::model::RunDocument;
 use dyno_record::responses::PhaseResponses;
 use schemars::JsonSchema;
@@ -38,7 +40,10 @@ pub struct RunAnalysis {
     /// What an operation of this run needed of each resource that operations wait for. As with the demands of
     /// `figures`, the uncertainty is that of the counters.
     pub stations: Vec<Demand>,
-    /// The resource that saturates first; absent where the server was not watched, as it may be any other then.
+    /// What the devices with the data allow; absent where no disk was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskLimits>,
+    /// The resource that saturates first, of those whose limit is known; absent where the server was not watched, as it may be any other then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Bottleneck>,
     /// What changed over the measured time.
@@ -143,7 +148,8 @@ pub fn analyze(
         operations.insert(name.clone(), found);
     }
     let rate_per_s = whole.value(Statistic::Rate).ok_or(NothingMeasured)?;
-    let stations = stations(&figures.demands, figures.shares_cpus);
+    let disk = disk_limits_of_runs(&[&figures], &figures.demands);
+    let stations = stations(&figures.demands, figures.shares_cpus, disk.as_ref());
     figures.laws.extend(within_bound(&stations, rate_per_s));
     let mut analysis = RunAnalysis {
         windows: u32::try_from(windows.len()).unwrap_or(u32::MAX),
@@ -151,6 +157,7 @@ pub fn analyze(
         operations,
         without_interval,
         stations,
+        disk,
         bottleneck: None,
         course: None,
         verdict: None,

@@ -105,6 +105,7 @@ mod tests {
             server: None,
             steady: None,
             resources: Vec::new(),
+            disks: Vec::new(),
             demands: Vec::new(),
             laws: Vec::new(),
             caveats: Vec::new(),

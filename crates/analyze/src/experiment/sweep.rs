@@ -2,7 +2,9 @@
 //! them, the scalability law, and every law checked at every point.
 
 use super::demands;
+use super::disks;
 use super::figures::resource_name;
+use super::machines::{self, is_of_kind};
 use super::queueing::{self, is_missed};
 use super::relative;
 use crate::costs;
@@ -16,8 +18,8 @@ use crate::uncertainty::series::IntervalSample;
 use crate::usl::{self, UslPoint};
 use dyno_record::estimate::{Estimate, Quantity};
 use dyno_record::experiment::{
-    Block, Bounds, CLIENTS, ClosedSystem, CurvePoint, Demand, Experiment, Figure, Figures,
-    LawCheck, Level, PERCENTILES, PROGRAM, Point, RATE, Resource, Statistic, SweepAnswer,
+    Block, Bounds, CLIENTS, ClosedSystem, CurvePoint, Demand, DiskLimits, Experiment, Figure,
+    Figures, LawCheck, Level, PERCENTILES, PROGRAM, Point, RATE, Resource, Statistic, SweepAnswer,
 };
 use dyno_record::model::ResourceKind;
 use std::collections::BTreeMap;
@@ -100,7 +102,8 @@ pub(super) fn analyze_block(
     let lone = levels
         .iter()
         .position(|level| over_clients && level.clients == 1);
-    let system = system(&levels, best, lone);
+    let disk = disk_limits(&levels[best], &levels);
+    let system = system(&levels, best, lone, disk.as_ref());
     let bottleneck = system
         .as_ref()
         .and_then(|system| bottleneck(&system.demands).cloned());
@@ -109,6 +112,7 @@ pub(super) fn analyze_block(
         axis: axis.map(str::to_owned),
         best: u32::try_from(best).ok()?,
         bound_per_s: bottleneck.as_ref().map(Figure::bound_by),
+        disk,
         bottleneck,
         saturation_clients: system
             .as_ref()
@@ -283,6 +287,7 @@ fn level(
         demands,
         costs: costs::of_runs(figures),
         busy_ratio: busy(figures),
+        disks: disks::of_runs(figures),
         laws: figures.iter().flat_map(|one| one.laws.clone()).collect(),
         succeeded: finished,
         shares_cpus: first.shares_cpus,
@@ -324,13 +329,13 @@ fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// The stations that operations wait for. On one machine server and client wait for the same CPUs, so that they
-/// are one station there, unless the server is kept to some of them; what other processes use is not theirs. Where the
-/// threads of the client are fewer than the CPUs and are busy all the time before these are, both are stations of their
-/// own: the shared CPUs never saturate then, and an operation's time at the client counts once.
-pub(super) fn stations(demands: &[Demand], shares_cpus: bool) -> Vec<Demand> {
+/// The CPUs that operations wait for. On one machine server and client wait for the same ones, so that they are one station
+/// there, unless the server is kept to some of them; what other processes use is not theirs. Where the threads of the client
+/// are fewer than the CPUs and are busy all the time before these are, both are stations of their own: the shared CPUs never
+/// saturate then, and an operation's time at the client counts once.
+fn cpus(demands: &[Demand], shares_cpus: bool) -> Vec<Demand> {
     let of = |name: &str| demands.iter().find(|demand| demand.name == name);
-    let disk = of("disk").filter(|disk| disk.demand_s > 0.0).cloned();
+    let servers = machines::server_cpus(demands);
     let (server, client) = (of("server CPU"), of("client CPU"));
     let shared = server.zip(client).filter(|_| shares_cpus);
     let shared = shared.map(|(server, client)| Demand {
@@ -341,20 +346,60 @@ pub(super) fn stations(demands: &[Demand], shares_cpus: bool) -> Vec<Demand> {
     });
     let threads_bind =
         |shared: &Demand| client.is_some_and(|own| own.per_server_s() > shared.per_server_s());
-    let cpus = match shared {
+    match shared {
         Some(shared) if !threads_bind(&shared) => vec![shared],
-        _ => server.into_iter().chain(client).cloned().collect(),
+        _ => servers.into_iter().chain(client).cloned().collect(),
+    }
+}
+
+/// The stations that operations wait for: CPUs, and the disk if its limit is known. What an operation waits for at any other
+/// disk is a delay.
+pub(super) fn stations(
+    demands: &[Demand],
+    shares_cpus: bool,
+    disk: Option<&DiskLimits>,
+) -> Vec<Demand> {
+    let disk = disk.and_then(|disk| disk.known.as_ref());
+    let mut stations = cpus(demands, shares_cpus);
+    stations.extend(disk.map(|limit| limit.demand.clone()));
+    stations
+}
+
+/// What the disks allow by runs with the same settings.
+pub(super) fn disk_limits_of_runs(runs: &[&Figures], demands: &[Demand]) -> Option<DiskLimits> {
+    let last = runs.last()?;
+    let at = disks::At {
+        rate_per_s: last.rate_per_s.value,
+        disks: &disks::of_runs(runs),
+        demands,
+        cpus: &cpus(demands, last.shares_cpus),
     };
-    cpus.into_iter().chain(disk).collect()
+    disks::limits(&at, &[])
+}
+
+/// What the disks allow at a level, by all levels of the sweep.
+pub(super) fn disk_limits(level: &Level, levels: &[Level]) -> Option<DiskLimits> {
+    let at = disks::At {
+        rate_per_s: level.rate_per_s.value,
+        disks: &level.disks,
+        demands: &level.demands,
+        cpus: &cpus(&level.demands, level.shares_cpus),
+    };
+    disks::limits(&at, levels)
 }
 
 /// The bench as a queueing system; `None` where the server was not watched, as it may be the bottleneck then and
 /// nobody would know.
-fn system(levels: &[Level], best: usize, lone: Option<usize>) -> Option<ClosedSystem> {
+fn system(
+    levels: &[Level],
+    best: usize,
+    lone: Option<usize>,
+    disk: Option<&DiskLimits>,
+) -> Option<ClosedSystem> {
     if !knows_server(&levels[best].demands) {
         return None;
     }
-    let demands = stations(&levels[best].demands, levels[best].shares_cpus);
+    let demands = stations(&levels[best].demands, levels[best].shares_cpus, disk);
     let total_s: f64 = demands.iter().map(|demand| demand.demand_s).sum();
     let lone_s = lone.map_or(total_s, |lone| levels[lone].response_mean_us.value * 1e-6);
     Some(ClosedSystem {
@@ -378,10 +423,9 @@ fn saturation_clients(system: &ClosedSystem, lone: &Level) -> Option<Figure> {
     }))
 }
 
-/// Whether the CPU time of the servers is known, without which nothing can be said about their limits.
+/// Whether the CPU time of the servers or that of their machines is known, without which nothing can be said about their limits.
 pub(super) fn knows_server(demands: &[Demand]) -> bool {
-    let name = resource_name(ResourceKind::ServerCpu);
-    demands.iter().any(|demand| demand.name == name)
+    !machines::server_cpus(demands).is_empty()
 }
 
 fn bounds(system: &ClosedSystem, levels: &[Level]) -> Vec<Bounds> {
@@ -452,9 +496,17 @@ const LEAST_BUSY_RATIO: f64 = 0.2;
 fn check_demands(answer: &mut SweepAnswer) {
     let best = answer.best as usize;
     // What the whole machine did is not that of the operations alone.
-    let whole = resource_name(ResourceKind::HostCpu);
+    let is_whole = |demand: &Demand| {
+        [ResourceKind::HostCpu, ResourceKind::ServerHostCpu]
+            .iter()
+            .any(|kind| is_of_kind(&demand.name, *kind))
+    };
     let mut known: Vec<Demand> = answer.levels[best].demands.clone();
-    known.retain(|demand| demand.name != whole);
+    known.retain(|demand| !is_whole(demand));
+    // A disk that serves several requests at once has one for a shorter time per operation the more of them there are.
+    if !disks::is_one_server(&answer.levels[best].disks) {
+        known.retain(|demand| demand.name != resource_name(ResourceKind::Disk));
+    }
     for (place, level) in answer.levels.iter_mut().enumerate() {
         if place == best {
             continue;

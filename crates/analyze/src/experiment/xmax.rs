@@ -2,7 +2,7 @@
 //! highest open-loop rate just below it that the server keeps up with.
 
 use super::demands;
-use super::sweep::{knows_server, stations};
+use super::sweep::{disk_limits_of_runs, knows_server, stations};
 use crate::laws::demand::bottleneck;
 use dyno_record::experiment::{ClientsResult, Confirmation, Figure, Figures, XmaxAnswer};
 use dyno_record::statement::Statement;
@@ -50,8 +50,10 @@ pub fn answer(
     let counted = best.len().saturating_sub(search.counted_runs as usize);
     let counted = &best[counted..];
     let last = best.last();
+    let all = demands::of_runs(counted);
+    let disk = disk_limits_of_runs(counted, &all);
     let demands = last.map_or(Vec::new(), |last| {
-        stations(&demands::of_runs(counted), last.shares_cpus)
+        stations(&all, last.shares_cpus, disk.as_ref())
     });
     // A server that was not watched may be the bottleneck, and nobody would know.
     let bottleneck = last
@@ -72,6 +74,7 @@ pub fn answer(
         bound_per_s: bottleneck.as_ref().map(Figure::bound_by),
         bottleneck,
         demands,
+        disk,
         search,
     }
 }

@@ -1,6 +1,7 @@
 //! The figures that rules speak of, each defined once.
 
 use super::bench::{Bench, Read, Stretch, WeightedRow, cpus, mean, of_others, sum_on};
+use super::by_servers;
 use super::checkpoints;
 use dyno_record::document::variant_name;
 use dyno_record::metrics::MetricTable;
@@ -20,7 +21,8 @@ use std::collections::HashMap;
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// CPU time of the servers, as a share of the CPUs that they may use; in a fleet on the host where that is most. Where they
-    /// run on another machine, of which no processes are told: of all that runs there.
+    /// run on another machine, of which no processes are told: of all that runs there, or what they report themselves where
+    /// that is known and most of it is work of others.
     ServerCpuRatio,
     /// Time in which worker threads of the client waited for a CPU, as a share of their time.
     ClientWaitRatio,
@@ -146,7 +148,7 @@ impl Measure {
                     let share = used.value / host_cpus(bench, table, stretch)?;
                     Some(used.with(share))
                 });
-                of_host.or_else(|| bench.largest_elsewhere(cpu::ALL_BUSY_RATIO, stretch))
+                of_host.or_else(|| by_servers::cpu_ratio(bench, stretch))
             }
             Measure::ServerCpuRatio => {
                 match processes(bench, process::CPU_RATIO, is_server, stretch) {
@@ -154,7 +156,7 @@ impl Measure {
                         let share = used.value / server_cpus(bench, stretch)?;
                         Some(used.with(share))
                     }
-                    None => bench.largest_elsewhere(cpu::ALL_BUSY_RATIO, stretch),
+                    None => by_servers::cpu_ratio(bench, stretch),
                 }
             }
             Measure::ClientWaitRatio if bench.is_fleet() => {

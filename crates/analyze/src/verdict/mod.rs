@@ -5,6 +5,7 @@
 //! ([`measures::Measure`]). What was not watched decides nothing: a rule that lacks a figure stays silent.
 
 mod bench;
+mod by_servers;
 mod checkpoints;
 mod judge;
 mod measures;

@@ -2,7 +2,7 @@
 
 use super::names::{one_of, some_of};
 use super::run::{DataArguments, ExtentArguments, OrderName, TargetArguments, WorkerArguments};
-use super::standing::{GrafanaArguments, MetricsArguments, PriceArguments};
+use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments, PriceArguments};
 use super::values::{percentile, quantity, setting, share, share_or_all};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -46,6 +46,8 @@ pub(crate) struct ExperimentArguments {
     /// Print the runs that would be made and do nothing
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) observe: ObserveArguments,
     #[command(flatten)]
     pub(crate) metrics: MetricsArguments,
     #[command(flatten)]

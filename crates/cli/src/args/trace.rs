@@ -6,6 +6,7 @@ use super::values::quantity;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use dyno_plan::index_build::Remedy;
+use dyno_plan::storage::Storage;
 use dyno_plan::units::{Bytes, Span};
 use dyno_report::PageFormat;
 use dyno_results::trace::TimeRange;
@@ -170,11 +171,12 @@ pub(crate) struct IndexBuildArguments {
     /// `compact` leaves it to the server. Nothing is dropped before its copy is verified.
     #[arg(long, value_name = "REMEDY", value_parser = one_of(Remedy::NAMES), help_heading = "Index")]
     pub(crate) remedy: Option<Remedy>,
-    /// Put the data on a disk of its own, in a file, that takes at most this many reads and writes per second while an index is built
+    /// Prepare storage for the data, such as `ext4 on loop:4GiB at 200 iops`, and take it away again
     ///
-    /// So a fast machine shows what a disk with seeks does. Needs root.
-    #[arg(long, value_name = "N", help_heading = "Index", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) iops: Option<u32>,
+    /// A limit of operations applies while an index is built, so that a fast machine shows what a disk with seeks does. Needs
+    /// root.
+    #[arg(long, value_name = "STORAGE", help_heading = "Index")]
+    pub(crate) storage: Option<Storage>,
     /// Folder of the experiment; default: `experiments/TIME-index-build-NAME`
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) out: Option<PathBuf>,

@@ -69,7 +69,32 @@ fn what_is_wrong_is_said_before_anything_is_done() {
             &["index-build", "--pairs", "2"],
             "on one server or one deployment",
         ),
-        (&["index-build", "--iops", "0"], "--iops"),
+        (
+            &["index-build", "--storage", "ext4 on loop:4GiB at 0 iops"],
+            "`0` is not a number of operations per second",
+        ),
+        (
+            &[
+                "index-build",
+                "--storage",
+                "ext4 on loop:512MiB",
+                "--records",
+                "300000",
+            ],
+            "`server.storage` is too small for the documents",
+        ),
+        (
+            &[
+                "index-build",
+                "--storage",
+                "ext4 on loop:4GiB",
+                "--topology",
+                "replica-set=3",
+                "--server",
+                "mongod",
+            ],
+            "prepares storage for one server",
+        ),
         (
             &["index-build", "--collection", "shop"],
             "such as `shop.orders`",
@@ -84,7 +109,7 @@ fn what_is_wrong_is_said_before_anything_is_done() {
         ),
         (
             &["index-build", "--set", "index_build.disk_size=1GiB"],
-            "without `disk_iops`",
+            "`server.storage` says it now",
         ),
     ] {
         bench.dyno(arguments).expect(2).says(text);
@@ -99,8 +124,8 @@ fn a_dry_run_prints_a_plan_that_only_index_builds_take() {
         "index-build",
         "--remedy",
         "dump",
-        "--iops",
-        "90",
+        "--storage",
+        "ext4 on loop:4GiB at 90 iops",
         "--warm",
         "--dry-run",
     ]);
@@ -108,7 +133,7 @@ fn a_dry_run_prints_a_plan_that_only_index_builds_take() {
     for line in [
         "layout = \"churned\"",
         "remedy = \"dump\"",
-        "disk_iops = 90",
+        "storage = \"ext4 on loop:4GiB at 90 iops\"",
         "start = \"warm\"",
     ] {
         assert!(text.contains(line), "{text}");
@@ -252,8 +277,8 @@ fn a_slow_disk_is_slow_and_leaves_nothing() {
     let Some(bench) = tracing() else { return };
     let slow = [
         "churned",
-        "--iops",
-        "200",
+        "--storage",
+        "ext4 on loop:1GiB at 200 iops",
         "--records",
         "2500",
         "--out",
@@ -277,7 +302,7 @@ fn a_slow_disk_is_slow_and_leaves_nothing() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     assert!(
-        !names.iter().any(|name| name.starts_with("disk")),
+        !names.iter().any(|name| name.contains("storage")),
         "{names:?}"
     );
 }
@@ -400,9 +425,9 @@ fn a_server_that_runs_already_is_asked_as_it_is() {
     );
     let caveats = document["caveats"].to_string();
     assert!(caveats.contains("only-page-cache-cold"), "{caveats}");
-    run(take(&["--iops", "100", "--out", "z"]))
+    run(take(&["--storage", "ext4 on loop:1GiB", "--out", "z"]))
         .expect(2)
-        .says("leave out `--iops`");
+        .says("applies only to a server that dyno starts");
     assert!(!bench.path("z").exists());
 }
 
@@ -513,7 +538,8 @@ fn a_slow_disk_below_a_mongod_is_slow_and_leaves_nothing() {
         return;
     };
     // The kernel lets through what was not used up to a tenth of a second: of many reads that is little.
-    let slow = ["churned", "--records", "30000", "--iops", "200"];
+    let storage = "ext4 on loop:4GiB at 200 iops";
+    let slow = ["churned", "--records", "30000", "--storage", storage];
     build_on_mongod(&bench, &mongod, &slow, "x");
     let document = document(&bench.path("x"));
     assert_eq!(document["disk"]["iops"], 200);

@@ -26,6 +26,7 @@ const OPTIONAL: &[(Metric, &str)] = &[
     (disk::READ_SIZE_BYTES, NO_REQUEST),
     (disk::FLUSH_AWAIT_MS, NO_REQUEST),
     (storage::HOLDS_DATA_COUNT, NO_DEVICE),
+    (storage::SERVES_COUNT, NO_DEVICE),
     (network::SPEED_BYTES_PER_S, "virtual interfaces have none"),
     (frequency::MEAN_HZ, NO_SENSOR),
     (frequency::MIN_HZ, NO_SENSOR),

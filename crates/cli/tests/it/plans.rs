@@ -323,10 +323,10 @@ fn an_index_build_is_refused_at_a_dry_run_as_it_would_be() {
         "--uri",
         NOBODY,
         "--warm",
-        "--iops",
-        "9",
+        "--storage",
+        "xfs on loop:1GiB",
     ];
-    refused_alike(&bench, &disk, 2, "a disk of its own");
+    refused_alike(&bench, &disk, 2, "only to a server that dyno starts");
     std::fs::create_dir(bench.path("full")).unwrap();
     std::fs::write(bench.path("full/file"), "").unwrap();
     let full = [

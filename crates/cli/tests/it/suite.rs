@@ -200,7 +200,10 @@ fn a_suite_that_makes_no_sense_is_refused_before_its_first_run() {
     let other = ["sweep", "replica-set-compare", "--clients", "1,2"];
     refused(&bench, &other, "is a suite of several workloads").says("hint: give it to `dyno run`");
     std::fs::write(bench.path("mine.toml"), "name = \"mine\"\nworkloads = []\n").unwrap();
-    on(&["mine.toml"], "`workloads` names none");
+    on(
+        &["mine.toml"],
+        "is not a valid suite:\n  `workloads` names none",
+    );
     on(
         &["a", "b", "--set", "server.cache=1GiB,2GiB"],
         "server.cache",

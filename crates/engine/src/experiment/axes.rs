@@ -11,9 +11,10 @@ use dyno_record::experiment::Axis;
 use std::path::Path;
 
 /// Keys whose values may hold commas; theirs are separated by `;`.
-const KEYS_WITH_COMMAS: [&str; 6] = [
+const KEYS_WITH_COMMAS: [&str; 7] = [
     "server.uri",
     "server.topology",
+    "server.storage",
     "server.placement",
     "server.connection_options",
     "server.receive_packet_steering",
@@ -142,6 +143,16 @@ mod tests {
         let (fixed, axes) = split(&settings("[1, 2],[], 'a,b'"));
         assert_eq!(fixed, []);
         assert_eq!(axes[0].values, ["[1, 2]", "[]", "'a,b'"]);
+        let storage = |text: &str| [("server.storage".to_owned(), text.to_owned())];
+        let (fixed, _) = split(&storage("raid0 xfs on /dev/sdb,/dev/sdc"));
+        assert_eq!(fixed, storage("raid0 xfs on /dev/sdb,/dev/sdc"));
+        let (_, axes) = split(&storage(
+            "ext4 on loop:1GiB; btrfs-raid0 on loop:1GiB,loop:1GiB",
+        ));
+        assert_eq!(
+            axes[0].values,
+            ["ext4 on loop:1GiB", "btrfs-raid0 on loop:1GiB,loop:1GiB"]
+        );
         let (_, axes) = split(&settings("a,b;c"));
         assert_eq!(axes[0].values, ["a,b", "c"]);
     }

@@ -21,8 +21,9 @@ use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, Figures, Point, Side, Verb};
-use dyno_record::model::{PhaseKind, RunStatus};
+use dyno_record::model::{Environment, PhaseKind, RunStatus};
 use dyno_record::responses::responses;
+use dyno_record::storage::PreparedStorageRecord;
 use dyno_results::experiment::conclude;
 use dyno_results::run::stolen_ratio;
 use std::collections::BTreeMap;
@@ -63,6 +64,11 @@ struct DeploymentKey {
     observe: Option<ObservePlan>,
     backend: Backend,
     namespace: (String, String),
+}
+
+/// The storage that was made for the servers of a run.
+fn prepared(environment: &Environment) -> Option<&PreparedStorageRecord> {
+    environment.data_storage.as_ref()?.prepared.as_ref()
 }
 
 impl DeploymentKey {
@@ -358,13 +364,19 @@ impl<'a> Campaign<'a> {
         let windows = responses(&directory, PhaseKind::Measure, None)?;
         let run = &finished.results.run.document;
         let mut found = figures::of_run(run, &windows, self.seed());
-        if self.document.environment.is_none() {
-            self.document.environment = Some(run.environment.clone());
+        let environment = &mut self.document.environment;
+        let environment = environment.get_or_insert_with(|| run.environment.clone());
+        let setting = |storage: &PreparedStorageRecord| storage.setting.clone();
+        if prepared(environment).map(setting) != prepared(&run.environment).map(setting) {
+            // It is not that of the machine: each run has its own.
+            environment.data_storage = None;
         }
         if let Ok(figures) = &mut found {
             figures.stolen_ratio = stolen_ratio(&finished.results.run);
         }
+        let storage = prepared(&run.environment).cloned();
         let point = &mut self.document.points[index];
+        point.storage = storage;
         point.problem = found.as_ref().err().map(ToString::to_string);
         point.figures = found.as_ref().ok().cloned();
         self.save()?;

@@ -19,12 +19,13 @@ pub(crate) const RUNS: &str = "runs";
 /// Temporary data of the servers, inside that of an experiment.
 const SERVER_DATA: &str = "server-data";
 /// What an experiment puts into its folder before anything is measured.
-const CONTENT: [&str; 9] = [
+const CONTENT: [&str; 10] = [
     sums::FILE,
     RUNS,
     PLANS,
     "server-logs",
     SERVER_DATA,
+    "server-storage",
     FILE,
     "plan.toml",
     "plan-a.toml",

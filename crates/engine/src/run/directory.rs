@@ -10,7 +10,7 @@ use std::path::Path;
 const RUNS: &str = "runs";
 
 /// What a run puts into its folder.
-const CONTENT: [&str; 16] = [
+const CONTENT: [&str; 17] = [
     sums::FILE,
     "run.json",
     "plan.toml",
@@ -27,6 +27,7 @@ const CONTENT: [&str; 16] = [
     "files.parquet",
     "server-logs",
     "server-data",
+    "server-storage",
 ];
 
 /// The folder of one run. No other process uses it as long as this lives.

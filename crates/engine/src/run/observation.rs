@@ -4,14 +4,15 @@ use crate::cancel::Cancel;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
 use crate::error::{Error, Kind};
+use crate::run::exporters;
 use dyno_load::clock::Clock;
 use dyno_load::connect::{CancelCheck, Connector, Control, ControlError};
 use dyno_observe::doctor::network;
 use dyno_observe::grafana::Grafana;
 use dyno_observe::http::{Address, Credentials};
 use dyno_observe::watch::{
-    Ask, AskError, Host as HostSource, HostSubject, Now, OutputOptions, ServerSubject, Source,
-    Watcher, collection_statistics, exporter, server,
+    Ask, AskError, DataPlace, Host as HostSource, HostSubject, Now, OutputOptions, ServerSubject,
+    Source, Watcher, collection_statistics, exporter, server,
 };
 use dyno_plan::Plan;
 use dyno_plan::model::{ExporterPlan, GrafanaPlan};
@@ -41,22 +42,40 @@ pub struct WatchedServer {
     pub connector: Connector,
 }
 
+/// Where the servers keep their data.
+pub(crate) struct DataFolders {
+    /// The first folder on this machine.
+    pub(crate) here: Option<PathBuf>,
+    /// The folders that the servers name, wherever they run.
+    pub(crate) named: Vec<String>,
+}
+
 /// Starts what the plan wants watched; nothing if it wants nothing.
 pub(crate) fn start(
     plan: &Plan,
     deployment: &DeploymentUnderTest,
-    data_folder: Option<PathBuf>,
+    folders: DataFolders,
     keep: &OutputOptions,
     clock: Clock,
 ) -> Result<Option<Watcher>, Error> {
     let observe = &plan.observe;
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     if observe.host {
-        let subject = host_subject(deployment, data_folder);
+        let subject = host_subject(deployment, folders.here);
         sources.push(Box::new(HostSource::new(Path::new("/"), subject)));
     }
+    let watched = if observe.server || !observe.exporters.is_empty() {
+        deployment.watched_servers()
+    } else {
+        Vec::new()
+    };
+    let hostname = dyno_observe::environment::hostname();
+    let addresses: Vec<String> = watched.iter().map(|one| one.address.clone()).collect();
+    let is_of_server =
+        |other: &ExporterPlan| exporters::is_of_server(other, &addresses, hostname.as_deref());
+    let of_server: Vec<bool> = observe.exporters.iter().map(is_of_server).collect();
     if observe.server {
-        for watched_server in deployment.watched_servers() {
+        for watched_server in watched {
             let subject = ServerSubject {
                 name: watched_server.name,
                 address: watched_server.address,
@@ -67,8 +86,8 @@ pub(crate) fn start(
             sources.push(Box::new(server(subject, Box::new(asker))));
         }
     }
-    for other in &observe.exporters {
-        sources.push(Box::new(source_of(other)?));
+    for (other, of_server) in observe.exporters.iter().zip(of_server) {
+        sources.push(Box::new(source_of(other, of_server, &folders.named)?));
     }
     if sources.is_empty() {
         return Ok(None);
@@ -83,7 +102,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
     let exporters = &plan.observe.exporters;
     exporters
         .iter()
-        .try_for_each(|other| source_of(other).map(drop))?;
+        .try_for_each(|other| source_of(other, false, &[]).map(drop))?;
     let grafana = plan.observe.grafana.as_ref();
     grafana.map_or(Ok(()), |plan| grafana_of(plan, None).map(drop))
 }
@@ -103,7 +122,11 @@ pub fn grafana_of(plan: &GrafanaPlan, token: Option<String>) -> Result<Grafana, 
     })
 }
 
-fn source_of(other: &ExporterPlan) -> Result<impl Source + use<>, Error> {
+fn source_of(
+    other: &ExporterPlan,
+    of_server: bool,
+    data_folders: &[String],
+) -> Result<impl Source + use<>, Error> {
     let password = other.user.clone().zip(other.password_file.clone());
     let password = password.map(|(user, file)| Credentials::Password { user, file });
     let address = Address {
@@ -115,7 +138,11 @@ fn source_of(other: &ExporterPlan) -> Result<impl Source + use<>, Error> {
             .or(password),
         ca_file: other.ca_file.clone(),
     };
-    exporter(other.name.clone(), address, other.of_server).map_err(|error| {
+    let place = DataPlace {
+        disk: other.disk.clone(),
+        folders: data_folders.iter().filter(|_| of_server).cloned().collect(),
+    };
+    exporter(other.name.clone(), address, of_server, place).map_err(|error| {
         let what = format!("exporter `{}` cannot be asked", other.name);
         Error::from_cause(Kind::BadInput, error).context(what)
     })

@@ -7,6 +7,7 @@ use crate::deployment;
 use crate::deployment::locality;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::ServerPaths;
+use crate::deployment::storage;
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use crate::observer::{Observer, Shared};
@@ -27,6 +28,12 @@ const NOWHERE: &str = "runs/dry-run";
 pub fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
     let plan = &task.plan;
     secrets(plan)?;
+    if context.source.is_some() && plan.server.storage.is_some() {
+        let text = "`server.storage` is prepared on this machine, and the servers of a fleet are on others";
+        return Err(Error::new(Kind::BadInput, text).with_hint(
+            "prepare a file system on each host, and name its folder: `server.data_dir`",
+        ));
+    }
     trace::check(&plan.traces, context.environment.path.as_deref())?;
     observation::check(plan)?;
     trace::io::check(plan, task.remote.is_some())?;
@@ -51,11 +58,11 @@ pub fn servers(task: &Task, embedded: Option<&Path>, context: Context<'_>) -> Re
     let paths = paths(embedded, context.environment);
     match &task.remote {
         Some(remote) => deployment::check_remote(&task.plan, remote, &paths),
-        None => deployment::check(
-            &task.plan,
-            &paths,
-            HostPlacement::from_plan(&task.plan)?.as_ref(),
-        ),
+        None => {
+            storage::check(&task.plan.server, Path::new("."), context)?;
+            let placement = HostPlacement::from_plan(&task.plan)?;
+            deployment::check(&task.plan, &paths, placement.as_ref())
+        }
     }
 }
 

@@ -52,7 +52,7 @@ impl HostSources {
         let relay = RemoteSource::new(&wanted.board, description, wanted.interval, &wanted.keep);
         self.relays.insert(who, relay);
         if let (true, agent) = who {
-            let used = ServerUse::new(wanted.interval.as_secs_f64());
+            let used = ServerUse::new(host, wanted.interval.as_secs_f64());
             self.busy.insert(agent, used);
         }
     }

@@ -1,10 +1,23 @@
 //! How busy the servers of a fleet and their disks were, by what the agents of their hosts read.
 
+use dyno_observe::busy::Busy;
 use dyno_observe::usage::busy_between;
+use dyno_record::disk::DiskUse;
 use dyno_record::metrics::MetricId;
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse};
-use dyno_record::names::{self, disk, process, storage};
+use dyno_record::names::{self, Metric, disk, process, storage};
 use std::collections::BTreeMap;
+
+/// What is read of a disk; the first is the time in which it had requests.
+const OF_DISK: [Metric; 7] = [
+    disk::UTILIZATION_RATIO,
+    disk::QUEUE_COUNT,
+    disk::READ_PER_S,
+    disk::WRITE_PER_S,
+    disk::FLUSH_PER_S,
+    disk::READ_BYTES_PER_S,
+    disk::WRITE_BYTES_PER_S,
+];
 
 /// Beats that one figure can stand for: readings may be lost, and a figure missing.
 const MOST_BEATS: f64 = 3.5;
@@ -12,18 +25,28 @@ const MOST_BEATS: f64 = 3.5;
 /// What kept the servers of one host busy.
 #[derive(Debug)]
 pub(super) struct ServerUse {
+    host: String,
     beat_s: f64,
     cpu: Busy,
     /// Most processes of servers that were read at once.
     processes: usize,
     /// The devices that hold data, by their names.
-    disks: BTreeMap<String, Busy>,
+    disks: BTreeMap<String, Disk>,
+}
+
+/// What a device did. A rate over time adds up to a number as a share of it adds up to a time.
+#[derive(Debug, Default)]
+struct Disk {
+    /// Requests that it serves at once, if requests end there and its host tells.
+    serves: Option<f64>,
+    values: [Busy; OF_DISK.len()],
 }
 
 impl ServerUse {
     /// Nothing yet of a host that is to be read every `beat_s`.
-    pub(super) fn new(beat_s: f64) -> Self {
+    pub(super) fn new(host: &str, beat_s: f64) -> Self {
         ServerUse {
+            host: host.to_owned(),
             beat_s,
             cpu: Busy::default(),
             processes: 0,
@@ -43,41 +66,57 @@ impl ServerUse {
         let longest_s = self.beat_s * MOST_BEATS;
         let cpus = is_whole.then(|| busy.iter().sum());
         self.cpu.take(at_s, cpus, longest_s);
-        // Of a device and those that it lies on, only the device of the file system: all have the same requests.
-        let file_systems = values.iter().filter(|(id, _)| storage::FREE_BYTES.is(id));
-        for (id, _) in file_systems {
-            let device = id.instance();
-            let mut shares = values
-                .iter()
-                .filter(|(id, _)| disk::UTILIZATION_RATIO.is(id) && id.instance() == device);
-            let name = device.unwrap_or_default().to_owned();
-            let share = shares.next().map(|(_, share)| *share);
-            let disk = self.disks.entry(name).or_default();
-            disk.take(at_s, share, longest_s);
+        // All devices that lie on each other have the same requests: of them, those at which requests end, if the host tells which
+        // these are, else the one of the file system.
+        let is_told =
+            |(id, _): &&(MetricId, f64)| storage::FREE_BYTES.is(id) || storage::SERVES_COUNT.is(id);
+        let told = values.iter().filter(is_told);
+        let devices: BTreeMap<&str, Option<f64>> = told
+            .map(|(id, value)| {
+                let serves = storage::SERVES_COUNT.is(id).then_some(*value);
+                (id.instance().unwrap_or_default(), serves)
+            })
+            .fold(BTreeMap::new(), |mut devices, (device, serves)| {
+                let known = devices.entry(device).or_default();
+                *known = known.or(serves);
+                devices
+            });
+        for (device, serves) in devices {
+            let disk = self.disks.entry(device.to_owned()).or_default();
+            disk.serves = serves;
+            for (metric, busy) in OF_DISK.iter().zip(&mut disk.values) {
+                let id = metric.of(device);
+                let value = values.iter().find(|(known, _)| *known == id);
+                busy.take(at_s, value.map(|(_, value)| *value), longest_s);
+            }
         }
     }
-}
 
-/// How long something was busy, by readings of how much of it was since the reading before.
-#[derive(Debug, Default)]
-struct Busy {
-    /// Instants, and how long it had been busy by then.
-    readings: Vec<(f64, f64)>,
-}
-
-impl Busy {
-    /// A reading, without a figure where it could not be read; then the next one stands for this one too, unless the time since
-    /// the last figure is above `longest_s`: what came before such a hole is forgotten.
-    fn take(&mut self, at_s: f64, busy: Option<f64>, longest_s: f64) {
-        match (self.readings.last(), busy) {
-            (Some((last_s, _)), Some(_)) if at_s <= *last_s => {}
-            (Some((last_s, busy_s)), Some(busy)) if at_s - last_s <= longest_s => {
-                self.readings.push((at_s, busy_s + busy * (at_s - last_s)));
-            }
-            (_, Some(_)) => self.readings = vec![(at_s, 0.0)],
-            _ if self.readings.len() <= 1 => self.readings = vec![(at_s, 0.0)],
-            _ => {}
-        }
+    /// What the disks did; `None` without any, and if one was not read.
+    fn disk_use(&self, start_s: f64, end_s: f64) -> Option<Vec<DiskUse>> {
+        let has_ends = self.disks.values().any(|disk| disk.serves.is_some());
+        let those = self.disks.iter();
+        let those = those.filter(|(_, disk)| disk.serves.is_some() == has_ends);
+        let each = those.map(|(device, disk)| {
+            let values = disk.values.iter();
+            let mut grown =
+                values.map(|one| busy_between(one.readings(), self.beat_s, start_s, end_s));
+            let mut next = || grown.next().flatten();
+            Some(DiskUse {
+                host: Some(self.host.clone()),
+                device: device.clone(),
+                serves_several: disk.serves.map(|serves| serves > 1.0),
+                busy_s: next()?,
+                queued_s: next(),
+                reads: next(),
+                writes: next(),
+                flushes: next(),
+                read_bytes: next(),
+                write_bytes: next(),
+            })
+        });
+        let found: Vec<DiskUse> = each.collect::<Option<_>>()?;
+        (!found.is_empty()).then_some(found)
     }
 }
 
@@ -92,31 +131,29 @@ pub(super) fn server_use<'a>(
 ) -> Vec<ResourceUse> {
     let hosts: Vec<&ServerUse> = hosts.into_iter().collect();
     let beat_s = hosts.iter().map(|host| host.beat_s).fold(0.0, f64::max);
-    let all = |resource, units: u64, each: &mut dyn Iterator<Item = &Busy>| {
-        let each: Option<Vec<f64>> = each
-            .map(|one| busy_between(&one.readings, beat_s, start_s, end_s))
-            .collect();
-        each.filter(|each| units > 0 && !each.is_empty())
-            .map(|each| ResourceUse {
-                phase,
-                resource,
-                units,
-                busy_s: each.iter().sum(),
-                duration_s: end_s - start_s,
-            })
+    let used = |resource, units: u64, busy_s: f64, disks| ResourceUse {
+        phase,
+        resource,
+        units,
+        busy_s,
+        duration_s: end_s - start_s,
+        reported: None,
+        disks,
     };
-    let cpu = all(
-        ResourceKind::ServerCpu,
-        cpus,
-        &mut hosts.iter().map(|host| &host.cpu),
-    );
-    let disks = hosts.iter().flat_map(|host| host.disks.values());
-    let units = if hosts.iter().any(|host| host.disks.is_empty()) {
-        0
-    } else {
-        disks.clone().count() as u64
-    };
-    let disk = all(ResourceKind::Disk, units, &mut disks.into_iter());
+    let busy_s = |host: &&ServerUse| busy_between(host.cpu.readings(), beat_s, start_s, end_s);
+    let each_s: Option<Vec<f64>> = hosts.iter().map(busy_s).collect();
+    let each_s = each_s.filter(|each_s| cpus > 0 && !each_s.is_empty());
+    let cpu = each_s.map(|each_s| {
+        let all_s = each_s.iter().sum();
+        used(ResourceKind::ServerCpu, cpus, all_s, Vec::new())
+    });
+    let disks = hosts.iter().map(|host| host.disk_use(start_s, end_s));
+    let disks: Option<Vec<Vec<DiskUse>>> = disks.collect();
+    let disks = disks.map(|disks| disks.concat());
+    let disk = disks.filter(|disks| !disks.is_empty()).map(|disks| {
+        let all_s = disks.iter().map(|disk| disk.busy_s).sum();
+        used(ResourceKind::Disk, disks.len() as u64, all_s, disks)
+    });
     cpu.into_iter().chain(disk).collect()
 }
 
@@ -126,7 +163,7 @@ mod tests {
 
     /// Readings from second 1 on, each about the second before it: CPUs, and how busy the disk was.
     fn host(busy: &[f64], disk: Option<&[f64]>) -> ServerUse {
-        let mut host = ServerUse::new(1.0);
+        let mut host = ServerUse::new("db", 1.0);
         let place = MetricId::of_instance("storage", "vda1", "free_bytes");
         let storage = disk.map(|_| (place, 1e9));
         let first: Vec<_> = storage.clone().into_iter().collect();
@@ -182,7 +219,7 @@ mod tests {
         assert_eq!(found(&hosts, 1.0, 11.0), cpu(10.0), "a tenth is missing");
         assert_eq!(found(&hosts, 1.0, 13.0), [], "a quarter is missing");
         assert_eq!(found(&[], 1.0, 2.0), []);
-        let silent = [host(&[1.0; 9], None), ServerUse::new(1.0)];
+        let silent = [host(&[1.0; 9], None), ServerUse::new("db", 1.0)];
         assert_eq!(found(&silent, 1.0, 9.0), []);
     }
 
@@ -194,38 +231,52 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_was_missing_is_as_the_next_one() {
-        let take = |all: &[(f64, Option<f64>)]| {
-            let mut busy = Busy::default();
-            for (at_s, share) in all {
-                busy.take(*at_s, *share, 3.5);
-            }
-            busy.readings
+    fn members_of_an_array_are_told_apart_where_the_host_tells_them() {
+        let mut host = ServerUse::new("db", 1.0);
+        let of = |group, device, name, value| (MetricId::of_instance(group, device, name), value);
+        for second in 0..=8 {
+            host.take(
+                f64::from(second),
+                &[
+                    of("storage", "md0", "free_bytes", 1e9),
+                    of("storage", "sda", "serves_count", 1.0),
+                    of("storage", "sdb", "serves_count", 32.0),
+                    of("disk", "md0", "utilization_ratio", 0.9),
+                    of("disk", "sda", "utilization_ratio", 0.75),
+                    of("disk", "sda", "queue_count", 2.0),
+                    of("disk", "sda", "read_per_s", 100.0),
+                    of("disk", "sdb", "utilization_ratio", 0.5),
+                ],
+            );
+        }
+        let all = server_use([&host], 0, PhaseKind::Measure, 2.0, 6.0);
+        let [disk] = &all[..] else {
+            panic!("{all:?}");
         };
-        let found = take(&[
-            (0.0, None),
-            (1.0, None),
-            (2.0, Some(1.0)),
-            (3.0, None),
-            (4.0, Some(0.5)),
-            (4.0, Some(9.0)),
-        ]);
-        assert_eq!(found, [(1.0, 0.0), (2.0, 1.0), (4.0, 2.0)]);
-        let late = take(&[(5.0, Some(1.0))]);
-        assert_eq!(late, [(5.0, 0.0)], "nobody knows since when");
-        let hole = take(&[
-            (0.0, None),
-            (1.0, Some(1.0)),
-            (3.0, None),
-            (6.0, Some(1.0)),
-            (7.0, Some(0.5)),
-        ]);
-        assert_eq!(hole, [(6.0, 0.0), (7.0, 0.5)], "five seconds are too many");
+        assert_eq!((disk.units, disk.busy_s), (2, 5.0));
+        let first = DiskUse {
+            host: Some("db".into()),
+            device: "sda".into(),
+            serves_several: Some(false),
+            busy_s: 3.0,
+            queued_s: Some(8.0),
+            reads: Some(400.0),
+            ..DiskUse::default()
+        };
+        let second = DiskUse {
+            device: "sdb".into(),
+            serves_several: Some(true),
+            busy_s: 2.0,
+            queued_s: None,
+            reads: None,
+            ..first.clone()
+        };
+        assert_eq!(disk.disks, [first, second]);
     }
 
     #[test]
     fn one_of_several_servers_that_is_not_read_leaves_a_hole() {
-        let mut host = ServerUse::new(1.0);
+        let mut host = ServerUse::new("db", 1.0);
         let id = |process| MetricId::of_instance("process", process, "cpu_ratio");
         host.take(0.0, &[]);
         for second in 1..=10 {

@@ -1,8 +1,9 @@
 //! Counters of the block devices below the data folders.
 //! Source of the fields: `Documentation/block/stat.rst` of Linux.
 
-use super::Known;
-use crate::storage;
+use super::known::Known;
+use crate::health::Reading;
+use crate::storage::devices;
 use dyno_record::consumption::DeviceUse;
 use std::collections::BTreeSet;
 use std::fs;
@@ -40,19 +41,18 @@ pub(super) struct DeviceCounters {
 impl Devices {
     /// The devices of folders, or of the nearest ones above that exist.
     pub(super) fn find(root: &Path, folders: &[PathBuf]) -> Known<Self> {
-        let mut devices = BTreeSet::new();
+        let told = |found: Reading<Vec<PathBuf>>| {
+            found.map_err(|health| health.reason().unwrap_or_default().to_owned())
+        };
+        let (mut devices, mut flushed) = (BTreeSet::new(), BTreeSet::new());
         for folder in folders {
-            let found = storage::device(root, folder).and_then(|(_, device)| device);
-            let found = found.map_err(|health| health.reason().unwrap_or_default().to_owned())?;
-            devices.insert(found);
+            devices.extend(told(devices::of_file_system(root, folder))?);
+            let ends = told(devices::ends(root, folder))?;
+            flushed.extend(ends.iter().map(|device| disk(device)));
         }
         if devices.is_empty() {
             return Err("the folder of the data is not known".to_owned());
         }
-        let mut flushed = BTreeSet::new();
-        devices
-            .iter()
-            .for_each(|device| add_flushed(device, &mut flushed));
         Ok(Devices { devices, flushed })
     }
 
@@ -76,34 +76,24 @@ impl Devices {
             let of_one = counters(device)?.get(FLUSHES).copied();
             flushes = flushes.zip(of_one).map(|(sum, one)| sum + one);
         }
-        let name = |device: &PathBuf| {
-            let name = device.file_name().and_then(|name| name.to_str());
-            name.unwrap_or_default().replace('!', "/")
-        };
         Ok(DeviceCounters {
-            names: self.devices.iter().map(name).collect(),
+            names: self
+                .devices
+                .iter()
+                .filter_map(|device| devices::name(device))
+                .collect(),
             sums,
             flushes,
         })
     }
 }
 
-/// Adds what counts the flushes of a device.
-fn add_flushed(device: &Path, all: &mut BTreeSet<PathBuf>) {
-    if device.join("partition").exists()
-        && let Some(disk) = device.parent()
-    {
-        return add_flushed(disk, all);
-    }
-    let members = fs::read_dir(device.join("slaves")).into_iter().flatten();
-    let members = members.filter_map(|member| member.ok()?.path().canonicalize().ok());
-    let members: Vec<PathBuf> = members.collect();
-    if members.is_empty() {
-        all.insert(device.to_owned());
-    }
-    for member in members {
-        add_flushed(&member, all);
-    }
+/// The disk of a partition, on which its flushes are counted; else the device.
+fn disk(device: &Path) -> PathBuf {
+    let disk = device
+        .parent()
+        .filter(|_| device.join("partition").exists());
+    disk.unwrap_or(device).to_owned()
 }
 
 fn counters(device: &Path) -> Known<Vec<u64>> {

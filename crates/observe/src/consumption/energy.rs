@@ -1,7 +1,7 @@
 //! Energy of processors and memory by RAPL.
 //! Source: `Documentation/power/powercap/powercap.rst` of Linux.
 
-use super::Known;
+use super::known::Known;
 use dyno_record::consumption::EnergyUse;
 use std::fs;
 use std::path::{Path, PathBuf};

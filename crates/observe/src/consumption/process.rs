@@ -1,7 +1,7 @@
 //! Counters of a server's process.
 //! Sources: `proc_pid_stat(5)`, `proc_pid_status(5)`, `proc_pid_io(5)`.
 
-use super::Known;
+use super::known::Known;
 use crate::host::{field, text};
 use crate::process::ticks_per_s;
 use crate::stat::ProcessStat;

@@ -1,7 +1,7 @@
 //! Counters that a server tells of itself, wherever it runs: those of `getrusage(2)`, of its connections and of its cache.
 //! Source: `serverStatus` in the MongoDB manual.
 
-use super::Known;
+use super::known::Known;
 use crate::watch::{Ask, AskError};
 use bson::{Bson, Document, doc};
 use dyno_record::consumption::NetworkUse;

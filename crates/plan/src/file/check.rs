@@ -2,6 +2,7 @@
 
 use crate::nearest::nearest;
 use crate::problem::Problem;
+use crate::storage::Storage;
 use crate::units::{Bytes, CacheSize, Span};
 use serde_json::{Map, Value};
 use std::fmt::Display;
@@ -11,6 +12,21 @@ use toml::de::{DeTable, DeValue};
 
 /// Tags that choose between variants of a table.
 const TAGS: [&str; 2] = ["distribution", "kind"];
+
+/// Keys of earlier versions, with what says the same now.
+const MOVED: [(&str, &str); 2] = [
+    ("index_build.disk_iops", DISK_OF_INDEX_BUILD),
+    ("index_build.disk_size", DISK_OF_INDEX_BUILD),
+];
+const DISK_OF_INDEX_BUILD: &str =
+    "`server.storage` says it now, such as `server.storage = \"ext4 on loop:4GiB at 200 iops\"`";
+
+/// What takes the place of a key of earlier versions.
+fn moved(key: &str) -> Option<String> {
+    let mut moved = MOVED.iter();
+    let (_, hint) = moved.find(|(old, _)| *old == key)?;
+    Some((*hint).to_owned())
+}
 
 /// Compares all keys and values of a table of a file with a schema.
 ///
@@ -73,8 +89,10 @@ impl Checker<'_> {
                     let known = properties
                         .into_iter()
                         .flat_map(|properties| properties.keys());
-                    let hint = nearest(name.get_ref(), known.map(String::as_str))
-                        .map(|near| format!("did you mean `{}`?", join(path, near)));
+                    let hint = moved(&key).or_else(|| {
+                        nearest(name.get_ref(), known.map(String::as_str))
+                            .map(|near| format!("did you mean `{}`?", join(path, near)))
+                    });
                     self.report(name.span().start, format!("unknown key `{key}`"), hint);
                 }
             }
@@ -101,6 +119,7 @@ impl Checker<'_> {
                 "Span" => self.check_parsed::<Span>(value, path),
                 "Bytes" => self.check_parsed::<Bytes>(value, path),
                 "CacheSize" => self.check_parsed::<CacheSize>(value, path),
+                "Storage" => self.check_parsed::<Storage>(value, path),
                 _ => self.check(&self.root["$defs"][name], value, path),
             };
         }

@@ -44,7 +44,9 @@ pub(super) fn check_observe(problems: &mut Problems, plan: &Plan) {
         problems.require(!is_taken, || {
             format!("two sources would have the name `{name}`; `observe.exporters[{index}].name` needs another")
         });
-        check_exporter_access(problems, exporter, &format!("observe.exporters[{index}]"));
+        let path = format!("observe.exporters[{index}]");
+        check_exporter_access(problems, exporter, &path);
+        check_disk(problems, exporter, &path);
     }
     if let Some(grafana) = &observe.grafana {
         check_grafana(problems, grafana);
@@ -76,6 +78,21 @@ fn check_authority(problems: &mut Problems, url: &str, ca_file: Option<&Path>, p
         "begin the address with `https://`, or leave `ca_file` out",
         || format!("`{path}.ca_file` applies to `https` only"),
     );
+}
+
+/// The problems of the disk that is said to hold the data of a server.
+fn check_disk(problems: &mut Problems, exporter: &ExporterPlan, path: &str) {
+    let Some(disk) = &exporter.disk else {
+        return;
+    };
+    problems.require_or(
+        !disk.is_empty() && !disk.contains('/'),
+        "name it as the exporter does, such as `nvme1n1`",
+        || format!("`{path}.disk` is `{disk}`, which is not the name of a disk"),
+    );
+    problems.require(exporter.of_server != Some(false), || {
+        format!("`{path}.disk` holds the data of a server, but `of_server` is `false`")
+    });
 }
 
 /// The problems of where an exporter is and of how it is asked.

@@ -52,6 +52,7 @@ pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
             ("checkpoint_interval", server.checkpoint_interval.is_some()),
             ("data_dir", server.data_dir.is_some()),
             ("data_dirs", !server.data_dirs.is_empty()),
+            ("storage", server.storage.is_some()),
             ("topology", server.topology.is_some()),
             ("encryption", server.encryption != Encryption::Off),
             ("auth", server.auth),
@@ -152,6 +153,12 @@ fn check_topology(problems: &mut Problems, server: &ServerPlan) {
     problems.require(
         server.data_dirs.is_empty() || server.data_dir.is_none(),
         || "`server.data_dir` and `server.data_dirs` both name the data folders".into(),
+    );
+    let names_folder = server.data_dir.is_some() || !server.data_dirs.is_empty();
+    problems.require_or(
+        server.storage.is_none() || !names_folder,
+        "what is prepared has a folder of its own: leave out `data_dir` and `data_dirs`, or `storage`",
+        || "`server.storage` and a data folder both say where the data lies".into(),
     );
     problems.require(
         server.data_dirs.iter().all(|folder| !folder.is_empty()),

@@ -1,7 +1,7 @@
 //! Comparisons of a candidate with a baseline, and the answer of one between two plans.
 
+use super::costs::CostRatio;
 use super::figures::Figure;
-use crate::consumption::CostRatio;
 use crate::estimate::Estimate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
 //! What one run of an experiment says, with its uncertainty.
 
+use super::costs::Costs;
+use super::disk::DiskFigures;
 use super::laws::LawCheck;
-use crate::consumption::Costs;
 use crate::estimate::{Estimate, Quantity};
 use crate::model::CaveatKind;
 use crate::quantity::Unit;
@@ -150,6 +151,9 @@ pub struct Figures {
     pub steady: Option<bool>,
     /// How busy the resources were.
     pub resources: Vec<Resource>,
+    /// The devices with the data, one by one; empty where they were not told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskFigures>,
     /// What an operation needed of each. The uncertainty is that of the counters: busy times and operations are
     /// counted in the same phase.
     pub demands: Vec<Demand>,

@@ -2,6 +2,8 @@
 //! directories beside it; everything in the answer can be computed from them again.
 
 mod comparison;
+mod costs;
+mod disk;
 mod figures;
 mod laws;
 mod models;
@@ -13,6 +15,8 @@ pub use comparison::{
     AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DemandRatio, DisturbedPair, Explanation,
     Statistic,
 };
+pub use costs::{ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs};
+pub use disk::{DiskFigures, DiskLimit, DiskLimits, DiskWithoutLimit, LimitBasis, NoLimit};
 pub use figures::{Demand, Figure, Figures, Resource};
 pub use laws::{Law, LawCheck, LawVerdict};
 pub use models::{
@@ -31,6 +35,7 @@ use crate::model::{Caveat, Environment, RunStatus};
 use crate::named::named;
 use crate::plan::RecordedPlan;
 use crate::statement::Statement;
+use crate::storage::PreparedStorageRecord;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -235,6 +240,9 @@ pub struct Point {
     pub figures: Option<Figures>,
     /// Why it has no figures, if it was run and measured nothing.
     pub problem: Option<String>,
+    /// The storage that was made for its servers; absent where the data lay on storage that was there.
+    #[serde(default)]
+    pub storage: Option<PreparedStorageRecord>,
 }
 
 /// What a performance engineer would say, and what supports it.

@@ -1,5 +1,6 @@
 //! Answers of searches: for the highest rate of a closed loop, and for the highest offered rate that keeps an objective.
 
+use super::disk::DiskLimits;
 use super::figures::{Demand, Figure, Figures};
 use crate::estimate::Estimate;
 use crate::statement::Statement;
@@ -89,7 +90,9 @@ pub struct XmaxAnswer {
     pub sustained_rate_per_s: Option<f64>,
     /// What an operation needed of each resource at the maximum, over the runs that its rate is from.
     pub demands: Vec<Demand>,
-    /// The resource that saturates first.
+    /// What the devices with the data allow; absent where no disk was watched.
+    pub disk: Option<DiskLimits>,
+    /// The resource that saturates first, of those whose limit is known.
     pub bottleneck: Option<Demand>,
     /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
     pub bound_per_s: Option<Figure>,

@@ -2,10 +2,11 @@
 
 use super::Block;
 use super::comparison::{Comparison, DemandRatio, Explanation};
+use super::costs::Cost;
+use super::disk::{DiskFigures, DiskLimits};
 use super::figures::{Demand, Figure};
 use super::laws::LawCheck;
 use super::models::{Bounds, ClosedPoint, ClosedSystem, CurvePoint, Knee, QueueModel, UslFit};
-use crate::consumption::Cost;
 use crate::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,9 @@ pub struct Level {
     pub costs: Vec<Cost>,
     /// How busy each resource was, 0 to 1, by its name.
     pub busy_ratio: BTreeMap<String, f64>,
+    /// The devices with the data, one by one; empty where they were not told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskFigures>,
     /// Checks of the laws: those of the runs, and those that follow from the sweep.
     pub laws: Vec<LawCheck>,
     /// Operations that succeeded in all runs.
@@ -79,7 +83,9 @@ pub struct SweepAnswer {
     pub best: u32,
     /// The bench as a closed queueing system, from the demands at the best level.
     pub system: Option<ClosedSystem>,
-    /// The resource that saturates first.
+    /// What the devices with the data allow at the best level; absent where no disk was watched.
+    pub disk: Option<DiskLimits>,
+    /// The resource that saturates first, of those whose limit is known.
     pub bottleneck: Option<Demand>,
     /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
     pub bound_per_s: Option<Figure>,

@@ -181,6 +181,9 @@ metrics! {
         FREE_RATIO = "storage.{}.free_ratio";
         /// Data folders on the device; also of the devices below that of the file system.
         HOLDS_DATA_COUNT = "storage.{}.holds_data_count";
+        /// Requests that the device serves at once: 1 if it serves one after the other, else the length of its queue. Only of
+        /// devices at which requests end, such as the members of an array; absent where the machine does not show it.
+        SERVES_COUNT = "storage.{}.serves_count";
     }
 
     /// Network interfaces.

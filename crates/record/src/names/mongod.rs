@@ -233,6 +233,16 @@ metrics! {
         TRIPWIRE_PER_S = "asserts.{}.tripwire_per_s";
     }
 
+    /// CPU time of the server's process, as the server reports it.
+    server_cpu {
+        /// CPUs busy with it in user mode, on average: seconds per second.
+        USER_RATIO = "server_cpu.{}.user_ratio";
+        /// The same in the kernel.
+        SYSTEM_RATIO = "server_cpu.{}.system_ratio";
+        /// CPUs of its machine.
+        CPUS_COUNT = "server_cpu.{}.cpus_count";
+    }
+
     /// Memory of the server's process, as the server tells it.
     server_memory {
         /// Resident memory in bytes, in steps of 1 MiB.

@@ -5,7 +5,8 @@ use crate::page::rows::{RowValue, RowsChart, Scale};
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Section, charts_of};
 use dyno_analyze::experiment::figures::resource_name;
-use dyno_record::experiment::{Demand, Figure};
+use dyno_analyze::experiment::machines::{is_of_kind, is_of_one_machine};
+use dyno_record::experiment::{Demand, DiskFigures, DiskLimits, Figure, LimitBasis, NoLimit};
 use dyno_record::model::ResourceKind;
 use dyno_record::quantity::Quantity;
 
@@ -18,6 +19,8 @@ pub(crate) struct Demands<'a> {
     pub(crate) stations: &'a [Demand],
     /// Others that were watched: parts of the stations, and the whole machine.
     pub(crate) parts: Vec<&'a Demand>,
+    /// What the disks allow.
+    pub(crate) disk: Option<&'a DiskLimits>,
     /// The station that saturates first.
     pub(crate) bottleneck: Option<&'a Demand>,
     /// The rate at which they were measured.
@@ -52,15 +55,7 @@ pub(crate) fn section(demands: &Demands<'_>) -> Section {
         lead: demands.lead.clone(),
         charts: charts_of([demands.chart()]),
         tables: vec![Table::new("Service demands", columns, rows)],
-        notes: if demands.parts.is_empty() {
-            Vec::new()
-        } else {
-            vec![
-                "Client and server on one machine wait for the same CPUs, which are one resource then; their parts, and \
-                 what the whole machine did, are shown besides it."
-                    .to_owned(),
-            ]
-        },
+        notes: demands.notes(),
         ..Section::default()
     }
 }
@@ -71,18 +66,27 @@ impl Demands<'_> {
         bottleneck.is_some_and(|bottleneck| bottleneck.name == demand.name)
     }
 
+    /// Whether the servers are on other machines than the client.
+    fn is_elsewhere(&self) -> bool {
+        let all = self.stations.iter().chain(self.parts.iter().copied());
+        let mut names = all.map(|demand| demand.name.as_str());
+        names.any(|name| is_of_kind(name, ResourceKind::ServerHostCpu) || is_of_one_machine(name))
+    }
+
     fn row(&self, demand: &Demand, is_station: bool) -> Vec<Cell> {
         let detail = interval_s(demand).map(|(low, high)| interval(seconds(low), seconds(high)));
         let busy = self.rate_per_s * demand.per_server_s();
         let bound = if is_station {
             cell(Some(&Figure::bound_by(demand)), Quantity::per_second)
+        } else if is_disk(demand) {
+            Cell::new("not known", Tone::Soft)
         } else {
             Cell::default()
         };
         let (tone, note) = match (self.is_bottleneck(demand), is_station) {
             (true, _) => (Tone::Strong, "lowest bound"),
             (false, true) => (Tone::Plain, ""),
-            (false, false) => (Tone::Soft, part_note(&demand.name)),
+            (false, false) => (Tone::Soft, self.part_note(&demand.name)),
         };
         vec![
             Cell::new(demand.name.clone(), tone),
@@ -92,6 +96,58 @@ impl Demands<'_> {
             bound,
             note.into(),
         ]
+    }
+
+    /// What a resource is that bounds nothing by itself.
+    fn part_note(&self, name: &str) -> &'static str {
+        let is_whole = |kind| is_of_kind(name, kind);
+        if name == resource_name(ResourceKind::Disk) {
+            let unknown = self.disk.and_then(|disk| disk.unknown.as_ref());
+            return match unknown.map(|one| one.reason) {
+                Some(NoLimit::ServesSeveral) => "serves several",
+                Some(NoLimit::KindUnknown) | None => "kind unknown",
+            };
+        }
+        match self.is_elsewhere() {
+            _ if is_whole(ResourceKind::HostCpu) => "with all others",
+            true if name == resource_name(ResourceKind::ServerCpu) => "of all machines",
+            true if is_whole(ResourceKind::ServerHostCpu) => "with all others",
+            _ => "part of the CPUs",
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.parts.iter().any(|demand| !is_disk(demand)) {
+            let text = if self.is_elsewhere() {
+                "What all processes of a server's machine did, and what servers on several machines need together, is shown \
+                 besides the resources that operations wait for."
+            } else {
+                "Client and server on one machine wait for the same CPUs, which are one resource then; their parts, and \
+                 what the whole machine did, are shown besides it."
+            };
+            notes.push(text.to_owned());
+        }
+        if self.parts.iter().any(|demand| is_disk(demand)) {
+            notes.push(
+                "A disk is busy while it has any request. One that serves several at once is busy all the time long before \
+                 it has no more to give, so that its busy time bounds no rate unless its limit was measured, or a sweep reaches it."
+                    .to_owned(),
+            );
+        }
+        let known = self.disk.and_then(|disk| disk.known.as_ref());
+        notes.extend(known.map(|limit| {
+            let disk = device(&limit.disk);
+            match limit.basis {
+                LimitBasis::OneAtATime => format!("{disk} serves one request at a time."),
+                LimitBasis::Measured => format!("What {disk} can do was measured alone."),
+                LimitBasis::Saturated => format!(
+                    "{disk} did no more requests at higher loads, while more of them waited in its queue: an operation's share \
+                     of that limit is its demand."
+                ),
+            }
+        }));
+        notes
     }
 
     fn chart(&self) -> RowsChart {
@@ -137,11 +193,13 @@ fn interval_s(demand: &Demand) -> Option<(f64, f64)> {
     is_known.then_some((quantity.value - error, quantity.value + error))
 }
 
-/// What a resource is that operations do not wait for by itself.
-fn part_note(name: &str) -> &'static str {
-    if name == resource_name(ResourceKind::HostCpu) {
-        "with all others"
-    } else {
-        "part of the CPUs"
+fn is_disk(demand: &Demand) -> bool {
+    demand.name == resource_name(ResourceKind::Disk)
+}
+
+fn device(disk: &DiskFigures) -> String {
+    match &disk.host {
+        Some(host) => format!("`{}` of `{host}`", disk.device),
+        None => format!("`{}`", disk.device),
     }
 }

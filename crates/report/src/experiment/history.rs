@@ -8,7 +8,7 @@ use crate::page::{Definition, Fact, Figure, Finding, Page, Picture, Section, cha
 use crate::render;
 use dyno_analyze::change_point::ChangePoint;
 use dyno_analyze::experiment::history::{History, HistoryRun, HistoryStatistic};
-use dyno_record::consumption::CostKind;
+use dyno_record::experiment::CostKind;
 use dyno_record::quantity::{Quantity, Unit};
 use std::fmt::Write as _;
 

@@ -16,6 +16,7 @@ mod relative;
 mod runs;
 mod slo;
 mod slo_charts;
+mod storage;
 mod suite;
 mod suite_csv;
 mod sweep;
@@ -71,6 +72,7 @@ pub fn page(experiment: &Experiment) -> Page {
         None => Parts::default(),
     };
     let mut sections = parts.sections;
+    sections.extend(storage::section(experiment));
     sections.push(runs::section(experiment));
     let (title, question) = (title(experiment), experiment.question.clone());
     Page {

@@ -24,11 +24,16 @@ const RATIOS: [(Statistic, &str, u8); 5] = [
 ];
 
 /// Resources of the table, with the titles of their demand and its ratio, and their rank.
-const DEMANDS: [(&str, [&str; 2], u8); 3] = [
+const DEMANDS: [(&str, [&str; 2], u8); 4] = [
     (
         resource_name(ResourceKind::ServerCpu),
         ["server CPU time", "server CPU / base"],
         190,
+    ),
+    (
+        resource_name(ResourceKind::ServerHostCpu),
+        ["CPU time of the server's machine", "its CPUs / base"],
+        185,
     ),
     (
         resource_name(ResourceKind::Disk),

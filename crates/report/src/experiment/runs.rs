@@ -125,10 +125,12 @@ mod tests {
             directory: "runs/001".into(),
             figures: None,
             problem: None,
+            storage: None,
         };
         assert_eq!(row(&point, String::new(), false)[3].text, "not run");
         let failed = Point {
             problem: Some("the run has measured nothing".into()),
+            storage: None,
             ..point
         };
         let cell = row(&failed, String::new(), false).swap_remove(3);

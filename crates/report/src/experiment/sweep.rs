@@ -26,11 +26,16 @@ mod scalability;
 const PERCENTILES: [(&str, u8); 3] = [("p50", 120), ("p95", 130), ("p99", 170)];
 
 /// Resources of the table of levels, with their short names and ranks.
-const RESOURCES: [(&str, &str, u8); 4] = [
+const RESOURCES: [(&str, &str, u8); 5] = [
     (resource_name(ResourceKind::ServerCpu), "server CPU", 150),
     (resource_name(ResourceKind::ClientCpu), "client CPU", 110),
     (resource_name(ResourceKind::Disk), "disk", 100),
     (resource_name(ResourceKind::HostCpu), "all CPUs", 60),
+    (
+        resource_name(ResourceKind::ServerHostCpu),
+        "server's machine",
+        155,
+    ),
 ];
 
 /// All that a sweep contributes to the report.
@@ -245,6 +250,7 @@ impl Sweep<'_> {
         let section = demands::section(&Demands {
             stations: &system.demands,
             parts: parts.collect(),
+            disk: self.answer.disk.as_ref(),
             bottleneck: self.answer.bottleneck.as_ref(),
             rate_per_s: best.rate_per_s.value,
             lead: format!("Measured {}, at the highest rate.{lone}", self.at(best)),

@@ -20,6 +20,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatB
         demands::section(&Demands {
             stations: &answer.demands,
             parts: Vec::new(),
+            disk: answer.disk.as_ref(),
             bottleneck: answer.bottleneck.as_ref(),
             rate_per_s: answer.search.rate_per_s,
             lead: format!(

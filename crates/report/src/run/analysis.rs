@@ -8,10 +8,9 @@ use crate::experiment::law_words::{self, TOLERANCES};
 use crate::facts::operation_label;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_analyze::experiment::figures::resource_name;
 use dyno_analyze::experiment::run::{NoInterval, OperationFigures, RunAnalysis, WithoutInterval};
 use dyno_record::experiment::{Demand, Figure, LawCheck, LawVerdict};
-use dyno_record::model::{PhaseKind, ResourceKind};
+use dyno_record::model::{PhaseKind, ResourceKind, RunDocument};
 use dyno_record::quantity::Quantity;
 use std::collections::BTreeMap;
 
@@ -24,10 +23,14 @@ const PERCENTILES: [(&str, &str, u8); 4] = [
 ];
 
 /// Tables and charts of an analysis.
-pub(super) fn sections(analysis: &RunAnalysis, book: &CaveatBook) -> Vec<Section> {
+pub(super) fn sections(
+    document: &RunDocument,
+    analysis: &RunAnalysis,
+    book: &CaveatBook,
+) -> Vec<Section> {
     let sections = [
         Some(uncertainty(analysis, book)),
-        demands_section(analysis),
+        demands_section(document, analysis),
         laws(&analysis.figures.laws),
     ];
     sections.into_iter().flatten().collect()
@@ -171,7 +174,7 @@ fn title(figure: &str) -> Option<&'static str> {
     columns.find_map(|(name, title)| (name == figure).then_some(title))
 }
 
-fn demands_section(analysis: &RunAnalysis) -> Option<Section> {
+fn demands_section(document: &RunDocument, analysis: &RunAnalysis) -> Option<Section> {
     let stations = &analysis.stations;
     if stations.is_empty() {
         return None;
@@ -183,6 +186,7 @@ fn demands_section(analysis: &RunAnalysis) -> Option<Section> {
     let mut section = demands::section(&Demands {
         stations,
         parts: others.filter(|demand| !is_station(demand)).collect(),
+        disk: analysis.disk.as_ref(),
         bottleneck: analysis.bottleneck.as_ref().map(|found| &found.demand),
         rate_per_s: analysis.figures.rate_per_s.value,
         lead: match &analysis.bottleneck {
@@ -200,15 +204,33 @@ fn demands_section(analysis: &RunAnalysis) -> Option<Section> {
         "The intervals are the error of the counters; another run may need more or less."
             .to_owned(),
     );
-    if stations
-        .iter()
-        .any(|demand| demand.name == resource_name(ResourceKind::Disk))
-    {
-        let note = "A disk counts as busy while it has any request. One that serves several at once can do more than its \
-                    bound.";
-        section.notes.push(note.to_owned());
-    }
+    section.notes.extend(reported(document));
     Some(section)
+}
+
+/// Who reported what of servers elsewhere.
+fn reported(document: &RunDocument) -> Vec<String> {
+    let measured = document.resources.iter();
+    let measured = measured.filter(|one| one.phase == PhaseKind::Measure);
+    let said = measured.filter_map(|one| {
+        let by = one.reported.as_ref()?;
+        let disks: Vec<_> = one
+            .disks
+            .iter()
+            .map(|disk| format!("`{}`", disk.device))
+            .collect();
+        let what = match one.resource {
+            ResourceKind::Disk => format!("the busy time of {}", disks.join(", ")),
+            ResourceKind::ServerCpu => "the CPU time of the servers' processes".to_owned(),
+            _ => "the time of its CPUs that was not idle".to_owned(),
+        };
+        let source = match one.resource {
+            ResourceKind::ServerCpu => format!("`{}`", by.source),
+            _ => format!("exporter `{}`", by.source),
+        };
+        Some(format!("Of `{}`, {source} reported {what}.", by.machine))
+    });
+    said.collect()
 }
 
 fn laws(checks: &[LawCheck]) -> Option<Section> {
@@ -298,7 +320,11 @@ mod tests {
     use crate::testdata;
 
     fn model(analysis: &RunAnalysis) -> Vec<Section> {
-        sections(analysis, &CaveatBook::new(&[]))
+        sections(
+            &testdata::watched_run().0.document,
+            analysis,
+            &CaveatBook::new(&[]),
+        )
     }
 
     #[test]

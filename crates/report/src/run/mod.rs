@@ -93,7 +93,7 @@ pub fn page(run: &Run, analysis: Option<&RunAnalysis>, trace: Option<&TraceView<
     sections.extend(
         analysis
             .into_iter()
-            .flat_map(|analysis| analysis::sections(analysis, &book)),
+            .flat_map(|analysis| analysis::sections(document, analysis, &book)),
     );
     sections.extend(watched.tables);
     let title = format!("Workload {}", document.name);

@@ -34,6 +34,13 @@ fn suite() -> Experiment {
     serde_json::from_str(&text).unwrap()
 }
 
+#[test]
+fn the_findings_of_the_recorded_suite_are_those_that_its_answer_gives_today() {
+    let recorded = suite();
+    let today = dyno_analyze::experiment::findings::findings(&recorded);
+    assert_eq!(today, recorded.findings);
+}
+
 fn all() -> [(&'static str, Experiment); 13] {
     [
         ("clients", support::clients_sweep()),

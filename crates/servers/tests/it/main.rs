@@ -14,3 +14,4 @@ mod placement;
 mod real;
 mod scripted;
 mod secured;
+mod storage;

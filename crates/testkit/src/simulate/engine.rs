@@ -68,6 +68,8 @@ struct Place {
     busy: u32,
     waiting: VecDeque<Operation>,
     busy_s: f64,
+    occupied_s: f64,
+    present_integral: f64,
     served: u64,
 }
 
@@ -91,6 +93,8 @@ impl<'a> Simulation<'a> {
             busy: 0,
             waiting: VecDeque::new(),
             busy_s: 0.0,
+            occupied_s: 0.0,
+            present_integral: 0.0,
             served: 0,
         };
         Self {
@@ -133,6 +137,11 @@ impl<'a> Simulation<'a> {
         let counted_s = (time_s - self.now_s.max(self.system.warm_up_s)).max(0.0);
         for place in &mut self.places {
             place.busy_s += f64::from(place.busy) * counted_s;
+            let present = f64::from(place.busy) + place.waiting.len() as f64;
+            place.present_integral += present * counted_s;
+            if place.busy > 0 {
+                place.occupied_s += counted_s;
+            }
         }
         self.in_flight_integral += self.in_flight as f64 * counted_s;
         self.now_s = time_s;
@@ -222,6 +231,12 @@ impl<'a> Simulation<'a> {
             window_s: self.system.window_s,
             completions: self.completions,
             busy_s: self.places.iter().map(|place| place.busy_s).collect(),
+            occupied_s: self.places.iter().map(|place| place.occupied_s).collect(),
+            mean_present: self
+                .places
+                .iter()
+                .map(|place| place.present_integral / self.system.window_s)
+                .collect(),
             served: self.places.iter().map(|place| place.served).collect(),
             mean_in_flight: self.in_flight_integral / self.system.window_s,
         }
@@ -277,8 +292,15 @@ mod tests {
             service: Service::Exponential(1.0),
         };
         // Erlang C of 2 servers at U = 0.5 is 1/3: R = 1 + (1/3) / (2 - 1).
-        let mean_s = simulate(&open(1.0, station, 200_000.0), 3).mean_response_s();
+        let seen = simulate(&open(1.0, station, 200_000.0), 3);
+        let mean_s = seen.mean_response_s();
         assert!((mean_s - 4.0 / 3.0).abs() < 0.02, "{mean_s}");
+        // It is empty for (1 - U) / (1 + U) of the time.
+        let occupied_ratio = seen.occupied_s[0] / seen.window_s;
+        assert!(
+            (occupied_ratio - 2.0 / 3.0).abs() < 0.01,
+            "{occupied_ratio}"
+        );
     }
 
     #[test]
@@ -319,6 +341,7 @@ mod tests {
         assert!((seen.mean_response_s() - 3.0).abs() < 1e-9);
         assert!((seen.busy_s[0] - 100.0).abs() < 1e-9);
         assert!((seen.mean_in_flight - 3.0).abs() < 1e-9);
+        assert!((seen.mean_present[0] - 3.0).abs() < 1e-9);
     }
 
     #[test]

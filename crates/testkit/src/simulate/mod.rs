@@ -87,6 +87,10 @@ pub struct Observation {
     pub completions: Vec<Completion>,
     /// Time that the servers of each station were busy inside the window, summed over its servers.
     pub busy_s: Vec<f64>,
+    /// Time inside the window in which each station had any operation: of a disk, the time that the kernel calls busy.
+    pub occupied_s: Vec<f64>,
+    /// Time average of the number of operations at each station, those that wait among them.
+    pub mean_present: Vec<f64>,
     /// Services of each station that ended inside the window.
     pub served: Vec<u64>,
     /// Time average of the number of operations in the stations (those who think are not).

@@ -42,6 +42,7 @@ fn run(rate_per_s: Figure, demand_s: f64) -> Figures {
             .into_iter()
             .collect(),
         resources: vec![cpu],
+        disks: Vec::new(),
         shares_cpus: false,
         stolen_ratio: None,
         server: None,

@@ -2,6 +2,7 @@
 //! alone; where the two differ the verdict counts, and what the busy times say stands below it as a figure.
 
 use crate::experiment::figures::resource_name;
+use crate::experiment::machines::is_of_kind;
 use crate::experiment::sweep::SHARED_CPUS;
 use crate::verdict::{Cause, Verdict};
 use dyno_record::experiment::Finding;
@@ -20,7 +21,10 @@ pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -
     for mut finding in findings {
         match finding.statement.code.as_str() {
             "bottleneck" => {
-                agrees = short.is_some() && station(&finding.statement) == short;
+                let found = station(&finding.statement);
+                agrees = found
+                    .zip(short)
+                    .is_some_and(|(found, short)| is_short(found, short));
                 let is_near = finding.statement.values.get("is_near") == Some(&Value::Flag(true));
                 if is_near && !agrees {
                     finding.statement = finding.statement.with("is_beside_verdict", true);
@@ -54,6 +58,14 @@ fn station(statement: &Statement) -> Option<&str> {
         Value::Statement(resource) => resource.text("name"),
         _ => None,
     }
+}
+
+/// Whether a station is the resource that is short. The CPUs of a server elsewhere are its own, those of its machine, or those
+/// of one machine of several.
+fn is_short(station: &str, short: &str) -> bool {
+    let cpus = [ResourceKind::ServerCpu, ResourceKind::ServerHostCpu];
+    let is_server = |name: &str| cpus.iter().any(|kind| is_of_kind(name, *kind));
+    station == short || is_server(station) && is_server(short)
 }
 
 /// The resource that is short by a cause, by the name that findings have for it.
@@ -127,6 +139,11 @@ mod tests {
         assert_eq!(shared, ["bottleneck", "more-cpus", "two-machines"]);
         let server = told("server CPU", &verdict(&[Cause::ServerCpu]));
         assert_eq!(server, ["bottleneck", "more-cpus", "two-machines"]);
+        for elsewhere in ["all CPUs of the server's machine", "server CPU of db1"] {
+            assert_eq!(told(elsewhere, &verdict(&[Cause::ServerCpu])), server);
+        }
+        let whole = told("all CPUs of the machine", &verdict(&[Cause::ServerCpu]));
+        assert_eq!(whole, ["bottleneck (beside)", "two-machines"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How much the bench can take, and what stops it.
 
+use super::disks;
 use super::saturation;
 use super::view::{View, busy_of};
 use crate::experiment::queueing::is_missed;
@@ -50,6 +51,18 @@ fn second_best(view: &View<'_>, best: &Level) -> Option<Statement> {
 /// The resource that saturates first, and how near the bench came to that.
 pub(super) fn bottleneck(view: &View<'_>) -> Option<Finding> {
     view.at_best().as_ref().map(saturation::bottleneck)
+}
+
+/// A disk at the highest rate that may limit before that resource does.
+pub(super) fn disk_without_bound(view: &View<'_>) -> Option<Finding> {
+    let limits = view.answer.disk.as_ref();
+    let limits = limits.filter(|_| view.answer.system.is_some());
+    disks::without_bound(limits, &view.at(view.best()))
+}
+
+/// One of several disks that does more than the others at the highest rate.
+pub(super) fn disks_used_unevenly(view: &View<'_>) -> Option<Finding> {
+    disks::uneven(&view.best().disks, &view.at(view.best()))
 }
 
 /// Offered rates that the bench did not keep up with.
@@ -110,7 +123,9 @@ pub(super) fn response_over_rates(view: &View<'_>) -> Option<Finding> {
                 "mean-response-time-at",
                 at = view.at(level),
                 mean = us_of(&level.response_mean_us),
-                server_busy = busy_of(level, ResourceKind::ServerCpu).map(percent)
+                server_busy = busy_of(level, ResourceKind::ServerCpu)
+                    .or_else(|| busy_of(level, ResourceKind::ServerHostCpu))
+                    .map(percent)
             )
         })
         .collect();

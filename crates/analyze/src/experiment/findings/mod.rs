@@ -5,6 +5,7 @@ mod ab;
 mod blocks;
 pub(super) mod conclusion;
 mod difference;
+mod disks;
 mod laws;
 mod limits;
 mod opportunities;

@@ -1,5 +1,6 @@
 //! What could be changed, each with the measurement that says so.
 
+use super::disks::IDLE_RATIO;
 use super::saturation;
 use super::view::{View, busy_of, doubts, servers_of};
 use crate::experiment::figures::resource_name;
@@ -9,9 +10,6 @@ use dyno_record::experiment::{Demand, Finding, Level};
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
-
-/// Up to this share of the time a disk does not matter.
-const IDLE_RATIO: f64 = 0.05;
 
 /// A response time that grows by this factor for nothing is worth saving.
 const GROWTH_RATIO: f64 = 1.5;
@@ -83,8 +81,8 @@ fn disk_is_idle(view: &View<'_>) -> Option<Finding> {
     )
 }
 
-/// The same of any disk with the share of the time that it was busy. Of several the share is a mean, behind which one can be
-/// full: of them nothing is said.
+/// The same of any disk with the share of the time that it was busy: of several devices that of the busiest. In records that do
+/// not tell them apart the share of several is a mean, behind which one can be full: of them nothing is said.
 pub(super) fn idle_disk(
     devices: u32,
     busy_ratio: f64,

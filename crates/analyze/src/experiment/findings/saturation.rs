@@ -1,11 +1,12 @@
 //! The resource that saturates first, as it is told of the best level of a sweep and of a single run.
 
-use super::view::{spread, subject, units};
+use super::disks;
+use super::view::{subject, units};
 use crate::estimate::combined;
 use crate::experiment::figures::resource_name;
 use crate::experiment::sweep::SHARED_CPUS;
 use crate::values::{percent, rate, time};
-use dyno_record::experiment::{Demand, Figure, Finding};
+use dyno_record::experiment::{Demand, DiskLimits, Figure, Finding};
 use dyno_record::model::ResourceKind;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
@@ -24,6 +25,8 @@ pub(super) struct AtRate<'a> {
     pub(super) stations: &'a [Demand],
     /// The same of all that were watched.
     pub(super) demands: &'a [Demand],
+    /// What the disks allow.
+    pub(super) disk: Option<&'a DiskLimits>,
     /// The rate.
     pub(super) rate_per_s: Figure,
     /// Whether it is the highest of a sweep.
@@ -94,6 +97,7 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
         resource = subject(&demand.name),
         is_near = at.share() >= NEAR_RATIO,
         is_beside_verdict = None::<bool>,
+        is_of_known = disks::may_limit(at.disk).then_some(true),
         demand = time(demand.demand_s),
         units = units(&demand.name, demand.servers),
         bound = rate(bound_of(demand)),
@@ -120,10 +124,8 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
             bound = rate(bound_of(second))
         )
     }));
-    if at.is_disk() {
-        evidence.push(statement!("disk-serves-several"));
-    }
-    evidence.extend(spread(demand));
+    let limit = at.disk.and_then(|disk| disk.known.as_ref());
+    evidence.extend(limit.filter(|_| at.is_disk()).map(disks::basis));
     Finding::found(said, evidence)
 }
 

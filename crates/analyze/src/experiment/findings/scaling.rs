@@ -2,7 +2,7 @@
 
 use super::view::{View, demand, subject};
 use crate::closed_network::curve;
-use crate::experiment::sweep::stations;
+use crate::experiment::sweep::{disk_limits, stations};
 use crate::open_queue::is_extrapolated;
 use crate::values::{exact, number, percent, rate, rate_of, time, times, us};
 use dyno_record::experiment::{ClosedSystem, Finding, Knee, Level, OpenEstimate, UslFit, UslPeak};
@@ -55,8 +55,9 @@ pub(super) fn unexplained(view: &View<'_>) -> Option<Finding> {
         return None;
     }
     // The demands of this very level, so that an operation that costs more there is not called waiting.
+    let disk = disk_limits(last, view.levels());
     let system = ClosedSystem {
-        demands: stations(&last.demands, last.shares_cpus),
+        demands: stations(&last.demands, last.shares_cpus, disk.as_ref()),
         ..view.answer.system.clone()?
     };
     let predicted = *curve(&system, last.clients).last()?;

@@ -1,6 +1,7 @@
 //! What one run says by itself. It has one load, so that nothing here is about growth: how the rate depends on the
 //! clients, where response time bends and which plan is faster are questions for experiments.
 
+use super::disks;
 use super::laws::{LAWS, is_bound, meaning, name};
 use super::opportunities;
 use super::saturation::{self, AtRate, NEAR_RATIO};
@@ -41,12 +42,16 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
     let near = at.as_ref().filter(|at| at.share() >= NEAR_RATIO);
     // At an offered rate that was achieved the schedule is the limit, and nothing would raise the rate.
     let limited = near.filter(|_| !view.is_offered_and_achieved());
+    let here = Some(statement!("in-measure-phase")).filter(|_| analysis.knows_server());
+    let here = here.as_ref();
     let rules = [
         generator_bound(view),
         failed_operations(view),
         Some(result(view)),
         rate_not_achieved(view),
         at.as_ref().map(saturation::bottleneck),
+        here.and_then(|here| disks::without_bound(analysis.disk.as_ref(), here)),
+        here.and_then(|here| disks::uneven(&view.figures.disks, here)),
         wait_before_send(view),
         share_of_work(view),
         laws_hold(view),
@@ -102,6 +107,7 @@ impl<'a> View<'a> {
             bottleneck: &bottleneck.demand,
             stations: &self.analysis.stations,
             demands: &self.figures.demands,
+            disk: self.analysis.disk.as_ref(),
             rate_per_s: self.figures.rate_per_s,
             is_of_sweep: false,
             at: self.at(),
@@ -209,13 +215,20 @@ fn wait_before_send(view: &View<'_>) -> Option<Finding> {
 
 /// How much of the time between send and answer is work of what was watched.
 fn share_of_work(view: &View<'_>) -> Option<Finding> {
-    let kinds = [ResourceKind::ServerCpu, ResourceKind::Disk];
-    let demands: Vec<_> = kinds
-        .iter()
-        .filter_map(|kind| {
-            let name = resource_name(*kind);
-            view.figures.demands.iter().find(|one| one.name == name)
-        })
+    let of_process = view.resource(ResourceKind::ServerCpu);
+    // Of a server elsewhere all that its machine did.
+    let cpu = of_process.map_or(ResourceKind::ServerHostCpu, |_| ResourceKind::ServerCpu);
+    let cpu = resource_name(cpu);
+    let cpu = view.figures.demands.iter().find(|one| one.name == cpu);
+    // The time in which a disk has requests is its work only if its limit is known.
+    let disk = view
+        .analysis
+        .disk
+        .as_ref()
+        .and_then(|disk| disk.known.as_ref());
+    let demands: Vec<_> = cpu
+        .into_iter()
+        .chain(disk.map(|limit| &limit.demand))
         .filter(|demand| demand.demand_s > 0.0)
         .collect();
     let work_s: f64 = demands.iter().map(|demand| demand.demand_s).sum();
@@ -377,7 +390,10 @@ fn more_clients(view: &View<'_>) -> Option<Finding> {
         resource = subject(&bottleneck.demand.name)
     );
     Some(Finding::opportunity(
-        statement!("more-clients-could-raise"),
+        statement!(
+            "more-clients-could-raise",
+            is_of_known = disks::may_limit(view.analysis.disk.as_ref()).then_some(true)
+        ),
         vec![reached, view.busy()],
     ))
 }

@@ -22,6 +22,8 @@ fn facts(view: &View<'_>) -> Vec<Finding> {
     let rules = [
         limits::highest_rate(view),
         limits::bottleneck(view),
+        limits::disk_without_bound(view),
+        limits::disks_used_unevenly(view),
         laws::demand_varies(view),
         limits::rates_not_achieved(view),
         limits::response_over_rates(view),

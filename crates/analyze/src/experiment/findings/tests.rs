@@ -11,8 +11,8 @@ use crate::values::told;
 use dyno_record::estimate::Quantity;
 use dyno_record::experiment::FindingKind;
 use dyno_record::experiment::{
-    Axis, CLIENTS, Demand, Figure, Figures, Knee, Point, RATE, Resource, SCHEMA_VERSION,
-    SweepAnswer, Verb,
+    Axis, CLIENTS, Demand, DiskFigures, Figure, Figures, Knee, Point, RATE, Resource,
+    SCHEMA_VERSION, SweepAnswer, Verb,
 };
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
 use dyno_record::statement::Statement;
@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 
 mod blocks;
 mod cases;
+mod disks;
 mod disturbed;
 mod intervals;
 mod relative;
@@ -87,6 +88,12 @@ pub(super) fn figures(
             .filter_map(|resource| demand(resource, Quantity::exact(rate)))
             .collect(),
         resources,
+        disks: vec![DiskFigures {
+            device: "sda".into(),
+            serves_several: Some(false),
+            busy_ratio: rate * DISK_S,
+            ..DiskFigures::default()
+        }],
         laws: laws::little(
             Quantity::exact(rate * mean_us * 1.001),
             Quantity::exact(rate),
@@ -127,6 +134,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
                 directory: format!("runs/{number}"),
                 figures: Some(figures),
                 problem: None,
+                storage: None,
             })
             .collect(),
         answer: None,
@@ -787,7 +795,7 @@ fn threads_of_the_client_that_saturate_before_the_shared_cpus_are_the_bottleneck
             demand(ResourceKind::ServerCpu, 2, 20e-6),
             demand(ResourceKind::ClientCpu, threads, client_s),
         ];
-        let stations = stations(&demands, true);
+        let stations = stations(&demands, true, None);
         let total_s: f64 = stations.iter().map(|one| one.demand_s).sum();
         assert!((total_s - 20e-6 - client_s).abs() < 1e-12);
         let found = bottleneck(&stations).cloned().expect("there are demands");

@@ -115,6 +115,7 @@ impl<'a> View<'a> {
             bottleneck: self.answer.bottleneck.as_ref()?,
             stations: &self.answer.system.as_ref()?.demands,
             demands: &best.demands,
+            disk: self.answer.disk.as_ref(),
             rate_per_s: best.rate_per_s,
             is_of_sweep: true,
             at: self.at(best),
@@ -130,6 +131,7 @@ pub(super) fn busy(at: Statement, busy_ratio: &BTreeMap<String, f64>) -> Stateme
         ResourceKind::ClientCpu,
         ResourceKind::Disk,
         ResourceKind::HostCpu,
+        ResourceKind::ServerHostCpu,
     ];
     let known = kinds
         .into_iter()
@@ -173,13 +175,6 @@ pub(super) fn subject(name: &str) -> Statement {
 pub(super) fn demand(demand: &Demand) -> Statement {
     let needed = time(demand.demand_s);
     statement!("demand", resource = subject(&demand.name), demand = needed)
-}
-
-/// What the bound of several disks rests on: nobody balances between the disks of different servers.
-pub(super) fn spread(demand: &Demand) -> Option<Statement> {
-    let is_disk = demand.name == resource_name(ResourceKind::Disk);
-    (is_disk && demand.servers > 1)
-        .then(|| statement!("used-evenly", units = units(&demand.name, demand.servers)))
 }
 
 /// What a resource has several of.

@@ -2,6 +2,7 @@
 
 use super::view::subject;
 use crate::experiment::figures::resource_name;
+use crate::experiment::machines::is_of_kind;
 use dyno_record::experiment::{Experiment, Figures, Finding};
 use dyno_record::model::ResourceKind;
 use dyno_record::statement;
@@ -30,8 +31,13 @@ impl Asked {
     fn is_known(self, run: &Figures) -> bool {
         match self {
             Asked::Use(kind) => {
+                // Of a machine elsewhere, all that ran there stands for its servers.
+                let whole = [ResourceKind::ServerCpu, ResourceKind::HostCpu].contains(&kind);
                 let mut demands = run.demands.iter();
-                demands.any(|demand| demand.name == resource_name(kind))
+                demands.any(|demand| {
+                    demand.name == resource_name(kind)
+                        || whole && is_of_kind(&demand.name, ResourceKind::ServerHostCpu)
+                })
             }
             Asked::StolenTime => run.stolen_ratio.is_some(),
             Asked::SteadyState => run.steady.is_some(),

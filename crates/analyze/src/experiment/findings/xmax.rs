@@ -1,9 +1,10 @@
 //! What a search for the highest rate means.
 
+use super::disks;
 use super::saturation::{above_bound, error_of};
-use super::view::{demand, spread, subject, units};
+use super::view::{demand, subject, units};
 use crate::experiment::xmax::CONFIRMATION_RATIOS;
-use crate::values::{percent, rate, rate_of, time, us};
+use crate::values::{exact, percent, rate, rate_of, time, us};
 use dyno_record::experiment::{ClientsEnd, Confirmation, Figure, Finding, XmaxAnswer};
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
@@ -15,10 +16,19 @@ pub(super) fn all(answer: &XmaxAnswer) -> Vec<Finding> {
         x_max(answer),
         sustained(answer),
         bottleneck(answer),
+        disk_without_bound(answer),
         unfinished(answer),
         enough_clients(answer),
     ];
     rules.into_iter().flatten().collect()
+}
+
+/// A disk that may limit before the resource that is said to saturate first.
+fn disk_without_bound(answer: &XmaxAnswer) -> Option<Finding> {
+    let is_told = answer.bottleneck.is_some() && answer.generator_bound.is_empty();
+    let clients = exact(f64::from(answer.search.clients));
+    let at = statement!("with-clients", clients = vec![clients]);
+    disks::without_bound(answer.disk.as_ref().filter(|_| is_told), &at)
 }
 
 /// The client was the limit: there is no X_max then.
@@ -124,13 +134,19 @@ fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
         ..known.unwrap_or(Figure::bare(value))
     };
     evidence.extend(above_bound(&reached, first));
-    evidence.extend(spread(first));
+    let limit = answer.disk.as_ref().and_then(|disk| disk.known.as_ref());
+    evidence.extend(
+        limit
+            .filter(|limit| limit.demand.name == first.name)
+            .map(disks::basis),
+    );
     Some(Finding::found(
         statement!(
             "saturates-first",
             resource = subject(&first.name),
             demand = time(first.demand_s),
             units = units(&first.name, first.servers),
+            is_of_known = disks::may_limit(answer.disk.as_ref()).then_some(true),
             bound = rate(bound),
             share = percent(answer.search.rate_per_s / bound)
         ),

@@ -121,3 +121,48 @@ fn a_busy_client_says_nothing_of_a_server_whose_machine_nobody_watches() {
     blind.exporters.clear();
     blind.expect(&[]);
 }
+
+#[test]
+fn a_server_elsewhere_is_full_or_idle_by_what_it_reports_of_its_process() {
+    let alone = |user: f64| {
+        let mut scene = elsewhere(well().closed());
+        scene.exporters.clear();
+        for (name, value) in [
+            ("server_cpu.server.user_ratio", user),
+            ("server_cpu.server.system_ratio", 0.2),
+            ("server_cpu.server.cpus_count", 2.0),
+        ] {
+            scene.server.push((name, value, value));
+        }
+        scene
+    };
+    alone(1.7).expect(&[Cause::ServerCpu]);
+    let verdict = alone(1.7).judge();
+    let series = &verdict.causes[0].evidence[0].series;
+    assert!(
+        series.contains(&"server/server_cpu.server.user_ratio".to_owned()),
+        "{series:?}"
+    );
+    // Of the disk nothing is known, so that nothing else follows.
+    alone(0.3).expect(&[]);
+    // A machine that is full of others' work is not full of the server's.
+    let crowded = |user: f64| {
+        let mut scene = elsewhere(well().closed()).with("cpu.all.busy_ratio", 0.99);
+        scene
+            .server
+            .extend(alone(user).server.split_off(scene.server.len()));
+        scene
+    };
+    crowded(0.9).expect(&[Cause::ServerCpu]);
+    let verdict = crowded(0.3).judge();
+    assert_ne!(
+        verdict.causes.first().map(|one| one.cause),
+        Some(Cause::ServerCpu)
+    );
+    // Two CPUs that are nearly full are none of eight.
+    let mut wide = alone(1.7);
+    wide.server
+        .retain(|(name, _, _)| !name.ends_with("cpus_count"));
+    wide.server.push(("server_cpu.server.cpus_count", 8.0, 8.0));
+    wide.expect(&[]);
+}

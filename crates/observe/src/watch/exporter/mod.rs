@@ -23,8 +23,17 @@ use ureq::Agent;
 /// Longest line that is shown of a text that cannot be read.
 const SHOWN: usize = 60;
 
+/// Where servers keep their data, as far as that is known without a look at their machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DataPlace {
+    /// The disk, by its name there.
+    pub disk: Option<String>,
+    /// Data folders, by which the disk is found where none was named.
+    pub folders: Vec<String>,
+}
+
 /// A source that reads the exporter at an address. `of_server` says whether it is about a machine that a server under
-/// test runs on, or such a server. Metrics of a server carry `name`.
+/// test runs on, or such a server, and `place` where that keeps its data. Metrics of a server carry `name`.
 ///
 /// # Errors
 /// Credentials or certificates that cannot be read.
@@ -32,6 +41,7 @@ pub fn exporter(
     name: String,
     address: Address,
     of_server: bool,
+    place: DataPlace,
 ) -> Result<impl Source, AccessError> {
     // Read anew at each question; what is wrong with them now is reported now.
     address
@@ -42,7 +52,7 @@ pub fn exporter(
     Ok(Exporter {
         of_server,
         client: http::client(&address)?,
-        reader: ExporterReader::new(name),
+        reader: ExporterReader::new(name).with_data_in(place),
         address,
     })
 }
@@ -76,6 +86,7 @@ impl Source for Exporter {
 /// Makes measurements of what an exporter serves. It keeps the totals of one text, so that the next one gives rates.
 pub struct ExporterReader {
     name: String,
+    place: DataPlace,
     rates: Rates,
     /// Which of its metrics are about a server.
     wanted: Wanted,
@@ -91,8 +102,15 @@ impl ExporterReader {
             wanted: Wanted::from_table(),
             status: Status::new(&name, "what the exporter reports"),
             others: Others::default(),
+            place: DataPlace::default(),
             name,
         }
+    }
+
+    /// Marks the disks that hold data.
+    #[must_use]
+    pub fn with_data_in(self, place: DataPlace) -> ExporterReader {
+        ExporterReader { place, ..self }
     }
 
     /// The measurements of a text that was served at `at_s`, in seconds from any start.
@@ -106,7 +124,7 @@ impl ExporterReader {
         }
         let mut reported = Reported::default();
         self.rates.begin(at_s);
-        node::report(&scrape, &mut self.rates, &mut reported);
+        node::report(&scrape, &self.place, &mut self.rates, &mut reported);
         let of_server = self.wanted.among(&scrape);
         if !of_server.is_empty() {
             self.status.take(at_s, &of_server, &mut reported);

@@ -1,15 +1,16 @@
 //! The metrics of `node_exporter` under the names of the host source, so that a machine elsewhere is judged as this one
 //! is.
 //!
-//! What the exporter does not report: which device holds data, processes, control groups, and reclaim by those who
-//! allocate. Its `node_vmstat_pswp*` count pages, whose size it does not report either: they are taken for 4 KiB.
+//! What the exporter does not report: processes, control groups, and reclaim by those who allocate. Its `node_vmstat_pswp*` count pages, whose size it does not report either: they are taken for 4 KiB.
 
+use super::DataPlace;
 use super::text::Scrape;
 use crate::health::Health;
 use crate::watch::rates::Rates;
 use crate::watch::source::Reported;
 
 mod cpu;
+mod data;
 mod disk;
 mod machine;
 mod numbers;
@@ -30,7 +31,12 @@ const PARTS: [(&str, &str); 11] = [
 ];
 
 /// Tells what a scrape says of a machine; nothing if it is that of another exporter.
-pub(super) fn report(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Reported) {
+pub(super) fn report(
+    scrape: &Scrape<'_>,
+    place: &DataPlace,
+    rates: &mut Rates,
+    reported: &mut Reported,
+) {
     if !PARTS.iter().any(|(_, name)| has(scrape, name)) {
         return;
     }
@@ -38,6 +44,7 @@ pub(super) fn report(scrape: &Scrape<'_>, rates: &mut Rates, reported: &mut Repo
     cpu::report_frequency(scrape, reported);
     disk::report(scrape, rates, reported);
     disk::report_storage(scrape, reported);
+    data::report(scrape, place, reported);
     machine::report_values(scrape, rates, reported);
     machine::report_network(scrape, rates, reported);
     machine::report_temperature(scrape, reported);

@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::thread::JoinHandle;
 
 mod access;
+mod data;
 mod faults;
 mod machine;
 
@@ -73,7 +74,7 @@ fn serve(listener: &TcpListener, answer: Answer) -> String {
 
 fn source(url: &str, of_server: bool) -> impl Source + use<> {
     let address = Address::open(url.to_owned());
-    exporter("x".to_owned(), address, of_server).expect("it needs no file")
+    exporter("x".to_owned(), address, of_server, DataPlace::default()).expect("it needs no file")
 }
 
 /// Reads texts one second apart.

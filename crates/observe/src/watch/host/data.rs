@@ -1,7 +1,7 @@
 //! The file systems and devices that hold data folders.
 
 use crate::health::Health;
-use crate::storage;
+use crate::storage::{self, devices};
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use dyno_record::names;
@@ -16,6 +16,8 @@ pub(super) struct DataFolders {
     folders: Vec<Folder>,
     /// Devices that hold data, with their metric and how many of the folders they hold.
     devices: BTreeMap<String, (MetricId, u64)>,
+    /// Those at which requests end, with their metric and how many requests they serve at once.
+    serves: BTreeMap<String, (MetricId, u64)>,
     /// What could not be found out about them.
     missing: Option<Health>,
 }
@@ -39,6 +41,7 @@ impl DataFolders {
             root: root.to_owned(),
             folders: folders.into_iter().map(folder).collect(),
             devices: BTreeMap::new(),
+            serves: BTreeMap::new(),
             missing: None,
         }
     }
@@ -65,7 +68,7 @@ impl DataFolders {
                 reported.put_if_known(ratio.clone(), share);
             }
         }
-        for (id, count) in self.devices.values() {
+        for (id, count) in self.devices.values().chain(self.serves.values()) {
             reported.put(id.clone(), *count as f64);
         }
         if let Some(health) = &self.missing {
@@ -87,27 +90,39 @@ impl DataFolders {
 
     fn find(&mut self) {
         self.devices.clear();
+        self.serves.clear();
         self.missing = None;
         let mut reported: Vec<(Option<u64>, String)> = Vec::new();
         for folder in &mut self.folders {
             folder.ids = None;
-            let (filesystem, device) = match storage::device(&self.root, &folder.path) {
+            let (filesystem, _) = match storage::device(&self.root, &folder.path) {
                 Ok(found) => found,
                 Err(health) => {
                     self.missing.get_or_insert(health);
                     continue;
                 }
             };
-            let mut devices = Vec::new();
-            match device {
-                Ok(device) => chain(&self.root, &device, &mut devices),
+            let mut chained = Vec::new();
+            match devices::of_file_system(&self.root, &folder.path) {
+                Ok(found) => {
+                    for device in found {
+                        chain(&self.root, &device, &mut chained);
+                    }
+                }
                 Err(health) => {
                     self.missing.get_or_insert(health);
                 }
             }
+            for device in devices::ends(&self.root, &folder.path).unwrap_or_default() {
+                let serves = devices::serves(&self.root, &device);
+                if let Some((name, serves)) = devices::name(&device).zip(serves) {
+                    let id = names::storage::SERVES_COUNT.of(&name);
+                    self.serves.insert(name, (id, serves));
+                }
+            }
             let known = reported.iter().any(|(number, _)| *number == folder.number);
             if !known {
-                let name = devices.first().cloned().unwrap_or(filesystem);
+                let name = chained.first().cloned().unwrap_or(filesystem);
                 let name = free_name(&reported, &name);
                 folder.ids = Some([
                     names::storage::FREE_BYTES.of(&name),
@@ -115,7 +130,7 @@ impl DataFolders {
                 ]);
                 reported.push((folder.number, name));
             }
-            for device in devices {
+            for device in chained {
                 let id = names::storage::HOLDS_DATA_COUNT.of(&device);
                 self.devices.entry(device).or_insert((id, 0)).1 += 1;
             }
@@ -134,34 +149,15 @@ fn free_name(reported: &[(Option<u64>, String)], name: &str) -> String {
 /// Names of a device and of those that it lies on: the disk of a partition, the members of an array or volume, and
 /// the device with the file of a loop device.
 fn chain(root: &Path, device: &Path, names: &mut Vec<String>) {
-    let Some(name) = device.file_name().and_then(|name| name.to_str()) else {
+    let Some(name) = devices::name(device) else {
         return;
     };
-    // `/sys` cannot have a slash in a name.
-    let name = name.replace('!', "/");
     if names.contains(&name) {
         return;
     }
     names.push(name);
-    if let Some(disk) = device
-        .parent()
-        .filter(|_| device.join("partition").exists())
-    {
-        chain(root, disk, names);
-    }
-    for member in fs::read_dir(device.join("slaves")).into_iter().flatten() {
-        if let Some(member) = member
-            .ok()
-            .and_then(|entry| entry.path().canonicalize().ok())
-        {
-            chain(root, &member, names);
-        }
-    }
-    if let Ok(file) = fs::read_to_string(device.join("loop/backing_file")) {
-        let file = Path::new(file.trim_end_matches('\n'));
-        if let Ok((_, Ok(below))) = storage::device(root, file) {
-            chain(root, &below, names);
-        }
+    for lower in devices::below(root, device) {
+        chain(root, &lower, names);
     }
 }
 

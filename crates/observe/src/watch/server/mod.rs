@@ -1,9 +1,11 @@
 //! Watches a server under test over a connection: mongod, mongos, the embedded server, and others that speak the
-//! protocol. What it is asked is `serverStatus`, the state of its replica set, and its log for slow operations.
+//! protocol. What it is asked is `serverStatus`, the CPUs of its machine, the state of its replica set, and its log for slow
+//! operations.
 
 mod ask;
 mod collection;
 pub(crate) mod fields;
+mod processors;
 mod replication;
 mod slow;
 pub(crate) mod status;
@@ -19,6 +21,7 @@ use crate::watch::source::{Description, Reported, Source};
 use ask::{failure, is_forbidden};
 use bson::{Document, doc};
 use dyno_record::model::SourceKind;
+use processors::Processors;
 use replication::Replication;
 use slow::SlowOperations;
 use status::Status;
@@ -41,6 +44,7 @@ pub struct ServerSubject {
 pub fn server(subject: ServerSubject, ask: Box<dyn Ask>) -> impl Source {
     Server {
         status: Status::new(&subject.name, "`serverStatus`"),
+        processors: Processors::default(),
         replication: Replication::default(),
         slow: SlowOperations::new(&subject.name, &subject.database, &subject.collection),
         command: sections_of_use(),
@@ -53,6 +57,7 @@ struct Server {
     subject: ServerSubject,
     ask: Box<dyn Ask>,
     status: Status,
+    processors: Processors,
     replication: Replication,
     slow: SlowOperations,
     /// How it is asked for its status.
@@ -137,9 +142,15 @@ impl Source for Server {
             Ok(status) => {
                 if self.status.take(at_s, &status, &mut reported) {
                     let subject = &self.subject;
+                    self.processors = Processors::default();
                     self.replication = Replication::default();
                     self.slow =
                         SlowOperations::new(&subject.name, &subject.database, &subject.collection);
+                }
+                let (name, ask) = (&self.subject.name, self.ask.as_mut());
+                let told = self.processors.read(&status, name, ask, &mut reported);
+                if let Err(lost) = told {
+                    reported.miss("connection", failure("hostInfo", &lost));
                 }
                 None
             }

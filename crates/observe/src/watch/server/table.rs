@@ -6,8 +6,8 @@
 
 use dyno_record::names::{
     Metric, asserts, blocks, cache, checkpoint, connections, cursors, documents, flow_control, log,
-    operation_latency, operations, query, queue, server, server_memory, server_network, tickets,
-    transactions, ttl,
+    operation_latency, operations, query, queue, server, server_cpu, server_memory, server_network,
+    tickets, transactions, ttl,
 };
 
 use Measure::{Flag, Gauge, Hits, Mean, Rate, Share};
@@ -77,6 +77,7 @@ pub(crate) const AREAS: &[(&str, &str)] = &[
     ),
     (server_network::GROUP, "network"),
     (asserts::GROUP, "asserts"),
+    (server_cpu::GROUP, "extra_info.user_time_us"),
     (server_memory::GROUP, "mem"),
     (documents::GROUP, "metrics.document"),
     (query::GROUP, "metrics.queryExecutor` or `metrics.operation"),
@@ -210,6 +211,9 @@ pub(crate) const ROWS: &[Row] = &[
     row(asserts::MESSAGE_PER_S, Rate(&["asserts.msg"], 1.0)),
     row(asserts::USER_PER_S, Rate(&["asserts.user"], 1.0)),
     row(asserts::TRIPWIRE_PER_S, Rate(&["asserts.tripwire"], 1.0)),
+
+    row(server_cpu::USER_RATIO, Rate(&["extra_info.user_time_us"], OF_MICROSECONDS)),
+    row(server_cpu::SYSTEM_RATIO, Rate(&["extra_info.system_time_us"], OF_MICROSECONDS)),
 
     row(server_memory::RESIDENT_BYTES, Gauge(&["mem.resident"], MEBIBYTE)),
     row(server_memory::VIRTUAL_BYTES, Gauge(&["mem.virtual"], MEBIBYTE)),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 mod beside;
 mod collections;
+mod processors;
 mod versions;
 
 /// What was asked: database and command, in order.

@@ -22,9 +22,9 @@ use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_record::estimate::{Estimate, Quantity};
 use dyno_record::experiment::{
     AbAnswer, AbEnd, Answer, Axis, Basis, Block, CLIENTS, ClientsEnd, ClientsResult, Comparison,
-    ComparisonVerdict, Confirmation, Experiment, Figure, Figures, LawCheck, Objective, Objectives,
-    PERCENTILES, Point, RATE, Resource, SCHEMA_VERSION, Side, SloAnswer, Statistic, SweepAnswer,
-    TriedClients, Verb,
+    ComparisonVerdict, Confirmation, DiskFigures, Experiment, Figure, Figures, LawCheck, Objective,
+    Objectives, PERCENTILES, Point, RATE, Resource, SCHEMA_VERSION, Side, SloAnswer, Statistic,
+    SweepAnswer, TriedClients, Verb,
 };
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind, RunStatus};
 use dyno_record::statement::Statement;
@@ -117,6 +117,13 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
             .filter_map(|resource| demand(resource, Quantity::exact(rate)))
             .collect(),
         resources,
+        // One that serves one request at a time.
+        disks: vec![DiskFigures {
+            device: "sda".into(),
+            serves_several: Some(false),
+            busy_ratio: rate * DEMANDS_S[2],
+            ..DiskFigures::default()
+        }],
         laws: checks,
         caveats: vec![CaveatKind::Durability, CaveatKind::SharedMachine],
     }
@@ -145,6 +152,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
         directory: format!("runs/{:03}-{value}", number + 1),
         figures: Some(figures(*line)),
         problem: None,
+        storage: None,
     };
     let values: Vec<String> = lines.iter().map(|(value, _)| (*value).to_owned()).collect();
     Experiment {

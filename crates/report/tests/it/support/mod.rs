@@ -5,6 +5,7 @@ use dyno_analyze::experiment::run::MOST_WINDOWS;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_analyze::experiment::run::analyze;
 use dyno_record::accumulate::PhaseAccumulator;
+use dyno_record::disk::DiskUse;
 use dyno_record::interval::{
     ErrorCount, IntervalRecord, OperationInterval, WindowCounts, latency_histogram,
 };
@@ -223,6 +224,8 @@ fn environment() -> Environment {
             scheduler: Some("none".into()),
             rotational: Some(false),
             free_bytes: Some(40 << 30),
+            capacities: BTreeMap::new(),
+            prepared: None,
         }),
     }
 }
@@ -295,6 +298,19 @@ pub(crate) fn watched(length_s: u64) -> (Run, RunAnalysis) {
         units,
         busy_s,
         duration_s,
+        reported: None,
+        disks: match resource {
+            ResourceKind::Disk => vec![DiskUse {
+                device: "nvme0n1".into(),
+                serves_several: Some(true),
+                busy_s,
+                queued_s: Some(1.5 * busy_s),
+                reads: Some(400.0 * busy_s),
+                writes: Some(90.0 * busy_s),
+                ..DiskUse::default()
+            }],
+            _ => Vec::new(),
+        },
     };
     document.resources = vec![
         resource(ResourceKind::ServerCpu, 2, 1.15 * duration_s),

@@ -43,6 +43,7 @@ pub(in crate::experiment::findings) fn answer() -> XmaxAnswer {
         }],
         sustained_rate_per_s: Some(18_424.0),
         demands: vec![cpu.clone()],
+        disk: None,
         bound_per_s: Some(Figure::bound_by(&cpu)),
         bottleneck: Some(cpu),
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::values::number;
+use dyno_record::disk::DiskCapacity;
 use dyno_record::model::Arrivals;
 use dyno_record::statement;
 use dyno_testkit::findings::{Told, case};
@@ -9,7 +10,7 @@ use dyno_testkit::findings::{Told, case};
 type Run = (RunDocument, PhaseResponses);
 
 pub(in crate::experiment) fn check(told: &mut Told) {
-    let cases = [alarms(), results(), reach(), opportunities()];
+    let cases = [alarms(), results(), disks(), reach(), opportunities()];
     // A run that measured nothing has no findings.
     let rules = |(document, responses): &Run| {
         analyze(document, responses, 1).map_or(Vec::new(), |found| found.findings)
@@ -49,6 +50,43 @@ fn server_busy(run: &mut Run, busy_s: f64) {
 
 fn disk_busy(run: &mut Run, busy_s: f64) {
     busy(run, ResourceKind::Disk, 1, busy_s);
+}
+
+/// One device that serves one request at a time, several, or nobody knows.
+fn disk_of(run: &mut Run, busy_s: f64, serves_several: Option<bool>) {
+    disk_busy(run, busy_s);
+    let disk = run.0.resources.last_mut().expect("it was added");
+    disk.disks = vec![DiskUse {
+        device: "sda".into(),
+        serves_several,
+        busy_s,
+        queued_s: Some(busy_s * 3.0),
+        reads: Some(1000.0),
+        writes: Some(0.0),
+        ..DiskUse::default()
+    }];
+}
+
+/// One that does 33 reads per second and, alone, so many.
+fn measured_disk(run: &mut Run, most_per_s: f64) {
+    disk_of(run, 29.0, None);
+    let most = DiskCapacity {
+        read_per_s: Some(most_per_s),
+        ..DiskCapacity::default()
+    };
+    let storage = &mut run.0.environment.data_storage;
+    let storage = storage.get_or_insert_default();
+    storage.capacities.insert("sda".into(), most);
+}
+
+/// Two of them.
+fn two_disks(run: &mut Run, other_s: f64) {
+    disk_of(run, 12.0, Some(false));
+    let disk = run.0.resources.last_mut().expect("it was added");
+    let mut other = disk.disks[0].clone();
+    other.device = "sdb".into();
+    other.busy_s = other_s;
+    disk.disks.push(other);
 }
 
 /// Windows of these numbers of operations.
@@ -138,6 +176,41 @@ fn results() -> Vec<Case> {
     ]
 }
 
+fn disks() -> Vec<Case> {
+    let slow = with(|run| disk_of(run, 29.0, Some(false)));
+    let fast = with(|run| disk_of(run, 29.0, Some(true)));
+    vec![
+        case("faster-disk", slow)
+            .not_if("it had time left", |run| disk_of(run, 12.0, Some(false)))
+            .not_if("it serves several at once", |run| {
+                disk_of(run, 29.0, Some(true));
+            })
+            .not_without("name: disk", "not-watched", |run| {
+                unwatched(run, ResourceKind::Disk);
+            }),
+        case("faster-disk", with(|run| measured_disk(run, 35.0)))
+            .not_if("it could do much more", |run| measured_disk(run, 350.0)),
+        case("disk-without-bound", fast)
+            .not_if("it serves one at a time", |run| {
+                disk_of(run, 29.0, Some(false));
+            })
+            .not_if("it could not limit before the CPUs", |run| {
+                disk_of(run, 15.0, Some(true));
+            })
+            .not_without("name: server CPU", "server-not-watched", server_unwatched)
+            .not_without("name: disk", "not-watched", |run| {
+                unwatched(run, ResourceKind::Disk);
+            }),
+        case("disk-without-bound", with(|run| disk_of(run, 29.0, None)))
+            .not_if("it was measured", |run| measured_disk(run, 2000.0)),
+        case("disks-used-unevenly", with(|run| two_disks(run, 1.0)))
+            .not_if("all are used", |run| two_disks(run, 10.0))
+            .not_without("name: disk", "not-watched", |run| {
+                unwatched(run, ResourceKind::Disk);
+            }),
+    ]
+}
+
 fn reach() -> Vec<Case> {
     let arrivals = |dropped| Arrivals {
         due: 1_000,
@@ -179,7 +252,6 @@ fn reach() -> Vec<Case> {
 }
 
 fn opportunities() -> Vec<Case> {
-    let disks = with(|run| busy(run, ResourceKind::Disk, 3, 87.0));
     // Two CPUs for both.
     let shared = with(|run| {
         run.0.environment.cpus = Some(2);
@@ -193,13 +265,6 @@ fn opportunities() -> Vec<Case> {
                 phase(run).offered_rate_per_s = Some(RATE as f64);
             })
             .not_without("name: server CPU", "server-not-watched", server_unwatched),
-        case("faster-disk", disks)
-            .not_if("they had time left", |run| {
-                busy(run, ResourceKind::Disk, 3, 40.0);
-            })
-            .not_without("name: disk", "not-watched", |run| {
-                unwatched(run, ResourceKind::Disk);
-            }),
         case("two-machines", shared)
             .not_if("the client needs next to nothing", |run| {
                 phase(run).client.cpu_user_s = 0.1;

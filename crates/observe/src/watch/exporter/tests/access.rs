@@ -35,7 +35,8 @@ fn asked(content: &str, other: &str, credentials: fn(PathBuf) -> Credentials) ->
     let (_folder, path) = file(content);
     let server = Server::start(vec![metrics("a 1\n"), metrics("a 1\n")]);
     let address = with(&server.url, Some(credentials(path.clone())), None);
-    let mut source = exporter("x".to_owned(), address, true).expect("the file is there");
+    let mut source =
+        exporter("x".to_owned(), address, true, DataPlace::default()).expect("the file is there");
     source.read(1.0).expect("it answers");
     std::fs::write(path, other).expect("it can be written");
     source.read(2.0).expect("it answers");
@@ -77,7 +78,8 @@ fn an_exporter_that_refuses_says_what_it_wants() {
 
     let (_folder, path) = file("not-this-one");
     let address = with(&server.url, Some(Credentials::Token(path)), None);
-    let mut source = exporter("x".to_owned(), address, true).expect("the file is there");
+    let mut source =
+        exporter("x".to_owned(), address, true, DataPlace::default()).expect("the file is there");
     let health = source.read(1.0).expect_err("it refuses");
     server.requests();
     let reason = health.reason().expect("a fault has a reason");
@@ -96,7 +98,8 @@ fn credentials_are_not_brought_to_another_host() {
     let first = Server::start(vec![Answer::Bytes(head.into_bytes())]);
     let (_folder, path) = file("secret");
     let address = with(&first.url, Some(Credentials::Token(path)), None);
-    let mut source = exporter("x".to_owned(), address, true).expect("the file is there");
+    let mut source =
+        exporter("x".to_owned(), address, true, DataPlace::default()).expect("the file is there");
     source.read(1.0).expect("it is sent on");
     assert_eq!(authorization(&first.requests()[0]).len(), 1);
     assert_eq!(authorization(&server.requests()[0]), [""; 0]);
@@ -106,7 +109,7 @@ fn credentials_are_not_brought_to_another_host() {
 fn files_that_are_no_secret_and_no_certificate_are_named_and_not_shown() {
     let problem = |credentials: Option<Credentials>, ca_file: Option<PathBuf>| {
         let address = with("https://localhost/", credentials, ca_file);
-        let error = exporter("x".to_owned(), address, true).err();
+        let error = exporter("x".to_owned(), address, true, DataPlace::default()).err();
         error.expect("it is refused").to_string()
     };
     for (content, expected) in [
@@ -184,7 +187,8 @@ fn an_encrypted_exporter_is_read_if_its_certificate_is_trusted_and_for_its_name(
     let (_folder, trusted) = file(&certificate);
     let read = |host: &str, ca_file: Option<PathBuf>| {
         let address = with(&format!("https://{host}:{port}/metrics"), None, ca_file);
-        let mut source = exporter("x".to_owned(), address, true).expect("the file is good");
+        let mut source = exporter("x".to_owned(), address, true, DataPlace::default())
+            .expect("the file is good");
         source.read(1.0)
     };
     let reported = read("localhost", Some(trusted.clone())).expect("it is trusted");
@@ -209,7 +213,8 @@ fn the_certificate_of_an_authority_is_none_of_an_exporter_and_that_is_said() {
         None,
         Some(trusted),
     );
-    let mut source = exporter("x".to_owned(), address, true).expect("the file is good");
+    let mut source =
+        exporter("x".to_owned(), address, true, DataPlace::default()).expect("the file is good");
     let health = source.read(1.0).expect_err("it is refused");
     thread.join().expect("the server does not panic");
     let reason = health.reason().expect("a fault has a reason");

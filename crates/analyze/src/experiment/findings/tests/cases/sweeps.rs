@@ -1,6 +1,7 @@
 //! The findings of a sweep.
 
 use super::super::blocks::{both, up_to};
+use super::super::disks::saturated;
 use super::super::relative::{drifting, lucky, versions};
 use super::super::{blocks, rates_of};
 use super::*;
@@ -319,6 +320,14 @@ fn opportunities() -> Vec<Case> {
             .not_without("name: server CPU", "server-not-watched", server_unwatched),
         case("fewer-clients-are-enough", clients())
             .not_if("all of them are needed", |it| *it = first_levels(4)),
+        case("faster-disk", saturated())
+            .not_if("its limit is not known", |it| {
+                runs(it).for_each(|run| run.disks[0].queue_mean = None);
+                *it = answered(it.clone());
+            })
+            .not_without("name: disk", "not-watched", |it| {
+                without(it, ResourceKind::Disk);
+            }),
         case("disk-is-idle", clients())
             .not_if("it is used", |it| {
                 let busy = &mut level(it, 3).busy_ratio;

@@ -1,0 +1,295 @@
+//! Whether a disk limits a rate.
+//!
+//! The kernel tells how long a device had a request. That is the time in which it worked if it serves one request at a time: then
+//! the busy time of an operation is its service demand `D`, and `1 / D` bounds the rate. A device that serves several at once has
+//! a request all the time long before it has no more to give, and its busy time bounds nothing. Its limit is known
+//!
+//! - if it was measured alone, or
+//! - if levels of a sweep show it: the queue at the device grows from level to level, and its requests per second do not.
+//!
+//! Either gives requests per second `C`, and with `V` requests per operation the bound `C / V`. Else there is no bound. What is
+//! known even then is that such a device takes at least what one that serves one request at a time would take.
+
+use super::figures::resource_name;
+use crate::estimate::combined;
+use dyno_record::disk::DiskCapacity;
+use dyno_record::experiment::{
+    Demand, DiskFigures, DiskLimit, DiskLimits, DiskWithoutLimit, Figure, Figures, Level,
+    LimitBasis, NoLimit,
+};
+use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse, RunDocument};
+
+/// Share of the time in which a saturated device has a request at least.
+const SATURATED_BUSY_RATIO: f64 = 0.9;
+/// Levels that show saturation.
+const SATURATED_LEVELS: usize = 3;
+/// Factor by which the queue grows over them at least.
+const QUEUE_GROWTH: f64 = 2.0;
+/// How much the requests per second may grow with the queue at most, as an exponent: 0 is none, 1 in proportion. The upper end of
+/// what the errors allow must be below it.
+const MOST_ELASTICITY: f64 = 0.15;
+/// Shares of reads may differ between these levels by so much: with another mixture a device has another limit.
+const MIXTURE_RATIO: f64 = 0.1;
+/// Sizes of requests may differ by this factor.
+const SIZE_FACTOR: f64 = 1.5;
+
+/// The devices of a run in its measure phase, of all machines.
+pub(super) fn of_run(document: &RunDocument) -> Vec<DiskFigures> {
+    let is_asked = |one: &&ResourceUse| {
+        one.phase == PhaseKind::Measure
+            && one.resource == ResourceKind::Disk
+            && one.duration_s > 0.0
+    };
+    let uses = document.resources.iter().filter(is_asked);
+    uses.flat_map(|used| of_use(document, used)).collect()
+}
+
+fn of_use<'a>(
+    document: &'a RunDocument,
+    used: &'a ResourceUse,
+) -> impl Iterator<Item = DiskFigures> + 'a {
+    let per_s = |count: Option<f64>| count.map(|count| count / used.duration_s);
+    used.disks.iter().map(move |disk| DiskFigures {
+        host: disk.host.clone(),
+        device: disk.device.clone(),
+        serves_several: disk.serves_several,
+        busy_ratio: disk.busy_s / used.duration_s,
+        queue_mean: per_s(disk.queued_s),
+        read_per_s: per_s(disk.reads),
+        write_per_s: per_s(disk.writes),
+        flush_per_s: per_s(disk.flushes),
+        read_bytes_per_s: per_s(disk.read_bytes),
+        write_bytes_per_s: per_s(disk.write_bytes),
+        capacity: capacity(document, disk.host.as_deref(), &disk.device),
+    })
+}
+
+fn capacity(document: &RunDocument, host: Option<&str>, device: &str) -> Option<DiskCapacity> {
+    let environment = match host {
+        None => Some(&document.environment),
+        Some(host) => {
+            let mut servers = document.fleet.as_ref()?.servers.iter();
+            let server = servers.find(|server| server.host == host)?;
+            server.environment.as_ref()
+        }
+    };
+    let storage = environment?.data_storage.as_ref()?;
+    storage.capacities.get(device).copied()
+}
+
+/// The means over runs, of the devices that all of them have.
+pub(super) fn of_runs(runs: &[&Figures]) -> Vec<DiskFigures> {
+    let first = runs.first().map_or(&[][..], |run| &run.disks);
+    first.iter().filter_map(|disk| mean(disk, runs)).collect()
+}
+
+fn mean(disk: &DiskFigures, runs: &[&Figures]) -> Option<DiskFigures> {
+    let of_run = |run: &&Figures| run.disks.iter().find(|one| one.is_same(disk)).cloned();
+    let all: Vec<DiskFigures> = runs.iter().map(of_run).collect::<Option<_>>()?;
+    let mean = |of: fn(&DiskFigures) -> Option<f64>| -> Option<f64> {
+        let values: Vec<f64> = all.iter().map(of).collect::<Option<_>>()?;
+        Some(values.iter().sum::<f64>() / values.len() as f64)
+    };
+    Some(DiskFigures {
+        busy_ratio: mean(|one| Some(one.busy_ratio))?,
+        queue_mean: mean(|one| one.queue_mean),
+        read_per_s: mean(|one| one.read_per_s),
+        write_per_s: mean(|one| one.write_per_s),
+        flush_per_s: mean(|one| one.flush_per_s),
+        read_bytes_per_s: mean(|one| one.read_bytes_per_s),
+        write_bytes_per_s: mean(|one| one.write_bytes_per_s),
+        ..disk.clone()
+    })
+}
+
+/// The device that had requests for the longest time.
+pub(super) fn busiest(disks: &[DiskFigures]) -> Option<&DiskFigures> {
+    let disks = disks.iter();
+    disks.max_by(|a, b| a.busy_ratio.total_cmp(&b.busy_ratio))
+}
+
+/// Whether the busy time of the disk is a service demand: the busiest device serves one request at a time.
+pub(super) fn is_one_server(disks: &[DiskFigures]) -> bool {
+    busiest(disks).is_some_and(|disk| disk.serves_several == Some(false))
+}
+
+/// What was measured together.
+pub(super) struct At<'a> {
+    /// Operations per second.
+    pub(super) rate_per_s: f64,
+    pub(super) disks: &'a [DiskFigures],
+    /// What an operation needed of each resource; of a disk the time in which the busiest device had requests.
+    pub(super) demands: &'a [Demand],
+    /// The CPUs that operations wait for.
+    pub(super) cpus: &'a [Demand],
+}
+
+/// What the disks allow. Of a sweep `levels` may show their saturation. `None` where no disk was watched, or
+/// it did nothing.
+pub(super) fn limits(at: &At<'_>, levels: &[Level]) -> Option<DiskLimits> {
+    let name = resource_name(ResourceKind::Disk);
+    let mut demands = at.demands.iter();
+    let whole = demands.find(|demand| demand.name == name && demand.demand_s > 0.0)?;
+    // The rate of the very time in which the devices were counted, which may have a warm-up in it.
+    let counted = busiest(at.disks).map(|disk| disk.busy_ratio / whole.demand_s);
+    let rate_per_s = counted.filter(|rate| rate.is_finite());
+    let rate_per_s = rate_per_s.unwrap_or(at.rate_per_s);
+    let judge = |disk: &DiskFigures| (disk.clone(), limit(disk, whole, rate_per_s, levels));
+    let all: Vec<(DiskFigures, Option<DiskLimit>)> = if at.disks.is_empty() {
+        let untold = DiskFigures {
+            busy_ratio: whole.per_server_s() * rate_per_s,
+            ..DiskFigures::default()
+        };
+        vec![(untold, None)]
+    } else {
+        at.disks.iter().map(judge).collect()
+    };
+    let known = all.iter().filter_map(|(_, limit)| limit.clone());
+    let known = known.max_by(|a, b| a.demand.demand_s.total_cmp(&b.demand.demand_s));
+    let longest_s = at
+        .cpus
+        .iter()
+        .chain(known.as_ref().map(|limit| &limit.demand));
+    let longest_s = longest_s.map(Demand::per_server_s).fold(0.0, f64::max);
+    let without = all
+        .iter()
+        .filter(|(disk, limit)| limit.is_none() && disk.busy_ratio > 0.0);
+    let unknown = without.max_by(|(a, _), (b, _)| a.busy_ratio.total_cmp(&b.busy_ratio));
+    Some(DiskLimits {
+        devices: u32::try_from(at.disks.len()).unwrap_or(u32::MAX),
+        known,
+        unknown: unknown.map(|(disk, _)| DiskWithoutLimit {
+            disk: disk.clone(),
+            reason: match disk.serves_several {
+                Some(_) => NoLimit::ServesSeveral,
+                None => NoLimit::KindUnknown,
+            },
+            may_be_first: disk.busy_ratio / rate_per_s >= longest_s,
+        }),
+    })
+}
+
+fn limit(
+    disk: &DiskFigures,
+    whole: &Demand,
+    rate_per_s: f64,
+    levels: &[Level],
+) -> Option<DiskLimit> {
+    let found = |basis, requests_per_s, demand_s: f64, uncertainty_ratio| {
+        (demand_s > 0.0).then(|| DiskLimit {
+            disk: disk.clone(),
+            basis,
+            requests_per_s,
+            demand: Demand {
+                name: whole.name.clone(),
+                servers: 1,
+                demand_s,
+                uncertainty_ratio,
+            },
+        })
+    };
+    // What differs from run to run is that of the busiest device.
+    let counted = whole.uncertainty_ratio;
+    if let Some(used_ratio) = disk
+        .capacity
+        .and_then(|capacity| used_ratio(disk, &capacity))
+    {
+        return found(LimitBasis::Measured, None, used_ratio / rate_per_s, counted);
+    }
+    if disk.serves_several == Some(false) {
+        let demand_s = disk.busy_ratio / rate_per_s;
+        return found(LimitBasis::OneAtATime, None, demand_s, counted);
+    }
+    let most = saturation(disk, levels)?;
+    let demand_s = disk.requests_per_s()? / most.value / rate_per_s;
+    let error = most.high.map_or(1.0, |high| high / most.value - 1.0);
+    found(LimitBasis::Saturated, Some(most), demand_s, error)
+}
+
+/// How much of what a device can do was done: of its requests or of its bytes, whichever is more. Reads and writes each take
+/// their part of the time. `None` where a part was done whose limit was not measured.
+fn used_ratio(disk: &DiskFigures, capacity: &DiskCapacity) -> Option<f64> {
+    let part = |done: Option<f64>, most: Option<f64>| match (done, most) {
+        (Some(0.0), _) => Some(0.0),
+        (Some(done), Some(most)) if most > 0.0 => Some(done / most),
+        _ => None,
+    };
+    let both = |reads: [Option<f64>; 2], writes: [Option<f64>; 2]| {
+        Some(part(reads[0], reads[1])? + part(writes[0], writes[1])?)
+    };
+    let requests = both(
+        [disk.read_per_s, capacity.read_per_s],
+        [disk.write_per_s, capacity.write_per_s],
+    );
+    let bytes = both(
+        [disk.read_bytes_per_s, capacity.read_bytes_per_s],
+        [disk.write_bytes_per_s, capacity.write_bytes_per_s],
+    );
+    requests.into_iter().chain(bytes).reduce(f64::max)
+}
+
+/// A level as one device has seen it.
+struct Seen {
+    requests_per_s: f64,
+    /// That of the rate of operations, which the requests go with.
+    uncertainty_ratio: f64,
+    queue: f64,
+    is_busy: bool,
+    read_ratio: f64,
+    size_bytes: Option<f64>,
+}
+
+/// The requests per second at which a device stopped to do more, by the levels with its longest queues: they grew, and the
+/// requests did not.
+///
+/// With requests `x` and a queue `q`, the elasticity is `e = Δ ln x / Δ ln q`: 1 where each further request in the queue is served
+/// beside the others, 0 where it only waits. What is still missing to the limit is at most that of one server with random
+/// arrivals, `x = C q / (1 + q)`, of which `e = 1 / (1 + q)`, so that `C = x (1 + e / (1 − e))`: with several servers the rate
+/// comes nearer to its limit with the same queue. The upper end of the interval has this with the upper end of `e`.
+fn saturation(disk: &DiskFigures, levels: &[Level]) -> Option<Figure> {
+    let mut seen: Vec<Seen> = levels.iter().filter_map(|level| see(disk, level)).collect();
+    seen.sort_by(|a, b| a.queue.total_cmp(&b.queue));
+    let last = &seen[seen.len().checked_sub(SATURATED_LEVELS)?..];
+    let [first, .., end] = last else {
+        return None;
+    };
+    let is_alike = |one: &Seen| {
+        let sizes = one.size_bytes.zip(end.size_bytes);
+        let factor = sizes.map_or(1.0, |(one, other)| (one / other).max(other / one));
+        (one.read_ratio - end.read_ratio).abs() <= MIXTURE_RATIO && factor <= SIZE_FACTOR
+    };
+    let growth = end.queue / first.queue;
+    if growth < QUEUE_GROWTH || !last.iter().all(|one| one.is_busy && is_alike(one)) {
+        return None;
+    }
+    let elasticity = |one: &Seen, other: &Seen| {
+        let errors = combined(&[one.uncertainty_ratio, other.uncertainty_ratio]);
+        let grown = (other.requests_per_s / one.requests_per_s).ln();
+        (grown.max(0.0) + errors) / growth.ln()
+    };
+    let most = last
+        .iter()
+        .max_by(|a, b| a.requests_per_s.total_cmp(&b.requests_per_s))?;
+    let elasticity = elasticity(first, end).max(elasticity(first, most));
+    let (value, error) = (most.requests_per_s, most.uncertainty_ratio);
+    (elasticity <= MOST_ELASTICITY).then(|| Figure {
+        value,
+        low: Some(value * (1.0 - error)),
+        high: Some(value * (1.0 + error) * (1.0 + elasticity / (1.0 - elasticity))),
+    })
+}
+
+fn see(disk: &DiskFigures, level: &Level) -> Option<Seen> {
+    let disk = level.disks.iter().find(|one| one.is_same(disk))?;
+    let requests_per_s = disk.requests_per_s().filter(|requests| *requests > 0.0)?;
+    let queue = disk.queue_mean.filter(|queue| *queue > 0.0)?;
+    let bytes_per_s = disk.read_bytes_per_s.zip(disk.write_bytes_per_s);
+    Some(Seen {
+        requests_per_s,
+        uncertainty_ratio: level.rate_per_s.quantity().uncertainty_ratio,
+        queue,
+        is_busy: disk.busy_ratio >= SATURATED_BUSY_RATIO,
+        read_ratio: disk.read_per_s? / requests_per_s,
+        size_bytes: bytes_per_s.map(|(read, written)| (read + written) / requests_per_s),
+    })
+}

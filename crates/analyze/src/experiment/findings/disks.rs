@@ -1,0 +1,89 @@
+//! What is known of the limit of a disk, and what is not.
+
+use crate::experiment::disks::busiest;
+use crate::values::{number, percent, rate, rate_of};
+use dyno_record::disk::DiskCapacity;
+use dyno_record::experiment::{DiskFigures, DiskLimit, DiskLimits, Finding, LimitBasis, NoLimit};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
+
+/// Up to this share of the time a disk does not matter.
+pub(super) const IDLE_RATIO: f64 = 0.05;
+/// From this many times the mean over all devices on, the busiest one is used more than the others.
+const UNEVEN_FACTOR: f64 = 1.5;
+
+/// Whether a disk of unknown limit may be the one that limits.
+pub(super) fn may_limit(limits: Option<&DiskLimits>) -> bool {
+    let unknown = limits.and_then(|limits| limits.unknown.as_ref());
+    unknown.is_some_and(|one| one.may_be_first && one.disk.busy_ratio > IDLE_RATIO)
+}
+
+/// A disk that may be the limit, and of which nobody knows what it can take.
+pub(super) fn without_bound(limits: Option<&DiskLimits>, at: &Statement) -> Option<Finding> {
+    let unknown = limits?.unknown.as_ref().filter(|_| may_limit(limits))?;
+    let disk = named(&unknown.disk);
+    let reason = match unknown.reason {
+        NoLimit::ServesSeveral => statement!("disk-serves-several"),
+        NoLimit::KindUnknown => statement!("disk-kind-unknown"),
+    };
+    let said = statement!("disk-without-bound", disk = disk, because = reason);
+    Some(Finding::found(said, vec![requests(&unknown.disk, at)]))
+}
+
+/// One of several devices does more than the others.
+pub(super) fn uneven(disks: &[DiskFigures], at: &Statement) -> Option<Finding> {
+    let most = busiest(disks).filter(|disk| disk.busy_ratio > IDLE_RATIO)?;
+    let mean = disks.iter().map(|disk| disk.busy_ratio).sum::<f64>() / disks.len() as f64;
+    (most.busy_ratio >= mean * UNEVEN_FACTOR).then(|| {
+        let said = statement!(
+            "disks-used-unevenly",
+            disk = named(most),
+            devices = disks.len(),
+            share = percent(most.busy_ratio),
+            mean = percent(mean)
+        );
+        let each = disks.iter().map(|disk| requests(disk, at));
+        Finding::found(said, each.collect())
+    })
+}
+
+/// How the limit of a disk is known.
+pub(super) fn basis(limit: &DiskLimit) -> Statement {
+    let disk = named(&limit.disk);
+    match limit.basis {
+        LimitBasis::OneAtATime => statement!("disk-serves-one", disk = disk),
+        LimitBasis::Measured => {
+            let most = |of: fn(&DiskCapacity) -> Option<f64>| {
+                limit.disk.capacity.as_ref().and_then(of).map(rate)
+            };
+            statement!(
+                "disk-was-measured",
+                disk = disk,
+                reads = most(|one| one.read_per_s),
+                writes = most(|one| one.write_per_s)
+            )
+        }
+        LimitBasis::Saturated => statement!(
+            "disk-saturated",
+            disk = disk,
+            requests = limit.requests_per_s.as_ref().map(rate_of)
+        ),
+    }
+}
+
+fn requests(disk: &DiskFigures, at: &Statement) -> Statement {
+    statement!(
+        "disk-requests",
+        disk = named(disk),
+        at = at,
+        share = percent(disk.busy_ratio),
+        queue = disk.queue_mean.map(number),
+        requests = disk.requests_per_s().map(rate)
+    )
+}
+
+/// A device by its name, and its host where there are several; `the disk` where devices were not told apart.
+fn named(disk: &DiskFigures) -> Statement {
+    let device = Some(&disk.device).filter(|device| !device.is_empty());
+    statement!("disk-device", device = device, host = disk.host.as_ref())
+}

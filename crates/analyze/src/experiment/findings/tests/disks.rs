@@ -1,0 +1,279 @@
+//! What is said of a disk that serves `k` requests at once, against simulated ones whose limit is known: `k / S`.
+
+use super::*;
+use crate::student;
+use dyno_record::disk::DiskCapacity;
+use dyno_record::experiment::{DiskFigures, DiskLimits, LimitBasis, NoLimit};
+use dyno_testkit::simulate::{Observation, Service, Source, Station, System, simulate};
+
+/// Mean time of a request.
+const REQUEST_S: f64 = 1e-3;
+const WINDOW_S: f64 = 8.0;
+const WINDOWS: usize = 20;
+
+/// The device of these tests while nothing happens.
+pub(super) fn idle_disk() -> DiskFigures {
+    DiskFigures {
+        device: "nvme0n1".into(),
+        serves_several: Some(true),
+        queue_mean: Some(0.0),
+        read_per_s: Some(0.0),
+        write_per_s: Some(0.0),
+        read_bytes_per_s: Some(0.0),
+        write_bytes_per_s: Some(0.0),
+        ..DiskFigures::default()
+    }
+}
+
+/// Clients that wait for two CPUs and for a disk of `k` servers, one read in an operation.
+fn seen(clients: u32, cpu_s: f64, k: u32, seed: u64) -> Observation {
+    let station = |servers, mean_s| Station {
+        servers,
+        service: Service::Exponential(mean_s),
+    };
+    let system = System {
+        source: Source::Closed {
+            clients,
+            think: Service::Constant(0.0),
+        },
+        stations: vec![station(2, cpu_s), station(k, REQUEST_S)],
+        warm_up_s: 1.0,
+        window_s: WINDOW_S,
+    };
+    simulate(&system, seed)
+}
+
+/// The rate with the interval that its windows give.
+fn rate_of(seen: &Observation) -> Figure {
+    let windows = seen.response_by_interval(WINDOWS);
+    let rates: Vec<f64> = windows
+        .iter()
+        .map(|window| window.len() as f64 * WINDOWS as f64 / WINDOW_S)
+        .collect();
+    let n = rates.len() as f64;
+    let mean = rates.iter().sum::<f64>() / n;
+    let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let width = student::two_sided(0.95, n - 1.0) * (variance / n).sqrt();
+    figure(mean, width / mean)
+}
+
+fn run(clients: u32, cpu_s: f64, k: u32, seed: u64, kind: Option<bool>) -> Figures {
+    let seen = seen(clients, cpu_s, k, seed);
+    let rate = rate_of(&seen);
+    let requests_per_s = seen.served[1] as f64 / WINDOW_S;
+    let mut run = figures(clients, None, rate.value, seen.mean_response_s() * 1e6);
+    let disk = DiskFigures {
+        serves_several: kind,
+        busy_ratio: seen.occupied_s[1] / WINDOW_S,
+        queue_mean: Some(seen.mean_present[1]),
+        read_per_s: Some(requests_per_s),
+        read_bytes_per_s: Some(requests_per_s * 4096.0),
+        ..idle_disk()
+    };
+    run.resources = vec![
+        resource(ResourceKind::ServerCpu, 2, seen.busy_s[0] / WINDOW_S),
+        resource(ResourceKind::Disk, 1, disk.busy_ratio),
+    ];
+    run.demands = run
+        .resources
+        .iter()
+        .filter_map(|resource| demand(resource, Quantity::exact(rate.value)))
+        .collect();
+    run.rate_per_s = rate;
+    run.shares_cpus = false;
+    run.disks = vec![disk];
+    run
+}
+
+fn sweep(clients: &[u32], cpu_s: f64, k: u32, seed: u64, kind: Option<bool>) -> Experiment {
+    let runs = clients
+        .iter()
+        .map(|clients| run(*clients, cpu_s, k, seed + u64::from(*clients), kind));
+    let names: Vec<String> = clients.iter().map(u32::to_string).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    answered(experiment((CLIENTS, &names), runs.collect()))
+}
+
+fn limits(experiment: &mut Experiment) -> DiskLimits {
+    let limits = answer(experiment).disk.clone();
+    limits.expect("a disk was watched")
+}
+
+/// A sweep that saturates a disk of four servers.
+pub(super) fn saturated() -> Experiment {
+    sweep(&up_to(32), 10e-6, 4, 1, Some(true))
+}
+
+/// Levels up to so many clients, each with twice those of the one before.
+fn up_to(most: u32) -> Vec<u32> {
+    (0..)
+        .map(|power| 1 << power)
+        .take_while(|clients| *clients <= most)
+        .collect()
+}
+
+#[test]
+fn a_limit_that_the_levels_show_is_within_its_interval() {
+    for k in [1, 4, 32] {
+        for seed in 0..3 {
+            let mut sweep = sweep(&up_to(k * 8), 10e-6, k, seed * 10_000, Some(true));
+            let limit = limits(&mut sweep).known.expect("the levels show it");
+            assert_eq!(limit.basis, LimitBasis::Saturated);
+            let truth = f64::from(k) / REQUEST_S;
+            let bound = answer(&mut sweep).bound_per_s.expect("there is a bound");
+            let (low, high) = bound.low.zip(bound.high).expect("it has an interval");
+            assert!(low <= truth && truth <= high, "{k} servers: {bound:?}");
+            assert!((high - low) / truth < 0.4, "{k} servers: {bound:?}");
+            assert_eq!(limits(&mut sweep).unknown, None);
+            let said = the(&sweep, "bottleneck (");
+            let told = told(&said.evidence).join("; ");
+            assert!(told.contains("disk-saturated"), "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_is_always_busy_and_far_from_its_limit_bounds_nothing() {
+    let mut sweep = sweep(&up_to(8), 10e-6, 32, 1, Some(true));
+    let truth = 32.0 / REQUEST_S;
+    let found = limits(&mut sweep);
+    assert_eq!(found.known, None);
+    let unknown = found.unknown.expect("it was used");
+    assert_eq!(unknown.reason, NoLimit::ServesSeveral);
+    assert!(
+        unknown.may_be_first && unknown.disk.busy_ratio > 0.99,
+        "{unknown:?}"
+    );
+    // Its busy time per operation would be a bound far below the truth.
+    let demands = answer(&mut sweep).levels[3].demands.clone();
+    let name = resource_name(ResourceKind::Disk);
+    let of_disk = demands.iter().find(|demand| demand.name == name);
+    let wrong = of_disk
+        .expect("it was watched")
+        .saturation_rate_per_s()
+        .value;
+    assert!(wrong < truth / 3.0, "{wrong}");
+    let bound = answer(&mut sweep).bound_per_s.expect("that of the CPUs");
+    assert!(bound.value > truth, "{bound:?}");
+    the(&sweep, "disk-without-bound");
+    let bottleneck = the(&sweep, "bottleneck (").statement.to_string();
+    assert!(bottleneck.contains("is_of_known: true"), "{bottleneck}");
+    assert!(!bottleneck.contains("name: disk"), "{bottleneck}");
+}
+
+#[test]
+fn levels_that_others_limit_show_nothing_of_the_disk() {
+    // Two CPUs of 400 µs end at 5,000/s; a disk of 8 servers at 8,000/s has a request nearly all the time.
+    for seed in 0..3 {
+        let mut sweep = sweep(&up_to(64), 400e-6, 8, seed * 1000, Some(true));
+        assert_eq!(limits(&mut sweep).known, None);
+        let bound = answer(&mut sweep).bound_per_s.expect("that of the CPUs");
+        assert!((bound.value / 5_000.0 - 1.0).abs() < 0.03, "{bound:?}");
+    }
+}
+
+#[test]
+fn a_device_that_serves_one_request_at_a_time_is_bounded_by_its_busy_time() {
+    for clients in [2, 4, 16] {
+        let mut sweep = sweep(&[1, clients], 100e-6, 1, 7, Some(false));
+        let limit = limits(&mut sweep).known.expect("it is one server");
+        assert_eq!(limit.basis, LimitBasis::OneAtATime);
+        let bound = answer(&mut sweep).bound_per_s.expect("there is a bound");
+        assert!((bound.value * REQUEST_S - 1.0).abs() < 0.03, "{bound:?}");
+    }
+    // Nobody knows that it does.
+    let mut untold = sweep(&[1, 2], 100e-6, 1, 7, None);
+    let unknown = limits(&mut untold).unknown.expect("it was used");
+    assert_eq!(unknown.reason, NoLimit::KindUnknown);
+}
+
+#[test]
+fn what_was_measured_of_a_device_bounds_the_rate() {
+    let at = |capacity: DiskCapacity| {
+        let mut run = run(4, 10e-6, 8, 3, Some(true));
+        run.disks[0].write_per_s = Some(0.0);
+        run.disks[0].capacity = Some(capacity);
+        let mut sweep = answered(experiment((CLIENTS, &["4"]), vec![run]));
+        let limit = limits(&mut sweep).known?;
+        assert_eq!(limit.basis, LimitBasis::Measured);
+        Some(1.0 / limit.demand.demand_s)
+    };
+    let reads = DiskCapacity {
+        read_per_s: Some(8_000.0),
+        ..DiskCapacity::default()
+    };
+    let bound = at(reads).expect("reads were measured");
+    assert!((bound / 8_000.0 - 1.0).abs() < 1e-9, "{bound}");
+    // The bytes end before the requests do.
+    let bytes = DiskCapacity {
+        read_bytes_per_s: Some(4096.0 * 5_000.0),
+        ..reads
+    };
+    let bound = at(bytes).expect("both were measured");
+    assert!((bound / 5_000.0 - 1.0).abs() < 1e-9, "{bound}");
+    let writes = DiskCapacity {
+        write_per_s: Some(8_000.0),
+        ..DiskCapacity::default()
+    };
+    assert_eq!(at(writes), None, "it did reads, which were not measured");
+}
+
+#[test]
+fn another_mixture_of_requests_or_the_same_queue_is_no_plateau() {
+    let is_known = |change: fn(&mut [&mut DiskFigures])| {
+        let mut sweep = sweep(&up_to(32), 10e-6, 4, 1, Some(true));
+        let runs = sweep.points.iter_mut();
+        let runs = runs.filter_map(|point| point.figures.as_mut());
+        let mut disks: Vec<&mut DiskFigures> = runs.map(|run| &mut run.disks[0]).collect();
+        change(&mut disks);
+        let mut sweep = answered(sweep);
+        limits(&mut sweep).known.is_some()
+    };
+    assert!(is_known(|_| ()));
+    assert!(!is_known(|disks| {
+        let last = disks.last_mut().expect("there are levels");
+        last.write_per_s = last.read_per_s.map(|reads| reads / 2.0);
+        last.read_per_s = last.write_per_s;
+    }));
+    assert!(!is_known(|disks| {
+        let last = disks.last_mut().expect("there are levels");
+        last.read_bytes_per_s = last.read_bytes_per_s.map(|bytes| bytes * 2.0);
+    }));
+    // No more requests wait than before.
+    assert!(!is_known(|disks| {
+        for disk in disks.iter_mut() {
+            disk.queue_mean = Some(12.0);
+        }
+    }));
+}
+
+#[test]
+fn of_several_devices_the_one_that_is_used_most_limits() {
+    let mut run = run(8, 10e-6, 1, 5, Some(false));
+    let other = DiskFigures {
+        device: "nvme1n1".into(),
+        busy_ratio: run.disks[0].busy_ratio / 4.0,
+        ..run.disks[0].clone()
+    };
+    run.disks.push(other);
+    let mut sweep = answered(experiment((CLIENTS, &["8"]), vec![run]));
+    let found = limits(&mut sweep);
+    let limit = found.known.expect("both are one server");
+    assert_eq!((found.devices, limit.disk.device.as_str()), (2, "nvme0n1"));
+    let uneven = the(&sweep, "disks-used-unevenly").statement.to_string();
+    assert!(uneven.contains("device: nvme0n1"), "{uneven}");
+}
+
+#[test]
+fn the_busy_time_of_a_disk_that_serves_several_explains_no_difference() {
+    use crate::experiment::demands::ratios;
+    let pair = |kind| {
+        let runs = [run(8, 10e-6, 1, 5, kind), run(8, 10e-6, 1, 6, kind)];
+        let found = ratios(&[[&runs[0], &runs[1]]]);
+        let names: Vec<String> = found.into_iter().map(|one| one.name).collect();
+        names
+    };
+    assert_eq!(pair(Some(false)), ["server CPU", "disk"]);
+    assert_eq!(pair(Some(true)), ["server CPU"]);
+    assert_eq!(pair(None), ["server CPU"]);
+}

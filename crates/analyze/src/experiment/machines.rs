@@ -1,0 +1,134 @@
+//! The resources of servers on several machines: each machine has CPUs of its own, which are full by themselves, and all
+//! together are what the servers of a deployment need.
+
+use super::figures::resource_name;
+use dyno_record::experiment::Demand;
+use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse, RunDocument};
+
+/// Between the name of a resource and that of its machine.
+const OF: &str = " of ";
+
+/// CPUs of servers; what their processes used goes before all that their machines did.
+const CPUS: [ResourceKind; 2] = [ResourceKind::ServerCpu, ResourceKind::ServerHostCpu];
+
+/// How a resource of one of several machines begins.
+const fn each_begins(kind: ResourceKind) -> &'static str {
+    match kind {
+        ResourceKind::ServerHostCpu => "all CPUs",
+        kind => resource_name(kind),
+    }
+}
+
+/// How long a resource was busy, under the name that it has in tables and sentences.
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) kind: ResourceKind,
+    pub(super) units: u64,
+    pub(super) busy_s: f64,
+    pub(super) duration_s: f64,
+}
+
+impl Named {
+    fn of(name: String, uses: &[&ResourceUse]) -> Option<Named> {
+        let first = uses.first()?;
+        Some(Named {
+            name,
+            kind: first.resource,
+            units: uses.iter().map(|one| one.units).sum(),
+            busy_s: uses.iter().map(|one| one.busy_s).sum(),
+            duration_s: first.duration_s,
+        })
+    }
+}
+
+/// The resources of the measure phase, each kind once: those of several machines together, and the CPUs of each after that.
+pub(super) fn of_measure_phase(document: &RunDocument) -> Vec<Named> {
+    let measured = |one: &&ResourceUse| one.phase == PhaseKind::Measure && one.duration_s > 0.0;
+    let mut kinds: Vec<ResourceKind> = Vec::new();
+    for one in document.resources.iter().filter(measured) {
+        if !kinds.contains(&one.resource) {
+            kinds.push(one.resource);
+        }
+    }
+    let mut found = Vec::new();
+    for kind in kinds {
+        let of_kind = document.resources.iter().filter(measured);
+        let uses: Vec<&ResourceUse> = of_kind.filter(|one| one.resource == kind).collect();
+        found.extend(Named::of(resource_name(kind).to_owned(), &uses));
+        if uses.len() > 1 && CPUS.contains(&kind) {
+            found.extend(uses.iter().filter_map(|one| {
+                let machine = &one.reported.as_ref()?.machine;
+                Named::of(format!("{}{OF}{machine}", each_begins(kind)), &[one])
+            }));
+        }
+    }
+    found
+}
+
+/// Whether a name is that of a resource of this kind, of all machines or of one.
+pub fn is_of_kind(name: &str, kind: ResourceKind) -> bool {
+    name == resource_name(kind) || is_one_of(name, kind)
+}
+
+/// Whether a name is that of the CPUs of one of several machines.
+pub fn is_of_one_machine(name: &str) -> bool {
+    let mut kinds = CPUS.into_iter();
+    kinds.any(|kind| is_one_of(name, kind))
+}
+
+fn is_one_of(name: &str, kind: ResourceKind) -> bool {
+    let rest = name.strip_prefix(each_begins(kind));
+    // The names of the resources of whole machines have an ` of ` themselves.
+    let mut whole = [ResourceKind::HostCpu, ResourceKind::ServerHostCpu].into_iter();
+    let is_whole = whole.any(|kind| name == resource_name(kind));
+    CPUS.contains(&kind) && !is_whole && rest.is_some_and(|rest| rest.starts_with(OF))
+}
+
+/// The CPUs that the servers wait for, as stations: those of each machine, if there are several; those that their processes
+/// used, and where that is not known all that was used on their machines.
+pub(super) fn server_cpus(demands: &[Demand]) -> Vec<&Demand> {
+    let of_kind = |kind: ResourceKind| -> Vec<&Demand> {
+        let of_machines = demands.iter().filter(|one| is_one_of(&one.name, kind));
+        let each: Vec<&Demand> = of_machines.collect();
+        if each.is_empty() {
+            let name = resource_name(kind);
+            return demands.iter().filter(|one| one.name == name).collect();
+        }
+        each
+    };
+    let mut found = CPUS.into_iter().map(of_kind);
+    found
+        .find(|stations| !stations.is_empty())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_told_from_all_of_them_by_its_name() {
+        let kinds = |name: &str| {
+            let all = [CPUS[0], CPUS[1], ResourceKind::HostCpu, ResourceKind::Disk];
+            all.map(|kind| is_of_kind(name, kind))
+        };
+        let (process, machine) = ([true, false, false, false], [false, true, false, false]);
+        assert_eq!(kinds("server CPU"), process);
+        assert_eq!(kinds("server CPU of db1"), process);
+        assert_eq!(kinds("all CPUs of the server's machine"), machine);
+        assert_eq!(kinds("all CPUs of db1"), machine);
+        assert_eq!(
+            kinds("all CPUs of the machine"),
+            [false, false, true, false]
+        );
+        assert_eq!(kinds("disk"), [false, false, false, true]);
+        let several = ["server CPU of db1", "all CPUs of 10.0.0.2"];
+        assert!(several.into_iter().all(is_of_one_machine));
+        let all = [
+            "server CPU",
+            "all CPUs of the machine",
+            "all CPUs of the server's machine",
+        ];
+        assert!(!all.into_iter().any(is_of_one_machine));
+    }
+}

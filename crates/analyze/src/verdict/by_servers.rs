@@ -1,0 +1,56 @@
+//! How full the CPUs of servers are on machines whose processes nobody reads: by what runs there, and by what servers report
+//! of their own processes.
+
+use super::bench::{Bench, Read, Stretch, sum_on};
+use dyno_record::metrics::MetricTable;
+use dyno_record::model::SourceKind;
+use dyno_record::names::{cpu, server_cpu};
+use std::collections::BTreeMap;
+
+/// Of the work of a machine at least this share is that of its servers, if they are what fills it: the kernel works for their
+/// connections and their disk as well.
+const MOSTLY_RATIO: f64 = 0.5;
+
+/// CPU time of the servers as a share of what they have.
+pub(super) fn cpu_ratio(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    let whole = bench.largest_elsewhere(cpu::ALL_BUSY_RATIO, stretch);
+    match (whole, of_processes(bench, stretch)) {
+        (Some(whole), Some(own)) if own.value < whole.value * MOSTLY_RATIO => Some(own),
+        (whole, own) => whole.or(own),
+    }
+}
+
+/// CPU time of the servers on one machine as a share of its CPUs, on the machine where that is most. Nothing unless all
+/// servers report theirs: one that does not may be the busiest.
+fn of_processes(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    let mut machines: BTreeMap<&str, (Read, f64)> = BTreeMap::new();
+    let sources = bench.document.sources.iter();
+    for source in sources.filter(|source| source.kind == SourceKind::Server) {
+        let mut tables = bench.tables.iter();
+        let table = tables.find(|table| table.source == source.name)?;
+        let (used, cpus) = of_server(table, stretch)?;
+        let (machine, _) = source.subject.rsplit_once(':').unwrap_or_default();
+        let known = machines.remove(machine);
+        let sum = match known {
+            None => (used, cpus),
+            Some((known, most)) => {
+                let value = known.value + used.value;
+                (known.and(used, value), cpus.max(most))
+            }
+        };
+        machines.insert(machine, sum);
+    }
+    let shares = machines.into_values().map(|(used, cpus)| {
+        let share = used.value / cpus;
+        used.with(share)
+    });
+    shares.max_by(|a, b| a.value.total_cmp(&b.value))
+}
+
+fn of_server(table: &MetricTable, stretch: Stretch) -> Option<(Read, f64)> {
+    let sum = |metric| sum_on(table, metric, |_| true, stretch);
+    let (user, system) = (sum(server_cpu::USER_RATIO)?, sum(server_cpu::SYSTEM_RATIO)?);
+    let cpus = sum(server_cpu::CPUS_COUNT)?.value;
+    let value = user.value + system.value;
+    (cpus >= 1.0).then(|| (user.and(system, value), cpus))
+}

@@ -1,0 +1,501 @@
+//! Servers of which this program reads nothing by itself: what they and exporters beside them report becomes service demands,
+//! in every experiment; and that is what really happened there.
+
+use crate::common::{Bench, Responder, signal, wait_for};
+use bson::{Document, doc};
+use dyno_record::metrics::{MetricTable, read};
+use dyno_record::names::{cpu, process};
+use dyno_testkit::fault::is_root;
+use dyno_testkit::{Skip, mongod, mongod_program, or_skip, scripted};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+/// CPUs that the scripted server keeps busy, of how many.
+const SERVER_CPUS: f64 = 0.75;
+const CPUS: i32 = 4;
+/// The share of time in which the scripted disk with the data is busy; the other one is busier.
+const DISK: f64 = 0.3;
+
+/// Readings of a busy machine are late by some hundredths of such a short phase.
+const LATE: f64 = 0.1;
+
+/// A server that reports what it has used for `SERVER_CPUS` of the time since its start, in front of one that answers.
+fn scripted_server(responder: &Responder) -> String {
+    let start = Instant::now();
+    let answer = move |command: &Document| -> Option<Document> {
+        let us = start.elapsed().as_micros() as f64 * SERVER_CPUS;
+        match command.keys().next()?.as_str() {
+            "serverStatus" => Some(doc! {
+                "uptimeMillis": start.elapsed().as_millis() as i64,
+                "extra_info": { "user_time_us": (us * 0.8) as i64, "system_time_us": (us * 0.2) as i64 },
+                "ok": 1,
+            }),
+            "hostInfo" => Some(doc! { "system": { "numCores": CPUS }, "ok": 1 }),
+            "getCmdLineOpts" => {
+                let parsed = doc! { "storage": { "dbPath": "/var/lib/mongodb" } };
+                Some(doc! { "parsed": parsed, "ok": 1 })
+            }
+            _ => None,
+        }
+    };
+    let port = scripted::serve_before(responder.address.parse().unwrap(), answer);
+    format!("mongodb://127.0.0.1:{port}/")
+}
+
+/// A `node_exporter` of two disks, of which `vdb` has the file system with the data.
+fn scripted_exporter() -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let start = Instant::now();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let s = start.elapsed().as_secs_f64();
+            let body = format!(
+                "node_cpu_seconds_total{{cpu=\"0\",mode=\"user\"}} {}\n\
+                 node_cpu_seconds_total{{cpu=\"0\",mode=\"idle\"}} {}\n\
+                 node_disk_io_time_seconds_total{{device=\"vda\"}} {}\n\
+                 node_disk_io_time_seconds_total{{device=\"vdb\"}} {}\n\
+                 node_filesystem_avail_bytes{{device=\"/dev/vda1\",mountpoint=\"/\"}} 1e9\n\
+                 node_filesystem_avail_bytes{{device=\"/dev/vdb1\",mountpoint=\"/var/lib\"}} 1e9\n",
+                s * 0.5,
+                s * 0.5,
+                s * 0.9,
+                s * DISK,
+            );
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n";
+            let _ = write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    format!("node=http://{address}/metrics")
+}
+
+/// The documents of all runs below a folder.
+fn runs_below(folder: &Path) -> Vec<Value> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(runs_below(&path));
+        } else if path.ends_with("run.json") {
+            let text = std::fs::read_to_string(path).unwrap();
+            found.push(serde_json::from_str(&text).unwrap());
+        }
+    }
+    found
+}
+
+/// What was reported of a resource in the measure phase: the busy units, how many there are, and by whom.
+fn reported(document: &Value, kind: &str) -> Option<(f64, u64, Value)> {
+    let mut all = document["resources"].as_array()?.iter();
+    let found = all.find(|one| one["phase"] == "measure" && one["resource"] == kind)?;
+    let number = |key: &str| found[key].as_f64().unwrap();
+    let busy = number("busy_s") / number("duration_s");
+    let device = found["disks"][0]["device"].clone();
+    let mut by = found["reported"].clone();
+    by["device"] = device;
+    Some((busy, number("units") as u64, by))
+}
+
+#[track_caller]
+fn assert_near(found: f64, expected: f64, share: f64) {
+    let is_near = (found - expected).abs() <= share * expected;
+    assert!(is_near, "{found} is not within {share} of {expected}");
+}
+
+#[test]
+fn every_experiment_reads_exporters_and_what_servers_report() {
+    // Slow, so that no search loads the machine.
+    let responder = Responder::with_documents(&["--service-us", "2000"]);
+    let (uri, exporter) = (scripted_server(&responder), scripted_exporter());
+    let data = [
+        "--records",
+        "1000",
+        "-p",
+        "insertorder=ordered",
+        "--uri",
+        &uri,
+    ];
+    let watching = ["--exporter", &exporter, "--observe-interval", "300ms"];
+    let length = ["--duration", "2s", "--warmup", "0s", "--out", "r"];
+    let verbs: [(&str, usize); 8] = [
+        ("run read --clients 2", 1),
+        ("run read --clients 2 --repeat 2", 2),
+        ("soak read --clients 2", 1),
+        ("sweep read --clients 1,2", 2),
+        ("sweep read --rates 50,100", 2),
+        ("xmax read --max-clients 2 --repeat 1", 3),
+        ("slo read --p99 100ms --clients 2 --resolution 30%", 2),
+        (
+            "ab read --clients 2 --set client.seed=2 --min-pairs 2 --max-pairs 2",
+            4,
+        ),
+    ];
+    for (verb, fewest) in verbs {
+        let bench = Bench::new();
+        let words: Vec<&str> = verb.split(' ').collect();
+        bench
+            .dyno(&[&words[..], &data, &watching, &length].concat())
+            .expect(0);
+        let runs = runs_below(&bench.path("r"));
+        assert!(runs.len() >= fewest, "{verb}: {} runs", runs.len());
+        let mut known = 0;
+        for run in &runs {
+            let mut sources = run["sources"].as_array().unwrap().iter();
+            let node = sources.find(|source| source["name"] == "node").unwrap();
+            assert_eq!(node["of_server"], true, "{verb}: {node}");
+            // This machine is read, and needs nobody who reports it.
+            assert_eq!(reported(run, "server_host_cpu"), None);
+            let both = reported(run, "server_cpu").zip(reported(run, "disk"));
+            // Where too little of a short phase was seen nothing is made up.
+            let Some(((server, cpus, by_server), (disk, disks, by_node))) = both else {
+                continue;
+            };
+            known += 1;
+            assert_near(server, SERVER_CPUS, LATE);
+            assert_eq!(
+                (cpus, &by_server["source"]),
+                (CPUS as u64, &"serverStatus".into())
+            );
+            assert_near(disk, DISK, LATE);
+            assert_eq!((disks, &by_node["device"]), (1, &"vdb".into()));
+        }
+        assert!(
+            known * 2 >= runs.len(),
+            "{verb}: {known} of {} runs",
+            runs.len()
+        );
+    }
+}
+
+/// Codes of the caveats of a run.
+fn caveats(run: &Value) -> Vec<String> {
+    let all = run["caveats"].as_array().unwrap().iter();
+    all.map(|caveat| caveat["code"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_disk_of_the_data_is_the_one_that_the_plan_names() {
+    let responder = Responder::with_documents(&[]);
+    let (uri, exporter) = (scripted_server(&responder), scripted_exporter());
+    let (_, url) = exporter.split_once('=').unwrap();
+    let run = |disk: &str| {
+        let bench = Bench::new();
+        let exporter = format!("name = \"node\"\nurl = \"{url}\"\ndisk = \"{disk}\"\n");
+        let plan = format!("base = \"read\"\n[[observe.exporters]]\n{exporter}");
+        std::fs::write(bench.path("plan.toml"), plan).unwrap();
+        let load = [
+            "run",
+            "plan.toml",
+            "--records",
+            "1000",
+            "-p",
+            "insertorder=ordered",
+        ];
+        let length = [
+            "--duration",
+            "2s",
+            "--warmup",
+            "0s",
+            "--uri",
+            &uri,
+            "--format",
+            "json",
+        ];
+        let watching = ["--observe-interval", "300ms"];
+        bench
+            .dyno(&[&load[..], &length, &watching].concat())
+            .expect(0)
+            .json()
+    };
+    let named = run("vda");
+    let (busy, _, by) = reported(&named, "disk").unwrap();
+    assert_near(busy, 0.9, LATE);
+    assert_eq!(by["device"], "vda");
+    assert!(!caveats(&named).contains(&"disk-of-data-unknown".to_owned()));
+    // One that is not there is said to be missing, and the busiest stands for it.
+    let missing = run("sdz");
+    assert_eq!(reported(&missing, "disk").unwrap().2["device"], "vda");
+    let told = caveats(&missing);
+    for code in ["disk-of-data-unknown", "source-watched-in-part"] {
+        assert!(told.contains(&code.to_owned()), "{told:?}");
+    }
+}
+
+/// How many CPUs or CPU times of a process were busy in the measure phase, by a table that this program has read by itself.
+fn own_reading(table: &MetricTable, id: &dyno_record::metrics::MetricId, run: &Value) -> f64 {
+    let mut phases = run["phases"].as_array().unwrap().iter();
+    let phase = phases.find(|phase| phase["name"] == "measure").unwrap();
+    let start_s = phase["start_s"].as_f64().unwrap();
+    let end_s = start_s + phase["duration_s"].as_f64().unwrap();
+    let column = table.column(id).unwrap();
+    let (mut busy_s, mut seen_s) = (0.0, 0.0);
+    for (row, at_s) in table.at_s.iter().enumerate() {
+        let begin_s = at_s - table.duration_s[row];
+        let within_s = at_s.min(end_s) - begin_s.max(start_s);
+        if within_s > 0.0 && column[row].is_finite() {
+            busy_s += column[row] * within_s;
+            seen_s += within_s;
+        }
+    }
+    busy_s / seen_s
+}
+
+fn table(run: &Path, source: &str) -> MetricTable {
+    let (tables, _) = read(run).unwrap();
+    let mut tables = tables.into_iter();
+    tables.find(|table| table.source == source).unwrap()
+}
+
+fn document(run: &Path) -> Value {
+    let text = std::fs::read_to_string(run.join("run.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn the_cpu_time_that_a_server_reports_is_that_of_its_process() {
+    let Some(server) = or_skip(mongod()) else {
+        return;
+    };
+    let (bench, uri) = (Bench::new(), server.uri());
+    let load = ["run", "c", "--records", "1000", "--clients", "4"];
+    let length = ["--warmup", "1s", "--duration", "6s", "--out", "r"];
+    let watching = ["--observe-interval", "200ms", "--uri", &uri];
+    bench
+        .dyno(&[&load[..], &length, &watching].concat())
+        .expect(0);
+    let run = document(&bench.path("r"));
+    let (busy, _, by) = reported(&run, "server_cpu").unwrap();
+    assert_eq!(by["source"], "serverStatus");
+    let own = table(&bench.path("r"), "host");
+    let of_process = own_reading(&own, &process::CPU_RATIO.of("server"), &run);
+    assert!(of_process > 0.05, "{of_process}");
+    assert_near(busy, of_process, 0.05);
+}
+
+/// A host of its own network, with programs on it that end with it.
+struct Machine {
+    name: String,
+    address: String,
+    children: Vec<Child>,
+}
+
+fn ip(arguments: &str) {
+    let words: Vec<&str> = arguments.split(' ').collect();
+    let output = Command::new("ip").args(&words).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ip {arguments}: {said}");
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let number = std::process::id();
+        let (name, link) = (
+            format!("dyno-elsewhere-{number}"),
+            format!("dye{}", number % 100_000),
+        );
+        let network = format!("10.199.{}", number % 250);
+        ip(&format!("netns add {name}"));
+        let machine = Machine {
+            address: format!("{network}.2"),
+            children: Vec::new(),
+            name,
+        };
+        let name = &machine.name;
+        ip(&format!(
+            "link add {link} type veth peer name eth0 netns {name}"
+        ));
+        ip(&format!("address add {network}.1/30 dev {link}"));
+        ip(&format!("link set {link} up"));
+        ip(&format!("-n {name} address add {network}.2/30 dev eth0"));
+        ip(&format!("-n {name} link set eth0 up"));
+        machine
+    }
+
+    /// Starts a program there, and waits until it listens at the port.
+    fn start(&mut self, program: &Path, arguments: &[&str], port: u16) {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name]).arg(program);
+        let child = command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        self.children.push(child);
+        let address = (self.address.as_str(), port);
+        let listens = || std::net::TcpStream::connect(address).is_ok();
+        wait_for(&format!("port {port}"), listens);
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            signal(child, "TERM");
+            let _ = child.wait();
+        }
+        let _ = Command::new("ip")
+            .args(["netns", "delete", &self.name])
+            .status();
+    }
+}
+
+/// What the bench of a server on a machine of its own needs.
+fn programs() -> Option<[PathBuf; 2]> {
+    let root = if is_root() {
+        Ok(())
+    } else {
+        Err(Skip::new("no root", "run it as root"))
+    };
+    or_skip(root)?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places =
+        std::env::split_paths(&path).map(|folder| folder.join("prometheus-node-exporter"));
+    let exporter = places.find(|path| path.is_file());
+    let missing = Skip::new(
+        "no `prometheus-node-exporter`",
+        "run `scripts/setup.sh test`",
+    );
+    Some([
+        or_skip(mongod_program())?,
+        or_skip(exporter.ok_or(missing))?,
+    ])
+}
+
+#[test]
+fn a_server_on_a_machine_of_its_own_has_the_demands_that_its_exporter_reports() {
+    let Some([mongod, exporter]) = programs() else {
+        return;
+    };
+    let (bench, mut machine) = (Bench::new(), Machine::new());
+    let (address, data) = (machine.address.clone(), bench.path("data"));
+    std::fs::create_dir(&data).unwrap();
+    let log = bench.path("mongod.log");
+    let places = [
+        "--dbpath",
+        data.to_str().unwrap(),
+        "--logpath",
+        log.to_str().unwrap(),
+    ];
+    let small = [
+        "--wiredTigerCacheSizeGB",
+        "0.25",
+        "--port",
+        "27017",
+        "--bind_ip",
+        &address,
+    ];
+    machine.start(&mongod, &[&places[..], &small].concat(), 27017);
+    let listen = format!("--web.listen-address={address}:9100");
+    machine.start(&exporter, &[&listen], 9100);
+    let uri = format!("mongodb://{address}/");
+    let node = format!("node=http://{address}:9100/metrics");
+    let load = [
+        "run",
+        "a",
+        "--records",
+        "1000",
+        "--clients",
+        "4",
+        "--uri",
+        &uri,
+    ];
+    let length = [
+        "--warmup",
+        "1s",
+        "--duration",
+        "8s",
+        "--out",
+        "r",
+        "--format",
+        "json",
+    ];
+    let other = scripted_exporter().replace("node=", "other=");
+    let watching = [
+        "--observe-interval",
+        "200ms",
+        "--exporter",
+        &node,
+        "--exporter",
+        &other,
+    ];
+    let run = bench
+        .dyno(&[&load[..], &length, &watching].concat())
+        .expect(0)
+        .json();
+
+    // It sees the whole machine, which is this one.
+    let own = table(&bench.path("r"), "host");
+    let whole = own_reading(&own, &cpu::ALL_BUSY_RATIO.id(), &run);
+    let (busy, cpus, by) = reported(&run, "server_host_cpu").unwrap();
+    assert_eq!(
+        (&by["source"], by["machine"].as_str()),
+        (&"node".into(), Some(address.as_str()))
+    );
+    assert_near(busy, whole * cpus as f64, 0.05);
+    // The process is a part of it.
+    let (process, _, by) = reported(&run, "server_cpu").unwrap();
+    assert_eq!(
+        (&by["source"], by["machine"].as_str()),
+        (&"serverStatus".into(), Some(address.as_str()))
+    );
+    assert!(process > 0.1 && process < busy, "{process} of {busy}");
+    let (_, disks, by) = reported(&run, "disk").unwrap();
+    assert!(disks == 1 && by["device"].is_string(), "{by}");
+    // Of the exporter at another address nobody said what it watches.
+    let told = run["caveats"].as_array().unwrap().iter();
+    let mut told = told.filter(|caveat| caveat["code"] == "exporter-of-unknown-machine");
+    assert_eq!(told.next().unwrap()["values"]["source"], "other");
+    assert!(told.next().is_none());
+
+    let names = |list: &Value| -> Vec<String> {
+        let all = list.as_array().unwrap().iter();
+        all.map(|one| one["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let analysis = &run["analysis"];
+    assert_eq!(
+        names(&analysis["stations"])[..2],
+        ["server CPU", "client CPU"]
+    );
+    let demands = names(&analysis["figures"]["demands"]);
+    assert!(
+        demands.contains(&"all CPUs of the server's machine".to_owned()),
+        "{demands:?}"
+    );
+    assert!(analysis["bottleneck"]["bound_per_s"].as_f64().unwrap() > 0.0);
+    assert!(
+        !analysis["verdict"]["headline"]["text"]
+            .as_str()
+            .unwrap()
+            .is_empty()
+    );
+    // Without a word of the server the machine stands for it.
+    let blind = ["--no-observe", "--exporter", &node, "--no-load"];
+    let length = [
+        "--warmup",
+        "1s",
+        "--duration",
+        "4s",
+        "--out",
+        "b",
+        "--format",
+        "json",
+    ];
+    let run = bench
+        .dyno(&[&load[..], &length, &blind].concat())
+        .expect(0)
+        .json();
+    assert_eq!(reported(&run, "server_cpu"), None);
+    let stations = names(&run["analysis"]["stations"]);
+    assert_eq!(stations[0], "all CPUs of the server's machine");
+    assert!(run["analysis"]["bottleneck"].is_object());
+}

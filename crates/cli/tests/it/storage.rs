@@ -1,0 +1,302 @@
+//! `server.storage` end to end: storage that is made for a run, in its record, and gone after it, however the run ends.
+
+use crate::common::{Bench, Finished, names, processes_with, signal, wait_for, wait_for_windows};
+use dyno_testkit::fault::is_root;
+use dyno_testkit::{embedded_program, or_skip};
+use serde_json::Value;
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+
+/// A bench where storage can be made for the embedded server; `None`, with a line that says so, where it cannot.
+fn preparing() -> Option<Bench> {
+    or_skip(embedded_program())?;
+    if !is_root() {
+        dyno_testkit::skip("no root to make file systems");
+        return None;
+    }
+    let lacks = |program: &&str| !Path::new("/usr/sbin").join(program).exists();
+    let programs = ["losetup", "wipefs", "mkfs.ext4", "mkfs.xfs"];
+    if let Some(program) = programs.into_iter().find(lacks) {
+        dyno_testkit::skip(&format!("no `{program}` to make file systems"));
+        return None;
+    }
+    Some(Bench::new())
+}
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{program} {arguments:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A device of this machine with nothing on it: a file behind a loop device.
+struct Device(String);
+
+impl Device {
+    fn new(bench: &Bench) -> Device {
+        let image = bench.path("device");
+        File::create(&image).unwrap().set_len(512 << 20).unwrap();
+        Device(run(
+            "losetup",
+            &["--find", "--show", image.to_str().unwrap()],
+        ))
+    }
+
+    fn setting(&self, file_system: &str) -> String {
+        format!("server.storage={file_system} on {}", self.0)
+    }
+
+    #[track_caller]
+    fn assert_empty(&self) {
+        assert_eq!(run("wipefs", &["--parsable", &self.0]), "");
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
+    }
+}
+
+/// Nothing of storage is left: no loop device, no mount, no folder, no control group, and no process.
+#[track_caller]
+fn assert_gone(bench: &Bench, run_directory: &str) {
+    let place = bench.folder.path().to_str().unwrap();
+    wait_for("the end of all processes", || {
+        processes_with(place).is_empty()
+    });
+    let folder = bench.path(run_directory).display().to_string();
+    let loops = || run("losetup", &["--list", "--output", "BACK-FILE"]);
+    wait_for("the end of loop devices", || !loops().contains(&folder));
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(&folder), "{mounts}");
+    // After a kill a watchdog takes it away.
+    wait_for("the end of the folder", || {
+        !bench.path(run_directory).join("server-storage").exists()
+    });
+    let images = |name: &String| name.contains("storage");
+    let left = match bench.path(run_directory).exists() {
+        true => names(&bench.path(run_directory)),
+        false => Vec::new(),
+    };
+    assert!(!left.iter().any(images), "{left:?}");
+}
+
+/// Our control groups of a process.
+fn groups(process: u32) -> Vec<String> {
+    let folders = [
+        "/sys/fs/cgroup/blkio",
+        "/sys/fs/cgroup",
+        "/sys/fs/cgroup/unified",
+    ];
+    let folders = folders
+        .iter()
+        .map(Path::new)
+        .filter(|folder| folder.is_dir());
+    let mut all: Vec<String> = folders.flat_map(names).collect();
+    all.retain(|name| name.starts_with(&format!("dyno-storage-{process}-")));
+    all
+}
+
+const SMALL: [&str; 7] = ["run", "a", "--records", "300", "--warmup", "0s", "--out"];
+
+#[test]
+fn a_record_names_the_storage_and_what_it_can_do() {
+    let Some(bench) = preparing() else { return };
+    let setting = "ext4 on loop:512MiB at 400 iops";
+    let set = format!("server.storage={setting}");
+    let more = [
+        "r",
+        "--operations",
+        "500",
+        "--format",
+        "json",
+        "--set",
+        &set,
+    ];
+    let done = bench.dyno(&[&SMALL[..], &more].concat()).expect(0);
+    let document = done.json();
+    let storage = &document["environment"]["data_storage"];
+    assert_eq!(storage["filesystem"], "ext4");
+    assert!(
+        storage["mount_options"]
+            .as_str()
+            .unwrap()
+            .contains("noatime")
+    );
+    assert!(
+        storage["free_bytes"].as_u64().unwrap() < 512 << 20,
+        "{storage}"
+    );
+    let prepared = &storage["prepared"];
+    assert_eq!(prepared["setting"], setting);
+    assert_eq!(prepared["size_bytes"], 512 << 20);
+    let device = prepared["devices"][0].as_str().unwrap();
+    assert!(device.starts_with("/dev/loop"), "{device}");
+    assert_eq!(storage["device"], device);
+    let is_measured = prepared["limits"]["random_reads_per_s"].as_f64();
+    let reason = prepared["not_measured"].as_str();
+    match is_measured {
+        Some(reads) => assert!(reads < 500.0, "{prepared}"),
+        None => assert!(reason.unwrap().contains("fio"), "{prepared}"),
+    }
+    assert_eq!(document["plan"]["server"]["storage"], setting);
+    // What is watched is the device of the data.
+    let sources = std::fs::read_to_string(bench.path("r/metrics/host.csv")).unwrap();
+    let name = device.trim_start_matches("/dev/");
+    assert!(sources.contains(name), "no metrics of {name}");
+    assert_gone(&bench, "r");
+    let report = bench.dyno(&["report", "r", "--full"]).expect(0).stdout;
+    assert!(report.contains(setting), "{report}");
+}
+
+#[test]
+fn storage_is_a_setting_of_a_sweep_like_any_other() {
+    let Some(bench) = preparing() else { return };
+    let set = "server.storage=ext4 on loop:512MiB;xfs on loop:512MiB";
+    let arguments = [
+        "sweep",
+        "a",
+        "--records",
+        "300",
+        "--warmup",
+        "0s",
+        "--duration",
+        "1s",
+        "--set",
+        set,
+        "--repeat",
+        "2",
+        "--out",
+        "x",
+    ];
+    let dry = bench
+        .dyno(&[&arguments[..], &["--dry-run"]].concat())
+        .expect(0);
+    assert!(!bench.path("x").exists());
+    for text in [
+        "makes ext4 on a file of 512MiB",
+        "makes xfs on a file of 512MiB",
+    ] {
+        assert!(dry.stderr.contains(text), "{}", dry.stderr);
+    }
+    let done = bench
+        .dyno(&[&arguments[..], &["--full"]].concat())
+        .expect(0);
+    let text = std::fs::read_to_string(bench.path("x/experiment.json")).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let points = document["points"].as_array().unwrap();
+    assert_eq!(points.len(), 4);
+    for point in points {
+        assert_eq!(
+            point["storage"]["setting"],
+            point["settings"]["server.storage"]
+        );
+    }
+    // It is measured once for each.
+    let measuring = done.stderr.matches("measuring the storage").count();
+    let can_measure = points[0]["storage"]["limits"].is_object();
+    assert_eq!(
+        measuring,
+        if can_measure { 2 } else { 0 },
+        "{}",
+        done.stderr
+    );
+    let preparing = done.stderr.matches("preparing storage").count();
+    assert!((2..=4).contains(&preparing), "{}", done.stderr);
+    assert!(done.stdout.contains("Storage"), "{}", done.stdout);
+    assert_gone(&bench, "x");
+}
+
+#[test]
+fn an_interrupted_run_leaves_nothing() {
+    let Some(bench) = preparing() else { return };
+    let device = Device::new(&bench);
+    let set = device.setting("xfs");
+    let arguments = [&SMALL[..], &["r", "--duration", "10m", "--set", &set]].concat();
+    let mut child = bench.spawn(&arguments);
+    wait_for_windows(&mut child, &bench.path("r"), 2);
+    let process = child.id();
+    signal(&child, "INT");
+    Finished::from(child.wait_with_output().unwrap()).expect(130);
+    assert_gone(&bench, "r");
+    device.assert_empty();
+    assert_eq!(groups(process), Vec::<String>::new());
+}
+
+#[test]
+fn a_killed_run_leaves_nothing() {
+    let Some(bench) = preparing() else { return };
+    let device = Device::new(&bench);
+    for set in [
+        device.setting("ext4"),
+        "server.storage=ext4 on loop:512MiB at 1000 iops".to_owned(),
+    ] {
+        let arguments = [&SMALL[..], &["r", "--duration", "10m", "--set", &set]].concat();
+        let mut child = bench.spawn(&arguments);
+        wait_for_windows(&mut child, &bench.path("r"), 2);
+        let process = child.id();
+        signal(&child, "KILL");
+        child.wait().unwrap();
+        assert_gone(&bench, "r");
+        device.assert_empty();
+        assert_eq!(groups(process), Vec::<String>::new());
+        std::fs::remove_dir_all(bench.path("r")).unwrap();
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_before_anything_is_done() {
+    let Some(bench) = preparing() else { return };
+    let device = Device::new(&bench);
+    run("mkfs.ext4", &["-q", "-L", "thesis", &device.0]);
+    for (setting, code, text) in [
+        (device.setting("xfs"), 2, "`ext4` with the label `thesis`"),
+        (
+            "server.storage=xfs on /dev/null".to_owned(),
+            2,
+            "not a block device",
+        ),
+        (
+            "server.storage=xfs on /dev/no-such".to_owned(),
+            2,
+            "No such file",
+        ),
+        (
+            "server.storage=ext4 on loop:900TiB".to_owned(),
+            2,
+            "do not fit",
+        ),
+        (
+            "server.storage=ext4 on loop:1MiB".to_owned(),
+            2,
+            "too small for a server",
+        ),
+        (
+            "server.storage=ext4 at loop:1GiB".to_owned(),
+            2,
+            "valid forms are",
+        ),
+    ] {
+        for dry in [&["--dry-run"][..], &[]] {
+            let arguments = [&SMALL[..], &["r", "--set", &setting], dry].concat();
+            bench.dyno(&arguments).expect(code).says(text);
+            assert!(!bench.path("r").exists());
+        }
+    }
+    let label = run("wipefs", &["--parsable", &device.0]);
+    assert!(label.contains("thesis"), "{label}");
+}
+
+#[test]
+fn servers_that_stay_have_their_storage_as_long() {
+    let Some(bench) = preparing() else { return };
+    let device = Device::new(&bench);
+    let set = device.setting("ext4");
+    bench.dyno(&["server", "start", "--set", &set]).expect(0);
+    let label = run("wipefs", &["--parsable", &device.0]);
+    assert!(label.contains("dyno-storage"), "{label}");
+    bench.dyno(&["server", "stop"]).expect(0);
+    device.assert_empty();
+}

@@ -1,0 +1,108 @@
+//! How busy the machines of servers elsewhere were, by what was reported from there.
+
+use super::Session;
+use dyno_observe::reported_use::{PhaseTime, UnknownDisk, Watched};
+use dyno_plan::model::ExporterPlan;
+use dyno_record::metrics::{self, MetricTable};
+use dyno_record::model::{
+    Caveat, CaveatKind, PhaseKind, ResourceKind, ResourceUse, SourceKind, SourceRecord,
+};
+use dyno_record::names::cpu;
+use dyno_record::quantity::Unit;
+use dyno_record::statement;
+use dyno_record::statement::{Number, Statement};
+
+/// How the record calls a cluster, whose routers are asked and hold no data.
+const SHARDED: &str = "sharded";
+
+impl Session<'_> {
+    /// Puts into the document how busy the machines of servers elsewhere were, by what their sources reported. What was read by
+    /// this program or by agents stays.
+    pub(super) fn keep_reported_use(&mut self) {
+        let sources = &self.document.sources;
+        // What cannot be read will fail the report, which says so.
+        let Ok((tables, _)) = metrics::read(&self.directory) else {
+            return;
+        };
+        let watched = Watched {
+            sources,
+            tables: &tables,
+        };
+        let is_sharded = self.document.server.topology.as_deref() == Some(SHARDED);
+        let mut found = Vec::new();
+        let mut unknown = Vec::new();
+        for phase in self.recorder.phases() {
+            let time = PhaseTime {
+                phase: phase.name,
+                start_s: phase.start_s,
+                end_s: phase.start_s + phase.duration_s,
+            };
+            let is_known = |kind: ResourceKind| {
+                let mut all = self.document.resources.iter();
+                all.any(|one| one.phase == phase.name && one.resource == kind)
+            };
+            if !is_sharded && !is_known(ResourceKind::ServerCpu) {
+                found.extend(watched.server_cpu(time));
+            }
+            let machines = watched.machines(time);
+            let is_needed = |one: &ResourceUse| match one.resource {
+                ResourceKind::ServerHostCpu => !is_known(ResourceKind::HostCpu),
+                kind => !is_known(kind),
+            };
+            found.extend(machines.uses.into_iter().filter(is_needed));
+            if phase.name == PhaseKind::Measure && !is_known(ResourceKind::Disk) {
+                unknown = machines.unknown_disks;
+            }
+        }
+        let unmatched = unmatched(&self.plan.observe.exporters, sources, &tables);
+        self.document.resources.extend(found);
+        self.caveats.extend(unmatched);
+        self.caveats.extend(unknown.iter().map(unknown_disk));
+    }
+}
+
+/// A caveat for each exporter of a machine of which nobody said whether it is that of a server.
+fn unmatched<'a>(
+    exporters: &'a [ExporterPlan],
+    sources: &'a [SourceRecord],
+    tables: &'a [MetricTable],
+) -> impl Iterator<Item = Caveat> + use<'a> {
+    let is_machine = |name: &str| {
+        let mut of_source = tables.iter().filter(|table| table.source == name);
+        of_source.any(|table| table.column(&cpu::ALL_BUSY_RATIO.id()).is_some())
+    };
+    let unsaid = exporters.iter().filter(|one| one.of_server.is_none());
+    let unsaid = unsaid.filter_map(move |one| {
+        let mut sources = sources.iter();
+        let source = sources.find(|source| source.name == one.name)?;
+        let is_doubtful = source.kind == SourceKind::Exporter && !source.of_server;
+        (is_doubtful && is_machine(&one.name)).then_some(source)
+    });
+    unsaid.map(|source| {
+        let statement = statement!(
+            "exporter-of-unknown-machine",
+            source = &source.name,
+            subject = &source.subject
+        );
+        Caveat::of_run(CaveatKind::ProbeUnavailable, statement)
+    })
+}
+
+/// That the busiest disk stands for that of the data, with all of them.
+fn unknown_disk(unknown: &UnknownDisk) -> Caveat {
+    let busy = |(name, ratio): &(String, f64)| {
+        statement!(
+            "disk-of-exporter",
+            disk = name,
+            share = Number::new(*ratio, Unit::Ratio)
+        )
+    };
+    let disks: Vec<Statement> = unknown.disks.iter().map(busy).collect();
+    let statement = statement!(
+        "disk-of-data-unknown",
+        source = &unknown.source,
+        disk = unknown.disks.first().map(|(name, _)| name.as_str()),
+        disks = disks
+    );
+    Caveat::of_run(CaveatKind::ProbeUnavailable, statement)
+}

@@ -1,0 +1,64 @@
+//! How long something was busy, by readings of the share of time since the reading before.
+
+/// The time that something was busy, added up reading by reading.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Busy {
+    /// Instants, and how long it had been busy by then; both in seconds.
+    readings: Vec<(f64, f64)>,
+}
+
+impl Busy {
+    /// A reading, without a figure where it could not be read; then the next one stands for this one too, unless the time since
+    /// the last figure is above `longest_s`: what came before such a hole is forgotten.
+    pub fn take(&mut self, at_s: f64, busy: Option<f64>, longest_s: f64) {
+        match (self.readings.last(), busy) {
+            (Some((last_s, _)), Some(_)) if at_s <= *last_s => {}
+            (Some((last_s, busy_s)), Some(busy)) if at_s - last_s <= longest_s => {
+                self.readings.push((at_s, busy_s + busy * (at_s - last_s)));
+            }
+            (_, Some(_)) => self.readings = vec![(at_s, 0.0)],
+            _ if self.readings.len() <= 1 => self.readings = vec![(at_s, 0.0)],
+            _ => {}
+        }
+    }
+
+    /// Instants, and how long it had been busy by then, as [`busy_between`](crate::usage::busy_between) takes them.
+    pub fn readings(&self) -> &[(f64, f64)] {
+        &self.readings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_that_was_missing_is_as_the_next_one() {
+        let take = |all: &[(f64, Option<f64>)]| {
+            let mut busy = Busy::default();
+            for (at_s, share) in all {
+                busy.take(*at_s, *share, 3.5);
+            }
+            busy.readings
+        };
+        let found = take(&[
+            (0.0, None),
+            (1.0, None),
+            (2.0, Some(1.0)),
+            (3.0, None),
+            (4.0, Some(0.5)),
+            (4.0, Some(9.0)),
+        ]);
+        assert_eq!(found, [(1.0, 0.0), (2.0, 1.0), (4.0, 2.0)]);
+        let late = take(&[(5.0, Some(1.0))]);
+        assert_eq!(late, [(5.0, 0.0)], "nobody knows since when");
+        let hole = take(&[
+            (0.0, None),
+            (1.0, Some(1.0)),
+            (3.0, None),
+            (6.0, Some(1.0)),
+            (7.0, Some(0.5)),
+        ]);
+        assert_eq!(hole, [(6.0, 0.0), (7.0, 0.5)], "five seconds are too many");
+    }
+}

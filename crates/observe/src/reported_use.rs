@@ -1,0 +1,253 @@
+//! How busy the machines of servers elsewhere were in a phase, from the metrics of a run: their CPUs and disks by exporters
+//! there, the processes of the servers by `serverStatus`. It needs nothing on those machines that the run had not watched.
+
+use crate::busy::Busy;
+use crate::usage::busy_between;
+use dyno_record::disk::DiskUse;
+use dyno_record::metrics::{MetricId, MetricTable};
+use dyno_record::model::{
+    PhaseKind, ReportedBy, ResourceKind, ResourceUse, SourceKind, SourceRecord,
+};
+use dyno_record::names::{self, Metric, cpu, disk, server_cpu, storage};
+use std::collections::BTreeMap;
+
+/// Rows without a figure that the next one can stand for. A reading that is late, or after others that failed, is about all
+/// the time since the one before, however long that is.
+const MOST_MISSING_ROWS: f64 = 2.5;
+
+/// What servers say of themselves, as the source of a resource's use.
+pub const SERVER_STATUS: &str = "serverStatus";
+
+/// Begins of the names of devices that are no disks.
+const NO_DISKS: [&str; 6] = ["loop", "ram", "zram", "sr", "fd", "nbd"];
+
+/// A phase of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct PhaseTime {
+    /// Which one.
+    pub phase: PhaseKind,
+    /// Its start, from that of the run.
+    pub start_s: f64,
+    /// Its end.
+    pub end_s: f64,
+}
+
+/// The sources of a run with what they reported.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched<'a> {
+    /// All sources.
+    pub sources: &'a [SourceRecord],
+    /// Their metrics.
+    pub tables: &'a [MetricTable],
+}
+
+/// What exporters reported of the machines of servers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Machines {
+    /// How busy CPUs and disks were.
+    pub uses: Vec<ResourceUse>,
+    /// Exporters of which nobody said which disk holds the data, and their disks.
+    pub unknown_disks: Vec<UnknownDisk>,
+}
+
+/// Disks of a machine of which one holds data, and nobody knows which.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnknownDisk {
+    /// The exporter.
+    pub source: String,
+    /// The disks, and for which share of the phase each was busy, the busiest first: it stands for that of the data.
+    pub disks: Vec<(String, f64)>,
+}
+
+impl Watched<'_> {
+    /// The CPU time of the servers' processes, machine by machine. Empty unless all servers reported theirs, and the CPUs that
+    /// they have: without one of several the rest is no figure of all.
+    pub fn server_cpu(&self, time: PhaseTime) -> Vec<ResourceUse> {
+        let mut machines: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+        for source in self.of_kind(SourceKind::Server) {
+            let Some((busy_s, cpus)) = self.process(source, time) else {
+                return Vec::new();
+            };
+            let (sum_s, most) = machines.entry(host_of(&source.subject)).or_default();
+            *sum_s += busy_s;
+            *most = cpus.max(*most);
+        }
+        machines
+            .into_iter()
+            .map(|(machine, (busy_s, cpus))| {
+                let reported = ReportedBy {
+                    source: SERVER_STATUS.to_owned(),
+                    machine: machine.to_owned(),
+                };
+                time.used(ResourceKind::ServerCpu, cpus as u64, busy_s, reported)
+            })
+            .collect()
+    }
+
+    /// CPUs and disks of the machines of servers, by exporters there; of several exporters of a machine the first counts.
+    pub fn machines(&self, time: PhaseTime) -> Machines {
+        let mut found = Machines::default();
+        let mut known = Vec::new();
+        for source in self.of_kind(SourceKind::Exporter) {
+            let machine = host_of(&source.subject);
+            let Some(table) = self.table(source).filter(|_| !known.contains(&machine)) else {
+                continue;
+            };
+            let reported = ReportedBy {
+                source: source.name.clone(),
+                machine: machine.to_owned(),
+            };
+            let cpus = cpus(table);
+            let grown_s = |id: &MetricId| busy_s(source, table, &[id], time);
+            if let Some(busy_s) = grown_s(&cpu::ALL_BUSY_RATIO.id()) {
+                // The metric is a share of all CPUs.
+                let busy_s = busy_s * cpus as f64;
+                let kind = ResourceKind::ServerHostCpu;
+                found
+                    .uses
+                    .push(time.used(kind, cpus, busy_s, reported.clone()));
+                known.push(machine);
+            }
+            let of_disk = |device: &str, metric: Metric| grown_s(&metric.of(device));
+            let mut disks: Vec<(&str, f64)> = disks(table)
+                .filter_map(|name| Some((name, of_disk(name, disk::UTILIZATION_RATIO)?)))
+                .collect();
+            disks.sort_by(|a, b| b.1.total_cmp(&a.1));
+            let holds_data = |name: &str| {
+                let mark = storage::HOLDS_DATA_COUNT.of(name);
+                table.column(&mark).is_some()
+            };
+            let of_data = |(name, _): &&(&str, f64)| holds_data(name);
+            let mut chosen: Vec<&(&str, f64)> = disks.iter().filter(of_data).collect();
+            if chosen.is_empty() {
+                chosen.extend(disks.first());
+            }
+            let uses = chosen.iter().map(|(name, busy_s)| DiskUse {
+                host: Some(machine.to_owned()),
+                device: (*name).to_owned(),
+                // The exporter does not tell.
+                serves_several: None,
+                busy_s: *busy_s,
+                queued_s: of_disk(name, disk::QUEUE_COUNT),
+                reads: of_disk(name, disk::READ_PER_S),
+                writes: of_disk(name, disk::WRITE_PER_S),
+                flushes: of_disk(name, disk::FLUSH_PER_S),
+                read_bytes: of_disk(name, disk::READ_BYTES_PER_S),
+                write_bytes: of_disk(name, disk::WRITE_BYTES_PER_S),
+            });
+            let uses: Vec<DiskUse> = uses.collect();
+            if !uses.is_empty() {
+                let busy_s = uses.iter().map(|disk| disk.busy_s).sum();
+                let units = uses.len() as u64;
+                found.uses.push(ResourceUse {
+                    disks: uses,
+                    ..time.used(ResourceKind::Disk, units, busy_s, reported)
+                });
+            }
+            let is_known = chosen.iter().all(|(name, _)| holds_data(name)) || disks.len() == 1;
+            if !is_known {
+                let share = |(name, busy_s): &(&str, f64)| {
+                    ((*name).to_owned(), busy_s / (time.end_s - time.start_s))
+                };
+                found.unknown_disks.push(UnknownDisk {
+                    source: source.name.clone(),
+                    disks: disks.iter().map(share).collect(),
+                });
+            }
+        }
+        found
+    }
+
+    /// CPU time of a server's process in a phase, and the CPUs that it has.
+    fn process(&self, source: &SourceRecord, time: PhaseTime) -> Option<(f64, f64)> {
+        let table = self.table(source)?;
+        let name = &source.name;
+        let parts = [server_cpu::USER_RATIO, server_cpu::SYSTEM_RATIO].map(|one| one.of(name));
+        let busy_s = busy_s(source, table, &[&parts[0], &parts[1]], time)?;
+        let cpus = table.column(&server_cpu::CPUS_COUNT.of(name))?;
+        let cpus = cpus.iter().rev().find(|count| **count >= 1.0)?;
+        Some((busy_s, *cpus))
+    }
+
+    fn of_kind(&self, kind: SourceKind) -> impl Iterator<Item = &SourceRecord> {
+        let of_server = self.sources.iter().filter(|source| source.of_server);
+        of_server.filter(move |source| source.kind == kind)
+    }
+
+    fn table(&self, source: &SourceRecord) -> Option<&MetricTable> {
+        let mut tables = self.tables.iter();
+        tables.find(|table| table.source == source.name)
+    }
+}
+
+impl PhaseTime {
+    fn used(
+        self,
+        resource: ResourceKind,
+        units: u64,
+        busy_s: f64,
+        reported: ReportedBy,
+    ) -> ResourceUse {
+        ResourceUse {
+            phase: self.phase,
+            resource,
+            units,
+            busy_s,
+            duration_s: self.end_s - self.start_s,
+            reported: Some(reported),
+            disks: Vec::new(),
+        }
+    }
+}
+
+/// How long something was busy in a phase, by metrics that are shares of time and are added up; `None` where too little of the phase was seen.
+fn busy_s(
+    source: &SourceRecord,
+    table: &MetricTable,
+    ids: &[&MetricId],
+    time: PhaseTime,
+) -> Option<f64> {
+    let columns: Vec<&[f64]> = ids
+        .iter()
+        .map(|id| table.column(id))
+        .collect::<Option<_>>()?;
+    let row_s = source.interval_s * source.readings_per_row as f64;
+    let mut busy = Busy::default();
+    for (row, at_s) in table.at_s.iter().enumerate() {
+        let share: f64 = columns.iter().map(|column| column[row]).sum();
+        let longest_s = table.duration_s[row] + row_s * MOST_MISSING_ROWS;
+        busy.take(*at_s, share.is_finite().then_some(share), longest_s);
+    }
+    busy_between(busy.readings(), row_s, time.start_s, time.end_s)
+}
+
+fn cpus(table: &MetricTable) -> u64 {
+    let all = table.instances(cpu::GROUP).into_iter();
+    all.filter(|cpu| *cpu != names::ALL_CPUS).count() as u64
+}
+
+fn disks(table: &MetricTable) -> impl Iterator<Item = &str> {
+    let all = table.instances(disk::GROUP).into_iter();
+    all.filter(|name| !NO_DISKS.iter().any(|begin| name.starts_with(begin)))
+}
+
+/// The host of an address: `db1` of `db1:27017` and of `http://db1:9100/metrics`. A path is that of a socket here.
+pub fn host_of(address: &str) -> &str {
+    let place = address.split_once("://").map_or(address, |(_, rest)| rest);
+    if place.starts_with('/') {
+        return "localhost";
+    }
+    let place = place.split(['/', '?']).next().unwrap_or(place);
+    match place
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
+        Some((host, _)) => host,
+        // More than one colon without brackets is an address of IPv6 without a port.
+        None if place.matches(':').count() > 1 => place,
+        None => place.split(':').next().unwrap_or(place),
+    }
+}
+
+#[cfg(test)]
+mod tests;

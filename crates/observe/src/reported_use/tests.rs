@@ -1,0 +1,315 @@
+use super::*;
+use dyno_record::model::SourceHealth;
+
+const TIME: PhaseTime = PhaseTime {
+    phase: PhaseKind::Measure,
+    start_s: 2.0,
+    end_s: 8.0,
+};
+
+fn source(name: &str, kind: SourceKind, subject: &str) -> SourceRecord {
+    SourceRecord {
+        name: name.to_owned(),
+        kind,
+        subject: subject.to_owned(),
+        of_server: true,
+        interval_s: 1.0,
+        readings_per_row: 1,
+        health: SourceHealth::Healthy,
+        reason: None,
+        missing: Vec::new(),
+        readings: 10,
+        missed: 0,
+        outages: Vec::new(),
+        cpu_s: 0.0,
+        cpu_ratio: 0.0,
+    }
+}
+
+/// A table of readings at seconds 0 to 10; a share has none at the first.
+fn table(source: &str, columns: &[(&str, &dyn Fn(f64) -> f64)]) -> MetricTable {
+    let at_s: Vec<f64> = (0..=10).map(f64::from).collect();
+    let column = |(name, value): &(&str, &dyn Fn(f64) -> f64)| {
+        let values = at_s.iter().map(|at_s| match *at_s {
+            0.0 if name.ends_with("_ratio") => f64::NAN,
+            at_s => value(at_s),
+        });
+        let id = MetricId::parse(name).expect("it is a name");
+        (id, values.collect())
+    };
+    MetricTable {
+        source: source.to_owned(),
+        duration_s: at_s.iter().map(|at_s| at_s.min(1.0)).collect(),
+        columns: columns.iter().map(column).collect(),
+        at_s: at_s.clone(),
+    }
+}
+
+/// A machine of four CPUs.
+fn machine(name: &str, busy: f64, disks: &[(&str, f64)], of_data: &[&str]) -> MetricTable {
+    let cpus = ["all", "0", "1", "2", "3"];
+    let cpus = cpus.map(|cpu| (format!("cpu.{cpu}.busy_ratio"), busy));
+    let disks = disks
+        .iter()
+        .map(|(disk, share)| (format!("disk.{disk}.utilization_ratio"), *share));
+    let marks = of_data
+        .iter()
+        .map(|disk| (format!("storage.{disk}.holds_data_count"), 1.0));
+    let mut found = table(name, &[]);
+    for (id, value) in cpus.into_iter().chain(disks).chain(marks) {
+        let id = MetricId::parse(&id).expect("it is a name");
+        let mut column = vec![value; found.at_s.len()];
+        column[0] = f64::NAN;
+        found.columns.insert(id, column);
+    }
+    found
+}
+
+/// What was found, in whole milliseconds.
+fn short(uses: &[ResourceUse]) -> Vec<(ResourceKind, u64, u64, String)> {
+    assert!(
+        uses.iter()
+            .all(|one| one.duration_s == 6.0 && one.phase == TIME.phase)
+    );
+    let short = |one: &ResourceUse| {
+        let by = one.reported.as_ref().expect("it was reported");
+        let devices = one.disks.iter().map(|disk| format!(" {}", disk.device));
+        let by = format!(
+            "{} {}{}",
+            by.source,
+            by.machine,
+            devices.collect::<String>()
+        );
+        (
+            one.resource,
+            one.units,
+            (one.busy_s * 1e3).round() as u64,
+            by,
+        )
+    };
+    uses.iter().map(short).collect()
+}
+
+#[test]
+fn the_cpus_of_a_machine_are_busy_for_their_share_of_the_phase() {
+    let sources = [source(
+        "node",
+        SourceKind::Exporter,
+        "http://db1:9100/metrics",
+    )];
+    let tables = [machine(
+        "node",
+        0.25,
+        &[("vda", 0.5), ("vdb", 0.75)],
+        &["vda"],
+    )];
+    let watched = Watched {
+        sources: &sources,
+        tables: &tables,
+    };
+    let found = watched.machines(TIME);
+    // A quarter of four CPUs for six seconds; half of them of the disk with the data, though another is busier.
+    let expected = [
+        (ResourceKind::ServerHostCpu, 4, 6000, "node db1".to_owned()),
+        (ResourceKind::Disk, 1, 3000, "node db1 vda".to_owned()),
+    ];
+    assert_eq!(short(&found.uses), expected);
+    assert_eq!(found.unknown_disks, []);
+}
+
+#[test]
+fn the_busiest_disk_stands_for_one_that_is_not_known_and_all_are_told() {
+    let sources = [source(
+        "node",
+        SourceKind::Exporter,
+        "http://db1:9100/metrics",
+    )];
+    let disks = [("vda", 0.25), ("vdb", 0.75), ("loop0", 0.9)];
+    let watched = |tables: &[MetricTable]| {
+        let watched = Watched {
+            sources: &sources,
+            tables,
+        };
+        watched.machines(TIME)
+    };
+    let found = watched(&[machine("node", 0.25, &disks, &[])]);
+    let busiest = (ResourceKind::Disk, 1, 4500, "node db1 vdb".to_owned());
+    assert_eq!(short(&found.uses)[1..], [busiest]);
+    let [unknown] = &found.unknown_disks[..] else {
+        panic!("{:?}", found.unknown_disks)
+    };
+    assert_eq!(
+        unknown.disks,
+        [("vdb".to_owned(), 0.75), ("vda".to_owned(), 0.25)]
+    );
+    // The only one there is must be it.
+    let found = watched(&[machine("node", 0.25, &disks[..1], &[])]);
+    assert_eq!(found.unknown_disks, []);
+    assert_eq!(found.uses.len(), 2);
+}
+
+#[test]
+fn an_exporter_of_another_machine_and_a_second_one_of_the_same_count_for_nothing() {
+    let mut sources = [
+        source("node", SourceKind::Exporter, "http://db1:9100/metrics"),
+        source("again", SourceKind::Exporter, "http://db1:9200/metrics"),
+        source("client", SourceKind::Exporter, "http://client:9100/metrics"),
+    ];
+    sources[2].of_server = false;
+    let tables = ["node", "again", "client"].map(|name| machine(name, 0.5, &[], &[]));
+    let watched = Watched {
+        sources: &sources,
+        tables: &tables,
+    };
+    let expected = [(
+        ResourceKind::ServerHostCpu,
+        4,
+        12_000,
+        "node db1".to_owned(),
+    )];
+    assert_eq!(short(&watched.machines(TIME).uses), expected);
+}
+
+/// A server with two CPUs that works a share of a CPU from second 4 on.
+fn process(name: &str, share: f64) -> MetricTable {
+    let user = move |at_s: f64| if at_s > 4.0 { share } else { 0.0 };
+    table(
+        name,
+        &[
+            (&format!("server_cpu.{name}.user_ratio"), &user),
+            (&format!("server_cpu.{name}.system_ratio"), &|_| 0.25),
+            (&format!("server_cpu.{name}.cpus_count"), &|_| 2.0),
+        ],
+    )
+}
+
+#[test]
+fn servers_of_one_machine_share_its_cpus_and_each_machine_has_its_own() {
+    let sources = [
+        source("member-0", SourceKind::Server, "db1:27017"),
+        source("member-1", SourceKind::Server, "db1:27018"),
+        source("member-2", SourceKind::Server, "db2:27017"),
+    ];
+    let tables = [
+        process("member-0", 1.0),
+        process("member-1", 0.5),
+        process("member-2", 0.0),
+    ];
+    let watched = Watched {
+        sources: &sources,
+        tables: &tables,
+    };
+    // A quarter of a CPU for six seconds each, and what they worked from second 4 to 8.
+    let expected = [
+        (
+            ResourceKind::ServerCpu,
+            2,
+            9000,
+            "serverStatus db1".to_owned(),
+        ),
+        (
+            ResourceKind::ServerCpu,
+            2,
+            1500,
+            "serverStatus db2".to_owned(),
+        ),
+    ];
+    assert_eq!(short(&watched.server_cpu(TIME)), expected);
+    // One that does not tell leaves the others no figure of all.
+    let silent = [tables[0].clone(), tables[1].clone(), table("member-2", &[])];
+    let watched = Watched {
+        sources: &sources,
+        tables: &silent,
+    };
+    assert_eq!(watched.server_cpu(TIME), []);
+}
+
+#[test]
+fn what_was_not_seen_is_not_made_up() {
+    let sources = [source("server", SourceKind::Server, "db1:27017")];
+    let tables = [process("server", 1.0)];
+    let watched = Watched {
+        sources: &sources,
+        tables: &tables,
+    };
+    let time = |start_s, end_s| PhaseTime {
+        start_s,
+        end_s,
+        ..TIME
+    };
+    assert_eq!(
+        watched.server_cpu(time(0.0, 11.0)).len(),
+        1,
+        "a tenth is missing"
+    );
+    assert_eq!(
+        watched.server_cpu(time(0.0, 14.0)),
+        [],
+        "a quarter is missing"
+    );
+    let without = |part: &str| {
+        let mut table = tables[0].clone();
+        table.columns.retain(|id, _| id.name() != part);
+        let tables = [table];
+        Watched {
+            sources: &sources,
+            tables: &tables,
+        }
+        .server_cpu(TIME)
+        .len()
+    };
+    assert_eq!(without("cpus_count"), 0);
+    assert_eq!(without("system_ratio"), 0);
+}
+
+#[test]
+fn the_host_of_an_address_is_without_its_port() {
+    for (address, host) in [
+        ("db1:27017", "db1"),
+        ("http://db1:9100/metrics", "db1"),
+        ("https://db1/metrics?x=1:2", "db1"),
+        ("[fd00::2]:27017", "fd00::2"),
+        ("http://[fd00::2]:9100/metrics", "fd00::2"),
+        ("fd00::2", "fd00::2"),
+        ("/tmp/mongodb-27017.sock", "localhost"),
+    ] {
+        assert_eq!(host_of(address), host, "{address}");
+    }
+}
+
+#[test]
+fn a_late_reading_is_about_all_the_time_since_the_one_before() {
+    let sources = [source("server", SourceKind::Server, "db1:27017")];
+    let found = |table: MetricTable| {
+        let tables = [table];
+        let watched = Watched {
+            sources: &sources,
+            tables: &tables,
+        };
+        short(&watched.server_cpu(TIME))
+    };
+    let mut late = process("server", 1.0);
+    let is_kept = |row: &usize| !(3..7).contains(row);
+    let kept: Vec<usize> = (0..late.at_s.len()).filter(is_kept).collect();
+    let pick = |column: &[f64]| kept.iter().map(|row| column[*row]).collect::<Vec<f64>>();
+    late.at_s = pick(&late.at_s);
+    late.duration_s = pick(&late.duration_s);
+    late.duration_s[3] = 5.0;
+    for column in late.columns.values_mut() {
+        *column = pick(column);
+    }
+    // The reading of second 7 is about the five seconds since second 2.
+    let expected = (
+        ResourceKind::ServerCpu,
+        2,
+        7500,
+        "serverStatus db1".to_owned(),
+    );
+    assert_eq!(found(late), [expected]);
+    // Rows without a figure are not: nobody knows what was then.
+    let mut hole = process("server", 1.0);
+    for column in hole.columns.values_mut() {
+        column[3..7].fill(f64::NAN);
+    }
+    assert_eq!(found(hole), []);
+}

@@ -1,0 +1,128 @@
+//! What the devices of a data folder did: the counters of each, and their growth over a phase.
+
+use super::{SAMPLING_S, busy_between};
+use crate::storage::devices;
+use dyno_record::disk::DiskUse;
+use std::path::{Path, PathBuf};
+
+/// Unit of the kernel's counts of data, whatever the sector of the disk is.
+const SECTOR_BYTES: f64 = 512.0;
+
+/// The columns of `stat` that are read, and the size of their unit. Source: Documentation/block/stat.rst of Linux.
+const COLUMNS: [(usize, f64); 7] = [
+    (BUSY, 1e-3),
+    (QUEUED, 1e-3),
+    (0, 1.0),
+    (4, 1.0),
+    (15, 1.0),
+    (2, SECTOR_BYTES),
+    (6, SECTOR_BYTES),
+];
+const BUSY: usize = 9;
+const QUEUED: usize = 10;
+
+/// Milliseconds are counted in 32 bits: with 32 requests in the queue they begin again at 0 after 37 hours.
+const MILLISECONDS: u64 = 1 << 32;
+
+/// Reads the counters of the devices at which the requests for a folder end.
+#[derive(Debug)]
+pub(super) struct DiskSampler {
+    devices: Vec<Device>,
+}
+
+#[derive(Debug)]
+struct Device {
+    name: String,
+    serves: Option<u64>,
+    /// Its counters, below `/sys`.
+    stat: PathBuf,
+    /// By column: instants and values; none of a column that the kernel does not have.
+    readings: [Vec<(f64, f64)>; COLUMNS.len()],
+    /// The last value of each column as the kernel wrote it, and how often it has begun again at 0.
+    last: [(u64, u64); COLUMNS.len()],
+}
+
+impl DiskSampler {
+    /// The devices of a folder, or of the nearest one above that exists; none where it is on none, such as in memory.
+    pub(super) fn new(root: &Path, folder: &Path) -> DiskSampler {
+        let ends = devices::ends(root, folder).unwrap_or_default();
+        let device = |folder: PathBuf| {
+            let stat = folder.join("stat");
+            let name = devices::name(&folder).filter(|_| stat.exists())?;
+            Some(Device {
+                name,
+                serves: devices::serves(root, &folder),
+                stat,
+                readings: Default::default(),
+                last: Default::default(),
+            })
+        };
+        DiskSampler {
+            // Without one of them the others would be taken for all.
+            devices: ends
+                .into_iter()
+                .map(device)
+                .collect::<Option<_>>()
+                .unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn sample(&mut self, at_s: f64) {
+        for device in &mut self.devices {
+            device.sample(at_s);
+        }
+    }
+
+    /// What each device did from `start_s` to `end_s`; none if the busy time of one of them is not known.
+    pub(super) fn between(&self, start_s: f64, end_s: f64) -> Vec<DiskUse> {
+        let devices = self.devices.iter();
+        let all = devices.map(|device| device.between(start_s, end_s));
+        all.collect::<Option<_>>().unwrap_or_default()
+    }
+}
+
+impl Device {
+    fn sample(&mut self, at_s: f64) {
+        let Ok(text) = std::fs::read_to_string(&self.stat) else {
+            return;
+        };
+        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+        for (place, (column, unit)) in COLUMNS.into_iter().enumerate() {
+            let Some(value) = fields
+                .get(column)
+                .and_then(|field| field.parse::<u64>().ok())
+            else {
+                continue;
+            };
+            let (last, wraps) = &mut self.last[place];
+            let is_time = column == BUSY || column == QUEUED;
+            *wraps += u64::from(is_time && value < *last);
+            *last = value;
+            let value = value + *wraps * MILLISECONDS;
+            self.readings[place].push((at_s, value as f64 * unit));
+        }
+    }
+
+    fn between(&self, start_s: f64, end_s: f64) -> Option<DiskUse> {
+        let mut grown = self
+            .readings
+            .iter()
+            .map(|readings| busy_between(readings, SAMPLING_S, start_s, end_s));
+        let mut next = || grown.next().flatten();
+        Some(DiskUse {
+            host: None,
+            device: self.name.clone(),
+            serves_several: self.serves.map(|serves| serves > 1),
+            busy_s: next()?,
+            queued_s: next(),
+            reads: next(),
+            writes: next(),
+            flushes: next(),
+            read_bytes: next(),
+            write_bytes: next(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

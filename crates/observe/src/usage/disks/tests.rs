@@ -1,0 +1,112 @@
+use super::super::UsageSampler;
+use super::*;
+use crate::storage::devices::tests::Machine;
+use dyno_record::model::{PhaseKind, ResourceKind};
+
+const MD: &str = "virtual/block/md0";
+const DISKS: [&str; 2] = ["pci0/ata1/block/sda", "pci0/ata2/block/sdb"];
+
+fn array() -> Machine {
+    let machine = Machine::new("xfs", MD).with_members(MD, &DISKS);
+    DISKS.iter().fold(machine, |machine, disk| {
+        machine.with_disk(disk, 0, Some(32))
+    })
+}
+
+/// Counters as kernels since 5.5 write them.
+fn stat([reads, writes, busy_ms, queued_ms, flushes]: [u64; 5]) -> String {
+    let (read_sectors, written_sectors) = (reads * 8, writes * 16);
+    format!(
+        "{reads:8} 7 {read_sectors} 9 {writes} 7 {written_sectors} 9 3 {busy_ms} {queued_ms} 0 0 0 0 {flushes} 5\n"
+    )
+}
+
+fn put(machine: Machine, disk: &str, counters: [u64; 5]) -> Machine {
+    machine.with_file(&format!("sys/devices/{disk}/stat"), &stat(counters))
+}
+
+#[test]
+fn each_member_is_counted_apart() {
+    let mut machine = put(
+        put(array(), DISKS[0], [0; 5]),
+        DISKS[1],
+        [100, 100, 0, 100, 100],
+    );
+    let data = machine.data();
+    let mut sampler = UsageSampler::new(machine.root(), &[], Some(&data));
+    sampler.sample(0.0);
+    machine = put(machine, DISKS[0], [1000, 400, 2000, 8000, 10]);
+    machine = put(machine, DISKS[1], [300, 200, 500, 900, 100]);
+    sampler.sample(4.0);
+    drop(machine);
+    let found = sampler.between(PhaseKind::Measure, 0.0, 2.0);
+    let [disk] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(
+        (disk.resource, disk.units, disk.busy_s),
+        (ResourceKind::Disk, 2, 1.25)
+    );
+    let of = |device: &str, values: [f64; 7]| DiskUse {
+        host: None,
+        device: device.to_owned(),
+        serves_several: Some(true),
+        busy_s: values[0],
+        queued_s: Some(values[1]),
+        reads: Some(values[2]),
+        writes: Some(values[3]),
+        flushes: Some(values[4]),
+        read_bytes: Some(values[5]),
+        write_bytes: Some(values[6]),
+    };
+    let first = of(
+        "sda",
+        [1.0, 4.0, 500.0, 200.0, 5.0, 2_048_000.0, 1_638_400.0],
+    );
+    let second = of("sdb", [0.25, 0.4, 100.0, 50.0, 0.0, 409_600.0, 409_600.0]);
+    assert_eq!(disk.disks, [first, second]);
+}
+
+#[test]
+fn the_time_of_requests_goes_on_where_its_counter_begins_again() {
+    let end = MILLISECONDS - 1000;
+    let mut machine = put(array(), DISKS[0], [0, 0, 10, end, 0]);
+    machine = put(machine, DISKS[1], [0; 5]);
+    let mut sampler = DiskSampler::new(machine.root(), &machine.data());
+    sampler.sample(0.0);
+    machine = put(machine, DISKS[0], [5, 0, 20, 500, 0]);
+    sampler.sample(1.0);
+    machine = put(machine, DISKS[0], [9, 0, 30, 2500, 0]);
+    sampler.sample(2.0);
+    drop(machine);
+    let found = sampler.between(0.0, 2.0);
+    assert_eq!((found[0].queued_s, found[0].reads), (Some(3.5), Some(9.0)));
+}
+
+#[test]
+fn a_kernel_without_flushes_has_the_rest() {
+    let old = "1 2 3 4 5 6 7 8 9 1000 2000\n";
+    let mut machine = array();
+    for disk in DISKS {
+        machine = machine.with_file(&format!("sys/devices/{disk}/stat"), old);
+    }
+    let mut sampler = DiskSampler::new(machine.root(), &machine.data());
+    for second in [0.0, 1.0] {
+        sampler.sample(second);
+    }
+    let found = sampler.between(0.0, 1.0);
+    assert_eq!(
+        (found.len(), found[0].flushes, found[0].reads),
+        (2, None, Some(0.0))
+    );
+}
+
+#[test]
+fn without_one_of_the_members_nothing_is_told_of_the_others() {
+    let machine = put(array(), DISKS[0], [0; 5]);
+    let mut sampler = DiskSampler::new(machine.root(), &machine.data());
+    for second in [0.0, 1.0] {
+        sampler.sample(second);
+    }
+    assert_eq!(sampler.between(0.0, 1.0), []);
+}

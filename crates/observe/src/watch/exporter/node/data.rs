@@ -1,0 +1,73 @@
+//! Which disk of a machine holds the data of servers: the one that was named, or that of the file system below which their
+//! data folders lie. `node_exporter` counts what whole disks do, and names file systems by their partitions and volumes.
+
+use super::super::DataPlace;
+use super::super::text::Scrape;
+use super::disk::BUSY_SECONDS;
+use super::numbers::instances;
+use crate::health::Health;
+use crate::watch::source::Reported;
+use dyno_record::names::storage;
+use std::path::Path;
+
+/// Of each file system, by its device and where it is mounted.
+const FILE_SYSTEM: &str = "node_filesystem_avail_bytes";
+/// Of each volume of the device mapper: its device, such as `dm-0`, and its name below `/dev/mapper`.
+const MAPPER: &str = "node_disk_device_mapper_info";
+
+/// Marks the disks that hold data. A disk that was named and is not there is missing; one that cannot be found out is not
+/// known, and nothing is marked.
+pub(super) fn report(scrape: &Scrape<'_>, place: &DataPlace, reported: &mut Reported) {
+    let disks = instances(scrape, BUSY_SECONDS, "device");
+    if let Some(named) = &place.disk {
+        if disks.contains(&named.as_str()) {
+            reported.put(storage::HOLDS_DATA_COUNT.of(named), 1.0);
+        } else if !disks.is_empty() {
+            let reason = format!("no disk `{named}` among {}", disks.join(", "));
+            reported.miss("storage", Health::Failed { reason });
+        }
+        return;
+    }
+    let found = place.folders.iter().map(|folder| {
+        let device = device_of(scrape, folder)?;
+        disk_of(scrape, &disks, device)
+    });
+    // Where one of several folders lies is not known, the others are not all.
+    let Some(mut found) = found.collect::<Option<Vec<&str>>>() else {
+        return;
+    };
+    found.sort_unstable();
+    for of_disk in found.chunk_by(|a, b| a == b) {
+        let id = storage::HOLDS_DATA_COUNT.of(of_disk[0]);
+        reported.put(id, of_disk.len() as f64);
+    }
+}
+
+/// The device of the file system that a folder lies on, as the exporter names it.
+fn device_of<'s>(scrape: &'s Scrape<'_>, folder: &str) -> Option<&'s str> {
+    let depth = |mounted: &str| Path::new(mounted).components().count();
+    let mounts = scrape.named(FILE_SYSTEM).filter_map(|sample| {
+        let (mounted, device) = (sample.label("mountpoint")?, sample.label("device")?);
+        let holds = Path::new(folder).starts_with(mounted);
+        holds.then_some((depth(mounted), device))
+    });
+    let nearest = mounts.max_by_key(|(depth, _)| *depth);
+    nearest.map(|(_, device)| device)
+}
+
+/// The disk, among those that are counted, that a device is or is a part of.
+fn disk_of<'s>(scrape: &'s Scrape<'_>, disks: &[&'s str], device: &str) -> Option<&'s str> {
+    let name = device.strip_prefix("/dev/")?;
+    let among = |name: &str| disks.iter().find(|disk| **disk == name).copied();
+    if let Some(volume) = name.strip_prefix("mapper/") {
+        let is_it = |sample: &&super::super::text::Sample<'_>| sample.label("name") == Some(volume);
+        let sample = scrape.named(MAPPER).find(is_it)?;
+        return among(sample.label("device")?);
+    }
+    let whole = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    // `nvme0n1p2` is a part of `nvme0n1`, and `sda2` of `sda`.
+    let before_p = whole
+        .strip_suffix('p')
+        .filter(|disk| disk.ends_with(|c: char| c.is_ascii_digit()));
+    among(name).or_else(|| among(before_p.unwrap_or(whole)))
+}

@@ -1,0 +1,52 @@
+//! How many CPUs the machine of a server has, by which its CPU time becomes a share.
+
+use super::ask::{Ask, AskError, refusal};
+use super::fields::Fields;
+use crate::watch::source::Reported;
+use bson::{Document, doc};
+use dyno_record::names::server_cpu;
+
+/// CPUs that the process may use, which newer versions tell, and those of the machine.
+const PATHS: [&str; 2] = ["system.numCoresAvailableToProcess", "system.numCores"];
+
+/// What a server said of its CPUs; asked once.
+#[derive(Debug, Default)]
+pub(super) struct Processors {
+    is_asked: bool,
+    count: Option<f64>,
+}
+
+impl Processors {
+    /// Adds their number to the CPU time of a server that reports it. Without it nothing is asked.
+    ///
+    /// # Errors
+    /// The connection was lost: [`AskError::Lost`]; a refusal is reported as missing.
+    pub(super) fn read(
+        &mut self,
+        status: &Document,
+        instance: &str,
+        ask: &mut dyn Ask,
+        reported: &mut Reported,
+    ) -> Result<(), AskError> {
+        if status.number("extra_info.user_time_us").is_none() {
+            return Ok(());
+        }
+        if !self.is_asked {
+            match ask.ask("admin", doc! { "hostInfo": 1 }) {
+                Ok(answer) => self.count = count(&answer),
+                Err(AskError::Refused { code, message }) => {
+                    reported.miss(server_cpu::GROUP, refusal("hostInfo", code, &message));
+                }
+                Err(lost @ AskError::Lost { .. }) => return Err(lost),
+            }
+            self.is_asked = true;
+        }
+        reported.put_if_known(server_cpu::CPUS_COUNT.of(instance), self.count);
+        Ok(())
+    }
+}
+
+fn count(answer: &Document) -> Option<f64> {
+    let mut told = PATHS.iter().filter_map(|path| answer.number(path));
+    told.find(|count| *count >= 1.0)
+}

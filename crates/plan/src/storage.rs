@@ -1,0 +1,390 @@
+//! `server.storage` in a plan: on what the data of the servers lies, where it is prepared for them and taken away after them.
+//!
+//! ```text
+//! FILE-SYSTEM on DEVICE [LIMIT]                    ext4, xfs or btrfs on one device
+//! raid0 FILE-SYSTEM on DEVICE,DEVICE[,…] [LIMIT]   RAID 0 of the kernel's `md`
+//! btrfs-raid0 on DEVICE,DEVICE[,…] [LIMIT]         RAID 0 of btrfs itself
+//! ```
+//! A device is the path of a block device below `/dev`, or `loop:SIZE`: a file of that size behind a loop device. The limit is
+//! `at N iops`, or `at N iops after TIME`, as of a volume whose burst credits last so long.
+
+use crate::names::choices;
+use crate::units::{Bytes, Span};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_with::{DeserializeFromStr, SerializeDisplay};
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+choices! {
+    /// File systems that can be made.
+    FileSystem {
+        /// ext4.
+        Ext4 = "ext4", "ext4";
+        /// XFS.
+        Xfs = "xfs", "XFS";
+        /// btrfs.
+        Btrfs = "btrfs", "btrfs";
+    }
+}
+
+/// How the devices become one file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Volume {
+    /// A file system on one device.
+    Single(FileSystem),
+    /// A file system on a RAID 0 that the kernel's `md` makes of several devices.
+    Raid0(FileSystem),
+    /// btrfs that spreads data and metadata over several devices itself.
+    BtrfsRaid0,
+}
+
+impl Volume {
+    /// The file system that is mounted.
+    pub fn file_system(self) -> FileSystem {
+        match self {
+            Volume::Single(file_system) | Volume::Raid0(file_system) => file_system,
+            Volume::BtrfsRaid0 => FileSystem::Btrfs,
+        }
+    }
+}
+
+/// What a file system is made on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// A block device, by its path.
+    Block(String),
+    /// A file of this size behind a loop device.
+    Loop(Bytes),
+}
+
+/// Storage that is prepared for the servers of a run. Text and value are the same: what is displayed parses to it again.
+#[derive(Clone, Debug, PartialEq, Eq, SerializeDisplay, DeserializeFromStr)]
+pub struct Storage {
+    /// How the devices become one file system.
+    pub volume: Volume,
+    /// One device, or at least two of a RAID 0.
+    pub devices: Vec<Device>,
+    /// What each device takes from the servers; as much as it can when absent.
+    pub limit: Option<OperationLimit>,
+}
+
+/// A limit of the operations of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperationLimit {
+    /// Most reads per second, and most writes.
+    pub per_s: u32,
+    /// Time from the start of the servers until it applies; at once when absent.
+    pub after: Option<Span>,
+}
+
+/// A text that is no storage.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is not a storage: {reason}; valid forms are `ext4 on loop:4GiB`, `xfs on /dev/nvme1n1 at 500 iops`, `raid0 xfs on /dev/sdb,/dev/sdc`, `btrfs-raid0 on /dev/sdb,/dev/sdc`"
+)]
+pub struct StorageTextError {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Smallest file behind a loop device: what XFS needs, and the journal of a server.
+pub const LEAST_LOOP: Bytes = Bytes::from_mib(512);
+/// Most devices of a RAID 0; more than this are a typing error.
+const MOST_DEVICES: usize = 32;
+const LOOP: &str = "loop:";
+const RAID0: &str = "raid0 ";
+const BTRFS_RAID0: &str = "btrfs-raid0";
+
+impl Storage {
+    /// Size of all files behind loop devices together.
+    pub fn loop_bytes(&self) -> u64 {
+        let sizes = self.devices.iter().map(|device| match device {
+            Device::Loop(bytes) => bytes.0,
+            Device::Block(_) => 0,
+        });
+        sizes.fold(0, u64::saturating_add)
+    }
+
+    /// Whether all devices are files behind loop devices.
+    pub fn is_on_loop(&self) -> bool {
+        let mut devices = self.devices.iter();
+        devices.all(|device| matches!(device, Device::Loop(_)))
+    }
+}
+
+impl FromStr for Storage {
+    type Err = StorageTextError;
+
+    fn from_str(text: &str) -> Result<Self, StorageTextError> {
+        parse(text).map_err(|reason| StorageTextError {
+            text: text.to_owned(),
+            reason,
+        })
+    }
+}
+
+fn parse(text: &str) -> Result<Storage, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (words, limit) = match words.as_slice() {
+        [rest @ .., "at", number, "iops"] => (rest, Some(limit(number, None)?)),
+        [rest @ .., "at", number, "iops", "after", time] => {
+            (rest, Some(limit(number, Some(time))?))
+        }
+        rest => (rest, None),
+    };
+    let on = words.iter().position(|word| *word == "on");
+    let on = on.ok_or("it does not say on which device")?;
+    let volume = volume(&words[..on])?;
+    let devices = words[on + 1..].join(" ");
+    // A blank after a comma does no harm; any other would make two names one.
+    let devices = devices.split(',').map(|text| device(text.trim()));
+    let devices: Vec<Device> = devices.collect::<Result<_, _>>()?;
+    let is_single = matches!(volume, Volume::Single(_));
+    match devices.len() {
+        2.. if is_single => return Err("several devices need `raid0` or `btrfs-raid0`".into()),
+        1 if !is_single => return Err("a RAID 0 needs two devices or more".into()),
+        1..=MOST_DEVICES => {}
+        count => return Err(format!("it has {count} devices, at most {MOST_DEVICES}")),
+    }
+    for (number, device) in devices.iter().enumerate() {
+        if let Device::Block(path) = device
+            && devices[..number].contains(device)
+        {
+            return Err(format!("`{path}` is in it twice"));
+        }
+    }
+    Ok(Storage {
+        volume,
+        devices,
+        limit,
+    })
+}
+
+fn limit(number: &str, after: Option<&str>) -> Result<OperationLimit, String> {
+    let per_s = number.parse().ok().filter(|number| *number > 0);
+    let per_s =
+        per_s.ok_or_else(|| format!("`{number}` is not a number of operations per second"))?;
+    let after = after.map(|time| match time.parse::<Span>() {
+        Ok(span) if span.0.is_zero() => Err(format!("`after {time}` is at once: leave it out")),
+        span => span.map_err(|error| error.to_string()),
+    });
+    let after = after.transpose()?;
+    Ok(OperationLimit { per_s, after })
+}
+
+fn volume(words: &[&str]) -> Result<Volume, String> {
+    let file_system = |name: &str| {
+        let mut known = FileSystem::NAMES.iter();
+        let found = known.find(|(_, known, _)| *known == name);
+        found
+            .map(|(file_system, ..)| *file_system)
+            .ok_or_else(|| format!("`{name}` is not a file system: ext4, xfs or btrfs"))
+    };
+    match words {
+        [BTRFS_RAID0] => Ok(Volume::BtrfsRaid0),
+        [name] => file_system(name).map(Volume::Single),
+        ["raid0", name] => file_system(name).map(Volume::Raid0),
+        [] => Err("it does not name a file system".into()),
+        other => Err(format!("`{}` is not known", other.join(" "))),
+    }
+}
+
+fn device(text: &str) -> Result<Device, String> {
+    if let Some(size) = text.strip_prefix(LOOP) {
+        let size: Bytes = size
+            .parse()
+            .map_err(|error: crate::units::UnitError| error.to_string())?;
+        return if size >= LEAST_LOOP {
+            Ok(Device::Loop(size))
+        } else {
+            Err(format!(
+                "`{text}` is too small for a server: at least `loop:{LEAST_LOOP}`"
+            ))
+        };
+    }
+    let name = text.strip_prefix("/dev/").unwrap_or_default();
+    let is_path = !name.is_empty() && name.split('/').all(|part| !["", ".", ".."].contains(&part));
+    if is_path && !text.contains([' ', ';']) {
+        Ok(Device::Block(text.to_owned()))
+    } else {
+        Err(format!(
+            "`{text}` is not a device: a path below `/dev`, or `loop:SIZE`"
+        ))
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Block(path) => formatter.write_str(path),
+            Device::Loop(size) => write!(formatter, "{LOOP}{size}"),
+        }
+    }
+}
+
+impl fmt::Display for Volume {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Volume::Single(file_system) => formatter.write_str(file_system.as_str()),
+            Volume::Raid0(file_system) => write!(formatter, "{RAID0}{}", file_system.as_str()),
+            Volume::BtrfsRaid0 => formatter.write_str(BTRFS_RAID0),
+        }
+    }
+}
+
+impl fmt::Display for Storage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let devices: Vec<String> = self.devices.iter().map(Device::to_string).collect();
+        write!(formatter, "{} on {}", self.volume, devices.join(","))?;
+        if let Some(OperationLimit { per_s, after }) = self.limit {
+            write!(formatter, " at {per_s} iops")?;
+            if let Some(after) = after {
+                write!(formatter, " after {after}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl JsonSchema for Storage {
+    fn schema_name() -> Cow<'static, str> {
+        "Storage".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Storage that is prepared for the servers, such as `ext4 on loop:4GiB`, `xfs on /dev/nvme1n1 at 500 iops`, `raid0 xfs on /dev/sdb,/dev/sdc` or `btrfs-raid0 on /dev/sdb,/dev/sdc`.",
+            "type": "string",
+            "pattern": r"^\s*(btrfs-raid0|(raid0\s+)?(ext4|xfs|btrfs))\s+on\s+\S.*$",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    fn reason(text: &str) -> String {
+        text.parse::<Storage>().expect_err(text).reason
+    }
+
+    #[test]
+    fn each_form_is_read() {
+        for text in [
+            "ext4 on loop:4GiB",
+            "xfs on /dev/nvme1n1 at 500 iops",
+            "xfs on loop:4GiB at 60 iops after 10m",
+            "raid0 xfs on /dev/sdb,/dev/sdc",
+            "btrfs-raid0 on loop:2GiB,loop:2GiB",
+            "btrfs on /dev/disk/by-id/wwn-0x5000",
+        ] {
+            assert_eq!(text.parse::<Storage>().expect(text).to_string(), text);
+        }
+        let storage: Storage = "  xfs  on loop:1024MiB  at 90 iops "
+            .parse()
+            .expect("blanks");
+        assert_eq!(storage.to_string(), "xfs on loop:1GiB at 90 iops");
+        let storage: Storage = "btrfs-raid0 on loop:1GiB, loop:2GiB"
+            .parse()
+            .expect("a blank");
+        assert_eq!(storage.loop_bytes(), 3 << 30);
+        assert!(storage.is_on_loop() && storage.limit.is_none());
+        assert_eq!(storage.volume.file_system(), FileSystem::Btrfs);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for (text, part) in [
+            ("", "on which device"),
+            ("ext4", "on which device"),
+            ("on /dev/sdb", "does not name a file system"),
+            ("ntfs on /dev/sdb", "`ntfs` is not a file system"),
+            ("raid5 xfs on /dev/sdb,/dev/sdc", "`raid5 xfs` is not known"),
+            ("xfs on /dev/sdb,/dev/sdc", "need `raid0`"),
+            ("raid0 xfs on /dev/sdb", "two devices or more"),
+            ("btrfs-raid0 on /dev/sdb", "two devices or more"),
+            (
+                "raid0 xfs on /dev/sdb,/dev/sdb",
+                "`/dev/sdb` is in it twice",
+            ),
+            ("xfs on sdb", "`sdb` is not a device"),
+            ("xfs on /dev/../etc/x", "is not a device"),
+            ("xfs on /dev/", "is not a device"),
+            ("xfs on", "is not a device"),
+            ("xfs on /dev/sd b", "`/dev/sd b` is not a device"),
+            ("xfs on /home/disk.img", "is not a device"),
+            ("xfs on /dev/sdb,", "is not a device"),
+            ("ext4 on loop:many", "not a number of bytes"),
+            ("ext4 on loop:100MiB", "at least `loop:512MiB`"),
+            ("ext4 on loop:4GiB at 0 iops", "`0` is not a number"),
+            ("ext4 on loop:4GiB at fast iops", "`fast` is not a number"),
+            (
+                "ext4 on loop:4GiB at 60 iops after 0s",
+                "`after 0s` is at once",
+            ),
+            (
+                "ext4 on loop:4GiB at 60 iops after noon",
+                "`noon` is not a time span",
+            ),
+        ] {
+            let reason = reason(text);
+            assert!(reason.contains(part), "{text}: {reason}");
+        }
+        let many = vec!["loop:1GiB"; MOST_DEVICES + 1].join(",");
+        assert!(reason(&format!("btrfs-raid0 on {many}")).contains("33 devices"));
+    }
+
+    fn devices() -> impl Strategy<Value = Device> {
+        prop_oneof![
+            "[a-z]{1,8}[0-9]{0,3}(/[a-z0-9.:-]{1,9}[a-z])?"
+                .prop_map(|name| Device::Block(format!("/dev/{name}"))),
+            (512_u64..1 << 40).prop_map(|mebibytes| Device::Loop(Bytes(mebibytes << 20))),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_displayed_is_read_back(
+            first in devices(),
+            more in proptest::collection::vec(devices(), 1..4),
+            limit in proptest::option::of((1_u32.., proptest::option::of(1_u64..1 << 40))),
+            kind in 0..3,
+            file_system in 0..3_usize,
+        ) {
+            let (file_system, ..) = FileSystem::NAMES[file_system];
+            let volume = match kind {
+                0 => Volume::Single(file_system),
+                1 => Volume::Raid0(file_system),
+                _ => Volume::BtrfsRaid0,
+            };
+            let mut devices = vec![first];
+            if kind > 0 {
+                devices.extend(more);
+                let mut blocks: Vec<String> = devices.iter().map(Device::to_string).collect();
+                blocks.retain(|text| text.starts_with("/dev/"));
+                let all = blocks.len();
+                blocks.sort();
+                blocks.dedup();
+                prop_assume!(blocks.len() == all);
+            }
+            let limit = limit.map(|(per_s, after_ms)| {
+                let after = after_ms.map(|after_ms| Span(Duration::from_millis(after_ms)));
+                OperationLimit { per_s, after }
+            });
+            let storage = Storage { volume, devices, limit };
+            prop_assert_eq!(storage.to_string().parse(), Ok(storage));
+        }
+
+        #[test]
+        fn no_text_is_a_panic(text in "(raid0 |btrfs-raid0|xfs| on |loop:|/dev/a|,| at | iops| after |[0-9]s?| |.){0,12}") {
+            if let Ok(storage) = text.parse::<Storage>() {
+                prop_assert_eq!(storage.to_string().parse(), Ok(storage));
+            }
+        }
+    }
+}

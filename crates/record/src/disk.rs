@@ -1,0 +1,46 @@
+//! What the devices that hold data did during a phase, and what they can do.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What one device did during a phase. Of an array or a volume it is a member: the device at which requests end.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DiskUse {
+    /// Its machine; absent if that is the one of the run.
+    pub host: Option<String>,
+    /// Name as in `/proc/diskstats`, such as `nvme0n1` or `sda1`.
+    pub device: String,
+    /// Whether it serves several requests at once. It does not with a queue of one request, or if it is a hard disk. Absent where
+    /// the machine does not show it: the disk of a virtual machine may be anything, a loop device is a file.
+    pub serves_several: Option<bool>,
+    /// Time in which it had a request.
+    pub busy_s: f64,
+    /// Time from begin to end of its requests, added over all of them: divided by the length of the phase it is the mean number
+    /// of requests in the device and its queue.
+    pub queued_s: Option<f64>,
+    /// Reads. All counts are read about once a second, and the ends of a phase are in proportion.
+    pub reads: Option<f64>,
+    /// Writes.
+    pub writes: Option<f64>,
+    /// Flushes of its cache; of a partition they are counted on its disk alone.
+    pub flushes: Option<f64>,
+    /// Bytes read.
+    pub read_bytes: Option<f64>,
+    /// Bytes written.
+    pub write_bytes: Option<f64>,
+}
+
+/// What a device or an array can do, as a measurement of it alone has found (`fio` with a deep queue).
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DiskCapacity {
+    /// Reads per second, if it does nothing else.
+    pub read_per_s: Option<f64>,
+    /// Writes per second, likewise.
+    pub write_per_s: Option<f64>,
+    /// Bytes read per second, likewise.
+    pub read_bytes_per_s: Option<f64>,
+    /// Bytes written per second, likewise.
+    pub write_bytes_per_s: Option<f64>,
+}

@@ -1,0 +1,507 @@
+//! Storage that is prepared for servers and taken away after them: file systems on files behind loop devices, or on devices
+//! that were named and hold nothing.
+//!
+//! The file system is mounted in a mount namespace of the thread that prepares it, so that only what this thread starts from
+//! then on sees it: the threads that read the data folder and the servers, and nobody else on the machine. A file has no name
+//! once its loop device has it, and the loop device goes away with its last user. So when this process is killed, mount, loop
+//! device and file are gone with it. Devices that were named are emptied again by a watchdog, as after an ordinary end.
+
+mod device;
+mod error;
+mod fio;
+mod program;
+mod throttle;
+
+pub use device::BlockDevice;
+pub use error::StorageError;
+pub use fio::{MEASURING, StorageLimits, can_measure};
+pub use throttle::Throttle;
+
+use crate::watchdog::Watchdog;
+use device::LABEL;
+use dyno_plan::storage::{Device, FileSystem, Storage, Volume};
+use dyno_plan::units::Bytes;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::stat::{major, minor};
+use program::{Interrupted, run};
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Longest wait until nobody uses the file system any more.
+const BUSY_LIMIT: Duration = Duration::from_secs(10);
+/// Stripe of a RAID 0 in KiB: the default of `mdadm --create`.
+const CHUNK: &str = "512";
+
+thread_local! {
+    /// Whether this thread has mounts of its own.
+    static HAS_OWN_MOUNTS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// See the module. It goes away when it is dropped; what uses it must be gone by then.
+#[derive(Debug)]
+pub struct PreparedStorage {
+    setting: Storage,
+    /// Where it is mounted.
+    folder: PathBuf,
+    devices: Vec<PreparedDevice>,
+    /// RAID 0 of the kernel over the devices.
+    array: Option<PathBuf>,
+    is_mounted: bool,
+    is_gone: bool,
+    watchdog: Watchdog,
+}
+
+/// A device of it.
+#[derive(Debug)]
+struct PreparedDevice {
+    block: BlockDevice,
+    /// The file behind a loop device, which has no name any more.
+    image: Option<PathBuf>,
+    /// Keeps a loop device as long as it is not mounted.
+    held: Option<File>,
+    /// Whether we began to write on it.
+    is_written: bool,
+}
+
+/// Refuses what [`PreparedStorage::prepare`] would refuse, as far as that is known before anything is made: rights, programs,
+/// devices that hold something, and files that do not fit into `folder`.
+///
+/// # Errors
+/// [`StorageError`].
+pub fn check(setting: &Storage, folder: &Path) -> Result<Vec<BlockDevice>, StorageError> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(StorageError::NotRoot);
+    }
+    let file_system = setting.volume.file_system();
+    let (make, package) = match file_system {
+        FileSystem::Ext4 => ("mkfs.ext4", "e2fsprogs"),
+        FileSystem::Xfs => ("mkfs.xfs", "xfsprogs"),
+        FileSystem::Btrfs => ("mkfs.btrfs", "btrfs-progs"),
+    };
+    let is_array = matches!(setting.volume, Volume::Raid0(_));
+    for (program, package, is_needed) in [
+        ("losetup", "mount", setting.loop_bytes() > 0),
+        ("wipefs", "util-linux", true),
+        (make, package, true),
+        ("mdadm", "mdadm", is_array && has_md()),
+    ] {
+        if is_needed && !program::is_there(program) {
+            return Err(StorageError::NoProgram { program, package });
+        }
+    }
+    if is_array && !has_md() {
+        return Err(StorageError::NoMd);
+    }
+    if setting.limit.is_some() {
+        throttle::check()?;
+    }
+    check_space(setting, folder)?;
+    let mut blocks: Vec<BlockDevice> = Vec::new();
+    for named in setting.devices.iter().filter_map(path_of) {
+        let block = device::check(named, &|| false)?;
+        if blocks.contains(&block) {
+            return Err(StorageError::Refused {
+                device: named.to_owned(),
+                reason: "it is in `server.storage` under another name, too".to_owned(),
+                is_ours: false,
+            });
+        }
+        blocks.push(block);
+    }
+    Ok(blocks)
+}
+
+/// The path of a device that was named.
+fn path_of(device: &Device) -> Option<&str> {
+    match device {
+        Device::Block(path) => Some(path),
+        Device::Loop(_) => None,
+    }
+}
+
+/// Whether the kernel has a RAID of its own, or a module for it.
+fn has_md() -> bool {
+    Path::new("/proc/mdstat").exists()
+        || run("modprobe", &["--dry-run", "raid0"], &|| false).is_ok()
+}
+
+/// A file that fills up its disk would fail in the middle of a run.
+fn check_space(setting: &Storage, folder: &Path) -> Result<(), StorageError> {
+    let needed = setting.loop_bytes();
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let existing = folder.ancestors().find(|folder| folder.is_dir());
+    let stat = existing.and_then(|folder| nix::sys::statvfs::statvfs(folder).ok());
+    let Some(stat) = stat.filter(|_| needed > 0) else {
+        return Ok(());
+    };
+    let free = stat.blocks_available() * stat.fragment_size();
+    if needed <= free {
+        return Ok(());
+    }
+    Err(StorageError::NoSpace {
+        folder,
+        needed: Bytes(needed),
+        free: Bytes(free >> 20 << 20),
+    })
+}
+
+impl PreparedStorage {
+    /// Prepares what the plan asks for and mounts it at `folder`, which is made; files behind loop devices lie beside it.
+    /// From here on this thread, and what it starts, have mounts of their own. `interrupted` is asked every few milliseconds.
+    ///
+    /// # Errors
+    /// [`StorageError`]; nothing is left behind.
+    pub fn prepare(
+        setting: &Storage,
+        folder: &Path,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<PreparedStorage, StorageError> {
+        let folder = std::path::absolute(folder).map_err(StorageError::step("use the folder"))?;
+        let beside = folder.parent().map(Path::to_owned).unwrap_or_default();
+        let mut named = check(setting, &beside)?.into_iter();
+        own_mounts()?;
+        let watchdog = Watchdog::of_storage().map_err(StorageError::step("start a watchdog"))?;
+        let mut storage = PreparedStorage {
+            setting: setting.clone(),
+            folder,
+            devices: Vec::new(),
+            array: None,
+            is_mounted: false,
+            is_gone: false,
+            watchdog,
+        };
+        fs::create_dir_all(&storage.folder).map_err(StorageError::step("make its folder"))?;
+        storage.tell("mount", &storage.folder.display().to_string());
+        for (number, device) in setting.devices.iter().enumerate() {
+            let prepared = match device {
+                Device::Loop(bytes) => {
+                    let image = beside.join(format!("storage-{number}.img"));
+                    loop_device(image, bytes.0)?
+                }
+                Device::Block(_) => PreparedDevice {
+                    block: named.next().expect("each was checked"),
+                    image: None,
+                    held: None,
+                    is_written: false,
+                },
+            };
+            storage.devices.push(prepared);
+        }
+        storage.format(interrupted)?;
+        storage.mount()?;
+        Ok(storage)
+    }
+
+    /// Makes the file system.
+    fn format(&mut self, interrupted: Interrupted<'_>) -> Result<(), StorageError> {
+        for number in 0..self.devices.len() {
+            let device = &mut self.devices[number];
+            device.is_written = true;
+            if device.image.is_none() {
+                let path = device.block.path.display().to_string();
+                self.tell("wipe", &path);
+            }
+        }
+        if matches!(self.setting.volume, Volume::Raid0(_)) {
+            self.assemble(interrupted)?;
+        }
+        let targets = self.targets();
+        let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+        let (program, options): (_, &[&str]) = match self.setting.volume {
+            // Without a lazy initialisation that would be seen as load later.
+            Volume::Single(FileSystem::Ext4) | Volume::Raid0(FileSystem::Ext4) => (
+                "mkfs.ext4",
+                &["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
+            ),
+            Volume::Single(FileSystem::Xfs) | Volume::Raid0(FileSystem::Xfs) => {
+                ("mkfs.xfs", &["-q"])
+            }
+            Volume::Single(FileSystem::Btrfs) | Volume::Raid0(FileSystem::Btrfs) => {
+                ("mkfs.btrfs", &["-q"])
+            }
+            Volume::BtrfsRaid0 => ("mkfs.btrfs", &["-q", "-d", "raid0", "-m", "raid0"]),
+        };
+        let arguments = [options, &["-L", LABEL], &targets].concat();
+        run(program, &arguments, interrupted).map(drop)
+    }
+
+    /// Joins the devices to a RAID 0 that leaves no marks on them.
+    fn assemble(&mut self, interrupted: Interrupted<'_>) -> Result<(), StorageError> {
+        let is_free = |number: &u32| !Path::new(&format!("/sys/block/md{number}")).exists();
+        let number = (0..=127).rev().find(is_free).unwrap_or_default();
+        let array = format!("/dev/md{number}");
+        let members = self.member_paths();
+        let count = format!("--raid-devices={}", members.len());
+        let chunk = format!("--chunk={CHUNK}");
+        let members = members.iter().map(String::as_str);
+        let arguments = ["--quiet", "--build", &array, "--level=0", &chunk, &count];
+        let arguments: Vec<&str> = arguments.into_iter().chain(members).collect();
+        run("mdadm", &arguments, interrupted)?;
+        self.tell("array", &array);
+        self.array = Some(array.into());
+        Ok(())
+    }
+
+    fn mount(&mut self) -> Result<(), StorageError> {
+        let targets = self.targets();
+        let file_system = self.setting.volume.file_system().as_str();
+        // btrfs finds members that no daemon has shown to the kernel by their names.
+        let members: Vec<String> = match self.setting.volume {
+            Volume::BtrfsRaid0 => targets
+                .iter()
+                .map(|path| format!("device={path}"))
+                .collect(),
+            _ => Vec::new(),
+        };
+        let members = members.join(",");
+        let options = (!members.is_empty()).then_some(members.as_str());
+        let source = Some(targets[0].as_str());
+        // Reads write no access times.
+        let flags = MsFlags::MS_NOATIME;
+        mount(source, &self.folder, Some(file_system), flags, options)
+            .map_err(|error| StorageError::step("mount the file system")(error.into()))?;
+        self.is_mounted = true;
+        for device in &mut self.devices {
+            device.held = None;
+        }
+        Ok(())
+    }
+
+    /// What the file system is made on.
+    fn targets(&self) -> Vec<String> {
+        match &self.array {
+            Some(array) => vec![array.display().to_string()],
+            None => self.member_paths(),
+        }
+    }
+
+    /// Paths of the devices, such as `/dev/loop0`.
+    pub fn member_paths(&self) -> Vec<String> {
+        let devices = self.devices.iter();
+        devices
+            .map(|device| device.block.path.display().to_string())
+            .collect()
+    }
+
+    /// Size of all devices together.
+    pub fn bytes(&self) -> u64 {
+        self.devices.iter().map(|device| device.block.bytes).sum()
+    }
+
+    /// Where it is mounted.
+    fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder for the data of servers, which is theirs to make.
+    pub fn data(&self) -> PathBuf {
+        self.folder.join(DATA)
+    }
+
+    /// Limits the operations of these processes, and of what they start, to the number of the plan, from now on until the
+    /// limit is dropped. `None` without a limit in the plan.
+    ///
+    /// # Errors
+    /// [`StorageError::Step`] and [`StorageError::NoLimits`].
+    pub fn throttle(&self, processes: &[u32]) -> Result<Option<Throttle>, StorageError> {
+        let Some(limit) = self.setting.limit else {
+            return Ok(None);
+        };
+        let numbers: Option<Vec<String>> = self
+            .devices
+            .iter()
+            .map(|device| device::disk_number(&device.block.number))
+            .collect();
+        let throttle = Throttle::set(
+            &numbers.ok_or(StorageError::NoLimits)?,
+            limit.per_s,
+            processes,
+        )?;
+        self.tell("group", &throttle.group().display().to_string());
+        Ok(Some(throttle))
+    }
+
+    /// Time from the start of the servers until the limit of the plan applies; `None` if it has none, or one that applies at
+    /// once.
+    pub fn limited_after(&self) -> Option<Duration> {
+        Some(self.setting.limit?.after?.0)
+    }
+
+    /// Measures what it can do with `fio`, under the limit of the plan if that applies at once. Nobody else may use it meanwhile.
+    ///
+    /// # Errors
+    /// [`StorageError::NoProgram`] without `fio`, and what it fails with.
+    pub fn measure(&self, interrupted: &dyn Fn() -> bool) -> Result<StorageLimits, StorageError> {
+        if !can_measure() {
+            return Err(StorageError::NoProgram {
+                program: fio::FIO,
+                package: fio::FIO,
+            });
+        }
+        fio::measure(self, interrupted)
+    }
+
+    /// Unmounts it and empties the devices. What used it must be gone.
+    ///
+    /// # Errors
+    /// [`StorageError::Step`] with what stays as it is.
+    pub fn remove(mut self) -> Result<(), StorageError> {
+        self.take_away()
+    }
+
+    fn take_away(&mut self) -> Result<(), StorageError> {
+        if std::mem::replace(&mut self.is_gone, true) {
+            return Ok(());
+        }
+        let mut failure = None;
+        if std::mem::take(&mut self.is_mounted) {
+            unmount(&self.folder);
+        }
+        if let Some(array) = self.array.take() {
+            let array = array.display().to_string();
+            failure = run("mdadm", &["--quiet", "--stop", &array], &|| false).err();
+        }
+        for device in &mut self.devices {
+            let path = device.block.path.display().to_string();
+            device.held = None;
+            match &device.image {
+                // The last user detaches it, so that somebody else may have it by now. Before it was mounted nothing else does.
+                Some(image) if has_file(Path::new("/"), &path, image) => {
+                    let _ = run("losetup", &["--detach", &path], &|| false);
+                }
+                None if device.is_written => {
+                    let wiped = run("wipefs", &["--quiet", "--all", &path], &|| false);
+                    failure = failure.or(wiped.err());
+                }
+                _ => {}
+            }
+        }
+        let removed = fs::remove_dir(&self.folder);
+        failure = failure.or(removed
+            .map_err(StorageError::step("remove the folder of the storage"))
+            .err());
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Tells the watchdog what to take away after us. One that is gone takes nothing away, and is no reason to end a run.
+    fn tell(&self, word: &str, value: &str) {
+        let _ = self.watchdog.tell(word, value);
+    }
+}
+
+/// Name of the folder for data within.
+const DATA: &str = "data";
+
+impl Drop for PreparedStorage {
+    fn drop(&mut self) {
+        if let Err(error) = self.take_away() {
+            tracing::warn!(%error, "storage not taken away cleanly");
+        }
+    }
+}
+
+fn unmount(folder: &Path) {
+    let began = Instant::now();
+    loop {
+        match umount2(folder, MntFlags::empty()) {
+            Err(nix::Error::EBUSY) if began.elapsed() < BUSY_LIMIT => {
+                sleep(Duration::from_millis(50));
+            }
+            Err(nix::Error::EBUSY) => {
+                let _ = umount2(folder, MntFlags::MNT_DETACH);
+                return;
+            }
+            _ => return,
+        }
+    }
+}
+
+/// A new file behind a loop device, which goes away with its last user.
+fn loop_device(image: PathBuf, bytes: u64) -> Result<PreparedDevice, StorageError> {
+    let file = File::create_new(&image).and_then(|file| file.set_len(bytes));
+    file.map_err(StorageError::step(format!("make `{}`", image.display())))?;
+    let name = image.display().to_string();
+    let attach = |options: &[&str]| {
+        let arguments = [&["--find", "--show"], options, &[&*name]].concat();
+        run("losetup", &arguments, &|| false)
+    };
+    // With direct I/O the page cache of the file below answers nothing.
+    let attached = attach(&["--direct-io=on"]).or_else(|_| attach(&[]));
+    // The loop device has it open.
+    let _ = fs::remove_file(&image);
+    let path = attached?;
+    let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.rdev(), file)));
+    let opened = opened.map_err(StorageError::step(format!("open `{path}`")));
+    // A device that is in use is detached when its last user closes it, which after the mount is the mount. So nothing is
+    // left when this process is killed.
+    run("losetup", &["--detach", &path], &|| false)?;
+    let (number, held) = opened?;
+    Ok(PreparedDevice {
+        block: BlockDevice {
+            path: path.into(),
+            number: format!("{}:{}", major(number), minor(number)),
+            bytes,
+        },
+        image: Some(image),
+        held: Some(held),
+        is_written: false,
+    })
+}
+
+/// Whether this file, which has no name any more, is behind a loop device.
+fn has_file(root: &Path, device: &str, image: &Path) -> bool {
+    let Some(name) = Path::new(device).file_name() else {
+        return false;
+    };
+    let file = root.join("sys/block").join(name).join("loop/backing_file");
+    let expected = format!("{} (deleted)", image.display());
+    fs::read_to_string(file).is_ok_and(|found| found.trim_end_matches('\n') == expected)
+}
+
+/// Gives this thread mounts of its own; others see none of what it mounts.
+fn own_mounts() -> Result<(), StorageError> {
+    if HAS_OWN_MOUNTS.get() {
+        return Ok(());
+    }
+    let none = None::<&str>;
+    unshare(CloneFlags::CLONE_NEWNS)
+        .and_then(|()| mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none))
+        .map_err(|error| StorageError::step("have mounts of its own")(io::Error::from(error)))?;
+    HAS_OWN_MOUNTS.set(true);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_device_that_somebody_else_has_by_now_is_not_ours() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("sys/block/loop3/loop");
+        fs::create_dir_all(&folder).unwrap();
+        let image = Path::new("/x/disk.img");
+        let is_ours = || has_file(root.path(), "/dev/loop3", image);
+        assert!(!is_ours());
+        fs::write(folder.join("backing_file"), "/x/disk.img (deleted)\n").unwrap();
+        assert!(is_ours());
+        fs::write(folder.join("backing_file"), "/home/other.img\n").unwrap();
+        assert!(!is_ours());
+    }
+
+    #[test]
+    fn files_that_do_not_fit_are_refused() {
+        let setting: Storage = "ext4 on loop:4000TiB".parse().unwrap();
+        let folder = std::env::temp_dir().join("no/such/folder");
+        let error = check_space(&setting, &folder).unwrap_err();
+        assert!(error.to_string().contains("do not fit"), "{error}");
+        let setting: Storage = "ext4 on /dev/sdb".parse().unwrap();
+        assert!(check_space(&setting, &folder).is_ok());
+    }
+}

@@ -1,0 +1,211 @@
+//! Looks at block devices before anything is written: only one that holds nothing and that nobody uses is taken.
+
+use super::StorageError;
+use super::program::{self, Interrupted};
+use nix::sys::stat::{major, minor};
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Label of the file systems that are made, by which one that was left behind is known.
+pub(super) const LABEL: &str = "dyno-storage";
+
+/// A block device that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockDevice {
+    /// Its path, links resolved.
+    pub path: PathBuf,
+    /// `major:minor`.
+    pub number: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// The device at a path, unless it is none, or something is on it or uses it.
+pub(super) fn check(
+    named: &str,
+    interrupted: Interrupted<'_>,
+) -> Result<BlockDevice, StorageError> {
+    let refused = |reason: String| StorageError::Refused {
+        device: named.to_owned(),
+        reason,
+        is_ours: false,
+    };
+    let device = look(named, Path::new("/")).map_err(refused)?;
+    // The kernel refuses it to whoever wants it alone, if it is mounted, swap, a member of a volume, or claimed by a program.
+    let alone = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_EXCL)
+        .open(&device.path);
+    if let Err(error) = alone {
+        return Err(refused(match error.raw_os_error() {
+            Some(libc::EBUSY) => "it is in use by the kernel or by another program".to_owned(),
+            _ => format!("it cannot be opened: {error}"),
+        }));
+    }
+    let path = device.path.to_string_lossy();
+    let found = program::run("wipefs", &["--parsable", &path], interrupted)?;
+    let signatures = signatures(&found);
+    if signatures.is_empty() {
+        return Ok(device);
+    }
+    let is_ours = signatures.iter().all(|one| one.label == LABEL);
+    let kinds: Vec<String> = signatures.iter().map(Signature::to_string).collect();
+    Err(StorageError::Refused {
+        device: named.to_owned(),
+        reason: format!("it holds {}", kinds.join(" and ")),
+        is_ours,
+    })
+}
+
+/// What marks the content of a device.
+#[derive(Debug, PartialEq, Eq)]
+struct Signature<'a> {
+    label: &'a str,
+    kind: &'a str,
+}
+
+impl std::fmt::Display for Signature<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.label {
+            "" => write!(formatter, "`{}`", self.kind),
+            label => write!(formatter, "`{}` with the label `{label}`", self.kind),
+        }
+    }
+}
+
+/// Lines of `wipefs --parsable`: offset, UUID, label and type, separated by commas.
+fn signatures(text: &str) -> Vec<Signature<'_>> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let mut found = Vec::new();
+    for line in lines {
+        let mut fields = line.splitn(3, ',').skip(2);
+        let rest = fields.next().unwrap_or(line);
+        // A label may hold commas, a type does not.
+        let (label, kind) = rest.rsplit_once(',').unwrap_or(("", rest));
+        let signature = Signature { label, kind };
+        if !line.trim().is_empty() && !found.contains(&signature) {
+            found.push(signature);
+        }
+    }
+    found
+}
+
+/// The device and what the kernel shows of it below `root`, or why it cannot be used.
+fn look(named: &str, root: &Path) -> Result<BlockDevice, String> {
+    let path = fs::canonicalize(named).map_err(|error| error.to_string())?;
+    let metadata = fs::metadata(&path).map_err(|error| error.to_string())?;
+    if !metadata.file_type().is_block_device() {
+        return Err("it is not a block device".to_owned());
+    }
+    let number = format!("{}:{}", major(metadata.rdev()), minor(metadata.rdev()));
+    let bytes = unused(&number, root)?;
+    Ok(BlockDevice {
+        path,
+        number,
+        bytes,
+    })
+}
+
+/// The size of a device that the kernel shows no use of.
+fn unused(number: &str, root: &Path) -> Result<u64, String> {
+    let folder = root.join("sys/dev/block").join(number);
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.collect()
+    };
+    let holders = names(&folder.join("holders"));
+    if !holders.is_empty() {
+        return Err(format!("it is a member of `{}`", holders.join("`, `")));
+    }
+    let mut parts = names(&folder);
+    parts.retain(|name| folder.join(name).join("partition").exists());
+    if !parts.is_empty() {
+        return Err(format!("it has partitions: `{}`", parts.join("`, `")));
+    }
+    let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).unwrap_or_default();
+    let mounted = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(2);
+        let is_it = fields.next() == Some(number);
+        fields.nth(1).filter(|_| is_it)
+    });
+    if let Some(place) = mounted {
+        return Err(format!("it is mounted at `{place}`"));
+    }
+    let line = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+    if line("ro").trim() == "1" {
+        return Err("it can only be read".to_owned());
+    }
+    let sectors: u64 = line("size").trim().parse().unwrap_or(0);
+    match sectors {
+        0 => Err("it has no size".to_owned()),
+        sectors => Ok(sectors * SECTOR_BYTES),
+    }
+}
+
+/// Unit of sizes in `/sys/block`, whatever the sectors of the device.
+const SECTOR_BYTES: u64 = 512;
+
+/// The number by which a device is limited: that of the whole disk, as partitions have no limits.
+pub(super) fn disk_number(number: &str) -> Option<String> {
+    let folder = fs::canonicalize(Path::new("/sys/dev/block").join(number)).ok()?;
+    let disk = match folder.join("partition").exists() {
+        true => folder.parent()?.to_owned(),
+        false => folder,
+    };
+    let number = fs::read_to_string(disk.join("dev")).ok()?;
+    Some(number.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_are_read() {
+        let text =
+            "# offset,uuid,label,type\n0x0,u-1,my,data,xfs\n0x1fe,,,dos\n0x200,,,gpt\n0x9,,,gpt\n";
+        let found: Vec<String> = signatures(text).iter().map(Signature::to_string).collect();
+        assert_eq!(found, ["`xfs` with the label `my,data`", "`dos`", "`gpt`"]);
+        assert_eq!(signatures(""), []);
+        assert_eq!(signatures("# offset,uuid,label,type"), []);
+    }
+
+    #[test]
+    fn what_the_kernel_shows_of_a_device_is_a_reason() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("sys/dev/block/8:16");
+        let write = |name: &str, text: &str| {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let reason = || unused("8:16", root.path()).unwrap_err();
+        assert_eq!(reason(), "it has no size");
+        write("sys/dev/block/8:16/size", "2048\n");
+        assert_eq!(unused("8:16", root.path()), Ok(1 << 20));
+        write("sys/dev/block/8:16/ro", "1\n");
+        assert_eq!(reason(), "it can only be read");
+        write(
+            "proc/self/mountinfo",
+            "29 27 8:16 / /data rw - xfs /dev/sdb rw\n",
+        );
+        assert_eq!(reason(), "it is mounted at `/data`");
+        write("sys/dev/block/8:16/sdb1/partition", "1\n");
+        assert_eq!(reason(), "it has partitions: `sdb1`");
+        fs::create_dir_all(folder.join("holders/md0")).unwrap();
+        assert_eq!(reason(), "it is a member of `md0`");
+    }
+
+    #[test]
+    fn what_is_no_block_device_is_refused() {
+        for (named, reason) in [
+            ("/dev/null", "it is not a block device"),
+            ("/dev/no-such-disk", "No such file"),
+        ] {
+            let error = look(named, Path::new("/")).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Storage that is prepared and taken away, on files behind loop devices; and devices that are not touched.
+
+use dyno_plan::storage::Storage;
+use dyno_servers::storage::{PreparedStorage, StorageError, can_measure, check};
+use dyno_testkit::fault::is_root;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A little more than XFS needs.
+const DISK_BYTES: u64 = 320 << 20;
+
+/// Whether file systems can be made here.
+fn can_prepare() -> bool {
+    let lacks = |program: &&str| {
+        let is_there = |folder: &str| Path::new(folder).join(program).exists();
+        !["/usr/sbin", "/sbin", "/usr/bin", "/bin"]
+            .iter()
+            .any(|folder| is_there(folder))
+    };
+    let programs = ["losetup", "wipefs", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"];
+    if !is_root() {
+        dyno_testkit::skip("no root to make file systems");
+        return false;
+    }
+    if let Some(program) = programs.iter().find(|program| lacks(program)) {
+        dyno_testkit::skip(&format!("no `{program}` to make file systems"));
+        return false;
+    }
+    true
+}
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{program} {arguments:?}: {text}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A device of somebody else: a file behind a loop device.
+struct Disk {
+    device: String,
+    image: PathBuf,
+    folder: TempDir,
+}
+
+impl Disk {
+    fn new() -> Disk {
+        let folder = TempDir::new().unwrap();
+        let image = folder.path().join("disk");
+        File::create(&image).unwrap().set_len(DISK_BYTES).unwrap();
+        let device = run("losetup", &["--find", "--show", image.to_str().unwrap()]);
+        Disk {
+            device,
+            image,
+            folder,
+        }
+    }
+
+    fn setting(&self, file_system: &str) -> Storage {
+        format!("{file_system} on {}", self.device).parse().unwrap()
+    }
+
+    /// Why it is not used. It stays as it was, also if somebody tries.
+    fn refusal(&self) -> String {
+        let content = || {
+            run("blockdev", &["--flushbufs", &self.device]);
+            run("sha256sum", &[self.image.to_str().unwrap()])
+        };
+        let before = content();
+        let setting = self.setting("ext4");
+        let error = check(&setting, self.folder.path()).unwrap_err();
+        let text = error.to_string();
+        let tried = PreparedStorage::prepare(&setting, &self.folder.path().join("s"), &|| false);
+        assert_eq!(tried.unwrap_err().to_string(), text);
+        assert!(!self.folder.path().join("s").exists());
+        assert_eq!(content(), before);
+        assert!(error.hint().is_some());
+        text
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup")
+            .args(["--detach", &self.device])
+            .status();
+    }
+}
+
+/// Lines about loop devices with a file in a folder.
+fn loop_devices(folder: &Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    let text = run("losetup", &["--list"]);
+    let lines = text.lines().filter(|line| line.contains(&folder));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn each_kind_of_occupied_device_is_refused_and_stays_as_it_is() {
+    if !can_prepare() {
+        return;
+    }
+    let disk = Disk::new();
+    let device = disk.device.as_str();
+    assert!(check(&disk.setting("xfs"), disk.folder.path()).is_ok());
+    for (program, arguments, text) in [
+        (
+            "mkfs.ext4",
+            &["-q", "-L", "mine"][..],
+            "`ext4` with the label `mine`",
+        ),
+        ("mkfs.xfs", &["-q", "-f"], "`xfs`"),
+        ("mkfs.btrfs", &["-q", "-f"], "`btrfs`"),
+        ("mkswap", &["-q"], "`swap`"),
+    ] {
+        run(program, &[arguments, &[device]].concat());
+        let refusal = disk.refusal();
+        assert!(refusal.contains(text), "{program}: {refusal}");
+        run("wipefs", &["--quiet", "--all", device]);
+    }
+    let claimed = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_EXCL)
+        .open(device)
+        .unwrap();
+    assert!(
+        disk.refusal()
+            .contains("in use by the kernel or by another program")
+    );
+    drop(claimed);
+    run("mkfs.ext4", &["-q", device]);
+    let place = disk.folder.path().join("mounted");
+    fs::create_dir(&place).unwrap();
+    // Mounted for writing, it would change by itself.
+    run("mount", &["-o", "ro", device, place.to_str().unwrap()]);
+    let refusal = disk.refusal();
+    run("umount", &[place.to_str().unwrap()]);
+    assert!(
+        refusal.contains(&format!("mounted at `{}`", place.display())),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn tables_of_partitions_and_members_of_volumes_are_refused() {
+    if !can_prepare() {
+        return;
+    }
+    // The first and the second entry of a table: Linux, from sector 2048 on.
+    let entry = [0_u8, 0, 0, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 0, 4, 0];
+    // The superblock of `md` (version 1.2) at 4096.
+    let mut md = [0_u8; 256];
+    md[..4].copy_from_slice(&0xa92b_4efc_u32.to_le_bytes());
+    md[4..8].copy_from_slice(&1_u32.to_le_bytes());
+    md[144..152].copy_from_slice(&8_u64.to_le_bytes());
+    // A label of LVM in sector 1, without the checksum that only LVM asks for.
+    let mut lvm = [0_u8; 64];
+    lvm[..8].copy_from_slice(b"LABELONE");
+    lvm[8..16].copy_from_slice(&1_u64.to_le_bytes());
+    lvm[20..24].copy_from_slice(&32_u32.to_le_bytes());
+    lvm[24..32].copy_from_slice(b"LVM2 001");
+    for (name, blocks) in [
+        ("`dos`", vec![(446, &entry[..]), (510, &[0x55, 0xaa])]),
+        ("`linux_raid_member`", vec![(4096, &md[..])]),
+        ("`LVM2_member`", vec![(512, &lvm[..])]),
+    ] {
+        let disk = Disk::new();
+        let file = OpenOptions::new().write(true).open(&disk.device).unwrap();
+        for (offset, bytes) in blocks {
+            file.write_all_at(bytes, offset).unwrap();
+        }
+        drop(file);
+        run("blockdev", &["--flushbufs", &disk.device]);
+        let refusal = disk.refusal();
+        assert!(refusal.contains(name), "{refusal}");
+    }
+}
+
+#[test]
+fn what_a_killed_process_left_is_told_from_what_is_somebody_elses() {
+    if !can_prepare() {
+        return;
+    }
+    let disk = Disk::new();
+    run("mkfs.ext4", &["-q", "-L", "dyno-storage", &disk.device]);
+    let error = check(&disk.setting("xfs"), disk.folder.path()).unwrap_err();
+    assert!(matches!(error, StorageError::Refused { is_ours: true, .. }));
+    let hint = error.hint().unwrap();
+    assert!(
+        hint.contains(&format!("wipefs --all {}", disk.device)),
+        "{hint}"
+    );
+}
+
+#[test]
+fn a_device_with_two_names_is_refused() {
+    if !can_prepare() {
+        return;
+    }
+    let disk = Disk::new();
+    let name = Path::new(&disk.device)
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap();
+    let number = fs::read_to_string(format!("/sys/class/block/{name}/dev")).unwrap();
+    let other = format!("/dev/block/{}", number.trim());
+    if !Path::new(&other).exists() {
+        dyno_testkit::skip("devices have one name here");
+        return;
+    }
+    let setting = format!("btrfs-raid0 on {},{other}", disk.device);
+    let error = check(&setting.parse().unwrap(), disk.folder.path()).unwrap_err();
+    assert!(error.to_string().contains("under another name"), "{error}");
+}
+
+#[test]
+fn each_file_system_is_there_for_this_thread_alone_and_leaves_nothing() {
+    if !can_prepare() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let place = folder.path().join("storage");
+    // A thread that was there before.
+    let (ask, asked) = mpsc::channel::<PathBuf>();
+    let (answer, answered) = mpsc::channel();
+    std::thread::spawn(move || {
+        for path in asked {
+            answer.send(path.exists()).unwrap();
+        }
+    });
+    for (text, kind, devices) in [
+        ("ext4 on loop:512MiB", "ext4", 1),
+        ("xfs on loop:512MiB", "xfs", 1),
+        ("btrfs on loop:512MiB", "btrfs", 1),
+        ("btrfs-raid0 on loop:512MiB,loop:512MiB", "btrfs", 2),
+    ] {
+        let storage = PreparedStorage::prepare(&text.parse().unwrap(), &place, &|| false).unwrap();
+        assert_eq!(storage.member_paths().len(), devices);
+        fs::create_dir(storage.data()).unwrap();
+        let file = storage.data().join("x");
+        fs::write(&file, "x").unwrap();
+        let mounts = fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
+        let ours = mounts
+            .lines()
+            .find(|line| line.contains(place.to_str().unwrap()));
+        assert!(
+            ours.unwrap().contains(&format!(" - {kind} /dev/loop")),
+            "{ours:?}"
+        );
+        ask.send(file.clone()).unwrap();
+        assert!(!answered.recv().unwrap(), "others see it");
+        let seen = std::thread::spawn(move || file.exists());
+        assert!(seen.join().unwrap(), "a thread of ours does not see it");
+        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
+        assert_eq!(names.len(), 1, "the file has a name: {names:?}");
+        storage.remove().unwrap();
+        assert!(!place.exists());
+        // The kernel detaches it after the last user is gone.
+        let began = Instant::now();
+        while !loop_devices(folder.path()).is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(30), "{text} stays");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn a_raid_of_the_kernel_needs_its_md() {
+    if !can_prepare() {
+        return;
+    }
+    if Path::new("/proc/mdstat").exists() {
+        dyno_testkit::skip("this kernel has `md`");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let setting = "raid0 xfs on loop:512MiB,loop:512MiB".parse().unwrap();
+    let error = check(&setting, folder.path()).unwrap_err();
+    assert!(matches!(error, StorageError::NoMd), "{error}");
+    assert!(error.hint().unwrap().contains("btrfs-raid0"));
+}
+
+#[test]
+fn a_device_that_was_named_is_empty_again() {
+    if !can_prepare() {
+        return;
+    }
+    let disk = Disk::new();
+    let place = disk.folder.path().join("storage");
+    for file_system in ["xfs", "ext4", "btrfs"] {
+        let setting = disk.setting(file_system);
+        let storage = PreparedStorage::prepare(&setting, &place, &|| false).unwrap();
+        assert_eq!(storage.bytes(), DISK_BYTES);
+        fs::create_dir(storage.data()).unwrap();
+        fs::write(storage.data().join("x"), "x").unwrap();
+        drop(storage);
+        assert_eq!(run("wipefs", &["--parsable", &disk.device]), "");
+        assert!(!place.exists());
+    }
+}
+
+#[test]
+fn an_interrupted_preparation_leaves_nothing() {
+    if !can_prepare() {
+        return;
+    }
+    let disk = Disk::new();
+    let place = disk.folder.path().join("storage");
+    let error = PreparedStorage::prepare(&disk.setting("ext4"), &place, &|| true).unwrap_err();
+    assert!(matches!(error, StorageError::Interrupted), "{error}");
+    assert_eq!(run("wipefs", &["--parsable", &disk.device]), "");
+    assert!(!place.exists());
+}
+
+#[test]
+fn what_is_measured_keeps_to_the_limit() {
+    if !can_prepare() {
+        return;
+    }
+    if !can_measure() {
+        dyno_testkit::skip("no `fio` to measure with");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let place = folder.path().join("storage");
+    let setting = "ext4 on loop:512MiB at 200 iops".parse().unwrap();
+    let storage = match PreparedStorage::prepare(&setting, &place, &|| false) {
+        Err(StorageError::NoLimits) => {
+            dyno_testkit::skip("control groups limit no devices here");
+            return;
+        }
+        prepared => prepared.unwrap(),
+    };
+    let limits = storage.measure(&|| false).unwrap();
+    // The device of a loaded machine may be slower, and the first requests of a group are free.
+    let reads = limits.random_reads_per_s;
+    assert!((50.0..260.0).contains(&reads), "{limits:?}");
+    assert!(limits.synced_writes_per_s < 260.0, "{limits:?}");
+    assert!(limits.measured_by.starts_with("fio"), "{limits:?}");
+    let left = fs::read_dir(storage.data().parent().unwrap()).unwrap();
+    let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["lost+found"]);
+    storage.remove().unwrap();
+}

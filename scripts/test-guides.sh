@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# Runs the command blocks of the guides as a reader would, by copy and paste: those of a guide one after the other, in one
+# shell, in a new folder with the workloads of the project.
+#
+#   scripts/test-guides.sh [GUIDE...]    all of docs/guides, unless some are named
+#
+# DURATION (default: 1s) takes the place of what follows `--duration` and `--warmup`, and of what `sleep` is told. DYNO names the
+# program (default: the one that was built last). A block that begins with ```sh is run. One that needs what is not everywhere says
+# so, as in ```sh needs-a-cloud, and is counted instead. A guide has to end what it has started.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+project=$PWD
+export DURATION=${DURATION:-1s}
+[[ $DURATION =~ ^[0-9]+(\.[0-9]+)?(ms|s|m|h)$ ]] || {
+    echo "test-guides: error: DURATION is a number with a unit, such as 1s, and not \`$DURATION\`" >&2
+    exit 2
+}
+# `sleep` of the system knows no milliseconds.
+case $DURATION in *ms) SLEEP=$(awk "BEGIN { print ${DURATION%ms} / 1000 }") ;; *) SLEEP=$DURATION ;; esac
+# Of each guide: one that waits for what does not come ends all the same.
+LIMIT_S=${LIMIT_S:-1200}
+program=${DYNO:-$(ls -t target/release/dyno target/debug/dyno 2>/dev/null | head -n 1 || true)}
+[ -x "$program" ] || {
+    echo "test-guides: error: there is no program; build it: make build" >&2
+    exit 2
+}
+program=$(realpath -- "$program")
+[ $# -gt 0 ] || set -- docs/guides/*.md
+
+scratch=$(mktemp -d)
+# In the environment of all that a guide starts, and of nothing else.
+mark=DYNO_GUIDE=$(basename "$scratch")
+own_processes() { grep -lsF "$mark" /proc/[0-9]*/environ | cut -d / -f 3; }
+
+end_own_processes() {
+    local signal pid
+    for signal in TERM KILL; do
+        for pid in $(own_processes); do kill -s "$signal" "$pid" 2>/dev/null || true; done
+        for _ in {1..50}; do
+            [ -n "$(own_processes)" ] || return 0
+            sleep 0.2
+        done
+    done
+}
+
+trap 'end_own_processes; rm -rf "$scratch"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+mkdir "$scratch/bin"
+cat >"$scratch/bin/dyno" <<SHIM
+#!/usr/bin/env bash
+# Nobody waits for the minutes that a guide measures.
+previous= arguments=()
+for argument; do
+    case \$previous in --duration | --warmup) argument=$DURATION ;; esac
+    case \$argument in --duration=* | --warmup=*) argument=\${argument%%=*}=$DURATION ;; esac
+    arguments+=("\$argument")
+    previous=\$argument
+done
+exec "$program" "\${arguments[@]}"
+SHIM
+printf '#!/bin/sh\nexec %s %s\n' "$(command -v sleep)" "$SLEEP" >"$scratch/bin/sleep"
+chmod +x "$scratch/bin"/*
+
+# Splits a guide into a file for each block. In those that are run every other line is empty, so that bash names the lines of the
+# guide; the others hold their line and what they need.
+split() {
+    awk -v folder="$2" '
+        inside && /^```/ { inside = 0; close(file); next }
+        inside { if (runs) { print >file }; next }
+        /^```sh$/ {
+            inside = runs = 1
+            file = sprintf("%s/run-%03d.sh", folder, ++count)
+            for (line = 1; line <= NR; line++) { print "" >file }
+            next }
+        /^```sh / {
+            inside = 1; runs = 0
+            file = sprintf("%s/needs-%03d", folder, ++count)
+            what = substr($0, 7)
+            if (what !~ /^needs-[a-z0-9-]+$/) { printf "%d\t-\t%s\n", NR, what >file; next }
+            gsub("-", " ", what)
+            printf "%d\t%s\n", NR, what >file
+            next }
+        /^```/ { inside = 1; runs = 0 }
+        END { if (inside) { printf "%d\t-\tit does not end\n", NR >(folder "/needs-999") } }' "$1"
+}
+
+# Of one guide, in its folder. The last line of `at` is where it stopped, if it did.
+run_blocks() {
+    local folder=$1
+    (
+        cd "$folder/work"
+        unset DYNO_URI DYNO_MONGOD DYNO_EMBEDDED_SERVER
+        PATH=$scratch/bin:$PATH DYNO_STATE_DIR=$folder/state timeout --kill-after=10 "$LIMIT_S" env "$mark" AT="$folder/at" bash -c '
+            set -Eeuo pipefail
+            trap "echo \$LINENO >>\"\$AT\"" ERR
+            for block; do
+                grep -n -m 1 . "$block" | cut -d : -f 1 >"$AT"
+                source "$block"
+            done
+            rm "$AT"' guide "$folder"/run-*.sh
+    ) </dev/null >"$folder/log" 2>&1
+}
+
+ran=0 left_out=0 status=0
+wrong() {
+    echo "test-guides: error: $1" >&2
+    status=1
+}
+
+for guide; do
+    [ -f "$guide" ] || {
+        wrong "there is no guide \`$guide\`"
+        continue
+    }
+    folder=$scratch/$(basename "$guide" .md)
+    mkdir -p "$folder/work"
+    ln -s "$project/workloads" "$folder/work/"
+    split "$guide" "$folder"
+    blocks=$(find "$folder" -maxdepth 1 -name 'run-*.sh' | wc -l)
+    needs=$(find "$folder" -maxdepth 1 -name 'needs-*' | wc -l)
+    ran=$((ran + blocks)) left_out=$((left_out + needs)) started=$SECONDS
+    for file in "$folder"/needs-*; do
+        [ -e "$file" ] || continue
+        IFS=$'\t' read -r line what bad <"$file" || true
+        if [ -n "${bad:-}" ]; then wrong "$guide:$line: a block that is neither sh nor \`sh needs-…\`: $bad"; fi
+        [ -n "${bad:-}" ] || echo "$guide:$line: left out, $what"
+    done
+    if [ "$blocks" -gt 0 ]; then
+        # In the background, since bash hears no signal while it waits for a command.
+        run_blocks "$folder" &
+        if ! wait $!; then
+            wrong "$guide:$(tail -n 1 "$folder/at"): a command failed, or took more than $LIMIT_S s; the last lines of the guide's output:"
+            tail -n 30 "$folder/log" >&2
+        elif [ -n "$(own_processes)" ]; then
+            wrong "$guide: it leaves processes: $(for pid in $(own_processes); do ps -o args= -p "$pid" | cut -c 1-80; done | paste -s -d ';')"
+        fi
+        end_own_processes
+    fi
+    printf '%s: %d blocks ran in %d s, %d were left out\n' "$guide" "$blocks" $((SECONDS - started)) "$needs"
+done
+printf '%d blocks ran, %d were left out\n' "$ran" "$left_out"
+[ "$ran" -gt 0 ] || wrong "no block ran"
+exit $status

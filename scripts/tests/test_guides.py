@@ -1,0 +1,123 @@
+"""scripts/test-guides.sh, what `make test-guides` does, on guides of a few lines and a stand-in of `dyno`.
+
+    python3 -m unittest discover --quiet scripts/tests
+"""
+
+import os
+import signal
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+DYNO = '#!/bin/sh\necho "$*${DYNO_URI:+ (DYNO_URI)}" >>"$PLACE/log"\n'
+
+
+class GuidesTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="dyno-guides-")
+        self.addCleanup(folder.cleanup)
+        self.place = Path(folder.name)
+        self.dyno = self.place / "dyno"
+        self.dyno.write_text(DYNO)
+        self.dyno.chmod(0o755)
+
+    def run_guide(self, *lines, code=0, **variables):
+        guide = self.place / "guide.md"
+        guide.write_text("\n".join(lines) + "\n")
+        environment = {**os.environ, "DYNO": str(self.dyno), "PLACE": str(self.place), "TMPDIR": str(self.place), **variables}
+        command = [PROJECT / "scripts/test-guides.sh", guide]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        said = result.stdout + result.stderr
+        self.assertEqual(result.returncode, code, said)
+        self.assertEqual(list(self.place.glob("tmp.*")), [], "its folder is left")
+        return said
+
+    def log(self):
+        return (self.place / "log").read_text().splitlines()
+
+    def test_the_blocks_of_a_guide_share_a_shell_and_what_they_wait_for_is_short(self):
+        said = self.run_guide(
+            "```sh",
+            "name=value",
+            "dyno run a --duration 1h --warmup=10s --records 10",
+            "```",
+            "prints",
+            "```",
+            "false",
+            "```",
+            "```sh",
+            'sleep 3600; dyno report "$name"',
+            "```",
+            DURATION="20ms",
+            DYNO_URI="mongodb://elsewhere/",
+        )
+        self.assertEqual(self.log(), ["run a --duration 20ms --warmup=20ms --records 10", "report value"])
+        self.assertIn("2 blocks ran, 0 were left out", said)
+
+    def test_a_command_that_fails_is_named_by_its_line_and_ends_the_guide(self):
+        for command in ["false", "false | cat", "(exit 3)", "echo $unset_variable", "no-such-program"]:
+            with self.subTest(command):
+                said = self.run_guide("# Guide", "```sh", "true", "```", "", "```sh", command, "dyno after", "```", code=1)
+                self.assertIn("guide.md:7: a command failed", said)
+                self.assertFalse((self.place / "log").exists())
+
+    def test_a_command_that_does_not_end_is_ended(self):
+        said = self.run_guide("```sh", "true", 'tail -f "$PLACE/dyno"', "```", code=1, LIMIT_S="1")
+        self.assertIn("guide.md:2: a command failed, or took more than 1 s", said)
+
+    def test_a_command_that_may_fail_does_not_end_the_guide(self):
+        self.run_guide("```sh", "false || dyno one", "if false; then dyno two; fi", "```")
+        self.assertEqual(self.log(), ["one"])
+
+    def test_blocks_that_need_something_are_counted_with_what_they_need(self):
+        said = self.run_guide("```sh needs-a-cloud", "false", "```", "```sh", "dyno one", "```")
+        self.assertIn("guide.md:1: left out, needs a cloud", said)
+        self.assertIn("1 blocks ran, 1 were left out", said)
+
+    def test_a_mark_that_says_nothing_is_an_error(self):
+        for mark in ["```sh skip", "```sh needs-", "```sh needs a cloud"]:
+            with self.subTest(mark):
+                said = self.run_guide("```sh", "true", "```", mark, "false", "```", code=1)
+                self.assertIn("guide.md:4: a block that is neither sh nor", said)
+
+    def test_a_block_without_an_end_is_an_error(self):
+        self.assertIn("it does not end", self.run_guide("```sh", "true", code=1))
+
+    def test_guides_without_blocks_are_an_error(self):
+        self.assertIn("no block ran", self.run_guide("```", "output", "```", "```sh needs-a-cloud", "true", "```", code=1))
+
+    def test_what_a_guide_leaves_is_an_error_and_is_ended_and_nothing_else(self):
+        other = subprocess.Popen(["tail", "-f", "/dev/null"])
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        said = self.run_guide("```sh", 'setsid tail -f "$PLACE/dyno" >/dev/null &', "```", code=1)
+        self.assertIn("it leaves processes: tail -f", said)
+        self.assertEqual(self.left(), b"")
+        self.assertIsNone(other.poll())
+
+    def test_an_interrupt_ends_what_a_guide_has_started_at_once(self):
+        guide = self.place / "guide.md"
+        guide.write_text('```sh\ntouch "$PLACE/begun"\ntail -f "$PLACE/dyno"\n```\n')
+        environment = {**os.environ, "DYNO": str(self.dyno), "PLACE": str(self.place), "TMPDIR": str(self.place)}
+        script = subprocess.Popen([PROJECT / "scripts/test-guides.sh", guide], env=environment, stdout=subprocess.PIPE)
+        while not (self.place / "begun").exists():
+            self.assertIsNone(script.poll())
+        script.send_signal(signal.SIGINT)
+        script.communicate(timeout=30)
+        self.assertEqual(script.returncode, 130)
+        self.assertEqual(self.left(), b"")
+        self.assertEqual(list(self.place.glob("tmp.*")), [])
+
+    def left(self):
+        return subprocess.run(["pgrep", "-f", f"tail -f {self.place}/dyno"], capture_output=True, check=False).stdout
+
+    def test_what_cannot_be_asked_for_is_refused(self):
+        self.assertIn("DURATION is a number with a unit", self.run_guide("```sh", "true", "```", code=2, DURATION="long"))
+        self.assertIn("there is no program", self.run_guide("```sh", "true", "```", code=2, DYNO=str(self.place / "none")))
+
+
+if __name__ == "__main__":
+    unittest.main()
