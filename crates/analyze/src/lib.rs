@@ -7,6 +7,7 @@ pub mod caveats;
 pub mod change_point;
 pub mod closed_network;
 pub mod comparison;
+pub mod costs;
 pub mod course;
 pub mod estimate;
 pub mod experiment;

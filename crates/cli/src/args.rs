@@ -30,8 +30,8 @@ pub(crate) use servers::{
     ServerPlanArguments, ServerStartArguments, ServerStatusArguments,
 };
 pub(crate) use standing::{
-    GrafanaArguments, MetricsArguments, ObserveArguments, SoakArguments, StatusArguments,
-    StopArguments,
+    GrafanaArguments, MetricsArguments, ObserveArguments, PriceArguments, SoakArguments,
+    StatusArguments, StopArguments,
 };
 use std::path::PathBuf;
 pub(crate) use tail::{SendingArguments, TailArguments};

@@ -2,8 +2,8 @@
 
 use crate::args::{
     ClientArguments, DataArguments, ExperimentArguments, GrafanaArguments, IndexBuildArguments,
-    ObserveArguments, RunArguments, SendingArguments, SoakArguments, StartArguments, TailArguments,
-    TargetArguments, WorkerArguments,
+    ObserveArguments, PriceArguments, RunArguments, SendingArguments, SoakArguments,
+    StartArguments, TailArguments, TargetArguments, WorkerArguments,
 };
 use crate::surroundings::Surroundings;
 use dyno_engine::Error;
@@ -13,6 +13,7 @@ use dyno_plan::resolve::resolve;
 use dyno_plan::storage::Storage;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
+use serde_json::json;
 
 /// Resolves what was typed after `dyno run`.
 pub(crate) fn of_run(arguments: &RunArguments, surroundings: &Surroundings) -> Result<Task, Error> {
@@ -65,7 +66,10 @@ pub(crate) fn of_experiment(
     let mut target = arguments.target.clone();
     target.start.settings = settings.to_vec();
     let mut request = on_target(&target, &arguments.worker, &arguments.data, surroundings);
-    request.settings.splice(0..0, grafana(&arguments.grafana));
+    let typed = grafana(&arguments.grafana)
+        .into_iter()
+        .chain(price(&arguments.price));
+    request.settings.splice(0..0, typed);
     request.work = Work::Experiment;
     request.observe = observing(&arguments.observe);
     request.no_load = arguments.no_load;
@@ -180,6 +184,7 @@ fn run(arguments: &RunArguments, surroundings: &Surroundings) -> Request {
         },
         settings: grafana(&arguments.grafana)
             .into_iter()
+            .chain(price(&arguments.price))
             .chain(request.settings)
             .chain(card)
             .collect(),
@@ -202,6 +207,16 @@ fn observing(arguments: &ObserveArguments) -> Observing {
 fn grafana(arguments: &GrafanaArguments) -> Option<Setting> {
     let url = arguments.grafana.as_deref()?;
     Some(Setting::from_text("observe.grafana.url", url))
+}
+
+/// The price as a table: its keys may be typed, too, and count more.
+fn price(arguments: &PriceArguments) -> Option<Setting> {
+    let price = arguments.price.as_ref()?;
+    let mut table = json!({ "per_h": price.per_h });
+    if let Some(currency) = &price.currency {
+        table["currency"] = json!(currency);
+    }
+    Some(Setting::new("price", table))
 }
 
 /// What all loads have in common.

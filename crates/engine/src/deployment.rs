@@ -188,14 +188,25 @@ impl DeploymentUnderTest {
             }
             None => self.named_hosts(),
         };
-        let watched_server = |(speaker, name, host): (&ServerUnderTest, String, Host)| {
-            Some(WatchedServer {
-                name,
-                address: host.to_string(),
-                connector: speaker.connector_to(host).ok()?,
-            })
-        };
         named.into_iter().filter_map(watched_server).collect()
+    }
+
+    /// Those of them that hold data: of a deployment that ran already all that can be found.
+    pub fn data_servers(&self) -> Vec<WatchedServer> {
+        let Some(speaker) = self.servers.first().filter(|_| self.is_started()) else {
+            return self.watched_servers();
+        };
+        let data = self.members().iter();
+        let data = data.filter(|member| member.instance().kind == InstanceKind::Data);
+        let named = data.map(name_and_host);
+        named
+            .filter_map(|(name, host)| watched_server((speaker, name, host)))
+            .collect()
+    }
+
+    /// Whether its servers were started by this program.
+    pub fn is_started(&self) -> bool {
+        self.deployment.is_some()
     }
 
     /// Servers that run already, each with a name; several are numbered.
@@ -284,6 +295,16 @@ pub fn data_processes(members: &[Member]) -> Vec<u32> {
     data.filter(|member| member.instance().kind == InstanceKind::Data)
         .map(|member| member.server().pid())
         .collect()
+}
+
+fn watched_server(
+    (speaker, name, host): (&ServerUnderTest, String, Host),
+) -> Option<WatchedServer> {
+    Some(WatchedServer {
+        name,
+        address: host.to_string(),
+        connector: speaker.connector_to(host).ok()?,
+    })
 }
 
 fn name_and_host(member: &Member) -> (String, Host) {

@@ -2,6 +2,7 @@
 //! order, with everything taken back when nothing was recorded and everything kept once it was.
 
 pub mod collection;
+mod consumption;
 pub mod directory;
 pub mod document;
 mod documents;
@@ -383,6 +384,7 @@ impl<'a> Session<'a> {
         }
         self.check_machine(deployment, &mut controls);
         self.load_what_is_missing(deployment, &mut controls)?;
+        self.create_indexes(deployment, &mut controls)?;
         self.note_collections(&mut controls, PhaseEdge::Start);
         for (number, control) in controls.iter_mut().enumerate() {
             self.check_collection(number, control)?;

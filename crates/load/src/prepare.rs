@@ -147,6 +147,29 @@ pub fn create_collection(control: &mut Control, data: &DataPlan) -> Result<(), L
     change(control, data, "create", NAMESPACE_EXISTS)
 }
 
+/// Creates the secondary indexes of a plan, and returns how many were not there yet.
+///
+/// # Errors
+/// [`LoadError::Setup`] if the server refuses or the connection fails.
+pub fn create_indexes(control: &mut Control, data: &DataPlan) -> Result<u64, LoadError> {
+    let index = |fields: Vec<&str>| {
+        let key: Document = fields
+            .iter()
+            .map(|name| ((*name).to_owned(), Bson::Int32(1)))
+            .collect();
+        doc! { "key": key, "name": fields.join("_") }
+    };
+    let indexes: Vec<Document> = data.index_keys().map(index).collect();
+    let command = doc! { "createIndexes": &data.collection, "indexes": indexes };
+    let intent = "create the secondary indexes";
+    let answer = control
+        .run(&data.database, command)
+        .map_err(|error| setup(intent, error))?;
+    let count = |name: &str| number_at(&answer, &[name]);
+    let grown = count("numIndexesAfter").zip(count("numIndexesBefore"));
+    Ok(grown.map_or(0, |(after, before)| after.saturating_sub(before)))
+}
+
 /// Drops the collection of a plan with everything in it; one that is not there is fine.
 ///
 /// # Errors

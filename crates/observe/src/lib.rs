@@ -4,6 +4,7 @@
 
 pub mod busy;
 pub mod clock;
+pub mod consumption;
 mod cpu_settings;
 pub mod doctor;
 pub mod environment;

@@ -45,6 +45,7 @@ pub fn default_plan() -> Plan {
         schedule: Schedule::Closed {},
         phases: Default::default(),
         observe: Default::default(),
+        price: None,
         traces: Vec::new(),
         trace: None,
         index_build: None,

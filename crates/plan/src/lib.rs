@@ -14,6 +14,7 @@ pub mod model;
 pub mod names;
 mod nearest;
 pub mod placement;
+pub mod price;
 pub mod problem;
 pub mod request;
 pub mod resolve;

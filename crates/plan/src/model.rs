@@ -9,6 +9,7 @@ use crate::fleet::FleetPlan;
 use crate::index_build::IndexBuildPlan;
 use crate::io_trace::{self, IoTracePlan};
 use crate::names::choices;
+use crate::price::PricePlan;
 use crate::storage::Storage;
 use crate::tail::TailPlan;
 use crate::topology::{Topology, TopologyError};
@@ -49,6 +50,8 @@ pub struct Plan {
     /// What is watched while the load runs.
     #[serde(default)]
     pub observe: ObservePlan,
+    /// What the whole bench costs; its price is unknown when absent.
+    pub price: Option<PricePlan>,
     /// Windows of the run in which other programs watch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TracePlan>,
@@ -329,6 +332,10 @@ pub struct DataPlan {
     pub key_prefix: String,
     /// Numbers in keys are filled with zeros to this width.
     pub zero_padding: u32,
+    /// Secondary indexes that are created once the documents are loaded, each as names of fields separated by commas, such as
+    /// `field0` or `field1,field0`, ascending.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub indexes: Vec<String>,
     /// What a run begins with.
     pub fresh: FreshData,
     /// What the kernel keeps of files in memory when the load begins.
@@ -354,6 +361,7 @@ impl Default for DataPlan {
             key_order: KeyOrder::Hashed,
             key_prefix: "user".into(),
             zero_padding: 1,
+            indexes: Vec::new(),
             fresh: FreshData::WhenChanged,
             page_cache: PageCache::Keep,
         }
@@ -361,6 +369,12 @@ impl Default for DataPlan {
 }
 
 impl DataPlan {
+    /// Fields of each secondary index, in their order.
+    pub fn index_keys(&self) -> impl Iterator<Item = Vec<&str>> {
+        let indexes = self.indexes.iter();
+        indexes.map(|fields| fields.split(',').map(str::trim).collect())
+    }
+
     /// Mean size of a document in bytes, without its key and the names of fields; `None` where lengths follow a
     /// histogram. Of zipfian lengths it is too much: the short ones are the most frequent.
     pub fn mean_document_bytes(&self) -> Option<u64> {

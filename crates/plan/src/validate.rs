@@ -41,6 +41,7 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_index_build(&mut problems, plan);
     tail::check_tail(&mut problems, plan);
     observe::check_observe(&mut problems, plan);
+    observe::check_price(&mut problems, plan);
     fleet::check_fleet(&mut problems, plan);
     problems.0
 }

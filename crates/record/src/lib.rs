@@ -18,6 +18,7 @@
 
 pub mod accumulate;
 mod append;
+pub mod consumption;
 pub mod disk;
 pub mod document;
 pub mod error;

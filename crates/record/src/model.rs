@@ -3,6 +3,7 @@
 //! Serialized names carry their unit as a suffix. The JSON schema of [`RunDocument`] is committed
 //! as `crates/record/schema/run.schema.json` and tested against real output.
 
+use crate::consumption::Consumption;
 use crate::disk::{DiskCapacity, DiskUse};
 use crate::document::Document;
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
@@ -58,12 +59,17 @@ pub struct RunDocument {
     /// servers of a fleet, and of servers elsewhere what exporters and the servers themselves reported, machine by machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceUse>,
+    /// How much counters of servers, devices and processors grew in each phase; none of a fleet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consumption: Vec<Consumption>,
     /// What watched the machine and the servers while the load ran, and how well it could.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceRecord>,
     /// The collection under test at the start and the end of phases, of each server that told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collections: Vec<CollectionRecord>,
+    /// The secondary indexes of the collection; absent where the plan has none.
+    pub secondary_indexes: Option<SecondaryIndexes>,
     /// Collections with documents that were dropped before the run loaded its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<DroppedCollection>,
@@ -71,6 +77,16 @@ pub struct RunDocument {
     pub caveats: Vec<Caveat>,
     /// Figures of the last `dyno selfcheck` on this machine, if there was one.
     pub selfcheck: Option<serde_json::Value>,
+}
+
+/// Secondary indexes that a plan asks for.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SecondaryIndexes {
+    /// The fields of each, separated by commas.
+    pub keys: Vec<String>,
+    /// Time in which those were created that were not there, after the documents were loaded; absent if all were there.
+    pub build_s: Option<f64>,
 }
 
 /// A collection that was dropped.

@@ -33,8 +33,21 @@ pub struct RecordedPlan {
     pub phases: RecordedPhases,
     /// What is watched, and who is told.
     pub observe: RecordedObserve,
+    /// What the bench costs; absent where the plan does not say.
+    pub price: Option<RecordedPrice>,
     /// An index build; absent in other experiments.
     pub index_build: Option<RecordedIndexBuild>,
+}
+
+/// What a bench costs.
+#[serde_with::apply(_ => #[serde(deserialize_with = "lenient")])]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RecordedPrice {
+    /// Price of an hour.
+    pub per_h: Option<f64>,
+    /// Its currency.
+    pub currency: Option<String>,
 }
 
 /// The servers of a plan.

@@ -186,6 +186,7 @@ pub(crate) fn workload(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
     let known = [
         Fact::new("Mix", mix(plan)),
         Fact::new("Data", documents(plan)).marked(&book.marks(Topic::Data, None)),
+        Fact::new("Secondary indexes", secondary_indexes(document)),
         Fact::new("Key distribution", keys(plan)),
         Fact::new("Load", load.join(", ")),
         Fact::new("Seed", seed.unwrap_or_default()),
@@ -196,6 +197,18 @@ pub(crate) fn workload(document: &RunDocument, book: &CaveatBook) -> Vec<Fact> {
         .chain(document.traces.iter().map(trace))
         .filter(|fact| !fact.value.is_empty())
         .collect()
+}
+
+fn secondary_indexes(document: &RunDocument) -> String {
+    let Some(indexes) = &document.secondary_indexes else {
+        return String::new();
+    };
+    let built = match indexes.build_s {
+        Some(build_s) => format!("created in {} after the load", Quantity::seconds(build_s)),
+        None => "there already".to_owned(),
+    };
+    let keys: Vec<String> = indexes.keys.iter().map(|key| format!("`{key}`")).collect();
+    format!("{}; {built}", keys.join(" "))
 }
 
 /// The dashboard of runs in the Grafana of the plan, from the start of the run to the end of its last phase.

@@ -4,6 +4,7 @@ use super::comparable::{Difference, differences};
 use super::demands;
 use super::relative::explanation;
 use crate::comparison::{Pair, compare, is_precise, pairs_expected};
+use crate::costs;
 use crate::resampling::Resampling;
 use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Series};
 use crate::values::exact;
@@ -198,12 +199,16 @@ impl RunComparison {
             (false, false) => Deciding::Rate,
         };
         let [a, b] = names;
+        let answer = analyze(&[pair], deciding, margin_ratio, resampling);
         RunComparison {
             a,
             b,
             comparable: differences.iter().all(|difference| !difference.forbids),
             differences,
-            answer: analyze(&[pair], deciding, margin_ratio, resampling),
+            answer: answer.map(|answer| AbAnswer {
+                costs: costs::ratios_of_runs(documents),
+                ..answer
+            }),
         }
     }
 
@@ -263,6 +268,7 @@ pub fn analyze(
         end: AbEnd::Spent,
         set_aside: Vec::new(),
         demands: Vec::new(),
+        costs: Vec::new(),
         explanation: None,
     };
     if let Some(decision) = answer.decision() {
@@ -309,6 +315,10 @@ pub fn undecided(answer: &AbAnswer) -> Option<Statement> {
 pub fn explained(mut answer: AbAnswer, experiment: &Experiment) -> AbAnswer {
     let pairs = figures_of_pairs(experiment, &answer.set_aside);
     answer.demands = demands::ratios(&pairs);
+    let costs = pairs
+        .iter()
+        .map(|[a, b]| Some([a.costs.as_ref()?, b.costs.as_ref()?]));
+    answer.costs = costs::ratios(&costs.collect::<Option<Vec<_>>>().unwrap_or_default());
     let mean_us = |side: usize| {
         let logs = pairs
             .iter()

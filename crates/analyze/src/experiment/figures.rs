@@ -3,6 +3,7 @@
 
 use super::disks;
 use super::machines;
+use crate::costs;
 use crate::laws::{self, demand::demand};
 use crate::resampling::Resampling;
 use crate::stationary_part::judge;
@@ -199,6 +200,7 @@ pub(super) fn of_measured(
         resources,
         disks,
         demands,
+        costs: costs::of_phase(document, phase, rate_per_s),
         laws: Vec::new(),
         caveats: document.caveats.iter().map(|caveat| caveat.kind).collect(),
     };

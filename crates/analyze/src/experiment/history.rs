@@ -3,6 +3,7 @@
 //! fully recovered is compared with the level that was lost.
 
 use crate::change_point::{ChangePoint, ChangePointSettings, change_points};
+use dyno_record::experiment::{Cost, CostKind, Figure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,20 @@ pub struct HistoryRun {
     pub started_at: String,
     /// Values by the name of the statistic, in the order of [`STATISTICS`].
     pub values: Vec<f64>,
+    /// What an operation cost, where it was counted. It is shown and not judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<Cost>,
+    /// Currency of the price, where the plan names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+}
+
+impl HistoryRun {
+    /// One of the costs.
+    pub fn cost(&self, kind: CostKind) -> Option<Figure> {
+        let found = self.costs.iter().find(|cost| cost.kind == kind);
+        found.map(|cost| cost.value)
+    }
 }
 
 /// What is followed: name, unit, and whether more is better.
@@ -179,6 +194,8 @@ mod tests {
             directory: place.to_string(),
             started_at: format!("2026-01-{:02}T00:00:00Z", place + 1),
             values: vec![rate * noise, us * noise, 2.0 * us * noise, 3.0 * us * noise],
+            costs: Vec::new(),
+            currency: None,
         }
     }
 

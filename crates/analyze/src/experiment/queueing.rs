@@ -113,6 +113,7 @@ mod tests {
 
     fn level(clients: u32, offered: Option<f64>, rate: f64, response_s: f64) -> Level {
         Level {
+            costs: Vec::new(),
             settings: BTreeMap::new(),
             workload: None,
             runs: vec![0],

@@ -85,6 +85,7 @@ mod tests {
 
     fn figures() -> Figures {
         Figures {
+            costs: None,
             clients: 1,
             threads: 1,
             offered_rate_per_s: Some(100.0),

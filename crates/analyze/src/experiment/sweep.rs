@@ -7,6 +7,7 @@ use super::figures::resource_name;
 use super::machines::{self, is_of_kind};
 use super::queueing::{self, is_missed};
 use super::relative;
+use crate::costs;
 use crate::estimate::combined;
 use crate::knee::{LoadPoint, knee};
 use crate::laws::demand::bottleneck;
@@ -284,6 +285,7 @@ fn level(
         failed_ratio: mean(|one| one.failed_ratio),
         dropped_ratio: mean(|one| one.dropped_ratio),
         demands,
+        costs: costs::of_runs(figures),
         busy_ratio: busy(figures),
         disks: disks::of_runs(figures),
         laws: figures.iter().flat_map(|one| one.laws.clone()).collect(),

@@ -313,6 +313,7 @@ impl Scene {
             placement: None,
             packet_steering: None,
             traces: Vec::new(),
+            consumption: Vec::new(),
             resources: Vec::new(),
             sources: [("host", SourceKind::Host), ("server", SourceKind::Server)]
                 .into_iter()
@@ -324,6 +325,7 @@ impl Scene {
                 .map(|(name, kind)| source(name, kind))
                 .collect(),
             collections: Vec::new(),
+            secondary_indexes: None,
             dropped: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,

@@ -2,7 +2,7 @@
 
 use super::names::{one_of, some_of};
 use super::run::{DataArguments, ExtentArguments, OrderName, TargetArguments, WorkerArguments};
-use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments};
+use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments, PriceArguments};
 use super::values::{percentile, quantity, setting, share, share_or_all};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -52,6 +52,8 @@ pub(crate) struct ExperimentArguments {
     pub(crate) metrics: MetricsArguments,
     #[command(flatten)]
     pub(crate) grafana: GrafanaArguments,
+    #[command(flatten)]
+    pub(crate) price: PriceArguments,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! Arguments of a run, and the groups of options that others share with it.
 
 use super::names::{one_of, some_of};
-use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments};
+use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments, PriceArguments};
 use super::values::{count, property, quantity, setting, span_above_0};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
@@ -95,6 +95,8 @@ pub(crate) struct RunArguments {
     pub(crate) metrics: MetricsArguments,
     #[command(flatten)]
     pub(crate) grafana: GrafanaArguments,
+    #[command(flatten)]
+    pub(crate) price: PriceArguments,
     /// Spread the packets that this network card receives over CPUs while the run lasts, as root
     ///
     /// Such as `eth0` for all CPUs online, or `eth0=0-3`. What was set before comes back at the end; after
@@ -127,8 +129,8 @@ pub(crate) struct TargetArguments {
     /// A built-in plan, a plan file (TOML), or a YCSB property file
     ///
     /// Built-in: `a` to `f` (the mixes of YCSB), `90read10update`, `50read50update`, `30write70read`,
-    /// `read`, `write`, `gated`, `pkm`, `storage-compare`. May be left out with `--wsf`. `dyno run` also takes suites of
-    /// several: `replica-set-compare`, `storage-engine-compare`, `version-compare`, or a file.
+    /// `read`, `write`, `gated`, `pkm`, `storage-compare`, `insert-benchmark`. May be left out with `--wsf`. `dyno run` also
+    /// takes suites of several: `replica-set-compare`, `storage-engine-compare`, `version-compare`, or a file.
     #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "wsf")]
     pub(crate) workload: Option<String>,
     /// Take the parameters of the Workload Services Framework's `Mongo-ycsb` from the environment

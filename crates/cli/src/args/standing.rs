@@ -4,6 +4,7 @@ use super::run::RunArguments;
 use super::values::quantity;
 use crate::metrics::{Secret, listen};
 use clap::Args;
+use dyno_plan::price::PricePlan;
 use dyno_plan::request::Exporter;
 use dyno_plan::units::{Bytes, Span};
 use std::net::SocketAddr;
@@ -76,6 +77,18 @@ pub(crate) struct GrafanaArguments {
         hide_short_help = true
     )]
     pub(crate) grafana: Option<String>,
+}
+
+/// What the bench costs.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PriceArguments {
+    /// Price of an hour of the whole bench, such as `0.504/h` or `0.504 USD/h`
+    ///
+    /// The report tells the price of a million operations then. It is that of all machines together: of the servers, of the
+    /// clients if they count, and of the storage.
+    #[arg(long, value_name = "PRICE", help_heading = "Output",
+          value_parser = quantity::<PricePlan>, hide_short_help = true)]
+    pub(crate) price: Option<PricePlan>,
 }
 
 /// Who is told while the load runs.

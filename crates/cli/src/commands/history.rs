@@ -6,6 +6,7 @@ use crate::export::output;
 use crate::messages::{Messages, pretty_json, print_data};
 use crate::reports::refused;
 use dyno_analyze::change_point::ChangePointSettings;
+use dyno_analyze::costs::of_measure;
 use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::experiment::history::{HistoryRun, analyze};
 use dyno_analyze::uncertainty::series::Series;
@@ -227,7 +228,10 @@ fn read(folder: &Path, name: &str, workload: Option<&str>) -> Result<Found, Stri
     ]
     .into_iter()
     .collect();
+    let costs = of_measure(&document);
     let run = HistoryRun {
+        currency: costs.as_ref().and_then(|costs| costs.currency.clone()),
+        costs: costs.map_or_else(Vec::new, |costs| costs.values),
         directory: name.to_owned(),
         started_at: document.started_at.clone(),
         values: values.ok_or("it has measured nothing")?,

@@ -9,6 +9,7 @@ mod authority;
 mod chaos;
 mod common;
 mod compare_history;
+mod costs;
 mod dependencies;
 mod doctor;
 mod elsewhere;

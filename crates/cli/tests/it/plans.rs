@@ -68,6 +68,7 @@ fn cases(can_trace: bool) -> Vec<Case> {
                 {
                     Some((3, "page cache"))
                 }
+                ("xmax", "insert-benchmark", _) => Some((2, "searched with a closed loop")),
                 ("index-build", _, _) if !can_trace => Some((3, "hint: ")),
                 ("index-build", "existing", Kind::Embedded | Kind::Mongod) => {
                     Some((2, "a new server has none"))

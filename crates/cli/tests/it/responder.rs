@@ -5,8 +5,9 @@ use crate::common::{Bench, Responder};
 use dyno_plan::builtin;
 use serde_json::Value;
 
-/// Plans that start and prepare a server of their own, or take minutes by their trace window.
-const OF_OWN_SERVERS: [&str; 2] = ["pkm", "storage-compare"];
+/// Plans that start and prepare a server of their own, take minutes by their trace window, or have documents of a shape that the
+/// responder does not make.
+const OF_OWN_SERVERS: [&str; 3] = ["pkm", "storage-compare", "insert-benchmark"];
 
 fn measured(document: &Value) -> &Value {
     let phases = document["phases"].as_array().unwrap();

@@ -1,21 +1,22 @@
 //! The documents of a session: which are to be loaded, and whether those that should be there are there.
 
-use super::Session;
+use super::{SET_UP_LIMIT, Session};
 use crate::deployment::DeploymentUnderTest;
 use crate::error::Error;
 use crate::run::collection::{self, Decision};
+use crate::run::consumption;
 use crate::run::observation;
 use crate::run::options::Extent;
 use dyno_load::connect::{CancelCheck, Control};
 use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_plan::Plan;
-use dyno_record::model::{Caveat, CaveatKind, PhaseEdge, PhaseKind};
-use dyno_record::quantity::Unit;
+use dyno_record::model::{Caveat, CaveatKind, PhaseEdge, PhaseKind, SecondaryIndexes};
+use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::statement;
 use dyno_record::statement::Number;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest time for the look at the collection after a run, and after one that was interrupted: the
 /// server may hang, and what was measured is worth more than the sizes.
@@ -47,6 +48,41 @@ impl Session<'_> {
             return Ok(());
         }
         self.load(&targets, count, deployment)?;
+        self.context.cancel.check()
+    }
+
+    /// Creates the secondary indexes that are not there, on all servers one after the other.
+    pub(super) fn create_indexes(
+        &mut self,
+        deployment: &DeploymentUnderTest,
+        controls: &mut [Control],
+    ) -> Result<(), Error> {
+        let data = &self.plan.data;
+        if data.indexes.is_empty() {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let mut built = 0;
+        for control in controls.iter_mut() {
+            // It takes as long as it takes; an interrupt ends it.
+            control.set_limit(None);
+            built += prepare::create_indexes(control, data)?;
+            control.set_limit(Some(SET_UP_LIMIT));
+        }
+        let build_s = (built > 0).then(|| start.elapsed().as_secs_f64());
+        if let Some(build_s) = build_s {
+            let time = Quantity::seconds(build_s);
+            self.context
+                .note(format!("created {built} secondary indexes in {time}"));
+            // What is left of it in memory would be written while the load is measured.
+            if deployment.is_started() {
+                consumption::write_all(deployment.data_servers(), self.context.cancel);
+            }
+        }
+        self.document.secondary_indexes = Some(SecondaryIndexes {
+            keys: data.indexes.clone(),
+            build_s,
+        });
         self.context.cancel.check()
     }
 

@@ -1,11 +1,12 @@
 //! What watches a run: the sources that the plan asks for, started before the load and ended after it.
 
+use crate::cancel::Cancel;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
 use crate::error::{Error, Kind};
 use crate::run::exporters;
 use dyno_load::clock::Clock;
-use dyno_load::connect::{Connector, Control, ControlError};
+use dyno_load::connect::{CancelCheck, Connector, Control, ControlError};
 use dyno_observe::doctor::network;
 use dyno_observe::grafana::Grafana;
 use dyno_observe::http::{Address, Credentials};
@@ -217,17 +218,28 @@ pub(crate) fn caveats(records: &[SourceRecord]) -> Vec<Caveat> {
 }
 
 /// Asks one server over a connection of its own, which is opened when it is needed.
-struct Asker {
+pub(super) struct Asker {
     connector: Connector,
     control: Option<Control>,
+    limit: Duration,
+    cancel_check: Option<CancelCheck>,
 }
 
 impl Asker {
-    fn new(connector: Connector) -> Self {
+    pub(super) fn new(connector: Connector) -> Self {
         Asker {
             connector,
             control: None,
+            limit: QUESTION_LIMIT,
+            cancel_check: None,
         }
+    }
+
+    /// The same with more time for an answer, as long as it is wanted.
+    pub(super) fn patient(&mut self, limit: Duration, cancel: &Cancel) -> &mut Self {
+        self.limit = limit;
+        self.cancel_check = Some(cancel.patience());
+        self
     }
 }
 
@@ -237,11 +249,13 @@ impl Ask for Asker {
             Some(control) => control,
             None => {
                 let opened = self.connector.control();
-                let mut control = opened.map_err(|error| lost(&error))?;
-                control.set_limit(Some(QUESTION_LIMIT));
-                self.control.insert(control)
+                self.control.insert(opened.map_err(|error| lost(&error))?)
             }
         };
+        control.set_limit(Some(self.limit));
+        if let Some(cancel_check) = self.cancel_check.take() {
+            control.set_cancel_check(cancel_check);
+        }
         let answer = control
             .run(database, command)
             .map_err(|error| refused_or_lost(&error));

@@ -1,6 +1,7 @@
 //! The phases of a session: what the engine or a fleet is to do, and what is looked at while it does it.
 
 use super::Session;
+use super::consumption::{ConsumptionMeter, EndedMeter, Starts};
 use super::sink::WindowSink;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
@@ -23,6 +24,7 @@ use dyno_record::model::{Caveat, CaveatKind, PhaseKind, ResourceUse};
 use dyno_record::statement;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -141,7 +143,10 @@ impl Session<'_> {
         let processes = deployment.processes();
         let (plan, clock) = (self.plan, self.clock);
         let watchers = self.watchers(&phases, deployment)?;
-        let on_planned = self.on_planned(Arc::clone(&watchers), deployment);
+        let data_folders = self.data_folders(deployment);
+        let meter = self.meter(deployment, &data_folders);
+        let starts = meter.as_ref().map(ConsumptionMeter::starts);
+        let on_planned = self.on_planned(Arc::clone(&watchers), starts, deployment);
         let threads = (plan.client.threads.min(part.clients).max(1)) as usize;
         let job = match self.context.source {
             Some(_) => None,
@@ -150,7 +155,6 @@ impl Session<'_> {
                 Some(self.job(part, targets, servers, Arc::clone(&stop), on_planned)?)
             }
         };
-        let data_folders = self.data_folders(deployment);
         let guard = self.options.guard.as_ref().map(|guard| {
             let own = std::iter::once(self.directory.clone());
             guard.watch(own.chain(data_folders.iter().cloned()).collect())
@@ -195,17 +199,46 @@ impl Session<'_> {
             }
             (None, None) => Ok(()),
         };
+        let metered = meter.map(ConsumptionMeter::end);
         sink.end();
         let (sampler, clients) = (sink.sampler, sink.clients);
         let (fault, ended) = (sink.fault, sink.ended);
         self.keep_watched(&watchers, deployment);
         self.keep_use(&sampler, is_local);
+        self.keep_consumption(metered, &phases, deployment);
         self.keep_clients(clients);
         match result {
             Ok(()) if fault.is_some() => fault.map_or(Ok(()), Err),
             Ok(()) if ended => Err(LoadError::Unreachable(None).into()),
             result => result,
         }
+    }
+
+    /// What counts the use of servers and devices. The servers of a fleet, and when its phases start, are the business of its
+    /// agents.
+    fn meter(
+        &self,
+        deployment: &DeploymentUnderTest,
+        data_folders: &[PathBuf],
+    ) -> Option<ConsumptionMeter> {
+        let asks = self.plan.observe.server;
+        let is_here = self.context.source.is_none();
+        is_here.then(|| ConsumptionMeter::new(deployment, data_folders, asks, self.clock))
+    }
+
+    /// Puts into the document what was counted. Servers that were started write then what they have not yet.
+    fn keep_consumption(
+        &mut self,
+        metered: Option<EndedMeter>,
+        phases: &[PhaseKind],
+        deployment: &DeploymentUnderTest,
+    ) {
+        let Some(metered) = metered else { return };
+        let cancel = self.context.cancel;
+        let writes = phases.contains(&PhaseKind::Load) || changes_documents(self.plan);
+        let writes_back = writes && deployment.is_started() && !cancel.requested();
+        let consumption = metered.finish(writes_back, cancel);
+        self.document.consumption.extend(consumption);
     }
 
     /// Puts into the document what became of all that watched the phases.
@@ -284,6 +317,7 @@ impl Session<'_> {
     fn on_planned(
         &self,
         watchers: Arc<Mutex<Watchers>>,
+        starts: Option<Sender<Starts>>,
         deployment: &DeploymentUnderTest,
     ) -> OnPlanned {
         let traces = self.plan.traces.clone();
@@ -293,6 +327,10 @@ impl Session<'_> {
             clock: self.clock,
         };
         Box::new(move |phases| {
+            if let Some(starts) = starts {
+                // It is gone only if its thread has died, and then nothing is counted.
+                let _ = starts.send(phases.to_vec());
+            }
             let mut watchers = watchers.lock().unwrap_or_else(PoisonError::into_inner);
             watchers.start(&traces, phases, &subject);
         })
@@ -391,6 +429,12 @@ struct JobPart {
 
 /// A server that takes part in a phase: its number, and what is done with it.
 pub(super) type LoadTarget = (usize, Arc<Workload>);
+
+/// Whether the operations of a plan insert or update documents.
+fn changes_documents(plan: &Plan) -> bool {
+    let operations = &plan.operations;
+    operations.insert + operations.update + operations.read_modify_write > 0.0
+}
 
 /// The engine counts the targets of its job, and people the servers.
 fn of_target(error: LoadError, targets: &[LoadTarget]) -> Error {

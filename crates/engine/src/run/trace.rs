@@ -50,14 +50,14 @@ pub(crate) struct Watchers {
 
 /// Whether the phases have ended.
 #[derive(Default)]
-struct Over {
+pub(super) struct Over {
     over: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Over {
     /// Waits until then, or until the phases have ended; whether they have.
-    fn wait_until(&self, due: Instant) -> bool {
+    pub(super) fn wait_until(&self, due: Instant) -> bool {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = due.saturating_duration_since(Instant::now());
         *self
@@ -67,7 +67,7 @@ impl Over {
             .0
     }
 
-    fn end(&self) {
+    pub(super) fn end(&self) {
         *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
     }

@@ -46,6 +46,49 @@ pub(super) fn check_data(problems: &mut Problems, data: &DataPlan, batch: u32) {
     problems.ratio("data.compressible_ratio", data.compressible_ratio);
     problems.within("data.zero_padding", data.zero_padding, 0..=64);
     check_field_length(problems, data, batch);
+    check_indexes(problems, data);
+}
+
+/// A collection has 64 indexes at most, of which one is that of `_id`.
+const INDEXES: usize = 63;
+
+fn check_indexes(problems: &mut Problems, data: &DataPlan) {
+    let is_field = |name: &str| {
+        let number = name.strip_prefix(data.field_name_prefix.as_str());
+        let number = number.and_then(|number| number.parse::<u32>().ok());
+        name == "_id" || number.is_some_and(|number| number < data.field_count)
+    };
+    let all: Vec<Vec<&str>> = data.index_keys().collect();
+    problems.require(all.len() <= INDEXES, || {
+        format!(
+            "`data.indexes` has {}, but a collection can have {INDEXES} secondary indexes",
+            all.len()
+        )
+    });
+    for (place, fields) in all.iter().enumerate() {
+        let unknown = fields.iter().find(|name| !is_field(name));
+        problems.require_or(
+            unknown.is_none(),
+            "the fields of a document are `_id` and, by default, `field0` to `field9`",
+            || {
+                format!(
+                    "`data.indexes[{place}]` names `{}`, which is no field of a document",
+                    unknown.copied().unwrap_or_default()
+                )
+            },
+        );
+        let is_twice = fields
+            .iter()
+            .enumerate()
+            .any(|(at, name)| fields[..at].contains(name));
+        problems.require(!is_twice, || {
+            format!("`data.indexes[{place}]` names a field twice")
+        });
+        let is_known = fields.as_slice() == ["_id"] || all[..place].contains(fields);
+        problems.require(!is_known, || {
+            format!("`data.indexes[{place}]` is an index that is there already")
+        });
+    }
 }
 
 /// What `data.times_cache` may be.

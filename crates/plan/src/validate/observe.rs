@@ -16,6 +16,16 @@ const HOST_OF_FLEET: &str = "host-";
 /// How the names of one of several servers begin.
 const SERVER_KINDS: [&str; 5] = ["pair", "member", "router", "config", "shard"];
 
+pub(super) fn check_price(problems: &mut Problems, plan: &Plan) {
+    let Some(price) = &plan.price else { return };
+    problems.require(price.has_value(), || {
+        format!("`price.per_h` is {}, but must be above 0", price.per_h)
+    });
+    problems.require(price.has_currency(), || {
+        "`price.currency` must have 1 to 8 characters without blanks, digits and `/`".to_owned()
+    });
+}
+
 pub(super) fn check_observe(problems: &mut Problems, plan: &Plan) {
     let observe = &plan.observe;
     let (least, most) = (Span(Duration::from_millis(100)), Span::from_secs(60));

@@ -1,5 +1,6 @@
 //! Comparisons of a candidate with a baseline, and the answer of one between two plans.
 
+use super::costs::CostRatio;
 use super::figures::Figure;
 use crate::estimate::Estimate;
 use schemars::JsonSchema;
@@ -103,6 +104,9 @@ pub struct AbAnswer {
     /// What an operation of B needed of each resource, relative to A.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub demands: Vec<DemandRatio>,
+    /// What an operation of B cost, relative to A.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<CostRatio>,
     /// What explains the difference; absent where there is none for certain.
     pub explanation: Option<Explanation>,
 }

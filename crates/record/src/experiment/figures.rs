@@ -1,5 +1,6 @@
 //! What one run of an experiment says, with its uncertainty.
 
+use super::costs::Costs;
 use super::disk::DiskFigures;
 use super::laws::LawCheck;
 use crate::estimate::{Estimate, Quantity};
@@ -156,6 +157,9 @@ pub struct Figures {
     /// What an operation needed of each. The uncertainty is that of the counters: busy times and operations are
     /// counted in the same phase.
     pub demands: Vec<Demand>,
+    /// What an operation cost; absent in records that did not count it.
+    #[serde(default)]
+    pub costs: Option<Costs>,
     /// Whether server and client wait for the same CPUs.
     #[serde(default)]
     pub shares_cpus: bool,

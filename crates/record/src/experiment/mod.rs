@@ -2,6 +2,7 @@
 //! directories beside it; everything in the answer can be computed from them again.
 
 mod comparison;
+mod costs;
 mod disk;
 mod figures;
 mod laws;
@@ -14,6 +15,7 @@ pub use comparison::{
     AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DemandRatio, DisturbedPair, Explanation,
     Statistic,
 };
+pub use costs::{ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs};
 pub use disk::{DiskFigures, DiskLimit, DiskLimits, DiskWithoutLimit, LimitBasis, NoLimit};
 pub use figures::{Demand, Figure, Figures, Resource};
 pub use laws::{Law, LawCheck, LawVerdict};

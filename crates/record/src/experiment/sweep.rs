@@ -2,6 +2,7 @@
 
 use super::Block;
 use super::comparison::{Comparison, DemandRatio, Explanation};
+use super::costs::Cost;
 use super::disk::{DiskFigures, DiskLimits};
 use super::figures::{Demand, Figure};
 use super::laws::LawCheck;
@@ -44,6 +45,9 @@ pub struct Level {
     /// What an operation needed of each resource, as a mean over the runs, with the error of that: between the runs, or
     /// inside of the run where there is one. An error of 1 or more is not known.
     pub demands: Vec<Demand>,
+    /// What an operation cost, as a mean over the runs, with the interval of that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<Cost>,
     /// How busy each resource was, 0 to 1, by its name.
     pub busy_ratio: BTreeMap<String, f64>,
     /// The devices with the data, one by one; empty where they were not told apart.

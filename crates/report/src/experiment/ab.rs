@@ -6,6 +6,7 @@ use super::ratios::{
     AXIS, VERDICT, basis, chart, demand_ratio, figures, ratios, statistic, table_of,
 };
 use crate::caveat::{CaveatBook, Topic};
+use crate::costs;
 use crate::page::rows::{RowValue, RowsChart};
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Section, charts_of};
@@ -84,6 +85,11 @@ fn section(experiment: &Experiment, answer: &AbAnswer) -> Option<Section> {
         charts: charts_of(charts.into_iter().flatten()),
         tables: std::iter::once(table(experiment, answer))
             .chain(demands(answer, &labels(experiment)))
+            .chain(costs::comparison(
+                &answer.costs,
+                &labels(experiment),
+                costs::currency(experiment),
+            ))
             .collect(),
         notes,
         ..Section::default()

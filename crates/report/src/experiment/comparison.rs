@@ -2,6 +2,7 @@
 
 use super::ratios::{self, VERDICT, basis, statistic, too_few, verdict};
 
+use crate::costs;
 use crate::error::ReportError;
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, NO_ANSWER, Page, Section, charts_of};
@@ -44,6 +45,18 @@ pub fn human(comparison: &RunComparison) -> String {
             row.ratio.value,
             range_or_why(row, ", "),
             verdict(row)
+        );
+    }
+    if !answer.costs.is_empty() {
+        text.push_str("\nCost per operation\n");
+    }
+    for one in &answer.costs {
+        let [a, b] = costs::both(one);
+        let _ = writeln!(
+            text,
+            "  {:<20}  {:.3}  {a} in A, {b} in B",
+            costs::label(one.kind),
+            one.ratio.value
         );
     }
     text.push('\n');
@@ -96,6 +109,14 @@ pub fn markdown(comparison: &RunComparison) -> String {
             verdict(row)
         );
     }
+    if !answer.costs.is_empty() {
+        text.push_str("\n| Cost per operation | A | B | B / A |\n|---|---:|---:|---:|\n");
+    }
+    for one in &answer.costs {
+        let [a, b] = costs::both(one);
+        let what = costs::label(one.kind);
+        let _ = writeln!(text, "| {what} | {a} | {b} | {:.3} |", one.ratio.value);
+    }
     text.push('\n');
     text.push_str(&basis(&answer.comparisons));
     text.extend(undecided(answer).map(|why| format!("\n**{why}**\n")));
@@ -137,7 +158,20 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
             .collect(),
         ..Section::default()
     });
-    let sections = [ratios, differences(comparison)];
+    let costs = comparison.answer.as_ref().and_then(|answer| {
+        let names = ["A", "B"].map(str::to_owned);
+        costs::comparison(&answer.costs, &names, None)
+    });
+    let costs = costs.map(|table| Section {
+        title: "Cost per operation".into(),
+        tables: vec![table],
+        notes: vec![
+            "Counted in one run of each; how much it differs from run to run is not known."
+                .to_owned(),
+        ],
+        ..Section::default()
+    });
+    let sections = [ratios, costs, differences(comparison)];
     render::html(&Page {
         no_answer: if rows.is_empty() { NO_ANSWER } else { "" },
         headline: ratios::figures(rows, &[Vec::new(), Vec::new()]),

@@ -1,12 +1,14 @@
 //! A series of runs over time, with the changes of its level.
 
 use super::picture::{self, PictureChange, PictureRun, SeriesPicture};
+use crate::costs;
 use crate::error::ReportError;
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Figure, Finding, Page, Picture, Section, charts_of};
 use crate::render;
 use dyno_analyze::change_point::ChangePoint;
 use dyno_analyze::experiment::history::{History, HistoryRun, HistoryStatistic};
+use dyno_record::experiment::CostKind;
 use dyno_record::quantity::{Quantity, Unit};
 use std::fmt::Write as _;
 
@@ -17,6 +19,10 @@ pub fn human(history: &History) -> String {
     for one in &history.statistics {
         let _ = write!(text, "{:>18}", one.name);
     }
+    let kinds = kinds(history);
+    for kind in &kinds {
+        let _ = write!(text, "{:>21}", costs::label(*kind));
+    }
     text.push_str("  run\n");
     for (place, run) in history.runs.iter().enumerate() {
         let _ = write!(text, "{:<22}", run.started_at);
@@ -24,6 +30,9 @@ pub fn human(history: &History) -> String {
             let changed = one.changes.iter().any(|change| change.position == place);
             let mark = if changed { "*" } else { " " };
             let _ = write!(text, "{:>17}{mark}", level(*value).to_string());
+        }
+        for kind in &kinds {
+            let _ = write!(text, "{:>21}", cost(run, *kind));
         }
         let _ = writeln!(text, "  {}", run.directory);
     }
@@ -48,7 +57,13 @@ pub fn markdown(history: &History) -> String {
     for one in &history.statistics {
         let _ = write!(text, " {} ({}) |", one.name, one.unit);
     }
-    text.push_str("\n|---|---|---:|---:|---:|---:|\n");
+    let kinds = kinds(history);
+    for kind in &kinds {
+        let _ = write!(text, " {} |", costs::label(*kind));
+    }
+    text.push_str("\n|---|---|---:|---:|---:|---:|");
+    text.push_str(&"---:|".repeat(kinds.len()));
+    text.push('\n');
     for (place, run) in history.runs.iter().enumerate() {
         let _ = write!(text, "| {} | `{}` |", run.started_at, run.directory);
         for (value, one) in run.values.iter().zip(&history.statistics) {
@@ -59,9 +74,25 @@ pub fn markdown(history: &History) -> String {
                 write!(text, " {} |", level(*value))
             };
         }
+        for kind in &kinds {
+            let _ = write!(text, " {} |", cost(run, *kind));
+        }
         text.push('\n');
     }
     text
+}
+
+/// The costs that are shown, where a run knows them.
+fn kinds(history: &History) -> Vec<CostKind> {
+    let is_known = |kind: &CostKind| history.runs.iter().any(|run| run.cost(*kind).is_some());
+    [CostKind::ServerCpu, CostKind::Price]
+        .into_iter()
+        .filter(is_known)
+        .collect()
+}
+
+fn cost(run: &HistoryRun, kind: CostKind) -> String {
+    costs::in_short(run.cost(kind), kind, run.currency.as_deref())
 }
 
 /// One sentence for each change, and for what was left out.
@@ -305,6 +336,12 @@ fn table(history: &History) -> Section {
     let mut columns = vec![Column::text("start"), Column::text("run")];
     let names = history.statistics.iter();
     columns.extend(names.map(|one| Column::number(one.name.clone(), 100)));
+    let kinds = kinds(history);
+    columns.extend(
+        kinds
+            .iter()
+            .map(|kind| Column::number(costs::label(*kind), 90)),
+    );
     let row = |(place, run): (usize, &HistoryRun)| {
         let mut cells: Vec<Cell> = vec![
             Cell::new(run.started_at.clone(), Tone::Strong),
@@ -322,6 +359,7 @@ fn table(history: &History) -> Section {
                     .map(|change| format!("{} from here on", relative_change(change.change_ratio))),
             )
         }));
+        cells.extend(kinds.iter().map(|kind| Cell::from(cost(run, *kind))));
         cells
     };
     Section {

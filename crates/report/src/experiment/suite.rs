@@ -7,6 +7,7 @@ use super::parts::{Parts, option};
 use super::relative::{self, Levels};
 use super::sweep_charts::figure_rows;
 use crate::caveat::{CaveatBook, Topic};
+use crate::costs;
 use crate::facts;
 use crate::page::rows::RowsChart;
 use crate::page::table::{Cell, Column, Table, Tone};
@@ -40,6 +41,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &SuiteAnswer, book: &Caveat
         facts: workloads(experiment),
         sections: std::iter::once(suite.section())
             .chain(suite.relative_section())
+            .chain(suite.costs_section())
             .collect(),
         definitions,
     }
@@ -336,6 +338,15 @@ impl Suite<'_> {
             .enumerate()
             .map(of_operation)
             .collect()
+    }
+
+    fn costs_section(&self) -> Option<Section> {
+        costs::of_levels(
+            self.columns(),
+            self.rows().map(|row| &row.level),
+            |level| self.cells(level),
+            costs::currency(self.experiment),
+        )
     }
 
     fn relative_section(&self) -> Option<Section> {

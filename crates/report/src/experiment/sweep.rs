@@ -10,6 +10,7 @@ use super::parts::Parts;
 use super::relative;
 use super::sweep_charts as charts;
 use crate::caveat::{CaveatBook, Topic};
+use crate::costs;
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Figure, Section, charts_of};
 use crate::terms::{INTERVAL, LAW_CHECK, SERVICE_DEMAND};
@@ -48,6 +49,7 @@ pub(super) fn parts(experiment: &Experiment, answer: &SweepAnswer, book: &Caveat
         relative::section(&sweep),
         Some(sweep.levels_section()),
         sweep.demands_section(),
+        sweep.costs_section(),
         scalability::section(&sweep),
         laws::section(&sweep),
     ];
@@ -214,6 +216,21 @@ impl Sweep<'_> {
             (false, false) => Tone::Soft,
         };
         Cell::new(notes.join(", "), tone)
+    }
+
+    fn costs_section(&self) -> Option<Section> {
+        let levels = self.levels();
+        let keys = self.keys();
+        let section = costs::of_levels(
+            keys.iter().map(|key| key_column(key)).collect(),
+            levels.into_iter(),
+            |level| keys.iter().map(|key| self.key_cell(key, level)).collect(),
+            costs::currency(self.experiment),
+        )?;
+        Some(Section {
+            title: self.title("Cost per operation").into(),
+            ..section
+        })
     }
 
     fn demands_section(&self) -> Option<Section> {

@@ -11,6 +11,7 @@ pub(crate) mod result;
 mod series;
 
 use crate::caveat::{CaveatBook, Topic};
+use crate::costs;
 use crate::error::ReportError;
 use crate::facts::{self, UNKNOWN};
 use crate::io_trace::{self, TraceView};
@@ -21,7 +22,9 @@ use crate::render::show;
 use crate::terms::{INTERVAL, LAW_CHECK, SERVICE_DEMAND};
 use crate::watched::Watched;
 use crate::ycsb;
+use dyno_analyze::costs::of_phase;
 use dyno_analyze::experiment::run::RunAnalysis;
+use dyno_record::experiment::Figure;
 use dyno_record::model::{Environment, PhaseRecord, RunDocument};
 use dyno_record::reader::Run;
 use result::{by_count, result_phase};
@@ -84,6 +87,7 @@ pub fn page(run: &Run, analysis: Option<&RunAnalysis>, trace: Option<&TraceView<
     let mut sections: Vec<Section> = watched.changes.into_iter().collect();
     sections.extend(charts::sections(&time, watched.panels, &book));
     sections.extend(phases::sections(document, &book));
+    sections.extend(result.and_then(|phase| cost(document, phase, analysis)));
     sections.extend(result.and_then(|phase| instances::instances(document, phase)));
     sections.extend(result.and_then(|phase| instances::hosts(document, phase)));
     sections.extend(
@@ -124,6 +128,20 @@ pub fn page(run: &Run, analysis: Option<&RunAnalysis>, trace: Option<&TraceView<
         add_trace(&mut page, io_trace::page(view));
     }
     page
+}
+
+/// What the result cost, if it was counted.
+fn cost(
+    document: &RunDocument,
+    phase: &PhaseRecord,
+    analysis: Option<&RunAnalysis>,
+) -> Option<Section> {
+    let analysed = analysis.and_then(|analysis| analysis.figures.costs.clone());
+    let rate = Figure::bare(phase.achieved_rate_per_s);
+    let costs = analysed.or_else(|| of_phase(document, phase, rate))?;
+    let mut all = document.consumption.iter();
+    let used = all.find(|used| used.phase == phase.name);
+    Some(costs::section(&costs, used, phase))
 }
 
 /// Adds what a trace of file I/O shows that was made during the run. Its caveats are numbered after those of the run.

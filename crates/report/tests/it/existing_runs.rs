@@ -29,6 +29,8 @@ fn nights(levels: &[(f64, usize)]) -> History {
             directory: format!("nightly/{night:03}"),
             started_at: format!("2026-{:02}-{:02}T02:00:00Z", night / 28 + 1, night % 28 + 1),
             values: vec![rate / noise, us, 2.1 * us, 3.3 * us],
+            costs: Vec::new(),
+            currency: None,
         }
     });
     let left_out = vec!["`nightly/broken`: it is not complete".to_owned()];
@@ -68,6 +70,7 @@ fn compared(ratio: f64, verdict: ComparisonVerdict) -> RunComparison {
             end: AbEnd::Spent,
             set_aside: Vec::new(),
             demands: Vec::new(),
+            costs: Vec::new(),
             explanation: None,
         }),
     }

@@ -22,6 +22,7 @@ fn run(rate_per_s: Figure, demand_s: f64) -> Figures {
         uncertainty_ratio: 0.002,
     };
     Figures {
+        costs: None,
         clients: 8,
         threads: 1,
         offered_rate_per_s: None,

@@ -64,6 +64,7 @@ pub(super) fn figures(
     ];
     let rate_per_s = figure(rate, 0.01);
     Figures {
+        costs: None,
         clients,
         threads: 1,
         offered_rate_per_s,

@@ -86,6 +86,7 @@ fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> F
         Quantity::exact(rate),
     ));
     Figures {
+        costs: None,
         clients,
         threads: 1,
         offered_rate_per_s,
@@ -473,6 +474,7 @@ pub(crate) fn ab() -> Experiment {
         end: AbEnd::Precise,
         set_aside: Vec::new(),
         demands: Vec::new(),
+        costs: Vec::new(),
         explanation: None,
     };
     let lines: Vec<Line> = (0..6u32)

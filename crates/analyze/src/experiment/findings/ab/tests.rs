@@ -59,6 +59,7 @@ pub(in crate::experiment::findings) fn answer(comparisons: Vec<Comparison>) -> A
         end: AbEnd::Spent,
         set_aside: Vec::new(),
         demands: Vec::new(),
+        costs: Vec::new(),
         explanation: None,
     }
 }
@@ -146,6 +147,7 @@ fn figures_that_doesnot_decide_ask_for_no_pairs() {
         end: AbEnd::Spent,
         set_aside: Vec::new(),
         demands: Vec::new(),
+        costs: Vec::new(),
         explanation: None,
     };
     let found = all(&experiment(), &answer);
@@ -204,6 +206,7 @@ fn with_demand(
         end: AbEnd::Spent,
         set_aside: Vec::new(),
         demands: vec![demand],
+        costs: Vec::new(),
         explanation,
     };
     let found = all(&experiment(), &answer).into_iter();

@@ -1,0 +1,281 @@
+//! What a phase cost: its counters divided by its operations, write and space amplification, energy and price. Every page
+//! takes the ratios from here.
+
+use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, combined};
+use crate::uncertainty::mean::of_repetitions;
+use dyno_record::consumption::{Consumption, Counted, Unknown};
+use dyno_record::experiment::{
+    ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Figure, Figures,
+};
+use dyno_record::model::{CollectionRecord, PhaseEdge, PhaseKind, PhaseRecord, RunDocument};
+
+/// WiredTiger writes a checkpoint so long after the one before. Source: `storage.syncPeriodSecs` in the MongoDB manual.
+pub const CHECKPOINT_INTERVAL_S: f64 = 60.0;
+
+/// Operations that change a document each. The update of a read-modify-write is counted as `update`.
+const CHANGING: [&str; 3] = ["insert", "update", "insert_batch"];
+
+/// What a phase cost; `None` if its record counts nothing of it and names no price. `rate_per_s` is that of the operations
+/// that succeeded, by which a price is reckoned.
+pub fn of_phase(document: &RunDocument, phase: &PhaseRecord, rate_per_s: Figure) -> Option<Costs> {
+    let mut all = document.consumption.iter();
+    let used = all.find(|used| used.phase == phase.name);
+    let price = document.recorded_plan().price;
+    if used.is_none() && price.is_none() {
+        return None;
+    }
+    let mut tally = Tally::new(phase, used);
+    if let Some(used) = used {
+        tally.count(used);
+        tally.amplification(document, phase, used);
+    }
+    let client_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
+    tally.put_each(CostKind::ClientCpu, Some(client_s * 1e6));
+    if let Some(per_h) = price.as_ref().and_then(|price| price.per_h) {
+        let of_million = |rate_per_s: f64| per_h / 3600.0 / rate_per_s * 1e6;
+        let value = Figure {
+            value: of_million(rate_per_s.value),
+            // The higher the rate, the lower the price.
+            low: rate_per_s.high.map(of_million),
+            high: rate_per_s.low.filter(|low| *low > 0.0).map(of_million),
+        };
+        tally.put(CostKind::Price, value);
+    }
+    tally.costs.currency = price.and_then(|price| price.currency);
+    tally.costs.values.sort_by_key(|cost| cost.kind);
+    (tally.costs.basis_count > 0).then_some(tally.costs)
+}
+
+/// What the measure phase cost, by its mean rate.
+pub fn of_measure(document: &RunDocument) -> Option<Costs> {
+    let mut phases = document.phases.iter();
+    let phase = phases.find(|phase| phase.name == PhaseKind::Measure)?;
+    of_phase(document, phase, Figure::bare(phase.achieved_rate_per_s))
+}
+
+struct Tally {
+    costs: Costs,
+}
+
+impl Tally {
+    fn new(phase: &PhaseRecord, used: Option<&Consumption>) -> Self {
+        let (basis, basis_count) = match phase.name {
+            PhaseKind::Load => (CostBasis::Document, changed_documents(phase)),
+            _ => (CostBasis::Operation, phase.succeeded + phase.failed),
+        };
+        let mut unknown = used.map_or(Vec::new(), |used| used.unknown.clone());
+        if used.is_none() {
+            unknown.push(Unknown {
+                what: Counted::ServerCpu,
+                reason: "the record counts nothing of the servers in this phase".to_owned(),
+            });
+        }
+        Tally {
+            costs: Costs {
+                basis,
+                basis_count,
+                values: Vec::new(),
+                currency: None,
+                changed: None,
+                unknown,
+            },
+        }
+    }
+
+    fn put(&mut self, kind: CostKind, value: Figure) {
+        if value.value.is_finite() {
+            self.costs.values.push(Cost { kind, value });
+        }
+    }
+
+    fn put_each(&mut self, kind: CostKind, sum: Option<f64>) {
+        if let Some(sum) = sum {
+            self.put(kind, Figure::bare(sum / self.costs.basis_count as f64));
+        }
+    }
+
+    fn unknown(&mut self, what: Counted, reason: &str) {
+        let reason = reason.to_owned();
+        self.costs.unknown.push(Unknown { what, reason });
+    }
+
+    fn count(&mut self, used: &Consumption) {
+        let count = self.costs.basis_count as f64;
+        if let Some(cpu_s) = used.server_cpu_s {
+            let error_s = used.server_cpu_error_s.filter(|error_s| *error_s > 0.0);
+            let each_us = |cpu_s: f64| cpu_s.max(0.0) * 1e6 / count;
+            let value = Figure {
+                value: each_us(cpu_s),
+                low: error_s.map(|error_s| each_us(cpu_s - error_s)),
+                high: error_s.map(|error_s| each_us(cpu_s + error_s)),
+            };
+            self.put(CostKind::ServerCpu, value);
+        }
+        let number = |value: Option<u64>| value.map(|value| value as f64);
+        self.put_each(CostKind::ContextSwitches, number(used.context_switches));
+        if let Some(device) = &used.device {
+            self.put_each(CostKind::ReadBytes, Some(device.read_bytes as f64));
+            self.put_each(CostKind::ReadRequests, Some(device.read_requests as f64));
+            self.put_each(CostKind::WrittenBytes, Some(device.written_bytes as f64));
+            self.put_each(CostKind::WriteRequests, Some(device.write_requests as f64));
+            self.put_each(CostKind::Flushes, number(device.flushes));
+        }
+        let network = used.network;
+        self.put_each(
+            CostKind::ReceivedBytes,
+            number(network.map(|network| network.received_bytes)),
+        );
+        self.put_each(
+            CostKind::SentBytes,
+            number(network.map(|network| network.sent_bytes)),
+        );
+        let memory = [
+            (CostKind::ResidentBytes, used.resident_bytes),
+            (CostKind::PeakBytes, used.peak_resident_bytes),
+        ];
+        for (kind, bytes) in memory {
+            if let Some(bytes) = bytes {
+                self.put(kind, Figure::bare(bytes as f64));
+            }
+        }
+        let energy = used.energy.as_ref();
+        self.put_each(
+            CostKind::Energy,
+            energy.map(|energy| energy.energy_joules * 1e6),
+        );
+    }
+
+    fn amplification(&mut self, document: &RunDocument, phase: &PhaseRecord, used: &Consumption) {
+        let all = document.collections.iter();
+        let at_end = |one: &&CollectionRecord| one.phase == phase.name && one.at == PhaseEdge::End;
+        let collections: Vec<&CollectionRecord> = all.filter(at_end).collect();
+        let sum = |of: fn(&CollectionRecord) -> Option<u64>| -> Option<u64> {
+            let sum: Option<u64> = collections.iter().map(|one| of(one)).sum();
+            sum.filter(|sum| *sum > 0)
+        };
+        let data_bytes = sum(|one| one.statistics.data_bytes);
+        let files = sum(|one| one.statistics.storage_bytes)
+            .zip(sum(|one| one.statistics.indexes_bytes))
+            .map(|(collection, indexes)| collection + indexes);
+        match data_bytes.zip(files) {
+            Some((data, files)) => {
+                let value = Figure::bare(files as f64 / data as f64);
+                self.put(CostKind::SpaceAmplification, value);
+            }
+            None => self.unknown(Counted::Files, "the server does not tell their size"),
+        }
+        let documents = changed_documents(phase);
+        let Some(device) = used.device.as_ref().filter(|_| documents > 0) else {
+            return;
+        };
+        let documents_there = sum(|one| Some(one.statistics.documents));
+        let Some((data, there)) = data_bytes.zip(documents_there) else {
+            return self.unknown(Counted::Documents, "the server does not tell their size");
+        };
+        let changed = ChangedDocuments {
+            documents,
+            mean_document_bytes: data as f64 / there as f64,
+            written_bytes: device.written_bytes + device.deferred_bytes.unwrap_or(0),
+        };
+        let ratio = changed.written_bytes as f64 / changed.bytes();
+        self.put(CostKind::WriteAmplification, Figure::bare(ratio));
+        self.costs.changed = Some(changed);
+    }
+}
+
+/// Documents that were inserted or updated.
+fn changed_documents(phase: &PhaseRecord) -> u64 {
+    let operations = phase.operations.iter();
+    let changing = operations.filter(|(name, _)| CHANGING.contains(&name.as_str()));
+    // A batch holds several.
+    changing.map(|(_, one)| one.documents.max(one.count)).sum()
+}
+
+/// The costs of runs with the same settings: the mean of each kind that all of them know, with Student's interval over the
+/// runs; of a single run its own.
+pub fn of_runs(runs: &[&Figures]) -> Vec<Cost> {
+    let Some(first) = runs.first().and_then(|run| run.costs.as_ref()) else {
+        return Vec::new();
+    };
+    let mean = |cost: &Cost| {
+        let all: Vec<Figure> = values(runs, cost.kind)?;
+        let plain: Vec<f64> = all.iter().map(|figure| figure.value).collect();
+        let mean = plain.iter().sum::<f64>() / plain.len() as f64;
+        let value = match of_repetitions(&plain, DEFAULT_CONFIDENCE_RATIO) {
+            Some(found) => {
+                // What the runs leave open by themselves is the least.
+                let own: Vec<f64> = all.iter().filter_map(half_width).collect();
+                let own = combined(&own) / all.len() as f64;
+                let width = own.max(found.high - found.value);
+                Figure {
+                    value: mean,
+                    low: Some((mean - width).max(0.0)),
+                    high: Some(mean + width),
+                }
+            }
+            None => cost.value,
+        };
+        Some(Cost {
+            kind: cost.kind,
+            value,
+        })
+    };
+    first.values.iter().filter_map(mean).collect()
+}
+
+/// The costs of candidates relative to those of baselines, of pairs of runs; those that are 0 in one have no ratio.
+pub(crate) fn ratios(pairs: &[[&Costs; 2]]) -> Vec<CostRatio> {
+    let Some([first, _]) = pairs.first() else {
+        return Vec::new();
+    };
+    let of_kind = |cost: &Cost| {
+        let side = |side: usize| -> Option<Vec<f64>> {
+            let values = pairs
+                .iter()
+                .map(|pair| Some(pair[side].of(cost.kind)?.value));
+            values
+                .map(|value| value.filter(|value| *value > 0.0).map(f64::ln))
+                .collect()
+        };
+        let (baseline, candidate) = (side(0)?, side(1)?);
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let differences: Vec<f64> = baseline
+            .iter()
+            .zip(&candidate)
+            .map(|(a, b)| b - a)
+            .collect();
+        let found = of_repetitions(&differences, DEFAULT_CONFIDENCE_RATIO);
+        Some(CostRatio {
+            kind: cost.kind,
+            baseline: mean(&baseline).exp(),
+            candidate: mean(&candidate).exp(),
+            ratio: Figure {
+                value: mean(&differences).exp(),
+                low: found.map(|found| found.low.exp()),
+                high: found.map(|found| found.high.exp()),
+            },
+        })
+    };
+    first.values.iter().filter_map(of_kind).collect()
+}
+
+/// The same of two runs of which only the records are there.
+pub(crate) fn ratios_of_runs(documents: [&RunDocument; 2]) -> Vec<CostRatio> {
+    match &documents.map(of_measure) {
+        [Some(a), Some(b)] => ratios(&[[a, b]]),
+        _ => Vec::new(),
+    }
+}
+
+/// One kind of cost of each run; `None` unless all know it.
+fn values(runs: &[&Figures], kind: CostKind) -> Option<Vec<Figure>> {
+    let of_run = |run: &&Figures| run.costs.as_ref()?.of(kind);
+    runs.iter().map(of_run).collect()
+}
+
+fn half_width(figure: &Figure) -> Option<f64> {
+    Some((figure.high? - figure.low?) / 2.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,313 @@
+use super::*;
+use dyno_record::consumption::{DeviceUse, EnergyUse, NetworkUse};
+use dyno_record::model::{
+    ClientUsage, CollectionStatistics, LatencySummary, OperationRecord, RunStatus,
+};
+use serde_json::json;
+
+const DURATION_S: f64 = 20.0;
+const OPERATIONS: u64 = 100_000;
+
+fn operation(count: u64) -> OperationRecord {
+    OperationRecord {
+        count,
+        errors: 0,
+        rate_per_s: count as f64 / DURATION_S,
+        documents: count,
+        clamped: 0,
+        response_time_us: LatencySummary::default(),
+        service_time_us: LatencySummary::default(),
+        start_delay_us: LatencySummary::default(),
+    }
+}
+
+/// 60,000 reads, 30,000 updates, 9,000 inserts, 500 deletes and 500 failures.
+fn phase() -> PhaseRecord {
+    let operations = [
+        ("read", 60_000),
+        ("update", 30_000),
+        ("insert", 9_000),
+        ("delete", 500),
+    ];
+    PhaseRecord {
+        name: PhaseKind::Measure,
+        start_s: 1.0,
+        duration_s: DURATION_S,
+        offered_rate_per_s: None,
+        achieved_rate_per_s: 4_975.0,
+        succeeded: OPERATIONS - 500,
+        failed: 500,
+        operations: operations
+            .map(|(name, count)| (name.to_owned(), operation(count)))
+            .into(),
+        errors: Default::default(),
+        arrivals: None,
+        mean_think_time_us: None,
+        client: ClientUsage {
+            cpu_user_s: 1.0,
+            cpu_system_s: 3.0,
+            ..ClientUsage::default()
+        },
+        mean_in_flight: 1.0,
+        little_ratio: None,
+        keys: None,
+        reconnects: 0,
+    }
+}
+
+fn used() -> Consumption {
+    Consumption {
+        phase: PhaseKind::Measure,
+        start_s: 1.0,
+        end_s: 21.0,
+        processes: 1,
+        servers: 1,
+        server_cpu_s: Some(5.0),
+        server_cpu_error_s: Some(0.02),
+        context_switches: Some(300_000),
+        resident_bytes: Some(200 << 20),
+        peak_resident_bytes: Some(300 << 20),
+        server_read_bytes: None,
+        server_written_bytes: None,
+        device: Some(DeviceUse {
+            names: vec!["vda".into()],
+            read_bytes: 0,
+            read_requests: 0,
+            written_bytes: 117_000_000,
+            write_requests: 2_000,
+            flushes: Some(400),
+            deferred_bytes: None,
+        }),
+        network: Some(NetworkUse {
+            received_bytes: 20_000_000,
+            sent_bytes: 80_000_000,
+        }),
+        dirty_at_start_bytes: None,
+        dirty_at_end_bytes: None,
+        energy: Some(EnergyUse {
+            energy_joules: 450.0,
+            domains: vec!["package-0".into()],
+        }),
+        unknown: Vec::new(),
+    }
+}
+
+fn statistics() -> CollectionStatistics {
+    CollectionStatistics {
+        documents: 100_000,
+        data_bytes: Some(100_000_000),
+        storage_bytes: Some(90_000_000),
+        indexes_bytes: Some(10_000_000),
+        ..CollectionStatistics::default()
+    }
+}
+
+fn collection(at: PhaseEdge, statistics: CollectionStatistics) -> CollectionRecord {
+    CollectionRecord {
+        phase: PhaseKind::Measure,
+        at,
+        instance: "server".into(),
+        database: "ycsb".into(),
+        collection: "usertable".into(),
+        statistics,
+    }
+}
+
+fn document() -> RunDocument {
+    let server = json!({
+        "kind": "mongod", "address": "x", "local": true, "write_concern": "1", "read_concern": "local", "settings": {},
+    });
+    let bare = json!({
+        "schema_version": 2, "dyno_version": "0", "name": "a", "started_at": "2026-08-22T10:15:00Z",
+        "status": "complete", "plan": {}, "environment": {}, "server": server, "phases": [], "caveats": [],
+    });
+    let document: RunDocument = serde_json::from_value(bare).expect("it has what it needs");
+    assert_eq!(document.status, RunStatus::Complete);
+    RunDocument {
+        phases: vec![phase()],
+        consumption: vec![used()],
+        collections: vec![
+            collection(PhaseEdge::Start, CollectionStatistics::default()),
+            collection(PhaseEdge::End, statistics()),
+        ],
+        ..document
+    }
+}
+
+fn costs(document: &RunDocument) -> Costs {
+    of_measure(document).expect("something was counted")
+}
+
+fn value(costs: &Costs, kind: CostKind) -> Option<f64> {
+    costs.of(kind).map(|figure| figure.value)
+}
+
+#[test]
+fn counters_are_divided_by_all_operations_that_finished() {
+    let costs = costs(&document());
+    assert_eq!(
+        (costs.basis, costs.basis_count),
+        (CostBasis::Operation, OPERATIONS)
+    );
+    let expected = [
+        (CostKind::ServerCpu, 50.0),
+        (CostKind::ClientCpu, 40.0),
+        (CostKind::ContextSwitches, 3.0),
+        (CostKind::ReadBytes, 0.0),
+        (CostKind::WrittenBytes, 1_170.0),
+        (CostKind::WriteRequests, 0.02),
+        (CostKind::Flushes, 0.004),
+        (CostKind::ReceivedBytes, 200.0),
+        (CostKind::SentBytes, 800.0),
+        (CostKind::Energy, 4_500.0),
+    ];
+    for (kind, expected) in expected {
+        let found = value(&costs, kind).expect("it was counted");
+        assert!((found - expected).abs() < 1e-9, "{kind:?}: {found}");
+    }
+    let cpu = costs.of(CostKind::ServerCpu).expect("it was counted");
+    let (low, high) = cpu.low.zip(cpu.high).expect("ticks have an error");
+    assert!(
+        (low - 49.8).abs() < 1e-9 && (high - 50.2).abs() < 1e-9,
+        "{cpu:?}"
+    );
+    let kinds: Vec<CostKind> = costs.values.iter().map(|cost| cost.kind).collect();
+    assert!(kinds.is_sorted(), "{kinds:?}");
+    assert_eq!(value(&costs, CostKind::Price), None);
+}
+
+#[test]
+fn amplification_is_that_of_documents_inserted_and_updated() {
+    let mut document = document();
+    let found = costs(&document);
+    // 39,000 documents of 1,000 bytes.
+    assert_eq!(value(&found, CostKind::WriteAmplification), Some(3.0));
+    assert_eq!(value(&found, CostKind::SpaceAmplification), Some(1.0));
+    let changed = found.changed.expect("documents were changed");
+    assert_eq!(
+        (changed.documents, changed.mean_document_bytes),
+        (39_000, 1_000.0)
+    );
+    // What was written after the phase belongs to it.
+    let device = document.consumption[0]
+        .device
+        .as_mut()
+        .expect("it is there");
+    device.deferred_bytes = Some(39_000_000);
+    let found = costs(&document);
+    assert_eq!(value(&found, CostKind::WriteAmplification), Some(4.0));
+    assert_eq!(value(&found, CostKind::WrittenBytes), Some(1_170.0));
+}
+
+#[test]
+fn reads_change_nothing_and_have_no_write_amplification() {
+    let mut document = document();
+    document.phases[0].operations = [("read".to_owned(), operation(OPERATIONS))].into();
+    let found = costs(&document);
+    assert_eq!(value(&found, CostKind::WriteAmplification), None);
+    assert_eq!((found.changed, found.unknown), (None, Vec::new()));
+}
+
+#[test]
+fn without_the_size_of_documents_there_is_a_reason() {
+    let mut document = document();
+    document.collections.clear();
+    let found = costs(&document);
+    assert_eq!(value(&found, CostKind::WriteAmplification), None);
+    let what: Vec<Counted> = found.unknown.iter().map(|one| one.what).collect();
+    assert_eq!(what, [Counted::Files, Counted::Documents]);
+}
+
+#[test]
+fn a_load_is_divided_by_its_documents() {
+    let mut document = document();
+    let mut batches = operation(100);
+    batches.documents = 10_000;
+    let phase = PhaseRecord {
+        name: PhaseKind::Load,
+        succeeded: 100,
+        failed: 0,
+        operations: [("insert_batch".to_owned(), batches)].into(),
+        ..phase()
+    };
+    document.consumption[0].phase = PhaseKind::Load;
+    let found = of_phase(&document, &phase, Figure::bare(5.0)).expect("it was counted");
+    assert_eq!(
+        (found.basis, found.basis_count),
+        (CostBasis::Document, 10_000)
+    );
+    assert_eq!(value(&found, CostKind::ServerCpu), Some(500.0));
+}
+
+#[test]
+fn a_price_is_that_of_an_hour_by_the_rate_with_its_interval() {
+    let mut document = document();
+    document.plan = json!({"price": {"per_h": 0.504, "currency": "USD"}});
+    let rate = Figure {
+        value: 10_000.0,
+        low: Some(8_000.0),
+        high: Some(14_000.0),
+    };
+    let found = of_phase(&document, &phase(), rate).expect("it was counted");
+    let price = found.of(CostKind::Price).expect("it is named");
+    let near =
+        |found: Option<f64>, expected: f64| (found.expect("it is known") - expected).abs() < 1e-12;
+    assert!(near(Some(price.value), 0.014), "{price:?}");
+    assert!(
+        near(price.low, 0.01) && near(price.high, 0.0175),
+        "{price:?}"
+    );
+    assert_eq!(found.currency.as_deref(), Some("USD"));
+    // A price is known where nothing was counted.
+    document.consumption.clear();
+    let found = of_phase(&document, &phase(), rate).expect("it has a price");
+    let kinds: Vec<CostKind> = found.values.iter().map(|cost| cost.kind).collect();
+    assert_eq!(kinds, [CostKind::ClientCpu, CostKind::Price]);
+    assert_eq!(found.unknown[0].what, Counted::ServerCpu);
+}
+
+#[test]
+fn records_that_counted_nothing_have_no_costs() {
+    let mut document = document();
+    document.consumption.clear();
+    assert_eq!(of_measure(&document), None);
+}
+
+fn of_cpu(us: f64) -> Costs {
+    let mut found = costs(&document());
+    found.values = vec![Cost {
+        kind: CostKind::ServerCpu,
+        value: Figure::bare(us),
+    }];
+    found
+}
+
+#[test]
+fn ratios_of_pairs_have_students_interval_of_their_logarithm() {
+    let sides = [(50.0, 100.0), (40.0, 88.0), (60.0, 108.0)].map(|(a, b)| [of_cpu(a), of_cpu(b)]);
+    let pairs: Vec<[&Costs; 2]> = sides.iter().map(|[a, b]| [a, b]).collect();
+    let found = ratios(&pairs);
+    let one = found.first().expect("both sides know it");
+    // t with two degrees of freedom is 4.303; the logarithms of 2, 2.2 and 1.8 deviate by 0.1005.
+    assert!((one.ratio.value - 1.9933).abs() < 1e-3, "{one:?}");
+    let factor = (4.303 * 0.1005 / 3.0_f64.sqrt()).exp();
+    let (low, high) = one
+        .ratio
+        .low
+        .zip(one.ratio.high)
+        .expect("there are three pairs");
+    assert!(
+        (low - 1.9933 / factor).abs() < 2e-3 && (high - 1.9933 * factor).abs() < 2e-3,
+        "{one:?}"
+    );
+    assert!((one.baseline - 49.32).abs() < 0.01, "{one:?}");
+    // What costs nothing has no ratio.
+    let (none, some) = (of_cpu(0.0), of_cpu(1.0));
+    assert_eq!(ratios(&[[&none, &some]]), []);
+    // A single pair knows nothing of the next.
+    let alone = ratios(&pairs[..1]);
+    assert!(
+        (alone[0].ratio.value - 2.0).abs() < 1e-9 && alone[0].ratio.low.is_none(),
+        "{alone:?}"
+    );
+}

@@ -1,0 +1,528 @@
+//! What a result costs: counted on real servers, against the tracer and the kernel, and on every page.
+
+use crate::common::{Bench, Finished, run_schema, tracing};
+use dyno_record::io_trace::event::{BlockOperation, BlockRequest};
+use dyno_record::io_trace::reader::TraceReader;
+use dyno_testkit::fault::{FileSystem, LoopDisk, is_root};
+use dyno_testkit::{go_before_others, mongod_program, or_skip};
+use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A document of the plan: `_id` of 23 characters, and ten fields of 100 bytes. Lengths of BSON: a document has 5 bytes, each
+/// field its type, its name with a zero, and its value: a string has 5 more than its characters, binary data 5.
+const DOCUMENT_BYTES: f64 = 5.0 + (1.0 + 4.0 + 5.0 + 23.0) + 10.0 * (1.0 + 7.0 + 5.0 + 100.0);
+
+/// Most that two counts of the same may differ.
+const AGREE_RATIO: f64 = 0.05;
+
+fn assert_near(what: &str, found: f64, expected: f64, ratio: f64) {
+    let difference = (found / expected - 1.0).abs();
+    assert!(difference <= ratio, "{what}: {found}, expected {expected}");
+}
+
+#[track_caller]
+fn consumption<'a>(document: &'a Value, phase: &str) -> &'a Value {
+    let all = document["consumption"].as_array().unwrap();
+    let found = all.iter().find(|one| one["phase"] == phase);
+    found.unwrap_or_else(|| panic!("{all:#?}"))
+}
+
+fn number(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn recorded(bench: &Bench, file: &str) -> Value {
+    let text = std::fs::read_to_string(bench.path(file)).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// One of the costs of a run.
+fn cost(document: &Value, kind: &str) -> Option<f64> {
+    let costs = document["analysis"]["figures"]["costs"]["values"]
+        .as_array()
+        .unwrap();
+    let found = costs.iter().find(|cost| cost["kind"] == kind)?;
+    Some(number(&found["value"]["value"]))
+}
+
+/// Bytes that a device had written, read by itself every few milliseconds.
+struct Watch {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<(f64, f64)>>,
+}
+
+impl Watch {
+    fn start(device: &str) -> Watch {
+        let name = Path::new(device).file_name().unwrap().to_str().unwrap();
+        let path = format!("/sys/class/block/{name}/stat");
+        let over = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            let mut readings = Vec::new();
+            while !until.load(Ordering::Relaxed) {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let sectors: f64 = text.split_whitespace().nth(6).unwrap().parse().unwrap();
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+                readings.push((now.as_secs_f64(), sectors * 512.0));
+                std::thread::sleep(Duration::from_millis(3));
+            }
+            readings
+        });
+        Watch { over, thread }
+    }
+
+    fn end(self) -> Vec<(f64, f64)> {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+fn at(readings: &[(f64, f64)], time_s: f64) -> f64 {
+    let place = readings.partition_point(|(at_s, _)| *at_s < time_s);
+    readings[place.min(readings.len() - 1)].1
+}
+
+/// Bytes that a device wrote, by the requests of a trace.
+fn traced_bytes(trace: &Path, device: &str) -> f64 {
+    let trace = TraceReader::open(trace).unwrap();
+    let devices = trace.document().devices.iter();
+    let place = devices
+        .map(|one| &one.name)
+        .position(|name| name == device)
+        .unwrap();
+    let requests = trace.block().unwrap().flat_map(|batch| batch.unwrap());
+    let is_counted =
+        |one: &BlockRequest| one.device as usize == place && one.operation == BlockOperation::Write;
+    requests
+        .filter(is_counted)
+        .map(|one| f64::from(one.bytes))
+        .sum()
+}
+
+#[test]
+fn write_amplification_of_inserts_is_that_of_the_tracer_and_of_the_device() {
+    let Some(bench) = tracing() else { return };
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    if !is_root() {
+        dyno_testkit::skip("no root to make a disk");
+        return;
+    }
+    go_before_others();
+    let disk = LoopDisk::new(Path::new("/dev/shm"), 3072, FileSystem::Ext4).unwrap();
+    let data = disk.path().join("data");
+    let watch = Watch::start(disk.device());
+    let inserts = [
+        "operations.read=0",
+        "operations.update=0",
+        "operations.insert=1",
+        "trace=true",
+    ];
+    let mut run = vec![
+        "run",
+        "a",
+        "--mongod",
+        mongod.to_str().unwrap(),
+        "--cache",
+        "256MiB",
+    ];
+    run.extend([
+        "--data-dir",
+        data.to_str().unwrap(),
+        "--records",
+        "5000",
+        "--clients",
+        "8",
+    ]);
+    run.extend([
+        "--warmup",
+        "0s",
+        "--duration",
+        "15s",
+        "--format",
+        "json",
+        "--out",
+        "r",
+    ]);
+    run.extend(inserts.iter().flat_map(|setting| ["--set", *setting]));
+    let document = bench.dyno(&run).expect(0).json();
+    let readings = watch.end();
+    run_schema().validate(&document).unwrap();
+
+    let used = consumption(&document, "measure");
+    let device = &used["device"];
+    let name = Path::new(disk.device())
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap();
+    assert_eq!(device["names"], serde_json::json!([name]));
+    let counted = number(&device["written_bytes"]);
+    let started: jiff::Timestamp = document["started_at"].as_str().unwrap().parse().unwrap();
+    let started_s = started.as_millisecond() as f64 / 1e3;
+    let [start, end] =
+        ["start_s", "end_s"].map(|edge| at(&readings, started_s + number(&used[edge])));
+    assert_near(
+        "the device during the phase",
+        counted,
+        end - start,
+        AGREE_RATIO,
+    );
+
+    let traced = traced_bytes(&bench.path("r/io-trace"), name);
+    assert_near("the tracer", counted, traced, AGREE_RATIO);
+
+    // The server has ended since: it had next to nothing left to write.
+    let deferred = number(&device["deferred_bytes"]);
+    let all = readings.last().unwrap().1 - start;
+    assert_near(
+        "the device until the end",
+        counted + deferred,
+        all,
+        AGREE_RATIO,
+    );
+
+    let costs = &document["analysis"]["figures"]["costs"];
+    let mean = number(&costs["changed"]["mean_document_bytes"]);
+    assert_near("the documents", mean, DOCUMENT_BYTES, 0.01);
+    let inserted = number(&costs["changed"]["documents"]);
+    let expected = all / (inserted * DOCUMENT_BYTES);
+    let amplification = cost(&document, "write_amplification_ratio").unwrap();
+    assert_near("write amplification", amplification, expected, AGREE_RATIO);
+    assert!(amplification > 1.0, "{amplification}");
+    // The kernel counts what a process writes when it is in memory, which reaches the device later.
+    let own = number(&used["server_written_bytes"]);
+    assert_near("the server", own, counted + deferred, 0.2);
+}
+
+#[test]
+fn a_run_on_a_mongod_counts_all_that_can_be_counted() {
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let bench = Bench::new();
+    let fixed = [
+        "run",
+        "a",
+        "--mongod",
+        mongod.to_str().unwrap(),
+        "--cache",
+        "256MiB",
+    ];
+    let small = [
+        "--records",
+        "2000",
+        "--duration",
+        "3s",
+        "--warmup",
+        "1s",
+        "--clients",
+        "4",
+    ];
+    let told = ["--price", "0.504 USD/h", "--format", "json", "--out", "r"];
+    let document = bench
+        .dyno(&[&fixed[..], &small, &told].concat())
+        .expect(0)
+        .json();
+    run_schema().validate(&document).unwrap();
+    for phase in ["load", "warmup", "measure"] {
+        let used = consumption(&document, phase);
+        assert!(number(&used["server_cpu_s"]) > 0.0, "{used:#}");
+        assert!(number(&used["network"]["received_bytes"]) > 0.0, "{used:#}");
+    }
+    let measure = document["phases"].as_array().unwrap().last().unwrap();
+    let used = consumption(&document, "measure");
+    // Read at the ends of the phase, and not at those of its windows.
+    assert!(
+        (number(&used["start_s"]) - number(&measure["start_s"])).abs() < 0.1,
+        "{used:#}"
+    );
+    let length_s = number(&used["end_s"]) - number(&used["start_s"]);
+    assert!(
+        (length_s - number(&measure["duration_s"])).abs() < 0.3,
+        "{used:#}"
+    );
+    let finished = number(&measure["succeeded"]);
+    let cpu = cost(&document, "server_cpu_us").unwrap();
+    assert_near(
+        "server CPU",
+        cpu,
+        number(&used["server_cpu_s"]) * 1e6 / finished,
+        1e-9,
+    );
+    // An answer with a document of more than 1,000 bytes, or an update with one field of 100 bytes.
+    assert!(cost(&document, "sent_bytes").unwrap() > 500.0);
+    assert!(cost(&document, "received_bytes").unwrap() > 100.0);
+    // A client that waits for its answer makes the thread of its connection wait.
+    assert!(cost(&document, "context_switches_count").unwrap() > 0.5);
+    assert!(cost(&document, "space_amplification_ratio").unwrap() > 0.2);
+    assert!(cost(&document, "peak_resident_bytes") >= cost(&document, "resident_bytes"));
+    let rate = number(&document["analysis"]["figures"]["rate_per_s"]["value"]);
+    let price = cost(&document, "price_per_million").unwrap();
+    assert_near("price", price, 0.504 / 3600.0 / rate * 1e6, 1e-9);
+    assert_eq!(document["analysis"]["figures"]["costs"]["currency"], "USD");
+    // The same in every form.
+    for (format, said) in [
+        ("human", "Cost per operation"),
+        ("markdown", "server CPU"),
+        ("html", "price of a million"),
+    ] {
+        let report = bench
+            .dyno(&["report", "r", "--full", "--format", format])
+            .expect(0);
+        assert!(report.stdout.contains(said), "{format}: {}", report.stdout);
+    }
+}
+
+#[test]
+fn members_of_a_replica_set_are_added_up() {
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let bench = Bench::new();
+    let fixed = [
+        "run",
+        "a",
+        "--mongod",
+        mongod.to_str().unwrap(),
+        "--cache",
+        "256MiB",
+    ];
+    let small = [
+        "--records",
+        "500",
+        "--duration",
+        "2s",
+        "--warmup",
+        "0s",
+        "--clients",
+        "2",
+    ];
+    let told = [
+        "--set",
+        "server.topology=replica-set=3",
+        "--format",
+        "json",
+        "--out",
+        "r",
+    ];
+    let document = bench
+        .dyno(&[&fixed[..], &small, &told].concat())
+        .expect(0)
+        .json();
+    let used = consumption(&document, "measure");
+    assert_eq!(
+        (&used["processes"], &used["servers"]),
+        (&3.into(), &3.into())
+    );
+    let report = bench.dyno(&["report", "r", "--full"]).expect(0);
+    assert!(
+        report.stdout.contains("sums over the 3 servers"),
+        "{}",
+        report.stdout
+    );
+}
+
+fn embedded(bench: &Bench, more: &[&str]) -> Finished {
+    let small = [
+        "--records",
+        "500",
+        "--duration",
+        "1s",
+        "--warmup",
+        "0s",
+        "--clients",
+        "2",
+    ];
+    bench.dyno(&[more, &small[..], &["--server", "embedded"]].concat())
+}
+
+#[test]
+fn comparisons_suites_and_series_have_costs_too() {
+    let bench = Bench::new();
+    let price = ["--price", "0.504/h"];
+    for out in ["runs/1", "runs/2"] {
+        // Long enough for windows to be compared.
+        let run = [
+            "run",
+            "c",
+            "--records",
+            "500",
+            "--duration",
+            "12s",
+            "--warmup",
+            "0s",
+            "--server",
+            "embedded",
+        ];
+        bench
+            .dyno(&[&run[..], &["--out", out], &price].concat())
+            .expect(0);
+    }
+    let history = bench.dyno(&["history", "runs"]).expect(0);
+    assert!(history.stdout.contains("server CPU"), "{}", history.stdout);
+    assert!(
+        history.stdout.contains("price of a million"),
+        "{}",
+        history.stdout
+    );
+    let compared = bench.dyno(&["compare", "runs/1", "runs/2", "--format", "markdown"]);
+    assert!(
+        compared.stdout.contains("| server CPU |"),
+        "{}",
+        compared.stdout
+    );
+
+    let sides = [
+        "--set-a",
+        "price.per_h=1",
+        "--set",
+        "price.per_h=2",
+        "--min-pairs",
+        "2",
+        "--max-pairs",
+        "2",
+        "--out",
+        "ab",
+    ];
+    embedded(&bench, &[&["ab", "c"], &sides[..]].concat());
+    let answer: Value = recorded(&bench, "ab/experiment.json");
+    let costs = answer["answer"]["costs"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{answer:#}"));
+    let ratio = |kind: &str| {
+        let found = costs.iter().find(|cost| cost["kind"] == kind);
+        found.map(|cost| number(&cost["ratio"]["value"]))
+    };
+    assert!(ratio("server_cpu_us").is_some(), "{costs:#?}");
+    // Twice the price at about the same rate.
+    assert!(
+        ratio("price_per_million").is_some_and(|ratio| (1.2..3.4).contains(&ratio)),
+        "{costs:#?}"
+    );
+    let report = bench.dyno(&["report", "ab", "--full"]).expect(0);
+    assert!(
+        report.stdout.contains("cost per operation"),
+        "{}",
+        report.stdout
+    );
+
+    let suite = embedded(
+        &bench,
+        &[&["run", "b", "c", "--out", "suite"], &price[..]].concat(),
+    );
+    let suite = suite.expect(0);
+    assert!(
+        suite.stdout.contains("Cost per operation"),
+        "{}",
+        suite.stdout
+    );
+}
+
+#[test]
+fn a_price_that_is_none_is_refused() {
+    let bench = Bench::new();
+    bench
+        .dyno(&["run", "a", "--price", "cheap"])
+        .expect(2)
+        .says("0.504/h");
+    let wrong = ["run", "a", "--set", "price.per_h=-1", "--dry-run"];
+    bench.dyno(&wrong).expect(2).says("must be above 0");
+}
+
+/// Loads in order, creates the indexes, and inserts beside range reads.
+fn insert_benchmark(bench: &Bench, server: &[&str], rates: [(&str, f64); 2], within_ratio: f64) {
+    let small = ["--records", "1000", "--duration", "4s", "--warmup", "1s"];
+    let told = ["--format", "json", "--out", "r"];
+    let run = [&["run", "insert-benchmark"], server, &small, &told].concat();
+    let document = bench.dyno(&run).expect(0).json();
+    run_schema().validate(&document).unwrap();
+    let measure = document["phases"].as_array().unwrap().last().unwrap();
+    for (operation, rate) in rates {
+        let found = number(&measure["operations"][operation]["rate_per_s"]);
+        assert_near(operation, found, rate, within_ratio);
+    }
+    assert_eq!(measure["errors"], serde_json::json!({}));
+    let indexes = &document["secondary_indexes"];
+    assert_eq!(
+        indexes["keys"].as_array().map(Vec::len),
+        Some(3),
+        "{indexes}"
+    );
+    assert!(number(&indexes["build_s"]) > 0.0);
+}
+
+#[test]
+fn the_insert_benchmark_runs_on_the_embedded_server() {
+    // Its scans take milliseconds. Four deviations of the inserts in four seconds are two thirds.
+    let fewer = [
+        "--server",
+        "embedded",
+        "--rate",
+        "50",
+        "--set",
+        "operations.insert=10",
+        "--set",
+        "operations.scan=40",
+    ];
+    insert_benchmark(
+        &Bench::new(),
+        &fewer,
+        [("insert", 10.0), ("scan", 40.0)],
+        0.65,
+    );
+}
+
+#[test]
+fn the_insert_benchmark_runs_on_a_mongod_with_its_indexes() {
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let bench = Bench::new();
+    let program = mongod.to_str().unwrap();
+    // Kinds are drawn: four deviations of the inserts in four seconds are a fifth.
+    let rates = [("insert", 100.0), ("scan", 1_000.0)];
+    insert_benchmark(
+        &bench,
+        &["--mongod", program, "--cache", "256MiB"],
+        rates,
+        0.25,
+    );
+    let document: Value = recorded(&bench, "r/run.json");
+    let collections = document["collections"].as_array().unwrap();
+    let names = collections.last().unwrap()["statistics"]["index_bytes"]
+        .as_object()
+        .unwrap();
+    let names: Vec<&str> = names.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "_id_",
+            "field0_field1",
+            "field0_field3_field1",
+            "field2_field0_field1"
+        ]
+    );
+}
+
+#[test]
+fn indexes_that_no_document_has_are_refused() {
+    let bench = Bench::new();
+    for (indexes, said) in [
+        (r#"["field99"]"#, "no field of a document"),
+        (r#"["field1,field1"]"#, "names a field twice"),
+        (r#"["field1", "field1"]"#, "there already"),
+        (r#"["_id"]"#, "there already"),
+    ] {
+        let setting = format!("data.indexes={indexes}");
+        let run = ["run", "a", "--dry-run", "--set", &setting];
+        bench.dyno(&run).expect(2).says(said);
+    }
+}

@@ -1,0 +1,246 @@
+//! Reads the counters of servers, devices and processors at the start and the end of each phase, in a thread of its own:
+//! the first phase may be a warm-up whose end nobody else waits for.
+
+use super::observation::{Asker, WatchedServer};
+use super::trace::Over;
+use crate::cancel::Cancel;
+use crate::deployment::DeploymentUnderTest;
+use crate::deployment::server::ServerUnderTest;
+use dyno_load::clock::Clock;
+use dyno_observe::consumption::{
+    ConsumptionCounters, ConsumptionSubject, CountersAt, Known, ServerCounters, consumption,
+    server_counters, write_back,
+};
+use dyno_observe::doctor::network;
+use dyno_record::consumption::{Consumption, Counted, Unknown};
+use dyno_record::model::PhaseKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often counters are followed that begin again at 0. The smallest go round in a minute at the highest power.
+const FOLLOW_EVERY: Duration = Duration::from_secs(10);
+
+/// Longest time until a server has written everything to its files.
+const WRITE_BACK_LIMIT: Duration = Duration::from_secs(120);
+
+/// What `observe.server = false` means here.
+const NOT_ASKED: &str = "the servers were not asked (`observe.server = false`)";
+
+/// Kinds of the phases and their starts by the run's clock.
+pub(super) type Starts = Vec<(PhaseKind, u64)>;
+
+/// What reads the counters of the phases that are about to start.
+pub(super) struct ConsumptionMeter {
+    over: Arc<Over>,
+    starts: Sender<Starts>,
+    thread: JoinHandle<Reader>,
+}
+
+/// What the thread has.
+struct Reader {
+    counters: ConsumptionCounters,
+    servers: Vec<Asker>,
+    /// Why no server is asked, if none is.
+    not_asked: Option<String>,
+    clock: Clock,
+    /// The counters at the start of each phase, and at the end of the last one.
+    readings: Vec<(Option<PhaseKind>, CountersAt)>,
+}
+
+impl ConsumptionMeter {
+    /// Opens its connections now, so that the first reading does not wait for them.
+    pub(super) fn new(
+        deployment: &DeploymentUnderTest,
+        data_folders: &[PathBuf],
+        asks: bool,
+        clock: Clock,
+    ) -> Self {
+        let subject = subject(deployment, data_folders);
+        let servers = match asks {
+            true => deployment.data_servers(),
+            false => Vec::new(),
+        };
+        let mut reader = Reader {
+            counters: ConsumptionCounters::new(Path::new("/"), subject),
+            not_asked: (!asks).then(|| NOT_ASKED.to_owned()),
+            servers: servers.into_iter().map(asker).collect(),
+            clock,
+            readings: Vec::new(),
+        };
+        drop(reader.ask());
+        let over = Arc::<Over>::default();
+        let (starts, planned) = mpsc::channel();
+        let until = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            reader.follow(&planned, &until);
+            reader
+        });
+        ConsumptionMeter {
+            over,
+            starts,
+            thread,
+        }
+    }
+
+    /// Takes the starts of the phases, once they are known.
+    pub(super) fn starts(&self) -> Sender<Starts> {
+        self.starts.clone()
+    }
+
+    /// Reads the counters a last time: the phases are over.
+    pub(super) fn end(self) -> EndedMeter {
+        self.over.end();
+        drop(self.starts);
+        EndedMeter {
+            reader: self.thread.join().ok(),
+        }
+    }
+}
+
+/// The counters of phases that are over.
+pub(super) struct EndedMeter {
+    reader: Option<Reader>,
+}
+
+impl EndedMeter {
+    /// What was used. With `writes_back` the servers are asked first to write to their files what they have not yet, and it is
+    /// counted how much that is: whatever else watched the phases should have ended.
+    pub(super) fn finish(self, writes_back: bool, cancel: &Cancel) -> Vec<Consumption> {
+        let Some(mut reader) = self.reader else {
+            return Vec::new();
+        };
+        let mut found = reader.found();
+        if let (Some(last), true) = (found.last_mut(), writes_back) {
+            reader.write_back(last, cancel);
+        }
+        found
+    }
+}
+
+fn asker(server: WatchedServer) -> Asker {
+    Asker::new(server.connector)
+}
+
+/// Has servers write all that was changed to their files. One that does not writes it later.
+pub(super) fn write_all(servers: Vec<WatchedServer>, cancel: &Cancel) {
+    for server in servers {
+        let mut server = asker(server);
+        if let Err(reason) = write_back(server.patient(WRITE_BACK_LIMIT, cancel)) {
+            tracing::debug!("a server has not written its changes: {reason}");
+        }
+    }
+}
+
+fn subject(deployment: &DeploymentUnderTest, data_folders: &[PathBuf]) -> ConsumptionSubject {
+    let is_local = deployment.servers.iter().all(ServerUnderTest::is_local);
+    let elsewhere = || "the servers run on another machine".to_owned();
+    let processes = match (is_local, deployment.processes()) {
+        (false, _) => Err(elsewhere()),
+        (true, started) if !started.is_empty() => Ok(started),
+        (true, _) => listener(deployment).map(|process| vec![process]),
+    };
+    ConsumptionSubject {
+        processes,
+        data_folders: match is_local {
+            true => Ok(data_folders.to_vec()),
+            false => Err(elsewhere()),
+        },
+        is_local,
+    }
+}
+
+/// The process of the one server that runs here already.
+fn listener(deployment: &DeploymentUnderTest) -> Known<u32> {
+    let unknown = || "the processes of servers that ran already are not known".to_owned();
+    let [only] = deployment.servers.as_slice() else {
+        return Err(unknown());
+    };
+    let port = only.port().ok_or_else(unknown)?;
+    let found = network::listener_pid(Path::new("/"), port);
+    found.map_err(|health| health.reason().unwrap_or_default().to_owned())
+}
+
+impl Reader {
+    /// Reads at the start of each phase and when they are over.
+    fn follow(&mut self, planned: &Receiver<Starts>, over: &Over) {
+        // Without phases nothing was done.
+        let Ok(starts) = planned.recv() else { return };
+        for (phase, start_ns) in starts {
+            let wait_ns = start_ns.saturating_sub(self.clock.now_ns());
+            let start = Instant::now() + Duration::from_nanos(wait_ns);
+            // The start of a phase after one without a limit of time is never reached.
+            if start_ns == u64::MAX || self.wait_until(Some(start), over) {
+                break;
+            }
+            self.read(Some(phase));
+        }
+        self.wait_until(None, over);
+        self.read(None);
+    }
+
+    /// Waits until then, or until the phases have ended; whether they have.
+    fn wait_until(&mut self, due: Option<Instant>, over: &Over) -> bool {
+        loop {
+            let next = Instant::now() + FOLLOW_EVERY;
+            let due = due.filter(|due| *due <= next);
+            if over.wait_until(due.unwrap_or(next)) {
+                return true;
+            }
+            if due.is_some() {
+                return false;
+            }
+            self.counters.keep_up();
+        }
+    }
+
+    fn read(&mut self, phase: Option<PhaseKind>) {
+        let at_s = self.clock.now_ns() as f64 / 1e9;
+        let servers = self.ask();
+        let reading = self.counters.read(at_s, servers);
+        self.readings.push((phase, reading));
+    }
+
+    fn ask(&mut self) -> Vec<Known<ServerCounters>> {
+        if let Some(reason) = &self.not_asked {
+            return vec![Err(reason.clone())];
+        }
+        let servers = self.servers.iter_mut();
+        servers.map(|server| server_counters(server)).collect()
+    }
+
+    fn found(&self) -> Vec<Consumption> {
+        let pairs = self.readings.windows(2);
+        let of_phase = |pair: &[(Option<PhaseKind>, CountersAt)]| {
+            Some(consumption(pair[0].0?, &pair[0].1, &pair[1].1))
+        };
+        pairs.filter_map(of_phase).collect()
+    }
+
+    /// Has everything written that was changed, and notes how much that was.
+    fn write_back(&mut self, last: &mut Consumption, cancel: &Cancel) {
+        let before = self.readings.last();
+        let before_bytes = before.and_then(|(_, reading)| reading.written_bytes());
+        let (Some(before_bytes), Some(device)) = (before_bytes, &mut last.device) else {
+            return;
+        };
+        let asked: Known<()> = self
+            .servers
+            .iter_mut()
+            .try_for_each(|server| write_back(server.patient(WRITE_BACK_LIMIT, cancel)));
+        let none = self.servers.is_empty();
+        let asked = match (none, &self.not_asked) {
+            (true, Some(reason)) => Err(reason.clone()),
+            _ => asked,
+        };
+        match asked.and_then(|()| self.counters.written_bytes()) {
+            Ok(bytes) => device.deferred_bytes = bytes.checked_sub(before_bytes),
+            Err(reason) => last.unknown.push(Unknown {
+                what: Counted::Deferred,
+                reason,
+            }),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What the servers, their devices and the processors of this machine used between two instants: exact counters of the
+//! kernel and of the servers, read at both.
+
+mod device;
+mod energy;
+mod known;
+mod process;
+mod server;
+
+use dyno_record::consumption::{Consumption, Counted, DeviceUse, EnergyUse, NetworkUse, Unknown};
+use dyno_record::model::PhaseKind;
+use std::path::{Path, PathBuf};
+
+use device::{DeviceCounters, Devices};
+use energy::Rapl;
+pub use known::Known;
+use process::ProcessCounters;
+pub use server::{ServerCounters, server_counters, write_back};
+
+/// What is counted.
+#[derive(Debug)]
+pub struct ConsumptionSubject {
+    /// The processes of the servers that hold data, or why they cannot be read.
+    pub processes: Known<Vec<u32>>,
+    /// The folders of their data, or why their devices are not known.
+    pub data_folders: Known<Vec<PathBuf>>,
+    /// Whether the servers are on this machine, whose energy is that of their work then.
+    pub is_local: bool,
+}
+
+/// Reads the counters.
+#[derive(Debug)]
+pub struct ConsumptionCounters {
+    root: PathBuf,
+    processes: Known<Vec<u32>>,
+    devices: Known<Devices>,
+    energy: Known<Rapl>,
+}
+
+/// The counters at one instant.
+#[derive(Debug)]
+pub struct CountersAt {
+    at_s: f64,
+    processes: Known<Vec<ProcessCounters>>,
+    devices: Known<DeviceCounters>,
+    energy: Known<EnergyUse>,
+    servers: Vec<Known<ServerCounters>>,
+}
+
+impl ConsumptionCounters {
+    /// For a machine whose files are those below `root`, which is `/` but in tests.
+    pub fn new(root: &Path, subject: ConsumptionSubject) -> Self {
+        let elsewhere = "the servers run on another machine";
+        ConsumptionCounters {
+            root: root.to_owned(),
+            processes: subject.processes,
+            devices: subject
+                .data_folders
+                .and_then(|folders| Devices::find(root, &folders)),
+            energy: match subject.is_local {
+                true => Rapl::find(root),
+                false => Err(elsewhere.to_owned()),
+            },
+        }
+    }
+
+    /// Reads what would be lost if nobody looked for minutes: the counters of energy begin again at 0.
+    pub fn keep_up(&mut self) {
+        if let Ok(energy) = &mut self.energy {
+            energy.keep_up();
+        }
+    }
+
+    /// Reads all of it. `servers` is what the servers said of themselves just now.
+    pub fn read(&mut self, at_s: f64, servers: Vec<Known<ServerCounters>>) -> CountersAt {
+        let processes = match &self.processes {
+            Err(reason) => Err(reason.clone()),
+            Ok(all) => all
+                .iter()
+                .map(|process| ProcessCounters::read(&self.root, *process))
+                .collect(),
+        };
+        let energy = match &mut self.energy {
+            Err(reason) => Err(reason.clone()),
+            Ok(energy) => {
+                energy.keep_up();
+                energy.total()
+            }
+        };
+        CountersAt {
+            at_s,
+            processes,
+            devices: self
+                .devices
+                .as_ref()
+                .map_err(String::clone)
+                .and_then(Devices::read),
+            energy,
+            servers,
+        }
+    }
+
+    /// Bytes that the devices have written until now.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    pub fn written_bytes(&self) -> Known<u64> {
+        let devices = self.devices.as_ref().map_err(String::clone)?;
+        Ok(devices.read()?.written_bytes())
+    }
+}
+
+impl CountersAt {
+    /// Bytes that the devices had written.
+    pub fn written_bytes(&self) -> Option<u64> {
+        self.devices
+            .as_ref()
+            .ok()
+            .map(DeviceCounters::written_bytes)
+    }
+}
+
+/// What was used from `first` to `last`.
+pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> Consumption {
+    let mut unknown = Vec::new();
+    let of_processes = both(&first.processes, &last.processes)
+        .and_then(|(first, last)| process::growth(first, last));
+    let of_servers = server::growth(&first.servers, &last.servers);
+    let device: Option<DeviceUse> = known(
+        Counted::Device,
+        both(&first.devices, &last.devices).and_then(|(first, last)| first.growth(last)),
+        &mut unknown,
+    );
+    if let Some(reason) = last
+        .devices
+        .as_ref()
+        .ok()
+        .and_then(DeviceCounters::why_no_flushes)
+    {
+        unknown.push(Unknown {
+            what: Counted::Flushes,
+            reason,
+        });
+    }
+    let energy = both(&first.energy, &last.energy).map(|(first, last)| EnergyUse {
+        energy_joules: last.energy_joules - first.energy_joules,
+        domains: last.domains.clone(),
+    });
+    let energy = known(Counted::Energy, energy, &mut unknown);
+    let of_processes = of_processes.as_ref();
+    let of_servers = of_servers.as_ref();
+    let cpu = match (of_processes, of_servers) {
+        (Ok(found), _) => Ok((found.cpu_s, found.cpu_error_s)),
+        (Err(reason), Ok(found)) => found.cpu_s.map(|cpu_s| (cpu_s, 0.0)).ok_or(reason.clone()),
+        (Err(reason), Err(_)) => Err(reason.clone()),
+    };
+    let cpu = known(Counted::ServerCpu, cpu, &mut unknown);
+    // The server's own count holds the threads that have ended.
+    let switches = match (
+        of_servers.ok().and_then(|found| found.switches),
+        of_processes,
+    ) {
+        (Some(switches), _) => Ok(switches),
+        (None, Ok(found)) => Ok(found.switches),
+        (None, Err(reason)) => Err(reason.clone()),
+    };
+    let context_switches = known(Counted::ContextSwitches, switches, &mut unknown);
+    let memory = match (of_processes, of_servers) {
+        (Ok(found), _) => Ok((Some(found.resident_bytes), Some(found.peak_bytes))),
+        (Err(_), Ok(found)) => Ok((found.resident_bytes, found.peak_bytes)),
+        (Err(reason), Err(_)) => Err(reason.clone()),
+    };
+    let memory = known(Counted::Memory, memory, &mut unknown);
+    let network = match of_servers {
+        Ok(found) => found
+            .network
+            .ok_or_else(|| "the server does not tell".to_owned()),
+        Err(reason) => Err(reason.clone()),
+    };
+    let network: Option<NetworkUse> = known(Counted::Network, network, &mut unknown);
+    let count = |counted: usize| counted as u64;
+    Consumption {
+        phase,
+        start_s: first.at_s,
+        end_s: last.at_s,
+        processes: of_processes.map_or(0, |_| {
+            first.processes.as_ref().map_or(0, |all| count(all.len()))
+        }),
+        servers: of_servers.map_or(0, |_| count(first.servers.len())),
+        server_cpu_s: cpu.map(|(cpu_s, _)| cpu_s),
+        server_cpu_error_s: cpu.map(|(_, error_s)| error_s),
+        context_switches,
+        resident_bytes: memory.and_then(|(resident, _)| resident),
+        peak_resident_bytes: memory.and_then(|(_, peak)| peak),
+        server_read_bytes: of_processes.ok().and_then(|found| found.read_bytes),
+        server_written_bytes: of_processes.ok().and_then(|found| found.written_bytes),
+        device,
+        network,
+        dirty_at_start_bytes: server::dirty_bytes(&first.servers),
+        dirty_at_end_bytes: server::dirty_bytes(&last.servers),
+        energy,
+        unknown,
+    }
+}
+
+/// Both, or why one of them is not known.
+fn both<'a, T>(first: &'a Known<T>, last: &'a Known<T>) -> Known<(&'a T, &'a T)> {
+    match (first, last) {
+        (Ok(first), Ok(last)) => Ok((first, last)),
+        (Err(reason), _) | (_, Err(reason)) => Err(reason.clone()),
+    }
+}
+
+/// What is known; what is not is noted.
+fn known<T>(what: Counted, found: Known<T>, unknown: &mut Vec<Unknown>) -> Option<T> {
+    found
+        .map_err(|reason| unknown.push(Unknown { what, reason }))
+        .ok()
+}
+
+#[cfg(test)]
+mod tests;

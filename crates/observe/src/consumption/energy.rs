@@ -1,0 +1,121 @@
+//! Energy of processors and memory by RAPL.
+//! Source: `Documentation/power/powercap/powercap.rst` of Linux.
+
+use super::known::Known;
+use dyno_record::consumption::EnergyUse;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const FOLDER: &str = "sys/class/powercap";
+
+/// The counters.
+#[derive(Debug)]
+pub(super) struct Rapl {
+    domains: Vec<Domain>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Domain {
+    name: String,
+    folder: PathBuf,
+    /// The counter begins again at 0 after this value.
+    last_value_uj: u64,
+    last_uj: u64,
+    /// What it grew by since the beginning.
+    total_uj: u64,
+    fault: Option<String>,
+}
+
+impl Rapl {
+    /// Packages, and their memory where it is counted apart: cores and graphics are parts of a package, and `psys` holds all.
+    pub(super) fn find(root: &Path) -> Known<Self> {
+        let entries = fs::read_dir(root.join(FOLDER))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut folders: Vec<PathBuf> = entries
+            .filter(|entry| is_zone(&entry.file_name().to_string_lossy()))
+            .map(|entry| entry.path())
+            .collect();
+        folders.sort();
+        let mut domains = Vec::new();
+        for folder in folders {
+            let name = fs::read_to_string(folder.join("name")).unwrap_or_default();
+            let name = name.trim();
+            if name.starts_with("package") || name == "dram" {
+                domains.push(Domain::new(name, folder)?);
+            }
+        }
+        match domains.is_empty() {
+            true => Err("no RAPL counters on this machine".to_owned()),
+            false => Ok(Rapl { domains }),
+        }
+    }
+
+    /// Follows the counters. It has to be called before one goes round twice, which takes a minute at least.
+    pub(super) fn keep_up(&mut self) {
+        for domain in &mut self.domains {
+            match number(&domain.folder.join("energy_uj")) {
+                Ok(now_uj) => domain.follow(now_uj),
+                Err(reason) => domain.fault = Some(reason),
+            }
+        }
+    }
+
+    /// What they grew by since the beginning.
+    pub(super) fn total(&self) -> Known<EnergyUse> {
+        if let Some(reason) = self.domains.iter().find_map(|domain| domain.fault.clone()) {
+            return Err(reason);
+        }
+        let total_uj: u64 = self.domains.iter().map(|domain| domain.total_uj).sum();
+        Ok(EnergyUse {
+            energy_joules: total_uj as f64 / 1e6,
+            domains: self
+                .domains
+                .iter()
+                .map(|domain| domain.name.clone())
+                .collect(),
+        })
+    }
+}
+
+/// `intel-rapl:0` and `intel-rapl:0:2`, also on AMD. The same counters are there a second time as `intel-rapl-mmio`.
+fn is_zone(name: &str) -> bool {
+    name.starts_with("intel-rapl:")
+}
+
+impl Domain {
+    fn new(name: &str, folder: PathBuf) -> Known<Self> {
+        let last_value_uj = number(&folder.join("max_energy_range_uj"))?;
+        let last_uj = number(&folder.join("energy_uj"))?;
+        Ok(Domain {
+            name: name.to_owned(),
+            folder,
+            last_value_uj,
+            last_uj,
+            total_uj: 0,
+            fault: None,
+        })
+    }
+
+    fn follow(&mut self, now_uj: u64) {
+        self.total_uj += match now_uj.checked_sub(self.last_uj) {
+            Some(by_uj) => by_uj,
+            None => self.last_value_uj.saturating_sub(self.last_uj) + now_uj,
+        };
+        self.last_uj = now_uj;
+    }
+}
+
+/// Since 5.10 only root may read the energy.
+fn number(path: &Path) -> Known<u64> {
+    let text = fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            format!("`{}` can be read by root only", path.display())
+        }
+        _ => format!("`{}`: {error}", path.display()),
+    })?;
+    let number = text.trim().parse();
+    number.map_err(|_| format!("`{}` was not understood", path.display()))
+}

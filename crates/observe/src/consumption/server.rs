@@ -1,0 +1,130 @@
+//! Counters that a server tells of itself, wherever it runs: those of `getrusage(2)`, of its connections and of its cache.
+//! Source: `serverStatus` in the MongoDB manual.
+
+use super::known::Known;
+use crate::watch::{Ask, AskError};
+use bson::{Bson, Document, doc};
+use dyno_record::consumption::NetworkUse;
+
+/// Those of one server; absent where it does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ServerCounters {
+    cpu_us: Option<u64>,
+    switches: Option<u64>,
+    received_bytes: Option<u64>,
+    sent_bytes: Option<u64>,
+    resident_bytes: Option<u64>,
+    peak_bytes: Option<u64>,
+    dirty_bytes: Option<u64>,
+}
+
+/// Asks a server.
+///
+/// # Errors
+/// Why it does not answer.
+pub fn server_counters(ask: &mut dyn Ask) -> Known<ServerCounters> {
+    // Large parts that are not needed are left out.
+    let command = doc! { "serverStatus": 1, "metrics": 0, "locks": 0, "repl": 0, "tcmalloc": 0, "opLatencies": 0 };
+    let answer = ask.ask("admin", command).map_err(|error| why(&error))?;
+    Ok(ServerCounters::of(&answer))
+}
+
+/// Asks a server to write all that was changed to its files, and the files to the device.
+///
+/// # Errors
+/// Why it has not.
+pub fn write_back(ask: &mut dyn Ask) -> Known<()> {
+    let answer = ask.ask("admin", doc! { "fsync": 1 });
+    answer.map(drop).map_err(|error| why(&error))
+}
+
+fn why(error: &AskError) -> String {
+    error.to_string()
+}
+
+impl ServerCounters {
+    fn of(answer: &Document) -> Self {
+        let number = |path: &[&str]| -> Option<u64> {
+            let (last, folders) = path.split_last()?;
+            let mut place = answer;
+            for folder in folders {
+                place = place.get_document(folder).ok()?;
+            }
+            match place.get(last)? {
+                Bson::Int32(value) => u64::try_from(*value).ok(),
+                Bson::Int64(value) => u64::try_from(*value).ok(),
+                Bson::Double(value) if *value >= 0.0 => Some(*value as u64),
+                _ => None,
+            }
+        };
+        let usage = |name: &str| number(&["extra_info", name]);
+        let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
+        ServerCounters {
+            cpu_us: sum(usage("user_time_us"), usage("system_time_us")),
+            switches: sum(
+                usage("voluntary_context_switches"),
+                usage("involuntary_context_switches"),
+            ),
+            received_bytes: number(&["network", "bytesIn"]),
+            sent_bytes: number(&["network", "bytesOut"]),
+            resident_bytes: number(&["mem", "resident"]).map(|mib| mib << 20),
+            peak_bytes: usage("maximum_resident_set_kb").map(|kib| kib << 10),
+            dirty_bytes: number(&["wiredTiger", "cache", "tracked dirty bytes in the cache"]),
+        }
+    }
+}
+
+/// How much they grew, over all servers.
+#[derive(Debug)]
+pub(super) struct ServerGrowth {
+    pub(super) cpu_s: Option<f64>,
+    pub(super) switches: Option<u64>,
+    pub(super) network: Option<NetworkUse>,
+    pub(super) resident_bytes: Option<u64>,
+    pub(super) peak_bytes: Option<u64>,
+}
+
+/// One of the counters.
+type Counter = fn(&ServerCounters) -> Option<u64>;
+
+pub(super) fn growth(
+    first: &[Known<ServerCounters>],
+    last: &[Known<ServerCounters>],
+) -> Known<ServerGrowth> {
+    let all = |servers: &[Known<ServerCounters>]| -> Known<Vec<ServerCounters>> {
+        servers.iter().cloned().collect()
+    };
+    let (first, last) = (all(first)?, all(last)?);
+    if first.is_empty() || first.len() != last.len() {
+        return Err("no server was asked".to_owned());
+    }
+    let by = |counter: Counter| -> Option<u64> {
+        let pairs = first.iter().zip(&last);
+        // A counter that went back is that of another process.
+        pairs
+            .map(|(first, last)| counter(last)?.checked_sub(counter(first)?))
+            .sum()
+    };
+    let now = |counter: Counter| -> Option<u64> { last.iter().map(counter).sum() };
+    let received_bytes = by(|server| server.received_bytes);
+    let sent_bytes = by(|server| server.sent_bytes);
+    Ok(ServerGrowth {
+        cpu_s: by(|server| server.cpu_us).map(|us| us as f64 / 1e6),
+        switches: by(|server| server.switches),
+        network: received_bytes
+            .zip(sent_bytes)
+            .map(|(received_bytes, sent_bytes)| NetworkUse {
+                received_bytes,
+                sent_bytes,
+            }),
+        resident_bytes: now(|server| server.resident_bytes),
+        peak_bytes: now(|server| server.peak_bytes),
+    })
+}
+
+/// Changed data in the caches of all servers; absent unless each tells.
+pub(super) fn dirty_bytes(servers: &[Known<ServerCounters>]) -> Option<u64> {
+    let known = |server: &Known<ServerCounters>| server.as_ref().ok()?.dirty_bytes;
+    let sum: Option<u64> = servers.iter().map(known).sum();
+    sum.filter(|_| !servers.is_empty())
+}

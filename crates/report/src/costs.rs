@@ -1,0 +1,400 @@
+//! What a result costs, per operation: one table for a run, one for levels beside each other, one for a comparison.
+
+use crate::experiment::figure::interval;
+use crate::page::Section;
+use crate::page::table::{Cell, Column, Table, Tone};
+use dyno_analyze::costs::CHECKPOINT_INTERVAL_S;
+use dyno_record::consumption::{Consumption, Counted, DeviceUse};
+use dyno_record::experiment::{
+    ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Experiment, Figure, Level,
+};
+use dyno_record::model::PhaseRecord;
+use dyno_record::quantity::{NO_VALUE, Quantity, Unit};
+
+/// Share of what the devices wrote from which on unwritten changes from before a phase are worth a word.
+const SOME_RATIO: f64 = 0.05;
+
+/// How many times as much as the servers wrote a device may write before others are taken to write there as well: journals of
+/// file systems and pages that are written again are less.
+const MOST_OF_SERVERS: f64 = 3.0;
+
+/// Ends of an interval that differ by this factor say nothing.
+const VAGUE: f64 = 100.0;
+
+/// What a kind of cost is called in a table.
+pub(crate) fn label(kind: CostKind) -> &'static str {
+    match kind {
+        CostKind::ServerCpu => "server CPU",
+        CostKind::ClientCpu => "client CPU",
+        CostKind::ContextSwitches => "context switches",
+        CostKind::ReadBytes => "device reads",
+        CostKind::ReadRequests => "read requests",
+        CostKind::WrittenBytes => "device writes",
+        CostKind::WriteRequests => "write requests",
+        CostKind::Flushes => "flushes",
+        CostKind::ReceivedBytes => "server received",
+        CostKind::SentBytes => "server sent",
+        CostKind::WriteAmplification => "write amplification",
+        CostKind::SpaceAmplification => "space amplification",
+        CostKind::ResidentBytes => "server memory",
+        CostKind::PeakBytes => "server memory, peak",
+        CostKind::Energy => "energy of a million",
+        CostKind::Price => "price of a million",
+    }
+}
+
+/// What cannot be read is called in a sentence.
+fn counted(what: Counted) -> &'static str {
+    match what {
+        Counted::ServerCpu => "CPU time of the servers",
+        Counted::ContextSwitches => "context switches of the servers",
+        Counted::Memory => "memory of the servers",
+        Counted::Device => "what the device read and wrote",
+        Counted::Flushes => "flushes of the device",
+        Counted::Deferred => "what is written after the phase",
+        Counted::Network => "bytes on the servers' connections",
+        Counted::Energy => "energy",
+        Counted::Documents => "size of the documents, and with it write amplification",
+        Counted::Files => "size of the files, and with it space amplification",
+        Counted::Price => "price",
+    }
+}
+
+/// A number in the unit of its kind.
+fn quantity(kind: CostKind, value: f64) -> Quantity {
+    let unit = match kind {
+        CostKind::ServerCpu | CostKind::ClientCpu => Unit::Microseconds,
+        CostKind::ReadBytes
+        | CostKind::WrittenBytes
+        | CostKind::ReceivedBytes
+        | CostKind::SentBytes
+        | CostKind::ResidentBytes
+        | CostKind::PeakBytes => Unit::Bytes,
+        _ => Unit::Parameter,
+    };
+    Quantity::new(value, unit)
+}
+
+/// What stands behind the number of a kind.
+fn suffix(kind: CostKind, currency: Option<&str>) -> String {
+    match (kind, currency) {
+        (CostKind::Price, Some(currency)) => format!(" {currency}"),
+        (CostKind::Energy, _) => " J".to_owned(),
+        (CostKind::WriteAmplification | CostKind::SpaceAmplification, _) => " ×".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn amount(kind: CostKind, value: f64, currency: Option<&str>) -> String {
+    format!("{}{}", quantity(kind, value), suffix(kind, currency))
+}
+
+fn cell(cost: &Cost, currency: Option<&str>) -> Cell {
+    let Cost { kind, value } = *cost;
+    let ends = value.low.zip(value.high);
+    let range = ends.map(|(low, high)| interval(quantity(kind, low), quantity(kind, high)));
+    Cell::from(amount(kind, value.value, currency)).with_detail(range)
+}
+
+/// The section of a run's page.
+pub(crate) fn section(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRecord) -> Section {
+    let currency = costs.currency.as_deref();
+    let columns = vec![
+        Column::text("cost"),
+        Column::number("amount", 200),
+        Column::number("whole phase", 100),
+        Column::text("by"),
+    ];
+    let each = match costs.basis {
+        CostBasis::Operation => "operation",
+        CostBasis::Document => "document",
+    };
+    let row = |cost: &Cost| {
+        let kind = cost.kind;
+        let total = kind.is_per_operation() && kind != CostKind::ClientCpu;
+        let total = total.then(|| amount(kind, cost.value.value * costs.basis_count as f64, None));
+        let tone = match used.is_some_and(is_shared) && is_of_writes(kind) {
+            true => Tone::Doubt,
+            false => Tone::Plain,
+        };
+        vec![
+            Cell::new(label(kind), Tone::Strong),
+            Cell {
+                tone,
+                ..cell(cost, currency)
+            },
+            Cell::known(total),
+            Cell::new(source(kind, used), Tone::Soft),
+        ]
+    };
+    let rows = costs.values.iter().map(row).collect();
+    Section {
+        title: format!("Cost per {each}").into(),
+        lead: format!(
+            "What phase {} used, divided by its {} finished {each}s; counters read at its start and its end.",
+            phase.name.as_str(),
+            Quantity::count(costs.basis_count)
+        ),
+        tables: vec![Table::new("Costs", columns, rows)],
+        notes: notes(costs, used, phase),
+        ..Section::default()
+    }
+}
+
+/// Where a number comes from.
+fn source(kind: CostKind, used: Option<&Consumption>) -> String {
+    let device = |used: &Consumption| {
+        let device = used.device.as_ref()?;
+        Some(format!("counters of {}", device.names.join(", ")))
+    };
+    let processes = used.is_some_and(|used| used.processes > 0);
+    match kind {
+        CostKind::ServerCpu | CostKind::ResidentBytes | CostKind::PeakBytes if processes => {
+            "/proc of the servers".to_owned()
+        }
+        CostKind::ServerCpu
+        | CostKind::ContextSwitches
+        | CostKind::ResidentBytes
+        | CostKind::PeakBytes
+        | CostKind::ReceivedBytes
+        | CostKind::SentBytes => "serverStatus".to_owned(),
+        CostKind::ClientCpu => "getrusage".to_owned(),
+        CostKind::ReadBytes
+        | CostKind::ReadRequests
+        | CostKind::WrittenBytes
+        | CostKind::WriteRequests
+        | CostKind::Flushes => used.and_then(device).unwrap_or_default(),
+        CostKind::WriteAmplification => "device writes / changed documents".to_owned(),
+        CostKind::SpaceAmplification => "files / documents, by collStats".to_owned(),
+        CostKind::Energy => match used.and_then(|used| used.energy.as_ref()) {
+            Some(energy) => format!("RAPL {}", energy.domains.join(", ")),
+            None => String::new(),
+        },
+        CostKind::Price => "price of an hour / rate".to_owned(),
+    }
+}
+
+fn notes(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRecord) -> Vec<String> {
+    let mut notes = vec![
+        "Intervals of CPU times are the resolution of their counters, that of a price is that of the rate; counters of other \
+         kinds are exact and have none. How much a cost differs from run to run is seen by repeating the run."
+            .to_owned(),
+    ];
+    if let Some(used) = used {
+        notes.extend(of_servers(used));
+        notes.extend(used.device.as_ref().map(|device| of_device(device, used)));
+        if used.energy.is_some() {
+            notes.push(
+                "Energy is that of all processors and their memory, whoever they work for: of the client, too, if it is \
+                 on this machine."
+                    .to_owned(),
+            );
+        }
+    }
+    if let (Some(changed), Some(used)) = (&costs.changed, used) {
+        notes.extend(of_changes(changed, used, phase));
+    }
+    notes.extend(
+        costs
+            .unknown
+            .iter()
+            .map(|one| format!("Not known: {} ({}).", counted(one.what), one.reason)),
+    );
+    notes
+}
+
+/// Whether others write to the devices, too, and a lot.
+fn is_shared(used: &Consumption) -> bool {
+    let device = used.device.as_ref();
+    let bytes = device.map(|device| device.written_bytes + device.deferred_bytes.unwrap_or(0));
+    let both = bytes.zip(used.server_written_bytes);
+    both.is_some_and(|(all, own)| all as f64 > own as f64 * MOST_OF_SERVERS)
+}
+
+fn is_of_writes(kind: CostKind) -> bool {
+    matches!(
+        kind,
+        CostKind::WrittenBytes
+            | CostKind::WriteRequests
+            | CostKind::Flushes
+            | CostKind::WriteAmplification
+    )
+}
+
+fn of_servers(used: &Consumption) -> Option<String> {
+    let servers = used.processes.max(used.servers);
+    (servers > 1).then(|| {
+        format!(
+            "Costs of servers are sums over the {servers} servers that hold data; what they send one another is part of the \
+             bytes on their connections."
+        )
+    })
+}
+
+fn of_device(device: &DeviceUse, used: &Consumption) -> String {
+    let own = match (used.server_read_bytes, used.server_written_bytes) {
+        (Some(read), Some(written)) => format!(
+            " The servers themselves had {} read and {} written, by /proc/PID/io.",
+            Quantity::bytes(read),
+            Quantity::bytes(written)
+        ),
+        _ => String::new(),
+    };
+    let others = match is_shared(used) {
+        true => {
+            " Others wrote most of it: what stands there of writes, and write amplification, is not that of the servers."
+        }
+        false => "",
+    };
+    format!(
+        "The counters of {} hold what everybody does there, also other programs and the file system.{own}{others}",
+        device.names.join(", ")
+    )
+}
+
+/// What write amplification is made of, and what it misses.
+fn of_changes(changed: &ChangedDocuments, used: &Consumption, phase: &PhaseRecord) -> Vec<String> {
+    let mut notes = vec![format!(
+        "Write amplification: {} written to the device, divided by {} documents that were inserted or updated times {} each, \
+         their mean size as BSON by collStats. An update counts as its whole document, a delete as nothing.",
+        Quantity::bytes(changed.written_bytes),
+        Quantity::count(changed.documents),
+        Quantity::new(changed.mean_document_bytes, Unit::Bytes)
+    )];
+    let deferred = used
+        .device
+        .as_ref()
+        .and_then(|device| device.deferred_bytes);
+    match deferred {
+        Some(deferred) => notes.push(format!(
+            "That holds {} that the servers wrote after the phase, when they were asked to (`fsync`) so that nothing of it \
+             was left in memory.",
+            Quantity::bytes(deferred)
+        )),
+        None if phase.duration_s < CHECKPOINT_INTERVAL_S => notes.push(format!(
+            "The phase is shorter than the {} between two checkpoints: what the servers had not written at its end is \
+             missing, so that write amplification may be too low.",
+            Quantity::seconds(CHECKPOINT_INTERVAL_S)
+        )),
+        None => notes.push(
+            "What the servers had not written at the end of the phase is missing.".to_owned(),
+        ),
+    }
+    let before = used.dirty_at_start_bytes.unwrap_or(0);
+    if before as f64 > changed.written_bytes as f64 * SOME_RATIO {
+        notes.push(format!(
+            "At the start {} were changed in the cache and not written yet, from before the phase: their writes are counted \
+             here.",
+            Quantity::bytes(before)
+        ));
+    }
+    notes
+}
+
+/// The levels of a sweep or a suite, each with what an operation of it cost; `None` if none is known. `cells` are those
+/// that tell a level from the others.
+pub(crate) fn of_levels<'a>(
+    keys: Vec<Column>,
+    levels: impl Iterator<Item = &'a Level> + Clone,
+    cells: impl Fn(&'a Level) -> Vec<Cell>,
+    currency: Option<&str>,
+) -> Option<Section> {
+    let is_known = |kind: &CostKind| {
+        let mut all = levels.clone();
+        all.any(|level| level.costs.iter().any(|cost| cost.kind == *kind))
+    };
+    let kinds: Vec<CostKind> = CostKind::ALL.into_iter().filter(is_known).collect();
+    if kinds.is_empty() {
+        return None;
+    }
+    let mut columns = keys;
+    columns.extend(
+        kinds
+            .iter()
+            .map(|kind| Column::number(label(*kind), rank(*kind))),
+    );
+    let row = |level: &'a Level| {
+        let mut row = cells(level);
+        row.extend(kinds.iter().map(|kind| {
+            let found = level.costs.iter().find(|cost| cost.kind == *kind);
+            found.map_or_else(|| Cell::from(NO_VALUE), |cost| cell(cost, currency))
+        }));
+        row
+    };
+    Some(Section {
+        title: "Cost per operation".into(),
+        lead: "What was used in the measure phase, divided by the finished operations.".to_owned(),
+        tables: vec![Table::new("Costs", columns, levels.clone().map(row).collect())],
+        notes: vec![
+            "Below a value stands its 95 % interval over the runs of a row; of a single run that of its counters, where they \
+             have one. The page of a run says where each number comes from and what is not known."
+                .to_owned(),
+        ],
+        ..Section::default()
+    })
+}
+
+/// Which columns go first on a narrow terminal.
+fn rank(kind: CostKind) -> u8 {
+    match kind {
+        CostKind::ServerCpu | CostKind::Price => 200,
+        CostKind::WriteAmplification | CostKind::WrittenBytes => 180,
+        CostKind::ClientCpu | CostKind::ReadBytes => 160,
+        CostKind::Flushes | CostKind::Energy | CostKind::SpaceAmplification => 140,
+        CostKind::ContextSwitches | CostKind::SentBytes | CostKind::ReceivedBytes => 120,
+        CostKind::ReadRequests | CostKind::WriteRequests => 100,
+        CostKind::ResidentBytes | CostKind::PeakBytes => 80,
+    }
+}
+
+/// Costs of two sides; `None` if none is known of both.
+pub(crate) fn comparison(
+    ratios: &[CostRatio],
+    [a, b]: &[String; 2],
+    currency: Option<&str>,
+) -> Option<Table> {
+    let columns = vec![
+        Column::text("cost per operation"),
+        Column::number(a.as_str(), 120),
+        Column::number(b.as_str(), 130),
+        Column::number("B / A", 200),
+    ];
+    let row = |one: &CostRatio| {
+        let Figure { value, low, high } = one.ratio;
+        let ends = low.zip(high);
+        let range = ends.map(|(low, high)| match high > low * VAGUE {
+            true => "too few pairs".to_owned(),
+            false => format!("{low:.3}–{high:.3}"),
+        });
+        vec![
+            Cell::new(label(one.kind), Tone::Strong),
+            amount(one.kind, one.baseline, currency).into(),
+            amount(one.kind, one.candidate, currency).into(),
+            Cell::from(format!("{value:.3}")).with_detail(range),
+        ]
+    };
+    let rows: Vec<_> = ratios.iter().map(row).collect();
+    (!rows.is_empty()).then(|| Table::new("Cost per operation", columns, rows))
+}
+
+/// The costs of both sides of a comparison.
+pub(crate) fn both(one: &CostRatio) -> [String; 2] {
+    [one.baseline, one.candidate].map(|value| amount(one.kind, value, None))
+}
+
+/// The currency of the prices of an experiment.
+pub(crate) fn currency(experiment: &Experiment) -> Option<&str> {
+    let figures = experiment.points.iter().flat_map(|point| &point.figures);
+    let costs = figures.flat_map(|figures| &figures.costs);
+    costs
+        .into_iter()
+        .find_map(|costs| costs.currency.as_deref())
+}
+
+/// A cost in a table of runs over time.
+pub(crate) fn in_short(cost: Option<Figure>, kind: CostKind, currency: Option<&str>) -> String {
+    cost.map_or_else(
+        || NO_VALUE.to_owned(),
+        |cost| amount(kind, cost.value, currency),
+    )
+}
