@@ -123,6 +123,8 @@ packages_of_tests() {
     has vmstat || echo procps
     has fio || echo fio
     has losetup || echo mount
+    has mkfs.xfs || echo xfsprogs
+    has mkfs.btrfs || echo btrfs-progs
     { has prometheus && has promtool; } || echo prometheus
     has prometheus-node-exporter || echo prometheus-node-exporter
     # For the fleet: its meeting point, and hosts made of namespaces.

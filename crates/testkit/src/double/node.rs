@@ -104,7 +104,7 @@ impl Node {
             return self.data(&name, command);
         }
         match name.as_str() {
-            "ping" | "endSessions" => Ok(doc! {}),
+            "ping" | "endSessions" | "fsync" => Ok(doc! {}),
             "buildInfo" => Ok(doc! { "version": &self.version_text }),
             "hello" | "isMaster" | "ismaster" => self.hello(&name, command, session),
             "createUser" => self.create_user(command),

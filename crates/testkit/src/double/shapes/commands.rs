@@ -73,6 +73,7 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
             ("singleBatch", Boolean, false),
         ],
     ),
+    ("fsync", Number, &[]),
     ("getCmdLineOpts", Number, &[]),
     ("getLog", Text, &[]),
     (
