@@ -40,6 +40,8 @@ PACKAGES = {
     "procps": ["vmstat"],
     "fio": ["fio"],
     "mount": ["losetup"],
+    "xfsprogs": ["mkfs.xfs"],
+    "btrfs-progs": ["mkfs.btrfs"],
     "prometheus": ["prometheus", "promtool"],
     "prometheus-node-exporter": ["prometheus-node-exporter"],
     "redis-server": ["redis-server"],
