@@ -1,5 +1,20 @@
 //! How long something was busy, by readings of the share of time since the reading before.
 
+use dyno_record::disk::DISK_FIGURES;
+use dyno_record::names::{Metric, disk};
+
+/// The metrics of a device in the order in which [`DiskUse::of`](dyno_record::disk::DiskUse::of) takes how much they grew. A rate
+/// over time adds up to a number as a share of it adds up to a time.
+pub const OF_DISK: [Metric; DISK_FIGURES] = [
+    disk::UTILIZATION_RATIO,
+    disk::QUEUE_COUNT,
+    disk::READ_PER_S,
+    disk::WRITE_PER_S,
+    disk::FLUSH_PER_S,
+    disk::READ_BYTES_PER_S,
+    disk::WRITE_BYTES_PER_S,
+];
+
 /// The time that something was busy, added up reading by reading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Busy {

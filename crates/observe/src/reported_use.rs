@@ -1,7 +1,7 @@
 //! How busy the machines of servers elsewhere were in a phase, from the metrics of a run: their CPUs and disks by exporters
 //! there, the processes of the servers by `serverStatus`. It needs nothing on those machines that the run had not watched.
 
-use crate::busy::Busy;
+use crate::busy::{Busy, OF_DISK};
 use crate::usage::busy_between;
 use dyno_record::disk::DiskUse;
 use dyno_record::metrics::{MetricId, MetricTable};
@@ -122,18 +122,10 @@ impl Watched<'_> {
             if chosen.is_empty() {
                 chosen.extend(disks.first());
             }
-            let uses = chosen.iter().map(|(name, busy_s)| DiskUse {
-                host: Some(machine.to_owned()),
-                device: (*name).to_owned(),
-                // The exporter does not tell.
-                serves_several: None,
-                busy_s: *busy_s,
-                queued_s: of_disk(name, disk::QUEUE_COUNT),
-                reads: of_disk(name, disk::READ_PER_S),
-                writes: of_disk(name, disk::WRITE_PER_S),
-                flushes: of_disk(name, disk::FLUSH_PER_S),
-                read_bytes: of_disk(name, disk::READ_BYTES_PER_S),
-                write_bytes: of_disk(name, disk::WRITE_BYTES_PER_S),
+            let uses = chosen.iter().filter_map(|(name, _)| {
+                let grown = OF_DISK.map(|metric| of_disk(name, metric));
+                // The exporter does not tell how many requests it serves at once.
+                DiskUse::of(Some(machine), name, None, grown)
             });
             let uses: Vec<DiskUse> = uses.collect();
             if !uses.is_empty() {

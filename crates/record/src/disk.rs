@@ -31,6 +31,41 @@ pub struct DiskUse {
     pub write_bytes: Option<f64>,
 }
 
+/// Figures of a device that grow, from its busy time on.
+pub const DISK_FIGURES: usize = 7;
+
+impl DiskUse {
+    /// What a device did, by how much each figure grew, in the order of the fields from `busy_s` on. `None` without the busy time.
+    pub fn of(
+        host: Option<&str>,
+        device: &str,
+        serves_several: Option<bool>,
+        grown: [Option<f64>; DISK_FIGURES],
+    ) -> Option<DiskUse> {
+        let [
+            busy_s,
+            queued_s,
+            reads,
+            writes,
+            flushes,
+            read_bytes,
+            write_bytes,
+        ] = grown;
+        Some(DiskUse {
+            host: host.map(str::to_owned),
+            device: device.to_owned(),
+            serves_several,
+            busy_s: busy_s?,
+            queued_s,
+            reads,
+            writes,
+            flushes,
+            read_bytes,
+            write_bytes,
+        })
+    }
+}
+
 /// What a device or an array can do, as a measurement of it alone has found (`fio` with a deep queue).
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -51,6 +51,12 @@ fn cost(document: &Value, kind: &str) -> Option<f64> {
     Some(number(&found["value"]["value"]))
 }
 
+/// A run on a `mongod` with the smallest cache.
+fn run_on(mongod: &Path) -> [&str; 6] {
+    let mongod = mongod.to_str().unwrap();
+    ["run", "a", "--mongod", mongod, "--cache", "256MiB"]
+}
+
 /// Bytes that a device had written, read by itself every few milliseconds.
 struct Watch {
     over: Arc<AtomicBool>,
@@ -136,14 +142,7 @@ fn write_amplification_of_inserts_is_that_of_the_tracer_and_of_the_device() {
         "operations.insert=1",
         "trace=true",
     ];
-    let mut run = vec![
-        "run",
-        "a",
-        "--mongod",
-        mongod.to_str().unwrap(),
-        "--cache",
-        "256MiB",
-    ];
+    let mut run = run_on(&mongod).to_vec();
     run.extend([
         "--data-dir",
         data.to_str().unwrap(),
@@ -219,14 +218,7 @@ fn a_run_on_a_mongod_counts_all_that_can_be_counted() {
     };
     go_before_others();
     let bench = Bench::new();
-    let fixed = [
-        "run",
-        "a",
-        "--mongod",
-        mongod.to_str().unwrap(),
-        "--cache",
-        "256MiB",
-    ];
+    let fixed = run_on(&mongod);
     let small = [
         "--records",
         "2000",
@@ -298,14 +290,7 @@ fn members_of_a_replica_set_are_added_up() {
         return;
     };
     let bench = Bench::new();
-    let fixed = [
-        "run",
-        "a",
-        "--mongod",
-        mongod.to_str().unwrap(),
-        "--cache",
-        "256MiB",
-    ];
+    let fixed = run_on(&mongod);
     let small = [
         "--records",
         "500",

@@ -1,23 +1,12 @@
 //! How busy the servers of a fleet and their disks were, by what the agents of their hosts read.
 
-use dyno_observe::busy::Busy;
+use dyno_observe::busy::{Busy, OF_DISK};
 use dyno_observe::usage::busy_between;
 use dyno_record::disk::DiskUse;
 use dyno_record::metrics::MetricId;
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse};
-use dyno_record::names::{self, Metric, disk, process, storage};
+use dyno_record::names::{self, process, storage};
 use std::collections::BTreeMap;
-
-/// What is read of a disk; the first is the time in which it had requests.
-const OF_DISK: [Metric; 7] = [
-    disk::UTILIZATION_RATIO,
-    disk::QUEUE_COUNT,
-    disk::READ_PER_S,
-    disk::WRITE_PER_S,
-    disk::FLUSH_PER_S,
-    disk::READ_BYTES_PER_S,
-    disk::WRITE_BYTES_PER_S,
-];
 
 /// Beats that one figure can stand for: readings may be lost, and a figure missing.
 const MOST_BEATS: f64 = 3.5;
@@ -34,7 +23,7 @@ pub(super) struct ServerUse {
     disks: BTreeMap<String, Disk>,
 }
 
-/// What a device did. A rate over time adds up to a number as a share of it adds up to a time.
+/// What a device did.
 #[derive(Debug, Default)]
 struct Disk {
     /// Requests that it serves at once, if requests end there and its host tells.
@@ -98,22 +87,12 @@ impl ServerUse {
         let those = self.disks.iter();
         let those = those.filter(|(_, disk)| disk.serves.is_some() == has_ends);
         let each = those.map(|(device, disk)| {
-            let values = disk.values.iter();
-            let mut grown =
-                values.map(|one| busy_between(one.readings(), self.beat_s, start_s, end_s));
-            let mut next = || grown.next().flatten();
-            Some(DiskUse {
-                host: Some(self.host.clone()),
-                device: device.clone(),
-                serves_several: disk.serves.map(|serves| serves > 1.0),
-                busy_s: next()?,
-                queued_s: next(),
-                reads: next(),
-                writes: next(),
-                flushes: next(),
-                read_bytes: next(),
-                write_bytes: next(),
-            })
+            let grown = disk
+                .values
+                .each_ref()
+                .map(|one| busy_between(one.readings(), self.beat_s, start_s, end_s));
+            let serves_several = disk.serves.map(|serves| serves > 1.0);
+            DiskUse::of(Some(&self.host), device, serves_several, grown)
         });
         let found: Vec<DiskUse> = each.collect::<Option<_>>()?;
         (!found.is_empty()).then_some(found)

@@ -3,14 +3,11 @@
 
 use super::known::Known;
 use crate::health::Reading;
-use crate::storage::devices;
+use crate::storage::devices::{self, SECTOR_BYTES};
 use dyno_record::consumption::DeviceUse;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Unit of the kernel's counts of data, whatever the sector of the disk is.
-const SECTOR_BYTES: u64 = 512;
 
 /// Places of the counters in `stat`.
 const READS: usize = 0;
@@ -48,7 +45,12 @@ impl Devices {
         for folder in folders {
             devices.extend(told(devices::of_file_system(root, folder))?);
             let ends = told(devices::ends(root, folder))?;
-            flushed.extend(ends.iter().map(|device| disk(device)));
+            // Those of a partition are counted on its disk.
+            let disk = |device: &PathBuf| {
+                let disk = devices::disk_of_partition(device);
+                disk.unwrap_or(device).to_owned()
+            };
+            flushed.extend(ends.iter().map(disk));
         }
         if devices.is_empty() {
             return Err("the folder of the data is not known".to_owned());
@@ -86,14 +88,6 @@ impl Devices {
             flushes,
         })
     }
-}
-
-/// The disk of a partition, on which its flushes are counted; else the device.
-fn disk(device: &Path) -> PathBuf {
-    let disk = device
-        .parent()
-        .filter(|_| device.join("partition").exists());
-    disk.unwrap_or(device).to_owned()
 }
 
 fn counters(device: &Path) -> Known<Vec<u64>> {

@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 /// File system that may lie on several devices by itself.
 const BTRFS: &str = "btrfs";
 
+/// Unit of the kernel's counts of data, whatever the sector of the disk is.
+pub(crate) const SECTOR_BYTES: u64 = 512;
+
 /// The devices that a device lies on: the disk of a partition, the members of an array or a volume, and the device with the file of
 /// a loop device. All are folders in `/sys` without links.
 pub(crate) fn below(root: &Path, device: &Path) -> Vec<PathBuf> {
-    let disk = device.parent().filter(|_| is_partition(device));
+    let disk = disk_of_partition(device);
     let mut found: Vec<PathBuf> = disk.into_iter().map(Path::to_owned).collect();
     found.extend(members(device));
     if let Ok(file) = fs::read_to_string(device.join("loop/backing_file")) {
@@ -65,8 +68,7 @@ pub(crate) fn name(device: &Path) -> Option<String> {
 /// machine does not show it. What is behind a device that the kernel makes, such as a loop device, is not known; and a virtual
 /// disk is rotational because nobody has said that it is not.
 pub(crate) fn serves(root: &Path, device: &Path) -> Option<u64> {
-    let disk = device.parent().filter(|_| is_partition(device));
-    let disk = disk.unwrap_or(device);
+    let disk = disk_of_partition(device).unwrap_or(device);
     let number = |file: &str| -> Option<u64> { line(disk, file).ok()?.parse().ok() };
     // SCSI and SATA have a length for each disk, which is the shorter one; NVMe and virtio that of the queue alone.
     let length = number("device/queue_depth").or_else(|| number("queue/nr_requests"))?;
@@ -80,8 +82,11 @@ pub(crate) fn serves(root: &Path, device: &Path) -> Option<u64> {
     }
 }
 
-fn is_partition(device: &Path) -> bool {
-    device.join("partition").exists()
+/// The disk of a partition; `None` of any other device.
+pub(crate) fn disk_of_partition(device: &Path) -> Option<&Path> {
+    device
+        .parent()
+        .filter(|_| device.join("partition").exists())
 }
 
 /// Members of an array or a volume, in the order of their names.

@@ -1,22 +1,19 @@
 //! What the devices of a data folder did: the counters of each, and their growth over a phase.
 
 use super::{SAMPLING_S, busy_between};
-use crate::storage::devices;
-use dyno_record::disk::DiskUse;
+use crate::storage::devices::{self, SECTOR_BYTES};
+use dyno_record::disk::{DISK_FIGURES, DiskUse};
 use std::path::{Path, PathBuf};
 
-/// Unit of the kernel's counts of data, whatever the sector of the disk is.
-const SECTOR_BYTES: f64 = 512.0;
-
-/// The columns of `stat` that are read, and the size of their unit. Source: Documentation/block/stat.rst of Linux.
-const COLUMNS: [(usize, f64); 7] = [
+/// The columns of `stat` in the order of [`DiskUse::of`], and the size of their unit. Source: Documentation/block/stat.rst of Linux.
+const COLUMNS: [(usize, f64); DISK_FIGURES] = [
     (BUSY, 1e-3),
     (QUEUED, 1e-3),
     (0, 1.0),
     (4, 1.0),
     (15, 1.0),
-    (2, SECTOR_BYTES),
-    (6, SECTOR_BYTES),
+    (2, SECTOR_BYTES as f64),
+    (6, SECTOR_BYTES as f64),
 ];
 const BUSY: usize = 9;
 const QUEUED: usize = 10;
@@ -104,23 +101,12 @@ impl Device {
     }
 
     fn between(&self, start_s: f64, end_s: f64) -> Option<DiskUse> {
-        let mut grown = self
+        let grown = self
             .readings
-            .iter()
+            .each_ref()
             .map(|readings| busy_between(readings, SAMPLING_S, start_s, end_s));
-        let mut next = || grown.next().flatten();
-        Some(DiskUse {
-            host: None,
-            device: self.name.clone(),
-            serves_several: self.serves.map(|serves| serves > 1),
-            busy_s: next()?,
-            queued_s: next(),
-            reads: next(),
-            writes: next(),
-            flushes: next(),
-            read_bytes: next(),
-            write_bytes: next(),
-        })
+        let serves_several = self.serves.map(|serves| serves > 1);
+        DiskUse::of(None, &self.name, serves_several, grown)
     }
 }
 

@@ -7,14 +7,12 @@ use super::file::{KeptFile, first_numbers};
 use super::part::Part;
 use super::present::Present;
 use crate::health::Reading;
+use crate::storage::devices::SECTOR_BYTES;
 use crate::watch::source::Reported;
 use dyno_record::metrics::MetricId;
 use dyno_record::names::{Metric, disk};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Unit of the kernel's counts of data, whatever the sector of the disk is.
-const SECTOR_BYTES: f64 = 512.0;
 
 /// Counters of a device: 11 in all kernels, then 4 of discards since 4.18 and 2 of flushes since 5.5.
 const FIELDS: usize = 17;
@@ -44,10 +42,10 @@ const METRICS: [Value; 13] = [
     (disk::DISCARD_PER_S, |disk| disk.per_s(DISCARDS)),
     (disk::FLUSH_PER_S, |disk| disk.per_s(FLUSHES)),
     (disk::READ_BYTES_PER_S, |disk| {
-        Some(disk.per_s(READ_SECTORS)? * SECTOR_BYTES)
+        Some(disk.per_s(READ_SECTORS)? * SECTOR_BYTES as f64)
     }),
     (disk::WRITE_BYTES_PER_S, |disk| {
-        Some(disk.per_s(WRITE_SECTORS)? * SECTOR_BYTES)
+        Some(disk.per_s(WRITE_SECTORS)? * SECTOR_BYTES as f64)
     }),
     (disk::READ_AWAIT_MS, |disk| disk.mean(READ_MS, READS)),
     (disk::WRITE_AWAIT_MS, |disk| disk.mean(WRITE_MS, WRITES)),
@@ -58,10 +56,10 @@ const METRICS: [Value; 13] = [
         Some((disk.per_s(BUSY_MS)? / 1e3).min(1.0))
     }),
     (disk::READ_SIZE_BYTES, |disk| {
-        Some(disk.mean(READ_SECTORS, READS)? * SECTOR_BYTES)
+        Some(disk.mean(READ_SECTORS, READS)? * SECTOR_BYTES as f64)
     }),
     (disk::WRITE_SIZE_BYTES, |disk| {
-        Some(disk.mean(WRITE_SECTORS, WRITES)? * SECTOR_BYTES)
+        Some(disk.mean(WRITE_SECTORS, WRITES)? * SECTOR_BYTES as f64)
     }),
 ];
 
