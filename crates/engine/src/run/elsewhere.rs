@@ -20,6 +20,17 @@ impl Session<'_> {
     /// this program or by agents stays.
     pub(super) fn keep_reported_use(&mut self) {
         let sources = &self.document.sources;
+        let is_known = |phase: PhaseKind, kind: ResourceKind| {
+            let mut all = self.document.resources.iter();
+            all.any(|one| one.phase == phase && one.resource == kind)
+        };
+        let mut phases = self.recorder.phases().iter();
+        let knows_servers = phases.all(|phase| is_known(phase.name, ResourceKind::ServerCpu));
+        let has_exporters = sources.iter().any(|one| one.kind == SourceKind::Exporter);
+        // The metrics of hours are not read for nothing.
+        if knows_servers && !has_exporters {
+            return;
+        }
         // What cannot be read will fail the report, which says so.
         let Ok((tables, _)) = metrics::read(&self.directory) else {
             return;
@@ -37,10 +48,7 @@ impl Session<'_> {
                 start_s: phase.start_s,
                 end_s: phase.start_s + phase.duration_s,
             };
-            let is_known = |kind: ResourceKind| {
-                let mut all = self.document.resources.iter();
-                all.any(|one| one.phase == phase.name && one.resource == kind)
-            };
+            let is_known = |kind| is_known(phase.name, kind);
             if !is_sharded && !is_known(ResourceKind::ServerCpu) {
                 found.extend(watched.server_cpu(time));
             }
