@@ -9,6 +9,9 @@ const VAGUE_FACTOR: f64 = 4.0;
 /// From here on an interval that is wide tells of values that vary; with fewer, Student's quantile made it wide.
 const ENOUGH_DEGREES_OF_FREEDOM: f64 = 5.0;
 
+/// Ends that differ by more than this factor say nothing, whatever stands behind them: not even the order of magnitude is known.
+const EMPTY_FACTOR: f64 = 100.0;
+
 /// A value with its confidence interval, in the unit that the name of the field says.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
@@ -33,10 +36,11 @@ impl Estimate {
         (self.high - self.low) / 2.0 / self.value.abs()
     }
 
-    /// Whether the interval says nothing because so few values stand behind it: these leave `degrees_of_freedom`, which is no
-    /// integer where the values have a memory.
+    /// Whether the interval says nothing: it spans orders of magnitude, or is wide because few values stand behind it. These
+    /// leave `degrees_of_freedom`, which is no integer where the values have a memory.
     pub fn is_vague(&self, degrees_of_freedom: f64) -> bool {
-        degrees_of_freedom < ENOUGH_DEGREES_OF_FREEDOM && self.high > VAGUE_FACTOR * self.low
+        let are_few = degrees_of_freedom < ENOUGH_DEGREES_OF_FREEDOM;
+        self.high > self.low * if are_few { VAGUE_FACTOR } else { EMPTY_FACTOR }
     }
 
     /// The same estimate in another unit; `factor` is positive.
@@ -103,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn only_few_values_make_a_wide_interval_vague() {
+    fn few_values_or_orders_of_magnitude_make_an_interval_vague() {
         let wide = |high| Estimate {
             value: 200.0,
             low: 100.0,
@@ -112,5 +116,6 @@ mod tests {
         };
         assert!(wide(401.0).is_vague(4.9) && !wide(400.0).is_vague(4.9));
         assert!(!wide(401.0).is_vague(5.0));
+        assert!(!wide(10_000.0).is_vague(50.0) && wide(10_001.0).is_vague(50.0));
     }
 }

@@ -47,6 +47,7 @@ fn level(view: &View<'_>, row: &AgainstBase) -> Finding {
         statistic = name(decision.statistic),
         ratio = ratio,
         explanation = explanation.and_then(|one| explained("", one, &row.demands)),
+        is_of_one_run = is_of_one_run(decision).then_some(true),
         demands = match explanation {
             Some(_) => None,
             None => only_in_demands("", &row.demands),
@@ -61,8 +62,14 @@ fn level(view: &View<'_>, row: &AgainstBase) -> Finding {
     support.extend(evidence(&row.demands));
     match decision.verdict {
         ComparisonVerdict::NotEnoughData => Finding::warning(said, support),
+        _ if is_of_one_run(decision) => Finding::warning(said, support),
         _ => Finding::found(said, support),
     }
+}
+
+/// Whether each side is one run, so that the interval lacks what differs from run to run, and another run may say otherwise.
+pub(super) fn is_of_one_run(decision: &Comparison) -> bool {
+    decision.basis == Basis::WithinRun
 }
 
 /// What the interval of a decision rests on.

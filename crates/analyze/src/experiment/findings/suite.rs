@@ -2,7 +2,7 @@
 //! operations took longest.
 
 use super::difference::explained;
-use super::relative::basis;
+use super::relative::{basis, is_of_one_run};
 use super::trust::poorly_known;
 use crate::experiment::ab::name;
 use crate::experiment::relative::decision;
@@ -93,7 +93,8 @@ fn change(
             ratio = Number::estimate(&found.ratio, Unit::Plain)
         )
     };
-    let is_certain = most.is_some();
+    let is_of_one_run = compared.iter().any(|(_, _, found)| is_of_one_run(found));
+    let is_certain = most.is_some() && !is_of_one_run;
     let said = statement!(
         "suite-changed",
         at = at,
@@ -101,6 +102,7 @@ fn change(
         most = most.map(|row| of_row("row-changed-most", row)),
         slower = slower.count(),
         faster = faster.count(),
+        is_of_one_run = is_of_one_run.then_some(true),
         all = compared.len()
     );
     let evidence = compared.iter().map(|row| {

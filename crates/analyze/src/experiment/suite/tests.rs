@@ -261,6 +261,7 @@ fn a_workload_is_relative_to_itself_with_the_base_and_the_largest_change_is_told
         told[0].contains("slower: 2, than: with-settings"),
         "{told:?}"
     );
+    assert!(told[0].contains("is_of_one_run: true"), "{told:?}");
     // With the first setting c is the faster one.
     assert!(
         told[1].contains(

@@ -188,6 +188,15 @@ fn one_round_rests_on_the_windows_of_its_runs_and_says_so() {
             .contains("from-windows-of-one-run"),
         "{sentence:?}"
     );
+    // Runs differ from each other by more than their windows do, so it is no more than a reason to repeat them.
+    assert_eq!(sentence.kind, FindingKind::Warning);
+    let said = sentence.statement.to_string();
+    assert!(said.contains("is_of_one_run: true"), "{said}");
+    let repeated = drifting(0.9, 1.1);
+    let sentence = the(&repeated, "level-differs");
+    assert_eq!(sentence.kind, FindingKind::Finding);
+    let said = sentence.statement.to_string();
+    assert!(!said.contains("is_of_one_run"), "{said}");
 }
 
 #[test]
