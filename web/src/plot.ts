@@ -90,6 +90,18 @@ export function valueBefore(
   return "–";
 }
 
+/** Splits at round numbers, about as many as wanted. */
+export function evenSplits([from, to]: [number, number], wanted: number): number[] {
+  const rough = (to - from) / Math.max(1, wanted);
+  const decade = 10 ** Math.floor(Math.log10(rough || 1));
+  const step = [1, 2, 5, 10].map((factor) => factor * decade).find((candidate) => candidate >= rough) ?? rough;
+  const found: number[] = [];
+  for (let value = Math.ceil(from / step - 1e-9) * step; value <= to + step * 1e-9; value += step) {
+    found.push(value);
+  }
+  return found;
+}
+
 /** Splits of a logarithmic axis: decades, with 2 and 5 between them where there is room. */
 export function logSplits(min: number, max: number): number[] {
   const steps = Math.log10(max / min) > 3.2 ? [1] : [1, 2, 5];
@@ -102,7 +114,8 @@ export function logSplits(min: number, max: number): number[] {
       }
     }
   }
-  return splits;
+  // Two labels are too few to read a value between them.
+  return splits.length > 2 ? splits : evenSplits([min, max], 6);
 }
 
 /** A scale that begins at 0 and ends a little above the largest value. */

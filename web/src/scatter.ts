@@ -3,7 +3,7 @@
 
 import { chooser } from "./controls";
 import { count, latency, latencyTick } from "./format";
-import { FONT, logSplits, place, widthIn } from "./plot";
+import { evenSplits, FONT, logSplits, place, widthIn } from "./plot";
 import { color, mix, type Rgb, rgb } from "./theme";
 
 interface ScatterPanel {
@@ -75,17 +75,6 @@ function decode(values: string, length: number): Float64Array {
 function shades(): Rgb[] {
   const [low, high] = [rgb("--density-middle"), rgb("--density-high")];
   return Array.from({ length: SHADES }, (_, shade) => mix(low, high, shade / (SHADES - 1)));
-}
-
-function evenSplits([from, to]: Range, wanted: number): number[] {
-  const rough = (to - from) / Math.max(1, wanted);
-  const decade = 10 ** Math.floor(Math.log10(rough || 1));
-  const step = [1, 2, 5, 10].map((factor) => factor * decade).find((candidate) => candidate >= rough) ?? rough;
-  const found: number[] = [];
-  for (let value = Math.ceil(from / step - 1e-9) * step; value <= to + step * 1e-9; value += step) {
-    found.push(value);
-  }
-  return found;
 }
 
 class Panel {
