@@ -204,7 +204,8 @@ fn a_device_with_two_names_is_refused() {
     }
     let disk = Disk::new();
     // A link, as those below `/dev/disk` are.
-    let other = disk.folder.path().join("other-name");
+    let links = TempDir::new_in("/dev").unwrap();
+    let other = links.path().join("other-name");
     symlink(&disk.device, &other).unwrap();
     let setting = format!("btrfs-raid0 on {},{}", disk.device, other.display());
     let error = check(&setting.parse().unwrap(), disk.folder.path()).unwrap_err();
