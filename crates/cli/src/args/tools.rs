@@ -47,7 +47,7 @@ pub(crate) struct OutputFile {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
-    /// Run directory
+    /// Folder of a run, an experiment, an index build, or messages
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
     /// The form
@@ -69,7 +69,7 @@ const PHASES: Names<PhaseKind> = &[
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportForm {
-    /// One long table: time, phase, source, metric, instance, value, unit
+    /// One long table: of a run all values over time, of an experiment the figures of its runs, of messages all of them
     Csv,
     /// The same table for data frames; needs `--output`
     Parquet,

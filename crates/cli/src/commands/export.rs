@@ -1,18 +1,23 @@
-//! `dyno export`: a recorded run in a form that other programs read.
+//! `dyno export`: what was recorded, in a form that other programs read.
 
 use crate::args::{ExportArguments, ExportForm};
 use crate::commands::report::folder_of;
 use crate::exit::Exit;
 use crate::export::output;
-use crate::export::{annotations, csv, openmetrics, parquet};
+use crate::export::table::{Column, Table};
+use crate::export::{annotations, csv, experiment, index_build, openmetrics, parquet, rows, tail};
 use crate::messages::{Messages, pretty_json};
 use crate::reports::open_for_programs;
 use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind};
 use dyno_record::Document;
 use dyno_record::experiment::Experiment;
+use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::reader::Run;
 use dyno_record::recorded::{CopyError, copy_latency_log};
+use dyno_record::sums;
+use dyno_record::tail::TailDocument;
+use dyno_report::texts;
 use std::io::Write;
 use std::path::Path;
 
@@ -20,21 +25,84 @@ use std::path::Path;
 pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<Exit, Error> {
     check(arguments)?;
     let folder = folder_of(&arguments.run);
-    if Experiment::is_in(folder) {
-        let text = format!("`{}` holds an experiment, not a run", folder.display());
-        let hint = "give the folder of one of its runs, below `runs`";
+    let source = Source::open(folder, messages)?;
+    if !source.is_run() && !matches!(arguments.to, ExportForm::Csv | ExportForm::Parquet) {
+        let text = format!("`{}` holds {}, not a run", folder.display(), source.kind());
+        let hint = match source {
+            Source::Experiment(_) => {
+                "`--to csv` and `--to parquet` write its figures; its runs are below `runs`"
+            }
+            _ => "`--to csv` and `--to parquet` write what it has",
+        };
         return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     }
-    let run = open_for_programs(folder, messages)?;
-    for note in &run.notes {
-        messages.warning(note);
-    }
-    let write = |output: &mut (dyn Write + Send)| write(arguments, folder, &run, output);
+    let write = |output: &mut (dyn Write + Send)| write(arguments, folder, &source, output);
     match &arguments.file.output {
         Some(path) => output::to_file(path, arguments.file.force, Box::new(write))?,
         None => output::to_standard_output(Box::new(write))?,
     }
     Ok(Exit::Done)
+}
+
+/// What is exported.
+enum Source {
+    Run(Box<Run>),
+    Experiment(Box<Experiment>),
+    IndexBuild(Box<IndexBuildDocument>),
+    Tail(Box<TailDocument>),
+}
+
+impl Source {
+    fn open(folder: &Path, messages: Messages) -> Result<Source, Error> {
+        let source = if Experiment::is_in(folder) {
+            Source::Experiment(Box::new(Experiment::read(folder)?))
+        } else if IndexBuildDocument::is_in(folder) {
+            Source::IndexBuild(Box::new(IndexBuildDocument::read(folder)?))
+        } else if TailDocument::is_in(folder) {
+            Source::Tail(Box::new(TailDocument::read(folder)?))
+        } else {
+            let run = open_for_programs(folder, messages)?;
+            for note in &run.notes {
+                messages.warning(note);
+            }
+            return Ok(Source::Run(Box::new(run)));
+        };
+        if let Some(changed) = sums::check(folder)?.statement() {
+            messages.warning(&texts::text(&changed));
+        }
+        Ok(source)
+    }
+
+    fn is_run(&self) -> bool {
+        matches!(self, Source::Run(_))
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Source::Run(_) => "a run",
+            Source::Experiment(_) => "an experiment",
+            Source::IndexBuild(_) => "an index build",
+            Source::Tail(_) => "messages",
+        }
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        match self {
+            Source::Run(_) => rows::columns(),
+            Source::Experiment(experiment) => experiment::columns(experiment),
+            Source::IndexBuild(_) => index_build::columns(),
+            Source::Tail(_) => tail::columns(),
+        }
+    }
+
+    fn fill(&self, folder: &Path, table: &mut dyn Table) -> Result<(), Error> {
+        match self {
+            Source::Run(run) => rows::fill(run, table),
+            Source::Experiment(experiment) => experiment::fill(experiment, table),
+            Source::IndexBuild(document) => index_build::fill(document, table),
+            Source::Tail(document) => tail::fill(folder, document, table),
+        }
+    }
 }
 
 fn check(arguments: &ExportArguments) -> Result<(), Error> {
@@ -57,14 +125,15 @@ fn check(arguments: &ExportArguments) -> Result<(), Error> {
 fn write(
     arguments: &ExportArguments,
     folder: &Path,
-    run: &Run,
+    source: &Source,
     output: &mut (dyn Write + Send),
 ) -> Result<(), Error> {
-    match arguments.to {
-        ExportForm::Csv => csv::write(run, output),
-        ExportForm::Parquet => parquet::write(run, output),
-        ExportForm::Openmetrics => openmetrics::write(run, output),
-        ExportForm::Hlog => {
+    let fill = |table: &mut dyn Table| source.fill(folder, table);
+    match (arguments.to, source) {
+        (ExportForm::Csv, _) => csv::write(&source.columns(), &fill, output),
+        (ExportForm::Parquet, _) => parquet::write(&source.columns(), &fill, output),
+        (ExportForm::Openmetrics, Source::Run(run)) => openmetrics::write(run, output),
+        (ExportForm::Hlog, _) => {
             let phase = arguments.phase;
             let copied = copy_latency_log(folder, phase, output);
             copied.map(|_| ()).map_err(|error| match error {
@@ -72,11 +141,14 @@ fn write(
                 CopyError::Write(error) => write_error(error),
             })
         }
-        ExportForm::Annotations => {
+        (ExportForm::Annotations, Source::Run(run)) => {
             let course = dyno_results::run::analyse(run)?.and_then(|analysis| analysis.course);
             let changes = course.map(|course| course.changes).unwrap_or_default();
             let found = annotations::all(run, &changes)?;
             write!(output, "{}", pretty_json(&found)).map_err(write_error)
+        }
+        (ExportForm::Openmetrics | ExportForm::Annotations, _) => {
+            unreachable!("only a run has this form")
         }
     }
 }

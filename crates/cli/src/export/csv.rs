@@ -1,40 +1,53 @@
-//! The long table as CSV in the form of RFC 4180, with line feeds.
+//! A table as CSV in the form of RFC 4180, with line feeds.
 
-use crate::export::rows::{Row, each};
+use crate::export::table::{Cell, Column, Fill, Table};
 use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind, OrFault};
-use dyno_record::reader::Run;
 use jiff::Timestamp;
 use std::borrow::Cow;
 use std::io::Write;
 
-/// Writes the table.
-pub(crate) fn write(run: &Run, output: &mut dyn Write) -> Result<(), Error> {
-    let head = "time,at_s,duration_s,phase,source,metric,instance,value,unit";
-    writeln!(output, "{head}").map_err(write_error)?;
-    // Many rows share their time.
-    let mut time = (i64::MIN, String::new());
-    each(run, &mut |row| {
-        if time.0 != row.time_us {
-            time = (row.time_us, time_text(row.time_us)?);
-        }
-        write_row(output, &time.1, row)
+/// Writes a table.
+pub(crate) fn write(
+    columns: &[Column],
+    fill: &Fill<'_>,
+    output: &mut dyn Write,
+) -> Result<(), Error> {
+    let names: Vec<Cow<'_, str>> = columns.iter().map(|column| quoted(&column.name)).collect();
+    writeln!(output, "{}", names.join(",")).map_err(write_error)?;
+    fill(&mut Lines {
+        output,
+        time: (i64::MIN, String::new()),
     })
 }
 
-fn write_row(output: &mut dyn Write, time: &str, row: &Row<'_>) -> Result<(), Error> {
-    let phase = row.phase.map_or("", |phase| phase.as_str());
-    let (source, metric) = (quoted(row.source), quoted(row.metric));
-    let instance = quoted(row.instance.unwrap_or_default());
-    writeln!(
-        output,
-        "{time},{:.6},{:.6},{phase},{source},{metric},{instance},{},{}",
-        row.at_s,
-        row.duration_s,
-        row.value,
-        row.unit()
-    )
-    .map_err(write_error)
+struct Lines<'a> {
+    output: &'a mut dyn Write,
+    /// Many rows share their time.
+    time: (i64, String),
+}
+
+impl Table for Lines<'_> {
+    fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), Error> {
+        for (place, cell) in cells.iter().enumerate() {
+            let comma = if place > 0 { "," } else { "" };
+            if let Cell::Time(time_us) = cell
+                && self.time.0 != *time_us
+            {
+                self.time = (*time_us, time_text(*time_us)?);
+            }
+            match cell {
+                Cell::Absent => write!(self.output, "{comma}"),
+                Cell::Time(_) => write!(self.output, "{comma}{}", self.time.1),
+                Cell::Seconds(seconds) => write!(self.output, "{comma}{seconds:.6}"),
+                Cell::Number(number) => write!(self.output, "{comma}{number}"),
+                Cell::Integer(number) => write!(self.output, "{comma}{number}"),
+                Cell::Text(text) => write!(self.output, "{comma}{}", quoted(text)),
+            }
+            .map_err(write_error)?;
+        }
+        writeln!(self.output).map_err(write_error)
+    }
 }
 
 /// A cell, with quotes where it needs them.
@@ -57,10 +70,37 @@ fn time_text(time_us: i64) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::export::table;
 
     #[test]
     fn a_cell_that_would_break_a_row_is_quoted() {
         assert_eq!(quoted("read"), "read");
         assert_eq!(quoted("a,b \"c\""), "\"a,b \"\"c\"\"\"");
+    }
+
+    #[test]
+    fn cells_are_written_by_their_kind() {
+        let columns = [
+            Column::new("time", table::Kind::Time),
+            Column::new("at_s", table::Kind::Seconds),
+            Column::optional("server.cache,x", table::Kind::Text),
+            Column::optional("n", table::Kind::Integer),
+            Column::new("value", table::Kind::Number),
+        ];
+        let mut output = Vec::new();
+        let fill = |table: &mut dyn Table| {
+            let (time, at_s) = (Cell::Time(1), Cell::Seconds(0.25));
+            let (none, number) = (Cell::Absent, Cell::Number(0.1));
+            table.row(&[time, at_s, none, none, number])?;
+            let text = Cell::Text("a,b");
+            table.row(&[time, at_s, text, Cell::Integer(-1), number])
+        };
+        write(&columns, &fill, &mut output).unwrap();
+        assert_eq!(
+            String::from_utf8(output).unwrap(),
+            "time,at_s,\"server.cache,x\",n,value\n\
+             1970-01-01T00:00:00.000001Z,0.250000,,,0.1\n\
+             1970-01-01T00:00:00.000001Z,0.250000,\"a,b\",-1,0.1\n"
+        );
     }
 }

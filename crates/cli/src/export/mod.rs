@@ -1,8 +1,12 @@
-//! A recorded run in the forms that other programs read.
+//! What was recorded, in the forms that other programs read.
 
 pub(crate) mod annotations;
 pub(crate) mod csv;
+pub(crate) mod experiment;
+pub(crate) mod index_build;
 pub(crate) mod openmetrics;
 pub(crate) mod output;
 pub(crate) mod parquet;
 pub(crate) mod rows;
+pub(crate) mod table;
+pub(crate) mod tail;

@@ -1,134 +1,150 @@
-//! The long table as a Parquet file.
+//! A table as a Parquet file.
 
-use crate::export::rows::{Row, each};
-use dyno_engine::{Error, Kind};
-use dyno_record::reader::Run;
-use parquet::basic::Compression;
+use crate::export::table::{Cell, Column, Fill, Kind, Table};
+use dyno_engine::Error;
+use parquet::basic::{
+    Compression, ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical,
+};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::Type;
 use std::io::Write;
 use std::sync::Arc;
-
-/// Columns and their types; absent phases and instances are nulls.
-const SCHEMA: &str = "
-message run {
-  REQUIRED INT64 time (TIMESTAMP(MICROS,true));
-  REQUIRED DOUBLE at_s;
-  REQUIRED DOUBLE duration_s;
-  OPTIONAL BYTE_ARRAY phase (STRING);
-  REQUIRED BYTE_ARRAY source (STRING);
-  REQUIRED BYTE_ARRAY metric (STRING);
-  OPTIONAL BYTE_ARRAY instance (STRING);
-  REQUIRED DOUBLE value;
-  REQUIRED BYTE_ARRAY unit (STRING);
-}";
 
 /// Rows that are kept in memory until they are written together.
 const GROUP_ROWS: usize = 1 << 17;
 
-/// Writes the table.
-pub(crate) fn write(run: &Run, output: &mut (dyn Write + Send)) -> Result<(), Error> {
-    let schema = parse_message_type(SCHEMA).expect("the schema is a constant that is valid");
+/// Writes a table; cells that are absent are nulls.
+pub(crate) fn write(
+    columns: &[Column],
+    fill: &Fill<'_>,
+    output: &mut (dyn Write + Send),
+) -> Result<(), Error> {
+    let schema = schema(columns).map_err(failure)?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_created_by(format!("mongodyno {}", env!("CARGO_PKG_VERSION")))
         .build();
     let writer = SerializedFileWriter::new(output, Arc::new(schema), Arc::new(properties));
-    let mut writer = writer.map_err(failure)?;
-    let mut group = Group::default();
-    each(run, &mut |row| {
-        group.add(row);
-        if group.value.len() < GROUP_ROWS {
-            Ok(())
-        } else {
-            std::mem::take(&mut group).write(&mut writer)
-        }
-    })?;
-    if !group.value.is_empty() {
-        group.write(&mut writer)?;
+    let mut groups = Groups {
+        columns,
+        values: values(columns),
+        rows: 0,
+        writer: writer.map_err(failure)?,
+    };
+    fill(&mut groups)?;
+    if groups.rows > 0 {
+        groups.write().map_err(failure)?;
     }
-    writer.close().map(|_| ()).map_err(failure)
+    groups.writer.close().map(|_| ()).map_err(failure)
+}
+
+fn schema(columns: &[Column]) -> Result<Type, ParquetError> {
+    let field = |column: &Column| {
+        let (physical, logical) = match column.kind {
+            Kind::Time => (
+                Physical::INT64,
+                Some(LogicalType::timestamp(true, TimeUnit::MICROS)),
+            ),
+            Kind::Seconds | Kind::Number => (Physical::DOUBLE, None),
+            Kind::Integer => (Physical::INT64, None),
+            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let repetition = match column.is_optional {
+            true => Repetition::OPTIONAL,
+            false => Repetition::REQUIRED,
+        };
+        Type::primitive_type_builder(&column.name, physical)
+            .with_repetition(repetition)
+            .with_converted_type(ConvertedType::NONE)
+            .with_logical_type(logical)
+            .build()
+            .map(Arc::new)
+    };
+    let fields: Result<Vec<_>, _> = columns.iter().map(field).collect();
+    Type::group_type_builder("rows")
+        .with_fields(fields?)
+        .build()
 }
 
 fn failure(error: ParquetError) -> Error {
-    Error::from_cause(Kind::Environment, error)
+    Error::from_cause(dyno_engine::Kind::Environment, error)
         .context("cannot write the table")
         .with_hint("check the free space")
 }
 
-/// Columns of rows that are written together.
-#[derive(Default)]
-struct Group {
-    time: Vec<i64>,
-    at_s: Vec<f64>,
-    duration_s: Vec<f64>,
-    phase: Texts,
-    source: Texts,
-    metric: Texts,
-    instance: Texts,
-    value: Vec<f64>,
-    unit: Texts,
-}
-
-/// A column of texts; those that are absent have the level 0 and no value.
-#[derive(Default)]
-struct Texts {
-    values: Vec<ByteArray>,
+/// Values of a column that are written together; those that are absent have the level 0 and no value.
+struct Values {
+    of: Typed,
     levels: Vec<i16>,
 }
 
-impl Texts {
-    fn push(&mut self, text: Option<&str>) {
-        self.levels.push(i16::from(text.is_some()));
-        self.values.extend(text.map(ByteArray::from));
+enum Typed {
+    Integers(Vec<i64>),
+    Numbers(Vec<f64>),
+    Texts(Vec<ByteArray>),
+}
+
+fn values(columns: &[Column]) -> Vec<Values> {
+    let empty = |column: &Column| Values {
+        of: match column.kind {
+            Kind::Time | Kind::Integer => Typed::Integers(Vec::new()),
+            Kind::Seconds | Kind::Number => Typed::Numbers(Vec::new()),
+            Kind::Text => Typed::Texts(Vec::new()),
+        },
+        levels: Vec::new(),
+    };
+    columns.iter().map(empty).collect()
+}
+
+struct Groups<'a, W: Write + Send> {
+    columns: &'a [Column],
+    values: Vec<Values>,
+    rows: usize,
+    writer: SerializedFileWriter<W>,
+}
+
+impl<W: Write + Send> Table for Groups<'_, W> {
+    fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), Error> {
+        debug_assert_eq!(cells.len(), self.columns.len());
+        for (values, cell) in self.values.iter_mut().zip(cells) {
+            values.levels.push(i16::from(*cell != Cell::Absent));
+            match (&mut values.of, cell) {
+                (_, Cell::Absent) => {}
+                (Typed::Integers(all), Cell::Time(one) | Cell::Integer(one)) => all.push(*one),
+                (Typed::Numbers(all), Cell::Seconds(one) | Cell::Number(one)) => all.push(*one),
+                (Typed::Texts(all), Cell::Text(one)) => all.push(ByteArray::from(*one)),
+                (_, cell) => unreachable!("{cell:?} is not of the kind of its column"),
+            }
+        }
+        self.rows += 1;
+        if self.rows < GROUP_ROWS {
+            return Ok(());
+        }
+        self.write().map_err(failure)
     }
 }
 
-impl Group {
-    fn add(&mut self, row: &Row<'_>) {
-        self.time.push(row.time_us);
-        self.at_s.push(row.at_s);
-        self.duration_s.push(row.duration_s);
-        self.phase.push(row.phase.map(|phase| phase.as_str()));
-        self.source.push(Some(row.source));
-        self.metric.push(Some(row.metric));
-        self.instance.push(row.instance);
-        self.value.push(row.value);
-        self.unit.push(Some(row.unit()));
-    }
-
-    /// In the order of the schema.
-    fn write<W: Write + Send>(self, writer: &mut SerializedFileWriter<W>) -> Result<(), Error> {
-        let mut write = || -> Result<(), ParquetError> {
-            let mut group = writer.next_row_group()?;
-            column::<Int64Type, _>(&mut group, &self.time, None)?;
-            column::<DoubleType, _>(&mut group, &self.at_s, None)?;
-            column::<DoubleType, _>(&mut group, &self.duration_s, None)?;
-            texts(&mut group, &self.phase, true)?;
-            texts(&mut group, &self.source, false)?;
-            texts(&mut group, &self.metric, false)?;
-            texts(&mut group, &self.instance, true)?;
-            column::<DoubleType, _>(&mut group, &self.value, None)?;
-            texts(&mut group, &self.unit, false)?;
-            group.close().map(|_| ())
-        };
-        write().map_err(failure)
+impl<W: Write + Send> Groups<'_, W> {
+    fn write(&mut self) -> Result<(), ParquetError> {
+        let all = std::mem::replace(&mut self.values, values(self.columns));
+        let mut group = self.writer.next_row_group()?;
+        for (column, values) in self.columns.iter().zip(&all) {
+            let levels = column.is_optional.then_some(values.levels.as_slice());
+            match &values.of {
+                Typed::Integers(all) => put::<Int64Type, _>(&mut group, all, levels)?,
+                Typed::Numbers(all) => put::<DoubleType, _>(&mut group, all, levels)?,
+                Typed::Texts(all) => put::<ByteArrayType, _>(&mut group, all, levels)?,
+            }
+        }
+        self.rows = 0;
+        group.close().map(|_| ())
     }
 }
 
-fn texts<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    column_of: &Texts,
-    is_optional: bool,
-) -> Result<(), ParquetError> {
-    let levels = is_optional.then_some(column_of.levels.as_slice());
-    column::<ByteArrayType, _>(group, &column_of.values, levels)
-}
-
-fn column<T: DataType, W: Write + Send>(
+fn put<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[T::T],
     levels: Option<&[i16]>,

@@ -1,5 +1,6 @@
 //! One long table of all that a run has over time: a row is one value of one metric of one source.
 
+use crate::export::table::{self, Cell, Column, Table, unit};
 use crate::metrics::window::{end_s, mean_in_flight, seconds};
 use dyno_engine::{Error, Kind};
 use dyno_record::metrics::MetricTable;
@@ -21,45 +22,51 @@ const PERCENTILES: [(f64, &str); 6] = [
     (1.0, "max_us"),
 ];
 
+/// The columns of the table.
+pub(crate) fn columns() -> Vec<Column> {
+    vec![
+        Column::new("time", table::Kind::Time),
+        Column::new("at_s", table::Kind::Seconds),
+        Column::new("duration_s", table::Kind::Seconds),
+        Column::optional("phase", table::Kind::Text),
+        Column::new("source", table::Kind::Text),
+        Column::new("metric", table::Kind::Text),
+        Column::optional("instance", table::Kind::Text),
+        Column::new("value", table::Kind::Number),
+        Column::new("unit", table::Kind::Text),
+    ]
+}
+
 /// A row of the table.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row<'a> {
+struct Row<'a> {
     /// End of the time that the value is about, in microseconds since 1970.
-    pub(crate) time_us: i64,
+    time_us: i64,
     /// The same from the start of the run.
-    pub(crate) at_s: f64,
+    at_s: f64,
     /// Length of the time that the value is about; 0 for the first reading of a source.
-    pub(crate) duration_s: f64,
+    duration_s: f64,
     /// The phase that went on at the end of that time.
-    pub(crate) phase: Option<PhaseKind>,
-    pub(crate) source: &'a str,
-    pub(crate) metric: &'a str,
+    phase: Option<PhaseKind>,
+    source: &'a str,
+    metric: &'a str,
     /// Operation, device and so on.
-    pub(crate) instance: Option<&'a str>,
-    pub(crate) value: f64,
+    instance: Option<&'a str>,
+    value: f64,
 }
 
 impl Row<'_> {
-    /// The unit of the value, as the end of the metric's name tells it.
-    pub(crate) fn unit(&self) -> &'static str {
-        const UNITS: [(&str, &str); 14] = [
-            ("_bytes_per_s", "bytes/s"),
-            ("_per_s", "1/s"),
-            ("_bytes", "bytes"),
-            ("_ratio", "ratio"),
-            ("_percent", "percent"),
-            ("_count", "count"),
-            ("_us", "us"),
-            ("_ms", "ms"),
-            ("_ns", "ns"),
-            ("_s", "s"),
-            ("_hz", "hz"),
-            ("_celsius", "celsius"),
-            (".celsius", "celsius"),
-            ("average_1m", "count"),
-        ];
-        let fitting = UNITS.iter().find(|(end, _)| self.metric.ends_with(end));
-        fitting.map_or("", |(_, unit)| unit)
+    fn write(&self, table: &mut dyn Table) -> Result<(), Error> {
+        table.row(&[
+            Cell::Time(self.time_us),
+            Cell::Seconds(self.at_s),
+            Cell::Seconds(self.duration_s),
+            self.phase.map(|phase| phase.as_str()).into(),
+            Cell::Text(self.source),
+            Cell::Text(self.metric),
+            self.instance.into(),
+            Cell::Number(self.value),
+            Cell::Text(unit(self.metric)),
+        ])
     }
 }
 
@@ -71,18 +78,15 @@ pub(crate) fn started(document: &RunDocument) -> Result<Timestamp, Error> {
     })
 }
 
-/// Passes all rows of a run to `take`: first those of the load generator, then those of each source, each in the
-/// order of time. Values that were not told have no row.
-pub(crate) fn each(
-    run: &Run,
-    take: &mut dyn FnMut(&Row<'_>) -> Result<(), Error>,
-) -> Result<(), Error> {
+/// Writes all rows of a run: first those of the load generator, then those of each source, each in the order of time.
+/// Values that were not told have no row.
+pub(crate) fn fill(run: &Run, table: &mut dyn Table) -> Result<(), Error> {
     let origin_us = started(&run.document)?.as_microsecond();
     let mut windows = RecordedWindows::open(&run.directory)?;
     while let Some(window) = windows.next_window()? {
         let (at_s, duration_s) = (end_s(&window), seconds(window.duration_ns));
         let mut put = |metric: &str, instance: Option<&str>, value: f64| {
-            take(&Row {
+            let row = Row {
                 time_us: time_us(origin_us, at_s),
                 at_s,
                 duration_s,
@@ -91,12 +95,13 @@ pub(crate) fn each(
                 metric,
                 instance,
                 value,
-            })
+            };
+            row.write(table)
         };
         of_window(&window, &mut put)?;
     }
-    for table in &run.metrics {
-        of_table(table, &run.document.phases, origin_us, take)?;
+    for source in &run.metrics {
+        of_source(source, &run.document.phases, origin_us, table)?;
     }
     Ok(())
 }
@@ -186,13 +191,13 @@ fn of_latency(
     Ok(())
 }
 
-fn of_table(
-    table: &MetricTable,
+fn of_source(
+    source: &MetricTable,
     phases: &[PhaseRecord],
     origin_us: i64,
-    take: &mut dyn FnMut(&Row<'_>) -> Result<(), Error>,
+    table: &mut dyn Table,
 ) -> Result<(), Error> {
-    let columns: Vec<(String, Option<&str>, &Vec<f64>)> = table
+    let columns: Vec<(String, Option<&str>, &Vec<f64>)> = source
         .columns
         .iter()
         .map(|(id, values)| {
@@ -200,21 +205,22 @@ fn of_table(
             (metric, id.instance(), values)
         })
         .collect();
-    for (row, (at_s, duration_s)) in table.at_s.iter().zip(&table.duration_s).enumerate() {
+    for (row, (at_s, duration_s)) in source.at_s.iter().zip(&source.duration_s).enumerate() {
         for (metric, instance, values) in &columns {
             if !values[row].is_finite() {
                 continue;
             }
-            take(&Row {
+            let row = Row {
                 time_us: time_us(origin_us, *at_s),
                 at_s: *at_s,
                 duration_s: *duration_s,
                 phase: phase_at(phases, *at_s),
-                source: &table.source,
+                source: &source.source,
                 metric,
                 instance: *instance,
                 value: values[row],
-            })?;
+            };
+            row.write(table)?;
         }
     }
     Ok(())

@@ -183,6 +183,16 @@ fn a_remedy_makes_a_random_scan_sequential_and_changes_no_document() {
     assert!(!bench.path("x/server-data").exists());
     let page = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
     assert!(page.contains("<html"), "{page}");
+    let csv = bench.dyno(&["export", "x", "--to", "csv"]).expect(0).stdout;
+    assert_eq!(csv.lines().next(), Some("build,source,metric,value,unit"));
+    for (number, build) in document["builds"].as_array().unwrap().iter().enumerate() {
+        let name = build["name"].as_str().unwrap();
+        let row = format!("{name},build,duration_s,{},s", build["duration_s"]);
+        assert!(
+            csv.lines().any(|line| line == row),
+            "{number}: {row}\n{csv}"
+        );
+    }
     let parts = ["index-build.json", "before/trace.json", "after/SHA256SUMS"];
     assert_every_change_is_told(&bench, "x", &parts);
     bench.dyno(&["report", "x"]).expect(0);

@@ -187,6 +187,21 @@ fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
         let report = bench.dyno(&["report", "x", "--format", format]).expect(0);
         assert!(report.stdout.contains("wire"), "{format}");
     }
+    let csv = bench.dyno(&["export", "x", "--to", "csv"]).expect(0).stdout;
+    let head = "cell,producer,producer_driver,consumer,consumer_driver,n,intended_ns,send_ns,acknowledged_ns,failed_ns,received_ns";
+    assert_eq!(csv.lines().next(), Some(head));
+    assert_eq!(csv.lines().count(), 1 + 4 * 600);
+    let last: Vec<&str> = csv.lines().last().unwrap().split(',').collect();
+    assert_eq!(
+        (last[2], last[4], last[5], last[9]),
+        ("wire", "wire", "599", "")
+    );
+    let instant = |place: usize| last[place].parse::<i64>().unwrap();
+    assert!(instant(6) <= instant(7) && instant(7) < instant(8) && instant(7) < instant(10));
+    bench
+        .dyno(&["export", "x", "--to", "hlog"])
+        .expect(2)
+        .says("holds messages, not a run");
     let messages = format!(
         "cells/{}/messages.parquet",
         cells[0]["name"].as_str().unwrap()

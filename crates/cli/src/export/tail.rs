@@ -1,0 +1,78 @@
+//! All messages of `dyno tail` as one table: a row is one message at one consumer.
+
+use crate::export::table::{Cell, Column, Kind, Table};
+use dyno_engine::Error;
+use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
+use dyno_record::tail::{Cell as Measurement, TailDocument};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// The columns. Instants are those of the clock that `tail.json` names.
+pub(crate) fn columns() -> Vec<Column> {
+    vec![
+        Column::new("cell", Kind::Text),
+        Column::new("producer", Kind::Integer),
+        Column::new("producer_driver", Kind::Text),
+        Column::new("consumer", Kind::Integer),
+        Column::new("consumer_driver", Kind::Text),
+        Column::new("n", Kind::Integer),
+        Column::new("intended_ns", Kind::Integer),
+        Column::new("send_ns", Kind::Integer),
+        Column::optional("acknowledged_ns", Kind::Integer),
+        Column::optional("failed_ns", Kind::Integer),
+        Column::optional("received_ns", Kind::Integer),
+    ]
+}
+
+/// Writes the messages of all cells. Of a message that came twice the first receipt counts.
+pub(crate) fn fill(
+    folder: &Path,
+    document: &TailDocument,
+    table: &mut dyn Table,
+) -> Result<(), Error> {
+    let measured = document.cells.iter().filter(|cell| cell.measured.is_some());
+    for cell in measured {
+        of_cell(&folder.join("cells").join(&cell.name), cell, table)?;
+    }
+    Ok(())
+}
+
+fn of_cell(folder: &Path, cell: &Measurement, table: &mut dyn Table) -> Result<(), Error> {
+    let messages = read(&folder.join(MESSAGES), MESSAGE_COLUMNS)?;
+    let [consumers, producers, numbers, received, _] =
+        read(&folder.join(RECEIPTS), RECEIPT_COLUMNS)?;
+    let mut receipts = HashMap::with_capacity(numbers.len());
+    for place in 0..numbers.len() {
+        let message = (consumers[place], producers[place], numbers[place]);
+        let first = receipts.entry(message).or_insert(received[place]);
+        *first = received[place].min(*first);
+    }
+    let drivers = &cell.settings.producers;
+    let driver_of = |producer: i64| {
+        let driver = usize::try_from(producer)
+            .ok()
+            .and_then(|number| drivers.get(number));
+        driver.map_or("", String::as_str)
+    };
+    for (consumer, consumer_driver) in (0..).zip(&cell.settings.consumers) {
+        for place in 0..messages[0].len() {
+            let [producer, n, intended, send, answered] =
+                std::array::from_fn(|column| messages[column][place]);
+            let receipt = receipts.get(&(consumer, producer, n)).copied();
+            table.row(&[
+                Cell::Text(&cell.name),
+                Cell::Integer(producer),
+                Cell::Text(driver_of(producer)),
+                Cell::Integer(consumer),
+                Cell::Text(consumer_driver),
+                Cell::Integer(n),
+                Cell::Integer(intended),
+                Cell::Integer(send),
+                Some(answered).filter(|at| *at > 0).into(),
+                Some(-answered).filter(|at| *at > 0).into(),
+                receipt.into(),
+            ])?;
+        }
+    }
+    Ok(())
+}
