@@ -1,7 +1,9 @@
 //! One long table of all that a run has over time: a row is one value of one metric of one source.
 
 use crate::metrics::window::{end_s, mean_in_flight, seconds};
+use dyno_analyze::costs::of_phase;
 use dyno_engine::{Error, Kind};
+use dyno_record::experiment::Figure;
 use dyno_record::metrics::MetricTable;
 use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::reader::Run;
@@ -10,6 +12,9 @@ use jiff::Timestamp;
 
 /// Name of the load generator among the sources.
 pub(crate) const CLIENT: &str = "client";
+
+/// Name under which it is told what each phase cost.
+const COST: &str = "cost";
 
 /// Percentiles of each window, with the end of the name.
 const PERCENTILES: [(f64, &str); 6] = [
@@ -42,7 +47,7 @@ pub(crate) struct Row<'a> {
 impl Row<'_> {
     /// The unit of the value, as the end of the metric's name tells it.
     pub(crate) fn unit(&self) -> &'static str {
-        const UNITS: [(&str, &str); 14] = [
+        const UNITS: [(&str, &str); 16] = [
             ("_bytes_per_s", "bytes/s"),
             ("_per_s", "1/s"),
             ("_bytes", "bytes"),
@@ -54,6 +59,9 @@ impl Row<'_> {
             ("_ns", "ns"),
             ("_s", "s"),
             ("_hz", "hz"),
+            ("_joules", "joules"),
+            // In the currency of the plan.
+            ("price_per_million", "price"),
             ("_celsius", "celsius"),
             (".celsius", "celsius"),
             ("average_1m", "count"),
@@ -71,8 +79,8 @@ pub(crate) fn started(document: &RunDocument) -> Result<Timestamp, Error> {
     })
 }
 
-/// Passes all rows of a run to `take`: first those of the load generator, then those of each source, each in the
-/// order of time. Values that were not told have no row.
+/// Passes all rows of a run to `take`: first those of the load generator, then what each phase cost, then those of each source,
+/// each in the order of time. Values that were not told have no row.
 pub(crate) fn each(
     run: &Run,
     take: &mut dyn FnMut(&Row<'_>) -> Result<(), Error>,
@@ -95,6 +103,7 @@ pub(crate) fn each(
         };
         of_window(&window, &mut put)?;
     }
+    of_costs(&run.document, origin_us, take)?;
     for table in &run.metrics {
         of_table(table, &run.document.phases, origin_us, take)?;
     }
@@ -182,6 +191,34 @@ fn of_latency(
     for (quantile, end) in PERCENTILES {
         let value_us = values.value_at_quantile(quantile) as f64 / 1e3;
         put(&format!("{clock}_{end}"), operation, value_us)?;
+    }
+    Ok(())
+}
+
+/// What each phase cost, at its end. The instance says what is divided by.
+fn of_costs(
+    document: &RunDocument,
+    origin_us: i64,
+    take: &mut dyn FnMut(&Row<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for phase in &document.phases {
+        let rate_per_s = Figure::bare(phase.achieved_rate_per_s);
+        let Some(costs) = of_phase(document, phase, rate_per_s) else {
+            continue;
+        };
+        let at_s = phase.start_s + phase.duration_s;
+        for cost in &costs.values {
+            take(&Row {
+                time_us: time_us(origin_us, at_s),
+                at_s,
+                duration_s: phase.duration_s,
+                phase: Some(phase.name),
+                source: COST,
+                metric: cost.kind.as_str(),
+                instance: cost.kind.is_per_operation().then_some(costs.basis.as_str()),
+                value: cost.value.value,
+            })?;
+        }
     }
     Ok(())
 }
