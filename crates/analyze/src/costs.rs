@@ -1,9 +1,12 @@
 //! What a phase cost: its counters divided by its operations, write and space amplification, energy and price. Every page
 //! takes the ratios from here.
 
+mod coverage;
+
 use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, combined};
 use crate::uncertainty::mean::of_repetitions;
-use dyno_record::consumption::{Consumption, Counted, Unknown};
+use coverage::{Coverage, Span};
+use dyno_record::consumption::{Consumption, Counted, ReadTime, Unknown};
 use dyno_record::experiment::{
     ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Figure, Figures,
 };
@@ -15,8 +18,11 @@ pub const CHECKPOINT_INTERVAL_S: f64 = 60.0;
 /// Operations that change a document each. The update of a read-modify-write is counted as `update`.
 const CHANGING: [&str; 3] = ["insert", "update", "insert_batch"];
 
+/// Why a short phase has no costs.
+const READ_TOO_LATE: &str = "the counters were read too late for a phase that short";
+
 /// What a phase cost; `None` if its record counts nothing of it and names no price. `rate_per_s` is that of the operations
-/// that succeeded, by which a price is reckoned.
+/// that succeeded, by which the price of operations is reckoned.
 pub fn of_phase(document: &RunDocument, phase: &PhaseRecord, rate_per_s: Figure) -> Option<Costs> {
     let mut all = document.consumption.iter();
     let used = all.find(|used| used.phase == phase.name);
@@ -26,13 +32,19 @@ pub fn of_phase(document: &RunDocument, phase: &PhaseRecord, rate_per_s: Figure)
     }
     let mut tally = Tally::new(phase, used);
     if let Some(used) = used {
-        tally.count(used);
-        tally.amplification(document, phase, used);
+        let span = Span::new(document, phase);
+        tally.count(used, &span);
+        tally.amplification(document, phase, used, &span);
     }
     let client_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
     tally.put_each(CostKind::ClientCpu, Some(client_s * 1e6));
     if let Some(per_h) = price.as_ref().and_then(|price| price.per_h) {
         let of_million = |rate_per_s: f64| per_h / 3600.0 / rate_per_s * 1e6;
+        let rate_per_s = match tally.costs.basis {
+            CostBasis::Operation => rate_per_s,
+            // Its operations hold many documents each.
+            CostBasis::Document => Figure::bare(tally.costs.basis_count as f64 / phase.duration_s),
+        };
         let value = Figure {
             value: of_million(rate_per_s.value),
             // The higher the rate, the lower the price.
@@ -94,41 +106,21 @@ impl Tally {
         }
     }
 
+    /// What a counter grew by between two readings, for each operation. It may be wrong by `error` itself.
+    fn put_counted(&mut self, kind: CostKind, sum: Option<f64>, error: f64, held: Coverage) {
+        if let Some(sum) = sum {
+            let count = self.costs.basis_count as f64;
+            self.put(kind, held.figure(sum / count, error / count));
+        }
+    }
+
     fn unknown(&mut self, what: Counted, reason: &str) {
         let reason = reason.to_owned();
         self.costs.unknown.push(Unknown { what, reason });
     }
 
-    fn count(&mut self, used: &Consumption) {
-        let count = self.costs.basis_count as f64;
-        if let Some(cpu_s) = used.server_cpu_s {
-            let error_s = used.server_cpu_error_s.filter(|error_s| *error_s > 0.0);
-            let each_us = |cpu_s: f64| cpu_s.max(0.0) * 1e6 / count;
-            let value = Figure {
-                value: each_us(cpu_s),
-                low: error_s.map(|error_s| each_us(cpu_s - error_s)),
-                high: error_s.map(|error_s| each_us(cpu_s + error_s)),
-            };
-            self.put(CostKind::ServerCpu, value);
-        }
+    fn count(&mut self, used: &Consumption, span: &Span) {
         let number = |value: Option<u64>| value.map(|value| value as f64);
-        self.put_each(CostKind::ContextSwitches, number(used.context_switches));
-        if let Some(device) = &used.device {
-            self.put_each(CostKind::ReadBytes, Some(device.read_bytes as f64));
-            self.put_each(CostKind::ReadRequests, Some(device.read_requests as f64));
-            self.put_each(CostKind::WrittenBytes, Some(device.written_bytes as f64));
-            self.put_each(CostKind::WriteRequests, Some(device.write_requests as f64));
-            self.put_each(CostKind::Flushes, number(device.flushes));
-        }
-        let network = used.network;
-        self.put_each(
-            CostKind::ReceivedBytes,
-            number(network.map(|network| network.received_bytes)),
-        );
-        self.put_each(
-            CostKind::SentBytes,
-            number(network.map(|network| network.sent_bytes)),
-        );
         let memory = [
             (CostKind::ResidentBytes, used.resident_bytes),
             (CostKind::PeakBytes, used.peak_resident_bytes),
@@ -138,14 +130,81 @@ impl Tally {
                 self.put(kind, Figure::bare(bytes as f64));
             }
         }
-        let energy = used.energy.as_ref();
-        self.put_each(
-            CostKind::Energy,
-            energy.map(|energy| energy.energy_joules * 1e6),
-        );
+        let is_of_kernel = used.processes > 0;
+        let of_kernel = self.held(span, coverage::of_kernel(used), |what| match what {
+            Counted::Device | Counted::Energy => true,
+            Counted::ServerCpu => is_of_kernel,
+            _ => false,
+        });
+        let of_servers = self.held(span, coverage::of_servers(used), |what| match what {
+            Counted::ContextSwitches | Counted::Network => true,
+            Counted::ServerCpu => !is_of_kernel,
+            _ => false,
+        });
+        if let Some(held) = of_kernel {
+            if let Some(device) = &used.device {
+                let counts = [
+                    (CostKind::ReadBytes, Some(device.read_bytes)),
+                    (CostKind::ReadRequests, Some(device.read_requests)),
+                    (CostKind::WrittenBytes, Some(device.written_bytes)),
+                    (CostKind::WriteRequests, Some(device.write_requests)),
+                    (CostKind::Flushes, device.flushes),
+                ];
+                for (kind, count) in counts {
+                    self.put_counted(kind, number(count), 0.0, held);
+                }
+            }
+            let energy = used.energy.as_ref();
+            let energy_uj = energy.map(|energy| energy.energy_joules * 1e6);
+            self.put_counted(CostKind::Energy, energy_uj, 0.0, held);
+        }
+        if let Some(held) = of_servers {
+            let [received, sent] = [
+                used.network.map(|network| network.received_bytes),
+                used.network.map(|network| network.sent_bytes),
+            ];
+            let counts = [
+                (CostKind::ContextSwitches, used.context_switches),
+                (CostKind::ReceivedBytes, received),
+                (CostKind::SentBytes, sent),
+            ];
+            for (kind, count) in counts {
+                self.put_counted(kind, number(count), 0.0, held);
+            }
+        }
+        // Without their processes the servers tell of it.
+        let of_cpu = if is_of_kernel { of_kernel } else { of_servers };
+        if let (Some(held), Some(cpu_s)) = (of_cpu, used.server_cpu_s) {
+            let error_us = used.server_cpu_error_s.unwrap_or(0.0) * 1e6;
+            self.put_counted(CostKind::ServerCpu, Some(cpu_s * 1e6), error_us, held);
+        }
     }
 
-    fn amplification(&mut self, document: &RunDocument, phase: &PhaseRecord, used: &Consumption) {
+    /// How much of the phase lies between two readings; what is not known without is noted.
+    fn held(
+        &mut self,
+        span: &Span,
+        [first, last]: [ReadTime; 2],
+        is_read: impl Fn(Counted) -> bool,
+    ) -> Option<Coverage> {
+        let held = span.between(first, last);
+        if held.is_none() {
+            for what in Counted::ALL.into_iter().filter(|what| is_read(*what)) {
+                if self.costs.unknown.iter().all(|one| one.what != what) {
+                    self.unknown(what, READ_TOO_LATE);
+                }
+            }
+        }
+        held
+    }
+
+    fn amplification(
+        &mut self,
+        document: &RunDocument,
+        phase: &PhaseRecord,
+        used: &Consumption,
+        span: &Span,
+    ) {
         let all = document.collections.iter();
         let at_end = |one: &&CollectionRecord| one.phase == phase.name && one.at == PhaseEdge::End;
         let collections: Vec<&CollectionRecord> = all.filter(at_end).collect();
@@ -177,8 +236,15 @@ impl Tally {
             mean_document_bytes: data as f64 / there as f64,
             written_bytes: device.written_bytes + device.deferred_bytes.unwrap_or(0),
         };
-        let ratio = changed.written_bytes as f64 / changed.bytes();
-        self.put(CostKind::WriteAmplification, Figure::bare(ratio));
+        let [first, last] = coverage::of_kernel(used);
+        let held = match device.deferred_bytes {
+            Some(_) => span.since(first),
+            None => span.between(first, last),
+        };
+        if let Some(held) = held {
+            let ratio = changed.written_bytes as f64 / changed.bytes();
+            self.put(CostKind::WriteAmplification, held.figure(ratio, 0.0));
+        }
         self.costs.changed = Some(changed);
     }
 }
@@ -223,12 +289,19 @@ pub fn of_runs(runs: &[&Figures]) -> Vec<Cost> {
     first.values.iter().filter_map(mean).collect()
 }
 
-/// The costs of candidates relative to those of baselines, of pairs of runs; those that are 0 in one have no ratio.
+/// The costs of candidates relative to those of baselines, of pairs of runs; those that are 0 in one have no ratio, and prices in
+/// several currencies neither.
 pub(crate) fn ratios(pairs: &[[&Costs; 2]]) -> Vec<CostRatio> {
     let Some([first, _]) = pairs.first() else {
         return Vec::new();
     };
+    let all = || pairs.iter().flatten();
+    let is_one_currency = all().all(|costs| costs.currency == first.currency);
     let of_kind = |cost: &Cost| {
+        let is_price = cost.kind == CostKind::Price;
+        if is_price && !is_one_currency {
+            return None;
+        }
         let side = |side: usize| -> Option<Vec<f64>> {
             let values = pairs
                 .iter()
@@ -247,6 +320,7 @@ pub(crate) fn ratios(pairs: &[[&Costs; 2]]) -> Vec<CostRatio> {
         let found = of_repetitions(&differences, DEFAULT_CONFIDENCE_RATIO);
         Some(CostRatio {
             kind: cost.kind,
+            currency: first.currency.clone().filter(|_| is_price),
             baseline: mean(&baseline).exp(),
             candidate: mean(&candidate).exp(),
             ratio: Figure {

@@ -3,7 +3,7 @@
 use crate::clock::SECOND_NS;
 use crate::core::Handover;
 use crate::error::LoadError;
-use crate::job::ProcessUsage;
+use crate::job::{OnEnded, ProcessUsage};
 use crate::recorder::Part;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::PhaseKind;
@@ -37,6 +37,7 @@ pub(crate) struct Collector {
     spares: Vec<Sender<Box<Part>>>,
     usage: fn() -> ProcessUsage,
     last_usage: ProcessUsage,
+    on_ended: Option<OnEnded>,
 }
 
 #[derive(Default)]
@@ -64,7 +65,13 @@ impl Collector {
             spares,
             usage,
             last_usage: usage(),
+            on_ended: None,
         }
+    }
+
+    /// The same, and tells when every worker has ended.
+    pub(crate) fn on_ended(self, on_ended: Option<OnEnded>) -> Self {
+        Collector { on_ended, ..self }
     }
 
     /// Receives until every worker has ended. After an error of `sink` it stops the run and throws the rest away.
@@ -79,6 +86,11 @@ impl Collector {
             let queue = &mut self.workers[handover.worker as usize];
             queue.parts.extend(handover.part);
             queue.finished = handover.last;
+            if self.workers.iter().all(|worker| worker.finished)
+                && let Some(on_ended) = self.on_ended.take()
+            {
+                on_ended();
+            }
             while let Some(window) = self.next_complete() {
                 if failure.is_none()
                     && !is_void(&window.merged)

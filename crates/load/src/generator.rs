@@ -104,11 +104,7 @@ impl Generator {
                 (kind, document, count)
             }
             Task::Mix(mix) => {
-                let draw: f64 = rng.random();
-                let kind = mix
-                    .iter()
-                    .find(|(upper, _)| draw < *upper)
-                    .map_or(OperationKind::Read, |(_, kind)| *kind);
+                let kind = mix.kind(number_in_phase(number), &mut rng);
                 return self.next_of_mix(kind, number, rng);
             }
         };

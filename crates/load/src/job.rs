@@ -133,6 +133,8 @@ pub struct Job {
     pub on_planned: Option<OnPlanned>,
     /// Called when all workers have started.
     pub on_started: Option<OnStarted>,
+    /// Called when the last worker has ended, before its last window is passed on.
+    pub on_ended: Option<OnEnded>,
     /// Asked for the start once all connections are made; at once when absent.
     pub start_barrier: Option<StartBarrier>,
     /// From the start of a phase to the first arrival of a constant schedule, in nanoseconds: several generators that load
@@ -184,6 +186,7 @@ impl Job {
             usage: ProcessUsage::default,
             on_planned: None,
             on_started: None,
+            on_ended: None,
             start_barrier: None,
             arrival_offset_ns: 0,
         }
@@ -208,6 +211,9 @@ pub type OnPlanned = Box<dyn FnOnce(&[(PhaseKind, u64)]) + Send>;
 /// Receives the planned start of the first phase, and when the last worker first looked for work at or after it, both in
 /// nanoseconds of the run's clock. It is called before the first window, and not at all if the run ends before its start.
 pub type OnStarted = Box<dyn FnOnce(u64, u64) + Send>;
+
+/// Told that every operation has ended and none will start. A run that ends with a fault may not tell it.
+pub type OnEnded = Box<dyn FnOnce() + Send>;
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,7 @@ pub mod error;
 mod generator;
 pub mod job;
 pub mod keys;
+mod mix;
 pub mod operation;
 pub mod pace;
 pub mod prepare;

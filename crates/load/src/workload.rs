@@ -5,11 +5,13 @@ use crate::data::integrity;
 use crate::data::values::{FieldLengths, ValueFiller};
 use crate::error::LoadError;
 use crate::keys::{InsertCounter, KeyChooser, KeyNames, ShareObserver, ShareTable};
+use crate::mix::Mix;
 use crate::operation::{OperationError, OperationKind, recorded_kinds};
-use dyno_plan::model::{AccessPlan, DataPlan, KeyDistribution, OperationWeights, Plan};
+use dyno_plan::model::{AccessPlan, DataPlan, KeyDistribution, Plan, ScanPath};
 use dyno_record::model::KeyShares;
 use dyno_wire::bson::{Document, Value};
 use dyno_wire::command::{CommandOptions, CommandSet, WriteConcern};
+use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
 /// Durability and visibility that the operations ask for.
@@ -30,6 +32,10 @@ pub struct Workload {
     pub(crate) data: DataPlan,
     pub(crate) access: AccessPlan,
     pub(crate) field_names: Vec<String>,
+    /// Secondary indexes that scans go along, each as its fields; none if they go along `_id`.
+    pub(crate) indexes: Vec<Vec<String>>,
+    /// The place of each one's first field among the names.
+    first_fields: Vec<usize>,
     pub(crate) inserts: InsertCounter,
     pub(crate) chooser: KeyChooser,
     /// Lengths of the values.
@@ -49,8 +55,8 @@ pub(crate) enum Task {
         batch: u32,
         keep_existing: bool,
     },
-    /// Operations by weight: each with the upper end of its part of `0..1`.
-    Mix(Vec<(f64, OperationKind)>),
+    /// Operations by weight.
+    Mix(Mix),
 }
 
 /// The load phase of a plan.
@@ -86,7 +92,8 @@ impl Workload {
     /// # Errors
     /// [`LoadError::Workload`] if no weight is positive or the numbers of the plan do not fit together.
     pub fn mix(plan: &Plan, concerns: &Concerns) -> Result<Self, LoadError> {
-        let mix = cumulative(&plan.operations).ok_or_else(|| LoadError::Workload {
+        let order = plan.access.operation_order.unwrap_or_default();
+        let mix = Mix::new(&plan.operations, order).ok_or_else(|| LoadError::Workload {
             reason: "no operation has a positive weight".into(),
         })?;
         Self::new(plan, Task::Mix(mix), concerns)
@@ -108,7 +115,15 @@ impl Workload {
             Task::Load { .. } => None,
             Task::Mix(_) => Some(ShareTable::new(data.insert_start, count)),
         };
+        let indexes = scanned_indexes(plan);
+        let first_field = |fields: &Vec<String>| {
+            let place = field_names
+                .iter()
+                .position(|name| fields.first() == Some(name));
+            place.unwrap_or_default()
+        };
         Ok(Workload {
+            first_fields: indexes.iter().map(first_field).collect(),
             task,
             commands: CommandSet::new(&CommandOptions {
                 database: data.database.clone(),
@@ -116,12 +131,14 @@ impl Workload {
                 write_concern: concerns.write.clone(),
                 read_concern_level: concerns.read_level.clone(),
                 field_names: field_names.clone(),
+                indexes: indexes.clone(),
             })
             .map_err(|error| LoadError::Workload {
                 reason: error.to_string(),
             })?,
             access: plan.access.clone(),
             field_names,
+            indexes,
             key_names: KeyNames::new(&data.key_prefix, data.key_order, data.zero_padding)
                 .with_new_documents(data.records, data.insert_step, data.insert_offset),
             // New documents follow the whole data set, also when this client works on a part of it.
@@ -198,6 +215,16 @@ impl Workload {
         }
     }
 
+    /// Draws the index of a scan and says which field is its first; `None` if scans go along `_id`.
+    #[inline]
+    pub(crate) fn draw_index(&self, values: &mut Xoshiro256PlusPlus) -> Option<(usize, usize)> {
+        if self.indexes.is_empty() {
+            return None;
+        }
+        let index = values.random_range(0..self.indexes.len());
+        Some((index, self.first_fields[index]))
+    }
+
     /// Compares a document with what was written under `key`.
     pub(crate) fn check(&self, key: &[u8], document: &[u8]) -> Result<(), OperationError> {
         let document = Document::new(document).map_err(|_| OperationError::Protocol)?;
@@ -225,9 +252,7 @@ impl Workload {
         match &self.task {
             Task::Load { batch: 1, .. } => vec![OperationKind::Insert],
             Task::Load { .. } => vec![OperationKind::InsertBatch],
-            Task::Mix(mix) => {
-                recorded_kinds(&mix.iter().map(|(_, kind)| *kind).collect::<Vec<_>>())
-            }
+            Task::Mix(mix) => recorded_kinds(&mix.kinds()),
         }
     }
 
@@ -252,6 +277,14 @@ impl Workload {
     }
 }
 
+fn scanned_indexes(plan: &Plan) -> Vec<Vec<String>> {
+    let texts = |fields: Vec<&str>| fields.into_iter().map(str::to_owned).collect();
+    match plan.access.scan_along.unwrap_or_default() {
+        ScanPath::Key => Vec::new(),
+        ScanPath::Indexes => plan.data.index_keys().map(texts).collect(),
+    }
+}
+
 /// Documents that YCSB expects a run to add, which widens its zipfian range.
 fn expected_new(plan: &Plan) -> u64 {
     let weights = &plan.operations;
@@ -266,25 +299,4 @@ fn expected_new(plan: &Plan) -> u64 {
         return 0;
     }
     (operations * weights.insert / total * 2.0) as u64
-}
-
-fn cumulative(weights: &OperationWeights) -> Option<Vec<(f64, OperationKind)>> {
-    let entries = [
-        (weights.read, OperationKind::Read),
-        (weights.update, OperationKind::Update),
-        (weights.insert, OperationKind::Insert),
-        (weights.scan, OperationKind::Scan),
-        (weights.read_modify_write, OperationKind::ReadModifyWrite),
-        (weights.delete, OperationKind::Delete),
-    ];
-    let total: f64 = entries.iter().map(|(weight, _)| weight).sum();
-    let mut upper = 0.0;
-    let mut mix = Vec::new();
-    for (weight, kind) in entries.into_iter().filter(|(weight, _)| *weight > 0.0) {
-        upper += weight / total;
-        mix.push((upper, kind));
-    }
-    // The last part ends at 1 whatever rounding made of the sum.
-    mix.last_mut()?.0 = f64::INFINITY;
-    Some(mix)
 }

@@ -7,14 +7,16 @@ mod known;
 mod process;
 mod server;
 
-use dyno_record::consumption::{Consumption, Counted, DeviceUse, EnergyUse, NetworkUse, Unknown};
+use dyno_record::consumption::{
+    Consumption, Counted, CountedBy, DeviceUse, EnergyUse, NetworkUse, ReadTime, ReadTimes, Unknown,
+};
 use dyno_record::model::PhaseKind;
 use std::path::{Path, PathBuf};
 
 use device::{DeviceCounters, Devices};
 use energy::Rapl;
 pub use known::Known;
-use process::ProcessCounters;
+use process::{ProcessCounters, Switches};
 pub use server::{ServerCounters, server_counters, write_back};
 
 /// What is counted.
@@ -40,11 +42,14 @@ pub struct ConsumptionCounters {
 /// The counters at one instant.
 #[derive(Debug)]
 pub struct CountersAt {
-    at_s: f64,
+    kernel_read: ReadTime,
+    servers_read: ReadTime,
     processes: Known<Vec<ProcessCounters>>,
     devices: Known<DeviceCounters>,
     energy: Known<EnergyUse>,
     servers: Vec<Known<ServerCounters>>,
+    /// Context switches of the threads of each process, where a server does not tell its own.
+    switches: Option<Vec<Switches>>,
 }
 
 impl ConsumptionCounters {
@@ -71,8 +76,14 @@ impl ConsumptionCounters {
         }
     }
 
-    /// Reads all of it. `servers` is what the servers said of themselves just now.
-    pub fn read(&mut self, at_s: f64, servers: Vec<Known<ServerCounters>>) -> CountersAt {
+    /// Reads all of it, and asks the servers what they say of themselves. They come last: under load an answer takes a while,
+    /// and what the kernel counts would be read that much later. `now_s` is the clock of the run.
+    pub fn read(
+        &mut self,
+        now_s: &dyn Fn() -> f64,
+        ask: &mut dyn FnMut() -> Vec<Known<ServerCounters>>,
+    ) -> CountersAt {
+        let from_s = now_s();
         let processes = match &self.processes {
             Err(reason) => Err(reason.clone()),
             Ok(all) => all
@@ -87,17 +98,34 @@ impl ConsumptionCounters {
                 energy.total()
             }
         };
+        let devices = self.devices.as_ref().map_err(String::clone);
+        let devices = devices.and_then(Devices::read);
+        let between_s = now_s();
+        let servers = ask();
+        let tell = server::tell_switches(&servers);
+        let switches = match &self.processes {
+            Ok(all) if !tell => Some(all.iter().map(|one| self.switches(*one)).collect()),
+            _ => None,
+        };
         CountersAt {
-            at_s,
+            kernel_read: ReadTime {
+                from_s,
+                until_s: between_s,
+            },
+            servers_read: ReadTime {
+                from_s: between_s,
+                until_s: now_s(),
+            },
             processes,
-            devices: self
-                .devices
-                .as_ref()
-                .map_err(String::clone)
-                .and_then(Devices::read),
+            devices,
             energy,
             servers,
+            switches,
         }
+    }
+
+    fn switches(&self, process: u32) -> Switches {
+        process::switches(&self.root, process)
     }
 
     /// Bytes that the devices have written until now.
@@ -156,15 +184,20 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
     };
     let cpu = known(Counted::ServerCpu, cpu, &mut unknown);
     // The server's own count holds the threads that have ended.
+    let of_threads = first.switches.as_ref().zip(last.switches.as_ref());
     let switches = match (
         of_servers.ok().and_then(|found| found.switches),
         of_processes,
+        of_threads,
     ) {
-        (Some(switches), _) => Ok(switches),
-        (None, Ok(found)) => Ok(found.switches),
-        (None, Err(reason)) => Err(reason.clone()),
+        (Some(switches), _, _) => Ok((switches, CountedBy::Servers)),
+        (None, Ok(_), Some((first, last))) => {
+            Ok((process::more_switches(first, last), CountedBy::Threads))
+        }
+        (None, Ok(_), None) => Err("the servers told it at one end of the phase only".to_owned()),
+        (None, Err(reason), _) => Err(reason.clone()),
     };
-    let context_switches = known(Counted::ContextSwitches, switches, &mut unknown);
+    let switches = known(Counted::ContextSwitches, switches, &mut unknown);
     let memory = match (of_processes, of_servers) {
         (Ok(found), _) => Ok((Some(found.resident_bytes), Some(found.peak_bytes))),
         (Err(_), Ok(found)) => Ok((found.resident_bytes, found.peak_bytes)),
@@ -181,15 +214,22 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
     let count = |counted: usize| counted as u64;
     Consumption {
         phase,
-        start_s: first.at_s,
-        end_s: last.at_s,
+        start_s: first.kernel_read.from_s,
+        end_s: last.kernel_read.from_s,
+        read: Some(ReadTimes {
+            kernel_at_start: first.kernel_read,
+            kernel_at_end: last.kernel_read,
+            servers_at_start: first.servers_read,
+            servers_at_end: last.servers_read,
+        }),
         processes: of_processes.map_or(0, |_| {
             first.processes.as_ref().map_or(0, |all| count(all.len()))
         }),
         servers: of_servers.map_or(0, |_| count(first.servers.len())),
         server_cpu_s: cpu.map(|(cpu_s, _)| cpu_s),
         server_cpu_error_s: cpu.map(|(_, error_s)| error_s),
-        context_switches,
+        context_switches: switches.map(|(switches, _)| switches),
+        context_switches_by: switches.map(|(_, by)| by),
         resident_bytes: memory.and_then(|(resident, _)| resident),
         peak_resident_bytes: memory.and_then(|(_, peak)| peak),
         server_read_bytes: of_processes.ok().and_then(|found| found.read_bytes),

@@ -530,6 +530,7 @@ pub enum KeyDistribution {
 }
 
 /// Details of single operations.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessPlan {
@@ -545,6 +546,10 @@ pub struct AccessPlan {
     pub max_scan_length: u32,
     /// Distribution of the scan length.
     pub scan_length_distribution: ScanLength,
+    /// What scans go along; `_id` when absent.
+    pub scan_along: Option<ScanPath>,
+    /// How the kinds of operations follow each other; drawn at random when absent.
+    pub operation_order: Option<OperationOrder>,
     /// Inserts replace an existing document with the same key (YCSB `mongodb.upsert`).
     pub upsert: bool,
 }
@@ -558,9 +563,34 @@ impl Default for AccessPlan {
             min_scan_length: 1,
             max_scan_length: 1000,
             scan_length_distribution: ScanLength::Uniform,
+            scan_along: None,
+            operation_order: None,
             upsert: false,
         }
     }
+}
+
+/// What scans go along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScanPath {
+    /// `_id`, from the key of a document on; documents are returned.
+    #[default]
+    Key,
+    /// The secondary indexes of `data.indexes`, each scan along one of them, from a random value of its first field on; only
+    /// the fields of the index are returned, so that it covers the query.
+    Indexes,
+}
+
+/// How the kinds of operations follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OperationOrder {
+    /// The kind of each is drawn by the weights.
+    #[default]
+    Random,
+    /// Kinds are dealt out evenly: with a constant schedule each has a fixed rate, its share of that of the schedule.
+    Even,
 }
 
 /// Distribution of the number of documents of a scan.

@@ -10,7 +10,7 @@ mod tail;
 
 pub(crate) use data::TIMES_CACHE;
 
-use crate::model::{FreshData, KeyDistribution, Plan, ServerKind};
+use crate::model::{FreshData, KeyDistribution, Plan, ScanPath, ServerKind};
 use crate::problem::Problem;
 use crate::units::Bytes;
 use data::DOCUMENT_BYTES;
@@ -206,6 +206,16 @@ fn check_access(problems: &mut Problems, plan: &Plan) {
         !access.read_all_fields_by_name || access.read_all_fields,
         || "`access.read_all_fields_by_name` needs `access.read_all_fields`".into(),
     );
+    if access.scan_along == Some(ScanPath::Indexes) {
+        let hint = "name some with `data.indexes`, or scan along `key`";
+        problems.require_or(!plan.data.indexes.is_empty(), hint, || {
+            "`access.scan_along` is `indexes`, but there are no secondary indexes".into()
+        });
+        let starts_with_id = |fields: Vec<&str>| fields.first() == Some(&"_id");
+        problems.require(!plan.data.index_keys().any(starts_with_id), || {
+            "`access.scan_along` is `indexes`, but one of `data.indexes` begins with `_id`".into()
+        });
+    }
 }
 
 fn check_client(problems: &mut Problems, plan: &Plan) {
@@ -518,7 +528,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 41] = [
+        let cases: [(&str, Change); 43] = [
             ("`server.listen` is `0.0.0.0`", |p| {
                 p.server.listen = Some("0.0.0.0".into());
             }),
@@ -616,6 +626,13 @@ mod tests {
                 };
             }),
             ("min_scan_length", |p| p.access.min_scan_length = 0),
+            ("there are no secondary indexes", |p| {
+                p.access.scan_along = Some(ScanPath::Indexes);
+            }),
+            ("begins with `_id`", |p| {
+                p.access.scan_along = Some(ScanPath::Indexes);
+                p.data.indexes = vec!["field0".into(), "_id,field1".into()];
+            }),
             ("client.threads", |p| {
                 p.client.threads = p.client.clients + 1
             }),

@@ -12,10 +12,12 @@ use serde::{Deserialize, Serialize};
 pub struct Consumption {
     /// The phase.
     pub phase: PhaseKind,
-    /// When the counters were read first, from the start of the run.
+    /// When the counters of the kernel were read first, from the start of the run.
     pub start_s: f64,
     /// When they were read last.
     pub end_s: f64,
+    /// When which counters were read; absent in records of earlier versions.
+    pub read: Option<ReadTimes>,
     /// Servers whose processes were read in `/proc`; 0 if none was.
     pub processes: u64,
     /// Servers that answered `serverStatus` at both ends.
@@ -26,6 +28,8 @@ pub struct Consumption {
     pub server_cpu_error_s: Option<f64>,
     /// Context switches of the servers, voluntary and involuntary.
     pub context_switches: Option<u64>,
+    /// Who counted them; absent in records of earlier versions.
+    pub context_switches_by: Option<CountedBy>,
     /// Memory of the servers in RAM at the end.
     pub resident_bytes: Option<u64>,
     /// The most that each of them had since it was started, added up.
@@ -47,6 +51,28 @@ pub struct Consumption {
     /// What is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<Unknown>,
+}
+
+/// When counters were read at both ends of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadTimes {
+    /// Those of the kernel, at the start: CPU time, memory and files of processes, devices, energy.
+    pub kernel_at_start: ReadTime,
+    /// The same at the end.
+    pub kernel_at_end: ReadTime,
+    /// Those of `serverStatus`, and context switches of threads, at the start.
+    pub servers_at_start: ReadTime,
+    /// The same at the end.
+    pub servers_at_end: ReadTime,
+}
+
+/// When counters were read, from the start of the run: each at some instant between the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadTime {
+    /// When the first was asked for.
+    pub from_s: f64,
+    /// When the last was there.
+    pub until_s: f64,
 }
 
 /// What the block devices below the data folders did, whoever asked them to.
@@ -95,6 +121,16 @@ pub struct Unknown {
     pub what: Counted,
     /// Why.
     pub reason: String,
+}
+
+named! {
+    /// Who counted something.
+    CountedBy {
+        /// The kernel, for each thread: those that ended are missing.
+        Threads = "threads",
+        /// The kernel for the whole process, as the server tells it.
+        Servers = "servers",
+    }
 }
 
 named! {

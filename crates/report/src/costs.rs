@@ -4,9 +4,9 @@ use crate::experiment::figure::interval;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::costs::CHECKPOINT_INTERVAL_S;
-use dyno_record::consumption::{Consumption, Counted, DeviceUse};
+use dyno_record::consumption::{Consumption, Counted, CountedBy, DeviceUse, ReadTime};
 use dyno_record::experiment::{
-    ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Experiment, Figure, Level,
+    ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Experiment, Figure,
 };
 use dyno_record::model::PhaseRecord;
 use dyno_record::quantity::{NO_VALUE, Quantity, Unit};
@@ -18,8 +18,19 @@ const SOME_RATIO: f64 = 0.05;
 /// file systems and pages that are written again are less.
 const MOST_OF_SERVERS: f64 = 3.0;
 
+/// An interval that reaches no further than this share of its value to each side is not shown.
+const NARROW_RATIO: f64 = 0.005;
+
 /// Ends of an interval that differ by this factor say nothing.
 const VAGUE: f64 = 100.0;
+
+/// What a kind of cost is called where nothing else says that it is that of an operation.
+pub(crate) fn label_of_one(kind: CostKind) -> String {
+    match kind.is_per_operation() {
+        true => format!("{} / operation", label(kind)),
+        false => label(kind).to_owned(),
+    }
+}
 
 /// What a kind of cost is called in a table.
 pub(crate) fn label(kind: CostKind) -> &'static str {
@@ -89,9 +100,23 @@ fn amount(kind: CostKind, value: f64, currency: Option<&str>) -> String {
     format!("{}{}", quantity(kind, value), suffix(kind, currency))
 }
 
+/// What a phase used of a kind. Requests and the like are whole.
+fn whole(kind: CostKind, sum: f64) -> String {
+    match kind {
+        CostKind::ContextSwitches
+        | CostKind::ReadRequests
+        | CostKind::WriteRequests
+        | CostKind::Flushes => Quantity::count(sum.round() as u64).to_string(),
+        _ => amount(kind, sum, None),
+    }
+}
+
 fn cell(cost: &Cost, currency: Option<&str>) -> Cell {
     let Cost { kind, value } = *cost;
-    let ends = value.low.zip(value.high);
+    let is_wide = |&(low, high): &(f64, f64)| {
+        (high - value.value).max(value.value - low) > value.value * NARROW_RATIO
+    };
+    let ends = value.low.zip(value.high).filter(is_wide);
     let range = ends.map(|(low, high)| interval(quantity(kind, low), quantity(kind, high)));
     Cell::from(amount(kind, value.value, currency)).with_detail(range)
 }
@@ -111,8 +136,8 @@ pub(crate) fn section(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRe
     };
     let row = |cost: &Cost| {
         let kind = cost.kind;
-        let total = kind.is_per_operation() && kind != CostKind::ClientCpu;
-        let total = total.then(|| amount(kind, cost.value.value * costs.basis_count as f64, None));
+        let sum = cost.value.value * costs.basis_count as f64;
+        let total = kind.is_per_operation().then(|| whole(kind, sum));
         let tone = match used.is_some_and(is_shared) && is_of_writes(kind) {
             true => Tone::Doubt,
             false => Tone::Plain,
@@ -152,6 +177,9 @@ fn source(kind: CostKind, used: Option<&Consumption>) -> String {
         CostKind::ServerCpu | CostKind::ResidentBytes | CostKind::PeakBytes if processes => {
             "/proc of the servers".to_owned()
         }
+        CostKind::ContextSwitches if used.is_some_and(is_of_threads) => {
+            "/proc of the servers' threads".to_owned()
+        }
         CostKind::ServerCpu
         | CostKind::ContextSwitches
         | CostKind::ResidentBytes
@@ -176,11 +204,13 @@ fn source(kind: CostKind, used: Option<&Consumption>) -> String {
 
 fn notes(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRecord) -> Vec<String> {
     let mut notes = vec![
-        "Intervals of CPU times are the resolution of their counters, that of a price is that of the rate; counters of other \
-         kinds are exact and have none. How much a cost differs from run to run is seen by repeating the run."
+        "Intervals hold the resolution of CPU times, the time between the ends of the phase and the readings of the counters, \
+         operations of the warm-up that ended in the phase, and for a price that of the rate; those within ±0.5 % are not \
+         shown. How much a cost differs from run to run is seen by repeating the run."
             .to_owned(),
     ];
     if let Some(used) = used {
+        notes.extend(of_readings(used, phase));
         notes.extend(of_servers(used));
         notes.extend(used.device.as_ref().map(|device| of_device(device, used)));
         if used.energy.is_some() {
@@ -201,6 +231,34 @@ fn notes(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRecord) -> Vec<
             .map(|one| format!("Not known: {} ({}).", counted(one.what), one.reason)),
     );
     notes
+}
+
+fn is_of_threads(used: &Consumption) -> bool {
+    used.context_switches_by == Some(CountedBy::Threads)
+}
+
+/// How far readings lie from the ends of the phase, if that is worth a word.
+fn of_readings(used: &Consumption, phase: &PhaseRecord) -> Option<String> {
+    let end_s = phase.start_s + phase.duration_s;
+    let away_s = |read: ReadTime, end_s: f64| {
+        let away = |at_s: f64| (at_s - end_s).abs();
+        away(read.from_s).max(away(read.until_s))
+    };
+    let read = used.read?;
+    let all = [
+        away_s(read.kernel_at_start, phase.start_s),
+        away_s(read.servers_at_start, phase.start_s),
+        away_s(read.kernel_at_end, end_s),
+        away_s(read.servers_at_end, end_s),
+    ];
+    let most_s = all.into_iter().fold(0.0, f64::max);
+    (most_s > phase.duration_s * NARROW_RATIO).then(|| {
+        format!(
+            "Counters were read up to {} from the start or the end of the phase: they are scaled to its length, and their \
+             intervals hold all that this may be wrong by.",
+            Quantity::seconds(most_s)
+        )
+    })
 }
 
 /// Whether others write to the devices, too, and a lot.
@@ -291,47 +349,78 @@ fn of_changes(changed: &ChangedDocuments, used: &Consumption, phase: &PhaseRecor
     notes
 }
 
-/// The levels of a sweep or a suite, each with what an operation of it cost; `None` if none is known. `cells` are those
-/// that tell a level from the others.
-pub(crate) fn of_levels<'a>(
-    keys: Vec<Column>,
-    levels: impl Iterator<Item = &'a Level> + Clone,
-    cells: impl Fn(&'a Level) -> Vec<Cell>,
+/// The costs of runs with the same settings, and the cells that tell them from others.
+pub(crate) type Row<'a> = (Vec<Cell>, &'a [Cost]);
+
+/// Most loads that stand beside each other. More of them stand below each other, where a narrow terminal has no room for all
+/// kinds.
+const MOST_ACROSS: usize = 8;
+
+/// What operations cost under several loads; `None` if nothing is known.
+pub(crate) fn of_rows(
+    keys: &[Column],
+    rows: &[Row<'_>],
     currency: Option<&str>,
 ) -> Option<Section> {
-    let is_known = |kind: &CostKind| {
-        let mut all = levels.clone();
-        all.any(|level| level.costs.iter().any(|cost| cost.kind == *kind))
-    };
-    let kinds: Vec<CostKind> = CostKind::ALL.into_iter().filter(is_known).collect();
-    if kinds.is_empty() {
-        return None;
-    }
-    let mut columns = keys;
-    columns.extend(
-        kinds
-            .iter()
-            .map(|kind| Column::number(label(*kind), rank(*kind))),
-    );
-    let row = |level: &'a Level| {
-        let mut row = cells(level);
-        row.extend(kinds.iter().map(|kind| {
-            let found = level.costs.iter().find(|cost| cost.kind == *kind);
-            found.map_or_else(|| Cell::from(NO_VALUE), |cost| cell(cost, currency))
-        }));
-        row
-    };
-    Some(Section {
+    let table = table(keys, rows, currency)?;
+    Some(of_tables(vec![table]))
+}
+
+/// The section with such tables.
+pub(crate) fn of_tables(tables: Vec<Table>) -> Section {
+    Section {
         title: "Cost per operation".into(),
         lead: "What was used in the measure phase, divided by the finished operations.".to_owned(),
-        tables: vec![Table::new("Costs", columns, levels.clone().map(row).collect())],
+        tables,
         notes: vec![
-            "Below a value stands its 95 % interval over the runs of a row; of a single run that of its counters, where they \
-             have one. The page of a run says where each number comes from and what is not known."
+            "Below a value stands its 95 % interval over the runs of a load; of a single run what its counters leave open, if \
+             that is more than ±0.5 %. The page of a run says where each number comes from and what is not known."
                 .to_owned(),
         ],
         ..Section::default()
-    })
+    }
+}
+
+/// The kinds of costs that are known, and the loads: whichever are fewer stand beside each other.
+pub(crate) fn table(keys: &[Column], rows: &[Row<'_>], currency: Option<&str>) -> Option<Table> {
+    let of_kind = |costs: &[Cost], kind: CostKind| {
+        let found = costs.iter().find(|cost| cost.kind == kind);
+        found.map(|cost| cell(cost, currency))
+    };
+    let is_known = |kind: &CostKind| rows.iter().any(|row| of_kind(row.1, *kind).is_some());
+    let kinds: Vec<CostKind> = CostKind::ALL.into_iter().filter(is_known).collect();
+    let cell = |costs: &[Cost], kind: CostKind| {
+        of_kind(costs, kind).unwrap_or_else(|| Cell::from(NO_VALUE))
+    };
+    let joined = |texts: Vec<&str>| texts.join(", ");
+    let (columns, cells): (Vec<Column>, Vec<Vec<Cell>>) = if rows.len() > MOST_ACROSS {
+        let of_kinds = kinds
+            .iter()
+            .map(|kind| Column::number(label(*kind), rank(*kind)));
+        let of_row = |(keys, costs): &Row<'_>| {
+            let of_kinds = kinds.iter().map(|kind| cell(costs, *kind));
+            keys.iter().cloned().chain(of_kinds).collect()
+        };
+        let columns = keys.iter().cloned().chain(of_kinds).collect();
+        (columns, rows.iter().map(of_row).collect())
+    } else {
+        let names = keys.iter().map(|key| key.title.as_str()).collect();
+        let of_load = |(place, (keys, _)): (usize, &Row<'_>)| {
+            let texts = keys.iter().map(|key| key.text.as_str());
+            let title = joined(texts.filter(|text| !text.is_empty()).collect());
+            Column::number(title, 200 - place as u8)
+        };
+        let of_kind = |kind: &CostKind| {
+            let name = Cell::new(label(*kind), Tone::Strong);
+            let of_loads = rows.iter().map(|(_, costs)| cell(costs, *kind));
+            std::iter::once(name).chain(of_loads).collect()
+        };
+        let first = Column::text(joined(names));
+        let of_loads = rows.iter().enumerate().map(of_load);
+        let columns = std::iter::once(first).chain(of_loads).collect();
+        (columns, kinds.iter().map(of_kind).collect())
+    };
+    (!kinds.is_empty()).then(|| Table::new("Costs", columns, cells))
 }
 
 /// Which columns go first on a narrow terminal.
@@ -348,11 +437,7 @@ fn rank(kind: CostKind) -> u8 {
 }
 
 /// Costs of two sides; `None` if none is known of both.
-pub(crate) fn comparison(
-    ratios: &[CostRatio],
-    [a, b]: &[String; 2],
-    currency: Option<&str>,
-) -> Option<Table> {
+pub(crate) fn comparison(ratios: &[CostRatio], [a, b]: &[String; 2]) -> Option<Table> {
     let columns = vec![
         Column::text("cost per operation"),
         Column::number(a.as_str(), 120),
@@ -366,10 +451,11 @@ pub(crate) fn comparison(
             true => "too few pairs".to_owned(),
             false => format!("{low:.3}–{high:.3}"),
         });
+        let [a, b] = both(one);
         vec![
             Cell::new(label(one.kind), Tone::Strong),
-            amount(one.kind, one.baseline, currency).into(),
-            amount(one.kind, one.candidate, currency).into(),
+            a.into(),
+            b.into(),
             Cell::from(format!("{value:.3}")).with_detail(range),
         ]
     };
@@ -379,7 +465,8 @@ pub(crate) fn comparison(
 
 /// The costs of both sides of a comparison.
 pub(crate) fn both(one: &CostRatio) -> [String; 2] {
-    [one.baseline, one.candidate].map(|value| amount(one.kind, value, None))
+    let currency = one.currency.as_deref();
+    [one.baseline, one.candidate].map(|value| amount(one.kind, value, currency))
 }
 
 /// The currency of the prices of an experiment.

@@ -10,8 +10,10 @@ use crate::bson::{
 };
 use crate::frame::{self, MAX_MESSAGE_BYTES, Opcode};
 
+mod index_scan;
 mod options;
 
+use index_scan::IndexScan;
 pub use options::{Acknowledgement, CommandError, CommandOptions, WriteConcern};
 use options::{write_read_concern, write_write_concern};
 
@@ -42,6 +44,7 @@ pub struct CommandSet {
     find: Vec<u8>,
     read_end: ProjectedEnds,
     scan_end: ProjectedEnds,
+    index_scans: Vec<IndexScan>,
     get_more_end: Vec<u8>,
     kill_cursors_start: Vec<u8>,
     database_end: Vec<u8>,
@@ -175,6 +178,7 @@ impl CommandSet {
                     sort.i32("_id", 1);
                 });
             }),
+            index_scans: IndexScan::all(options)?,
             get_more_end: end_of_document(|writer| {
                 writer.string("collection", collection);
                 writer.string("$db", &options.database);

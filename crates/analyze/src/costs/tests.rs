@@ -1,5 +1,7 @@
+mod late;
+
 use super::*;
-use dyno_record::consumption::{DeviceUse, EnergyUse, NetworkUse};
+use dyno_record::consumption::{DeviceUse, EnergyUse, NetworkUse, ReadTimes};
 use dyno_record::model::{
     ClientUsage, CollectionStatistics, LatencySummary, OperationRecord, RunStatus,
 };
@@ -60,11 +62,13 @@ fn used() -> Consumption {
         phase: PhaseKind::Measure,
         start_s: 1.0,
         end_s: 21.0,
+        read: None,
         processes: 1,
         servers: 1,
         server_cpu_s: Some(5.0),
         server_cpu_error_s: Some(0.02),
         context_switches: Some(300_000),
+        context_switches_by: None,
         resident_bytes: Some(200 << 20),
         peak_resident_bytes: Some(300 << 20),
         server_read_bytes: None,
@@ -90,6 +94,31 @@ fn used() -> Consumption {
         }),
         unknown: Vec::new(),
     }
+}
+
+fn read(from_s: f64, until_s: f64) -> ReadTime {
+    ReadTime { from_s, until_s }
+}
+
+/// With a warm-up until the measure phase begins at 1 s, and readings at these times.
+fn read_at(kernel: [ReadTime; 2], servers: [ReadTime; 2], is_led: bool) -> RunDocument {
+    let mut document = document();
+    if is_led {
+        let warmup = PhaseRecord {
+            name: PhaseKind::Warmup,
+            start_s: 0.0,
+            duration_s: 1.0,
+            ..phase()
+        };
+        document.phases.insert(0, warmup);
+    }
+    document.consumption[0].read = Some(ReadTimes {
+        kernel_at_start: kernel[0],
+        kernel_at_end: kernel[1],
+        servers_at_start: servers[0],
+        servers_at_end: servers[1],
+    });
+    document
 }
 
 fn statistics() -> CollectionStatistics {
@@ -231,12 +260,16 @@ fn a_load_is_divided_by_its_documents() {
         ..phase()
     };
     document.consumption[0].phase = PhaseKind::Load;
+    document.plan = json!({"price": {"per_h": 0.36}});
     let found = of_phase(&document, &phase, Figure::bare(5.0)).expect("it was counted");
     assert_eq!(
         (found.basis, found.basis_count),
         (CostBasis::Document, 10_000)
     );
     assert_eq!(value(&found, CostKind::ServerCpu), Some(500.0));
+    // 0.0001 a second, and 500 documents.
+    let price = value(&found, CostKind::Price).expect("it is named");
+    assert!((price - 0.2).abs() < 1e-12, "{price}");
 }
 
 #[test]
@@ -301,13 +334,81 @@ fn ratios_of_pairs_have_students_interval_of_their_logarithm() {
         "{one:?}"
     );
     assert!((one.baseline - 49.32).abs() < 0.01, "{one:?}");
+    assert_eq!(one.currency, None);
     // What costs nothing has no ratio.
     let (none, some) = (of_cpu(0.0), of_cpu(1.0));
     assert_eq!(ratios(&[[&none, &some]]), []);
+    // Prices compare in one currency only.
+    let priced = |currency: &str| Costs {
+        currency: Some(currency.to_owned()),
+        values: vec![Cost {
+            kind: CostKind::Price,
+            value: Figure::bare(2.0),
+        }],
+        ..of_cpu(1.0)
+    };
+    let (dollars, euros) = (priced("USD"), priced("EUR"));
+    assert_eq!(ratios(&[[&dollars, &euros]]), []);
+    let one = &ratios(&[[&dollars, &dollars]])[0];
+    assert_eq!(one.currency.as_deref(), Some("USD"));
     // A single pair knows nothing of the next.
     let alone = ratios(&pairs[..1]);
     assert!(
         (alone[0].ratio.value - 2.0).abs() < 1e-9 && alone[0].ratio.low.is_none(),
         "{alone:?}"
     );
+}
+
+/// A recorded run, with this CPU time of the servers and as much to each side.
+fn run_with(us: f64, error_us: f64) -> Figures {
+    let golden = include_str!("../../../record/tests/golden/experiments/xmax.json");
+    let experiment: dyno_record::experiment::Experiment =
+        serde_json::from_str(golden).expect("it is an experiment");
+    let mut recorded = experiment
+        .points
+        .into_iter()
+        .filter_map(|point| point.figures);
+    let figures = recorded.next().expect("it has a run");
+    let value = Figure {
+        value: us,
+        low: Some(us - error_us),
+        high: Some(us + error_us),
+    };
+    let kind = CostKind::ServerCpu;
+    let costs = Costs {
+        values: vec![Cost { kind, value }],
+        ..of_cpu(us)
+    };
+    Figures {
+        costs: Some(costs),
+        ..figures
+    }
+}
+
+#[test]
+fn runs_have_students_interval_and_never_less_than_they_leave_open_themselves() {
+    let of = |us: [f64; 2], error_us: f64| {
+        let runs = us.map(|us| run_with(us, error_us));
+        let found = of_runs(&[&runs[0], &runs[1]]);
+        let one = found.first().expect("both know it").value;
+        let half = |end: Option<f64>| (end.expect("there are two") - one.value).abs();
+        (one.value, half(one.low), half(one.high))
+    };
+    // Alike: by the errors of both, added as independent ones and halved.
+    let (mean, below, above) = of([50.0, 50.0], 10.0);
+    assert_eq!(mean, 50.0);
+    assert!(
+        (below - 50.0_f64.sqrt()).abs() < 1e-9 && (above - below).abs() < 1e-9,
+        "{below}"
+    );
+    // Apart by 2: t with one degree of freedom is 12.706, and the mean deviates by 1.
+    let (mean, below, _) = of([49.0, 51.0], 0.1);
+    assert!(
+        (mean - 50.0).abs() < 1e-9 && (below - 12.706).abs() < 1e-2,
+        "{below}"
+    );
+    // What only some know is not told.
+    let (known, mut other) = (run_with(50.0, 1.0), run_with(50.0, 1.0));
+    other.costs = None;
+    assert_eq!(of_runs(&[&known, &other]), []);
 }

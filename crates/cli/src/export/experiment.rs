@@ -128,9 +128,11 @@ fn each(
         let name = Some(demand.name.as_str());
         put("demand_s", name, bare(demand.demand_s))?;
     }
-    let costs = figures.costs.iter().flat_map(|costs| &costs.values);
-    for cost in costs {
-        put(cost.kind.as_str(), None, cost.value)?;
+    let costs = figures.costs.iter();
+    for (costs, cost) in costs.flat_map(|costs| costs.values.iter().map(move |cost| (costs, cost))) {
+        let basis = costs.basis.as_str();
+        let basis = cost.kind.is_per_operation().then_some(basis);
+        put(cost.kind.as_str(), basis, cost.value)?;
     }
     Ok(())
 }

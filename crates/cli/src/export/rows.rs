@@ -2,7 +2,9 @@
 
 use crate::export::table::{self, Cell, Column, Table, unit};
 use crate::metrics::window::{end_s, mean_in_flight, seconds};
+use dyno_analyze::costs::of_phase;
 use dyno_engine::{Error, Kind};
+use dyno_record::experiment::Figure;
 use dyno_record::metrics::MetricTable;
 use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::reader::Run;
@@ -11,6 +13,9 @@ use jiff::Timestamp;
 
 /// Name of the load generator among the sources.
 pub(crate) const CLIENT: &str = "client";
+
+/// Name under which it is told what each phase cost.
+const COST: &str = "cost";
 
 /// Percentiles of each window, with the end of the name.
 const PERCENTILES: [(f64, &str); 6] = [
@@ -78,8 +83,8 @@ pub(crate) fn started(document: &RunDocument) -> Result<Timestamp, Error> {
     })
 }
 
-/// Writes all rows of a run: first those of the load generator, then those of each source, each in the order of time.
-/// Values that were not told have no row.
+/// Writes all rows of a run: first those of the load generator, then what each phase cost, then those of each source, each in
+/// the order of time. Values that were not told have no row.
 pub(crate) fn fill(run: &Run, table: &mut dyn Table) -> Result<(), Error> {
     let origin_us = started(&run.document)?.as_microsecond();
     let mut windows = RecordedWindows::open(&run.directory)?;
@@ -100,6 +105,7 @@ pub(crate) fn fill(run: &Run, table: &mut dyn Table) -> Result<(), Error> {
         };
         of_window(&window, &mut put)?;
     }
+    of_costs(&run.document, origin_us, table)?;
     for source in &run.metrics {
         of_source(source, &run.document.phases, origin_us, table)?;
     }
@@ -187,6 +193,35 @@ fn of_latency(
     for (quantile, end) in PERCENTILES {
         let value_us = values.value_at_quantile(quantile) as f64 / 1e3;
         put(&format!("{clock}_{end}"), operation, value_us)?;
+    }
+    Ok(())
+}
+
+/// What each phase cost, at its end. The instance says what is divided by.
+fn of_costs(
+    document: &RunDocument,
+    origin_us: i64,
+    table: &mut dyn Table,
+) -> Result<(), Error> {
+    for phase in &document.phases {
+        let rate_per_s = Figure::bare(phase.achieved_rate_per_s);
+        let Some(costs) = of_phase(document, phase, rate_per_s) else {
+            continue;
+        };
+        let at_s = phase.start_s + phase.duration_s;
+        for cost in &costs.values {
+            let row = Row {
+                time_us: time_us(origin_us, at_s),
+                at_s,
+                duration_s: phase.duration_s,
+                phase: Some(phase.name),
+                source: COST,
+                metric: cost.kind.as_str(),
+                instance: cost.kind.is_per_operation().then_some(costs.basis.as_str()),
+                value: cost.value.value,
+            };
+            row.write(table)?;
+        }
     }
     Ok(())
 }

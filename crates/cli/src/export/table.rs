@@ -85,7 +85,7 @@ pub(crate) type Fill<'a> = dyn Fn(&mut dyn Table) -> Result<(), Error> + 'a;
 
 /// The unit of a metric, as the end of its name tells it; empty without one.
 pub(crate) fn unit(metric: &str) -> &'static str {
-    const UNITS: [(&str, &str); 15] = [
+    const UNITS: [(&str, &str); 16] = [
         ("_bytes_per_s", "bytes/s"),
         ("_per_s", "1/s"),
         ("_bytes", "bytes"),
@@ -98,6 +98,8 @@ pub(crate) fn unit(metric: &str) -> &'static str {
         ("_s", "s"),
         ("_hz", "hz"),
         ("_joules", "joules"),
+        // In the currency of the plan.
+        ("price_per_million", "price"),
         ("_celsius", "celsius"),
         (".celsius", "celsius"),
         ("average_1m", "count"),

@@ -10,6 +10,7 @@ mod chaos;
 mod common;
 mod compare_history;
 mod costs;
+mod costs_truth;
 mod dependencies;
 mod doctor;
 mod elsewhere;

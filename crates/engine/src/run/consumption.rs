@@ -1,5 +1,8 @@
 //! Reads the counters of servers, devices and processors at the start and the end of each phase, in a thread of its own:
 //! the first phase may be a warm-up whose end nobody else waits for.
+//!
+//! The first phase is read shortly before it starts, when the servers have nothing to do; one that follows another at its
+//! planned start; and the last one when its last operation has ended.
 
 use super::observation::{Asker, WatchedServer};
 use super::trace::Over;
@@ -7,6 +10,7 @@ use crate::cancel::Cancel;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
 use dyno_load::clock::Clock;
+use dyno_load::job::OnEnded;
 use dyno_observe::consumption::{
     ConsumptionCounters, ConsumptionSubject, CountersAt, Known, ServerCounters, consumption,
     server_counters, write_back,
@@ -25,6 +29,9 @@ const FOLLOW_EVERY: Duration = Duration::from_secs(10);
 
 /// Longest time until a server has written everything to its files.
 const WRITE_BACK_LIMIT: Duration = Duration::from_secs(120);
+
+/// How long before the first phase its counters are read: about the time of a question to a server.
+const AHEAD: Duration = Duration::from_millis(5);
 
 /// What `observe.server = false` means here.
 const NOT_ASKED: &str = "the servers were not asked (`observe.server = false`)";
@@ -70,7 +77,7 @@ impl ConsumptionMeter {
             clock,
             readings: Vec::new(),
         };
-        drop(reader.ask());
+        drop(ask(&mut reader.servers, reader.not_asked.as_deref()));
         let over = Arc::<Over>::default();
         let (starts, planned) = mpsc::channel();
         let until = Arc::clone(&over);
@@ -90,7 +97,13 @@ impl ConsumptionMeter {
         self.starts.clone()
     }
 
-    /// Reads the counters a last time: the phases are over.
+    /// To be called when the last operation has ended: the counters are read a last time.
+    pub(super) fn on_ended(&self) -> OnEnded {
+        let over = Arc::clone(&self.over);
+        Box::new(move || over.end())
+    }
+
+    /// Waits until that is done. Phases that have not ended are over all the same.
     pub(super) fn end(self) -> EndedMeter {
         self.over.end();
         drop(self.starts);
@@ -163,13 +176,27 @@ fn listener(deployment: &DeploymentUnderTest) -> Known<u32> {
     found.map_err(|health| health.reason().unwrap_or_default().to_owned())
 }
 
+/// What servers tell of themselves, or why none is asked.
+fn ask(servers: &mut [Asker], not_asked: Option<&str>) -> Vec<Known<ServerCounters>> {
+    match not_asked {
+        Some(reason) => vec![Err(reason.to_owned())],
+        None => servers.iter_mut().map(|one| server_counters(one)).collect(),
+    }
+}
+
 impl Reader {
     /// Reads at the start of each phase and when they are over.
     fn follow(&mut self, planned: &Receiver<Starts>, over: &Over) {
         // Without phases nothing was done.
         let Ok(starts) = planned.recv() else { return };
-        for (phase, start_ns) in starts {
-            let wait_ns = start_ns.saturating_sub(self.clock.now_ns());
+        for (place, (phase, start_ns)) in starts.into_iter().enumerate() {
+            let ahead_ns = if place == 0 {
+                AHEAD.as_nanos() as u64
+            } else {
+                0
+            };
+            let due_ns = start_ns.saturating_sub(ahead_ns);
+            let wait_ns = due_ns.saturating_sub(self.clock.now_ns());
             let start = Instant::now() + Duration::from_nanos(wait_ns);
             // The start of a phase after one without a limit of time is never reached.
             if start_ns == u64::MAX || self.wait_until(Some(start), over) {
@@ -197,18 +224,12 @@ impl Reader {
     }
 
     fn read(&mut self, phase: Option<PhaseKind>) {
-        let at_s = self.clock.now_ns() as f64 / 1e9;
-        let servers = self.ask();
-        let reading = self.counters.read(at_s, servers);
+        let clock = self.clock;
+        let now_s = || clock.now_ns() as f64 / 1e9;
+        let (servers, not_asked) = (&mut self.servers, self.not_asked.as_deref());
+        let mut ask = || ask(servers, not_asked);
+        let reading = self.counters.read(&now_s, &mut ask);
         self.readings.push((phase, reading));
-    }
-
-    fn ask(&mut self) -> Vec<Known<ServerCounters>> {
-        if let Some(reason) = &self.not_asked {
-            return vec![Err(reason.clone())];
-        }
-        let servers = self.servers.iter_mut();
-        servers.map(|server| server_counters(server)).collect()
     }
 
     fn found(&self) -> Vec<Consumption> {

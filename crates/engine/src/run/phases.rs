@@ -13,7 +13,7 @@ use crate::run::options::Extent;
 use crate::run::trace::io::{Attached, Completed, RunTrace};
 use crate::run::trace::{self, Watched, Watchers};
 use dyno_load::job::RetryRule;
-use dyno_load::job::{Job, OnPlanned, Pair, PhaseSpec, ProcessUsage};
+use dyno_load::job::{Job, OnEnded, OnPlanned, Pair, PhaseSpec, ProcessUsage};
 use dyno_load::workload::Workload;
 use dyno_load::{LoadError, Window};
 use dyno_observe::usage::UsageSampler;
@@ -146,13 +146,16 @@ impl Session<'_> {
         let data_folders = self.data_folders(deployment);
         let meter = self.meter(deployment, &data_folders);
         let starts = meter.as_ref().map(ConsumptionMeter::starts);
-        let on_planned = self.on_planned(Arc::clone(&watchers), starts, deployment);
+        let calls = Calls {
+            on_planned: self.on_planned(Arc::clone(&watchers), starts, deployment),
+            on_ended: meter.as_ref().map(ConsumptionMeter::on_ended),
+        };
         let threads = (plan.client.threads.min(part.clients).max(1)) as usize;
         let job = match self.context.source {
             Some(_) => None,
             None => {
                 let servers = &deployment.servers;
-                Some(self.job(part, targets, servers, Arc::clone(&stop), on_planned)?)
+                Some(self.job(part, targets, servers, Arc::clone(&stop), calls)?)
             }
         };
         let guard = self.options.guard.as_ref().map(|guard| {
@@ -391,7 +394,7 @@ impl Session<'_> {
         targets: &[LoadTarget],
         servers: &[ServerUnderTest],
         stop: Arc<AtomicBool>,
-        on_planned: OnPlanned,
+        calls: Calls,
     ) -> Result<Job, Error> {
         let mut pairs = Vec::new();
         for (number, workload) in targets {
@@ -412,7 +415,8 @@ impl Session<'_> {
             clock: self.clock,
             stop,
             usage,
-            on_planned: Some(on_planned),
+            on_planned: Some(calls.on_planned),
+            on_ended: calls.on_ended,
             ..Job::from_plan(self.plan, pairs)
         })
     }
@@ -425,6 +429,12 @@ struct JobPart {
     clients: u32,
     retry: RetryRule,
     abort_on_failure: bool,
+}
+
+/// Who is told of the starts of the phases, and of the end of the last one.
+struct Calls {
+    on_planned: OnPlanned,
+    on_ended: Option<OnEnded>,
 }
 
 /// A server that takes part in a phase: its number, and what is done with it.

@@ -1,6 +1,7 @@
 //! The measurement itself, against responders whose stalls, service times and faults are known.
 
 use dyno_load::backend::Backend;
+use dyno_load::clock::Clock;
 use dyno_load::connect::Connector;
 use dyno_load::job::{Job, Pair, PhaseSpec};
 use dyno_load::responder::{
@@ -114,17 +115,26 @@ impl Trial {
             threads: self.threads,
             ..Pair::from_plan(&self.plan, workload, backend)
         };
+        let clock = Clock::start();
+        let ended_s = Arc::new(Mutex::new(None));
+        let told = Arc::clone(&ended_s);
         let job = Job {
             phases,
             schedule: self.plan.schedule.clone(),
             timeout: self.timeout,
             abort_on_failure: false,
             stop,
+            clock,
+            on_ended: Some(Box::new(move || {
+                *told.lock().unwrap() = Some(clock.now_ns() as f64 / 1e9);
+            })),
             ..Job::from_plan(&self.plan, vec![pair])
         };
         let mut phase = PhaseAccumulator::new(kind, offered);
+        let mut told_before_window = false;
         dyno_load::run(job, &mut |window| {
             let interval = window.merged;
+            told_before_window = ended_s.lock().unwrap().is_some();
             if interval.phase == kind {
                 watch(&interval);
                 phase.add(&interval)?;
@@ -132,7 +142,13 @@ impl Trial {
             Ok(())
         })
         .unwrap();
-        phase.to_record()
+        let record = phase.to_record();
+        // Who reads counters then misses nothing of the phase: at its end, or before if nothing more was due.
+        let ended_s: Option<f64> = *ended_s.lock().unwrap();
+        assert!(told_before_window, "{ended_s:?}");
+        let late_s = ended_s.unwrap() - record.start_s - record.duration_s;
+        assert!((-0.1..3.0).contains(&late_s), "{late_s} {record:?}");
+        record
     }
 }
 

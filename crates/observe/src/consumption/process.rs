@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+/// Context switches of each thread that is alive: the kernel does not add them up.
+pub(super) type Switches = BTreeMap<u32, u64>;
+
 /// Those of one process.
 #[derive(Debug)]
 pub(super) struct ProcessCounters {
     number: u32,
     start_ticks: u64,
     cpu_ticks: u64,
-    /// Context switches of each thread: the kernel does not add them up.
-    switches: BTreeMap<u32, u64>,
     resident_bytes: u64,
     peak_bytes: u64,
     /// Bytes read and written; absent where only the owner may read them.
@@ -28,7 +29,6 @@ pub(super) struct ProcessCounters {
 pub(super) struct ProcessGrowth {
     pub(super) cpu_s: f64,
     pub(super) cpu_error_s: f64,
-    pub(super) switches: u64,
     pub(super) resident_bytes: u64,
     pub(super) peak_bytes: u64,
     pub(super) read_bytes: Option<u64>,
@@ -60,7 +60,6 @@ impl ProcessCounters {
             number: process,
             start_ticks: stat.start_ticks,
             cpu_ticks: stat.user_ticks + stat.system_ticks,
-            switches: switches(&root.join(&folder).join("task")),
             resident_bytes: resident,
             peak_bytes: peak,
             io,
@@ -68,8 +67,9 @@ impl ProcessCounters {
     }
 }
 
-/// Context switches of each thread that is alive.
-fn switches(tasks: &Path) -> BTreeMap<u32, u64> {
+/// Context switches of the threads of a process. It has many files, so that this takes longer than all the rest.
+pub(super) fn switches(root: &Path, process: u32) -> Switches {
+    let tasks = root.join(format!("proc/{process}/task"));
     let entries = fs::read_dir(tasks).into_iter().flatten().flatten();
     let of_one = |entry: fs::DirEntry| {
         let thread: u32 = entry.file_name().to_str()?.parse().ok()?;
@@ -81,7 +81,19 @@ fn switches(tasks: &Path) -> BTreeMap<u32, u64> {
     entries.filter_map(of_one).collect()
 }
 
-/// By how much the counters of all processes grew. Switches of threads that have ended are not known.
+/// How many switches there were more, in all processes. Those of threads that have ended are not known.
+pub(super) fn more_switches(first: &[Switches], last: &[Switches]) -> u64 {
+    let of_one = |(before, now): (&Switches, &Switches)| -> u64 {
+        let of_thread = |(thread, count): (&u32, &u64)| {
+            let known = before.get(thread).copied().unwrap_or(0);
+            count.saturating_sub(known)
+        };
+        now.iter().map(of_thread).sum()
+    };
+    first.iter().zip(last).map(of_one).sum()
+}
+
+/// By how much the counters of all processes grew.
 pub(super) fn growth(first: &[ProcessCounters], last: &[ProcessCounters]) -> Known<ProcessGrowth> {
     let ticks_per_s = ticks_per_s();
     let mut all = ProcessGrowth {
@@ -97,14 +109,6 @@ pub(super) fn growth(first: &[ProcessCounters], last: &[ProcessCounters]) -> Kno
         all.cpu_s += ticks as f64 / ticks_per_s;
         // User and system time are rounded, each at both ends.
         all.cpu_error_s += 2.0 / ticks_per_s;
-        all.switches += now
-            .switches
-            .iter()
-            .map(|(thread, count)| {
-                let known = before.switches.get(thread).copied().unwrap_or(0);
-                count.saturating_sub(known)
-            })
-            .sum::<u64>();
         all.resident_bytes += now.resident_bytes;
         all.peak_bytes += now.peak_bytes;
         let by = |place: usize| {

@@ -74,6 +74,16 @@ impl ServerCounters {
     }
 }
 
+/// Whether each server counts its context switches.
+pub(super) fn tell_switches(servers: &[Known<ServerCounters>]) -> bool {
+    let tells = |server: &Known<ServerCounters>| {
+        server
+            .as_ref()
+            .is_ok_and(|server| server.switches.is_some())
+    };
+    !servers.is_empty() && servers.iter().all(tells)
+}
+
 /// How much they grew, over all servers.
 #[derive(Debug)]
 pub(super) struct ServerGrowth {

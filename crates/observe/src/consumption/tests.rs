@@ -16,8 +16,10 @@ fn set(fixture: &Fixture, path: &str, text: &str) {
 
 fn set_process(fixture: &Fixture, number: u32, ticks: u64, written: u64, switches: &[(u32, u64)]) {
     let folder = format!("proc/{number}");
+    // A tenth of it in the kernel.
+    let system = ticks / 10;
     let stat = format!(
-        "{number} (my (server) x) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 5 0 0 20 0 3 0 {number} 1 1"
+        "{number} (my (server) x) S 1 1 1 0 -1 0 0 0 0 0 {ticks} {system} 0 0 20 0 3 0 {number} 1 1"
     );
     set(fixture, &format!("{folder}/stat"), &stat);
     let status = "Name:\tx\nVmHWM:\t    3072 kB\nVmRSS:\t    2048 kB\n";
@@ -84,6 +86,15 @@ fn set_devices(fixture: &Fixture, factor: u64) {
     set(fixture, "sys/devices/virtual/block/dm-0/stat", &all(0));
 }
 
+/// Reads everything in no time.
+fn read_at(
+    counters: &mut ConsumptionCounters,
+    at_s: f64,
+    servers: Vec<Known<ServerCounters>>,
+) -> CountersAt {
+    counters.read(&|| at_s, &mut || servers.clone())
+}
+
 fn why(used: &Consumption, what: Counted) -> &str {
     let found = used.unknown.iter().find(|one| one.what == what);
     found.map_or("", |one| one.reason.as_str())
@@ -97,15 +108,17 @@ fn counters_of_processes_and_devices_are_those_between_two_readings() {
     set_devices(&fixture, 1);
     set_process(&fixture, 7, 100, 1000, &[(7, 10), (71, 20)]);
     set_process(&fixture, 8, 0, 0, &[(8, 5)]);
-    let first = counters.read(2.0, Vec::new());
+    let first = read_at(&mut counters, 2.0, Vec::new());
     set_devices(&fixture, 3);
     // Thread 71 has ended, and 72 is new.
     set_process(&fixture, 7, 350, 5096, &[(7, 15), (72, 4)]);
     set_process(&fixture, 8, 50, 4096, &[(8, 6)]);
-    let last = counters.read(2.0 + SECOND, Vec::new());
+    let last = read_at(&mut counters, 2.0 + SECOND, Vec::new());
     let used = consumption(PhaseKind::Measure, &first, &last);
     assert_eq!((used.start_s, used.end_s, used.processes), (2.0, 3.0, 2));
-    assert_eq!(used.server_cpu_s, Some(3.0));
+    assert_eq!(used.server_cpu_s, Some(2.75 + 0.55));
+    // A tick at each end, of user and of system time together, for each process.
+    assert_eq!(used.server_cpu_error_s, Some(0.04));
     assert_eq!(used.context_switches, Some(5 + 5 + 1));
     assert_eq!(used.resident_bytes, Some(4 << 20));
     assert_eq!(used.peak_resident_bytes, Some(6 << 20));
@@ -128,13 +141,70 @@ fn counters_of_processes_and_devices_are_those_between_two_readings() {
 }
 
 #[test]
+fn the_kernel_is_read_before_the_servers_are_asked_and_both_know_when() {
+    let fixture = machine();
+    let mut counters = ConsumptionCounters::new(fixture.root(), subject(&fixture, &["data"]));
+    set_devices(&fixture, 1);
+    set_process(&fixture, 7, 100, 0, &[(7, 10)]);
+    set_process(&fixture, 8, 100, 0, &[]);
+    let now = std::cell::Cell::new(2.0);
+    let first = counters.read(&|| now.get(), &mut Vec::new);
+    now.set(3.0);
+    // While the servers are asked the load goes on.
+    let mut slow = || {
+        set_devices(&fixture, 9);
+        set_process(&fixture, 7, 900, 0, &[(7, 30)]);
+        now.set(3.5);
+        Vec::new()
+    };
+    let last = counters.read(&|| now.get(), &mut slow);
+    let used = consumption(PhaseKind::Measure, &first, &last);
+    assert_eq!(used.server_cpu_s, Some(0.0));
+    assert_eq!(
+        used.device.as_ref().map(|device| device.read_bytes),
+        Some(0)
+    );
+    assert_eq!(used.context_switches, Some(20));
+    assert_eq!(used.context_switches_by, Some(CountedBy::Threads));
+    let at = |from_s, until_s| ReadTime { from_s, until_s };
+    let expected = ReadTimes {
+        kernel_at_start: at(2.0, 2.0),
+        servers_at_start: at(2.0, 2.0),
+        kernel_at_end: at(3.0, 3.0),
+        servers_at_end: at(3.0, 3.5),
+    };
+    assert_eq!(used.read, Some(expected));
+}
+
+#[test]
+fn servers_that_tell_at_one_end_only_have_no_context_switches() {
+    let fixture = machine();
+    let mut counters = ConsumptionCounters::new(fixture.root(), subject(&fixture, &["data"]));
+    set_devices(&fixture, 1);
+    set_process(&fixture, 7, 100, 0, &[(7, 10)]);
+    set_process(&fixture, 8, 100, 0, &[]);
+    let first = read_at(
+        &mut counters,
+        0.0,
+        vec![server_counters(&mut Server(status(1)))],
+    );
+    let last = read_at(&mut counters, SECOND, vec![Err("lost".to_owned())]);
+    let used = consumption(PhaseKind::Measure, &first, &last);
+    assert_eq!(
+        (used.context_switches, used.context_switches_by),
+        (None, None)
+    );
+    assert!(why(&used, Counted::ContextSwitches).contains("one end"));
+}
+
+#[test]
 fn flushes_of_a_volume_are_those_of_its_members() {
     let fixture = machine();
     let mut counters = ConsumptionCounters::new(fixture.root(), subject(&fixture, &["volume"]));
     set_devices(&fixture, 1);
-    let first = counters.read(0.0, Vec::new());
+    let first = read_at(&mut counters, 0.0, Vec::new());
     set_devices(&fixture, 2);
-    let last = counters.read(SECOND, Vec::new());
+    let last = read_at(&mut counters, SECOND, Vec::new());
     let used = consumption(PhaseKind::Load, &first, &last);
     let device = used.device.unwrap();
     assert_eq!(
@@ -156,8 +226,8 @@ fn what_is_not_known_is_absent_with_the_reason() {
     let mut counters = ConsumptionCounters::new(fixture.root(), subject);
     let refused = || vec![Err("not authorized".to_owned())];
     let (first, last) = (
-        counters.read(0.0, refused()),
-        counters.read(SECOND, refused()),
+        read_at(&mut counters, 0.0, refused()),
+        read_at(&mut counters, SECOND, refused()),
     );
     let used = consumption(PhaseKind::Measure, &first, &last);
     assert_eq!(used.server_cpu_s, None);
@@ -181,11 +251,11 @@ fn a_server_that_was_started_again_has_no_counters() {
     set_devices(&fixture, 2);
     set_process(&fixture, 7, 100, 0, &[]);
     set_process(&fixture, 8, 100, 0, &[]);
-    let first = counters.read(0.0, Vec::new());
+    let first = read_at(&mut counters, 0.0, Vec::new());
     let stat = "8 (x) S 1 1 1 0 -1 0 0 0 0 0 900 5 0 0 20 0 3 0 12345 1 1";
     set(&fixture, "proc/8/stat", stat);
     set_devices(&fixture, 1);
-    let last = counters.read(SECOND, Vec::new());
+    let last = read_at(&mut counters, SECOND, Vec::new());
     let used = consumption(PhaseKind::Measure, &first, &last);
     assert_eq!(used.server_cpu_s, None);
     assert_eq!(why(&used, Counted::ServerCpu), "process 8 ended");
@@ -206,8 +276,8 @@ fn old_kernels_count_no_flushes() {
         "1 0 8 1 1 0 8 1 0 1 1\n",
     );
     let (first, last) = (
-        counters.read(0.0, Vec::new()),
-        counters.read(SECOND, Vec::new()),
+        read_at(&mut counters, 0.0, Vec::new()),
+        read_at(&mut counters, SECOND, Vec::new()),
     );
     let used = consumption(PhaseKind::Measure, &first, &last);
     assert_eq!(used.device.as_ref().unwrap().flushes, None);
@@ -252,11 +322,15 @@ fn a_server_elsewhere_tells_of_itself() {
     };
     let mut counters = ConsumptionCounters::new(fixture.root(), subject);
     let ask = |factor| vec![server_counters(&mut Server(status(factor))); 2];
-    let (first, last) = (counters.read(0.0, ask(1)), counters.read(SECOND, ask(3)));
+    let (first, last) = (
+        read_at(&mut counters, 0.0, ask(1)),
+        read_at(&mut counters, SECOND, ask(3)),
+    );
     let used = consumption(PhaseKind::Measure, &first, &last);
     assert_eq!((used.processes, used.servers), (0, 2));
     assert_eq!(used.server_cpu_s, Some(2.0));
     assert_eq!(used.context_switches, Some(2 * 84));
+    assert_eq!(used.context_switches_by, Some(CountedBy::Servers));
     assert_eq!(used.resident_bytes, Some(200 << 20));
     assert_eq!(used.peak_resident_bytes, Some(400 << 20));
     let network = NetworkUse {
@@ -282,7 +356,10 @@ fn one_server_that_does_not_tell_hides_the_sum() {
             server_counters(&mut Server(other)),
         ]
     };
-    let (first, last) = (counters.read(0.0, ask(1)), counters.read(SECOND, ask(2)));
+    let (first, last) = (
+        read_at(&mut counters, 0.0, ask(1)),
+        read_at(&mut counters, SECOND, ask(2)),
+    );
     let used = consumption(PhaseKind::Measure, &first, &last);
     let network = NetworkUse {
         received_bytes: 1000,
@@ -327,7 +404,7 @@ mod rapl {
     }
 
     fn read(counters: &mut ConsumptionCounters) -> Known<EnergyUse> {
-        counters.read(0.0, Vec::new()).energy
+        read_at(counters, 0.0, Vec::new()).energy
     }
 
     fn counters(fixture: &Fixture) -> ConsumptionCounters {
@@ -346,6 +423,18 @@ mod rapl {
         zone(&fixture, "intel-rapl:1", "package-1", 2_001_000);
         let last = read(&mut counters).unwrap();
         assert_eq!(last.energy_joules, 5.0);
+    }
+
+    #[test]
+    fn the_energy_of_a_phase_is_that_between_its_readings() {
+        let fixture = machine(5_000_000);
+        let mut counters = counters(&fixture);
+        zone(&fixture, "intel-rapl:0", "package-0", 6_000_000);
+        let first = read_at(&mut counters, 0.0, Vec::new());
+        zone(&fixture, "intel-rapl:0", "package-0", 10_000_000);
+        let last = read_at(&mut counters, SECOND, Vec::new());
+        let used = consumption(PhaseKind::Measure, &first, &last);
+        assert_eq!(used.energy.map(|energy| energy.energy_joules), Some(4.0));
     }
 
     #[test]

@@ -117,10 +117,13 @@ impl Costs {
 }
 
 /// A cost of a candidate relative to that of a baseline.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CostRatio {
     /// What it is.
     pub kind: CostKind,
+    /// The currency of a price; absent of other kinds, and where the plans name none.
+    pub currency: Option<String>,
     /// Geometric mean over the baselines.
     pub baseline: f64,
     /// The same of the candidates.

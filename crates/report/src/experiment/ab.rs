@@ -85,11 +85,7 @@ fn section(experiment: &Experiment, answer: &AbAnswer) -> Option<Section> {
         charts: charts_of(charts.into_iter().flatten()),
         tables: std::iter::once(table(experiment, answer))
             .chain(demands(answer, &labels(experiment)))
-            .chain(costs::comparison(
-                &answer.costs,
-                &labels(experiment),
-                costs::currency(experiment),
-            ))
+            .chain(costs::comparison(&answer.costs, &labels(experiment)))
             .collect(),
         notes,
         ..Section::default()

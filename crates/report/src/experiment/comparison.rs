@@ -160,7 +160,7 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
     });
     let costs = comparison.answer.as_ref().and_then(|answer| {
         let names = ["A", "B"].map(str::to_owned);
-        costs::comparison(&answer.costs, &names, None)
+        costs::comparison(&answer.costs, &names)
     });
     let costs = costs.map(|table| Section {
         title: "Cost per operation".into(),

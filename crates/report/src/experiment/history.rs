@@ -21,7 +21,7 @@ pub fn human(history: &History) -> String {
     }
     let kinds = kinds(history);
     for kind in &kinds {
-        let _ = write!(text, "{:>21}", costs::label(*kind));
+        let _ = write!(text, "{:>24}", costs::label_of_one(*kind));
     }
     text.push_str("  run\n");
     for (place, run) in history.runs.iter().enumerate() {
@@ -32,7 +32,7 @@ pub fn human(history: &History) -> String {
             let _ = write!(text, "{:>17}{mark}", level(*value).to_string());
         }
         for kind in &kinds {
-            let _ = write!(text, "{:>21}", cost(run, *kind));
+            let _ = write!(text, "{:>24}", cost(run, *kind));
         }
         let _ = writeln!(text, "  {}", run.directory);
     }
@@ -59,7 +59,7 @@ pub fn markdown(history: &History) -> String {
     }
     let kinds = kinds(history);
     for kind in &kinds {
-        let _ = write!(text, " {} |", costs::label(*kind));
+        let _ = write!(text, " {} |", costs::label_of_one(*kind));
     }
     text.push_str("\n|---|---|---:|---:|---:|---:|");
     text.push_str(&"---:|".repeat(kinds.len()));
@@ -340,7 +340,7 @@ fn table(history: &History) -> Section {
     columns.extend(
         kinds
             .iter()
-            .map(|kind| Column::number(costs::label(*kind), 90)),
+            .map(|kind| Column::number(costs::label_of_one(*kind), 90)),
     );
     let row = |(place, run): (usize, &HistoryRun)| {
         let mut cells: Vec<Cell> = vec![

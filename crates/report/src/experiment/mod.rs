@@ -14,6 +14,7 @@ mod picture;
 mod ratios;
 mod relative;
 mod runs;
+mod search_costs;
 mod slo;
 mod slo_charts;
 mod storage;
@@ -66,7 +67,7 @@ pub fn page(experiment: &Experiment) -> Page {
         Some(Answer::Sweep(answer)) => sweep::parts(experiment, answer, &book),
         Some(Answer::Blocks(answer)) => blocks::parts(experiment, answer, &book),
         Some(Answer::Xmax(answer)) => xmax::parts(experiment, answer, &book),
-        Some(Answer::Slo(answer)) => slo::parts(answer, &book),
+        Some(Answer::Slo(answer)) => slo::parts(experiment, answer, &book),
         Some(Answer::Ab(answer)) => ab::parts(experiment, answer, &book),
         Some(Answer::Suite(answer)) => suite::parts(experiment, answer, &book),
         None => Parts::default(),

@@ -2,21 +2,28 @@
 
 use super::figure::{TOO_SHORT, interval, interval_or_why, unwanted};
 use super::parts::Parts;
+use super::search_costs;
 use super::slo_charts::{plot, share_plot};
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Figure, Section, charts_of};
 use dyno_analyze::search::objective::boundary::kept_at;
 use dyno_record::estimate::Estimate;
-use dyno_record::experiment::{Attempt, Boundary, ObjectiveEnd, SloAnswer};
+use dyno_record::experiment::{Attempt, Boundary, Experiment, ObjectiveEnd, SloAnswer};
 use dyno_record::quantity::Quantity;
 
 /// All that such a search contributes to the report.
-pub(super) fn parts(answer: &SloAnswer, book: &CaveatBook) -> Parts {
+pub(super) fn parts(experiment: &Experiment, answer: &SloAnswer, book: &CaveatBook) -> Parts {
+    let search = &answer.search;
+    // Without an answer, from below.
+    let around_per_s = search.rate_per_s.or(search.always_missed_from_per_s);
+    let costs = search_costs::section(experiment, around_per_s.unwrap_or(1.0));
     Parts {
         headline: figures(answer, book),
         facts: facts(answer),
-        sections: vec![section(answer, book)],
+        sections: std::iter::once(section(answer, book))
+            .chain(costs)
+            .collect(),
         definitions: DEFINITIONS.to_vec(),
     }
 }

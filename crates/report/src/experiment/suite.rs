@@ -341,12 +341,11 @@ impl Suite<'_> {
     }
 
     fn costs_section(&self) -> Option<Section> {
-        costs::of_levels(
-            self.columns(),
-            self.rows().map(|row| &row.level),
-            |level| self.cells(level),
-            costs::currency(self.experiment),
-        )
+        let rows: Vec<costs::Row<'_>> = self
+            .rows()
+            .map(|row| (self.cells(&row.level), row.level.costs.as_slice()))
+            .collect();
+        costs::of_rows(&self.columns(), &rows, costs::currency(self.experiment))
     }
 
     fn relative_section(&self) -> Option<Section> {

@@ -2,14 +2,15 @@
 
 use super::suite::keys;
 use dyno_record::experiment::{
-    Experiment, Figure, Level, PERCENTILES, SuiteAnswer, SuiteOperation,
+    CostKind, Experiment, Figure, Level, PERCENTILES, SuiteAnswer, SuiteOperation,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The table, with its head.
 pub(super) fn table(experiment: &Experiment, answer: &SuiteAnswer) -> String {
     let keys = keys(experiment);
-    let mut text = line(&head(&keys));
+    let kinds = kinds(answer);
+    let mut text = line(&head(&keys, &kinds));
     for load in &answer.loads {
         let mut cells = vec!["load".to_owned()];
         cells.extend(settings(&keys, &load.settings));
@@ -17,6 +18,7 @@ pub(super) fn table(experiment: &Experiment, answer: &SuiteAnswer) -> String {
         cells.extend(figure(Some(&load.documents_per_s), 3));
         cells.push("insert".to_owned());
         cells.extend(operation(&load.commands));
+        cells.extend(kinds.iter().flat_map(|_| figure(None, 0)));
         text += &line(&cells);
     }
     for row in &answer.rows {
@@ -24,13 +26,23 @@ pub(super) fn table(experiment: &Experiment, answer: &SuiteAnswer) -> String {
             let mut cells = of_level(&keys, &row.level);
             cells.push(name.clone());
             cells.extend(operation(one));
+            let of_kind = |kind| row.level.costs.iter().find(|cost| cost.kind == kind);
+            let costs = kinds.iter().map(|kind| of_kind(*kind));
+            cells.extend(costs.flat_map(|cost| figure(cost.map(|cost| &cost.value), 6)));
             text += &line(&cells);
         }
     }
     text
 }
 
-fn head(keys: &[&str]) -> Vec<String> {
+/// The costs that are known of any workload.
+fn kinds(answer: &SuiteAnswer) -> Vec<CostKind> {
+    let costs = answer.rows.iter().flat_map(|row| &row.level.costs);
+    let known: BTreeSet<CostKind> = costs.map(|cost| cost.kind).collect();
+    known.into_iter().collect()
+}
+
+fn head(keys: &[&str], kinds: &[CostKind]) -> Vec<String> {
     let with_interval =
         |name: String| [name.clone(), format!("{name}_low"), format!("{name}_high")];
     let mut head = vec!["workload".to_owned()];
@@ -46,6 +58,9 @@ fn head(keys: &[&str]) -> Vec<String> {
     );
     head.push("max_us".to_owned());
     head.extend(with_interval("below_ratio".to_owned()));
+    // Of the whole workload, like its rate.
+    let names = kinds.iter().map(|kind| kind.as_str().to_owned());
+    head.extend(names.flat_map(with_interval));
     head
 }
 

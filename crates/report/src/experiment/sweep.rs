@@ -219,14 +219,15 @@ impl Sweep<'_> {
     }
 
     fn costs_section(&self) -> Option<Section> {
-        let levels = self.levels();
         let keys = self.keys();
-        let section = costs::of_levels(
-            keys.iter().map(|key| key_column(key)).collect(),
-            levels.into_iter(),
-            |level| keys.iter().map(|key| self.key_cell(key, level)).collect(),
-            costs::currency(self.experiment),
-        )?;
+        let cells = |level: &Level| keys.iter().map(|key| self.key_cell(key, level)).collect();
+        let levels = self.levels();
+        let rows = levels
+            .iter()
+            .map(|level| (cells(level), level.costs.as_slice()));
+        let rows: Vec<costs::Row<'_>> = rows.collect();
+        let columns: Vec<Column> = keys.iter().map(|key| key_column(key)).collect();
+        let section = costs::of_rows(&columns, &rows, costs::currency(self.experiment))?;
         Some(Section {
             title: self.title("Cost per operation").into(),
             ..section

@@ -4,6 +4,7 @@ use super::demands::{self, Demands};
 use super::figure::{TOO_SHORT, bound_of_rate, cell, interval_or_why};
 use super::levels::clients;
 use super::parts::{Parts, option};
+use super::search_costs;
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use crate::page::table::{Cell, Column, Table, Tone};
@@ -29,7 +30,8 @@ pub(super) fn parts(experiment: &Experiment, answer: &XmaxAnswer, book: &CaveatB
             ),
         })
     });
-    let sections = [Some(search(answer)), confirmations(answer), demands];
+    let costs = search_costs::section(experiment, answer.search.rate_per_s);
+    let sections = [Some(search(answer)), confirmations(answer), demands, costs];
     Parts {
         headline: figures(answer, book),
         facts: facts(experiment, answer),

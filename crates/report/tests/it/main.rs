@@ -7,6 +7,7 @@
 
 mod analyses;
 mod brief;
+mod costs;
 mod existing_runs;
 mod experiments;
 mod findings;

@@ -17,6 +17,8 @@ pub struct CommandOptions {
     pub read_concern_level: Option<String>,
     /// Names of the fields that operations refer to by index.
     pub field_names: Vec<String>,
+    /// Indexes that are scanned, each as its fields in their order; the first is one of `field_names`.
+    pub indexes: Vec<Vec<String>>,
 }
 
 /// When a write counts as done.
@@ -52,6 +54,9 @@ pub enum CommandError {
         /// The name.
         name: String,
     },
+    /// An index does not begin with a field whose values are known.
+    #[error("the index `{0}` cannot be scanned: it does not begin with a field of the documents")]
+    Index(String),
     /// With `w: 0` the server does not answer, so nothing can be measured.
     #[error("write concern `w: 0` is not supported: its writes have no reply to measure")]
     Unacknowledged,
@@ -65,7 +70,8 @@ impl CommandOptions {
             ("collection", &self.collection),
         ];
         let fields = self.field_names.iter().map(|name| ("field", name));
-        for (what, name) in names.into_iter().chain(fields) {
+        let indexed = self.indexes.iter().flatten().map(|name| ("field", name));
+        for (what, name) in names.into_iter().chain(fields).chain(indexed) {
             if name.is_empty() || name.contains('\0') {
                 let name = name.clone();
                 return Err(CommandError::Name { what, name });

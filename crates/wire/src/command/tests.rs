@@ -124,6 +124,46 @@ fn a_scan_is_sorted_and_limited() {
 }
 
 #[test]
+fn a_scan_of_an_index_is_by_value_in_its_order_and_needs_no_document() {
+    let options = CommandOptions {
+        read_concern_level: Some("majority".into()),
+        indexes: vec![
+            vec!["field0".into()],
+            vec!["field1".into(), "field0".into(), "_id".into()],
+        ],
+        ..options()
+    };
+    let commands = CommandSet::new(&options).unwrap();
+    let fill = |value: &mut [u8]| value.copy_from_slice(b"abc");
+    let of = |index| {
+        encode_with(&commands, |c, out| {
+            c.scan_index(out, 77, index, 42, 3, fill)
+        })
+    };
+    let first = doc! {
+        "find": "c", "filter": {"field0": {"$gte": binary(b"abc")}}, "limit": 42,
+        "sort": {"field0": 1}, "hint": {"field0": 1}, "projection": {"field0": 1, "_id": 0},
+        "readConcern": {"level": "majority"}, "$db": "db",
+    };
+    assert_eq!(of(0), first);
+    let keys = doc! {"field1": 1, "field0": 1, "_id": 1};
+    let second = doc! {
+        "find": "c", "filter": {"field1": {"$gte": binary(b"abc")}}, "limit": 42,
+        "sort": keys.clone(), "hint": keys.clone(), "projection": keys,
+        "readConcern": {"level": "majority"}, "$db": "db",
+    };
+    assert_eq!(of(1), second);
+    for fields in [vec!["_id".to_owned()], Vec::new()] {
+        let indexes = vec![fields];
+        let refused = CommandSet::new(&CommandOptions {
+            indexes,
+            ..self::options()
+        });
+        assert!(matches!(refused, Err(CommandError::Index(_))));
+    }
+}
+
+#[test]
 fn cursors_are_continued_and_closed() {
     let more = encode(|c, out| c.get_more(out, 77, -9));
     let expected = doc! { "getMore": -9i64, "collection": "c", "$db": "db" };

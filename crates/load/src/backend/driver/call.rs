@@ -25,6 +25,8 @@ pub(super) enum Call {
         sort: Document,
         limit: i64,
         projection: Option<Document>,
+        /// The keys of a secondary index. Behind its last entry there is nothing, which is no failure.
+        hint: Option<Document>,
     },
     Update {
         filter: Document,
@@ -72,12 +74,7 @@ impl Caller {
                 filter: doc! { "_id": key },
                 projection: self.projection(operation.projection),
             },
-            OperationKind::Scan => Call::Find {
-                filter: doc! { "_id": { "$gte": key } },
-                sort: doc! { "_id": 1 },
-                limit: i64::from(operation.count),
-                projection: self.projection(operation.projection),
-            },
+            OperationKind::Scan => self.scan(&key, operation),
             OperationKind::Update => Call::Update {
                 update: self.set(&key, operation, &mut operation.values.clone()),
                 filter: doc! { "_id": key },
@@ -93,6 +90,37 @@ impl Caller {
                 }
             }
             OperationKind::InsertBatch => self.batch(operation),
+        }
+    }
+
+    fn scan(&self, key: &str, operation: &Operation) -> Call {
+        let limit = i64::from(operation.count);
+        let mut values = operation.values.clone();
+        let Some((index, field)) = self.workload.draw_index(&mut values) else {
+            return Call::Find {
+                filter: doc! { "_id": { "$gte": key } },
+                sort: doc! { "_id": 1 },
+                limit,
+                projection: self.projection(operation.projection),
+                hint: None,
+            };
+        };
+        let from = Binary {
+            subtype: BinarySubtype::Generic,
+            bytes: self.value(key, field, &mut values),
+        };
+        let fields = &self.workload.indexes[index];
+        let keys: Document = fields.iter().map(|name| (name.clone(), 1.into())).collect();
+        let mut projection = keys.clone();
+        if !keys.contains_key("_id") {
+            projection.insert("_id", 0);
+        }
+        Call::Find {
+            filter: doc! { &self.workload.field_names[field]: { "$gte": from } },
+            sort: keys.clone(),
+            limit,
+            projection: Some(projection),
+            hint: Some(keys),
         }
     }
 
@@ -193,17 +221,25 @@ impl Call {
                 sort,
                 limit,
                 projection,
+                hint,
             } => {
+                let may_be_empty = hint.is_some();
                 let mut find = documents.find(filter).sort(sort).limit(limit);
                 if let Some(projection) = projection {
                     find = find.projection(projection);
+                }
+                if let Some(keys) = hint {
+                    find = find.hint(mongodb::options::Hint::Keys(keys));
                 }
                 let mut cursor = find.await.map_err(classify)?;
                 let mut count = 0;
                 while cursor.advance().await.map_err(classify)? {
                     count += 1;
                 }
-                found(count)
+                match may_be_empty {
+                    true => Ok((count, None)),
+                    false => found(count),
+                }
             }
             Call::Update { filter, update } => {
                 let result = documents

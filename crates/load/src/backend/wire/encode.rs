@@ -44,7 +44,14 @@ impl Encoder {
                 commands.find_by_id(out, request_id, key, operation.projection);
             }
             OperationKind::Scan => {
-                commands.scan(out, request_id, key, operation.count, operation.projection);
+                let mut values = operation.values.clone();
+                let Some((index, field)) = workload.draw_index(&mut values) else {
+                    let (count, projection) = (operation.count, operation.projection);
+                    return commands.scan(out, request_id, key, count, projection);
+                };
+                let length = workload.value_bytes(&mut values);
+                let fill = |value: &mut [u8]| workload.fill_value(key, field, &mut values, value);
+                commands.scan_index(out, request_id, index, operation.count, length, fill);
             }
             OperationKind::Update => commands.update(out, request_id, key, false, fields),
             OperationKind::Delete => commands.delete(out, request_id, key),
@@ -119,7 +126,10 @@ impl Encoder {
                 self.workload.check(&self.key, document.as_bytes())?;
             }
         }
-        if cursor.count == 0 {
+        // Behind the last entry of an index there is nothing.
+        let may_be_empty =
+            || operation.kind == OperationKind::Scan && !self.workload.indexes.is_empty();
+        if cursor.count == 0 && !may_be_empty() {
             Err(OperationError::NotFound)
         } else {
             Ok(cursor.count)

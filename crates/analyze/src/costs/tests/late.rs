@@ -1,0 +1,201 @@
+//! Counters that are read beside the ends of a phase.
+
+use super::*;
+
+/// Counters of something that uses so much of each for an operation, at 5,000 operations per second from 0 to 21 s and little
+/// after that, as they are read at these times.
+fn steady(at: [f64; 2]) -> Consumption {
+    const IDLE_RATIO: f64 = 0.02;
+    let until = |at_s: f64| at_s.clamp(0.0, 21.0) + (at_s - 21.0).max(0.0) * IDLE_RATIO;
+    let grown = until(at[1]) - until(at[0]);
+    Consumption {
+        start_s: at[0],
+        end_s: at[1],
+        // 50 µs, 3 switches and 1,170 bytes of 5,000 operations.
+        server_cpu_s: Some(0.25 * grown),
+        context_switches: Some((15_000.0 * grown) as u64),
+        device: used().device.map(|device| DeviceUse {
+            written_bytes: (5_850_000.0 * grown) as u64,
+            ..device
+        }),
+        ..used()
+    }
+}
+
+#[test]
+fn late_readings_are_scaled_and_the_truth_lies_in_the_interval() {
+    let exact = [read(1.0, 1.0), read(21.0, 21.0)];
+    for (late_s, later_s) in [(0.0, 0.0), (0.3, 0.0), (0.3, 0.4), (2.0, 3.0), (0.0, 0.3)] {
+        let at = [1.0 + late_s, 21.0 + later_s];
+        let readings = at.map(|at_s| read(at_s, at_s));
+        let mut document = read_at(readings, readings, true);
+        let read = document.consumption[0].read;
+        document.consumption = vec![Consumption { read, ..steady(at) }];
+        // One operation of the warm-up in a hundred thousand ends in the phase.
+        let found = costs(&document);
+        for (kind, truth) in [
+            (CostKind::ServerCpu, 50.0),
+            (CostKind::ContextSwitches, 3.0),
+            (CostKind::WrittenBytes, 1_170.0),
+        ] {
+            let figure = found.of(kind).expect("it was counted");
+            let (low, high) = figure.low.zip(figure.high).expect("it has an interval");
+            assert!(
+                low <= truth && truth <= high,
+                "{late_s} {later_s} {kind:?}: {figure:?}"
+            );
+            // What is read after the end is nearly nothing, and what was missed at the start is like the rest.
+            let near_ratio = 0.01 + later_s / 20.0 * 0.02;
+            assert!(
+                (figure.value / truth - 1.0).abs() < near_ratio,
+                "{late_s} {later_s}: {figure:?}"
+            );
+            // It is no wider than what was missed or held in addition.
+            let doubt = (late_s + later_s) / 20.0 + 0.005;
+            assert!(
+                low > truth * (1.0 - 1.3 * doubt),
+                "{late_s} {later_s}: {figure:?}"
+            );
+            assert!(
+                high < truth * (1.0 + 1.3 * doubt),
+                "{late_s} {later_s}: {figure:?}"
+            );
+        }
+    }
+    assert!(
+        costs(&read_at(exact, exact, false))
+            .of(CostKind::SentBytes)
+            .expect("it was counted")
+            .low
+            .is_none()
+    );
+}
+
+#[test]
+fn a_reading_before_the_start_holds_time_without_load_and_one_in_a_warm_up_load() {
+    // Half a second of 20 s.
+    let early = [read(0.5, 0.5), read(21.0, 21.0)];
+    let idle = costs(&read_at(early, early, false));
+    let figure = idle.of(CostKind::SentBytes).expect("it was counted");
+    let (low, high) = figure.low.zip(figure.high).expect("it has an interval");
+    assert_eq!((figure.value, high), (800.0, 800.0));
+    assert!((low - 780.0).abs() < 1e-9, "{figure:?}");
+    let led = costs(&read_at(early, early, true));
+    let figure = led.of(CostKind::SentBytes).expect("it was counted");
+    let expected = 800.0 * 20.0 / 20.5;
+    assert!((figure.value - expected).abs() < 1e-9, "{figure:?}");
+    assert!(
+        figure
+            .high
+            .is_some_and(|high| (high - expected * 1.025).abs() < 1e-9),
+        "{figure:?}"
+    );
+}
+
+#[test]
+fn a_last_operation_that_ends_before_the_planned_end_is_the_end() {
+    // At a rate of one in a few seconds nothing is due in the last two.
+    let early = [read(1.0, 1.0), read(19.0, 19.1)];
+    let found = costs(&read_at(early, early, true));
+    let figure = found.of(CostKind::SentBytes).expect("it was counted");
+    let high = figure.high.expect("it has an interval");
+    assert!(figure.value == 800.0 && high == 800.0, "{figure:?}");
+}
+
+#[test]
+fn an_answer_that_takes_long_leaves_its_time_open_for_what_servers_tell_alone() {
+    let kernel = [read(1.0, 1.0), read(21.0, 21.0)];
+    let found = costs(&read_at(kernel, [read(1.0, 1.4), read(21.0, 21.0)], true));
+    let sent = found.of(CostKind::SentBytes).expect("it was counted");
+    // The answer was made after 0.2 s, give or take as much.
+    assert!((sent.value - 800.0 * 20.0 / 19.8).abs() < 1e-9, "{sent:?}");
+    assert!(
+        sent.high
+            .is_some_and(|high| (high / sent.value - 1.02).abs() < 1e-9),
+        "{sent:?}"
+    );
+    let cpu = found.of(CostKind::ServerCpu).expect("it was counted");
+    assert!((cpu.value - 50.0).abs() < 1e-9, "{cpu:?}");
+}
+
+#[test]
+fn operations_that_the_warm_up_left_behind_are_held_by_the_counters() {
+    let exact = [read(1.0, 1.0), read(21.0, 21.0)];
+    let mut document = read_at(exact, exact, true);
+    // Of 100,000 operations.
+    document.phases[1].mean_in_flight = 500.0;
+    let figure = of_phase(&document, &document.phases[1], Figure::bare(5_000.0))
+        .and_then(|found| found.of(CostKind::SentBytes))
+        .expect("it was counted");
+    assert_eq!(figure.value, 800.0);
+    let (low, high) = figure.low.zip(figure.high).expect("it has an interval");
+    assert!((low - 796.0).abs() < 1e-9 && high == 800.0, "{figure:?}");
+}
+
+#[test]
+fn amplification_counts_until_all_is_written_and_needs_the_start_only() {
+    let late = [read(2.0, 2.0), read(25.0, 25.0)];
+    let mut document = read_at(late, late, false);
+    let device = document.consumption[0]
+        .device
+        .as_mut()
+        .expect("it is there");
+    device.deferred_bytes = Some(39_000_000);
+    let found = costs(&document);
+    let figure = found
+        .of(CostKind::WriteAmplification)
+        .expect("documents were changed");
+    assert!(
+        (figure.value - 4.0 * 20.0 / 19.0).abs() < 1e-9,
+        "{figure:?}"
+    );
+    let low = figure.low.expect("it has an interval");
+    assert!((low / figure.value - 0.95).abs() < 1e-9, "{figure:?}");
+}
+
+#[test]
+fn a_warm_up_that_is_read_late_holds_load_of_the_phase_after_it() {
+    let mut document = read_at(
+        [read(1.0, 1.0), read(21.0, 21.0)],
+        [read(1.0, 1.0); 2],
+        true,
+    );
+    let (start, end) = (read(0.0, 0.0), read(1.25, 1.25));
+    document.consumption = vec![Consumption {
+        phase: PhaseKind::Warmup,
+        read: Some(ReadTimes {
+            kernel_at_start: start,
+            kernel_at_end: end,
+            servers_at_start: start,
+            servers_at_end: end,
+        }),
+        ..used()
+    }];
+    let found =
+        of_phase(&document, &document.phases[0], Figure::bare(1.0)).expect("it was counted");
+    let figure = found.of(CostKind::SentBytes).expect("it was counted");
+    // A quarter of a second of load more than the second of the phase.
+    assert!((figure.value - 640.0).abs() < 1e-9, "{figure:?}");
+}
+
+#[test]
+fn the_cpu_time_that_servers_tell_of_is_read_with_their_answers() {
+    let exact = [read(1.0, 1.0), read(21.0, 21.0)];
+    let mut document = read_at(exact, [read(6.0, 6.0), read(21.0, 21.0)], true);
+    document.consumption[0].processes = 0;
+    let cpu = costs(&document)
+        .of(CostKind::ServerCpu)
+        .expect("it was counted");
+    assert!((cpu.value - 50.0 * 20.0 / 15.0).abs() < 1e-9, "{cpu:?}");
+}
+
+#[test]
+fn a_phase_that_was_over_when_its_counters_were_read_has_none() {
+    let kernel = [read(12.0, 12.0), read(21.0, 21.0)];
+    let servers = [read(10.0, 10.0), read(21.0, 21.0)];
+    let found = costs(&read_at(kernel, servers, false));
+    assert!(found.of(CostKind::ServerCpu).is_none() && found.of(CostKind::WrittenBytes).is_none());
+    assert!(found.of(CostKind::SentBytes).is_some());
+    let what: Vec<Counted> = found.unknown.iter().map(|one| one.what).collect();
+    assert_eq!(what, [Counted::ServerCpu, Counted::Device, Counted::Energy]);
+}

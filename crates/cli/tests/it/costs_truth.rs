@@ -1,0 +1,146 @@
+//! What costs say of a process whose CPU time per operation is known, although its counters are read late.
+
+use dyno_analyze::costs::of_measure;
+use dyno_observe::consumption::{ConsumptionCounters, ConsumptionSubject, consumption};
+use dyno_record::accumulate::PhaseAccumulator;
+use dyno_record::experiment::{CostKind, Figure};
+use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
+use dyno_testkit::go_before_others;
+use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Burns the same CPU time for each line that it reads.
+const BURNER: &str =
+    "while read -r line; do i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; echo; done";
+
+/// When the measure phase starts, after a warm-up, and when it ends.
+const PHASE_S: [f64; 2] = [0.5, 2.5];
+
+struct Burner {
+    child: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Burner {
+    fn start() -> Self {
+        let mut child = Command::new("sh")
+            .args(["-c", BURNER])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Burner { child, answers }
+    }
+
+    fn operate(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        self.answers.read_line(&mut String::new()).unwrap();
+    }
+
+    /// What the kernel's scheduler knows to the nanosecond; what is read for costs has hundredths of a second.
+    fn cpu_us(&self) -> f64 {
+        let path = format!("/proc/{}/schedstat", self.child.id());
+        let text = std::fs::read_to_string(path).unwrap();
+        let ns: f64 = text.split_whitespace().next().unwrap().parse().unwrap();
+        ns / 1e3
+    }
+}
+
+impl Drop for Burner {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn sleep_until(began: Instant, at_s: f64) {
+    std::thread::sleep(Duration::from_secs_f64(at_s).saturating_sub(began.elapsed()));
+}
+
+fn phase(kind: PhaseKind, [start_s, end_s]: [f64; 2], succeeded: u64) -> PhaseRecord {
+    PhaseRecord {
+        start_s,
+        duration_s: end_s - start_s,
+        succeeded,
+        mean_in_flight: 1.0,
+        ..PhaseAccumulator::new(kind, None).to_record()
+    }
+}
+
+/// The cost that is found with readings that late, the true one, and what comes out without allowing for that.
+fn costs(start_late_s: f64, end_late_s: f64) -> (Figure, f64, f64) {
+    let mut burner = Burner::start();
+    burner.operate();
+    let subject = ConsumptionSubject {
+        processes: Ok(vec![burner.child.id()]),
+        data_folders: Err("there are none".to_owned()),
+        is_local: true,
+    };
+    let mut counters = ConsumptionCounters::new(Path::new("/"), subject);
+    let began = Instant::now();
+    let now_s = move || began.elapsed().as_secs_f64();
+    let reader = std::thread::spawn(move || {
+        let mut ask = || vec![Err("nobody to ask".to_owned())];
+        sleep_until(began, PHASE_S[0] + start_late_s);
+        let first = counters.read(&now_s, &mut ask);
+        sleep_until(began, PHASE_S[1] + end_late_s);
+        consumption(PhaseKind::Measure, &first, &counters.read(&now_s, &mut ask))
+    });
+    let (mut before_us, mut count) = (None, 0);
+    while now_s() < PHASE_S[1] {
+        if now_s() >= PHASE_S[0] {
+            before_us.get_or_insert_with(|| burner.cpu_us());
+            count += 1;
+        }
+        burner.operate();
+    }
+    let truth_us = (burner.cpu_us() - before_us.unwrap()) / count as f64;
+    let ended_s = now_s();
+    let used = reader.join().unwrap();
+    let unscaled_us = used.server_cpu_s.unwrap() * 1e6 / count as f64;
+    let server = json!({
+        "kind": "mongod", "address": "x", "local": true, "write_concern": "1", "read_concern": "local", "settings": {},
+    });
+    let bare = json!({
+        "schema_version": 2, "dyno_version": "0", "name": "a", "started_at": "2026-08-22T10:15:00Z",
+        "status": "complete", "plan": {}, "environment": {}, "server": server, "phases": [], "caveats": [],
+    });
+    let document = RunDocument {
+        phases: vec![
+            phase(PhaseKind::Warmup, [0.0, PHASE_S[0]], 1),
+            phase(PhaseKind::Measure, [PHASE_S[0], ended_s], count),
+        ],
+        consumption: vec![used],
+        ..serde_json::from_value(bare).unwrap()
+    };
+    let found = of_measure(&document).unwrap();
+    (
+        found.of(CostKind::ServerCpu).unwrap(),
+        truth_us,
+        unscaled_us,
+    )
+}
+
+#[test]
+fn the_cpu_time_of_an_operation_is_true_within_its_interval_however_late_it_is_read() {
+    go_before_others();
+    for (start_late_s, end_late_s) in [(0.0, 0.0), (0.3, 0.0), (0.3, 0.4)] {
+        let (found, truth_us, unscaled_us) = costs(start_late_s, end_late_s);
+        let said = format!(
+            "{start_late_s} {end_late_s}: {found:?}, truth {truth_us}, unscaled {unscaled_us}"
+        );
+        let (low, high) = found.low.zip(found.high).unwrap();
+        assert!(low <= truth_us && truth_us <= high, "{said}");
+        // As wide as the time that is in doubt and four ticks, of two seconds.
+        let doubt = (start_late_s + end_late_s) / 2.0 + 0.05;
+        assert!(low > truth_us * (1.0 - 1.3 * doubt), "{said}");
+        assert!(high < truth_us * (1.0 + 1.3 * doubt), "{said}");
+        if start_late_s > 0.0 {
+            assert!(unscaled_us < truth_us * 0.92, "{said}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The tables of costs on the pages of experiments.
+
+use crate::samples::experiment as support;
+use dyno_record::experiment::{Cost, CostBasis, CostKind, Costs, Experiment, Figure};
+use dyno_report::experiment::render;
+use dyno_report::{PageFormat, RenderOptions};
+
+fn human(experiment: &Experiment) -> String {
+    let options = RenderOptions {
+        width: 150,
+        ..RenderOptions::default()
+    };
+    render(experiment, PageFormat::Human, &options).unwrap()
+}
+
+/// Known up to so much of itself.
+fn cost(kind: CostKind, value: f64, error_ratio: f64) -> Cost {
+    let value = Figure {
+        value,
+        low: Some(value * (1.0 - error_ratio)),
+        high: Some(value * (1.0 + error_ratio)),
+    };
+    Cost { kind, value }
+}
+
+fn costs(server_us: f64) -> Costs {
+    Costs {
+        basis: CostBasis::Operation,
+        basis_count: 1000,
+        values: vec![
+            cost(CostKind::ServerCpu, server_us, 0.02),
+            cost(CostKind::SentBytes, 1700.0, 0.001),
+            cost(CostKind::Price, 0.014, 0.1),
+        ],
+        currency: Some("USD".to_owned()),
+        changed: None,
+        unknown: Vec::new(),
+    }
+}
+
+/// Each run costs as many µs as its number.
+fn with_costs(mut experiment: Experiment) -> Experiment {
+    for (number, point) in experiment.points.iter_mut().enumerate() {
+        if let Some(figures) = &mut point.figures {
+            figures.costs = Some(costs(number as f64 + 1.0));
+        }
+    }
+    experiment
+}
+
+/// The lines of the section.
+fn section(text: &str) -> Vec<&str> {
+    let lines = text
+        .lines()
+        .skip_while(|line| *line != "Cost per operation");
+    lines.take_while(|line| *line != "Runs").collect()
+}
+
+#[test]
+fn the_page_of_a_search_for_the_highest_rate_has_costs_by_clients_and_by_offered_rate() {
+    let mut experiment = with_costs(support::highest_rate(false));
+    let last = experiment
+        .points
+        .last_mut()
+        .and_then(|point| point.figures.as_mut());
+    last.unwrap().offered_rate_per_s = Some(17_000.0);
+    let clients: Vec<String> = experiment
+        .points
+        .iter()
+        .filter_map(|point| point.figures.as_ref())
+        .filter(|figures| figures.offered_rate_per_s.is_none())
+        .map(|figures| figures.clients.to_string())
+        .collect();
+    let text = human(&experiment);
+    let lines = section(&text);
+    let find = |begin: &str| {
+        let found = lines
+            .iter()
+            .find(|line| line.trim_start().starts_with(begin));
+        *found.unwrap_or_else(|| panic!("{begin}: {text}"))
+    };
+    let head = find("clients, closed loop");
+    assert!(
+        clients.iter().all(|count| head.contains(count.as_str())),
+        "{head} {clients:?}"
+    );
+    assert!(find("offered").contains("17,000/s"));
+    assert!(find("server CPU").contains("1.00 µs"), "{text}");
+    assert!(find("price of a million").contains("0.0140 USD"), "{text}");
+    assert!(find("server sent").contains("1.66 KiB"), "{text}");
+    // Of 1.7 kB an interval of ± 0.1 % is of no interest.
+    assert!(!text.contains("1.66–1.66"), "{text}");
+    assert!(text.contains("0.980–1.02 µs"), "{text}");
+}
+
+#[test]
+fn the_page_of_an_objective_has_costs_of_the_rates_around_its_answer() {
+    let experiment = with_costs(support::objective());
+    let rates = experiment
+        .points
+        .iter()
+        .filter_map(|point| point.figures.as_ref()?.offered_rate_per_s);
+    let mut rates: Vec<f64> = rates.collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    assert!(rates.len() > 5, "{rates:?}");
+    let text = human(&experiment);
+    let lines = section(&text);
+    let head = lines
+        .iter()
+        .find(|line| line.trim_start().starts_with("offered"))
+        .unwrap();
+    assert_eq!(head.matches("/s").count(), 5, "{head}");
+    let note = format!(
+        "Of the {} rates that were offered, the 5 nearest",
+        rates.len()
+    );
+    assert!(lines.join(" ").contains(&note), "{text}");
+}
+
+#[test]
+fn without_costs_there_is_no_table() {
+    for experiment in [support::highest_rate(false), support::objective()] {
+        assert_eq!(section(&human(&experiment)), [""; 0]);
+    }
+}
