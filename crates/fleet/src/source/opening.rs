@@ -7,12 +7,14 @@ use super::hosts::{Hosts, RedisAddress, Started, Wanted};
 use super::open::{
     NEEDED_DISK_BYTES, Open, Places, PrivateFolder, needed_by_server, open_controller,
 };
+use super::watched::{RunningServer, on_hosts, running_servers};
 use crate::FleetError;
 use crate::error::reason_with_log;
 use crate::inventory::Inventory;
 use crate::limits::raise_file_limit;
 use crate::names::RunName;
 use crate::options::absolute;
+use crate::permits::Permits;
 use crate::shares::shares;
 use dyno_engine::context::Context;
 use dyno_engine::deployment::choice;
@@ -21,6 +23,7 @@ use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
+use dyno_plan::task::Remote;
 use dyno_plan::uri::redact;
 use dyno_servers::locate_embedded;
 use std::path::{Path, PathBuf};
@@ -49,13 +52,13 @@ impl Fleet<'_> {
         &self,
         plan: &Plan,
         fleet: &FleetPlan,
-        embedded: Option<&Path>,
+        (remote, embedded): (Option<&Remote>, Option<&Path>),
         context: Context<'_>,
     ) -> Result<Open, Error> {
         raise_file_limit();
         let endpoint = self.options.redis.endpoint()?;
         let folder = PrivateFolder::create()?;
-        let found = self.hosts(fleet, &folder, context)?;
+        let found = self.hosts(fleet, remote.is_none(), &folder, context)?;
         let agent_hosts = found.agent_hosts(fleet);
         let Found {
             hosts,
@@ -63,17 +66,18 @@ impl Fleet<'_> {
             clients,
             servers,
         } = found;
+        let independent = if remote.is_some() { 1 } else { servers.len() };
         // A host that would have nothing to do is refused before anything is placed.
-        shares(plan, agent_hosts.len() as u32, servers.len().max(1) as u32)
+        shares(plan, agent_hosts.len() as u32, independent.max(1) as u32)
             .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
+        let on_servers = match remote {
+            Some(remote) => OnServers::watch(plan, remote, &inventory, &servers, context)?,
+            None => OnServers::start(&inventory, &servers)?,
+        };
         let run = self.run_of(plan)?;
         let (client_run, server_run) = (RunName::new(&run)?, RunName::for_servers(&run)?);
         let keys = [client_run.clone(), server_run.clone()];
-        let addresses = servers
-            .iter()
-            .map(|host| address(&inventory, host))
-            .collect::<Result<Vec<_>, _>>()?;
-        let programs = self.programs(&run, &agent_hosts, &servers, &addresses);
+        let programs = self.programs(&run, &agent_hosts, &servers, &on_servers);
         let controller = |run, hosts: &[String], needed_disk_bytes| {
             open_controller(&endpoint, run, fleet, hosts.to_vec(), needed_disk_bytes)
         };
@@ -81,7 +85,8 @@ impl Fleet<'_> {
         let server_controller = if servers.is_empty() {
             None
         } else {
-            Some(controller(server_run, &servers, needed_by_server(plan))?)
+            let needed = on_servers.needed_disk_bytes(plan);
+            Some(controller(server_run, &servers, needed)?)
         };
         let wanted = Wanted {
             run: &run,
@@ -96,10 +101,10 @@ impl Fleet<'_> {
             })?,
         };
         context.note(format!(
-            "run `{run}`: {} agents on {} hosts, {} servers",
+            "run `{run}`: {} agents on {} hosts, {}",
             agent_hosts.len(),
             clients.len(),
-            servers.len()
+            on_servers.describe(servers.len())
         ));
         let started = hosts.start(&wanted, context.cancel);
         let mut open = Open {
@@ -112,7 +117,7 @@ impl Fleet<'_> {
             agents: Vec::new(),
             servers: server_controller,
             server_hosts: Vec::new(),
-            addresses,
+            on_servers,
             uris: Vec::new(),
             endpoint,
             keys,
@@ -180,17 +185,18 @@ impl Fleet<'_> {
             agents: Vec::new(),
             servers: None,
             server_hosts: Vec::new(),
-            addresses: Vec::new(),
+            on_servers: OnServers::Start(Vec::new()),
             uris: Vec::new(),
             endpoint,
             keys: [client_run, server_run],
         })
     }
 
-    /// Looks up the hosts of a plan.
+    /// Looks up the hosts of a plan, which servers are started on or run already.
     pub(super) fn hosts(
         &self,
         fleet: &FleetPlan,
+        starts_servers: bool,
         folder: &PrivateFolder,
         context: Context<'_>,
     ) -> Result<Found, Error> {
@@ -202,7 +208,9 @@ impl Fleet<'_> {
             |error| Error::from_cause(Kind::BadInput, error).with_hint("see `fleet` in the plan");
         let clients = inventory.hosts(&fleet.clients).map_err(bad)?;
         let servers = inventory.hosts(&fleet.servers).map_err(bad)?;
-        check_servers(fleet, &servers)?;
+        if starts_servers {
+            check_servers(fleet, &servers)?;
+        }
         Ok(Found {
             hosts,
             inventory,
@@ -217,11 +225,13 @@ impl Fleet<'_> {
         run: &str,
         agents: &[String],
         servers: &[String],
-        addresses: &[String],
+        on_servers: &OnServers,
     ) -> Vec<Started> {
         let mut permits = self.permits.borrow().clone();
-        // Without a server of the plan's own they load these.
-        permits.targets.extend(addresses.iter().cloned());
+        if let OnServers::Start(addresses) = on_servers {
+            // Without a server of the plan's own they load these.
+            permits.targets.extend(addresses.iter().cloned());
+        }
         let words = |index: usize, more: Vec<String>| {
             let index = index.to_string();
             let mut words: Vec<String> =
@@ -237,15 +247,11 @@ impl Fleet<'_> {
             host: host.clone(),
             words: words(index, permits.words_of_client()),
         });
-        let servers = servers.iter().zip(addresses).enumerate();
-        let servers = servers.map(|(index, (host, address))| {
-            let mut more = vec!["--serve".to_owned()];
-            more.extend(permits.words_of_server(address));
-            Started {
-                name: format!("server-{index}"),
-                host: host.clone(),
-                words: words(index, more),
-            }
+        let servers = servers.iter().zip(on_servers.words(&permits)).enumerate();
+        let servers = servers.map(|(index, (host, more))| Started {
+            name: format!("server-{index}"),
+            host: host.clone(),
+            words: words(index, more),
         });
         agents.chain(servers).collect()
     }
@@ -259,6 +265,88 @@ impl Fleet<'_> {
                 let file = redis.address_file.as_deref();
                 RedisAddress::File(absolute(file.unwrap_or(Path::new(""))))
             }
+        }
+    }
+}
+
+/// What agents do on the hosts of servers, host by host.
+pub(super) enum OnServers {
+    /// They start one, which listens on this address.
+    Start(Vec<String>),
+    /// They read these, which run already, and their machine.
+    Watch {
+        /// The servers of each host.
+        hosts: Vec<Vec<RunningServer>>,
+        /// There are no servers on other hosts.
+        is_whole: bool,
+    },
+}
+
+impl OnServers {
+    fn start(inventory: &Inventory, hosts: &[String]) -> Result<Self, Error> {
+        let addresses = hosts.iter().map(|host| address(inventory, host));
+        Ok(OnServers::Start(addresses.collect::<Result<_, _>>()?))
+    }
+
+    /// Servers on other hosts are told, and not read.
+    fn watch(
+        plan: &Plan,
+        remote: &Remote,
+        inventory: &Inventory,
+        hosts: &[String],
+        context: Context<'_>,
+    ) -> Result<Self, Error> {
+        if hosts.is_empty() {
+            return Ok(OnServers::Watch {
+                hosts: Vec::new(),
+                is_whole: false,
+            });
+        }
+        let running = running_servers(plan, remote, context)?;
+        let (hosts, others) = on_hosts(inventory, hosts, running)?;
+        let is_whole = others.is_empty();
+        if !is_whole {
+            let others: Vec<String> = others.iter().map(RunningServer::address).collect();
+            context.warning(format!(
+                "the machine of {} is not read: no host of `fleet.servers` has its address",
+                others.join(", ")
+            ));
+        }
+        Ok(OnServers::Watch { hosts, is_whole })
+    }
+
+    /// Arguments of the agent of each host.
+    fn words(&self, permits: &Permits) -> Vec<Vec<String>> {
+        match self {
+            OnServers::Start(addresses) => {
+                let words = addresses.iter().map(|address| {
+                    let mut words = vec!["--serve".to_owned()];
+                    words.extend(permits.words_of_server(address));
+                    words
+                });
+                words.collect()
+            }
+            OnServers::Watch { hosts, .. } => {
+                let words = |server: &RunningServer| ["--watch".to_owned(), server.watch_word()];
+                let of_host =
+                    |servers: &Vec<RunningServer>| servers.iter().flat_map(words).collect();
+                hosts.iter().map(of_host).collect()
+            }
+        }
+    }
+
+    /// Free disk that each host needs: of one whose server runs already, nobody knows.
+    fn needed_disk_bytes(&self, plan: &Plan) -> u64 {
+        match self {
+            OnServers::Start(_) => needed_by_server(plan),
+            OnServers::Watch { .. } => 0,
+        }
+    }
+
+    fn describe(&self, hosts: usize) -> String {
+        match self {
+            OnServers::Watch { .. } if hosts > 0 => format!("servers are watched on {hosts} hosts"),
+            _ => format!("{hosts} servers"),
         }
     }
 }
