@@ -3,6 +3,7 @@
 pub(crate) mod checks;
 mod cluster;
 mod hosts;
+mod on_servers;
 mod open;
 mod opening;
 mod program;
@@ -28,8 +29,8 @@ use dyno_plan::Plan;
 use dyno_plan::fleet::Amounts;
 use dyno_plan::task::Remote;
 use dyno_record::model::{Caveat, FleetRecord, PhaseKind, ResourceKind, ResourceUse};
+use on_servers::OnServers;
 use open::{Open, Places, PrivateFolder};
-use opening::OnServers;
 use readings::HostSources;
 use std::cell::{Cell, RefCell};
 use std::path::Path;

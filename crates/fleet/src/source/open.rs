@@ -2,7 +2,7 @@
 
 use super::cluster::{Cluster, Seen};
 use super::hosts::Hosts;
-use super::opening::OnServers;
+use super::on_servers::OnServers;
 use crate::FleetError;
 use crate::controller::{Controller, ControllerOptions, Event};
 use crate::endpoint::Endpoint;

@@ -4,17 +4,16 @@ use super::Fleet;
 use super::checks::check_servers;
 use super::cluster::Cluster;
 use super::hosts::{Hosts, RedisAddress, Started, Wanted};
+use super::on_servers::OnServers;
 use super::open::{
     NEEDED_DISK_BYTES, Open, Places, PrivateFolder, needed_by_server, open_controller,
 };
-use super::watched::{RunningServer, on_hosts, running_servers};
 use crate::FleetError;
 use crate::error::reason_with_log;
 use crate::inventory::Inventory;
 use crate::limits::raise_file_limit;
 use crate::names::RunName;
 use crate::options::absolute;
-use crate::permits::Permits;
 use crate::shares::shares;
 use dyno_engine::context::Context;
 use dyno_engine::deployment::choice;
@@ -85,7 +84,11 @@ impl Fleet<'_> {
         let server_controller = if servers.is_empty() {
             None
         } else {
-            let needed = on_servers.needed_disk_bytes(plan);
+            let needed = match on_servers {
+                OnServers::Start(_) => needed_by_server(plan),
+                // Of a server that runs already nobody knows.
+                OnServers::Watch { .. } => 0,
+            };
             Some(controller(server_run, &servers, needed)?)
         };
         let wanted = Wanted {
@@ -269,88 +272,6 @@ impl Fleet<'_> {
     }
 }
 
-/// What agents do on the hosts of servers, host by host.
-pub(super) enum OnServers {
-    /// They start one, which listens on this address.
-    Start(Vec<String>),
-    /// They read these, which run already, and their machine.
-    Watch {
-        /// The servers of each host.
-        hosts: Vec<Vec<RunningServer>>,
-        /// There are no servers on other hosts.
-        is_whole: bool,
-    },
-}
-
-impl OnServers {
-    fn start(inventory: &Inventory, hosts: &[String]) -> Result<Self, Error> {
-        let addresses = hosts.iter().map(|host| address(inventory, host));
-        Ok(OnServers::Start(addresses.collect::<Result<_, _>>()?))
-    }
-
-    /// Servers on other hosts are told, and not read.
-    fn watch(
-        plan: &Plan,
-        remote: &Remote,
-        inventory: &Inventory,
-        hosts: &[String],
-        context: Context<'_>,
-    ) -> Result<Self, Error> {
-        if hosts.is_empty() {
-            return Ok(OnServers::Watch {
-                hosts: Vec::new(),
-                is_whole: false,
-            });
-        }
-        let running = running_servers(plan, remote, context)?;
-        let (hosts, others) = on_hosts(inventory, hosts, running)?;
-        let is_whole = others.is_empty();
-        if !is_whole {
-            let others: Vec<String> = others.iter().map(RunningServer::address).collect();
-            context.warning(format!(
-                "the machine of {} is not read: no host of `fleet.servers` has its address",
-                others.join(", ")
-            ));
-        }
-        Ok(OnServers::Watch { hosts, is_whole })
-    }
-
-    /// Arguments of the agent of each host.
-    fn words(&self, permits: &Permits) -> Vec<Vec<String>> {
-        match self {
-            OnServers::Start(addresses) => {
-                let words = addresses.iter().map(|address| {
-                    let mut words = vec!["--serve".to_owned()];
-                    words.extend(permits.words_of_server(address));
-                    words
-                });
-                words.collect()
-            }
-            OnServers::Watch { hosts, .. } => {
-                let words = |server: &RunningServer| ["--watch".to_owned(), server.watch_word()];
-                let of_host =
-                    |servers: &Vec<RunningServer>| servers.iter().flat_map(words).collect();
-                hosts.iter().map(of_host).collect()
-            }
-        }
-    }
-
-    /// Free disk that each host needs: of one whose server runs already, nobody knows.
-    fn needed_disk_bytes(&self, plan: &Plan) -> u64 {
-        match self {
-            OnServers::Start(_) => needed_by_server(plan),
-            OnServers::Watch { .. } => 0,
-        }
-    }
-
-    fn describe(&self, hosts: usize) -> String {
-        match self {
-            OnServers::Watch { .. } if hosts > 0 => format!("servers are watched on {hosts} hosts"),
-            _ => format!("{hosts} servers"),
-        }
-    }
-}
-
 /// The embedded server is copied; `mongod` must be on the hosts.
 fn server_program(
     plan: &Plan,
@@ -386,23 +307,6 @@ impl Found {
             .flat_map(|host| std::iter::repeat_n(host.clone(), per_host))
             .collect()
     }
-}
-
-/// Address of a host as a number, which servers can listen on.
-fn address(inventory: &Inventory, host: &str) -> Result<String, Error> {
-    use std::net::ToSocketAddrs;
-    let name = inventory.address(host);
-    let found = (name, 0)
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut all| all.next());
-    found.map(|found| found.ip().to_string()).ok_or_else(|| {
-        Error::new(
-            Kind::Environment,
-            format!("`{name}`, of the host `{host}`, has no address"),
-        )
-        .with_hint("give it `ansible_host` or `dyno_address` in the inventory")
-    })
 }
 
 /// What those said last in their logs that somebody waited for in vain.

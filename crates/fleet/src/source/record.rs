@@ -1,7 +1,7 @@
 //! What a run directory holds of a fleet.
 
+use super::on_servers::OnServers;
 use super::open::{Open, Places};
-use super::opening::OnServers;
 use super::watched::RunningServer;
 use crate::clock::Offset;
 use crate::kubernetes::server_pod;

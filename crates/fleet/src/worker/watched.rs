@@ -226,32 +226,54 @@ mod tests {
         );
     }
 
+    /// Ports that are open on a machine, by the numbers of their sockets.
+    fn open_ports(machine: &Path, ports: &[(u16, u32)]) {
+        let net = machine.join("proc/net");
+        fs::create_dir_all(&net).expect("there is room");
+        let line = |(port, socket): &(u16, u32)| {
+            format!("0: 00000000:{port:04X} 00000000:0000 0A 0:0 00:0 0 999 0 {socket}\n")
+        };
+        let lines: String = ports.iter().map(line).collect();
+        fs::write(net.join("tcp"), format!("head\n{lines}")).expect("there is room");
+    }
+
     #[test]
     fn what_is_not_known_of_one_server_is_said_and_nothing_passes_for_all() {
-        let watched = [27017, 27018].map(|port| WatchedServer { port, folder: None });
+        let watched = |ports: &[u16]| -> Vec<WatchedServer> {
+            let server = |port: &u16| WatchedServer {
+                port: *port,
+                folder: None,
+            };
+            ports.iter().map(server).collect()
+        };
         let machine = machine("mongod", &["mongod"]);
-        let net = machine.path().join("proc/net");
-        fs::create_dir_all(&net).expect("there is room");
-        // Port 27017 is open; whoever holds it cannot be looked into.
-        let line =
-            "0: 00000000:6989 00000000:0000 0A 00000000:00000000 00:00000000 00000000 999 0 55";
-        fs::write(net.join("tcp"), format!("head\n{line}\n")).expect("there is room");
-        let (subject, unread) = subject(machine.path(), &watched, Duration::ZERO);
+        // Who holds socket 56 cannot be looked into.
+        open_ports(machine.path(), &[(27017, 55), (27018, 56)]);
+        let files = machine.path().join(format!("proc/{PROCESS}/fd"));
+        fs::create_dir_all(&files).expect("there is room");
+        symlink("socket:[55]", files.join("3")).expect("there is room");
+
+        let (known, unread) = subject(machine.path(), &watched(&[27017]), Duration::ZERO);
+        assert_eq!(known.processes, [("server-0".to_owned(), PROCESS)]);
+        assert_eq!(known.ports, [("server-0".to_owned(), 27017)]);
+        assert_eq!(known.data_folders, [PathBuf::from(DEFAULT_FOLDER)]);
+        assert!(known.of_server && known.unknown_process.is_none());
+        assert_eq!(unread, [""; 0]);
+
+        let all = watched(&[27017, 27018, 27019]);
+        let (in_part, unread) = subject(machine.path(), &all, Duration::ZERO);
         assert_eq!(
-            (subject.processes.len(), subject.data_folders.len()),
+            (in_part.processes.len(), in_part.data_folders.len()),
             (0, 0)
         );
-        assert!(subject.of_server && subject.unknown_folder.is_some());
         assert_eq!(unread.len(), 4, "{unread:?}");
         assert!(unread[1].contains("as root"), "{unread:?}");
         assert!(
-            unread[3].contains("nothing listens on port 27018"),
+            unread[3].contains("nothing listens on port 27019"),
             "{unread:?}"
         );
-        let health = subject.unknown_process.expect("there is none");
-        assert!(
-            matches!(health, Health::Degraded { .. }),
-            "a caveat: {health:?}"
-        );
+        let health = [in_part.unknown_process, in_part.unknown_folder];
+        let is_caveat = |health: &Option<Health>| matches!(health, Some(Health::Degraded { .. }));
+        assert!(health.iter().all(is_caveat), "{health:?}");
     }
 }
