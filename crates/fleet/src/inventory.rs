@@ -73,6 +73,16 @@ impl Inventory {
             .unwrap_or(host)
     }
 
+    /// All names and addresses of a host: its own, `ansible_host`, `dyno_address`, and `localhost` if Ansible reaches it without a
+    /// network.
+    pub fn names<'a>(&'a self, host: &'a str) -> Vec<&'a str> {
+        let variables = &self.0["_meta"]["hostvars"][host];
+        let texts = ["ansible_host", "dyno_address"].map(|key| variables[key].as_str());
+        let is_here = variables["ansible_connection"] == "local";
+        let texts = texts.into_iter().chain([is_here.then_some("localhost")]);
+        std::iter::once(host).chain(texts.flatten()).collect()
+    }
+
     /// `seen` guards against groups that hold each other.
     fn collect(&self, group: &str, hosts: &mut Vec<String>, seen: &mut BTreeSet<String>) {
         if !seen.insert(group.to_owned()) {

@@ -149,8 +149,8 @@ impl WorkerOptions {
 pub struct WatchedServer {
     /// The port that it listens on.
     pub port: u16,
-    /// The folder of its data.
-    pub folder: PathBuf,
+    /// The folder of its data; that which its process names when absent.
+    pub folder: Option<PathBuf>,
 }
 
 /// A path that means the same in every working folder.

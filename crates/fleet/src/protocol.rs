@@ -198,6 +198,9 @@ pub(crate) struct StageSummary {
 pub(crate) struct StartedServers {
     /// Connection string, without credentials; empty where somebody else has started them.
     pub(crate) uri: String,
+    /// What cannot be read of servers that somebody else has started, in words.
+    #[serde(default)]
+    pub(crate) unread: Vec<String>,
 }
 
 /// From an agent to the controller.

@@ -3,6 +3,7 @@
 pub(crate) mod checks;
 mod cluster;
 mod hosts;
+mod on_servers;
 mod open;
 mod opening;
 mod program;
@@ -10,6 +11,7 @@ mod readings;
 mod record;
 mod run;
 mod server_use;
+mod watched;
 
 pub use opening::check_run_name;
 
@@ -26,7 +28,8 @@ use dyno_load::Sink;
 use dyno_plan::Plan;
 use dyno_plan::fleet::Amounts;
 use dyno_plan::task::Remote;
-use dyno_record::model::{Caveat, FleetRecord, PhaseKind, ResourceUse};
+use dyno_record::model::{Caveat, FleetRecord, PhaseKind, ResourceKind, ResourceUse};
+use on_servers::OnServers;
 use open::{Open, Places, PrivateFolder};
 use readings::HostSources;
 use std::cell::{Cell, RefCell};
@@ -96,7 +99,7 @@ impl<'a> Fleet<'a> {
             (pods.client_pods, pods.server_pods * pods.disks)
         } else {
             let folder = PrivateFolder::create()?;
-            let found = self.hosts(fleet, &folder, context)?;
+            let found = self.hosts(fleet, remote.is_none(), &folder, context)?;
             (found.agents(fleet), found.servers.len() as u32)
         };
         let servers = if remote.is_some() { 1 } else { servers };
@@ -197,13 +200,16 @@ impl LoadSource for Fleet<'_> {
             *state = Some(if self.options.kubernetes {
                 self.open_cluster(plan, fleet, context)?
             } else {
-                self.open(plan, fleet, embedded, context)?
+                self.open(plan, fleet, (remote, embedded), context)?
             });
         }
         let open = state.as_mut().expect("it was opened just now");
         check_fits(plan, Some(&open.plan), open.kind)?;
         let seen = match remote {
-            Some(remote) => vec![(remote.clone(), remote.target.to_string())],
+            Some(remote) => {
+                open.watch(plan, context)?;
+                vec![(remote.clone(), remote.target.to_string())]
+            }
             None => open.serve(plan, context)?,
         };
         open.start_clients(context)?;
@@ -248,13 +254,20 @@ impl LoadSource for Fleet<'_> {
         start_s: f64,
         end_s: f64,
     ) -> Vec<ResourceUse> {
-        let cpus = record.servers.iter().map(|server| server.cpus).sum();
-        self.readings
-            .borrow()
-            .as_ref()
-            .map_or_else(Vec::new, |sources| {
-                sources.server_use(cpus, phase, start_s, end_s)
-            })
+        let readings = self.readings.borrow();
+        let Some(sources) = readings.as_ref() else {
+            return Vec::new();
+        };
+        let state = self.state.borrow();
+        let on_servers = state.as_ref().map(|open| &open.on_servers);
+        let Some(OnServers::Watch { is_whole, .. }) = on_servers else {
+            let cpus = record.servers.iter().map(|server| server.cpus).sum();
+            return sources.server_use(cpus, phase, start_s, end_s);
+        };
+        let mut found = sources.use_of_machines(record, phase, start_s, end_s);
+        // Without one of several servers the rest is no figure of all.
+        found.retain(|one| *is_whole || one.resource != ResourceKind::ServerCpu);
+        found
     }
 
     fn end_readings(&self) {
@@ -306,9 +319,9 @@ impl LoadSource for Fleet<'_> {
         let going =
             |controller: &Option<Controller>| controller.as_ref().map_or(0, Controller::going);
         open.is_some_and(|open| {
-            // In pods the agent beside a server is not the server.
+            // An agent that only reads the machine of a server is not the server.
             going(&open.clients) < open.agents.len()
-                || open.is_on_hosts() && going(&open.servers) < open.server_hosts.len()
+                || open.starts_servers() && going(&open.servers) < open.server_hosts.len()
         })
     }
 

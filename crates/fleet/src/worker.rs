@@ -3,6 +3,7 @@
 mod serve;
 mod stage;
 mod watch;
+mod watched;
 
 use crate::agent::{Agent, AgentOptions};
 use crate::error::leaves_agent_alone;
@@ -113,9 +114,10 @@ fn host_facts(options: &WorkerOptions, context: Context<'_>) -> HostFacts {
         let free = nix::sys::statvfs::statvfs(folder);
         free.map_or(0, |disk| disk.blocks_available() * disk.fragment_size())
     };
-    let watched = options.watch.iter().map(|server| free(&server.folder));
+    let watched = watched::folders(Path::new("/"), &options.watch);
     // The fullest disk is the one that counts.
-    let free_disk_bytes = watched.min().unwrap_or_else(|| free(&options.folder));
+    let free_disk_bytes = watched.iter().map(|folder| free(folder)).min();
+    let free_disk_bytes = free_disk_bytes.unwrap_or_else(|| free(&options.folder));
     let facts = doctor::observe(Path::new("/"), &Subject::default());
     let verdicts = doctor::examine(&facts);
     let bad = verdicts
@@ -143,7 +145,7 @@ fn host_facts(options: &WorkerOptions, context: Context<'_>) -> HostFacts {
             .collect(),
         environment: Some(Environment {
             doctor: verdicts,
-            ..capture(options.watch.first().map(|server| &*server.folder))
+            ..capture(watched.first().map(|folder| &**folder))
         }),
     }
 }

@@ -24,6 +24,7 @@ fn subject(process: u32) -> HostSubject {
         ports: Vec::new(),
         unknown_process: None,
         data_folders: vec!["/".into()],
+        unknown_folder: None,
     }
 }
 

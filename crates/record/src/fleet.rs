@@ -37,7 +37,7 @@ pub struct FleetRecord {
     pub missing_windows: u64,
     /// Those that loaded the servers, in the order of their numbers.
     pub agents: Vec<FleetAgentRecord>,
-    /// Hosts of the servers that were started, in the order of their numbers.
+    /// Hosts of the servers that were started, or that ran already and were watched, in the order of their numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<FleetServerRecord>,
 }
@@ -95,7 +95,7 @@ pub struct FleetServerRecord {
     pub host: String,
     /// Its CPUs.
     pub cpus: u64,
-    /// Connection string of what was started there.
+    /// Connection string of what was started there, or `HOST:PORT` of the servers that ran there, separated by commas.
     pub address: String,
     /// Its machine; absent in records of earlier versions.
     pub environment: Option<Environment>,

@@ -491,7 +491,8 @@ pub struct ResourceUse {
     pub busy_s: f64,
     /// Length of the phase.
     pub duration_s: f64,
-    /// Who reported it of another machine. Absent for what the kernel said to this program, or to an agent of a fleet.
+    /// Who reported it of another machine. Absent for what the kernel said to this program, or to the agents of a fleet of servers that
+    /// they started.
     pub reported: Option<ReportedBy>,
     /// The devices of a disk one by one; empty where they were not told apart, and for other resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -501,9 +502,10 @@ pub struct ResourceUse {
 /// Who reported how long a resource was busy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportedBy {
-    /// Name of an exporter, or `serverStatus` where servers reported the CPU time of their own processes.
+    /// Name of the source: an exporter, or the agent of a host; `serverStatus` where servers reported the CPU time of their own
+    /// processes.
     pub source: String,
-    /// The machine, by the host in the address of its servers or of its exporter.
+    /// The machine, by the host in the address of its servers or of its exporter, or by the name of the agent's host.
     pub machine: String,
 }
 

@@ -25,10 +25,12 @@ pub(super) fn document_count(facts: &Facts<'_>) -> Option<Caveat> {
 
 /// Independent servers, each with the data set of the plan.
 fn data_sets(document: &RunDocument) -> u64 {
-    let of_fleet = document
+    // The servers of one deployment share one.
+    let independent = document
         .fleet
         .as_ref()
-        .map_or(0, |fleet| fleet.servers.len());
+        .filter(|fleet| fleet.mapping != "deployment");
+    let of_fleet = independent.map_or(0, |fleet| fleet.servers.len());
     document.instances.len().max(of_fleet).max(1) as u64
 }
 

@@ -113,8 +113,10 @@ pub(crate) struct AgentArguments {
     /// Start servers in place of loading them
     #[arg(long)]
     pub(crate) serve: bool,
-    /// Read this host, where the server that listens on PORT has its data in DIR, and start nothing; again for more servers
-    #[arg(long, value_name = "PORT=DIR", value_parser = watched, conflicts_with = "serve")]
+    /// Read this host and the server that listens on PORT, and start nothing; again for more servers
+    ///
+    /// DIR holds its data; without it, the folder that is on its command line.
+    #[arg(long, value_name = "PORT[=DIR]", value_parser = watched, conflicts_with = "serve")]
     pub(crate) watch: Vec<WatchedServer>,
     /// Folder for data and logs of servers
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -155,16 +157,17 @@ fn parameter(text: &str) -> Result<String, String> {
 
 /// A server of somebody else on this machine.
 fn watched(text: &str) -> Result<WatchedServer, String> {
-    let parts = text
-        .split_once('=')
-        .filter(|(_, folder)| !folder.is_empty());
-    let port = parts.and_then(|(port, _)| port.parse().ok().filter(|port| *port > 0));
-    let (port, (_, folder)) = port
-        .zip(parts)
-        .ok_or("it must be a port and a folder, such as `27017=/data/db`")?;
+    let (port, folder) = match text.split_once('=') {
+        Some((port, folder)) => (port, Some(folder)),
+        None => (text, None),
+    };
+    let port = port.parse().ok().filter(|port| *port > 0);
+    let port = port
+        .filter(|_| folder != Some(""))
+        .ok_or("it must be a port, or a port and a folder, such as `27017=/data/db`")?;
     Ok(WatchedServer {
         port,
-        folder: folder.into(),
+        folder: folder.map(Into::into),
     })
 }
 

@@ -1,5 +1,7 @@
 //! A controller, two servers and three clients, each a host of its own made of namespaces: real Ansible, SSH and Redis, and the
 //! embedded server. What goes well is whole, what breaks is named, and nothing is left on any host. Needs root.
+mod watched;
+
 use crate::common::{Bench, Finished, LIMIT, names, processes_with, wait_for};
 use dyno_testkit::{Skip, embedded_program, or_skip};
 use serde_json::Value;

@@ -192,6 +192,7 @@ fn host_subject(deployment: &DeploymentUnderTest, data_folder: Option<PathBuf>) 
         ports,
         unknown_process,
         data_folders: data_folder.into_iter().collect(),
+        unknown_folder: None,
     }
 }
 

@@ -49,11 +49,6 @@ pub(super) fn check<'a>(
             "credentials of servers are not given to the hosts of a fleet",
         ));
     }
-    if remote.is_some() && !fleet.servers.is_empty() {
-        return Err(bad(
-            "`fleet.servers` has no effect on servers that are already running",
-        ));
-    }
     if remote.is_none() && fleet.servers.is_empty() && !in_cluster {
         return Err(
             bad("`fleet.servers` is empty, so that no server would be started").with_hint(
@@ -132,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_named_or_run_already_and_not_both() {
+    fn servers_run_already_or_their_hosts_are_named() {
         let none = plan(FleetPlan::default());
         let some = plan(FleetPlan {
             servers: vec!["s".to_owned()],
@@ -147,7 +142,6 @@ mod tests {
         assert_eq!(text(&some, None), None);
         let empty = text(&none, None).expect("no server would be started");
         assert!(empty.contains("`fleet.servers` is empty"), "{empty}");
-        let both = text(&some, Some(&remote)).expect("servers that have no use");
-        assert!(both.contains("already running"), "{both}");
+        assert_eq!(text(&some, Some(&remote)), None, "their machines are read");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::cluster::{Cluster, Seen};
 use super::hosts::Hosts;
+use super::on_servers::OnServers;
 use crate::FleetError;
 use crate::controller::{Controller, ControllerOptions, Event};
 use crate::endpoint::Endpoint;
@@ -76,8 +77,8 @@ pub(super) struct Open {
     pub(super) agents: Vec<Registration>,
     pub(super) servers: Option<Controller>,
     pub(super) server_hosts: Vec<Registration>,
-    /// Addresses that servers listen on.
-    pub(super) addresses: Vec<String>,
+    /// What the agents of the server hosts do there.
+    pub(super) on_servers: OnServers,
     /// Connection strings of the servers now.
     pub(super) uris: Vec<String>,
     /// Where all meet, and under which names.
@@ -103,10 +104,25 @@ impl Open {
         if let Places::Cluster(_) = &self.places {
             return self.serve_in_pods(plan, context);
         }
-        let uris = self.ask_servers(plan, context)?;
-        uris.into_iter()
-            .map(|uri| Ok((Remote::parse(&uri)?, uri)))
-            .collect()
+        let started = self.ask_servers(plan, context)?;
+        let uris = started.into_iter().map(|one| one.uri);
+        uris.map(|uri| Ok((Remote::parse(&uri)?, uri))).collect()
+    }
+
+    /// Lets the agents of servers that run already read them, as the plan says. What they cannot read is a warning.
+    pub(super) fn watch(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
+        let going = self.servers.as_ref().map_or(0, Controller::going);
+        // The others go on as they were asked, once one was lost.
+        if going < self.server_hosts.len() {
+            return Ok(());
+        }
+        let started = self.ask_servers(plan, context)?;
+        for (host, started) in self.server_hosts.iter().zip(started) {
+            for text in started.unread {
+                context.warning(format!("of `{}`, {text}", host.host.name));
+            }
+        }
+        Ok(())
     }
 
     /// The same in a cluster, which starts them by itself. Agents beside them read their nodes.
@@ -177,24 +193,31 @@ impl Open {
     }
 
     /// Lets the agents of the servers do what the plan says, and returns what each has started.
-    fn ask_servers(&mut self, plan: &Plan, context: Context<'_>) -> Result<Vec<String>, Error> {
+    fn ask_servers(
+        &mut self,
+        plan: &Plan,
+        context: Context<'_>,
+    ) -> Result<Vec<StartedServers>, Error> {
         let Some(controller) = &mut self.servers else {
             return Ok(Vec::new());
         };
         let count = self.server_hosts.len() as u32;
         let work = Work {
             plan: plan_text(plan),
-            servers: self.addresses.clone(),
+            servers: match &self.on_servers {
+                OnServers::Start(addresses) => addresses.clone(),
+                OnServers::Watch { .. } => Vec::new(),
+            },
             stages: vec![Stage::Serve],
             ..Work::default()
         };
         controller.give(work, &without_links(count))?;
         let until = Instant::now() + SERVE_WITHIN;
-        let mut uris = vec![None; count as usize];
-        while uris.iter().any(Option::is_none) {
+        let mut all: Vec<Option<StartedServers>> = (0..count).map(|_| None).collect();
+        while all.iter().any(Option::is_none) {
             context.cancel.check()?;
             if Instant::now() >= until {
-                let waiting = (0..count).filter(|index| uris[*index as usize].is_none());
+                let waiting = (0..count).filter(|index| all[*index as usize].is_none());
                 return Err(FleetError::Late {
                     step: "serving".into(),
                     within: SERVE_WITHIN,
@@ -209,12 +232,12 @@ impl Open {
                 Some(Event::Done { agent, summary, .. }) => {
                     let started: StartedServers = serde_json::from_value(summary)
                         .map_err(|error| Error::from_cause(Kind::Internal, error))?;
-                    uris[agent as usize] = Some(started.uri);
+                    all[agent as usize] = Some(started);
                 }
                 _ => {}
             }
         }
-        Ok(uris.into_iter().flatten().collect())
+        Ok(all.into_iter().flatten().collect())
     }
 
     /// Whether agents are started on hosts, several on each if the plan says so.
@@ -222,8 +245,14 @@ impl Open {
         !self.places.is_cluster()
     }
 
-    /// A server host that has gone, or failed; in a cluster, the agent beside a server. It is looked for during `within`.
+    /// Whether agents start servers, which end with them.
+    pub(super) fn starts_servers(&self) -> bool {
+        self.is_on_hosts() && matches!(self.on_servers, OnServers::Start(_))
+    }
+
+    /// A server host that has gone, or failed; where it only reads, the agent beside a server. It is looked for during `within`.
     pub(super) fn server_fault(&mut self, within: Duration) -> Result<Option<Error>, Error> {
+        let is_cluster = self.places.is_cluster();
         let Some(controller) = &mut self.servers else {
             return Ok(None);
         };
@@ -232,10 +261,13 @@ impl Open {
             let left = until.saturating_duration_since(Instant::now());
             match controller.next(left.max(Duration::from_millis(1)))? {
                 Some(Event::Gone { error, .. }) => {
-                    let what = match (&error, self.places.is_cluster()) {
-                        (_, true) => "the node of a server is not read any more",
-                        (FleetError::Lost { .. }, false) => "a server host is lost",
-                        (_, false) => "the server of a host is lost",
+                    let what = match (&error, &self.on_servers) {
+                        _ if is_cluster => "the node of a server is not read any more",
+                        (_, OnServers::Watch { .. }) => {
+                            "the machine of a server is not read any more"
+                        }
+                        (FleetError::Lost { .. }, _) => "a server host is lost",
+                        _ => "the server of a host is lost",
                     };
                     return Ok(Some(Error::from(error).context(what)));
                 }

@@ -4,6 +4,7 @@ use super::Fleet;
 use super::checks::check_servers;
 use super::cluster::Cluster;
 use super::hosts::{Hosts, RedisAddress, Started, Wanted};
+use super::on_servers::OnServers;
 use super::open::{
     NEEDED_DISK_BYTES, Open, Places, PrivateFolder, needed_by_server, open_controller,
 };
@@ -21,6 +22,7 @@ use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
+use dyno_plan::task::Remote;
 use dyno_plan::uri::redact;
 use dyno_servers::locate_embedded;
 use std::path::{Path, PathBuf};
@@ -49,13 +51,13 @@ impl Fleet<'_> {
         &self,
         plan: &Plan,
         fleet: &FleetPlan,
-        embedded: Option<&Path>,
+        (remote, embedded): (Option<&Remote>, Option<&Path>),
         context: Context<'_>,
     ) -> Result<Open, Error> {
         raise_file_limit();
         let endpoint = self.options.redis.endpoint()?;
         let folder = PrivateFolder::create()?;
-        let found = self.hosts(fleet, &folder, context)?;
+        let found = self.hosts(fleet, remote.is_none(), &folder, context)?;
         let agent_hosts = found.agent_hosts(fleet);
         let Found {
             hosts,
@@ -63,17 +65,18 @@ impl Fleet<'_> {
             clients,
             servers,
         } = found;
+        let independent = if remote.is_some() { 1 } else { servers.len() };
         // A host that would have nothing to do is refused before anything is placed.
-        shares(plan, agent_hosts.len() as u32, servers.len().max(1) as u32)
+        shares(plan, agent_hosts.len() as u32, independent.max(1) as u32)
             .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
+        let on_servers = match remote {
+            Some(remote) => OnServers::watch(plan, remote, &inventory, &servers, context)?,
+            None => OnServers::start(&inventory, &servers)?,
+        };
         let run = self.run_of(plan)?;
         let (client_run, server_run) = (RunName::new(&run)?, RunName::for_servers(&run)?);
         let keys = [client_run.clone(), server_run.clone()];
-        let addresses = servers
-            .iter()
-            .map(|host| address(&inventory, host))
-            .collect::<Result<Vec<_>, _>>()?;
-        let programs = self.programs(&run, &agent_hosts, &servers, &addresses);
+        let programs = self.programs(&run, &agent_hosts, &servers, &on_servers);
         let controller = |run, hosts: &[String], needed_disk_bytes| {
             open_controller(&endpoint, run, fleet, hosts.to_vec(), needed_disk_bytes)
         };
@@ -81,7 +84,12 @@ impl Fleet<'_> {
         let server_controller = if servers.is_empty() {
             None
         } else {
-            Some(controller(server_run, &servers, needed_by_server(plan))?)
+            let needed = match on_servers {
+                OnServers::Start(_) => needed_by_server(plan),
+                // Of a server that runs already nobody knows.
+                OnServers::Watch { .. } => 0,
+            };
+            Some(controller(server_run, &servers, needed)?)
         };
         let wanted = Wanted {
             run: &run,
@@ -96,10 +104,10 @@ impl Fleet<'_> {
             })?,
         };
         context.note(format!(
-            "run `{run}`: {} agents on {} hosts, {} servers",
+            "run `{run}`: {} agents on {} hosts, {}",
             agent_hosts.len(),
             clients.len(),
-            servers.len()
+            on_servers.describe(servers.len())
         ));
         let started = hosts.start(&wanted, context.cancel);
         let mut open = Open {
@@ -112,7 +120,7 @@ impl Fleet<'_> {
             agents: Vec::new(),
             servers: server_controller,
             server_hosts: Vec::new(),
-            addresses,
+            on_servers,
             uris: Vec::new(),
             endpoint,
             keys,
@@ -180,17 +188,18 @@ impl Fleet<'_> {
             agents: Vec::new(),
             servers: None,
             server_hosts: Vec::new(),
-            addresses: Vec::new(),
+            on_servers: OnServers::Start(Vec::new()),
             uris: Vec::new(),
             endpoint,
             keys: [client_run, server_run],
         })
     }
 
-    /// Looks up the hosts of a plan.
+    /// Looks up the hosts of a plan, which servers are started on or run already.
     pub(super) fn hosts(
         &self,
         fleet: &FleetPlan,
+        starts_servers: bool,
         folder: &PrivateFolder,
         context: Context<'_>,
     ) -> Result<Found, Error> {
@@ -202,7 +211,9 @@ impl Fleet<'_> {
             |error| Error::from_cause(Kind::BadInput, error).with_hint("see `fleet` in the plan");
         let clients = inventory.hosts(&fleet.clients).map_err(bad)?;
         let servers = inventory.hosts(&fleet.servers).map_err(bad)?;
-        check_servers(fleet, &servers)?;
+        if starts_servers {
+            check_servers(fleet, &servers)?;
+        }
         Ok(Found {
             hosts,
             inventory,
@@ -217,11 +228,13 @@ impl Fleet<'_> {
         run: &str,
         agents: &[String],
         servers: &[String],
-        addresses: &[String],
+        on_servers: &OnServers,
     ) -> Vec<Started> {
         let mut permits = self.permits.borrow().clone();
-        // Without a server of the plan's own they load these.
-        permits.targets.extend(addresses.iter().cloned());
+        if let OnServers::Start(addresses) = on_servers {
+            // Without a server of the plan's own they load these.
+            permits.targets.extend(addresses.iter().cloned());
+        }
         let words = |index: usize, more: Vec<String>| {
             let index = index.to_string();
             let mut words: Vec<String> =
@@ -237,15 +250,11 @@ impl Fleet<'_> {
             host: host.clone(),
             words: words(index, permits.words_of_client()),
         });
-        let servers = servers.iter().zip(addresses).enumerate();
-        let servers = servers.map(|(index, (host, address))| {
-            let mut more = vec!["--serve".to_owned()];
-            more.extend(permits.words_of_server(address));
-            Started {
-                name: format!("server-{index}"),
-                host: host.clone(),
-                words: words(index, more),
-            }
+        let servers = servers.iter().zip(on_servers.words(&permits)).enumerate();
+        let servers = servers.map(|(index, (host, more))| Started {
+            name: format!("server-{index}"),
+            host: host.clone(),
+            words: words(index, more),
         });
         agents.chain(servers).collect()
     }
@@ -298,23 +307,6 @@ impl Found {
             .flat_map(|host| std::iter::repeat_n(host.clone(), per_host))
             .collect()
     }
-}
-
-/// Address of a host as a number, which servers can listen on.
-fn address(inventory: &Inventory, host: &str) -> Result<String, Error> {
-    use std::net::ToSocketAddrs;
-    let name = inventory.address(host);
-    let found = (name, 0)
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut all| all.next());
-    found.map(|found| found.ip().to_string()).ok_or_else(|| {
-        Error::new(
-            Kind::Environment,
-            format!("`{name}`, of the host `{host}`, has no address"),
-        )
-        .with_hint("give it `ansible_host` or `dyno_address` in the inventory")
-    })
 }
 
 /// What those said last in their logs that somebody waited for in vain.

@@ -5,7 +5,7 @@ use crate::clock::monotonic_ns;
 use crate::readings::HostReading;
 use dyno_engine::load_source::Readings;
 use dyno_observe::watch::{Description, ReadingStatus, RemoteSource};
-use dyno_record::model::{PhaseKind, ResourceUse, SourceKind};
+use dyno_record::model::{FleetRecord, PhaseKind, ReportedBy, ResourceUse, SourceKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a source has no readings.
@@ -18,8 +18,8 @@ pub(super) type Who = (bool, u32);
 pub(super) struct HostSources {
     readings: Readings,
     relays: BTreeMap<Who, RemoteSource>,
-    /// Of hosts of servers, by the numbers of their agents.
-    busy: BTreeMap<u32, ServerUse>,
+    /// Of hosts of servers, by the numbers of their agents, with the names of their sources.
+    busy: BTreeMap<u32, (String, ServerUse)>,
     names: BTreeSet<String>,
     /// Until when readings were fetched, in seconds of the run.
     heard_s: f64,
@@ -42,8 +42,9 @@ impl HostSources {
         if self.relays.contains_key(&who) {
             return;
         }
+        let name = self.name_of(who, host);
         let description = Description {
-            name: self.name_of(who, host),
+            name: name.clone(),
             kind: SourceKind::Agent,
             subject: host.to_owned(),
             of_server: who.0,
@@ -53,7 +54,7 @@ impl HostSources {
         self.relays.insert(who, relay);
         if let (true, agent) = who {
             let used = ServerUse::new(host, wanted.interval.as_secs_f64());
-            self.busy.insert(agent, used);
+            self.busy.insert(agent, (name, used));
         }
     }
 
@@ -82,7 +83,7 @@ impl HostSources {
         let account = serde_json::from_value::<ReadingStatus>(reading.account);
         if let (Some(relay), Ok(account), 0..) = (relay, account, at_ns) {
             let at_s = at_ns as f64 / 1e9;
-            if let Some(busy) = self.busy.get_mut(&reading.agent).filter(|_| is_server) {
+            if let Some((_, busy)) = self.busy.get_mut(&reading.agent).filter(|_| is_server) {
                 busy.take(at_s, &reading.values);
             }
             relay.take(at_s, reading.values, account);
@@ -97,7 +98,42 @@ impl HostSources {
         start_s: f64,
         end_s: f64,
     ) -> Vec<ResourceUse> {
-        server_use(self.busy.values(), cpus, phase, start_s, end_s)
+        let hosts = self.busy.values().map(|(_, busy)| busy);
+        server_use(hosts, cpus, phase, start_s, end_s)
+    }
+
+    /// The same machine by machine, of servers of one deployment: each has work of its own. What one machine lacks is told of none.
+    pub(super) fn use_of_machines(
+        &self,
+        record: &FleetRecord,
+        phase: PhaseKind,
+        start_s: f64,
+        end_s: f64,
+    ) -> Vec<ResourceUse> {
+        let machines = self.busy.iter().map(|(agent, (source, busy))| {
+            let mut servers = record.servers.iter();
+            let server = servers.find(|server| server.number == u64::from(*agent));
+            let cpus = server.map_or(0, |server| server.cpus);
+            let reported = ReportedBy {
+                source: source.clone(),
+                machine: busy.host().to_owned(),
+            };
+            let uses = server_use([busy], cpus, phase, start_s, end_s).into_iter();
+            let uses = uses.map(|one| ResourceUse {
+                reported: Some(reported.clone()),
+                ..one
+            });
+            uses.collect::<Vec<_>>()
+        });
+        let machines: Vec<Vec<ResourceUse>> = machines.collect();
+        let has = |uses: &Vec<ResourceUse>, kind| uses.iter().any(|one| one.resource == kind);
+        let is_on_all = |one: &&ResourceUse| machines.iter().all(|uses| has(uses, one.resource));
+        machines
+            .iter()
+            .flatten()
+            .filter(is_on_all)
+            .cloned()
+            .collect()
     }
 
     /// All readings until now have been fetched.
@@ -119,7 +155,7 @@ mod tests {
     use dyno_load::clock::Clock;
     use dyno_observe::watch::{Board, OutputOptions};
     use dyno_record::metrics::MetricId;
-    use dyno_record::model::SourceHealth;
+    use dyno_record::model::{FleetServerRecord, ResourceKind, SourceHealth};
     use std::time::Duration;
 
     fn reading(agent: u32) -> HostReading {
@@ -133,22 +169,69 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_host_is_a_source_and_readings_of_another_run_are_not_of_this_one() {
-        let folder = tempfile::tempdir().expect("there is room");
+    fn sources(folder: &tempfile::TempDir, board: &Board) -> HostSources {
         let keep = OutputOptions {
             run_directory: folder.path().to_owned(),
             readings_per_row: 1,
             sync_every: None,
         };
-        let board = Board::default();
-        let clock = Clock::start();
-        let mut sources = HostSources::new(Readings {
+        HostSources::new(Readings {
             board: board.clone(),
             keep,
             interval: Duration::from_secs(1),
-            clock,
-        });
+            clock: Clock::start(),
+        })
+    }
+
+    #[test]
+    fn machines_of_one_deployment_are_told_apart_by_what_all_of_them_have() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let mut sources = sources(&folder, &Board::default());
+        let cpu = MetricId::of_instance("process", "server-0", "cpu_ratio");
+        let disk = MetricId::of_instance("disk", "vda", "utilization_ratio");
+        let place = MetricId::of_instance("storage", "vda", "free_bytes");
+        for (number, host, busy) in [(0, "a", 1.0), (1, "b", 0.5)] {
+            sources.expect((true, number), host);
+            let (_, used) = sources.busy.get_mut(&number).expect("it is expected");
+            for second in 0..=8 {
+                let mut values = vec![(cpu.clone(), busy)];
+                if number == 0 {
+                    values.extend([(disk.clone(), 0.25), (place.clone(), 1e9)]);
+                }
+                used.take(f64::from(second), &values);
+            }
+        }
+        let server = |number, cpus| FleetServerRecord {
+            number,
+            cpus,
+            ..FleetServerRecord::default()
+        };
+        let record = FleetRecord {
+            servers: vec![server(0, 4), server(1, 8)],
+            ..FleetRecord::default()
+        };
+        let found = sources.use_of_machines(&record, PhaseKind::Measure, 2.0, 6.0);
+        let found: Vec<_> = found
+            .into_iter()
+            .map(|one| {
+                let by = one.reported.expect("it is said by whom");
+                (one.resource, by.source, by.machine, one.units, one.busy_s)
+            })
+            .collect();
+        let cpu = |source: &str, machine: &str, units, busy_s| {
+            let kind = ResourceKind::ServerCpu;
+            (kind, source.to_owned(), machine.to_owned(), units, busy_s)
+        };
+        // The disk of the other one is not known.
+        let expected = [cpu("host-a", "a", 4, 4.0), cpu("host-b", "b", 8, 2.0)];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn each_host_is_a_source_and_readings_of_another_run_are_not_of_this_one() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let board = Board::default();
+        let mut sources = sources(&folder, &board);
         for who in [(false, 0), (false, 2), (true, 0), (false, 0)] {
             let host = if who == (false, 2) { "b c/d" } else { "a" };
             sources.expect(who, host);

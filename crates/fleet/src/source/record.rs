@@ -1,6 +1,8 @@
 //! What a run directory holds of a fleet.
 
+use super::on_servers::OnServers;
 use super::open::{Open, Places};
+use super::watched::RunningServer;
 use crate::clock::Offset;
 use crate::kubernetes::server_pod;
 use crate::merge::Outcome;
@@ -54,17 +56,27 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
             })
             .collect();
     }
-    let hosts = open.server_hosts.iter().zip(&open.uris);
+    let addresses = match &open.on_servers {
+        OnServers::Start(_) => open.uris.clone(),
+        OnServers::Watch { hosts, .. } => hosts.iter().map(|servers| addresses(servers)).collect(),
+    };
+    let hosts = open.server_hosts.iter().zip(addresses);
     hosts
-        .map(|(host, uri)| FleetServerRecord {
+        .map(|(host, address)| FleetServerRecord {
             number: host.index.into(),
             host: host.host.name.clone(),
             cpus: host.host.cpus.into(),
-            address: uri.clone(),
+            address,
             environment: host.host.environment.clone(),
             findings: host.host.findings.clone(),
         })
         .collect()
+}
+
+/// Where the servers of a host are.
+fn addresses(servers: &[RunningServer]) -> String {
+    let all: Vec<String> = servers.iter().map(RunningServer::address).collect();
+    all.join(", ")
 }
 
 /// Adds what a stage has brought. Loading comes first, and is a part of what an agent did.

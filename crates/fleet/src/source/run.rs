@@ -318,11 +318,11 @@ impl FleetRun<'_, '_> {
     /// Looks after servers, and names who lags.
     fn check(&mut self) -> Result<(), Error> {
         match self.open.server_fault(Duration::from_millis(1))? {
-            Some(error) if self.open.is_on_hosts() => {
+            Some(error) if self.open.starts_servers() => {
                 self.cancel("a server host is lost")?;
                 return Err(error);
             }
-            // Only what reads the node is known to be lost: clients say whether the server is.
+            // Only what reads the machine is known to be lost: clients say whether the server is.
             Some(error) => self.context.warning(format!("{error:#}")),
             None => {}
         }
@@ -416,7 +416,7 @@ impl FleetRun<'_, '_> {
             .cause
             .downcast_ref::<FleetError>()
             .is_some_and(|error| matches!(error, FleetError::Failed { .. }));
-        if is_of_client && self.open.is_on_hosts() {
+        if is_of_client && self.open.starts_servers() {
             return Ok(self.open.server_fault(patience)?.unwrap_or(error));
         }
         Ok(error)

@@ -43,6 +43,10 @@ impl ServerUse {
         }
     }
 
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
     /// A reading.
     pub(super) fn take(&mut self, at_s: f64, values: &[(MetricId, f64)]) {
         let of_server = values

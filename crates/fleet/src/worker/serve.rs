@@ -1,23 +1,21 @@
 //! `dyno agent --serve`: starts the servers of the plan on this host, keeps them while the run lasts, and takes them away,
 //! also when nobody is there any more to ask for it. With `--watch` somebody else starts them: it reads the host alone.
 
-use super::plan_of;
 use super::watch::HostWatch;
+use super::{plan_of, watched};
 use crate::FleetError;
 use crate::agent::Agent;
-use crate::options::{WatchedServer, WorkerOptions};
+use crate::options::WorkerOptions;
 use crate::protocol::{Stage, StartedServers, Work};
 use dyno_engine::context::Context;
 use dyno_engine::deployment::DeploymentUnderTest;
 use dyno_engine::deployment::placement::HostPlacement;
 use dyno_engine::deployment::server::{ServerPaths, data_folder};
 use dyno_engine::{Error, Kind};
-use dyno_observe::doctor::network;
-use dyno_observe::health::Reading;
 use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often it is looked whether servers and controller are there.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -56,10 +54,7 @@ impl ServerHost<'_> {
     fn serve(&mut self) -> Result<(), Error> {
         loop {
             match self.agent.next_work(LOOK_EVERY) {
-                Ok(Some((work, _))) => {
-                    self.stop()?;
-                    self.start(&work)?;
-                }
+                Ok(Some((work, _))) => self.start(&work)?,
                 Ok(None) => return Ok(()),
                 Err(FleetError::NoWord { .. }) => self.look()?,
                 Err(error) => return Err(error.into()),
@@ -69,14 +64,34 @@ impl ServerHost<'_> {
 
     fn start(&mut self, work: &Work) -> Result<(), Error> {
         let plan = plan_of(work)?;
-        let (uri, subject) = match self.options.watch.as_slice() {
-            [] => self.start_servers(work, plan.clone())?,
-            watched => (String::new(), subject(watched)),
+        let started = if self.options.watch.is_empty() {
+            self.stop()?;
+            let (uri, subject) = self.start_servers(work, plan.clone())?;
+            self.watch = HostWatch::start(&plan, subject, self.agent.readings());
+            let unread = Vec::new();
+            StartedServers { uri, unread }
+        } else {
+            let (uri, unread) = (String::new(), self.watch_servers(&plan));
+            StartedServers { uri, unread }
         };
-        self.watch = HostWatch::start(&plan, subject, self.agent.readings());
-        let summary = serde_json::to_value(StartedServers { uri }).expect("texts are plain data");
+        let summary = serde_json::to_value(started).expect("texts are plain data");
         self.agent.done(work.number, Stage::Serve, summary)?;
         Ok(())
+    }
+
+    /// Reads servers of somebody else, who may start them again; from one run to the next it goes on. Returns what cannot be read.
+    fn watch_servers(&mut self, plan: &Plan) -> Vec<String> {
+        if self.watch.as_ref().is_some_and(|watch| watch.fits(plan)) {
+            return Vec::new();
+        }
+        self.watch = None;
+        if !plan.observe.host {
+            return Vec::new();
+        }
+        let servers = &self.options.watch;
+        let (subject, unread) = watched::subject(Path::new("/"), servers, LISTENING_WITHIN);
+        self.watch = HostWatch::start(plan, subject, self.agent.readings());
+        unread
     }
 
     /// Connection string of the servers, and what there is to read of them.
@@ -134,34 +149,5 @@ impl ServerHost<'_> {
         let stopped = deployment.map_or(Ok(()), |deployment| deployment.stop_and_tell(context));
         self.watch = None;
         stopped
-    }
-}
-
-/// Servers of somebody else, who may start them again.
-fn subject(watched: &[WatchedServer]) -> HostSubject {
-    let mut subject = HostSubject {
-        of_server: true,
-        data_folders: watched.iter().map(|server| server.folder.clone()).collect(),
-        ..HostSubject::default()
-    };
-    for (number, server) in watched.iter().enumerate() {
-        let name = format!("server-{number}");
-        match listener(server.port) {
-            Ok(process) => subject.processes.push((name.clone(), process)),
-            Err(health) => subject.unknown_process = Some(health),
-        }
-        subject.ports.push((name, server.port));
-    }
-    subject
-}
-
-/// The process that listens on a port. It may be about to start.
-fn listener(port: u16) -> Reading<u32> {
-    let until = Instant::now() + LISTENING_WITHIN;
-    loop {
-        match network::listener_pid(Path::new("/"), port) {
-            Err(_) if Instant::now() < until => std::thread::sleep(LOOK_EVERY),
-            found => return found,
-        }
     }
 }

@@ -4,22 +4,79 @@ use dyno_engine::context::Context;
 use dyno_engine::environment::Environment;
 use dyno_engine::observer::Unobserved;
 use dyno_engine::{Cancel, Error};
-use dyno_fleet::controller::{Controller, ControllerOptions};
+use dyno_fleet::controller::{Controller, ControllerOptions, Event};
 use dyno_fleet::names::RunName;
-use dyno_fleet::options::{Hidden, RedisOptions, WorkerOptions};
+use dyno_fleet::options::{Hidden, RedisOptions, WatchedServer, WorkerOptions};
 use dyno_fleet::permits::Permits;
 use dyno_fleet::protocol::{Stage, Version, Work};
-use dyno_fleet::shares::shares;
+use dyno_fleet::shares::{Share, shares};
 use dyno_fleet::worker;
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
-use std::thread;
+use std::net::TcpListener;
+use std::path::Path;
+use std::thread::{self, JoinHandle};
 
 fn plan() -> Plan {
     let mut plan = dyno_plan::builtin::find("a").unwrap();
     plan.server.kind = ServerKind::Mongod;
     plan
+}
+
+fn controller(redis: &RedisServer, run: RunName) -> Controller {
+    Controller::open(ControllerOptions {
+        run,
+        version: Version::current(),
+        needed_disk_bytes: 0,
+        ..controller_options(redis.endpoint(), 1)
+    })
+    .unwrap()
+}
+
+fn options(redis: &RedisServer, folder: &Path) -> WorkerOptions {
+    WorkerOptions {
+        redis: RedisOptions {
+            secret_address: Some(Hidden::new(redis.url())),
+            ..RedisOptions::default()
+        },
+        run: "test".into(),
+        index: 0,
+        host: Some("host-0".into()),
+        serve: false,
+        watch: Vec::new(),
+        folder: folder.to_owned(),
+        permits: Permits::default(),
+        remove_folder: false,
+        join_within: SOON,
+        embedded_server: None,
+    }
+}
+
+/// That of the only agent.
+fn one_share(plan: &Plan) -> Vec<Share> {
+    let fleet = FleetPlan {
+        clients: vec!["c".into()],
+        ..FleetPlan::default()
+    };
+    let with_fleet = Plan {
+        fleet: Some(fleet),
+        ..plan.clone()
+    };
+    shares(&with_fleet, 1, 1).unwrap()
+}
+
+/// An agent as a thread.
+fn agent(options: WorkerOptions) -> JoinHandle<Result<(), Error>> {
+    thread::spawn(move || {
+        let context = Context {
+            environment: &Environment::default(),
+            cancel: &Cancel::new(),
+            observer: &Unobserved,
+            source: None,
+        };
+        worker::work(&options, context)
+    })
 }
 
 /// How an agent ends that gets a plan with the address of a server: for its clients, or for itself to listen on.
@@ -29,56 +86,20 @@ fn answer(redis: &RedisServer, serve: bool, plan: &Plan, server: &str) -> Error 
     } else {
         RunName::new("test").unwrap()
     };
-    let mut controller = Controller::open(ControllerOptions {
-        run,
-        version: Version::current(),
-        needed_disk_bytes: 0,
-        ..controller_options(redis.endpoint(), 1)
-    })
-    .unwrap();
+    let mut controller = controller(redis, run);
     let folder = tempfile::tempdir().unwrap();
-    let options = WorkerOptions {
-        redis: RedisOptions {
-            secret_address: Some(Hidden::new(redis.url())),
-            ..RedisOptions::default()
-        },
-        run: "test".into(),
-        index: 0,
-        host: Some("host-0".into()),
+    let agent = agent(WorkerOptions {
         serve,
-        watch: Vec::new(),
-        folder: folder.path().to_owned(),
-        permits: Permits::default(),
-        remove_folder: false,
-        join_within: SOON,
-        embedded_server: None,
-    };
-    let agent = thread::spawn(move || {
-        let context = Context {
-            environment: &Environment::default(),
-            cancel: &Cancel::new(),
-            observer: &Unobserved,
-            source: None,
-        };
-        worker::work(&options, context)
+        ..options(redis, folder.path())
     });
     controller.gather(SOON).unwrap();
-    let fleet = FleetPlan {
-        clients: vec!["c".into()],
-        ..FleetPlan::default()
-    };
-    let with_fleet = Plan {
-        fleet: Some(fleet),
-        ..plan.clone()
-    };
     let work = Work {
         plan: dyno_plan::file::to_toml(plan),
         servers: vec![server.into()],
         stages: vec![Stage::Run],
         ..Work::default()
     };
-    let shares = shares(&with_fleet, 1, 1).unwrap();
-    controller.give(work, &shares).unwrap();
+    controller.give(work, &one_share(plan)).unwrap();
     let answer = agent.join().unwrap().unwrap_err();
     controller.abort("the test is over", SOON).unwrap();
     answer
@@ -113,4 +134,52 @@ fn an_agent_loads_and_starts_nothing_that_it_was_not_started_for() {
     let steer = |plan: &mut Plan| plan.server.receive_packet_steering = Some("lo".into());
     let kernel = answer(true, steer, "127.0.0.1").to_string();
     assert!(kernel.contains("applies to one machine"), "{kernel}");
+}
+
+#[test]
+fn an_agent_that_only_watches_starts_nothing_whatever_the_work_says() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, RunName::for_servers("test").unwrap());
+    // The server of somebody else is this test.
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (own, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let watched = WatchedServer {
+        port: server.local_addr().unwrap().port(),
+        folder: Some(data.path().to_owned()),
+    };
+    let agent = agent(WorkerOptions {
+        watch: vec![watched],
+        ..options(&redis, own.path())
+    });
+    controller.gather(SOON).unwrap();
+    let mut plan = plan();
+    let trap = own.path().join("started");
+    let program = own.path().join("mongod");
+    std::fs::write(&program, format!("#!/bin/sh\ntouch {}\n", trap.display())).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).unwrap();
+    plan.server.mongod = Some(program.display().to_string());
+    for stages in [vec![Stage::Serve], vec![Stage::Load, Stage::Run]] {
+        let work = Work {
+            plan: dyno_plan::file::to_toml(&plan),
+            servers: vec!["mongodb://127.0.0.1:1/".into()],
+            stages,
+            ..Work::default()
+        };
+        controller.give(work, &one_share(&plan)).unwrap();
+        let summary = loop {
+            if let Some(Event::Done { summary, .. }) = controller.next(SOON).unwrap() {
+                break summary;
+            }
+        };
+        // It has found what it was started for.
+        assert_eq!(summary["uri"], "", "{summary}");
+        assert_eq!(summary["unread"], serde_json::json!([]), "{summary}");
+    }
+    controller.finish(SOON).unwrap();
+    agent.join().unwrap().unwrap();
+    assert!(!trap.exists());
+    assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0);
 }

@@ -37,7 +37,10 @@ struct Listener {
 }
 
 /// Addresses on which a port is open on this machine.
-pub(super) fn listening(root: &Path, port: u16) -> Reading<Vec<IpAddr>> {
+///
+/// # Errors
+/// Nothing listens there, or the open ports cannot be read.
+pub fn listening(root: &Path, port: u16) -> Reading<Vec<IpAddr>> {
     let found = listeners(root, port)?;
     if found.is_empty() {
         return Err(Health::Unsupported {

@@ -48,6 +48,8 @@ pub struct HostSubject {
     pub unknown_process: Option<Health>,
     /// Folders whose devices are marked as holding data. They need not exist yet.
     pub data_folders: Vec<PathBuf>,
+    /// Why a folder with data is not among them.
+    pub unknown_folder: Option<Health>,
 }
 
 /// Watches this machine. The process that reads sees it as it sees itself: in a container that is the container's
@@ -55,6 +57,7 @@ pub struct HostSubject {
 pub struct Host {
     description: Description,
     parts: Vec<Box<dyn Part>>,
+    unknown_folder: Option<Health>,
 }
 
 impl Host {
@@ -87,6 +90,7 @@ impl Host {
                 of_server: subject.of_server,
             },
             parts,
+            unknown_folder: subject.unknown_folder,
         }
     }
 }
@@ -98,6 +102,9 @@ impl Source for Host {
 
     fn read(&mut self, at_s: f64) -> Reading<Reported> {
         let mut reported = Reported::default();
+        if let Some(health) = &self.unknown_folder {
+            reported.miss("storage", health.clone());
+        }
         for part in &mut self.parts {
             if let Err(health) = part.read(at_s, &mut reported) {
                 reported.miss(part.name(), health);

@@ -39,10 +39,6 @@ fn check_hosts(problems: &mut Problems, fleet: &FleetPlan) {
 
 fn check_rest(problems: &mut Problems, plan: &Plan, fleet: &FleetPlan) {
     let starts_servers = plan.server.kind != ServerKind::Uri;
-    // Without servers the plan is one for `--uri`.
-    problems.require(starts_servers || fleet.servers.is_empty(), || {
-        "`fleet.servers` has no effect on servers that are already running, at `server.uri`".into()
-    });
     let is_deployment = fleet.mapping == Mapping::Deployment;
     problems.require(starts_servers || is_deployment, || {
         "`fleet.mapping` needs independent servers, and `server.uri` is one deployment".into()

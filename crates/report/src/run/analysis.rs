@@ -10,7 +10,7 @@ use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::experiment::run::{NoInterval, OperationFigures, RunAnalysis, WithoutInterval};
 use dyno_record::experiment::{Demand, Figure, LawCheck, LawVerdict};
-use dyno_record::model::{PhaseKind, ResourceKind, RunDocument};
+use dyno_record::model::{PhaseKind, ResourceKind, RunDocument, SourceKind};
 use dyno_record::quantity::Quantity;
 use std::collections::BTreeMap;
 
@@ -224,7 +224,12 @@ fn reported(document: &RunDocument) -> Vec<String> {
             ResourceKind::ServerCpu => "the CPU time of the servers' processes".to_owned(),
             _ => "the time of its CPUs that was not idle".to_owned(),
         };
+        let mut sources = document.sources.iter();
+        let source = sources.find(|source| source.name == by.source);
         let source = match one.resource {
+            _ if source.is_some_and(|source| source.kind == SourceKind::Agent) => {
+                "the agent there".to_owned()
+            }
             ResourceKind::ServerCpu => format!("`{}`", by.source),
             _ => format!("exporter `{}`", by.source),
         };

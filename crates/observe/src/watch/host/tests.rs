@@ -11,6 +11,7 @@ fn subject() -> HostSubject {
         ports: Vec::new(),
         unknown_process: None,
         data_folders: vec![PathBuf::from("/")],
+        unknown_folder: None,
     }
 }
 

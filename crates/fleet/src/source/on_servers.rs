@@ -1,0 +1,101 @@
+//! What the agents on the hosts of servers are there for: to start servers, or to read those that run already.
+
+use super::watched::{RunningServer, on_hosts, running_servers};
+use crate::inventory::Inventory;
+use crate::permits::Permits;
+use dyno_engine::context::Context;
+use dyno_engine::{Error, Kind};
+use dyno_plan::Plan;
+use dyno_plan::task::Remote;
+
+/// What agents do on the hosts of servers, host by host.
+pub(super) enum OnServers {
+    /// They start one, which listens on this address.
+    Start(Vec<String>),
+    /// They read these, which run already, and their machine.
+    Watch {
+        /// The servers of each host.
+        hosts: Vec<Vec<RunningServer>>,
+        /// There are no servers on other hosts.
+        is_whole: bool,
+    },
+}
+
+impl OnServers {
+    pub(super) fn start(inventory: &Inventory, hosts: &[String]) -> Result<Self, Error> {
+        let addresses = hosts.iter().map(|host| address(inventory, host));
+        Ok(OnServers::Start(addresses.collect::<Result<_, _>>()?))
+    }
+
+    /// Servers on other hosts are told, and not read.
+    pub(super) fn watch(
+        plan: &Plan,
+        remote: &Remote,
+        inventory: &Inventory,
+        hosts: &[String],
+        context: Context<'_>,
+    ) -> Result<Self, Error> {
+        if hosts.is_empty() {
+            return Ok(OnServers::Watch {
+                hosts: Vec::new(),
+                is_whole: false,
+            });
+        }
+        let running = running_servers(plan, remote, context)?;
+        let (hosts, others) = on_hosts(inventory, hosts, running)?;
+        let is_whole = others.is_empty();
+        if !is_whole {
+            let others: Vec<String> = others.iter().map(RunningServer::address).collect();
+            context.warning(format!(
+                "the machine of {} is not read: no host of `fleet.servers` has its address",
+                others.join(", ")
+            ));
+        }
+        Ok(OnServers::Watch { hosts, is_whole })
+    }
+
+    /// Arguments of the agent of each host.
+    pub(super) fn words(&self, permits: &Permits) -> Vec<Vec<String>> {
+        match self {
+            OnServers::Start(addresses) => {
+                let words = addresses.iter().map(|address| {
+                    let mut words = vec!["--serve".to_owned()];
+                    words.extend(permits.words_of_server(address));
+                    words
+                });
+                words.collect()
+            }
+            OnServers::Watch { hosts, .. } => {
+                let words = |server: &RunningServer| ["--watch".to_owned(), server.watch_word()];
+                let of_host =
+                    |servers: &Vec<RunningServer>| servers.iter().flat_map(words).collect();
+                hosts.iter().map(of_host).collect()
+            }
+        }
+    }
+
+    /// How many servers there are, for people.
+    pub(super) fn describe(&self, hosts: usize) -> String {
+        match self {
+            OnServers::Watch { .. } if hosts > 0 => format!("servers are watched on {hosts} hosts"),
+            _ => format!("{hosts} servers"),
+        }
+    }
+}
+
+/// Address of a host as a number, which servers can listen on.
+fn address(inventory: &Inventory, host: &str) -> Result<String, Error> {
+    use std::net::ToSocketAddrs;
+    let name = inventory.address(host);
+    let found = (name, 0)
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut all| all.next());
+    found.map(|found| found.ip().to_string()).ok_or_else(|| {
+        Error::new(
+            Kind::Environment,
+            format!("`{name}`, of the host `{host}`, has no address"),
+        )
+        .with_hint("give it `ansible_host` or `dyno_address` in the inventory")
+    })
+}

@@ -1,0 +1,215 @@
+//! Servers that run already, on hosts whose machines agents read: which server is on which host.
+
+use crate::inventory::Inventory;
+use dyno_engine::context::Context;
+use dyno_engine::deployment::server::{ServerPaths, ServerUnderTest};
+use dyno_engine::{Error, Kind};
+use dyno_load::prepare::server_facts;
+use dyno_plan::Plan;
+use dyno_plan::task::Remote;
+use dyno_plan::uri::Host;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+use std::path::Path;
+
+/// What a server calls the folder of its data.
+const DATA_FOLDER_SETTING: &str = "storage.dbPath";
+
+/// A server that runs already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RunningServer {
+    host: String,
+    port: u16,
+    /// The folder of its data, if it tells.
+    folder: Option<String>,
+}
+
+impl RunningServer {
+    /// As `HOST:PORT`.
+    pub(super) fn address(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+
+    /// What the agent on its host is told of it.
+    pub(super) fn watch_word(&self) -> String {
+        match &self.folder {
+            Some(folder) => format!("{}={folder}", self.port),
+            None => self.port.to_string(),
+        }
+    }
+}
+
+/// The servers that hold the data of a deployment that runs.
+///
+/// # Errors
+/// They cannot be reached, or are behind routers, which are not they.
+pub(super) fn running_servers(
+    plan: &Plan,
+    remote: &Remote,
+    context: Context<'_>,
+) -> Result<Vec<RunningServer>, Error> {
+    let paths = ServerPaths {
+        environment: context.environment,
+        embedded: None,
+        folder: Path::new(""),
+    };
+    let mut server = ServerUnderTest::running(plan, remote.clone(), &paths)?;
+    server.set_cancel_check(context.cancel.patience());
+    if server.control()?.hello().is_mongos {
+        let text = "`fleet.servers` names hosts, and the connection string leads to a `mongos`, which does not say where the data is";
+        return Err(Error::new(Kind::BadInput, text).with_hint(
+            "leave `fleet.servers` out, and name exporters of the shards in `observe.exporters`",
+        ));
+    }
+    let found = server.hosts()?.into_iter().filter_map(|host| match &host {
+        Host::Tcp { host: name, port } => Some(RunningServer {
+            host: name.clone(),
+            port: *port,
+            folder: data_folder(&server, host.clone()),
+        }),
+        // It is on each client, and on no host that has a name.
+        Host::Unix(_) => None,
+    });
+    Ok(found.collect())
+}
+
+/// The folder of a server's data; `None` if it does not tell, or cannot be asked now.
+fn data_folder(server: &ServerUnderTest, host: Host) -> Option<String> {
+    let mut control = server.connector_to(host).ok()?.control().ok()?;
+    let facts = server_facts(&mut control).ok()?;
+    facts.settings.get(DATA_FOLDER_SETTING).cloned()
+}
+
+/// Where something is reached: all its names and addresses.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    names: BTreeSet<String>,
+    addresses: BTreeSet<IpAddr>,
+}
+
+impl Place {
+    fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Place {
+        let mut place = Place::default();
+        for name in names {
+            let found = (name, 0).to_socket_addrs().into_iter().flatten();
+            let found = found.map(|address| match address.ip() {
+                own if own.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+                other => other,
+            });
+            place.addresses.extend(found);
+            place.names.insert(name.to_ascii_lowercase());
+        }
+        place
+    }
+
+    fn is_that_of(&self, other: &Place) -> bool {
+        !self.names.is_disjoint(&other.names) || !self.addresses.is_disjoint(&other.addresses)
+    }
+}
+
+/// The servers of each of these hosts, and those that are on none of them.
+///
+/// # Errors
+/// A host without a server.
+pub(super) fn on_hosts(
+    inventory: &Inventory,
+    hosts: &[String],
+    servers: Vec<RunningServer>,
+) -> Result<(Vec<Vec<RunningServer>>, Vec<RunningServer>), Error> {
+    let named: Vec<String> = servers.iter().map(RunningServer::address).collect();
+    let place = |server: RunningServer| (Place::of([server.host.as_str()]), server);
+    let mut left: Vec<(Place, RunningServer)> = servers.into_iter().map(place).collect();
+    let mut all = Vec::new();
+    for host in hosts {
+        let own = Place::of(inventory.names(host));
+        let (found, others): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|(at, _)| at.is_that_of(&own));
+        left = others;
+        if found.is_empty() {
+            let text = format!(
+                "`fleet.servers` names the host `{host}`, and no server of the connection string is there: they are {}",
+                named.join(", ")
+            );
+            return Err(Error::new(Kind::BadInput, text).with_hint(
+                "give the host the address of its server as `dyno_address` in the inventory, or leave it out",
+            ));
+        }
+        all.push(found.into_iter().map(|(_, server)| server).collect());
+    }
+    Ok((all, left.into_iter().map(|(_, server)| server).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = r#"{"_meta": {"hostvars": {
+        "db1": {"ansible_host": "10.0.0.1", "dyno_address": "192.168.0.1"},
+        "db2": {"ansible_host": "10.0.0.2"},
+        "here": {"ansible_connection": "local"}
+    }}, "servers": {"hosts": ["db1", "db2", "here"]}}"#;
+
+    fn server(host: &str, port: u16) -> RunningServer {
+        RunningServer {
+            host: host.to_owned(),
+            port,
+            folder: None,
+        }
+    }
+
+    /// The servers of each host, and those on none.
+    fn found(
+        hosts: &[&str],
+        servers: &[(&str, u16)],
+    ) -> Result<(Vec<Vec<String>>, Vec<String>), Error> {
+        let inventory = Inventory::parse(LIST).expect("it is one");
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let servers = servers.iter().map(|(host, port)| server(host, *port));
+        let texts =
+            |all: Vec<RunningServer>| all.iter().map(RunningServer::address).collect::<Vec<_>>();
+        let (all, left) = on_hosts(&inventory, &hosts, servers.collect())?;
+        Ok((all.into_iter().map(texts).collect(), texts(left)))
+    }
+
+    #[test]
+    fn a_server_is_on_the_host_that_has_its_name_or_its_address() {
+        let set = [
+            ("10.0.0.2", 1),
+            ("192.168.0.1", 2),
+            ("DB1", 3),
+            ("fd00::9", 4),
+        ];
+        let (of_hosts, left) = found(&["db1", "db2"], &set).expect("both have one");
+        assert_eq!(
+            of_hosts,
+            [vec!["192.168.0.1:2", "DB1:3"], vec!["10.0.0.2:1"]]
+        );
+        assert_eq!(left, ["[fd00::9]:4"]);
+        let (of_hosts, _) = found(&["here"], &[("127.0.0.1", 1), ("::1", 2)]).expect("it has");
+        assert_eq!(of_hosts, [["127.0.0.1:1", "[::1]:2"]]);
+    }
+
+    #[test]
+    fn a_host_without_a_server_is_named_with_the_servers() {
+        let error = found(&["db1", "db2"], &[("10.0.0.1", 27017)]).expect_err("nothing on db2");
+        assert_eq!(error.kind, Kind::BadInput);
+        let text = error.to_string();
+        assert!(
+            text.contains("`db2`") && text.contains("10.0.0.1:27017"),
+            "{text}"
+        );
+        // Two names of one machine: it would count twice.
+        assert!(found(&["db1", "db1"], &[("10.0.0.1", 1)]).is_err());
+    }
+
+    #[test]
+    fn an_agent_is_told_the_port_and_the_folder_that_the_server_named() {
+        let mut server = server("db", 7);
+        assert_eq!(server.watch_word(), "7");
+        server.folder = Some("/data/a=b".into());
+        assert_eq!(server.watch_word(), "7=/data/a=b");
+    }
+}

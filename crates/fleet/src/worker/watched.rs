@@ -1,0 +1,279 @@
+//! Servers of somebody else on this machine: the process of each, and the folder of its data.
+
+use crate::options::WatchedServer;
+use dyno_observe::doctor::network;
+use dyno_observe::health::{Health, Reading};
+use dyno_observe::watch::HostSubject;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether somebody listens.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The program that is asked about its command line, and where it keeps data if nobody said another place.
+const MONGOD: &str = "mongod";
+const DEFAULT_FOLDER: &str = "/data/db";
+
+/// What is read of this machine and its servers, and in words what is not. A server that does not listen yet is waited for.
+pub(super) fn subject(
+    root: &Path,
+    watched: &[WatchedServer],
+    within: Duration,
+) -> (HostSubject, Vec<String>) {
+    let mut subject = HostSubject {
+        of_server: true,
+        ..HostSubject::default()
+    };
+    let mut unread = Vec::new();
+    let mut say = |what: &str, health: &Health| {
+        unread.push(format!("{what}: {}", health.reason().unwrap_or_default()));
+    };
+    let until = Instant::now() + within;
+    for (number, server) in watched.iter().enumerate() {
+        let name = format!("server-{number}");
+        let process = listener(root, server.port, until);
+        match data_folder(root, server, process.as_ref().ok().copied()) {
+            Ok(folder) => subject.data_folders.push(folder),
+            Err(health) => {
+                say("its disk is not known", &health);
+                subject.unknown_folder = Some(health);
+            }
+        }
+        match process {
+            Ok(process) => subject.processes.push((name.clone(), process)),
+            Err(health) => {
+                say("the server's process is not read", &health);
+                subject.unknown_process = Some(health);
+            }
+        }
+        subject.ports.push((name, server.port));
+    }
+    // Figures of some would pass for those of all.
+    if subject.unknown_process.is_some() {
+        subject.processes.clear();
+    }
+    if subject.unknown_folder.is_some() {
+        subject.data_folders.clear();
+    }
+    (subject, unread)
+}
+
+/// Folders of the servers' data, as far as they are known now.
+pub(super) fn folders(root: &Path, watched: &[WatchedServer]) -> Vec<PathBuf> {
+    let folder = |server: &WatchedServer| {
+        let process = network::listener_pid(root, server.port).ok();
+        data_folder(root, server, process).ok()
+    };
+    watched.iter().filter_map(folder).collect()
+}
+
+/// The process that listens on a port. It may be about to start.
+fn listener(root: &Path, port: u16, until: Instant) -> Reading<u32> {
+    while network::listening(root, port).is_err() && Instant::now() < until {
+        std::thread::sleep(LOOK_EVERY);
+    }
+    network::listening(root, port).map_err(degraded)?;
+    network::listener_pid(root, port).map_err(|health| {
+        let reason = health.reason().unwrap_or_default();
+        let reason = match network::holder(root, port) {
+            Ok(_) => reason.to_owned(),
+            Err(_) => format!("{reason}; the agent must run as its user, or as root"),
+        };
+        Health::Degraded { reason }
+    })
+}
+
+/// Somebody asked for it, so that it is a fault where it is not.
+fn degraded(health: Health) -> Health {
+    match health {
+        Health::Unsupported { reason } => Health::Degraded { reason },
+        other => other,
+    }
+}
+
+/// The folder of a server's data: the one that was named, or else that of its command line.
+fn data_folder(root: &Path, server: &WatchedServer, process: Option<u32>) -> Reading<PathBuf> {
+    let unknown = |reason: String| Health::Degraded { reason };
+    let process = process.map(|process| root.join(format!("proc/{process}")));
+    let own = || process.as_deref().and_then(of_command_line);
+    let named = server.folder.clone().or_else(own).ok_or_else(|| {
+        unknown(format!(
+            "nobody names the data folder of the server on port {}",
+            server.port
+        ))
+    })?;
+    let Some(process) = process else {
+        return Ok(named);
+    };
+    let folder = match fs::read_link(process.join("cwd")) {
+        Ok(current) => current.join(named),
+        Err(_) => named,
+    };
+    let below = folder.strip_prefix("/").unwrap_or(&folder);
+    let identity = |path: &Path| {
+        let data = path.metadata().ok()?;
+        Some((data.dev(), data.ino()))
+    };
+    let seen_by_it = identity(&process.join("root").join(below));
+    if seen_by_it.is_some() && seen_by_it != identity(&folder) {
+        return Err(unknown(format!(
+            "`{}` is a folder of the container that the server on port {} runs in",
+            folder.display(),
+            server.port
+        )));
+    }
+    Ok(folder)
+}
+
+/// The folder that a `mongod` was told on its command line, or would take without a word.
+fn of_command_line(process: &Path) -> Option<PathBuf> {
+    let name = fs::read_to_string(process.join("comm")).ok()?;
+    if name.trim_end() != MONGOD {
+        return None;
+    }
+    let line = fs::read(process.join("cmdline")).ok()?;
+    let line = String::from_utf8_lossy(&line).into_owned();
+    let mut words = line.split('\0');
+    let is_file = |word: &str| word == "-f" || word.starts_with("--config");
+    let has_file = words.clone().any(is_file);
+    let told = words.find_map(|word| match word.strip_prefix("--dbpath") {
+        Some("") => Some(None),
+        Some(rest) => rest.strip_prefix('=').map(Some),
+        None => None,
+    });
+    match told {
+        Some(Some(folder)) => Some(folder.into()),
+        // It is the next word.
+        Some(None) => words.next().map(Into::into),
+        None if has_file => None,
+        None => Some(DEFAULT_FOLDER.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    const PROCESS: u32 = 7;
+
+    /// A machine with one process, whose working folder is `work`, and whose root is that of the machine.
+    fn machine(name: &str, line: &[&str]) -> tempfile::TempDir {
+        let machine = tempfile::tempdir().expect("there is room");
+        let process = machine.path().join(format!("proc/{PROCESS}"));
+        fs::create_dir_all(&process).expect("there is room");
+        fs::create_dir_all(machine.path().join("work/data")).expect("there is room");
+        fs::write(process.join("comm"), format!("{name}\n")).expect("there is room");
+        fs::write(process.join("cmdline"), line.join("\0")).expect("there is room");
+        symlink(machine.path().join("work"), process.join("cwd")).expect("there is room");
+        symlink("/", process.join("root")).expect("there is room");
+        machine
+    }
+
+    fn folder_of(machine: &Path, given: Option<&str>, process: Option<u32>) -> Reading<PathBuf> {
+        let server = WatchedServer {
+            port: 27017,
+            folder: given.map(Into::into),
+        };
+        data_folder(machine, &server, process)
+    }
+
+    #[test]
+    fn the_folder_is_the_one_that_was_named_or_that_of_the_command_line() {
+        let of = |name: &str, line: &[&str], given: Option<&str>| {
+            let machine = machine(name, line);
+            let found = folder_of(machine.path(), given, Some(PROCESS)).ok()?;
+            let below = found.strip_prefix(machine.path());
+            Some(below.unwrap_or(&found).display().to_string())
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let told = ["mongod", "--dbpath", "/var/db", "--port", "1"];
+        assert_eq!(of("mongod", &told, None), some("/var/db"));
+        assert_eq!(of("mongod", &told, Some("/mnt/a")), some("/mnt/a"));
+        let one_word = ["mongod", "--dbpath=data"];
+        assert_eq!(
+            of("mongod", &one_word, None),
+            some("work/data"),
+            "below its working folder"
+        );
+        assert_eq!(of("mongod", &["mongod"], None), some(DEFAULT_FOLDER));
+        let by_file = ["mongod", "--config", "/etc/mongod.conf"];
+        assert_eq!(of("mongod", &by_file, None), None);
+        assert_eq!(
+            of("secantusd-rs", &told, None),
+            None,
+            "it has other options"
+        );
+        let hidden = folder_of(Path::new("/no-such"), Some("/var/db"), None);
+        assert_eq!(hidden, Ok("/var/db".into()), "a process of another user");
+    }
+
+    #[test]
+    fn a_folder_of_a_container_is_none_of_this_machine() {
+        let machine = machine("mongod", &["mongod"]);
+        let container = machine.path().join("container");
+        let own = container.join("data/db");
+        fs::create_dir_all(&own).expect("there is room");
+        let root = machine.path().join(format!("proc/{PROCESS}/root"));
+        fs::remove_file(&root).expect("it is a link");
+        symlink(&container, &root).expect("there is room");
+        let found = folder_of(machine.path(), None, Some(PROCESS)).expect_err("it is in there");
+        let reason = found.reason().unwrap_or_default();
+        assert!(
+            reason.contains("`/data/db` is a folder of the container"),
+            "{reason}"
+        );
+    }
+
+    /// Ports that are open on a machine, by the numbers of their sockets.
+    fn open_ports(machine: &Path, ports: &[(u16, u32)]) {
+        let net = machine.join("proc/net");
+        fs::create_dir_all(&net).expect("there is room");
+        let line = |(port, socket): &(u16, u32)| {
+            format!("0: 00000000:{port:04X} 00000000:0000 0A 0:0 00:0 0 999 0 {socket}\n")
+        };
+        let lines: String = ports.iter().map(line).collect();
+        fs::write(net.join("tcp"), format!("head\n{lines}")).expect("there is room");
+    }
+
+    #[test]
+    fn what_is_not_known_of_one_server_is_said_and_nothing_passes_for_all() {
+        let watched = |ports: &[u16]| -> Vec<WatchedServer> {
+            let server = |port: &u16| WatchedServer {
+                port: *port,
+                folder: None,
+            };
+            ports.iter().map(server).collect()
+        };
+        let machine = machine("mongod", &["mongod"]);
+        // Who holds socket 56 cannot be looked into.
+        open_ports(machine.path(), &[(27017, 55), (27018, 56)]);
+        let files = machine.path().join(format!("proc/{PROCESS}/fd"));
+        fs::create_dir_all(&files).expect("there is room");
+        symlink("socket:[55]", files.join("3")).expect("there is room");
+
+        let (known, unread) = subject(machine.path(), &watched(&[27017]), Duration::ZERO);
+        assert_eq!(known.processes, [("server-0".to_owned(), PROCESS)]);
+        assert_eq!(known.ports, [("server-0".to_owned(), 27017)]);
+        assert_eq!(known.data_folders, [PathBuf::from(DEFAULT_FOLDER)]);
+        assert!(known.of_server && known.unknown_process.is_none());
+        assert_eq!(unread, [""; 0]);
+
+        let all = watched(&[27017, 27018, 27019]);
+        let (in_part, unread) = subject(machine.path(), &all, Duration::ZERO);
+        assert_eq!(
+            (in_part.processes.len(), in_part.data_folders.len()),
+            (0, 0)
+        );
+        assert_eq!(unread.len(), 4, "{unread:?}");
+        assert!(unread[1].contains("as root"), "{unread:?}");
+        assert!(
+            unread[3].contains("nothing listens on port 27019"),
+            "{unread:?}"
+        );
+        let health = [in_part.unknown_process, in_part.unknown_folder];
+        let is_caveat = |health: &Option<Health>| matches!(health, Some(Health::Degraded { .. }));
+        assert!(health.iter().all(is_caveat), "{health:?}");
+    }
+}
