@@ -11,7 +11,7 @@ use dyno_record::consumption::{Consumption, Counted, DeviceUse, EnergyUse, Netwo
 use dyno_record::model::PhaseKind;
 use std::path::{Path, PathBuf};
 
-use device::{DeviceCounters, Devices};
+use device::{Devices, SummedCounters};
 use energy::Rapl;
 pub use known::Known;
 use process::ProcessCounters;
@@ -42,7 +42,7 @@ pub struct ConsumptionCounters {
 pub struct CountersAt {
     at_s: f64,
     processes: Known<Vec<ProcessCounters>>,
-    devices: Known<DeviceCounters>,
+    devices: Known<SummedCounters>,
     energy: Known<EnergyUse>,
     servers: Vec<Known<ServerCounters>>,
 }
@@ -116,7 +116,7 @@ impl CountersAt {
         self.devices
             .as_ref()
             .ok()
-            .map(DeviceCounters::written_bytes)
+            .map(SummedCounters::written_bytes)
     }
 }
 
@@ -135,7 +135,7 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
         .devices
         .as_ref()
         .ok()
-        .and_then(DeviceCounters::why_no_flushes)
+        .and_then(SummedCounters::why_no_flushes)
     {
         unknown.push(Unknown {
             what: Counted::Flushes,
