@@ -5,6 +5,11 @@ use crate::environment::Environment;
 use crate::load_source::LoadSource;
 use crate::observer::SharedObserver;
 use dyno_record::statement::Statement;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+/// Work that takes longer is told of.
+const NOTED_AFTER: Duration = Duration::from_secs(1);
 
 /// What work is done with.
 #[derive(Clone, Copy)]
@@ -25,6 +30,12 @@ impl Context<'_> {
         self.observer.note(text.as_ref());
     }
 
+    /// Works, and tells a person what it is about if that takes longer than a moment.
+    pub(crate) fn noting<T>(&self, text: &str, work: impl FnOnce() -> T) -> T {
+        let observer = self.observer;
+        noting_after(NOTED_AFTER, || observer.note(text), work)
+    }
+
     /// Tells a person what should be looked at.
     pub fn warning(&self, text: impl AsRef<str>) {
         self.observer.warning(text.as_ref());
@@ -33,5 +44,40 @@ impl Context<'_> {
     /// Tells a person of a reason to doubt what is measured.
     pub fn doubt(&self, doubt: &Statement) {
         self.observer.doubt(doubt);
+    }
+}
+
+fn noting_after<T>(moment: Duration, note: impl FnOnce() + Send, work: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (working, ended) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            if ended.recv_timeout(moment) == Err(RecvTimeoutError::Timeout) {
+                note();
+            }
+        });
+        let result = work();
+        drop(working);
+        result
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn work_that_takes_long_is_told_of_and_other_work_is_not() {
+        let told = AtomicBool::new(false);
+        let note = || told.store(true, Ordering::Relaxed);
+        assert_eq!(noting_after(Duration::from_secs(60), note, || 7), 7);
+        assert!(!told.load(Ordering::Relaxed));
+        let is_told = || {
+            while !told.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+        };
+        noting_after(Duration::from_millis(1), note, is_told);
+        assert!(told.load(Ordering::Relaxed));
     }
 }

@@ -9,6 +9,7 @@ use dyno_engine::deployment::storage::StorageUnderTest;
 use dyno_engine::recording::trace::Recording;
 use dyno_engine::{Error, Kind};
 use dyno_load::connect::{Control, ControlError};
+use dyno_observe::Device;
 use dyno_plan::index_build::{IndexBuildPlan, Start};
 use dyno_record::index_build::{BuildRecord, IndexBuildCaveat};
 use dyno_record::io_trace::document::TraceTarget;
@@ -93,7 +94,7 @@ impl Builder<'_> {
         if let Some(storage) = &mut storage {
             storage.limit(server.processes())?;
         }
-        let result = self.traced(server, name, device.as_deref());
+        let result = self.traced(server, name, device.as_ref());
         if let Some(storage) = storage {
             storage.lift_limit();
         }
@@ -134,7 +135,7 @@ impl Builder<'_> {
         &self,
         server: &Server<'_>,
         name: &str,
-        device: Option<&str>,
+        device: Option<&Device>,
     ) -> Result<(String, f64, figures::Grown), Error> {
         self.say(&format!("building the index ({name})"));
         let folder = self.folder.join(name);

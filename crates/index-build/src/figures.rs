@@ -2,15 +2,13 @@
 
 use bson::{Bson, Document, doc};
 use dyno_load::connect::Control;
+use dyno_observe::{Device, DeviceCounters, devices_of_file_system};
 use dyno_record::index_build::IoFigures;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Bytes of a sector in the counters of devices, whatever the device has.
-const SECTOR_BYTES: u64 = 512;
 /// Most counters of a server that are kept: those that grew most.
 const MOST_COUNTERS: usize = 400;
 
@@ -19,15 +17,8 @@ const MOST_COUNTERS: usize = 400;
 pub(crate) struct Counters {
     at: Instant,
     process: Option<IoFigures>,
-    device: Option<Device>,
+    device: Option<DeviceCounters>,
     server: BTreeMap<String, f64>,
-}
-
-/// Counters of a device.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Device {
-    figures: IoFigures,
-    busy_ms: u64,
 }
 
 /// How much they grew.
@@ -39,10 +30,14 @@ pub(crate) struct Grown {
 
 impl Counters {
     /// Reads all that can be read.
-    pub(crate) fn read(processes: &[u32], device: Option<&str>, control: &mut Control) -> Counters {
+    pub(crate) fn read(
+        processes: &[u32],
+        device: Option<&Device>,
+        control: &mut Control,
+    ) -> Counters {
         Counters {
             process: processes_io(processes),
-            device: device.and_then(device_io),
+            device: device.and_then(|device| device.counters().ok()),
             server: server_counters(control),
             at: Instant::now(),
         }
@@ -62,7 +57,7 @@ impl Counters {
             let busy_ms = to.busy_ms.saturating_sub(from.busy_ms) as f64;
             IoFigures {
                 busy_ratio: (elapsed_ms > 0.0).then(|| (busy_ms / elapsed_ms).min(1.0)),
-                ..between(from.figures, to.figures)
+                ..between(of_device(&from), of_device(&to))
             }
         });
         let counters = later.server.iter().filter(|(name, _)| !is_gauge(name));
@@ -134,35 +129,20 @@ fn parse_io(text: &str) -> IoFigures {
     }
 }
 
-fn device_io(device: &str) -> Option<Device> {
-    let path = Path::new("/sys/class/block").join(device).join("stat");
-    parse_stat(&fs::read_to_string(path).ok()?)
+fn of_device(counters: &DeviceCounters) -> IoFigures {
+    IoFigures {
+        reads: counters.reads,
+        read_bytes: counters.read_bytes,
+        writes: counters.writes,
+        written_bytes: counters.written_bytes,
+        busy_ratio: None,
+    }
 }
 
-/// Fields as in the kernel's `Documentation/block/stat.rst`.
-fn parse_stat(text: &str) -> Option<Device> {
-    let fields: Vec<u64> = text
-        .split_ascii_whitespace()
-        .map_while(|field| field.parse().ok())
-        .collect();
-    Some(Device {
-        figures: IoFigures {
-            reads: *fields.first()?,
-            read_bytes: fields.get(2)? * SECTOR_BYTES,
-            writes: *fields.get(4)?,
-            written_bytes: fields.get(6)? * SECTOR_BYTES,
-            busy_ratio: None,
-        },
-        busy_ms: *fields.get(9)?,
-    })
-}
-
-/// The kernel's name of the device that holds a folder; `None` for file systems without one.
-pub(crate) fn device_of(folder: &Path) -> Option<String> {
-    let number = fs::metadata(folder).ok()?.dev();
-    let (major, minor) = (nix::sys::stat::major(number), nix::sys::stat::minor(number));
-    let link = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
-    Some(link.file_name()?.to_str()?.to_owned())
+/// The device that holds a folder; `None` for file systems without one, or with several.
+pub(crate) fn device_of(folder: &Path) -> Option<Device> {
+    let [device] = <[Device; 1]>::try_from(devices_of_file_system(folder)).ok()?;
+    Some(device)
 }
 
 /// Numbers in the answer to `serverStatus` by their dotted names; none if the server does not answer.
@@ -279,23 +259,26 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn counters_of_a_process_and_of_a_device_are_read() {
+    fn counters_of_a_process_are_read() {
         let text = "rchar: 1\nwchar: 2\nsyscr: 30\nsyscw: 4\nread_bytes: 5000\nwrite_bytes: 600\ncancelled_write_bytes: 7\n";
         let figures = parse_io(text);
         assert_eq!((figures.reads, figures.read_bytes), (30, 5_000));
         assert_eq!((figures.writes, figures.written_bytes), (4, 600));
-        let stat = "  10 1 16 5 20 2 32 6 0 70 80 0 0 0 0 3 4\n";
-        let device = parse_stat(stat).expect("it has all fields");
-        assert_eq!(
-            (device.figures.reads, device.figures.read_bytes),
-            (10, 8_192)
-        );
-        assert_eq!(
-            (device.figures.writes, device.figures.written_bytes),
-            (20, 16_384)
-        );
-        assert_eq!(device.busy_ms, 70);
-        assert_eq!(parse_stat("1 2 3"), None);
+    }
+
+    #[test]
+    fn each_counter_of_a_device_has_its_figure() {
+        let counters = DeviceCounters {
+            reads: 10,
+            read_bytes: 8_192,
+            writes: 20,
+            written_bytes: 16_384,
+            busy_ms: 70,
+            flushes: None,
+        };
+        let figures = of_device(&counters);
+        assert_eq!((figures.reads, figures.read_bytes), (10, 8_192));
+        assert_eq!((figures.writes, figures.written_bytes), (20, 16_384));
     }
 
     #[test]
@@ -303,9 +286,9 @@ mod tests {
         let counters = |numbers: &[(&str, f64)], busy_ms| Counters {
             at: Instant::now(),
             process: None,
-            device: Some(Device {
-                figures: IoFigures::default(),
+            device: Some(DeviceCounters {
                 busy_ms,
+                ..DeviceCounters::default()
             }),
             server: numbers
                 .iter()

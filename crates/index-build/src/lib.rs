@@ -228,7 +228,7 @@ impl Experiment<'_> {
         self.document.server = self.server.describe()?;
         self.document.environment = Some(self.server.environment()?);
         self.document.disk = self.server.data().map(|data| DiskFacts {
-            device: figures::device_of(&data).unwrap_or_default(),
+            device: figures::device_of(&data).map_or(String::new(), |device| device.name),
             file_system: file_system_of(&data),
             made: self.storage.is_some(),
             iops: self

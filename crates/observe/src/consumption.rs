@@ -13,7 +13,7 @@ use dyno_record::consumption::{
 use dyno_record::model::PhaseKind;
 use std::path::{Path, PathBuf};
 
-use device::{DeviceCounters, Devices};
+use device::{Devices, SummedCounters};
 use energy::Rapl;
 pub use known::Known;
 use process::{ProcessCounters, Switches};
@@ -45,7 +45,7 @@ pub struct CountersAt {
     kernel_read: ReadTime,
     servers_read: ReadTime,
     processes: Known<Vec<ProcessCounters>>,
-    devices: Known<DeviceCounters>,
+    devices: Known<SummedCounters>,
     energy: Known<EnergyUse>,
     servers: Vec<Known<ServerCounters>>,
     /// Context switches of the threads of each process, where a server does not tell its own.
@@ -144,7 +144,7 @@ impl CountersAt {
         self.devices
             .as_ref()
             .ok()
-            .map(DeviceCounters::written_bytes)
+            .map(SummedCounters::written_bytes)
     }
 }
 
@@ -163,7 +163,7 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
         .devices
         .as_ref()
         .ok()
-        .and_then(DeviceCounters::why_no_flushes)
+        .and_then(SummedCounters::why_no_flushes)
     {
         unknown.push(Unknown {
             what: Counted::Flushes,

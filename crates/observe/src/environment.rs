@@ -4,7 +4,7 @@ use crate::clock::read_cost_ns;
 use crate::doctor::{self, Subject};
 use crate::health::{Health, ProbeHealth, Reading};
 use crate::{cpu_settings, host, storage};
-use dyno_record::model::Environment;
+use dyno_record::model::{Environment, StorageRecord};
 use std::path::Path;
 
 /// The environment with the state of every probe.
@@ -33,6 +33,11 @@ pub fn examine(subject: &Subject) -> Environment {
 /// As [`capture`], with the reasons for what could not be read.
 pub fn observe(data_dir: Option<&Path>) -> Observation {
     observe_root(Path::new("/"), data_dir)
+}
+
+/// The storage of a folder, which need not exist yet; `None` if not even its mount is known.
+pub fn storage_of(folder: &Path) -> Option<StorageRecord> {
+    storage::storage(Path::new("/"), folder).ok()
 }
 
 /// Name of this machine.

@@ -19,3 +19,5 @@ pub mod steering;
 mod storage;
 pub mod usage;
 pub mod watch;
+
+pub use storage::devices::{Device, DeviceCounters, devices_at_end, devices_of_file_system};

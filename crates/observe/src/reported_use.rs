@@ -84,13 +84,14 @@ impl Watched<'_> {
             .collect()
     }
 
-    /// CPUs and disks of the machines of servers, by exporters there; of several exporters of a machine the first counts.
+    /// CPUs and disks of the machines of servers, by exporters there; of several exporters of a machine the first that tells of
+    /// its CPUs counts for these, and the first that tells of disks for those.
     pub fn machines(&self, time: PhaseTime) -> Machines {
         let mut found = Machines::default();
-        let mut known = Vec::new();
+        let (mut with_cpus, mut with_disks) = (Vec::new(), Vec::new());
         for source in self.of_kind(SourceKind::Exporter) {
             let machine = host_of(&source.subject);
-            let Some(table) = self.table(source).filter(|_| !known.contains(&machine)) else {
+            let Some(table) = self.table(source) else {
                 continue;
             };
             let reported = ReportedBy {
@@ -99,14 +100,18 @@ impl Watched<'_> {
             };
             let cpus = cpus(table);
             let grown_s = |id: &MetricId| busy_s(source, table, &[id], time);
-            if let Some(busy_s) = grown_s(&cpu::ALL_BUSY_RATIO.id()) {
+            let busy_s = grown_s(&cpu::ALL_BUSY_RATIO.id());
+            if let Some(busy_s) = busy_s.filter(|_| !with_cpus.contains(&machine)) {
                 // The metric is a share of all CPUs.
                 let busy_s = busy_s * cpus as f64;
                 let kind = ResourceKind::ServerHostCpu;
                 found
                     .uses
                     .push(time.used(kind, cpus, busy_s, reported.clone()));
-                known.push(machine);
+                with_cpus.push(machine);
+            }
+            if with_disks.contains(&machine) {
+                continue;
             }
             let of_disk = |device: &str, metric: Metric| grown_s(&metric.of(device));
             let mut disks: Vec<(&str, f64)> = disks(table)
@@ -129,6 +134,7 @@ impl Watched<'_> {
             });
             let uses: Vec<DiskUse> = uses.collect();
             if !uses.is_empty() {
+                with_disks.push(machine);
                 let busy_s = uses.iter().map(|disk| disk.busy_s).sum();
                 let units = uses.len() as u64;
                 found.uses.push(ResourceUse {

@@ -95,7 +95,12 @@ pub fn set(plan: &mut Plan, settings: &[Setting]) -> Result<(), Vec<Problem>> {
     }
     let text: String = lines.into_values().collect();
     let table = Reader { text: &text }.table().map_err(without_places)?;
-    check::check(&schema(), &text, table.get_ref()).map_err(without_places)?;
+    let checked = check::check(&schema(), &text, table.get_ref());
+    let wrong = checked.err().unwrap_or_default().into_iter();
+    let wrong: Vec<Problem> = wrong.filter(|problem| !has_it(plan, problem)).collect();
+    if !wrong.is_empty() {
+        return Err(without_places(wrong));
+    }
     let mut changed = lay_file_over(plan, table.get_ref()).map_err(|problem| vec![problem])?;
     for (key, value) in values {
         match with_value(&changed, key, value.clone()) {
@@ -166,6 +171,18 @@ fn setting_line(key: &str, value: &str) -> Result<String, Vec<Problem>> {
 
 fn is_missing(problem: &Problem) -> bool {
     problem.message.ends_with("is missing")
+}
+
+/// Whether the plan has what is missing in a table of settings. What kind a table is decides which other keys it has, and belongs
+/// to them.
+fn has_it(plan: &Plan, problem: &Problem) -> bool {
+    let key = problem.message.strip_prefix('`');
+    let key = key.and_then(|rest| rest.strip_suffix("` is missing"));
+    let Some((key, plan)) = key.zip(serde_json::to_value(plan).ok()) else {
+        return false;
+    };
+    let place = format!("/{}", key.replace('.', "/"));
+    !key.ends_with(".kind") && plan.pointer(&place).is_some()
 }
 
 /// What was typed has no lines.

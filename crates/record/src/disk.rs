@@ -66,7 +66,7 @@ impl DiskUse {
     }
 }
 
-/// What a device or an array can do, as a measurement of it alone has found (`fio` with a deep queue).
+/// What a device can do, as a measurement of it alone has found (`fio` with a deep queue), and what it was allowed to do.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskCapacity {
@@ -78,4 +78,10 @@ pub struct DiskCapacity {
     pub read_bytes_per_s: Option<f64>,
     /// Bytes written per second, likewise.
     pub write_bytes_per_s: Option<f64>,
+    /// Half of the 95 % interval of the least certain of these, as a part of it.
+    pub uncertainty_ratio: Option<f64>,
+    /// Reads per second that it took from the servers at most during the whole run, and as many writes, by a limit of their
+    /// control group. Writes of the kernel, such as those of a file system's journal, are not limited, and are counted as
+    /// writes of the device.
+    pub limit_per_s: Option<f64>,
 }

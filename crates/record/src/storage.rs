@@ -17,6 +17,8 @@ pub struct PreparedStorageRecord {
     pub limits: Option<StorageLimitsRecord>,
     /// Why that is not known.
     pub not_measured: Option<String>,
+    /// Why what each device can do at most (`capacities`) is not known, or not all of it.
+    pub no_capacity: Option<String>,
 }
 
 /// What storage can do without a server, under the same limit of operations.

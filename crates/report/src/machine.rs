@@ -3,8 +3,9 @@
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts::{count, or_unknown};
 use crate::page::{Fact, FactList};
+use dyno_record::disk::DiskCapacity;
 use dyno_record::model::{CpuSettings, Environment, IdleState, StorageRecord};
-use dyno_record::quantity::Quantity;
+use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::storage::PreparedStorageRecord;
 use dyno_record::verdict::{Level, Verdict};
 
@@ -182,6 +183,11 @@ fn storage_facts(storage: &StorageRecord, marks: &[usize]) -> Vec<Fact> {
             Fact::new("Devices of the storage", prepared.devices.join(", ")),
             Fact::new("Limit of the storage", limit(prepared)),
         ]);
+        facts.extend(storage.capacities.iter().map(|(device, capacity)| {
+            Fact::new(format!("Capacity of `{device}`"), capacity_of(capacity))
+        }));
+        let reason = prepared.no_capacity.as_ref();
+        facts.extend(reason.map(|reason| Fact::new("Capacity not known", reason)));
     }
     facts.extend([
         Fact::new("Readahead", size(storage.readahead_bytes)).marked(marks),
@@ -205,6 +211,35 @@ fn limit(prepared: &PreparedStorageRecord) -> String {
             format!("not measured: {}", reason.unwrap_or("unknown"))
         }
     }
+}
+
+/// What a device can do at most.
+fn capacity_of(capacity: &DiskCapacity) -> String {
+    let error = capacity
+        .uncertainty_ratio
+        .map(|ratio| format!("each known to ±{}", Quantity::ratio(ratio)));
+    let per_s = |value: Option<f64>, what: &str| {
+        value.map(|value| format!("{} {what}", Quantity::per_second(value)))
+    };
+    let bytes_per_s = |value: Option<f64>, what: &str| {
+        value.map(|value| format!("{} {what}", Quantity::new(value, Unit::BytesPerSecond)))
+    };
+    let limit = capacity.limit_per_s.map(|limit| {
+        format!(
+            "limited to {} reads and as many writes",
+            Quantity::per_second(limit)
+        )
+    });
+    let parts = [
+        per_s(capacity.read_per_s, "random reads"),
+        per_s(capacity.write_per_s, "random writes of 4 KiB"),
+        bytes_per_s(capacity.read_bytes_per_s, "read"),
+        bytes_per_s(capacity.write_bytes_per_s, "written"),
+        error,
+        limit,
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join(", ")
 }
 
 #[cfg(test)]
@@ -301,6 +336,7 @@ mod tests {
                 measured_by: "fio-3.33".to_owned(),
             }),
             not_measured: None,
+            no_capacity: None,
         };
         environment.data_storage = Some(storage(prepared.clone()));
         let devices = value(&environment, "Devices of the storage");

@@ -6,12 +6,14 @@
 //! once its loop device has it, and the loop device goes away with its last user. So when this process is killed, mount, loop
 //! device and file are gone with it. Devices that were named are emptied again by a watchdog, as after an ordinary end.
 
+mod capacity;
 mod device;
 mod error;
 mod fio;
 mod program;
 mod throttle;
 
+pub use capacity::{Counting, DeviceCapacity, DeviceDone};
 pub use device::BlockDevice;
 pub use error::StorageError;
 pub use fio::{MEASURING, StorageLimits, can_measure};
@@ -316,7 +318,7 @@ impl PreparedStorage {
         let numbers: Option<Vec<String>> = self
             .devices
             .iter()
-            .map(|device| device::disk_number(&device.block.number))
+            .map(|device| device::disk_number(&device.block.number, Path::new("/")))
             .collect();
         let throttle = Throttle::set(
             &numbers.ok_or(StorageError::NoLimits)?,
@@ -327,24 +329,35 @@ impl PreparedStorage {
         Ok(Some(throttle))
     }
 
+    /// The limit of operations that applies from the start of the servers on.
+    pub fn limit_per_s(&self) -> Option<u32> {
+        let limit = self.setting.limit.filter(|limit| limit.after.is_none())?;
+        Some(limit.per_s)
+    }
+
     /// Time from the start of the servers until the limit of the plan applies; `None` if it has none, or one that applies at
     /// once.
     pub fn limited_after(&self) -> Option<Duration> {
         Some(self.setting.limit?.after?.0)
     }
 
-    /// Measures what it can do with `fio`, under the limit of the plan if that applies at once. Nobody else may use it meanwhile.
+    /// Measures what it can do with `fio`, under the limit of the plan if that applies at once, and what each of its devices can
+    /// do without a limit, by their counters. Nobody else may use it meanwhile.
     ///
     /// # Errors
     /// [`StorageError::NoProgram`] without `fio`, and what it fails with.
-    pub fn measure(&self, interrupted: &dyn Fn() -> bool) -> Result<StorageLimits, StorageError> {
+    pub fn measure(
+        &self,
+        counting: Counting<'_>,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<StorageLimits, StorageError> {
         if !can_measure() {
             return Err(StorageError::NoProgram {
                 program: fio::FIO,
                 package: fio::FIO,
             });
         }
-        fio::measure(self, interrupted)
+        fio::measure(self, counting, interrupted)
     }
 
     /// Unmounts it and empties the devices. What used it must be gone.

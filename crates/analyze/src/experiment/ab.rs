@@ -117,7 +117,7 @@ pub fn pairs(
 }
 
 /// The same pairs by their figures, A first.
-fn figures_of_pairs<'a>(
+pub(super) fn figures_of_pairs<'a>(
     experiment: &'a Experiment,
     set_aside: &[DisturbedPair],
 ) -> Vec<[&'a Figures; 2]> {

@@ -4,7 +4,7 @@
 //! the busy time of an operation is its service demand `D`, and `1 / D` bounds the rate. A device that serves several at once has
 //! a request all the time long before it has no more to give, and its busy time bounds nothing. Its limit is known
 //!
-//! - if it was measured alone, or
+//! - if it was measured alone, or limited by a control group, or
 //! - if levels of a sweep show it: the queue at the device grows from level to level, and its requests per second do not.
 //!
 //! Either gives requests per second `C`, and with `V` requests per operation the bound `C / V`. Else there is no bound. What is
@@ -18,6 +18,7 @@ use dyno_record::experiment::{
     LimitBasis, NoLimit,
 };
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse, RunDocument};
+use std::collections::BTreeMap;
 
 /// Share of the time in which a saturated device has a request at least.
 const SATURATED_BUSY_RATIO: f64 = 0.9;
@@ -124,9 +125,54 @@ pub(super) struct At<'a> {
     pub(super) cpus: &'a [Demand],
 }
 
-/// What the disks allow. Of a sweep `levels` may show their saturation. `None` where no disk was watched, or
-/// it did nothing.
-pub(super) fn limits(at: &At<'_>, levels: &[Level]) -> Option<DiskLimits> {
+/// What the devices did at a load.
+pub(super) struct Loaded {
+    rate_per_s: Figure,
+    disks: Vec<DiskFigures>,
+}
+
+impl Loaded {
+    /// The levels of a sweep.
+    pub(super) fn of_levels(levels: &[Level]) -> Vec<Loaded> {
+        let loaded = |level: &Level| Loaded {
+            rate_per_s: level.rate_per_s,
+            disks: level.disks.clone(),
+        };
+        levels.iter().map(loaded).collect()
+    }
+
+    /// Those runs of a search that offered no rate, by their number of clients.
+    pub(super) fn of_runs(runs: &[&Figures]) -> Vec<Loaded> {
+        let mut by_clients: BTreeMap<u32, Vec<&Figures>> = BTreeMap::new();
+        for run in runs.iter().filter(|run| run.offered_rate_per_s.is_none()) {
+            by_clients.entry(run.clients).or_default().push(run);
+        }
+        let loaded = |runs: Vec<&Figures>| Loaded {
+            rate_per_s: mean_rate_per_s(&runs),
+            disks: of_runs(&runs),
+        };
+        by_clients.into_values().map(loaded).collect()
+    }
+}
+
+/// The mean over runs: as uncertain as the least certain of them, and as far as they lie apart.
+fn mean_rate_per_s(runs: &[&Figures]) -> Figure {
+    let rates = runs.iter().map(|run| run.rate_per_s.value);
+    let mean = rates.clone().sum::<f64>() / runs.len() as f64;
+    let apart = rates.map(|rate| (rate / mean - 1.0).abs());
+    let errors = runs
+        .iter()
+        .map(|run| run.rate_per_s.quantity().uncertainty_ratio);
+    let error = apart.chain(errors).fold(0.0, f64::max);
+    Figure {
+        value: mean,
+        low: Some(mean * (1.0 - error)),
+        high: Some(mean * (1.0 + error)),
+    }
+}
+
+/// What the disks allow. Several loads may show their saturation. `None` where no disk was watched, or it did nothing.
+pub(super) fn limits(at: &At<'_>, loads: &[Loaded]) -> Option<DiskLimits> {
     let name = resource_name(ResourceKind::Disk);
     let mut demands = at.demands.iter();
     let whole = demands.find(|demand| demand.name == name && demand.demand_s > 0.0)?;
@@ -134,7 +180,7 @@ pub(super) fn limits(at: &At<'_>, levels: &[Level]) -> Option<DiskLimits> {
     let counted = busiest(at.disks).map(|disk| disk.busy_ratio / whole.demand_s);
     let rate_per_s = counted.filter(|rate| rate.is_finite());
     let rate_per_s = rate_per_s.unwrap_or(at.rate_per_s);
-    let judge = |disk: &DiskFigures| (disk.clone(), limit(disk, whole, rate_per_s, levels));
+    let judge = |disk: &DiskFigures| (disk.clone(), limit(disk, whole, rate_per_s, loads));
     let all: Vec<(DiskFigures, Option<DiskLimit>)> = if at.disks.is_empty() {
         let untold = DiskFigures {
             busy_ratio: whole.per_server_s() * rate_per_s,
@@ -151,29 +197,56 @@ pub(super) fn limits(at: &At<'_>, levels: &[Level]) -> Option<DiskLimits> {
         .iter()
         .chain(known.as_ref().map(|limit| &limit.demand));
     let longest_s = longest_s.map(Demand::per_server_s).fold(0.0, f64::max);
-    let without = all
-        .iter()
-        .filter(|(disk, limit)| limit.is_none() && disk.busy_ratio > 0.0);
-    let unknown = without.max_by(|(a, _), (b, _)| a.busy_ratio.total_cmp(&b.busy_ratio));
+    let without = all.iter().filter_map(|(disk, limit)| {
+        let reason = no_limit(disk, limit.as_ref(), rate_per_s)?;
+        // What waits for a limit does not keep the device busy.
+        let longest_ratio = match reason {
+            NoLimit::WritesLimited => limited_ratio(disk, disk.write_per_s)?,
+            NoLimit::ServesSeveral | NoLimit::KindUnknown => disk.busy_ratio,
+        };
+        let may_be_first = longest_ratio / rate_per_s >= longest_s;
+        let disk = disk.clone();
+        let found = DiskWithoutLimit {
+            disk,
+            reason,
+            may_be_first,
+        };
+        Some((longest_ratio, found))
+    });
+    let unknown = without.max_by(|a, b| a.0.total_cmp(&b.0));
     Some(DiskLimits {
         devices: u32::try_from(at.disks.len()).unwrap_or(u32::MAX),
         known,
-        unknown: unknown.map(|(disk, _)| DiskWithoutLimit {
-            disk: disk.clone(),
-            reason: match disk.serves_several {
-                Some(_) => NoLimit::ServesSeveral,
-                None => NoLimit::KindUnknown,
-            },
-            may_be_first: disk.busy_ratio / rate_per_s >= longest_s,
-        }),
+        unknown: unknown.map(|(_, found)| found),
     })
+}
+
+/// Why something of the limit of a device is not known; `None` if all is known, or it did nothing.
+fn no_limit(disk: &DiskFigures, limit: Option<&DiskLimit>, rate_per_s: f64) -> Option<NoLimit> {
+    // Those of the servers may be anything up to all that were counted.
+    let writes = limited_ratio(disk, disk.write_per_s);
+    let known = limit.map_or(0.0, |limit| limit.demand.demand_s * rate_per_s);
+    if writes.is_some_and(|writes| writes > known) {
+        return Some(NoLimit::WritesLimited);
+    }
+    let is_known = limit.is_some() || disk.busy_ratio <= 0.0;
+    (!is_known).then_some(match disk.serves_several {
+        Some(_) => NoLimit::ServesSeveral,
+        None => NoLimit::KindUnknown,
+    })
+}
+
+/// The part that so many reads or writes per second are of those that the servers may do.
+fn limited_ratio(disk: &DiskFigures, per_s: Option<f64>) -> Option<f64> {
+    let most = disk.capacity?.limit_per_s.filter(|most| *most > 0.0)?;
+    Some(per_s? / most)
 }
 
 fn limit(
     disk: &DiskFigures,
     whole: &Demand,
     rate_per_s: f64,
-    levels: &[Level],
+    loads: &[Loaded],
 ) -> Option<DiskLimit> {
     let found = |basis, requests_per_s, demand_s: f64, uncertainty_ratio| {
         (demand_s > 0.0).then(|| DiskLimit {
@@ -190,17 +263,27 @@ fn limit(
     };
     // What differs from run to run is that of the busiest device.
     let counted = whole.uncertainty_ratio;
-    if let Some(used_ratio) = disk
-        .capacity
-        .and_then(|capacity| used_ratio(disk, &capacity))
-    {
-        return found(LimitBasis::Measured, None, used_ratio / rate_per_s, counted);
+    let measured = disk.capacity.and_then(|capacity| {
+        let error = capacity.uncertainty_ratio.unwrap_or(0.0);
+        let used_ratio = used_ratio(disk, &capacity)?;
+        Some((
+            LimitBasis::Measured,
+            used_ratio,
+            combined(&[counted, error]),
+        ))
+    });
+    // Reads of the servers are done for them alone, so that those of the device are theirs.
+    let reads = limited_ratio(disk, disk.read_per_s).filter(|ratio| *ratio > 0.0);
+    let limited = reads.map(|ratio| (LimitBasis::Limited, ratio, counted));
+    let most = limited.into_iter().chain(measured);
+    if let Some((basis, used_ratio, error)) = most.reduce(|a, b| if b.1 > a.1 { b } else { a }) {
+        return found(basis, None, used_ratio / rate_per_s, error);
     }
     if disk.serves_several == Some(false) {
         let demand_s = disk.busy_ratio / rate_per_s;
         return found(LimitBasis::OneAtATime, None, demand_s, counted);
     }
-    let most = saturation(disk, levels)?;
+    let most = saturation(disk, loads)?;
     let demand_s = disk.requests_per_s()? / most.value / rate_per_s;
     let error = most.high.map_or(1.0, |high| high / most.value - 1.0);
     found(LimitBasis::Saturated, Some(most), demand_s, error)
@@ -246,8 +329,8 @@ struct Seen {
 /// beside the others, 0 where it only waits. What is still missing to the limit is at most that of one server with random
 /// arrivals, `x = C q / (1 + q)`, of which `e = 1 / (1 + q)`, so that `C = x (1 + e / (1 − e))`: with several servers the rate
 /// comes nearer to its limit with the same queue. The upper end of the interval has this with the upper end of `e`.
-fn saturation(disk: &DiskFigures, levels: &[Level]) -> Option<Figure> {
-    let mut seen: Vec<Seen> = levels.iter().filter_map(|level| see(disk, level)).collect();
+fn saturation(disk: &DiskFigures, loads: &[Loaded]) -> Option<Figure> {
+    let mut seen: Vec<Seen> = loads.iter().filter_map(|load| see(disk, load)).collect();
     seen.sort_by(|a, b| a.queue.total_cmp(&b.queue));
     let last = &seen[seen.len().checked_sub(SATURATED_LEVELS)?..];
     let [first, .., end] = last else {
@@ -279,14 +362,14 @@ fn saturation(disk: &DiskFigures, levels: &[Level]) -> Option<Figure> {
     })
 }
 
-fn see(disk: &DiskFigures, level: &Level) -> Option<Seen> {
-    let disk = level.disks.iter().find(|one| one.is_same(disk))?;
+fn see(disk: &DiskFigures, load: &Loaded) -> Option<Seen> {
+    let disk = load.disks.iter().find(|one| one.is_same(disk))?;
     let requests_per_s = disk.requests_per_s().filter(|requests| *requests > 0.0)?;
     let queue = disk.queue_mean.filter(|queue| *queue > 0.0)?;
     let bytes_per_s = disk.read_bytes_per_s.zip(disk.write_bytes_per_s);
     Some(Seen {
         requests_per_s,
-        uncertainty_ratio: level.rate_per_s.quantity().uncertainty_ratio,
+        uncertainty_ratio: load.rate_per_s.quantity().uncertainty_ratio,
         queue,
         is_busy: disk.busy_ratio >= SATURATED_BUSY_RATIO,
         read_ratio: disk.read_per_s? / requests_per_s,

@@ -148,7 +148,7 @@ pub fn analyze(
         operations.insert(name.clone(), found);
     }
     let rate_per_s = whole.value(Statistic::Rate).ok_or(NothingMeasured)?;
-    let disk = disk_limits_of_runs(&[&figures], &figures.demands);
+    let disk = disk_limits_of_runs(&[&figures], &figures.demands, &[]);
     let stations = stations(&figures.demands, figures.shares_cpus, disk.as_ref());
     figures.laws.extend(within_bound(&stations, rate_per_s));
     let mut analysis = RunAnalysis {

@@ -2,7 +2,7 @@
 //! them, the scalability law, and every law checked at every point.
 
 use super::demands;
-use super::disks;
+use super::disks::{self, Loaded};
 use super::figures::resource_name;
 use super::machines::{self, is_of_kind};
 use super::queueing::{self, is_missed};
@@ -102,7 +102,9 @@ pub(super) fn analyze_block(
     let lone = levels
         .iter()
         .position(|level| over_clients && level.clients == 1);
-    let disk = disk_limits(&levels[best], &levels);
+    // Levels of another setting may have another disk.
+    let alike = axis.map_or(&levels[best..=best], |_| &levels[..]);
+    let disk = disk_limits(&levels[best], alike);
     let system = system(&levels, best, lone, disk.as_ref());
     let bottleneck = system
         .as_ref()
@@ -366,7 +368,16 @@ pub(super) fn stations(
 }
 
 /// What the disks allow by runs with the same settings.
-pub(super) fn disk_limits_of_runs(runs: &[&Figures], demands: &[Demand]) -> Option<DiskLimits> {
+pub fn disk_limits_of(runs: &[&Figures]) -> Option<DiskLimits> {
+    disk_limits_of_runs(runs, &demands::of_runs(runs), &[])
+}
+
+/// What the disks allow by runs with the same settings, and by what they did at several loads.
+pub(super) fn disk_limits_of_runs(
+    runs: &[&Figures],
+    demands: &[Demand],
+    loads: &[Loaded],
+) -> Option<DiskLimits> {
     let last = runs.last()?;
     let at = disks::At {
         rate_per_s: last.rate_per_s.value,
@@ -374,7 +385,7 @@ pub(super) fn disk_limits_of_runs(runs: &[&Figures], demands: &[Demand]) -> Opti
         demands,
         cpus: &cpus(demands, last.shares_cpus),
     };
-    disks::limits(&at, &[])
+    disks::limits(&at, loads)
 }
 
 /// What the disks allow at a level, by all levels of the sweep.
@@ -385,7 +396,7 @@ pub(super) fn disk_limits(level: &Level, levels: &[Level]) -> Option<DiskLimits>
         demands: &level.demands,
         cpus: &cpus(&level.demands, level.shares_cpus),
     };
-    disks::limits(&at, levels)
+    disks::limits(&at, &Loaded::of_levels(levels))
 }
 
 /// The bench as a queueing system; `None` where the server was not watched, as it may be the bottleneck then and

@@ -2,6 +2,7 @@
 //! highest open-loop rate just below it that the server keeps up with.
 
 use super::demands;
+use super::disks::Loaded;
 use super::sweep::{disk_limits_of_runs, knows_server, stations};
 use crate::laws::demand::bottleneck;
 use dyno_record::experiment::{ClientsResult, Confirmation, Figure, Figures, XmaxAnswer};
@@ -40,20 +41,21 @@ pub fn without_success(ratio: f64, offered_rate_per_s: f64) -> Confirmation {
 }
 
 /// Puts the answer together. `best` are the figures of the runs with the best number of clients in their order, of which
-/// the last ones count, and `reasons` why their client was the limit.
+/// the last ones count, `all` those of all runs, and `reasons` why their client was the limit.
 pub fn answer(
     search: ClientsResult,
     best: &[&Figures],
+    all: &[&Figures],
     reasons: Vec<Statement>,
     confirmations: Vec<Confirmation>,
 ) -> XmaxAnswer {
     let counted = best.len().saturating_sub(search.counted_runs as usize);
     let counted = &best[counted..];
     let last = best.last();
-    let all = demands::of_runs(counted);
-    let disk = disk_limits_of_runs(counted, &all);
+    let needed = demands::of_runs(counted);
+    let disk = disk_limits_of_runs(counted, &needed, &Loaded::of_runs(all));
     let demands = last.map_or(Vec::new(), |last| {
-        stations(&all, last.shares_cpus, disk.as_ref())
+        stations(&needed, last.shares_cpus, disk.as_ref())
     });
     // A server that was not watched may be the bottleneck, and nobody would know.
     let bottleneck = last

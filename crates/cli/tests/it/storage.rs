@@ -142,6 +142,13 @@ fn a_record_names_the_storage_and_what_it_can_do() {
         None => assert!(reason.unwrap().contains("fio"), "{prepared}"),
     }
     assert_eq!(document["plan"]["server"]["storage"], setting);
+    // The device of the servers has the limit; what it can do without it, if that was measured, is more.
+    let capacity = &storage["capacities"][device.trim_start_matches("/dev/")];
+    assert_eq!(capacity["limit_per_s"], 400.0, "{storage}");
+    let reads = capacity["read_per_s"].as_f64();
+    assert!(reads.is_none_or(|reads| reads > 400.0), "{storage}");
+    let is_known = reads.is_some() || prepared["no_capacity"].is_string();
+    assert_eq!(is_known, is_measured.is_some(), "{storage}");
     // What is watched is the device of the data.
     let sources = std::fs::read_to_string(bench.path("r/metrics/host.csv")).unwrap();
     let name = device.trim_start_matches("/dev/");
@@ -149,6 +156,18 @@ fn a_record_names_the_storage_and_what_it_can_do() {
     assert_gone(&bench, "r");
     let report = bench.dyno(&["report", "r", "--full"]).expect(0).stdout;
     assert!(report.contains(setting), "{report}");
+}
+
+#[test]
+fn a_limit_that_comes_later_is_none_of_the_whole_run() {
+    let Some(bench) = preparing() else { return };
+    let set = "server.storage=ext4 on loop:512MiB at 400 iops after 10m";
+    let more = ["r", "--operations", "500", "--format", "json", "--set", set];
+    let done = bench.dyno(&[&SMALL[..], &more].concat()).expect(0);
+    let document = done.json();
+    let storage = &document["environment"]["data_storage"];
+    assert!(!storage.to_string().contains("limit_per_s"), "{storage}");
+    assert_gone(&bench, "r");
 }
 
 #[test]
@@ -237,6 +256,8 @@ fn a_killed_run_leaves_nothing() {
         let mut child = bench.spawn(&arguments);
         wait_for_windows(&mut child, &bench.path("r"), 2);
         let process = child.id();
+        let has_limit = set.contains("iops");
+        assert_eq!(!groups(process).is_empty(), has_limit, "{set}");
         signal(&child, "KILL");
         child.wait().unwrap();
         assert_gone(&bench, "r");
@@ -244,6 +265,22 @@ fn a_killed_run_leaves_nothing() {
         assert_eq!(groups(process), Vec::<String>::new());
         std::fs::remove_dir_all(bench.path("r")).unwrap();
     }
+}
+
+#[test]
+fn a_limit_begins_when_its_time_has_come() {
+    let Some(bench) = preparing() else { return };
+    let set = "server.storage=ext4 on loop:512MiB at 1000 iops after 4s";
+    let arguments = [&SMALL[..], &["r", "--duration", "10m", "--set", set]].concat();
+    let mut child = bench.spawn(&arguments);
+    let process = child.id();
+    wait_for_windows(&mut child, &bench.path("r"), 1);
+    assert_eq!(groups(process), Vec::<String>::new());
+    wait_for("the limit", || !groups(process).is_empty());
+    signal(&child, "INT");
+    Finished::from(child.wait_with_output().unwrap()).expect(130);
+    assert_gone(&bench, "r");
+    assert_eq!(groups(process), Vec::<String>::new());
 }
 
 #[test]

@@ -3,12 +3,17 @@
 use crate::context::Context;
 use crate::deployment::server::ServerPaths;
 use crate::error::{Error, Kind};
+use dyno_observe::Device;
 use dyno_plan::model::ServerPlan;
-use dyno_plan::storage::{Device, Storage};
+use dyno_plan::storage::{Device as Named, Storage};
 use dyno_plan::units::Bytes;
+use dyno_record::disk::DiskCapacity;
 use dyno_record::model::{Environment, StorageRecord};
 use dyno_record::storage::{PreparedStorageRecord, StorageLimitsRecord};
-use dyno_servers::storage::{self, MEASURING, PreparedStorage, StorageError, Throttle};
+use dyno_servers::storage::{
+    self, DeviceCapacity, DeviceDone, MEASURING, PreparedStorage, StorageError, StorageLimits,
+    Throttle,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -24,7 +29,14 @@ const FOLDER: &str = "server-storage";
 static MEASURED: Mutex<BTreeMap<String, Measured>> = Mutex::new(BTreeMap::new());
 
 /// What it can do, or why that is not known.
-type Measured = Result<StorageLimitsRecord, String>;
+type Measured = Result<MeasuredStorage, String>;
+
+/// What it can do, and the names of its devices when it was measured: each time it is made, other loop devices may be free.
+#[derive(Clone, Debug)]
+struct MeasuredStorage {
+    limits: StorageLimits,
+    devices: Vec<String>,
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -34,6 +46,7 @@ pub struct StorageUnderTest {
     later: Option<LaterThrottle>,
     prepared: Arc<PreparedStorage>,
     record: PreparedStorageRecord,
+    capacities: BTreeMap<String, DiskCapacity>,
 }
 
 /// A limit that begins to apply while the servers work, by a thread.
@@ -92,9 +105,9 @@ pub fn check(server: &ServerPlan, folder: &Path, context: Context<'_>) -> Result
         .devices
         .iter()
         .map(|device| match (device, sizes.next()) {
-            (Device::Block(path), Some(size)) => format!("`{path}`, a device of {size}"),
-            (Device::Block(path), None) => format!("`{path}`"),
-            (Device::Loop(size), _) => format!("a file of {size} behind a loop device"),
+            (Named::Block(path), Some(size)) => format!("`{path}`, a device of {size}"),
+            (Named::Block(path), None) => format!("`{path}`"),
+            (Named::Loop(size), _) => format!("a file of {size} behind a loop device"),
         })
         .collect();
     let measuring = match storage::can_measure() {
@@ -132,18 +145,34 @@ impl StorageUnderTest {
         note(&format!("preparing storage: {setting}"));
         let prepared = PreparedStorage::prepare(setting, &paths.folder.join(FOLDER), interrupted)?;
         let measured = measured(setting, &prepared, note, interrupted)?;
-        let (limits, not_measured) = match measured {
-            Ok(limits) => (Some(limits), None),
+        let (measured, not_measured) = match measured {
+            Ok(measured) => (Some(measured), None),
             Err(reason) => (None, Some(reason)),
         };
+        let devices = prepared.member_paths();
+        let capacities = measured.as_ref().map(|found| found.capacities(&devices));
+        let mut capacities = capacities.unwrap_or_default();
+        // One that applies later is none of the whole run, which is bounded then by what its devices can do without it.
+        if let Some(per_s) = prepared.limit_per_s() {
+            let limited = dyno_observe::devices_at_end(&prepared.data()).into_iter();
+            let limited = limited.map(|device| device.name).collect();
+            add_limit(per_s, limited, &mut capacities);
+        }
+        let limits = measured.map(|found| found.limits);
         Ok(Some(StorageUnderTest {
+            capacities,
             throttle: None,
             later: None,
             record: PreparedStorageRecord {
                 setting: setting.to_string(),
-                devices: prepared.member_paths(),
+                devices,
                 size_bytes: prepared.bytes(),
-                limits,
+                no_capacity: limits.as_ref().and_then(|found| found.no_capacity.clone()),
+                limits: limits.map(|found| StorageLimitsRecord {
+                    random_reads_per_s: found.random_reads_per_s,
+                    synced_writes_per_s: found.synced_writes_per_s,
+                    measured_by: found.measured_by,
+                }),
                 not_measured,
             },
             prepared: Arc::new(prepared),
@@ -157,10 +186,11 @@ impl StorageUnderTest {
 
     /// Puts what it is into the record of a machine, which could not show it before it was there.
     pub fn describe(&self, environment: &mut Environment) {
-        let seen = dyno_observe::environment::capture(Some(&self.data()));
+        let seen = dyno_observe::environment::storage_of(&self.data());
         environment.data_storage = Some(StorageRecord {
+            capacities: self.capacities.clone(),
             prepared: Some(self.record.clone()),
-            ..seen.data_storage.unwrap_or_default()
+            ..seen.unwrap_or_default()
         });
     }
 
@@ -215,12 +245,19 @@ fn measured(
         return Ok(known.clone());
     }
     note("measuring the storage with `fio`");
-    let measured = match prepared.measure(interrupted) {
-        Ok(limits) => Ok(StorageLimitsRecord {
-            random_reads_per_s: limits.random_reads_per_s,
-            synced_writes_per_s: limits.synced_writes_per_s,
-            measured_by: limits.measured_by,
-        }),
+    let devices = dyno_observe::devices_at_end(&prepared.data());
+    let measured = match prepared.measure(&|| counted(&devices), interrupted) {
+        Ok(limits) => {
+            if let Some(reason) = &limits.no_capacity {
+                note(&format!(
+                    "the storage may be able to do more than was measured: {reason}"
+                ));
+            }
+            Ok(MeasuredStorage {
+                limits,
+                devices: prepared.member_paths(),
+            })
+        }
         Err(StorageError::Interrupted) => return Err(StorageError::Interrupted.into()),
         Err(StorageError::NoProgram { .. }) => Err(NO_FIO.to_owned()),
         Err(error) => Err(format!("{:#}", anyhow::Error::from(error))),
@@ -232,6 +269,54 @@ fn measured(
     Ok(measured)
 }
 
+/// What devices have done so far.
+fn counted(devices: &[Device]) -> Result<Vec<DeviceDone>, String> {
+    let done = devices.iter().map(|device| {
+        let counters = device.counters()?;
+        Ok(DeviceDone {
+            name: device.name.clone(),
+            reads: counters.reads,
+            read_bytes: counters.read_bytes,
+            writes: counters.writes,
+            written_bytes: counters.written_bytes,
+        })
+    });
+    done.collect()
+}
+
+impl MeasuredStorage {
+    /// What each device can do, by its name now that the storage is on these devices.
+    fn capacities(&self, now: &[String]) -> BTreeMap<String, DiskCapacity> {
+        let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let same = |of: &DeviceCapacity| {
+            let mut before = self.devices.iter();
+            let place = before.position(|path| name(path) == of.name);
+            // Members of a volume have the same names each time.
+            place.map_or(of.name.clone(), |place| name(&now[place]))
+        };
+        let capacities = self.limits.capacities.iter().map(|one| {
+            let capacity = DiskCapacity {
+                read_per_s: one.read_per_s,
+                write_per_s: one.write_per_s,
+                read_bytes_per_s: one.read_bytes_per_s,
+                write_bytes_per_s: one.write_bytes_per_s,
+                uncertainty_ratio: one.uncertainty_ratio,
+                limit_per_s: None,
+            };
+            (same(one), capacity)
+        });
+        capacities.collect()
+    }
+}
+
+/// Adds the limit of the plan, which holds whether or not it was measured what the devices can do.
+fn add_limit(per_s: u32, devices: Vec<String>, capacities: &mut BTreeMap<String, DiskCapacity>) {
+    for device in devices {
+        let capacity = capacities.entry(device).or_default();
+        capacity.limit_per_s = Some(per_s.into());
+    }
+}
+
 impl From<StorageError> for Error {
     fn from(error: StorageError) -> Self {
         let kind = match &error {
@@ -241,5 +326,65 @@ impl From<StorageError> for Error {
         };
         let hint = error.hint();
         Error::from_cause(kind, error).with_optional_hint(hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured() -> MeasuredStorage {
+        let capacity = |name: &str, read_per_s| DeviceCapacity {
+            name: name.to_owned(),
+            read_per_s: Some(read_per_s),
+            ..DeviceCapacity::default()
+        };
+        MeasuredStorage {
+            limits: StorageLimits {
+                random_reads_per_s: 1.0,
+                synced_writes_per_s: 1.0,
+                capacities: vec![
+                    capacity("loop3", 3.0),
+                    capacity("loop4", 4.0),
+                    capacity("sdb", 5.0),
+                ],
+                no_capacity: None,
+                measured_by: "fio".to_owned(),
+            },
+            devices: vec!["/dev/loop3".to_owned(), "/dev/loop4".to_owned()],
+        }
+    }
+
+    fn reads(capacities: &BTreeMap<String, DiskCapacity>) -> Vec<(&str, Option<f64>)> {
+        let reads = capacities.iter();
+        let reads = reads.map(|(name, one)| (name.as_str(), one.read_per_s));
+        reads.collect()
+    }
+
+    #[test]
+    fn a_capacity_goes_with_its_member_to_another_device() {
+        let now = ["/dev/loop7".to_owned(), "/dev/loop3".to_owned()];
+        let found = measured().capacities(&now);
+        let expected = [
+            ("loop3", Some(4.0)),
+            ("loop7", Some(3.0)),
+            // One below a volume.
+            ("sdb", Some(5.0)),
+        ];
+        assert_eq!(reads(&found), expected);
+    }
+
+    #[test]
+    fn a_limit_is_one_of_each_device_also_where_nothing_was_measured() {
+        let mut found = measured().capacities(&measured().devices);
+        add_limit(
+            500,
+            vec!["loop3".to_owned(), "loop9".to_owned()],
+            &mut found,
+        );
+        let limits: Vec<Option<f64>> = found.values().map(|one| one.limit_per_s).collect();
+        assert_eq!(limits, [Some(500.0), None, Some(500.0), None]);
+        assert_eq!(reads(&found)[0], ("loop3", Some(3.0)));
+        assert_eq!(reads(&found)[2], ("loop9", None));
     }
 }

@@ -87,9 +87,12 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     let best = best_runs(campaign, result.clients);
     let reasons = generator_bound(campaign, &result, &best)?;
     let figures: Vec<&Figures> = best.iter().map(|(_, figures)| figures).collect();
+    let points = campaign.document.points.iter();
+    let all: Vec<Figures> = points.filter_map(|point| point.figures.clone()).collect();
+    let all: Vec<&Figures> = all.iter().collect();
     let answer_with = |confirmations: &[Confirmation]| {
         let (result, reasons) = (result.clone(), reasons.clone());
-        let found = answer(result, &figures, reasons, confirmations.to_vec());
+        let found = answer(result, &figures, &all, reasons, confirmations.to_vec());
         Answer::Xmax(Box::new(found))
     };
     // What the search has found is not lost with a confirmation that fails.

@@ -133,6 +133,9 @@ impl EndedMeter {
     }
 }
 
+/// What a person is told while servers write what they have changed.
+pub(super) const WRITING_BACK: &str = "the servers write what was changed to their files";
+
 fn asker(server: WatchedServer) -> Asker {
     Asker::new(server.connector)
 }

@@ -76,7 +76,10 @@ impl Session<'_> {
                 .note(format!("created {built} secondary indexes in {time}"));
             // What is left of it in memory would be written while the load is measured.
             if deployment.is_started() {
-                consumption::write_all(deployment.data_servers(), self.context.cancel);
+                let cancel = self.context.cancel;
+                self.context.noting(consumption::WRITING_BACK, || {
+                    consumption::write_all(deployment.data_servers(), cancel);
+                });
             }
         }
         self.document.secondary_indexes = Some(SecondaryIndexes {

@@ -1,7 +1,7 @@
 //! The phases of a session: what the engine or a fleet is to do, and what is looked at while it does it.
 
 use super::Session;
-use super::consumption::{ConsumptionMeter, EndedMeter, Starts};
+use super::consumption::{ConsumptionMeter, EndedMeter, Starts, WRITING_BACK};
 use super::sink::WindowSink;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
@@ -240,7 +240,9 @@ impl Session<'_> {
         let cancel = self.context.cancel;
         let writes = phases.contains(&PhaseKind::Load) || changes_documents(self.plan);
         let writes_back = writes && deployment.is_started() && !cancel.requested();
-        let consumption = metered.finish(writes_back, cancel);
+        let consumption = self
+            .context
+            .noting(WRITING_BACK, || metered.finish(writes_back, cancel));
         self.document.consumption.extend(consumption);
     }
 

@@ -1,20 +1,11 @@
 //! Counters of the block devices below the data folders.
-//! Source of the fields: `Documentation/block/stat.rst` of Linux.
 
 use super::known::Known;
 use crate::health::Reading;
-use crate::storage::devices::{self, SECTOR_BYTES};
+use crate::storage::devices::{self, DeviceCounters};
 use dyno_record::consumption::DeviceUse;
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Places of the counters in `stat`.
-const READS: usize = 0;
-const READ_SECTORS: usize = 2;
-const WRITES: usize = 4;
-const WRITE_SECTORS: usize = 6;
-const FLUSHES: usize = 15;
 
 /// The devices, each once.
 #[derive(Debug)]
@@ -27,7 +18,7 @@ pub(super) struct Devices {
 
 /// Their counters, added up.
 #[derive(Clone, Debug)]
-pub(super) struct DeviceCounters {
+pub(super) struct SummedCounters {
     names: Vec<String>,
     /// Reads, bytes read, writes, bytes written.
     sums: [u64; 4],
@@ -58,27 +49,27 @@ impl Devices {
         Ok(Devices { devices, flushed })
     }
 
-    pub(super) fn read(&self) -> Known<DeviceCounters> {
+    pub(super) fn read(&self) -> Known<SummedCounters> {
         let mut sums = [0; 4];
         for device in &self.devices {
-            let counters = counters(device)?;
-            let get = |place: usize| {
-                let found = counters.get(place).copied();
-                found.ok_or_else(|| {
-                    format!("`{}` has too few counters", device.join("stat").display())
-                })
-            };
-            sums[0] += get(READS)?;
-            sums[1] += get(READ_SECTORS)? * SECTOR_BYTES;
-            sums[2] += get(WRITES)?;
-            sums[3] += get(WRITE_SECTORS)? * SECTOR_BYTES;
+            let DeviceCounters {
+                reads,
+                read_bytes,
+                writes,
+                written_bytes,
+                ..
+            } = devices::counters(device)?;
+            let of_one = [reads, read_bytes, writes, written_bytes];
+            for (sum, one) in sums.iter_mut().zip(of_one) {
+                *sum += one;
+            }
         }
         let mut flushes = Some(0);
         for device in &self.flushed {
-            let of_one = counters(device)?.get(FLUSHES).copied();
+            let of_one = devices::counters(device)?.flushes;
             flushes = flushes.zip(of_one).map(|(sum, one)| sum + one);
         }
-        Ok(DeviceCounters {
+        Ok(SummedCounters {
             names: self
                 .devices
                 .iter()
@@ -90,17 +81,7 @@ impl Devices {
     }
 }
 
-fn counters(device: &Path) -> Known<Vec<u64>> {
-    let path = device.join("stat");
-    let text =
-        fs::read_to_string(&path).map_err(|error| format!("`{}`: {error}", path.display()))?;
-    let numbers = text.split_ascii_whitespace().map(str::parse);
-    numbers
-        .collect::<Result<_, _>>()
-        .map_err(|_| format!("`{}` was not understood", path.display()))
-}
-
-impl DeviceCounters {
+impl SummedCounters {
     pub(super) fn written_bytes(&self) -> u64 {
         self.sums[3]
     }
@@ -112,7 +93,7 @@ impl DeviceCounters {
     }
 
     /// By how much they grew until `last`.
-    pub(super) fn growth(&self, last: &DeviceCounters) -> Known<DeviceUse> {
+    pub(super) fn growth(&self, last: &SummedCounters) -> Known<DeviceUse> {
         let by = |place: usize| {
             let found = last.sums[place].checked_sub(self.sums[place]);
             found.ok_or_else(|| "the device is another one under the old name".to_owned())

@@ -170,6 +170,29 @@ fn an_exporter_of_another_machine_and_a_second_one_of_the_same_count_for_nothing
     assert_eq!(short(&watched.machines(TIME).uses), expected);
 }
 
+#[test]
+fn one_exporter_may_tell_of_the_cpus_and_another_of_the_disks() {
+    let sources = [
+        source("disks", SourceKind::Exporter, "http://db1:9100/metrics"),
+        source("all", SourceKind::Exporter, "http://db1:9200/metrics"),
+    ];
+    let mut disks = machine("disks", 0.5, &[("vda", 0.5)], &["vda"]);
+    disks
+        .columns
+        .retain(|id, _| !id.as_str().starts_with("cpu."));
+    let tables = [disks, machine("all", 0.25, &[("vda", 0.5)], &["vda"])];
+    let watched = Watched {
+        sources: &sources,
+        tables: &tables,
+    };
+    // The disks of the machine are not there twice.
+    let expected = [
+        (ResourceKind::Disk, 1, 3000, "disks db1 vda".to_owned()),
+        (ResourceKind::ServerHostCpu, 4, 6000, "all db1".to_owned()),
+    ];
+    assert_eq!(short(&watched.machines(TIME).uses), expected);
+}
+
 /// A server with two CPUs that works a share of a CPU from second 4 on.
 fn process(name: &str, share: f64) -> MetricTable {
     let user = move |at_s: f64| if at_s > 4.0 { share } else { 0.0 };

@@ -1,4 +1,4 @@
-//! The devices at which the requests for a folder end, and how many requests each serves at once.
+//! The devices at which the requests for a folder end, what they have done, and how many requests each serves at once.
 
 use super::device;
 use crate::health::Reading;
@@ -11,6 +11,85 @@ const BTRFS: &str = "btrfs";
 
 /// Unit of the kernel's counts of data, whatever the sector of the disk is.
 pub(crate) const SECTOR_BYTES: u64 = 512;
+
+/// A block device of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Name as in `/proc/diskstats`.
+    pub name: String,
+    /// Its folder in `/sys`, without links.
+    folder: PathBuf,
+}
+
+/// What a device has done since the machine has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCounters {
+    /// Reads that have ended.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Writes that have ended.
+    pub writes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Milliseconds in which it had a request; counted in 32 bits.
+    pub busy_ms: u64,
+    /// Flushes of its cache; absent in kernels that do not count them.
+    pub flushes: Option<u64>,
+}
+
+impl Device {
+    fn of(folder: PathBuf) -> Option<Device> {
+        Some(Device {
+            name: name(&folder)?,
+            folder,
+        })
+    }
+
+    /// Its counters now.
+    ///
+    /// # Errors
+    /// Why they cannot be read.
+    pub fn counters(&self) -> Result<DeviceCounters, String> {
+        counters(&self.folder)
+    }
+}
+
+/// The devices of the file system of a folder: one, or several of btrfs; none where it is on none, such as in memory.
+pub fn devices_of_file_system(folder: &Path) -> Vec<Device> {
+    let found = of_file_system(Path::new("/"), folder).unwrap_or_default();
+    found.into_iter().filter_map(Device::of).collect()
+}
+
+/// The devices at which the requests for a folder end: of an array or a volume its members; none where it is on none.
+pub fn devices_at_end(folder: &Path) -> Vec<Device> {
+    let found = ends(Path::new("/"), folder).unwrap_or_default();
+    found.into_iter().filter_map(Device::of).collect()
+}
+
+/// The counters of the device of this folder in `/sys`. Source of the fields: `Documentation/block/stat.rst` of Linux.
+pub(crate) fn counters(device: &Path) -> Result<DeviceCounters, String> {
+    let path = device.join("stat");
+    let text =
+        fs::read_to_string(&path).map_err(|error| format!("`{}`: {error}", path.display()))?;
+    parse_counters(&text).ok_or_else(|| format!("`{}` was not understood", path.display()))
+}
+
+fn parse_counters(text: &str) -> Option<DeviceCounters> {
+    let fields: Vec<u64> = text
+        .split_ascii_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .ok()?;
+    Some(DeviceCounters {
+        reads: *fields.first()?,
+        read_bytes: fields.get(2)? * SECTOR_BYTES,
+        writes: *fields.get(4)?,
+        written_bytes: fields.get(6)? * SECTOR_BYTES,
+        busy_ms: *fields.get(9)?,
+        flushes: fields.get(15).copied(),
+    })
+}
 
 /// The devices that a device lies on: the disk of a partition, the members of an array or a volume, and the device with the file of
 /// a loop device. All are folders in `/sys` without links.

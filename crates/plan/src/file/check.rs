@@ -104,8 +104,10 @@ impl Checker<'_> {
             .filter_map(Value::as_str)
         {
             if !table.contains_key(required) {
-                let message = format!("`{}` is missing", join(path, required));
-                self.report(offset, message, None);
+                let key = join(path, required);
+                let hint = (key == "price.per_h")
+                    .then(|| "a price has both: `--price '0.504 USD/h'`".to_owned());
+                self.report(offset, format!("`{key}` is missing"), hint);
             }
         }
     }

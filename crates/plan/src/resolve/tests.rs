@@ -161,6 +161,20 @@ fn a_wrong_setting_is_named_with_what_was_meant() {
 }
 
 #[test]
+fn a_currency_needs_a_price_which_the_plan_may_have() {
+    let currency = ("price.currency", "USD");
+    let text = message("a", set(&[currency]));
+    assert!(text.contains("`price.per_h` is missing"), "{text}");
+    assert!(text.contains("--price '0.504 USD/h'"), "{text}");
+    let mut plan = crate::builtin::find("a").unwrap();
+    let typed = |(key, value): (&str, &str)| Setting::from_text(key, value);
+    crate::file::set(&mut plan, &[typed(("price.per_h", "0.5"))]).unwrap();
+    crate::file::set(&mut plan, &[typed(currency)]).unwrap();
+    let price = plan.price.unwrap();
+    assert_eq!((price.per_h, price.currency.as_deref()), (0.5, Some("USD")));
+}
+
+#[test]
 fn a_rate_alone_means_a_constant_schedule() {
     let plan = resolved(
         "a",

@@ -79,6 +79,8 @@ pub enum LimitBasis {
     OneAtATime,
     /// It was measured alone.
     Measured,
+    /// The servers may do only so many reads per second there.
+    Limited,
     /// Several levels of the sweep: more requests waited from level to level, and no more were served.
     Saturated,
 }
@@ -104,4 +106,7 @@ pub enum NoLimit {
     ServesSeveral,
     /// Nobody knows how many requests it serves at once.
     KindUnknown,
+    /// The writes of the servers are limited, and nobody knows how many of those that the device did were theirs. The bound of
+    /// its reads is known nevertheless.
+    WritesLimited,
 }

@@ -105,6 +105,7 @@ impl Demands<'_> {
             let unknown = self.disk.and_then(|disk| disk.unknown.as_ref());
             return match unknown.map(|one| one.reason) {
                 Some(NoLimit::ServesSeveral) => "serves several",
+                Some(NoLimit::WritesLimited) => "writes limited",
                 Some(NoLimit::KindUnknown) | None => "kind unknown",
             };
         }
@@ -141,6 +142,9 @@ impl Demands<'_> {
             match limit.basis {
                 LimitBasis::OneAtATime => format!("{disk} serves one request at a time."),
                 LimitBasis::Measured => format!("What {disk} can do was measured alone."),
+                LimitBasis::Limited => {
+                    format!("The servers may do only so many reads on {disk}: its share of them is its demand.")
+                }
                 LimitBasis::Saturated => format!(
                     "{disk} did no more requests at higher loads, while more of them waited in its queue: an operation's share \
                      of that limit is its demand."

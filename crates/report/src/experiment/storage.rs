@@ -1,8 +1,12 @@
 //! The storage that was made for the servers of an experiment, with what it can do beside what the servers did on it.
 
+use super::figure::cell;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_record::experiment::{Experiment, Point};
+use dyno_analyze::experiment::sweep::disk_limits_of;
+use dyno_record::experiment::{
+    DiskLimits, Experiment, Figure, Figures, LimitBasis, NoLimit, Point,
+};
 use dyno_record::quantity::Quantity;
 use dyno_record::storage::PreparedStorageRecord;
 
@@ -29,11 +33,12 @@ pub(super) fn section(experiment: &Experiment) -> Option<Section> {
         Column::number("random reads", 130),
         Column::number("synced writes", 120),
         Column::number("rate", 110),
+        Column::number("the disk allows", 170),
         Column::number("runs", 60),
         Column::text("notes"),
     ];
     let mut notes = vec![
-        "Random reads (4 KiB, 16 at once, past the page cache) and synced writes (4 KiB, one after the other, each with `fdatasync`) are what `fio` reached on the new file system before the first run on it. The rate is the mean over the runs on it: operations of the database, of which one can need several requests or none.".to_owned(),
+        "Random reads (4 KiB, 16 at once, past the page cache) and synced writes (4 KiB, one after the other, each with `fdatasync`) are what `fio` reached on the new file system before the first run on it. The rate is the mean over the runs on it: operations of the database, of which one can need several requests or none. What the disk allows is the rate at which its operations would take all that its devices can do, measured by `fio` with a deep queue, or may do.".to_owned(),
     ];
     let on_loop =
         |(storage, _): &(&PreparedStorageRecord, Vec<&Point>)| storage.setting.contains("loop:");
@@ -60,17 +65,39 @@ fn row(storage: &PreparedStorageRecord, points: &[&Point]) -> Vec<Cell> {
         None => Cell::default(),
     };
     let rates = points.iter().filter_map(|point| point.figures.as_ref());
-    let rates: Vec<f64> = rates.map(|figures| figures.rate_per_s.value).collect();
+    let runs: Vec<&Figures> = rates.collect();
+    let rates: Vec<f64> = runs.iter().map(|run| run.rate_per_s.value).collect();
     let mean = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
-    let reason = storage.not_measured.as_ref();
+    let allowed = disk_limits_of(&runs);
+    let known = allowed.as_ref().and_then(|limits| limits.known.as_ref());
+    let bound = known.map(|limit| Figure::bound_by(&limit.demand));
     vec![
         Cell::new(name, Tone::Strong),
         per_s(limits.map(|limits| limits.random_reads_per_s)),
         per_s(limits.map(|limits| limits.synced_writes_per_s)),
         per_s(mean),
+        cell(bound.as_ref(), Quantity::per_second),
         rates.len().to_string().into(),
-        reason.map_or_else(Cell::default, |reason| {
-            format!("not measured: {reason}").into()
-        }),
+        note(storage, allowed.as_ref()).into(),
     ]
+}
+
+/// What the bound of the disk rests on, or why there is none.
+fn note(storage: &PreparedStorageRecord, allowed: Option<&DiskLimits>) -> String {
+    if let Some(reason) = &storage.not_measured {
+        return format!("not measured: {reason}");
+    }
+    let basis = allowed.and_then(|limits| limits.known.as_ref());
+    let basis = basis.map(|limit| match limit.basis {
+        LimitBasis::OneAtATime => "one request at a time",
+        LimitBasis::Measured => "by its capacity",
+        LimitBasis::Limited => "by its limit of reads",
+        LimitBasis::Saturated => "by its saturation",
+    });
+    let unknown = allowed.and_then(|limits| limits.unknown.as_ref());
+    let is_open = unknown.is_some_and(|one| one.reason == NoLimit::WritesLimited);
+    let open = is_open.then_some("its limit of writes may be nearer");
+    let reason = storage.no_capacity.as_deref();
+    let parts = [basis, open, reason];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

@@ -148,8 +148,8 @@ fn unused(number: &str, root: &Path) -> Result<u64, String> {
 const SECTOR_BYTES: u64 = 512;
 
 /// The number by which a device is limited: that of the whole disk, as partitions have no limits.
-pub(super) fn disk_number(number: &str) -> Option<String> {
-    let folder = fs::canonicalize(Path::new("/sys/dev/block").join(number)).ok()?;
+pub(super) fn disk_number(number: &str, root: &Path) -> Option<String> {
+    let folder = fs::canonicalize(root.join("sys/dev/block").join(number)).ok()?;
     let disk = match folder.join("partition").exists() {
         true => folder.parent()?.to_owned(),
         false => folder,
@@ -196,6 +196,25 @@ mod tests {
         assert_eq!(reason(), "it has partitions: `sdb1`");
         fs::create_dir_all(folder.join("holders/md0")).unwrap();
         assert_eq!(reason(), "it is a member of `md0`");
+    }
+
+    #[test]
+    fn a_partition_is_limited_by_the_number_of_its_disk() {
+        let root = tempfile::tempdir().unwrap();
+        let disk = root.path().join("sys/devices/pci0/block/sdb");
+        let links = root.path().join("sys/dev/block");
+        fs::create_dir_all(disk.join("sdb1")).unwrap();
+        fs::create_dir_all(&links).unwrap();
+        fs::write(disk.join("dev"), "8:16\n").unwrap();
+        fs::write(disk.join("sdb1/dev"), "8:17\n").unwrap();
+        fs::write(disk.join("sdb1/partition"), "1\n").unwrap();
+        std::os::unix::fs::symlink(&disk, links.join("8:16")).unwrap();
+        std::os::unix::fs::symlink(disk.join("sdb1"), links.join("8:17")).unwrap();
+        for number in ["8:16", "8:17"] {
+            let found = disk_number(number, root.path());
+            assert_eq!(found.as_deref(), Some("8:16"), "{number}");
+        }
+        assert_eq!(disk_number("8:32", root.path()), None);
     }
 
     #[test]

@@ -1,34 +1,49 @@
-//! What a device can do by itself, measured with `fio` on the new file system: reads as those of a cold cache are, and
-//! writes as those of a journal are.
+//! What storage can do without a server, measured with `fio` on the new file system: reads as those of a cold cache are, writes
+//! as those of a journal are, and as much at once as its devices take.
 
+use super::capacity::{self, Counting, DeviceCapacity, JobDone, Kind, Look};
 use super::program::{self, Interrupted};
 use super::throttle::Throttle;
 use super::{PreparedStorage, StorageError};
+use dyno_plan::storage::FileSystem;
 use serde_json::Value;
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The program.
 pub(super) const FIO: &str = "fio";
-/// How long each of both measurements takes.
-const MEASURED: Duration = Duration::from_secs(3);
-/// How long both take with their file, on a device of ordinary speed.
-pub const MEASURING: Duration = Duration::from_secs(8);
+/// How long all measurements take with their file, on a device of ordinary speed.
+pub const MEASURING: Duration = Duration::from_secs(12);
 /// File that is read: larger than the buffers of most devices, and written in a second or two.
 const READ_BYTES: u64 = 256 << 20;
 /// Of a small file system it takes this part.
 const PART: u64 = 4;
 /// File that is written over and over.
 const WRITTEN_BYTES: u64 = 64 << 20;
+/// Requests that wait at once for a capacity: as many reads as WiredTiger has at a time by default. A deeper queue makes no
+/// device slower, so that one depth gives the most that such a server can get, whether or not a device could do more with
+/// more at once.
+const DEPTH: usize = 128;
+/// Threads that ask for them at most, so that one CPU does not limit a fast device.
+const MOST_THREADS: usize = 4;
+/// Large requests that wait at once for a bandwidth.
+const LARGE_DEPTH: &str = "--iodepth=16";
+/// Distance between two looks at the counters of the devices.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a device can do.
+/// What storage can do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorageLimits {
     /// Random reads of 4 KiB, 16 at once, past the page cache.
     pub random_reads_per_s: f64,
     /// Writes of 4 KiB, one after the other, each followed by `fdatasync`.
     pub synced_writes_per_s: f64,
+    /// What each of its devices can do at most, without the limit of the plan.
+    pub capacities: Vec<DeviceCapacity>,
+    /// Why that is not known, or not all of it.
+    pub no_capacity: Option<String>,
     /// The program that measured it, with its version.
     pub measured_by: String,
 }
@@ -38,99 +53,210 @@ pub fn can_measure() -> bool {
     program::is_there(FIO)
 }
 
-/// Measures a file system that nobody else uses, under the limit of its processes. Its files are gone afterwards.
+/// Measures a file system that nobody else uses. Its files are gone afterwards.
 pub(super) fn measure(
     storage: &PreparedStorage,
+    counting: Counting<'_>,
     interrupted: Interrupted<'_>,
 ) -> Result<StorageLimits, StorageError> {
     let folder = storage.folder();
-    let (file, output) = (folder.join("fio.data"), folder.join("fio.json"));
+    let bench = Bench {
+        file: folder.join("fio.data"),
+        output: folder.join("fio.json"),
+        bytes: READ_BYTES.min(storage.bytes() / PART),
+        interrupted,
+    };
     let throttle = match storage.limited_after() {
         None => storage.throttle(&[])?,
         Some(_) => None,
     };
-    let result = jobs(
-        &file,
-        &output,
-        throttle.as_ref(),
-        storage.bytes(),
-        interrupted,
-    );
-    for path in [&file, &output] {
+    let limits = bench.limits(throttle.as_ref());
+    drop(throttle);
+    let copies_on_write = storage.setting.volume.file_system() == FileSystem::Btrfs;
+    let in_place = folder.join("fio.in-place");
+    let result = limits.and_then(|limits| match copies_on_write {
+        true => {
+            let bench = bench.written_in_place(&in_place)?;
+            bench.with_capacities(limits, counting)
+        }
+        false => bench.with_capacities(limits, counting),
+    });
+    for path in [&bench.file, &bench.output, &in_place] {
         let _ = fs::remove_file(path);
     }
     result
 }
 
-fn jobs(
-    file: &Path,
-    output: &Path,
-    throttle: Option<&Throttle>,
+/// A file on the file system that is measured.
+struct Bench<'a> {
+    file: PathBuf,
+    output: PathBuf,
     bytes: u64,
-    interrupted: Interrupted<'_>,
-) -> Result<StorageLimits, StorageError> {
-    let job = |throttle, options: &[&str], written: u64| {
-        let size = format!("--size={written}");
-        let job = Job {
-            file,
-            output,
-            throttle,
-        };
-        job.run(&[&[&*size][..], options].concat(), interrupted)
-    };
-    let seconds = format!("--runtime={}", MEASURED.as_secs());
-    let read_bytes = READ_BYTES.min(bytes / PART);
-    // Blocks that were never written would be answered without the device.
-    job(
-        None,
-        &["--rw=write", "--bs=1m", "--direct=1", "--end_fsync=1"],
-        read_bytes,
-    )?;
-    let timed = [&*seconds, "--time_based"];
-    let reads = [
-        &timed[..],
-        &[
+    interrupted: Interrupted<'a>,
+}
+
+impl Bench<'_> {
+    /// What the storage can do as a server uses it.
+    fn limits(&self, throttle: Option<&Throttle>) -> Result<StorageLimits, StorageError> {
+        self.fill()?;
+        let reads = [
             "--rw=randread",
             "--bs=4k",
             "--direct=1",
             "--ioengine=libaio",
             "--iodepth=16",
             "--norandommap",
-        ],
-    ];
-    let read = job(throttle, &reads.concat(), read_bytes)?;
-    let writes = [&timed[..], &["--rw=write", "--bs=4k", "--fdatasync=1"]];
-    let written = job(throttle, &writes.concat(), WRITTEN_BYTES.min(read_bytes))?;
-    let per_s = |output: &Value, what: &str| {
-        let found = output["jobs"][0][what]["iops"].as_f64();
-        found.filter(|per_s| *per_s > 0.0).ok_or_else(|| {
-            let source = std::io::Error::other(format!("`fio` did no {what}"));
-            StorageError::step("measure the device")(source)
+        ];
+        let read = self.run(throttle, 2.0, self.bytes, &reads, self.interrupted)?;
+        let writes = ["--rw=write", "--bs=4k", "--fdatasync=1"];
+        let bytes = WRITTEN_BYTES.min(self.bytes);
+        let written = self.run(throttle, 2.0, bytes, &writes, self.interrupted)?;
+        let per_s = |output: &Value, what: &str| {
+            let found = output["jobs"][0][what]["iops"].as_f64();
+            found.filter(|per_s| *per_s > 0.0).ok_or_else(|| {
+                let source = std::io::Error::other(format!("`fio` did no {what}"));
+                StorageError::step("measure the device")(source)
+            })
+        };
+        Ok(StorageLimits {
+            random_reads_per_s: per_s(&read, "read")?,
+            synced_writes_per_s: per_s(&written, "write")?,
+            capacities: Vec::new(),
+            no_capacity: None,
+            measured_by: read["fio version"].as_str().unwrap_or(FIO).to_owned(),
         })
-    };
-    Ok(StorageLimits {
-        random_reads_per_s: per_s(&read, "read")?,
-        synced_writes_per_s: per_s(&written, "write")?,
-        measured_by: read["fio version"].as_str().unwrap_or(FIO).to_owned(),
-    })
-}
+    }
 
-/// One run of the program.
-struct Job<'a> {
-    file: &'a Path,
-    output: &'a Path,
-    throttle: Option<&'a Throttle>,
-}
+    /// Blocks that were never written would be answered without the device.
+    fn fill(&self) -> Result<(), StorageError> {
+        let options = ["--rw=write", "--bs=1m", "--direct=1", "--end_fsync=1"];
+        let size = format!("--size={}", self.bytes);
+        let options = [&[&*size][..], &options].concat();
+        self.start(None, &options, self.interrupted).map(drop)
+    }
 
-impl Job<'_> {
-    /// Runs it, and gives what it found.
-    fn run(&self, options: &[&str], interrupted: Interrupted<'_>) -> Result<Value, StorageError> {
+    /// The same with a file that is written where it lies, also by a file system that writes each block to a new place: there
+    /// the kernel would keep writes back, and write them in one piece.
+    fn written_in_place(&self, file: &Path) -> Result<Self, StorageError> {
+        File::create_new(file).map_err(StorageError::step("make a file to measure with"))?;
+        let path = file.display().to_string();
+        let bench = Bench {
+            file: file.to_owned(),
+            output: self.output.clone(),
+            ..*self
+        };
+        // If it cannot, what is counted will show that requests were joined.
+        let _ = program::run("chattr", &["+C", &path], self.interrupted);
+        bench.fill()?;
+        Ok(bench)
+    }
+
+    /// Adds what each device can do at most.
+    fn with_capacities(
+        &self,
+        mut limits: StorageLimits,
+        counting: Counting<'_>,
+    ) -> Result<StorageLimits, StorageError> {
+        let mut reasons = Vec::new();
+        let usable =
+            counting().and_then(|devices| capacity::past_page_cache(Path::new("/"), &devices));
+        match usable {
+            Err(reason) => reasons.push(reason),
+            Ok(()) => {
+                for kind in Kind::ALL {
+                    match self.capacity(kind, counting) {
+                        Ok(Ok(rates)) => capacity::enter(kind, &rates, &mut limits.capacities),
+                        Ok(Err(reason)) => reasons.push(format!("{}: {reason}", kind.name())),
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+        }
+        limits.no_capacity = (!reasons.is_empty()).then(|| reasons.join("; "));
+        Ok(limits)
+    }
+
+    /// One kind of them, of all devices at once; or why it is not known.
+    fn capacity(
+        &self,
+        kind: Kind,
+        counting: Counting<'_>,
+    ) -> Result<Result<Vec<capacity::DeviceRate>, String>, StorageError> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = threads.min(MOST_THREADS);
+        let [jobs, depth] = [threads, DEPTH / threads];
+        let (jobs, depth) = (format!("--numjobs={jobs}"), format!("--iodepth={depth}"));
+        let (seconds, options) = match kind {
+            Kind::Reads => (1.5, ["--rw=randread", "--bs=4k", &depth, &jobs]),
+            Kind::Writes => (1.5, ["--rw=randwrite", "--bs=4k", &depth, &jobs]),
+            Kind::ReadBytes => (1.0, ["--rw=read", "--bs=1m", LARGE_DEPTH, "--numjobs=1"]),
+            Kind::WriteBytes => (1.0, ["--rw=write", "--bs=1m", LARGE_DEPTH, "--numjobs=1"]),
+        };
+        let all = [
+            "--direct=1",
+            "--ioengine=libaio",
+            "--norandommap",
+            "--group_reporting",
+        ];
+        let looks = RefCell::new(Vec::<Look>::new());
+        let fault = RefCell::new(None);
+        let begin = Instant::now();
+        let look = || match counting() {
+            Ok(devices) => looks.borrow_mut().push(Look {
+                at: begin.elapsed(),
+                devices,
+            }),
+            Err(reason) => *fault.borrow_mut() = Some(reason),
+        };
+        let interrupted = || {
+            let last = looks.borrow().last().map_or(Duration::ZERO, |last| last.at);
+            if begin.elapsed() >= last + LOOK_INTERVAL {
+                look();
+            }
+            (self.interrupted)()
+        };
+        look();
+        let options = [&options[..], &all].concat();
+        let output = self.run(None, seconds, self.bytes, &options, &interrupted)?;
+        look();
+        if let Some(reason) = fault.take() {
+            return Ok(Err(reason));
+        }
+        let rates = match job_done(&output, kind) {
+            Some(job) => capacity::rates(kind, &looks.take(), &job),
+            None => Err("what `fio` found was not understood".to_owned()),
+        };
+        Ok(rates)
+    }
+
+    /// Runs the program for some time, over and over the file.
+    fn run(
+        &self,
+        throttle: Option<&Throttle>,
+        seconds: f64,
+        bytes: u64,
+        options: &[&str],
+        interrupted: Interrupted<'_>,
+    ) -> Result<Value, StorageError> {
+        let milliseconds = format!("--runtime={}ms", (seconds * 1e3) as u64);
+        let size = format!("--size={bytes}");
+        let options = [&[&*size, &milliseconds, "--time_based"][..], options].concat();
+        self.start(throttle, &options, interrupted)
+    }
+
+    /// Runs the program, and gives what it found.
+    fn start(
+        &self,
+        throttle: Option<&Throttle>,
+        options: &[&str],
+        interrupted: Interrupted<'_>,
+    ) -> Result<Value, StorageError> {
         let file = format!("--filename={}", self.file.display());
         let output = format!("--output={}", self.output.display());
         // With `--thread` all of it is one process.
         let all = ["--name=dyno", "--thread", "--output-format=json"];
         let options = [&all[..], &[&*file, &*output], options].concat();
-        match self.throttle {
+        match throttle {
             None => program::run(FIO, &options, interrupted)?,
             Some(throttle) => {
                 // The shell goes into the group before it becomes the program.
@@ -141,7 +267,43 @@ impl Job<'_> {
             }
         };
         let failed = || StorageError::step("read what `fio` found");
-        let text = fs::read(self.output).map_err(failed())?;
+        let text = fs::read(&self.output).map_err(failed())?;
         serde_json::from_slice(&text).map_err(|error| failed()(error.into()))
+    }
+}
+
+/// What the program says that it did of one kind.
+fn job_done(output: &Value, kind: Kind) -> Option<JobDone> {
+    let job = &output["jobs"][0];
+    let part = &job[match kind.is_of_reads() {
+        true => "read",
+        false => "write",
+    }];
+    Some(JobDone {
+        requests_per_s: part["iops"].as_f64()?,
+        bytes_per_s: part["bw_bytes"].as_f64()?,
+        duration_s: part["runtime"].as_f64()? / 1e3,
+        cpu_ratio: (job["usr_cpu"].as_f64()? + job["sys_cpu"].as_f64()?) / 100.0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_fio_found_is_read() {
+        let part = |iops: f64| json!({"iops": iops, "bw_bytes": iops * 4096.0, "runtime": 1501});
+        let output = json!({"jobs": [{
+            "read": part(9_000.5), "write": part(70.0), "usr_cpu": 2.5, "sys_cpu": 17.5,
+        }]});
+        let found = job_done(&output, Kind::Reads).unwrap();
+        assert_eq!((found.requests_per_s, found.duration_s), (9_000.5, 1.501));
+        assert_eq!(found.bytes_per_s, 9_000.5 * 4096.0);
+        assert!((found.cpu_ratio - 0.2).abs() < 1e-9, "{found:?}");
+        let written = job_done(&output, Kind::WriteBytes).unwrap();
+        assert_eq!(written.requests_per_s, 70.0);
+        assert_eq!(job_done(&json!({"jobs": []}), Kind::Reads), None);
     }
 }

@@ -1,7 +1,9 @@
 //! Storage that is prepared and taken away, on files behind loop devices; and devices that are not touched.
 
 use dyno_plan::storage::Storage;
-use dyno_servers::storage::{PreparedStorage, StorageError, can_measure, check};
+use dyno_servers::storage::{
+    DeviceDone, MEASURING, PreparedStorage, StorageError, StorageLimits, can_measure, check,
+};
 use dyno_testkit::fault::is_root;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, symlink};
@@ -311,6 +313,116 @@ fn an_interrupted_preparation_leaves_nothing() {
     assert!(!place.exists());
 }
 
+/// The control group of ours that a process is in: its folder, on version 1 or 2.
+fn group_of(process: u32) -> Option<PathBuf> {
+    let text = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
+    let ours = format!("/dyno-storage-{}-", std::process::id());
+    let line = text.lines().find(|line| line.contains(&ours))?;
+    let group = line.rsplit_once(":/").unwrap().1;
+    let roots = [
+        "/sys/fs/cgroup/blkio",
+        "/sys/fs/cgroup",
+        "/sys/fs/cgroup/unified",
+    ];
+    let mut folders = roots.iter().map(|root| Path::new(root).join(group));
+    folders.find(|folder| folder.is_dir())
+}
+
+#[test]
+fn a_limit_takes_processes_and_gives_them_back() {
+    if !can_prepare() {
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let place = folder.path().join("storage");
+    let setting = "ext4 on loop:512MiB at 200 iops".parse().unwrap();
+    let storage = match PreparedStorage::prepare(&setting, &place, &|| false) {
+        Err(StorageError::NoLimits) => {
+            dyno_testkit::skip("control groups limit no devices here");
+            return;
+        }
+        prepared => prepared.unwrap(),
+    };
+    let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+    assert_eq!(group_of(child.id()), None);
+    let limit = storage.throttle(&[child.id()]).unwrap().unwrap();
+    let group = group_of(child.id()).expect("it was put there");
+    let device = fs::read_to_string(format!("/sys/class/block/{}/dev", {
+        let path = storage.member_paths().remove(0);
+        path.trim_start_matches("/dev/").to_owned()
+    }));
+    let device = device.unwrap().trim().to_owned();
+    let rules = |name: &str| fs::read_to_string(group.join(name)).unwrap_or_default();
+    let v1 = ["read", "write"].map(|what| rules(&format!("blkio.throttle.{what}_iops_device")));
+    let is_v1 = v1.iter().all(|rule| *rule == format!("{device} 200\n"));
+    let v2 = rules("io.max");
+    let is_v2 = v2.starts_with(&device) && v2.contains("riops=200 wiops=200");
+    assert!(is_v1 || is_v2, "{v1:?} {v2}");
+    drop(limit);
+    assert_eq!(group_of(child.id()), None);
+    assert!(!group.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    storage.remove().unwrap();
+}
+
+/// Measures storage by the counters of the devices below it.
+fn measure(storage: &PreparedStorage) -> StorageLimits {
+    let members = storage.member_paths();
+    let counters = |path: &String| {
+        let name = path.trim_start_matches("/dev/").to_owned();
+        let text = fs::read_to_string(format!("/sys/class/block/{name}/stat"));
+        let text = text.map_err(|error| error.to_string())?;
+        let fields: Vec<u64> = text
+            .split_whitespace()
+            .map(|field| field.parse().unwrap())
+            .collect();
+        Ok(DeviceDone {
+            name,
+            reads: fields[0],
+            read_bytes: fields[2] * 512,
+            writes: fields[4],
+            written_bytes: fields[6] * 512,
+        })
+    };
+    let counted = || members.iter().map(counters).collect();
+    storage.measure(&counted, &|| false).unwrap()
+}
+
+#[test]
+fn each_member_of_a_volume_has_its_capacity() {
+    if !can_prepare() {
+        return;
+    }
+    if !can_measure() {
+        dyno_testkit::skip("no `fio` to measure with");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let place = folder.path().join("storage");
+    let setting = "btrfs-raid0 on loop:512MiB,loop:512MiB".parse().unwrap();
+    let storage = PreparedStorage::prepare(&setting, &place, &|| false).unwrap();
+    let limits = measure(&storage);
+    if let Some(reason) = &limits.no_capacity {
+        // As true as a capacity, on a machine that is busy.
+        eprintln!("{reason}");
+    }
+    let names = limits.capacities.iter().map(|one| one.name.as_str());
+    let members = storage.member_paths();
+    let paths: Vec<String> = names.map(|name| format!("/dev/{name}")).collect();
+    assert!(paths.is_empty() || paths == members, "{limits:?}");
+    // The stripe gives both alike.
+    if let [a, b] = &limits.capacities[..] {
+        for [a, b] in [[a.read_per_s, b.read_per_s], [a.write_per_s, b.write_per_s]] {
+            let ratio = a.zip(b).map_or(1.0, |(a, b)| a / b);
+            assert!((0.7..1.4).contains(&ratio), "{limits:?}");
+        }
+    }
+    let left = fs::read_dir(storage.data().parent().unwrap()).unwrap();
+    assert_eq!(left.flatten().count(), 0);
+    storage.remove().unwrap();
+}
+
 #[test]
 fn what_is_measured_keeps_to_the_limit() {
     if !can_prepare() {
@@ -330,12 +442,30 @@ fn what_is_measured_keeps_to_the_limit() {
         }
         prepared => prepared.unwrap(),
     };
-    let limits = storage.measure(&|| false).unwrap();
+    let began = Instant::now();
+    let limits = measure(&storage);
+    // A busy machine needs longer.
+    assert!(began.elapsed() < MEASURING * 2, "{:?}", began.elapsed());
     // The device of a loaded machine may be slower, and the first requests of a group are free.
     let reads = limits.random_reads_per_s;
     assert!((50.0..260.0).contains(&reads), "{limits:?}");
     assert!(limits.synced_writes_per_s < 260.0, "{limits:?}");
     assert!(limits.measured_by.starts_with("fio"), "{limits:?}");
+    // What the device can do is no matter of the limit.
+    if let [capacity] = &limits.capacities[..] {
+        assert_eq!(format!("/dev/{}", capacity.name), storage.member_paths()[0]);
+        let all = [
+            capacity.read_per_s,
+            capacity.write_per_s,
+            capacity.read_bytes_per_s.map(|bytes| bytes / 4096.0),
+            capacity.write_bytes_per_s.map(|bytes| bytes / 4096.0),
+        ];
+        assert!(all.iter().flatten().all(|most| *most > 300.0), "{limits:?}");
+        assert_eq!(all.contains(&None), limits.no_capacity.is_some());
+    } else {
+        assert!(limits.no_capacity.is_some(), "{limits:?}");
+    }
+    assert_eq!(storage.limit_per_s(), Some(200));
     let left = fs::read_dir(storage.data().parent().unwrap()).unwrap();
     let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(left, ["lost+found"]);

@@ -1,10 +1,13 @@
 //! What a comparison of two plans means.
 
 use super::difference::{self, explained, only_in_demands};
-use crate::experiment::ab::{labels, name, undecided};
+use super::disks;
+use crate::experiment::ab::{figures_of_pairs, labels, name, undecided};
+use crate::experiment::demands::of_runs;
+use crate::experiment::sweep::{disk_limits_of, knows_server};
 use crate::values::{number, percent};
 use dyno_record::experiment::{
-    AbAnswer, Basis, Comparison, ComparisonVerdict, Experiment, Finding,
+    AbAnswer, Basis, Comparison, ComparisonVerdict, Experiment, Figures, Finding,
 };
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
@@ -20,6 +23,7 @@ pub(super) fn all(experiment: &Experiment, answer: &AbAnswer) -> Vec<Finding> {
     found.extend(verdict(experiment, answer));
     found.extend(demands(experiment, answer));
     found.extend(others(answer));
+    found.extend(disks_without_bound(experiment, answer));
     found.extend(order_effect(answer));
     found.extend(single_pair(answer));
     found.extend(more_pairs(experiment, answer));
@@ -128,6 +132,28 @@ fn others(answer: &AbAnswer) -> Option<Finding> {
 
 fn changed(row: &Comparison, ratio: Number) -> Statement {
     statement!("changed", statistic = name(row.statistic), ratio = ratio)
+}
+
+/// A disk that may be the limit of a side, and of which nobody knows what it can take: both sides have one load, which shows no
+/// limit. One of both sides is told once.
+fn disks_without_bound(experiment: &Experiment, answer: &AbAnswer) -> Vec<Finding> {
+    let pairs = figures_of_pairs(experiment, &answer.set_aside);
+    let mut found: Vec<Finding> = Vec::new();
+    for (side, label) in labels(experiment).into_iter().enumerate() {
+        let runs: Vec<&Figures> = pairs.iter().map(|pair| pair[side]).collect();
+        let limits = disk_limits_of(&runs).filter(|_| knows_server(&of_runs(&runs)));
+        let at = statement!("in-runs-of-side", side = label);
+        let Some(told) = disks::without_bound(limits.as_ref(), &at) else {
+            continue;
+        };
+        match found.last_mut() {
+            Some(before) if before.statement == told.statement => {
+                before.evidence.extend(told.evidence);
+            }
+            _ => found.push(told),
+        }
+    }
+    found
 }
 
 /// The second run of a pair differs from the first.

@@ -3,7 +3,9 @@
 use crate::experiment::disks::busiest;
 use crate::values::{number, percent, rate, rate_of};
 use dyno_record::disk::DiskCapacity;
-use dyno_record::experiment::{DiskFigures, DiskLimit, DiskLimits, Finding, LimitBasis, NoLimit};
+use dyno_record::experiment::{
+    DiskFigures, DiskLimit, DiskLimits, DiskWithoutLimit, Finding, LimitBasis, NoLimit,
+};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
@@ -15,18 +17,30 @@ const UNEVEN_FACTOR: f64 = 1.5;
 /// Whether a disk of unknown limit may be the one that limits.
 pub(super) fn may_limit(limits: Option<&DiskLimits>) -> bool {
     let unknown = limits.and_then(|limits| limits.unknown.as_ref());
-    unknown.is_some_and(|one| one.may_be_first && one.disk.busy_ratio > IDLE_RATIO)
+    // What waits for a limit does not keep the device busy.
+    let matters = |one: &DiskWithoutLimit| {
+        one.reason == NoLimit::WritesLimited || one.disk.busy_ratio > IDLE_RATIO
+    };
+    unknown.is_some_and(|one| one.may_be_first && matters(one))
 }
 
 /// A disk that may be the limit, and of which nobody knows what it can take.
 pub(super) fn without_bound(limits: Option<&DiskLimits>, at: &Statement) -> Option<Finding> {
     let unknown = limits?.unknown.as_ref().filter(|_| may_limit(limits))?;
     let disk = named(&unknown.disk);
-    let reason = match unknown.reason {
-        NoLimit::ServesSeveral => statement!("disk-serves-several"),
-        NoLimit::KindUnknown => statement!("disk-kind-unknown"),
+    let without =
+        |reason: Statement| statement!("disk-without-bound", disk = &disk, because = reason);
+    let limit_per_s = unknown.disk.capacity.and_then(|one| one.limit_per_s);
+    let said = match unknown.reason {
+        NoLimit::ServesSeveral => without(statement!("disk-serves-several")),
+        NoLimit::KindUnknown => without(statement!("disk-kind-unknown")),
+        NoLimit::WritesLimited => statement!(
+            "disk-writes-limited",
+            disk = &disk,
+            limit = limit_per_s.map(rate),
+            writes = unknown.disk.write_per_s.map(rate)
+        ),
     };
-    let said = statement!("disk-without-bound", disk = disk, because = reason);
     Some(Finding::found(said, vec![requests(&unknown.disk, at)]))
 }
 
@@ -62,6 +76,10 @@ pub(super) fn basis(limit: &DiskLimit) -> Statement {
                 reads = most(|one| one.read_per_s),
                 writes = most(|one| one.write_per_s)
             )
+        }
+        LimitBasis::Limited => {
+            let most = limit.disk.capacity.and_then(|one| one.limit_per_s);
+            statement!("disk-was-limited", disk = disk, reads = most.map(rate))
         }
         LimitBasis::Saturated => statement!(
             "disk-saturated",

@@ -214,3 +214,22 @@ fn a_virtual_disk_is_rotational_because_nobody_has_said_that_it_is_not() {
     assert_eq!(of(1, ""), named(&[("vda", Some(1))]));
     assert_eq!(of(0, VIRTUAL), named(&[("vda", Some(1023))]));
 }
+
+#[test]
+fn the_counters_of_a_device_are_read_by_their_places() {
+    let text = "  10 1 16 5 20 2 32 6 0 70 80 0 0 0 0 3 4\n";
+    let found = parse_counters(text).expect("it has all fields");
+    let expected = DeviceCounters {
+        reads: 10,
+        read_bytes: 8_192,
+        writes: 20,
+        written_bytes: 16_384,
+        busy_ms: 70,
+        flushes: Some(3),
+    };
+    assert_eq!(found, expected);
+    let old = parse_counters("10 1 16 5 20 2 32 6 0 70 80").expect("older kernels have no more");
+    assert_eq!(old.flushes, None);
+    assert_eq!(parse_counters("1 2 3"), None);
+    assert_eq!(parse_counters("10 1 16 5 x 2 32 6 0 70 80"), None);
+}

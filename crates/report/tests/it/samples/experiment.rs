@@ -580,7 +580,7 @@ pub(crate) fn highest_rate(by_client: bool) -> Experiment {
     };
     let confirmations = if by_client { Vec::new() } else { confirmations };
     let search = clients_search(8, 18_800.0, &lines);
-    let answer = xmax::answer(search, &[&best], reasons, confirmations);
+    let answer = xmax::answer(search, &[&best], &[&best], reasons, confirmations);
     let question = "How many operations of `a` per second can it take?";
     found(other(
         Verb::Xmax,

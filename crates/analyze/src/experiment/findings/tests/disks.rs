@@ -219,6 +219,146 @@ fn what_was_measured_of_a_device_bounds_the_rate() {
 }
 
 #[test]
+fn the_error_of_a_capacity_is_one_of_the_bound() {
+    let bound = |uncertainty_ratio| {
+        let mut run = run(4, 10e-6, 8, 3, Some(true));
+        run.disks[0].capacity = Some(DiskCapacity {
+            read_per_s: Some(8_000.0),
+            uncertainty_ratio,
+            ..DiskCapacity::default()
+        });
+        let mut sweep = answered(experiment((CLIENTS, &["4"]), vec![run]));
+        let demand = limits(&mut sweep).known.expect("it was measured").demand;
+        demand.uncertainty_ratio
+    };
+    let without = bound(None);
+    let expected = (without.powi(2) + 0.25_f64.powi(2)).sqrt();
+    assert!((bound(Some(0.25)) - expected).abs() < 1e-9, "{without}");
+}
+
+/// What a limit of 5,000 reads and 5,000 writes per second says of so many.
+fn limited(read_per_s: f64, write_per_s: f64, most: DiskCapacity) -> (Experiment, DiskLimits) {
+    let mut run = run(4, 10e-6, 8, 3, Some(true));
+    let rate_per_s = run.rate_per_s.value;
+    let counted_per_s = run.disks[0].read_per_s.expect("it reads");
+    let disk = &mut run.disks[0];
+    disk.read_per_s = Some(read_per_s * counted_per_s / rate_per_s);
+    disk.write_per_s = Some(write_per_s * counted_per_s / rate_per_s);
+    // What waits for a limit does not keep the device busy.
+    disk.busy_ratio /= 1e3;
+    for demand in run.demands.iter_mut().skip(1) {
+        demand.demand_s /= 1e3;
+    }
+    disk.capacity = Some(DiskCapacity {
+        limit_per_s: Some(5_000.0),
+        ..most
+    });
+    let mut sweep = answered(experiment((CLIENTS, &["4"]), vec![run]));
+    let found = limits(&mut sweep);
+    (sweep, found)
+}
+
+#[test]
+fn a_limit_of_a_control_group_bounds_the_rate_by_the_reads() {
+    let unmeasured = DiskCapacity::default();
+    let (mut sweep, found) = limited(4_000.0, 3_000.0, unmeasured);
+    let limit = found.known.expect("it is limited");
+    assert_eq!(limit.basis, LimitBasis::Limited);
+    // Reads and writes have a limit each, and do not share one.
+    let rate = answer(&mut sweep).levels[0].rate_per_s.value;
+    let bound = answer(&mut sweep).bound_per_s.expect("there is a bound");
+    assert!(
+        (bound.value / (rate * 5.0 / 4.0) - 1.0).abs() < 0.03,
+        "{bound:?}"
+    );
+    assert_eq!(found.unknown, None);
+    let said = the(&sweep, "bottleneck (");
+    let told = told(&said.evidence).join("; ");
+    assert!(told.contains("disk-was-limited"), "{told}");
+    // The device itself can do less.
+    let slow = DiskCapacity {
+        read_per_s: Some(4_500.0),
+        write_per_s: Some(100_000.0),
+        ..unmeasured
+    };
+    let limit = limited(4_000.0, 0.0, slow).1.known;
+    assert_eq!(limit.expect("it was measured").basis, LimitBasis::Measured);
+    let fast = DiskCapacity {
+        read_per_s: Some(50_000.0),
+        write_per_s: Some(100_000.0),
+        ..unmeasured
+    };
+    let limit = limited(4_000.0, 0.0, fast).1.known;
+    assert_eq!(limit.expect("it is limited").basis, LimitBasis::Limited);
+}
+
+#[test]
+fn writes_that_may_be_those_of_the_kernel_bound_nothing_and_are_told() {
+    let (mut sweep, found) = limited(2_000.0, 6_000.0, DiskCapacity::default());
+    let unknown = found.unknown.expect("the writes are more than the reads");
+    assert_eq!(unknown.reason, NoLimit::WritesLimited);
+    assert!(unknown.may_be_first);
+    // The bound of the reads stays true.
+    let rate = answer(&mut sweep).levels[0].rate_per_s.value;
+    let demand = found.known.expect("reads are limited").demand;
+    let bound = 1.0 / demand.demand_s;
+    assert!((bound / (rate * 5.0 / 2.0) - 1.0).abs() < 0.03, "{bound}");
+    the(&sweep, "disk-writes-limited");
+    let bottleneck = the(&sweep, "bottleneck (").statement.to_string();
+    assert!(bottleneck.contains("is_of_known: true"), "{bottleneck}");
+}
+
+#[test]
+fn the_runs_of_a_search_saturate_a_disk_as_the_levels_of_a_sweep_do() {
+    use crate::experiment::xmax;
+    use dyno_record::experiment::{ClientsEnd, ClientsResult};
+    let answer = |clients: &[u32], k: u32| {
+        let runs = clients
+            .iter()
+            .map(|clients| run(*clients, 10e-6, k, 10_000 + u64::from(*clients), None));
+        let mut runs: Vec<Figures> = runs.collect();
+        // The run of a rate that was offered is of no number of clients.
+        let mut offered = run(64, 10e-6, k, 5, None);
+        offered.offered_rate_per_s = Some(1_000.0);
+        offered.disks[0].read_per_s = Some(100_000.0);
+        let best = runs.last().cloned().expect("there are runs");
+        let search = ClientsResult {
+            clients: best.clients,
+            rate_per_s: best.rate_per_s.value,
+            counted_runs: 1,
+            estimate_per_s: None,
+            enough_clients: best.clients,
+            end: ClientsEnd::Plateau,
+            tried: Vec::new(),
+        };
+        runs.push(offered);
+        let all: Vec<&Figures> = runs.iter().collect();
+        xmax::answer(search, &[&best], &all, Vec::new(), Vec::new())
+    };
+    for k in [1, 4, 32] {
+        let found = answer(&up_to(k * 8), k);
+        let limit = found.disk.and_then(|disk| disk.known);
+        assert_eq!(
+            limit.expect("the runs show it").basis,
+            LimitBasis::Saturated
+        );
+        let truth = f64::from(k) / REQUEST_S;
+        let bound = found.bound_per_s.expect("there is a bound");
+        let (low, high) = bound.low.zip(bound.high).expect("it has an interval");
+        assert!(low <= truth && truth <= high, "{k} servers: {bound:?}");
+        let first = found.bottleneck.expect("it is known");
+        assert_eq!(first.name, resource_name(ResourceKind::Disk));
+    }
+    // One load, or loads far below the limit, show nothing.
+    for (clients, k) in [(&[32][..], 4), (&up_to(8), 32)] {
+        let found = answer(clients, k).disk.expect("it was watched");
+        assert_eq!(found.known, None);
+        let unknown = found.unknown.expect("it was used");
+        assert_eq!(unknown.reason, NoLimit::KindUnknown);
+    }
+}
+
+#[test]
 fn another_mixture_of_requests_or_the_same_queue_is_no_plateau() {
     let is_known = |change: fn(&mut [&mut DiskFigures])| {
         let mut sweep = sweep(&up_to(32), 10e-6, 4, 1, Some(true));

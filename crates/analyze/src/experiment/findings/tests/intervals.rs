@@ -96,15 +96,15 @@ fn a_maximum_from_one_run_has_the_interval_of_that_run() {
     let elected = figures(8, None, 19_500.0, 410.0);
     let counted = figures(8, None, 18_800.0, 425.0);
     let best = [&elected, &counted];
-    let found = xmax::answer(search(1, 18_800.0), &best, Vec::new(), Vec::new());
+    let found = xmax::answer(search(1, 18_800.0), &best, &best, Vec::new(), Vec::new());
     assert_eq!(found.x_max_per_s, Some(counted.rate_per_s));
     assert_eq!(found.client_maximum_per_s, None);
     let reasons = vec![Statement::recorded("the client was busy")];
-    let found = xmax::answer(search(1, 18_800.0), &best, reasons, Vec::new());
+    let found = xmax::answer(search(1, 18_800.0), &best, &best, reasons, Vec::new());
     assert_eq!(found.x_max_per_s, None);
     assert_eq!(found.client_maximum_per_s, Some(counted.rate_per_s));
     // A rate of 0 of a run that measured nothing is not that of another.
-    let found = xmax::answer(search(1, 0.0), &best, Vec::new(), Vec::new());
+    let found = xmax::answer(search(1, 0.0), &best, &best, Vec::new(), Vec::new());
     assert_eq!(found.x_max_per_s, Some(Figure::bare(0.0)));
 }
 
@@ -113,7 +113,7 @@ fn demands_at_the_maximum_are_those_of_all_runs_that_count_and_of_no_others() {
     let run = |factor| dearer(figures(8, None, 18_800.0, 425.0), factor);
     let (elected, first, second) = (run(3.0), run(0.98), run(1.02));
     let best = [&elected, &first, &second];
-    let found = xmax::answer(search(2, 18_800.0), &best, Vec::new(), Vec::new());
+    let found = xmax::answer(search(2, 18_800.0), &best, &best, Vec::new(), Vec::new());
     let demand = found.bottleneck.unwrap();
     assert!((demand.demand_s - 100e-6).abs() < 1e-9, "{demand:?}");
     // s = 2.83 %, n = 2: 12.706 / √2.

@@ -79,6 +79,22 @@ fn measured_disk(run: &mut Run, most_per_s: f64) {
     storage.capacities.insert("sda".into(), most);
 }
 
+/// One that does so many reads and writes per second, of which the servers may do 50 each. It has time left.
+fn limited_disk(run: &mut Run, read_per_s: f64, write_per_s: f64) {
+    disk_of(run, 3.0, None);
+    let disk = run.0.resources.last_mut().expect("it was added");
+    let duration_s = disk.duration_s;
+    disk.disks[0].reads = Some(read_per_s * duration_s);
+    disk.disks[0].writes = Some(write_per_s * duration_s);
+    let limit = DiskCapacity {
+        limit_per_s: Some(50.0),
+        ..DiskCapacity::default()
+    };
+    let storage = &mut run.0.environment.data_storage;
+    let storage = storage.get_or_insert_default();
+    storage.capacities.insert("sda".into(), limit);
+}
+
 /// Two of them.
 fn two_disks(run: &mut Run, other_s: f64) {
     disk_of(run, 12.0, Some(false));
@@ -190,6 +206,20 @@ fn disks() -> Vec<Case> {
             }),
         case("faster-disk", with(|run| measured_disk(run, 35.0)))
             .not_if("it could do much more", |run| measured_disk(run, 350.0)),
+        case("faster-disk", with(|run| limited_disk(run, 49.0, 0.0)))
+            .not_if("it may do more", |run| limited_disk(run, 20.0, 0.0)),
+        case(
+            "disk-writes-limited",
+            with(|run| limited_disk(run, 48.0, 49.0)),
+        )
+        .not_if("the limit of reads is nearer", |run| {
+            limited_disk(run, 49.0, 48.0);
+        })
+        .not_if("both are far from it", |run| limited_disk(run, 10.0, 20.0))
+        .not_without("name: server CPU", "server-not-watched", server_unwatched)
+        .not_without("name: disk", "not-watched", |run| {
+            unwatched(run, ResourceKind::Disk);
+        }),
         case("disk-without-bound", fast)
             .not_if("it serves one at a time", |run| {
                 disk_of(run, 29.0, Some(false));

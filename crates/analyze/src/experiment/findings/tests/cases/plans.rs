@@ -3,11 +3,12 @@
 use super::super::super::ab::tests::{answer as answer_of, demand, row};
 use super::*;
 use dyno_record::experiment::{
-    AbAnswer, Basis, Comparison, ComparisonVerdict, DisturbedPair, Explanation, Side, Statistic,
+    AbAnswer, Basis, Comparison, ComparisonVerdict, DiskFigures, DisturbedPair, Explanation, Side,
+    Statistic,
 };
 
 pub(super) fn cases() -> Vec<Case> {
-    let cases = [doubts(), verdicts(), demands(), pairs()];
+    let cases = [doubts(), verdicts(), bounds(), demands(), pairs()];
     cases.into_iter().flatten().collect()
 }
 
@@ -106,6 +107,42 @@ fn verdicts() -> Vec<Case> {
         case("others-with-b", both).not_if("it is by chance", |it| {
             plans(it).comparisons[1].verdict = ComparisonVerdict::NotEnoughData;
         }),
+    ]
+}
+
+/// Both sides have a disk that is busy all the time and serves several requests at once.
+fn busy_disk(experiment: &mut Experiment) {
+    unwatched(experiment, ResourceKind::Disk);
+    for run in runs(experiment) {
+        let disk = resource(ResourceKind::Disk, 1, 0.99);
+        let rate = run.rate_per_s.quantity();
+        run.demands.extend(super::super::demand(&disk, rate));
+        run.resources.push(disk);
+        run.disks = vec![DiskFigures {
+            busy_ratio: 0.99,
+            ..super::super::disks::idle_disk()
+        }];
+    }
+}
+
+fn one_at_a_time(experiment: &mut Experiment) {
+    for run in runs(experiment) {
+        run.disks[0].serves_several = Some(false);
+    }
+}
+
+fn bounds() -> Vec<Case> {
+    let busy = with(slower(), busy_disk);
+    vec![
+        case("disk-without-bound", busy)
+            .not_if("they serve one at a time", one_at_a_time)
+            .not_without("name: server CPU", "not-watched", |it| {
+                unwatched(it, ResourceKind::ServerCpu);
+                plans(it).demands.clear();
+            })
+            .not_without("name: disk", "not-watched", |it| {
+                unwatched(it, ResourceKind::Disk);
+            }),
     ]
 }
 

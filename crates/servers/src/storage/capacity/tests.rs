@@ -1,0 +1,197 @@
+//! Against simulated counters of devices whose rates are known.
+
+use super::*;
+use std::fs;
+
+/// Counters every 20 ms: 0.4 s of nothing, as long as `fio` starts, 1.5 s of these rates, and 0.2 s of nothing.
+fn looks(devices: &[(&str, DeviceDone)]) -> Vec<Look> {
+    let at_s = |step: u32| f64::from(step) * 0.02;
+    let active_s = |step| (at_s(step) - 0.4).clamp(0.0, 1.5);
+    let done = |(name, per_s): &(&str, DeviceDone), step| {
+        // It has worked before.
+        let grown = |per_s: u64| 1_000_000 + (per_s as f64 * active_s(step)) as u64;
+        DeviceDone {
+            name: (*name).to_owned(),
+            reads: grown(per_s.reads),
+            read_bytes: grown(per_s.read_bytes),
+            writes: grown(per_s.writes),
+            written_bytes: grown(per_s.written_bytes),
+        }
+    };
+    let look = |step| Look {
+        at: Duration::from_secs_f64(at_s(step)),
+        devices: devices.iter().map(|device| done(device, step)).collect(),
+    };
+    (0..=105).map(look).collect()
+}
+
+fn reading(per_s: u64, bytes: u64) -> DeviceDone {
+    DeviceDone {
+        reads: per_s,
+        read_bytes: per_s * bytes,
+        ..DeviceDone::default()
+    }
+}
+
+/// So many requests of this size.
+fn job(per_s: f64, bytes: f64) -> JobDone {
+    JobDone {
+        requests_per_s: per_s,
+        bytes_per_s: per_s * bytes,
+        duration_s: 1.5,
+        cpu_ratio: 0.3,
+    }
+}
+
+#[track_caller]
+fn assert_near(found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() < 0.01, "{found} {expected}");
+}
+
+#[test]
+fn the_time_in_which_fio_starts_does_not_count() {
+    let looks = looks(&[("sda", reading(8_000, 4096))]);
+    let found = rates(Kind::Reads, &looks, &job(8_000.0, 4096.0)).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].name, "sda");
+    assert_near(found[0].per_s, 8_000.0);
+    assert!(found[0].uncertainty_ratio < 0.01, "{found:?}");
+}
+
+#[test]
+fn each_member_has_a_capacity_of_its_own() {
+    // A stripe over two devices: each has half of the reads, and one also serves something else.
+    let slow = DeviceDone {
+        writes: 50,
+        written_bytes: 50 * 4096,
+        ..reading(3_000, 4096)
+    };
+    let both = looks(&[("sdb", slow), ("sdc", reading(3_300, 4096))]);
+    let found = rates(Kind::Reads, &both, &job(6_000.0, 4096.0)).unwrap();
+    let mut capacities = Vec::new();
+    enter(Kind::Reads, &found, &mut capacities);
+    let bytes = looks(&[
+        ("sdc", reading(200, 1 << 20)),
+        ("sdb", reading(100, 1 << 20)),
+    ]);
+    let found = rates(Kind::ReadBytes, &bytes, &job(300.0, f64::from(1 << 20))).unwrap();
+    enter(Kind::ReadBytes, &found, &mut capacities);
+    let names: Vec<&str> = capacities.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["sdb", "sdc"]);
+    assert_near(capacities[0].read_per_s.unwrap(), 3_000.0);
+    assert_near(capacities[1].read_per_s.unwrap(), 3_300.0);
+    assert_near(capacities[0].read_bytes_per_s.unwrap(), 100.0 * 1_048_576.0);
+    assert_near(capacities[1].read_bytes_per_s.unwrap(), 200.0 * 1_048_576.0);
+    assert_eq!(capacities[0].write_per_s, None);
+}
+
+#[test]
+fn writes_are_counted_as_writes() {
+    let writing = DeviceDone {
+        writes: 2_000,
+        written_bytes: 2_000 * 4096,
+        ..reading(70, 4096)
+    };
+    let looks = looks(&[("vda", writing)]);
+    let found = rates(Kind::Writes, &looks, &job(2_000.0, 4096.0)).unwrap();
+    assert_near(found[0].per_s, 2_000.0);
+    let found = rates(Kind::WriteBytes, &looks, &job(2_000.0, 4096.0)).unwrap();
+    assert_near(found[0].per_s, 2_000.0 * 4096.0);
+}
+
+#[test]
+fn what_the_file_system_adds_is_done_by_the_device_too() {
+    // A journal: 2,600 writes for 2,000 of `fio`.
+    let writing = DeviceDone {
+        writes: 2_600,
+        written_bytes: 2_600 * 4096,
+        ..DeviceDone::default()
+    };
+    let looks = looks(&[("vda", writing)]);
+    let found = rates(Kind::Writes, &looks, &job(2_000.0, 4096.0)).unwrap();
+    assert_near(found[0].per_s, 2_600.0);
+}
+
+#[test]
+fn what_is_not_the_limit_of_the_device_is_told() {
+    let looks = looks(&[("sda", reading(8_000, 4096))]);
+    let reason = |job: &JobDone| rates(Kind::Reads, &looks, job).unwrap_err();
+    // The page cache, or that of the file behind a loop device, has answered one in nine.
+    assert_eq!(
+        rates(Kind::Reads, &looks, &job(8_800.0, 4096.0)).is_ok(),
+        true
+    );
+    assert!(reason(&job(9_000.0, 4096.0)).contains("cache"));
+    assert!(reason(&job(16_000.0, 2048.0)).contains("joined"));
+    let busy = JobDone {
+        cpu_ratio: 0.9,
+        ..job(8_000.0, 4096.0)
+    };
+    assert!(reason(&busy).contains("CPU"));
+    // Written later, in a burst.
+    let later = JobDone {
+        duration_s: 3.0,
+        ..job(8_000.0, 4096.0)
+    };
+    assert!(reason(&later).contains("cache"));
+    assert!(
+        rates(Kind::Writes, &looks, &job(8_000.0, 4096.0))
+            .unwrap_err()
+            .contains("no request")
+    );
+    assert!(rates(Kind::Reads, &[], &job(8_000.0, 4096.0)).is_err());
+    let few: Vec<Look> = looks.iter().step_by(15).cloned().collect();
+    assert!(
+        rates(Kind::Reads, &few, &job(8_000.0, 4096.0))
+            .unwrap_err()
+            .contains("too soon")
+    );
+}
+
+#[test]
+fn a_device_that_wavers_has_a_wide_interval() {
+    let mut looks = looks(&[("sda", reading(8_000, 4096))]);
+    // Half of the time it does three times as much.
+    let mut more = 0;
+    for step in 1..looks.len() {
+        more += if step % 20 < 10 && (20..95).contains(&step) {
+            320
+        } else {
+            0
+        };
+        looks[step].devices[0].reads += more;
+        looks[step].devices[0].read_bytes += more * 4096;
+    }
+    let found = rates(Kind::Reads, &looks, &job(16_000.0, 4096.0)).unwrap();
+    assert!(
+        (0.2..0.6).contains(&found[0].uncertainty_ratio),
+        "{found:?}"
+    );
+    let mut capacities = Vec::new();
+    enter(Kind::Reads, &found, &mut capacities);
+    let steady = DeviceRate {
+        name: "sda".to_owned(),
+        per_s: 1.0,
+        uncertainty_ratio: 0.01,
+    };
+    enter(Kind::Writes, &[steady], &mut capacities);
+    let worst = capacities[0].uncertainty_ratio;
+    assert_eq!(worst, Some(found[0].uncertainty_ratio));
+}
+
+#[test]
+fn a_loop_device_has_a_limit_only_past_the_page_cache() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("sys/block/loop7/loop");
+    fs::create_dir_all(&folder).unwrap();
+    let devices = ["sda", "loop7"].map(|name| DeviceDone {
+        name: name.to_owned(),
+        ..DeviceDone::default()
+    });
+    fs::write(folder.join("dio"), "1\n").unwrap();
+    assert_eq!(past_page_cache(root.path(), &devices), Ok(()));
+    fs::write(folder.join("dio"), "0\n").unwrap();
+    let reason = past_page_cache(root.path(), &devices).unwrap_err();
+    assert!(reason.contains("`loop7`"), "{reason}");
+    assert_eq!(past_page_cache(root.path(), &devices[..1]), Ok(()));
+}
