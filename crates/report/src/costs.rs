@@ -408,7 +408,9 @@ pub(crate) fn table(keys: &[Column], rows: &[Row<'_>], currency: Option<&str>) -
         let of_load = |(place, (keys, _)): (usize, &Row<'_>)| {
             let texts = keys.iter().map(|key| key.text.as_str());
             let title = joined(texts.filter(|text| !text.is_empty()).collect());
-            Column::number(title, 200 - place as u8)
+            // Where there is no room, the least and the greatest load stay.
+            let from_end = place.min(rows.len() - 1 - place);
+            Column::number(title, 200 - from_end as u8)
         };
         let of_kind = |kind: &CostKind| {
             let name = Cell::new(label(*kind), Tone::Strong);
