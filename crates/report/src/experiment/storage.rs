@@ -4,9 +4,7 @@ use super::figure::cell;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::experiment::sweep::disk_limits_of;
-use dyno_record::experiment::{
-    DiskLimits, Experiment, Figure, Figures, LimitBasis, NoLimit, Point,
-};
+use dyno_record::experiment::{Experiment, Figure, Figures, Point};
 use dyno_record::quantity::Quantity;
 use dyno_record::storage::PreparedStorageRecord;
 
@@ -68,8 +66,7 @@ fn row(storage: &PreparedStorageRecord, points: &[&Point]) -> Vec<Cell> {
     let runs: Vec<&Figures> = rates.collect();
     let rates: Vec<f64> = runs.iter().map(|run| run.rate_per_s.value).collect();
     let mean = (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
-    let allowed = disk_limits_of(&runs);
-    let known = allowed.as_ref().and_then(|limits| limits.known.as_ref());
+    let known = disk_limits_of(&runs).and_then(|limits| limits.known);
     let bound = known.map(|limit| Figure::bound_by(&limit.demand));
     vec![
         Cell::new(name, Tone::Strong),
@@ -78,26 +75,14 @@ fn row(storage: &PreparedStorageRecord, points: &[&Point]) -> Vec<Cell> {
         per_s(mean),
         cell(bound.as_ref(), Quantity::per_second),
         rates.len().to_string().into(),
-        note(storage, allowed.as_ref()).into(),
+        note(storage).into(),
     ]
 }
 
-/// What the bound of the disk rests on, or why there is none.
-fn note(storage: &PreparedStorageRecord, allowed: Option<&DiskLimits>) -> String {
-    if let Some(reason) = &storage.not_measured {
-        return format!("not measured: {reason}");
+/// Why something of it is not known.
+fn note(storage: &PreparedStorageRecord) -> String {
+    match (&storage.not_measured, &storage.no_capacity) {
+        (Some(reason), _) => format!("not measured: {reason}"),
+        (None, reason) => reason.clone().unwrap_or_default(),
     }
-    let basis = allowed.and_then(|limits| limits.known.as_ref());
-    let basis = basis.map(|limit| match limit.basis {
-        LimitBasis::OneAtATime => "one request at a time",
-        LimitBasis::Measured => "by its capacity",
-        LimitBasis::Limited => "by its limit of reads",
-        LimitBasis::Saturated => "by its saturation",
-    });
-    let unknown = allowed.and_then(|limits| limits.unknown.as_ref());
-    let is_open = unknown.is_some_and(|one| one.reason == NoLimit::WritesLimited);
-    let open = is_open.then_some("its limit of writes may be nearer");
-    let reason = storage.no_capacity.as_deref();
-    let parts = [basis, open, reason];
-    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

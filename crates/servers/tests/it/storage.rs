@@ -8,7 +8,7 @@ use dyno_testkit::fault::is_root;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -328,6 +328,16 @@ fn group_of(process: u32) -> Option<PathBuf> {
     folders.find(|folder| folder.is_dir())
 }
 
+/// A process that does nothing, until it is dropped.
+struct Sleeper(Child);
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn a_limit_takes_processes_and_gives_them_back() {
     if !can_prepare() {
@@ -343,10 +353,11 @@ fn a_limit_takes_processes_and_gives_them_back() {
         }
         prepared => prepared.unwrap(),
     };
-    let mut child = Command::new("sleep").arg("600").spawn().unwrap();
-    assert_eq!(group_of(child.id()), None);
-    let limit = storage.throttle(&[child.id()]).unwrap().unwrap();
-    let group = group_of(child.id()).expect("it was put there");
+    let sleeper = Sleeper(Command::new("sleep").arg("600").spawn().unwrap());
+    let process = sleeper.0.id();
+    assert_eq!(group_of(process), None);
+    let limit = storage.throttle(&[process]).unwrap().unwrap();
+    let group = group_of(process).expect("it was put there");
     let device = fs::read_to_string(format!("/sys/class/block/{}/dev", {
         let path = storage.member_paths().remove(0);
         path.trim_start_matches("/dev/").to_owned()
@@ -359,10 +370,8 @@ fn a_limit_takes_processes_and_gives_them_back() {
     let is_v2 = v2.starts_with(&device) && v2.contains("riops=200 wiops=200");
     assert!(is_v1 || is_v2, "{v1:?} {v2}");
     drop(limit);
-    assert_eq!(group_of(child.id()), None);
+    assert_eq!(group_of(process), None);
     assert!(!group.exists());
-    child.kill().unwrap();
-    child.wait().unwrap();
     storage.remove().unwrap();
 }
 

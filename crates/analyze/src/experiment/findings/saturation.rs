@@ -6,7 +6,7 @@ use crate::estimate::combined;
 use crate::experiment::figures::resource_name;
 use crate::experiment::sweep::SHARED_CPUS;
 use crate::values::{percent, rate, time};
-use dyno_record::experiment::{Demand, DiskLimits, Figure, Finding};
+use dyno_record::experiment::{Demand, DiskLimits, Figure, Finding, LimitBasis};
 use dyno_record::model::ResourceKind;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
@@ -105,10 +105,14 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
         rate = rate(at.rate_per_s.value),
         share = percent(at.share())
     );
+    let limit = at.disk.and_then(|disk| disk.known.as_ref());
+    let limit = limit.filter(|_| at.is_disk());
+    let is_part = limit.is_some_and(|limit| limit.basis != LimitBasis::OneAtATime);
     let mut evidence = vec![
         statement!(
             "demand-is-busy-time-per-operation",
             demand = time(demand.demand_s),
+            is_part_of_limit = is_part.then_some(true),
             at = &at.at,
             error = error_of(demand),
             is_known = at.is_of_sweep
@@ -124,8 +128,7 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
             bound = rate(bound_of(second))
         )
     }));
-    let limit = at.disk.and_then(|disk| disk.known.as_ref());
-    evidence.extend(limit.filter(|_| at.is_disk()).map(disks::basis));
+    evidence.extend(limit.map(disks::basis));
     Finding::found(said, evidence)
 }
 

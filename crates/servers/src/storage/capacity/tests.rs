@@ -117,10 +117,7 @@ fn what_is_not_the_limit_of_the_device_is_told() {
     let looks = looks(&[("sda", reading(8_000, 4096))]);
     let reason = |job: &JobDone| rates(Kind::Reads, &looks, job).unwrap_err();
     // The page cache, or that of the file behind a loop device, has answered one in nine.
-    assert_eq!(
-        rates(Kind::Reads, &looks, &job(8_800.0, 4096.0)).is_ok(),
-        true
-    );
+    assert!(rates(Kind::Reads, &looks, &job(8_800.0, 4096.0)).is_ok());
     assert!(reason(&job(9_000.0, 4096.0)).contains("cache"));
     assert!(reason(&job(16_000.0, 2048.0)).contains("joined"));
     let busy = JobDone {
@@ -153,14 +150,11 @@ fn a_device_that_wavers_has_a_wide_interval() {
     let mut looks = looks(&[("sda", reading(8_000, 4096))]);
     // Half of the time it does three times as much.
     let mut more = 0;
-    for step in 1..looks.len() {
-        more += if step % 20 < 10 && (20..95).contains(&step) {
-            320
-        } else {
-            0
-        };
-        looks[step].devices[0].reads += more;
-        looks[step].devices[0].read_bytes += more * 4096;
+    for (step, look) in looks.iter_mut().enumerate() {
+        let does_more = step % 20 < 10 && (20..95).contains(&step);
+        more += if does_more { 320 } else { 0 };
+        look.devices[0].reads += more;
+        look.devices[0].read_bytes += more * 4096;
     }
     let found = rates(Kind::Reads, &looks, &job(16_000.0, 4096.0)).unwrap();
     assert!(

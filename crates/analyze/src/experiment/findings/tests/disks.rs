@@ -387,6 +387,54 @@ fn another_mixture_of_requests_or_the_same_queue_is_no_plateau() {
     }));
 }
 
+/// Levels at a plateau, with these queues and requests per second.
+fn plateau(levels: [(f64, f64); 3]) -> Vec<Figures> {
+    let runs = [8, 16, 32].into_iter().zip(levels);
+    let runs = runs.map(|(clients, (queue, requests_per_s))| {
+        let mut run = run(clients, 10e-6, 4, 1, Some(true));
+        run.rate_per_s = figure(4_000.0, 0.001);
+        run.disks[0].queue_mean = Some(queue);
+        run.disks[0].read_per_s = Some(requests_per_s);
+        run.disks[0].read_bytes_per_s = Some(requests_per_s * 4096.0);
+        run
+    });
+    runs.collect()
+}
+
+#[test]
+fn a_plateau_needs_twice_the_queue_and_its_limit_is_the_highest_level() {
+    let most = |levels| {
+        let clients = (CLIENTS, &["8", "16", "32"][..]);
+        let mut sweep = answered(experiment(clients, plateau(levels)));
+        let limit = limits(&mut sweep).known?;
+        limit.requests_per_s.map(|most| most.value)
+    };
+    let levels = [(10.0, 4_000.0), (15.0, 4_020.0), (21.0, 4_010.0)];
+    assert_eq!(most(levels), Some(4_020.0));
+    let levels = [(10.0, 4_000.0), (15.0, 4_000.0), (19.0, 4_000.0)];
+    assert_eq!(most(levels), None);
+}
+
+#[test]
+fn levels_of_another_storage_show_no_saturation_of_this_one() {
+    let levels = [(10.0, 4_000.0), (15.0, 4_020.0), (21.0, 4_010.0)];
+    let values = ["ext4 on /dev/sdb", "xfs on /dev/sdb", "btrfs on /dev/sdb"];
+    let sweep = experiment(("server.storage", &values), plateau(levels));
+    assert_eq!(limits(&mut answered(sweep)).known, None);
+}
+
+#[test]
+fn the_figures_of_a_device_are_those_of_all_runs_of_a_level() {
+    let mut runs = plateau([(10.0, 4_000.0), (20.0, 2_000.0), (30.0, 3_000.0)]);
+    runs.iter_mut().for_each(|run| run.clients = 8);
+    let mut sweep = answered(experiment((CLIENTS, &["8", "8", "8"]), runs));
+    let disk = answer(&mut sweep).levels[0].disks[0].clone();
+    assert_eq!(
+        (disk.queue_mean, disk.read_per_s),
+        (Some(20.0), Some(3_000.0))
+    );
+}
+
 #[test]
 fn of_several_devices_the_one_that_is_used_most_limits() {
     let mut run = run(8, 10e-6, 1, 5, Some(false));
