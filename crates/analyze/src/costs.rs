@@ -6,7 +6,7 @@ mod coverage;
 use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, combined};
 use crate::uncertainty::mean::of_repetitions;
 use coverage::{Coverage, Span};
-use dyno_record::consumption::{Consumption, Counted, ReadTime, Unknown};
+use dyno_record::consumption::{Consumption, Counted, Unknown};
 use dyno_record::experiment::{
     ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Figure, Figures,
 };
@@ -131,12 +131,12 @@ impl Tally {
             }
         }
         let is_of_kernel = used.processes > 0;
-        let of_kernel = self.held(span, coverage::of_kernel(used), |what| match what {
+        let of_kernel = self.held(coverage::of_kernel(used, span), |what| match what {
             Counted::Device | Counted::Energy => true,
             Counted::ServerCpu => is_of_kernel,
             _ => false,
         });
-        let of_servers = self.held(span, coverage::of_servers(used), |what| match what {
+        let of_servers = self.held(coverage::of_servers(used, span), |what| match what {
             Counted::ContextSwitches | Counted::Network => true,
             Counted::ServerCpu => !is_of_kernel,
             _ => false,
@@ -183,11 +183,9 @@ impl Tally {
     /// How much of the phase lies between two readings; what is not known without is noted.
     fn held(
         &mut self,
-        span: &Span,
-        [first, last]: [ReadTime; 2],
+        held: Option<Coverage>,
         is_read: impl Fn(Counted) -> bool,
     ) -> Option<Coverage> {
-        let held = span.between(first, last);
         if held.is_none() {
             for what in Counted::ALL.into_iter().filter(|what| is_read(*what)) {
                 if self.costs.unknown.iter().all(|one| one.what != what) {
@@ -236,10 +234,9 @@ impl Tally {
             mean_document_bytes: data as f64 / there as f64,
             written_bytes: device.written_bytes + device.deferred_bytes.unwrap_or(0),
         };
-        let [first, last] = coverage::of_kernel(used);
         let held = match device.deferred_bytes {
-            Some(_) => span.since(first),
-            None => span.between(first, last),
+            Some(_) => coverage::since(used, span),
+            None => coverage::of_kernel(used, span),
         };
         if let Some(held) = held {
             let ratio = changed.written_bytes as f64 / changed.bytes();

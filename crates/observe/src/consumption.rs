@@ -213,6 +213,7 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
     let network: Option<NetworkUse> = known(Counted::Network, network, &mut unknown);
     let count = |counted: usize| counted as u64;
     Consumption {
+        every_s: None,
         phase,
         start_s: first.kernel_read.from_s,
         end_s: last.kernel_read.from_s,

@@ -18,6 +18,9 @@ pub struct Consumption {
     pub end_s: f64,
     /// When which counters were read; absent in records of earlier versions.
     pub read: Option<ReadTimes>,
+    /// Time between two readings, where the agents of a fleet read at their own instants; the growth between the readings around an
+    /// end of the phase is then in proportion. Absent where the counters were read at the ends.
+    pub every_s: Option<f64>,
     /// Servers whose processes were read in `/proc`; 0 if none was.
     pub processes: u64,
     /// Servers that answered `serverStatus` at both ends.

@@ -82,7 +82,7 @@ impl Span {
     }
 
     /// `None` if the readings hold too little of the phase.
-    pub(super) fn between(&self, first: ReadTime, last: ReadTime) -> Option<Coverage> {
+    fn between(&self, first: ReadTime, last: ReadTime) -> Option<Coverage> {
         // Mirrored, the start is like the end.
         let mirrored = ReadTime {
             from_s: -first.until_s,
@@ -101,8 +101,23 @@ impl Span {
         self.coverage(&start, &end)
     }
 
+    /// Of a counter that was read every so often, with the growth around both ends in proportion; `None` for a phase that is
+    /// too short for that.
+    fn in_proportion(&self, every_s: f64) -> Option<Coverage> {
+        // Where the load begins or ends after the share f of the time between two readings, f (1 - f) ≤ 1/4 of what is used in such
+        // a time is on the wrong side. And the last reading may be missing, and be nothing or twice the mean.
+        const MOST_WRONG: f64 = 1.25;
+        let length_s = self.end_s - self.start_s;
+        let ratio = every_s * MOST_WRONG / length_s;
+        (length_s > 0.0 && ratio <= LEAST_RATIO).then_some(Coverage {
+            factor: 1.0,
+            surplus_ratio: ratio + self.carried_ratio,
+            missing_ratio: ratio,
+        })
+    }
+
     /// The same of a counter that was followed until all that the phase caused was counted.
-    pub(super) fn since(&self, first: ReadTime) -> Option<Coverage> {
+    fn since(&self, first: ReadTime) -> Option<Coverage> {
         let at_end = ReadTime {
             from_s: self.end_s,
             until_s: self.end_s,
@@ -143,18 +158,33 @@ impl End {
     }
 }
 
-/// When the counters of the kernel were read at both ends.
-pub(super) fn of_kernel(used: &Consumption) -> [ReadTime; 2] {
-    match used.read {
-        Some(read) => [read.kernel_at_start, read.kernel_at_end],
-        None => of_old_record(used),
+/// What the readings of the kernel's counters hold of a phase.
+pub(super) fn of_kernel(used: &Consumption, span: &Span) -> Option<Coverage> {
+    if let Some(every_s) = used.every_s {
+        return span.in_proportion(every_s);
     }
+    let [first, last] = kernel_read(used);
+    span.between(first, last)
 }
 
-/// When those were read that servers tell of themselves, and context switches.
-pub(super) fn of_servers(used: &Consumption) -> [ReadTime; 2] {
-    match used.read {
+/// The same of what servers tell of themselves, and of context switches.
+pub(super) fn of_servers(used: &Consumption, span: &Span) -> Option<Coverage> {
+    let [first, last] = match used.read {
         Some(read) => [read.servers_at_start, read.servers_at_end],
+        None => of_old_record(used),
+    };
+    span.between(first, last)
+}
+
+/// The same of a counter that was followed until all that the phase caused was counted.
+pub(super) fn since(used: &Consumption, span: &Span) -> Option<Coverage> {
+    let [first, _] = kernel_read(used);
+    span.since(first)
+}
+
+fn kernel_read(used: &Consumption) -> [ReadTime; 2] {
+    match used.read {
+        Some(read) => [read.kernel_at_start, read.kernel_at_end],
         None => of_old_record(used),
     }
 }

@@ -63,6 +63,7 @@ fn used() -> Consumption {
         start_s: 1.0,
         end_s: 21.0,
         read: None,
+        every_s: None,
         processes: 1,
         servers: 1,
         server_cpu_s: Some(5.0),

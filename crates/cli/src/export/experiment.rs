@@ -129,7 +129,8 @@ fn each(
         put("demand_s", name, bare(demand.demand_s))?;
     }
     let costs = figures.costs.iter();
-    for (costs, cost) in costs.flat_map(|costs| costs.values.iter().map(move |cost| (costs, cost))) {
+    for (costs, cost) in costs.flat_map(|costs| costs.values.iter().map(move |cost| (costs, cost)))
+    {
         let basis = costs.basis.as_str();
         let basis = cost.kind.is_per_operation().then_some(basis);
         put(cost.kind.as_str(), basis, cost.value)?;

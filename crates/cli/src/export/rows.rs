@@ -198,11 +198,7 @@ fn of_latency(
 }
 
 /// What each phase cost, at its end. The instance says what is divided by.
-fn of_costs(
-    document: &RunDocument,
-    origin_us: i64,
-    table: &mut dyn Table,
-) -> Result<(), Error> {
+fn of_costs(document: &RunDocument, origin_us: i64, table: &mut dyn Table) -> Result<(), Error> {
     for phase in &document.phases {
         let rate_per_s = Figure::bare(phase.achieved_rate_per_s);
         let Some(costs) = of_phase(document, phase, rate_per_s) else {

@@ -4,6 +4,8 @@
 //! The first phase is read shortly before it starts, when the servers have nothing to do; one that follows another at its
 //! planned start; and the last one when its last operation has ended.
 
+pub(super) mod fleet;
+
 use super::observation::{Asker, WatchedServer};
 use super::trace::Over;
 use crate::cancel::Cancel;

@@ -1,6 +1,7 @@
 //! The phases of a session: what the engine or a fleet is to do, and what is looked at while it does it.
 
 use super::Session;
+use super::consumption::fleet::of_resources;
 use super::consumption::{ConsumptionMeter, EndedMeter, Starts, WRITING_BACK};
 use super::sink::WindowSink;
 use crate::deployment::DeploymentUnderTest;
@@ -236,7 +237,9 @@ impl Session<'_> {
         phases: &[PhaseKind],
         deployment: &DeploymentUnderTest,
     ) {
-        let Some(metered) = metered else { return };
+        let Some(metered) = metered else {
+            return self.keep_consumption_of_fleet(deployment);
+        };
         let cancel = self.context.cancel;
         let writes = phases.contains(&PhaseKind::Load) || changes_documents(self.plan);
         let writes_back = writes && deployment.is_started() && !cancel.requested();
@@ -244,6 +247,20 @@ impl Session<'_> {
             .context
             .noting(WRITING_BACK, || metered.finish(writes_back, cancel));
         self.document.consumption.extend(consumption);
+    }
+
+    /// The same by what the agents of a fleet read of its servers.
+    fn keep_consumption_of_fleet(&mut self, deployment: &DeploymentUnderTest) {
+        let every_s = self.plan.observe.interval.0.as_secs_f64();
+        let servers = deployment.servers.len();
+        for phase in self.recorder.phases() {
+            let ends_s = [phase.start_s, phase.start_s + phase.duration_s];
+            let all = &mut self.document.consumption;
+            if all.iter().all(|known| known.phase != phase.name) {
+                let used = &self.document.resources;
+                all.extend(of_resources(used, phase.name, ends_s, servers, every_s));
+            }
+        }
     }
 
     /// Puts into the document what became of all that watched the phases.

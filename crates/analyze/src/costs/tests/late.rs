@@ -199,3 +199,33 @@ fn a_phase_that_was_over_when_its_counters_were_read_has_none() {
     let what: Vec<Counted> = found.unknown.iter().map(|one| one.what).collect();
     assert_eq!(what, [Counted::ServerCpu, Counted::Device, Counted::Energy]);
 }
+
+#[test]
+fn counters_that_agents_read_every_so_often_are_in_proportion() {
+    let mut document = document();
+    document.consumption = vec![Consumption {
+        every_s: Some(1.0),
+        server_cpu_error_s: None,
+        ..used()
+    }];
+    let found = costs(&document);
+    let figure = found.of(CostKind::ServerCpu).expect("it was counted");
+    // 1.25 of the 20 seconds may be nothing, or twice the mean.
+    let (low, high) = (figure.low.unwrap(), figure.high.unwrap());
+    assert!((low / figure.value - 0.9375).abs() < 1e-6, "{figure:?}");
+    assert!((high / figure.value - 1.0625).abs() < 1e-6, "{figure:?}");
+    assert_eq!(
+        found
+            .of(CostKind::WrittenBytes)
+            .map(|one| one.low.is_some()),
+        Some(true)
+    );
+    document.consumption[0].every_s = Some(10.0);
+    let found = costs(&document);
+    assert_eq!(
+        found.of(CostKind::ServerCpu),
+        None,
+        "the phase is too short"
+    );
+    assert!(found.unknown.iter().any(|one| one.reason == READ_TOO_LATE));
+}

@@ -157,4 +157,16 @@ fn a_server_that_runs_already_is_read_by_an_agent_on_its_host() {
         analysis["bottleneck"]["demand"]["name"].is_string(),
         "{analysis}"
     );
+    // What an operation cost is what it needed.
+    let used = phase(&document["consumption"], "measure");
+    assert_eq!(used["server_cpu_s"].as_f64(), Some(busy_s));
+    assert_eq!(used["every_s"], 0.2);
+    let costs = analysis["figures"]["costs"]["values"].as_array().unwrap();
+    let cost_us = |kind: &str| {
+        let cost = costs.iter().find(|cost| cost["kind"] == kind).unwrap();
+        cost["value"]["value"].as_f64().unwrap()
+    };
+    let operations = measure["succeeded"].as_f64().unwrap();
+    assert_near(cost_us("server_cpu_us"), busy_s * 1e6 / operations);
+    assert!(cost_us("device_written_bytes") >= 0.0);
 }
