@@ -3,7 +3,7 @@
 
 mod coverage;
 
-use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, combined};
+use crate::estimate::DEFAULT_CONFIDENCE_RATIO;
 use crate::uncertainty::mean::of_repetitions;
 use coverage::{Coverage, Span};
 use dyno_record::consumption::{Consumption, Counted, Unknown};
@@ -266,9 +266,9 @@ pub fn of_runs(runs: &[&Figures]) -> Vec<Cost> {
         let mean = plain.iter().sum::<f64>() / plain.len() as f64;
         let value = match of_repetitions(&plain, DEFAULT_CONFIDENCE_RATIO) {
             Some(found) => {
-                // What the runs leave open by themselves is the least.
-                let own: Vec<f64> = all.iter().filter_map(half_width).collect();
-                let own = combined(&own) / all.len() as f64;
+                // What the runs leave open by themselves is the least. All may be wrong in the same direction, so that it is the mean.
+                let own: f64 = all.iter().filter_map(half_width).sum();
+                let own = own / all.len() as f64;
                 let width = own.max(found.high - found.value);
                 Figure {
                     value: mean,

