@@ -20,6 +20,8 @@ const HINT: &str = "see docs/fleet.md; `scripts/python-tools.sh` installs it";
 const SSH_ARGS: &str = "-o ControlMaster=auto -o ControlPersist=30s -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3";
 /// Longest time of a playbook: programs go over slow networks to many hosts.
 const WITHIN: Duration = Duration::from_secs(900);
+/// What begins an expression that Ansible evaluates, on the controller, or names other signs for that.
+const EXPRESSIONS: [&str; 4] = ["{{", "{%", "{#", "#jinja2:"];
 /// Lines of Ansible that an error shows.
 const TAIL_LINES: usize = 12;
 
@@ -126,6 +128,7 @@ impl Hosts {
 
     /// Places and starts programs. A signal ends it, with what was started until then left to be stopped.
     pub(super) fn start(&self, wanted: &Wanted<'_>, cancel: &Cancel) -> Result<(), Error> {
+        wanted.programs.iter().try_for_each(check_words)?;
         let mut programs: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
         for program in wanted.programs {
             let entry = programs.entry(&program.host).or_default();
@@ -226,6 +229,21 @@ impl Hosts {
     }
 }
 
+/// Refuses words that Ansible would evaluate. The file of variables has no way to say that a text is none of its templates that all
+/// versions understand.
+fn check_words(program: &Started) -> Result<(), Error> {
+    let is_expression = |word: &&String| EXPRESSIONS.iter().any(|start| word.contains(start));
+    let Some(word) = program.words.iter().find(is_expression) else {
+        return Ok(());
+    };
+    let text = format!(
+        "an argument of `{}` on `{}` contains an expression that Ansible would evaluate: {word:?}",
+        program.name, program.host
+    );
+    Err(Error::new(Kind::BadInput, text)
+        .with_hint("use no `{{`, `{%`, `{#` or `#jinja2:` in the plan"))
+}
+
 /// Whether an inventory is no file, but names of hosts: those have a comma, as Ansible wants it.
 fn is_list(inventory: &Path) -> bool {
     inventory.to_string_lossy().contains(',')
@@ -278,5 +296,67 @@ mod tests {
         let line = r#"failed: [db] (item={"a": 1}) => {"msg": "non-zero", "stderr": "no room\n"}"#;
         assert_eq!(reason(line).as_deref(), Some("`db`: no room"));
         assert_eq!(reason("ok: [db] => {}"), None);
+    }
+
+    /// Starts one program with this word; without Ansible, which is looked for in `folder`.
+    fn start(folder: &Path, word: &str) -> Error {
+        let hosts = Hosts::new(Path::new("h,"), Some(folder.as_os_str()), folder.to_owned());
+        let program = Started {
+            name: "server-0".into(),
+            host: "h".into(),
+            words: vec!["--watch".into(), word.into()],
+        };
+        let wanted = Wanted {
+            run: "r",
+            programs: &[program],
+            server_program: None,
+            servers: &[],
+            redis: RedisAddress::Text(String::new()),
+            redis_ca: None,
+            base: "/var/tmp",
+            program: "/bin/true".into(),
+        };
+        let started = hosts.expect("there is room").start(&wanted, &Cancel::new());
+        started.expect_err("there is no Ansible")
+    }
+
+    #[test]
+    fn a_word_that_ansible_would_evaluate_is_not_given_to_it() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let variables = folder.path().join("start.yml.json");
+        for word in [
+            "7=/a/{{ lookup('pipe', 'x') }}",
+            "{% if x %}",
+            "a{#b",
+            "#jinja2:a:b",
+        ] {
+            let error = start(folder.path(), word);
+            assert_eq!(error.kind, Kind::BadInput);
+            let text = error.to_string();
+            assert!(text.contains("`server-0` on `h`"), "{text}");
+            assert!(!variables.exists(), "{word}");
+        }
+        let error = start(folder.path(), "7=/data/{a}");
+        assert_eq!(error.kind, Kind::Environment, "{error:#}");
+        assert!(variables.exists());
+    }
+
+    #[test]
+    fn words_reach_a_program_as_they_are() {
+        // Ansible and `start-stop-daemon` take lists of words; the shell between them and the program is the one that could split them.
+        let script = START.lines().find_map(|line| {
+            let line = line.trim_start().strip_prefix("- 'ulimit ")?;
+            line.strip_suffix('\'')
+        });
+        let script = format!("ulimit {}", script.expect("the playbook has it"));
+        assert!(START.contains(r#"argv: "{{ dyno_daemon + dyno_words }}""#));
+        let words = [
+            "--watch",
+            "7=/a b/\"c\" 'd'\ne;f $(echo g) `echo h` $HOME * {{ 7 * 6 }}",
+        ];
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &script, "redis-url", "printf", "%s|%s"]);
+        let output = shell.args(words).output().expect("there is a shell");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), words.join("|"));
     }
 }

@@ -27,7 +27,7 @@ impl OnServers {
         Ok(OnServers::Start(addresses.collect::<Result<_, _>>()?))
     }
 
-    /// Servers on other hosts are told, and not read.
+    /// Servers on other hosts are reported, and not read.
     pub(super) fn watch(
         plan: &Plan,
         remote: &Remote,

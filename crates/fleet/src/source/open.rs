@@ -109,14 +109,23 @@ impl Open {
         uris.map(|uri| Ok((Remote::parse(&uri)?, uri))).collect()
     }
 
-    /// Lets the agents of servers that run already read them, as the plan says. What they cannot read is a warning.
+    /// Lets the agents of servers that run already read them, as the plan says. What they cannot read is a warning, and so is an
+    /// agent that is lost.
     pub(super) fn watch(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
         let going = self.servers.as_ref().map_or(0, Controller::going);
         // The others go on as they were asked, once one was lost.
         if going < self.server_hosts.len() {
             return Ok(());
         }
-        let started = self.ask_servers(plan, context)?;
+        let started = match self.ask_servers(plan, context) {
+            Err(error) if is_absence(&error) => {
+                context.warning(format!(
+                    "the machines of the servers are not read: {error:#}"
+                ));
+                return Ok(());
+            }
+            started => started?,
+        };
         for (host, started) in self.server_hosts.iter().zip(started) {
             for text in started.unread {
                 context.warning(format!("of `{}`, {text}", host.host.name));
@@ -198,6 +207,7 @@ impl Open {
         plan: &Plan,
         context: Context<'_>,
     ) -> Result<Vec<StartedServers>, Error> {
+        let starts_servers = self.starts_servers();
         let Some(controller) = &mut self.servers else {
             return Ok(Vec::new());
         };
@@ -226,8 +236,9 @@ impl Open {
                 .into());
             }
             match controller.next(LOOK_EVERY)? {
-                Some(Event::Gone { error, .. }) => {
-                    return Err(Error::from(error).context("cannot start the servers"));
+                Some(Event::Gone { agent, error }) => {
+                    context.warning(loss(error, starts_servers)?);
+                    all[agent as usize] = Some(StartedServers::default());
                 }
                 Some(Event::Done { agent, summary, .. }) => {
                     let started: StartedServers = serde_json::from_value(summary)
@@ -275,6 +286,17 @@ impl Open {
                 _ => {}
             }
         }
+    }
+}
+
+/// A warning that an agent that only reads is lost: the others read on.
+///
+/// # Errors
+/// It was to start servers.
+fn loss(error: FleetError, starts_servers: bool) -> Result<String, Error> {
+    match starts_servers {
+        true => Err(Error::from(error).context("cannot start the servers")),
+        false => Ok(format!("the machine of a server is not read: {error}")),
     }
 }
 
@@ -337,5 +359,28 @@ impl PrivateFolder {
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_agent_ends_a_run_only_if_it_was_to_start_servers() {
+        let lost = || FleetError::Lost {
+            index: 1,
+            host: "db".into(),
+            silent: Duration::from_secs(10),
+            last: "joined".into(),
+        };
+        let warning = loss(lost(), false).expect("the run goes on");
+        assert!(
+            warning.contains("`db`") && !warning.contains("start"),
+            "{warning}"
+        );
+        let error = loss(lost(), true).expect_err("no server");
+        assert!(error.to_string().contains("cannot start the servers"));
+        assert_eq!(error.kind, Kind::Environment);
     }
 }

@@ -59,37 +59,29 @@ impl Fleet<'_> {
         let folder = PrivateFolder::create()?;
         let found = self.hosts(fleet, remote.is_none(), &folder, context)?;
         let agent_hosts = found.agent_hosts(fleet);
+        let on_servers = found.on_servers(plan, remote, agent_hosts.len(), context)?;
         let Found {
             hosts,
-            inventory,
             clients,
             servers,
+            ..
         } = found;
-        let independent = if remote.is_some() { 1 } else { servers.len() };
-        // A host that would have nothing to do is refused before anything is placed.
-        shares(plan, agent_hosts.len() as u32, independent.max(1) as u32)
-            .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
-        let on_servers = match remote {
-            Some(remote) => OnServers::watch(plan, remote, &inventory, &servers, context)?,
-            None => OnServers::start(&inventory, &servers)?,
-        };
         let run = self.run_of(plan)?;
-        let (client_run, server_run) = (RunName::new(&run)?, RunName::for_servers(&run)?);
-        let keys = [client_run.clone(), server_run.clone()];
+        let keys = [RunName::new(&run)?, RunName::for_servers(&run)?];
         let programs = self.programs(&run, &agent_hosts, &servers, &on_servers);
-        let controller = |run, hosts: &[String], needed_disk_bytes| {
-            open_controller(&endpoint, run, fleet, hosts.to_vec(), needed_disk_bytes)
+        let needed = match on_servers {
+            OnServers::Start(_) => needed_by_server(plan),
+            // Of a server that runs already nobody knows.
+            OnServers::Watch { .. } => 0,
         };
-        let client_controller = controller(client_run, &agent_hosts, NEEDED_DISK_BYTES)?;
-        let server_controller = if servers.is_empty() {
-            None
-        } else {
-            let needed = match on_servers {
-                OnServers::Start(_) => needed_by_server(plan),
-                // Of a server that runs already nobody knows.
-                OnServers::Watch { .. } => 0,
-            };
-            Some(controller(server_run, &servers, needed)?)
+        let meet = |run: &RunName, hosts: &[String], needed_disk_bytes| {
+            let (run, hosts) = (run.clone(), hosts.to_vec());
+            open_controller(&endpoint, run, fleet, hosts, needed_disk_bytes)
+        };
+        let client_controller = meet(&keys[0], &agent_hosts, NEEDED_DISK_BYTES)?;
+        let server_controller = match servers.is_empty() {
+            true => None,
+            false => Some(meet(&keys[1], &servers, needed)?),
         };
         let wanted = Wanted {
             run: &run,
@@ -99,9 +91,7 @@ impl Fleet<'_> {
             redis: self.redis(),
             redis_ca: self.options.redis.authority.as_deref().map(absolute),
             base: &self.options.host_folder,
-            program: context.environment.executable.clone().ok_or_else(|| {
-                Error::new(Kind::Environment, "the path of this program is not known")
-            })?,
+            program: own_program(context.environment)?,
         };
         context.note(format!(
             "run `{run}`: {} agents on {} hosts, {}",
@@ -272,6 +262,11 @@ impl Fleet<'_> {
     }
 }
 
+fn own_program(environment: &Environment) -> Result<PathBuf, Error> {
+    let own = environment.executable.clone();
+    own.ok_or_else(|| Error::new(Kind::Environment, "the path of this program is not known"))
+}
+
 /// The embedded server is copied; `mongod` must be on the hosts.
 fn server_program(
     plan: &Plan,
@@ -297,6 +292,26 @@ pub(super) struct Found {
 impl Found {
     pub(super) fn agents(&self, fleet: &FleetPlan) -> u32 {
         self.clients.len() as u32 * fleet.agents_per_host
+    }
+
+    /// What is done on the hosts of servers. A host that would have nothing to do is refused before anything is placed.
+    fn on_servers(
+        &self,
+        plan: &Plan,
+        remote: Option<&Remote>,
+        agents: usize,
+        context: Context<'_>,
+    ) -> Result<OnServers, Error> {
+        let independent = match remote {
+            Some(_) => 1,
+            None => self.servers.len().max(1),
+        };
+        shares(plan, agents as u32, independent as u32)
+            .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
+        match remote {
+            Some(remote) => OnServers::watch(plan, remote, &self.inventory, &self.servers, context),
+            None => OnServers::start(&self.inventory, &self.servers),
+        }
     }
 
     /// The host of each agent; agents of a host follow each other.

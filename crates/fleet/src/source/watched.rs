@@ -20,7 +20,7 @@ const DATA_FOLDER_SETTING: &str = "storage.dbPath";
 pub(super) struct RunningServer {
     host: String,
     port: u16,
-    /// The folder of its data, if it tells.
+    /// The folder of its data, if it reports one: not to be trusted.
     folder: Option<String>,
 }
 
@@ -33,13 +33,20 @@ impl RunningServer {
         }
     }
 
-    /// What the agent on its host is told of it.
+    /// What the agent on its host is started with. A folder with other characters than usual is left out: a server may report
+    /// anything, and the word passes through Ansible. The agent then looks at the command line of the process.
     pub(super) fn watch_word(&self) -> String {
-        match &self.folder {
+        match self.folder.as_deref().filter(|folder| is_plain(folder)) {
             Some(folder) => format!("{}={folder}", self.port),
             None => self.port.to_string(),
         }
     }
+}
+
+/// Whether a folder is absolute, and without characters that mean something to Ansible or to a shell.
+fn is_plain(folder: &str) -> bool {
+    let is_usual = |c: char| c.is_ascii_alphanumeric() || "/._+@:=-".contains(c);
+    folder.starts_with('/') && folder.chars().all(is_usual)
 }
 
 /// The servers that hold the data of a deployment that runs.
@@ -76,7 +83,7 @@ pub(super) fn running_servers(
     Ok(found.collect())
 }
 
-/// The folder of a server's data; `None` if it does not tell, or cannot be asked now.
+/// The folder of a server's data; `None` if it does not report one, or cannot be asked now.
 fn data_folder(server: &ServerUnderTest, host: Host) -> Option<String> {
     let mut control = server.connector_to(host).ok()?.control().ok()?;
     let facts = server_facts(&mut control).ok()?;
@@ -120,26 +127,39 @@ pub(super) fn on_hosts(
     servers: Vec<RunningServer>,
 ) -> Result<(Vec<Vec<RunningServer>>, Vec<RunningServer>), Error> {
     let named: Vec<String> = servers.iter().map(RunningServer::address).collect();
-    let place = |server: RunningServer| (Place::of([server.host.as_str()]), server);
-    let mut left: Vec<(Place, RunningServer)> = servers.into_iter().map(place).collect();
-    let mut all = Vec::new();
-    for host in hosts {
-        let own = Place::of(inventory.names(host));
-        let (found, others): (Vec<_>, Vec<_>) =
-            left.into_iter().partition(|(at, _)| at.is_that_of(&own));
-        left = others;
-        if found.is_empty() {
-            let text = format!(
-                "`fleet.servers` names the host `{host}`, and no server of the connection string is there: they are {}",
-                named.join(", ")
-            );
-            return Err(Error::new(Kind::BadInput, text).with_hint(
-                "give the host the address of its server as `dyno_address` in the inventory, or leave it out",
-            ));
+    let places: Vec<Place> = hosts
+        .iter()
+        .map(|host| Place::of(inventory.names(host)))
+        .collect();
+    let mut all: Vec<Vec<RunningServer>> = hosts.iter().map(|_| Vec::new()).collect();
+    let mut left = Vec::new();
+    for server in servers {
+        let is_called = |host: &String| {
+            let names = [host.as_str(), inventory.address(host)];
+            names
+                .iter()
+                .any(|name| name.eq_ignore_ascii_case(&server.host))
+        };
+        let place = Place::of([server.host.as_str()]);
+        // Several hosts may have one address, such as that of a tunnel.
+        let by_name = hosts.iter().position(is_called);
+        let by_place = || places.iter().position(|own| place.is_that_of(own));
+        match by_name.or_else(by_place) {
+            Some(host) => all[host].push(server),
+            None => left.push(server),
         }
-        all.push(found.into_iter().map(|(_, server)| server).collect());
     }
-    Ok((all, left.into_iter().map(|(_, server)| server).collect()))
+    if let Some(host) = all.iter().position(Vec::is_empty) {
+        let text = format!(
+            "`fleet.servers` names the host `{}`, and no server of the connection string is there: they are {}",
+            hosts[host],
+            named.join(", ")
+        );
+        return Err(Error::new(Kind::BadInput, text).with_hint(
+            "give the host the address of its server as `dyno_address` in the inventory, or leave it out",
+        ));
+    }
+    Ok((all, left))
 }
 
 #[cfg(test)]
@@ -149,8 +169,10 @@ mod tests {
     const LIST: &str = r#"{"_meta": {"hostvars": {
         "db1": {"ansible_host": "10.0.0.1", "dyno_address": "192.168.0.1"},
         "db2": {"ansible_host": "10.0.0.2"},
-        "here": {"ansible_connection": "local"}
-    }}, "servers": {"hosts": ["db1", "db2", "here"]}}"#;
+        "here": {"ansible_connection": "local"},
+        "tunnel1": {"ansible_host": "127.0.0.1", "ansible_port": 2201},
+        "tunnel2": {"ansible_host": "127.0.0.1", "ansible_port": 2202, "dyno_address": "127.0.0.2"}
+    }}, "servers": {"hosts": ["db1", "db2", "here", "tunnel1", "tunnel2"]}}"#;
 
     fn server(host: &str, port: u16) -> RunningServer {
         RunningServer {
@@ -206,10 +228,45 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_told_the_port_and_the_folder_that_the_server_named() {
+    fn a_name_comes_before_an_address_that_several_hosts_have() {
+        let hosts = ["tunnel1", "tunnel2"];
+        let (of_hosts, left) = found(&hosts, &[("127.0.0.2", 2), ("localhost", 1)]).expect("both");
+        assert_eq!(of_hosts, [["localhost:1"], ["127.0.0.2:2"]]);
+        assert_eq!(left, [""; 0]);
+        let (of_hosts, _) = found(&hosts, &[("Tunnel2", 2), ("::1", 1)]).expect("both");
+        assert_eq!(of_hosts, [["[::1]:1"], ["Tunnel2:2"]]);
+    }
+
+    #[test]
+    fn an_agent_gets_the_port_and_the_folder_that_the_server_reports() {
         let mut server = server("db", 7);
         assert_eq!(server.watch_word(), "7");
         server.folder = Some("/data/a=b".into());
         assert_eq!(server.watch_word(), "7=/data/a=b");
+    }
+
+    #[test]
+    fn a_folder_that_ansible_or_a_shell_could_evaluate_does_not_leave_the_controller() {
+        let mut server = server("db", 7);
+        for folder in [
+            "/data/{{ lookup('ansible.builtin.pipe', 'touch /tmp/x') }}",
+            "/data/{% raw %}",
+            "/data/{# x #}",
+            "/data/two words",
+            "/data/\"quoted\"",
+            "/data/'quoted'",
+            "/data/a;b",
+            "/data/a\nb",
+            "/data/$(touch x)",
+            "/data/$HOME",
+            "/data/`touch x`",
+            "/data/ü",
+            "data/db",
+            "~/db",
+            "",
+        ] {
+            server.folder = Some(folder.into());
+            assert_eq!(server.watch_word(), "7", "{folder:?}");
+        }
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn serve(
         context,
         deployment: None,
         watch: None,
+        unread: Vec::new(),
     };
     let result = host.serve();
     let stopped = host.stop();
@@ -48,6 +49,8 @@ struct ServerHost<'a> {
     context: Context<'a>,
     deployment: Option<DeploymentUnderTest>,
     watch: Option<HostWatch>,
+    /// What it cannot read.
+    unread: Vec<String>,
 }
 
 impl ServerHost<'_> {
@@ -79,18 +82,26 @@ impl ServerHost<'_> {
         Ok(())
     }
 
-    /// Reads servers of somebody else, who may start them again; from one run to the next it goes on. Returns what cannot be read.
+    /// Reads servers of somebody else, who may start them again; from one run to the next it goes on. Returns what cannot be read,
+    /// which is looked for again before the next run.
     fn watch_servers(&mut self, plan: &Plan) -> Vec<String> {
-        if self.watch.as_ref().is_some_and(|watch| watch.fits(plan)) {
+        let fits = self.watch.as_ref().is_some_and(|watch| watch.fits(plan));
+        if fits && self.unread.is_empty() {
             return Vec::new();
         }
         self.watch = None;
         if !plan.observe.host {
             return Vec::new();
         }
+        // A server that did not listen in all that time before is not waited for again.
+        let within = match self.unread.is_empty() {
+            true => LISTENING_WITHIN,
+            false => Duration::ZERO,
+        };
         let servers = &self.options.watch;
-        let (subject, unread) = watched::subject(Path::new("/"), servers, LISTENING_WITHIN);
+        let (subject, unread) = watched::subject(Path::new("/"), servers, within);
         self.watch = HostWatch::start(plan, subject, self.agent.readings());
+        self.unread.clone_from(&unread);
         unread
     }
 

@@ -137,6 +137,50 @@ fn an_agent_loads_and_starts_nothing_that_it_was_not_started_for() {
 }
 
 #[test]
+fn what_an_agent_cannot_read_is_looked_for_and_reported_before_every_run() {
+    let Some(redis) = RedisServer::start() else {
+        return;
+    };
+    let mut controller = controller(&redis, RunName::for_servers("test").unwrap());
+    // This test is no `mongod`, whose command line names a folder.
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = tempfile::tempdir().unwrap();
+    let watched = WatchedServer {
+        port: server.local_addr().unwrap().port(),
+        folder: None,
+    };
+    let agent = agent(WorkerOptions {
+        watch: vec![watched],
+        ..options(&redis, own.path())
+    });
+    controller.gather(SOON).unwrap();
+    let plan = plan();
+    for _ in 0..2 {
+        let work = Work {
+            plan: dyno_plan::file::to_toml(&plan),
+            stages: vec![Stage::Serve],
+            ..Work::default()
+        };
+        controller.give(work, &one_share(&plan)).unwrap();
+        let summary = loop {
+            if let Some(Event::Done { summary, .. }) = controller.next(SOON).unwrap() {
+                break summary;
+            }
+        };
+        let unread = summary["unread"].as_array().unwrap();
+        assert_eq!(unread.len(), 1, "{summary}");
+        assert!(
+            unread[0]
+                .as_str()
+                .unwrap()
+                .contains("its disk is not known")
+        );
+    }
+    controller.finish(SOON).unwrap();
+    agent.join().unwrap().unwrap();
+}
+
+#[test]
 fn an_agent_that_only_watches_starts_nothing_whatever_the_work_says() {
     let Some(redis) = RedisServer::start() else {
         return;

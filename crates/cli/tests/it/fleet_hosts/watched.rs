@@ -158,7 +158,8 @@ fn a_server_that_runs_already_is_read_by_an_agent_on_its_host() {
         "{analysis}"
     );
     // What an operation cost is what it needed.
-    let used = phase(&document["consumption"], "measure");
+    let mut consumption = document["consumption"].as_array().unwrap().iter();
+    let used = consumption.find(|one| one["phase"] == "measure").unwrap();
     assert_eq!(used["server_cpu_s"].as_f64(), Some(busy_s));
     assert_eq!(used["every_s"], 0.2);
     let costs = analysis["figures"]["costs"]["values"].as_array().unwrap();
