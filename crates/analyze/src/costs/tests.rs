@@ -1,7 +1,7 @@
 mod late;
 
 use super::*;
-use dyno_record::consumption::{DeviceUse, EnergyUse, NetworkUse, ReadTimes};
+use dyno_record::consumption::{DeviceUse, EnergyUse, NetworkUse, ReadTime, ReadTimes};
 use dyno_record::model::{
     ClientUsage, CollectionStatistics, LatencySummary, OperationRecord, RunStatus,
 };
