@@ -39,6 +39,11 @@ pub(crate) fn bytes(amount: f64) -> Number {
     Number::new(amount, Unit::Bytes)
 }
 
+/// Data per second.
+pub(crate) fn bytes_per_s(amount: f64) -> Number {
+    Number::new(amount, Unit::BytesPerSecond)
+}
+
 /// A share of 0 to 1.
 pub(crate) fn percent(ratio: f64) -> Number {
     Number::new(ratio, Unit::Ratio)

@@ -7,7 +7,9 @@
 //! - if it was measured alone, or limited by a control group, or
 //! - if levels of a sweep show it: the queue at the device grows from level to level, and its requests per second do not.
 //!
-//! Either gives requests per second `C`, and with `V` requests per operation the bound `C / V`. Else there is no bound. What is
+//! Either gives requests per second `C`, and with `V` requests per operation the bound `C / V`. Reads and writes were measured
+//! apart, and whether they share the time of a device is not known: the larger of their shares is what an operation needs at
+//! least. Flushes were not measured. Else there is no bound. What is
 //! known even then is that such a device takes at least what one that serves one request at a time would take.
 
 use super::figures::resource_name;
@@ -180,38 +182,50 @@ pub(super) fn limits(at: &At<'_>, loads: &[Loaded]) -> Option<DiskLimits> {
     let counted = busiest(at.disks).map(|disk| disk.busy_ratio / whole.demand_s);
     let rate_per_s = counted.filter(|rate| rate.is_finite());
     let rate_per_s = rate_per_s.unwrap_or(at.rate_per_s);
-    let judge = |disk: &DiskFigures| (disk.clone(), limit(disk, whole, rate_per_s, loads));
-    let all: Vec<(DiskFigures, Option<DiskLimit>)> = if at.disks.is_empty() {
-        let untold = DiskFigures {
+    let all: Vec<Judged> = if at.disks.is_empty() {
+        let unnamed = DiskFigures {
             busy_ratio: whole.per_server_s() * rate_per_s,
             ..DiskFigures::default()
         };
-        vec![(untold, None)]
+        vec![Judged::unknown(unnamed)]
     } else {
-        at.disks.iter().map(judge).collect()
+        let disks = at.disks.iter();
+        disks
+            .map(|disk| judge(disk, whole, rate_per_s, loads))
+            .collect()
     };
-    let known = all.iter().filter_map(|(_, limit)| limit.clone());
-    let known = known.max_by(|a, b| a.demand.demand_s.total_cmp(&b.demand.demand_s));
-    let longest_s = at
-        .cpus
+    let cpus_s = at.cpus.iter().map(Demand::per_server_s);
+    let cpus_s = cpus_s.fold(0.0, f64::max);
+    // What an operation needs at least says where the limit is only if nothing else needs more.
+    let counts = |one: &&Judged| {
+        let limit = one.limit.as_ref();
+        limit.is_some_and(|limit| !one.is_part() || limit.demand.per_server_s() >= cpus_s)
+    };
+    let known = all
         .iter()
-        .chain(known.as_ref().map(|limit| &limit.demand));
-    let longest_s = longest_s.map(Demand::per_server_s).fold(0.0, f64::max);
-    let without = all.iter().filter_map(|(disk, limit)| {
-        let reason = no_limit(disk, limit.as_ref(), rate_per_s)?;
-        // What waits for a limit does not keep the device busy.
-        let longest_ratio = match reason {
-            NoLimit::WritesLimited => limited_ratio(disk, disk.write_per_s)?,
-            NoLimit::ServesSeveral | NoLimit::KindUnknown => disk.busy_ratio,
-        };
-        let may_be_first = longest_ratio / rate_per_s >= longest_s;
-        let disk = disk.clone();
-        let found = DiskWithoutLimit {
-            disk,
-            reason,
-            may_be_first,
-        };
-        Some((longest_ratio, found))
+        .filter(counts)
+        .filter_map(|one| one.limit.clone());
+    let known = known.max_by(|a, b| a.demand.demand_s.total_cmp(&b.demand.demand_s));
+    let known_s = known
+        .as_ref()
+        .map_or(0.0, |limit| limit.demand.per_server_s());
+    let is_first = |one: &Judged| {
+        let limit = one.limit.as_ref();
+        limit.is_some_and(|limit| limit.demand.per_server_s() >= cpus_s.max(known_s))
+    };
+    let without = all.iter().flat_map(|one| {
+        let is_first = is_first(one);
+        let open = one.open.iter();
+        // That reads and writes may share its time does not matter where it limits first even if they do not.
+        open.filter(move |(reason, _)| *reason != NoLimit::ReadsBesideWrites || !is_first)
+            .map(move |(reason, most_ratio)| {
+                let found = DiskWithoutLimit {
+                    disk: one.disk.clone(),
+                    reason: *reason,
+                    may_be_first: most_ratio / rate_per_s >= cpus_s.max(known_s),
+                };
+                (*most_ratio, found)
+            })
     });
     let unknown = without.max_by(|a, b| a.0.total_cmp(&b.0));
     Some(DiskLimits {
@@ -221,19 +235,75 @@ pub(super) fn limits(at: &At<'_>, loads: &[Loaded]) -> Option<DiskLimits> {
     })
 }
 
-/// Why something of the limit of a device is not known; `None` if all is known, or it did nothing.
-fn no_limit(disk: &DiskFigures, limit: Option<&DiskLimit>, rate_per_s: f64) -> Option<NoLimit> {
-    // Those of the servers may be anything up to all that were counted.
-    let writes = limited_ratio(disk, disk.write_per_s);
-    let known = limit.map_or(0.0, |limit| limit.demand.demand_s * rate_per_s);
-    if writes.is_some_and(|writes| writes > known) {
-        return Some(NoLimit::WritesLimited);
+/// What is known of the limit of one device, and what is not.
+struct Judged {
+    disk: DiskFigures,
+    limit: Option<DiskLimit>,
+    /// Why something of its limit is not known, each with the share of what it can do that it did at most.
+    open: Vec<(NoLimit, f64)>,
+}
+
+impl Judged {
+    /// One whose limit is not known. It worked at most as long as it had requests.
+    fn unknown(disk: DiskFigures) -> Judged {
+        let reason = match disk.serves_several {
+            Some(_) => NoLimit::ServesSeveral,
+            None => NoLimit::KindUnknown,
+        };
+        let open = (disk.busy_ratio > 0.0).then_some((reason, disk.busy_ratio));
+        Judged {
+            open: open.into_iter().collect(),
+            disk,
+            limit: None,
+        }
     }
-    let is_known = limit.is_some() || disk.busy_ratio <= 0.0;
-    (!is_known).then_some(match disk.serves_several {
-        Some(_) => NoLimit::ServesSeveral,
-        None => NoLimit::KindUnknown,
-    })
+
+    /// Whether requests that take its time are in no capacity, so that an operation may need much more than is known.
+    fn is_part(&self) -> bool {
+        let mut open = self.open.iter();
+        open.any(|(reason, _)| *reason != NoLimit::ReadsBesideWrites)
+    }
+}
+
+fn judge(disk: &DiskFigures, whole: &Demand, rate_per_s: f64, loads: &[Loaded]) -> Judged {
+    let shares = disk
+        .capacity
+        .map_or(Shares::default(), |capacity| shares(disk, &capacity));
+    let saturated = saturation(disk, loads);
+    let limit = limit(disk, whole, rate_per_s, &shares, saturated);
+    let known_ratio = limit.as_ref().map_or(0.0, |limit| {
+        limit.demand.demand_s * rate_per_s * (1.0 + 1e-9)
+    });
+    let mut judged = match (disk.serves_several, saturated) {
+        (Some(false), _) | (_, Some(_)) => Judged {
+            disk: disk.clone(),
+            limit: None,
+            open: Vec::new(),
+        },
+        _ if shares.least.is_none() => Judged::unknown(disk.clone()),
+        _ => {
+            // It worked at most as long as it had requests.
+            let beside = shares.sum.map_or(0.0, |sum| sum.min(disk.busy_ratio));
+            let open = if disk.flush_per_s.is_some_and(|flushes| flushes > 0.0) {
+                Some((NoLimit::FlushesUnknown, disk.busy_ratio))
+            } else if shares.sum.is_none() {
+                Some((NoLimit::PartUnknown, disk.busy_ratio))
+            } else {
+                Some((NoLimit::ReadsBesideWrites, beside)).filter(|_| beside > known_ratio)
+            };
+            Judged {
+                disk: disk.clone(),
+                limit: None,
+                open: open.into_iter().collect(),
+            }
+        }
+    };
+    // Writes of the servers may be anything up to all that were counted, and what waits for a limit keeps no device busy.
+    let writes = limited_ratio(disk, disk.write_per_s).filter(|writes| *writes > known_ratio);
+    let writes = writes.map(|writes| (NoLimit::WritesLimited, writes));
+    judged.open.extend(writes);
+    judged.limit = limit;
+    judged
 }
 
 /// The part that so many reads or writes per second are of those that the servers may do.
@@ -246,69 +316,94 @@ fn limit(
     disk: &DiskFigures,
     whole: &Demand,
     rate_per_s: f64,
-    loads: &[Loaded],
+    shares: &Shares,
+    saturated: Option<Figure>,
 ) -> Option<DiskLimit> {
-    let found = |basis, requests_per_s, demand_s: f64, uncertainty_ratio| {
-        (demand_s > 0.0).then(|| DiskLimit {
-            disk: disk.clone(),
-            basis,
-            requests_per_s,
-            demand: Demand {
-                name: whole.name.clone(),
-                servers: 1,
-                demand_s,
-                uncertainty_ratio,
-            },
-        })
-    };
     // What differs from run to run is that of the busiest device.
     let counted = whole.uncertainty_ratio;
-    let measured = disk.capacity.and_then(|capacity| {
-        let error = capacity.uncertainty_ratio.unwrap_or(0.0);
-        let used_ratio = used_ratio(disk, &capacity)?;
-        Some((
-            LimitBasis::Measured,
-            used_ratio,
-            combined(&[counted, error]),
-        ))
+    let of_capacity = disk
+        .capacity
+        .and_then(|capacity| capacity.uncertainty_ratio);
+    let measured = shares.least.map(|least| {
+        let error = combined(&[counted, of_capacity.unwrap_or(0.0)]);
+        (LimitBasis::Measured, least, error)
     });
     // Reads of the servers are done for them alone, so that those of the device are theirs.
-    let reads = limited_ratio(disk, disk.read_per_s).filter(|ratio| *ratio > 0.0);
+    let reads = limited_ratio(disk, disk.read_per_s);
     let limited = reads.map(|ratio| (LimitBasis::Limited, ratio, counted));
-    let most = limited.into_iter().chain(measured);
-    if let Some((basis, used_ratio, error)) = most.reduce(|a, b| if b.1 > a.1 { b } else { a }) {
-        return found(basis, None, used_ratio / rate_per_s, error);
-    }
-    if disk.serves_several == Some(false) {
-        let demand_s = disk.busy_ratio / rate_per_s;
-        return found(LimitBasis::OneAtATime, None, demand_s, counted);
-    }
-    let most = saturation(disk, loads)?;
-    let demand_s = disk.requests_per_s()? / most.value / rate_per_s;
-    let error = most.high.map_or(1.0, |high| high / most.value - 1.0);
-    found(LimitBasis::Saturated, Some(most), demand_s, error)
+    let alone = (disk.serves_several == Some(false)).then_some((
+        LimitBasis::OneAtATime,
+        disk.busy_ratio,
+        counted,
+    ));
+    let saturated_at = saturated.and_then(|most| {
+        let error = most.high.map_or(1.0, |high| high / most.value - 1.0);
+        let used_ratio = disk.requests_per_s()? / most.value;
+        Some((LimitBasis::Saturated, used_ratio, error))
+    });
+    // What the levels show is less certain than what was measured, and not needed where the device serves one at a time.
+    let sure = limited.into_iter().chain(measured).chain(alone);
+    let sure = sure.reduce(|a, b| if b.1 > a.1 { b } else { a });
+    let shown = saturated_at.filter(|_| alone.is_none());
+    let all = sure.into_iter().chain(shown);
+    let all = all.reduce(|a, b| if b.1 > a.1 { b } else { a });
+    let (basis, used_ratio, uncertainty_ratio) = all?;
+    let together = shares.sum.filter(|sum| *sum > used_ratio);
+    (used_ratio > 0.0).then(|| DiskLimit {
+        disk: disk.clone(),
+        basis,
+        requests_per_s: saturated.filter(|_| basis == LimitBasis::Saturated),
+        demand: Demand {
+            name: whole.name.clone(),
+            servers: 1,
+            demand_s: used_ratio / rate_per_s,
+            uncertainty_ratio,
+        },
+        together_s: together
+            .filter(|_| basis == LimitBasis::Measured)
+            .map(|sum| sum / rate_per_s),
+    })
 }
 
-/// How much of what a device can do was done: of its requests or of its bytes, whichever is more. Reads and writes each take
-/// their part of the time. `None` where a part was done whose limit was not measured.
-fn used_ratio(disk: &DiskFigures, capacity: &DiskCapacity) -> Option<f64> {
+/// How much of what a device can do was done.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shares {
+    /// That of reads or of writes, of requests or of bytes, whichever is the most: so much it was at least. `None` where nothing
+    /// was done whose limit was measured.
+    least: Option<f64>,
+    /// That of reads and writes together, if they share its time. `None` where a part was done whose limit was not measured.
+    sum: Option<f64>,
+}
+
+fn shares(disk: &DiskFigures, capacity: &DiskCapacity) -> Shares {
     let part = |done: Option<f64>, most: Option<f64>| match (done, most) {
         (Some(0.0), _) => Some(0.0),
         (Some(done), Some(most)) if most > 0.0 => Some(done / most),
         _ => None,
     };
-    let both = |reads: [Option<f64>; 2], writes: [Option<f64>; 2]| {
-        Some(part(reads[0], reads[1])? + part(writes[0], writes[1])?)
-    };
-    let requests = both(
-        [disk.read_per_s, capacity.read_per_s],
-        [disk.write_per_s, capacity.write_per_s],
-    );
-    let bytes = both(
-        [disk.read_bytes_per_s, capacity.read_bytes_per_s],
-        [disk.write_bytes_per_s, capacity.write_bytes_per_s],
-    );
-    requests.into_iter().chain(bytes).reduce(f64::max)
+    let [reads, writes] = [
+        part(disk.read_per_s, capacity.read_per_s),
+        part(disk.write_per_s, capacity.write_per_s),
+    ];
+    let [read_bytes, write_bytes] = [
+        part(disk.read_bytes_per_s, capacity.read_bytes_per_s),
+        part(disk.write_bytes_per_s, capacity.write_bytes_per_s),
+    ];
+    let known = [reads, writes, read_bytes, write_bytes];
+    let least = known.into_iter().flatten().reduce(f64::max);
+    let both = |reads: Option<f64>, writes: Option<f64>| Some(reads? + writes?);
+    let requests = both(reads, writes);
+    let bytes = both(read_bytes, write_bytes);
+    let counts_bytes = disk.read_bytes_per_s.is_some() || disk.write_bytes_per_s.is_some();
+    Shares {
+        least: least.filter(|least| *least > 0.0),
+        sum: match counts_bytes {
+            true => requests
+                .zip(bytes)
+                .map(|(requests, bytes)| requests.max(bytes)),
+            false => requests,
+        },
+    }
 }
 
 /// A level as one device has seen it.

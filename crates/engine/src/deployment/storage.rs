@@ -152,13 +152,18 @@ impl StorageUnderTest {
         let devices = prepared.member_paths();
         let capacities = measured.as_ref().map(|found| found.capacities(&devices));
         let mut capacities = capacities.unwrap_or_default();
+        let limits = measured.map(|found| found.limits);
+        let mut no_capacity = limits.as_ref().and_then(|found| found.no_capacity.clone());
         // One that applies later is none of the whole run, which is bounded then by what its devices can do without it.
         if let Some(per_s) = prepared.limit_per_s() {
             let limited = dyno_observe::devices_at_end(&prepared.data()).into_iter();
             let limited = limited.map(|device| device.name).collect();
-            add_limit(per_s, limited, &mut capacities);
+            if let Some(reason) = add_limit(per_s, limited, &devices, &mut capacities) {
+                note(&reason);
+                no_capacity =
+                    Some(no_capacity.map_or(reason.clone(), |other| format!("{other}; {reason}")));
+            }
         }
-        let limits = measured.map(|found| found.limits);
         Ok(Some(StorageUnderTest {
             capacities,
             throttle: None,
@@ -167,7 +172,7 @@ impl StorageUnderTest {
                 setting: setting.to_string(),
                 devices,
                 size_bytes: prepared.bytes(),
-                no_capacity: limits.as_ref().and_then(|found| found.no_capacity.clone()),
+                no_capacity,
                 limits: limits.map(|found| StorageLimitsRecord {
                     random_reads_per_s: found.random_reads_per_s,
                     synced_writes_per_s: found.synced_writes_per_s,
@@ -247,7 +252,10 @@ fn measured(
     note("measuring the storage with `fio`");
     let devices = dyno_observe::devices_at_end(&prepared.data());
     let measured = match prepared.measure(&|| counted(&devices), interrupted) {
-        Ok(limits) => {
+        Ok(mut limits) => {
+            let hard_disks = devices.iter().filter(|device| device.is_hard_disk());
+            let hard_disks: Vec<String> = hard_disks.map(|device| device.name.clone()).collect();
+            forget_requests(&mut limits, &hard_disks);
             if let Some(reason) = &limits.no_capacity {
                 note(&format!(
                     "the storage may be able to do more than was measured: {reason}"
@@ -287,12 +295,11 @@ fn counted(devices: &[Device]) -> Result<Vec<DeviceDone>, String> {
 impl MeasuredStorage {
     /// What each device can do, by its name now that the storage is on these devices.
     fn capacities(&self, now: &[String]) -> BTreeMap<String, DiskCapacity> {
-        let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         let same = |of: &DeviceCapacity| {
             let mut before = self.devices.iter();
             let place = before.position(|path| name(path) == of.name);
             // Members of a volume have the same names each time.
-            place.map_or(of.name.clone(), |place| name(&now[place]))
+            place.map_or(of.name.clone(), |place| name(&now[place]).to_owned())
         };
         let capacities = self.limits.capacities.iter().map(|one| {
             let capacity = DiskCapacity {
@@ -309,11 +316,48 @@ impl MeasuredStorage {
     }
 }
 
-/// Adds the limit of the plan, which holds whether or not it was measured what the devices can do.
-fn add_limit(per_s: u32, devices: Vec<String>, capacities: &mut BTreeMap<String, DiskCapacity>) {
-    for device in devices {
+/// Adds the limit of the plan, which holds whether or not it was measured what the devices can do. It is one of the devices that
+/// the plan names: of an array or a volume it is not known how much of it each member gets. Says so then.
+fn add_limit(
+    per_s: u32,
+    ends: Vec<String>,
+    named: &[String],
+    capacities: &mut BTreeMap<String, DiskCapacity>,
+) -> Option<String> {
+    let (named, others): (Vec<String>, Vec<String>) = ends
+        .into_iter()
+        .partition(|device| named.iter().any(|path| name(path) == device));
+    for device in named {
         let capacity = capacities.entry(device).or_default();
         capacity.limit_per_s = Some(per_s.into());
+    }
+    (!others.is_empty()).then(|| {
+        let others: Vec<String> = others.iter().map(|one| format!("`{one}`")).collect();
+        format!(
+            "the limit of the plan is that of the device it names, and how much of it {} may do is not known",
+            others.join(" or ")
+        )
+    })
+}
+
+/// What `/sys` calls the device of this path.
+fn name(path: &str) -> &str {
+    path.strip_prefix("/dev/").unwrap_or(path)
+}
+
+/// Takes away what is no limit of a hard disk, which does far more requests where they lie beside each other, and says so.
+fn forget_requests(limits: &mut StorageLimits, hard_disks: &[String]) {
+    for capacity in &mut limits.capacities {
+        if hard_disks.contains(&capacity.name) {
+            (capacity.read_per_s, capacity.write_per_s) = (None, None);
+            let reason = format!(
+                "`{}` is a hard disk, which does more requests than random ones where they lie beside each other",
+                capacity.name
+            );
+            let reasons = limits.no_capacity.take();
+            limits.no_capacity =
+                Some(reasons.map_or(reason.clone(), |other| format!("{other}; {reason}")));
+        }
     }
 }
 
@@ -377,14 +421,38 @@ mod tests {
     #[test]
     fn a_limit_is_one_of_each_device_also_where_nothing_was_measured() {
         let mut found = measured().capacities(&measured().devices);
-        add_limit(
-            500,
-            vec!["loop3".to_owned(), "loop9".to_owned()],
-            &mut found,
-        );
+        let ends = ["loop3", "loop9"].map(str::to_owned);
+        let named = ["/dev/loop3", "/dev/loop9"].map(str::to_owned);
+        let reason = add_limit(500, ends.to_vec(), &named, &mut found);
+        assert_eq!(reason, None);
         let limits: Vec<Option<f64>> = found.values().map(|one| one.limit_per_s).collect();
         assert_eq!(limits, [Some(500.0), None, Some(500.0), None]);
         assert_eq!(reads(&found)[0], ("loop3", Some(3.0)));
         assert_eq!(reads(&found)[2], ("loop9", None));
+    }
+
+    #[test]
+    fn a_limit_of_an_array_is_none_of_its_members() {
+        let mut found = measured().capacities(&measured().devices);
+        let before = found.clone();
+        let ends = ["sdb", "sdc"].map(str::to_owned).to_vec();
+        let reason = add_limit(500, ends, &["/dev/md0".to_owned()], &mut found);
+        assert!(reason.is_some_and(|reason| reason.contains("`sdb` or `sdc`")));
+        assert_eq!(found, before);
+    }
+
+    #[test]
+    fn random_requests_are_no_limit_of_a_hard_disk() {
+        let mut limits = measured().limits;
+        limits.capacities[2].read_bytes_per_s = Some(2e8);
+        forget_requests(&mut limits, &["sdb".to_owned()]);
+        let reads: Vec<Option<f64>> = limits.capacities.iter().map(|one| one.read_per_s).collect();
+        assert_eq!(reads, [Some(3.0), Some(4.0), None]);
+        assert_eq!(limits.capacities[2].read_bytes_per_s, Some(2e8));
+        assert!(
+            limits
+                .no_capacity
+                .is_some_and(|reason| reason.contains("`sdb`"))
+        );
     }
 }

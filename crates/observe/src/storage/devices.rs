@@ -46,6 +46,11 @@ impl Device {
         })
     }
 
+    /// Whether it is a hard disk, as far as the machine shows it: then it needs less time for requests that lie beside each other.
+    pub fn is_hard_disk(&self) -> bool {
+        is_hard_disk(Path::new("/"), &self.folder)
+    }
+
     /// Its counters now.
     ///
     /// # Errors
@@ -159,6 +164,13 @@ pub(crate) fn serves(root: &Path, device: &Path) -> Option<u64> {
         (_, false, true) => hypervisor(root).is_none().then_some(1),
         (length, false, false) => Some(length),
     }
+}
+
+/// Whether a device is rotational, and neither made by the kernel nor a virtual disk.
+fn is_hard_disk(root: &Path, device: &Path) -> bool {
+    let disk = disk_of_partition(device).unwrap_or(device);
+    let is_rotational = line(disk, "queue/rotational").is_ok_and(|text| text != "0");
+    is_rotational && disk.join("device").exists() && hypervisor(root).is_none()
 }
 
 /// The disk of a partition; `None` of any other device.

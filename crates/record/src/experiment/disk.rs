@@ -51,9 +51,10 @@ impl DiskFigures {
 pub struct DiskLimits {
     /// How many devices hold data; 0 if they were not told apart.
     pub devices: u32,
-    /// The device that limits first, of those whose limit is known.
+    /// The device that limits first, of those whose limit is known. One of which only a part is known is among them if nothing
+    /// that was watched allows less than this part.
     pub known: Option<DiskLimit>,
-    /// The busiest of the devices whose limit is not known.
+    /// The device whose unknown limit may be nearest.
     pub unknown: Option<DiskWithoutLimit>,
 }
 
@@ -67,8 +68,11 @@ pub struct DiskLimit {
     pub basis: LimitBasis,
     /// Requests per second at which it stopped to do more.
     pub requests_per_s: Option<Figure>,
-    /// Time of the device that an operation takes, with the device as one server: the inverse is the bound of the rate.
+    /// Time of the device that an operation takes, with the device as one server: the inverse is the bound of the rate. Of a
+    /// device that was measured it is the least: the share of its capacity of reads or of writes, whichever is more.
     pub demand: Demand,
+    /// The same in seconds if reads and writes share the time of a device that was measured.
+    pub together_s: Option<f64>,
 }
 
 /// How the limit of a device is known.
@@ -85,7 +89,7 @@ pub enum LimitBasis {
     Saturated,
 }
 
-/// A device whose limit is not known.
+/// A device whose limit is not known, or not all of it.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskWithoutLimit {
@@ -93,8 +97,8 @@ pub struct DiskWithoutLimit {
     pub disk: DiskFigures,
     /// Why.
     pub reason: NoLimit,
-    /// Whether it may limit before anything whose limit is known. It cannot if, even as a server of one request at a time, it
-    /// would allow a higher rate than the rest.
+    /// Whether it may limit before anything whose limit is known. It cannot if it would allow a higher rate than the rest even as
+    /// a server of one request at a time, or with reads and writes that share its time.
     pub may_be_first: bool,
 }
 
@@ -109,4 +113,10 @@ pub enum NoLimit {
     /// The writes of the servers are limited, and nobody knows how many of those that the device did were theirs. The bound of
     /// its reads is known nevertheless.
     WritesLimited,
+    /// It flushed its cache, and how much of its time a flush takes was not measured. That of its reads and writes is known.
+    FlushesUnknown,
+    /// It did something whose limit was not measured. That of the rest is known.
+    PartUnknown,
+    /// Its limits of reads and of writes are known, and not whether they share its time.
+    ReadsBesideWrites,
 }

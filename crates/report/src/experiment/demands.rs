@@ -92,10 +92,17 @@ impl Demands<'_> {
             Cell::new(demand.name.clone(), tone),
             demand.servers.into(),
             Cell::from(seconds(demand.demand_s)).with_detail(detail),
-            Quantity::ratio(busy).into(),
+            Cell::from(Quantity::ratio(busy)).with_detail(self.share_note(demand, is_station)),
             bound,
             note.into(),
         ]
+    }
+
+    /// What is shown of a disk that does not work all the time in which it has requests.
+    fn share_note(&self, demand: &Demand, is_station: bool) -> Option<String> {
+        let limit = self.disk.and_then(|disk| disk.known.as_ref());
+        let limit = limit.filter(|_| is_station && is_disk(demand))?;
+        (limit.basis != LimitBasis::OneAtATime).then(|| "of its capacity".to_owned())
     }
 
     /// What a resource is that bounds nothing by itself.
@@ -106,6 +113,8 @@ impl Demands<'_> {
             return match unknown.map(|one| one.reason) {
                 Some(NoLimit::ServesSeveral) => "serves several",
                 Some(NoLimit::WritesLimited) => "writes limited",
+                Some(NoLimit::FlushesUnknown) => "flushes unknown",
+                Some(NoLimit::PartUnknown | NoLimit::ReadsBesideWrites) => "known in part",
                 Some(NoLimit::KindUnknown) | None => "kind unknown",
             };
         }
@@ -141,7 +150,10 @@ impl Demands<'_> {
             let disk = device(&limit.disk);
             match limit.basis {
                 LimitBasis::OneAtATime => format!("{disk} serves one request at a time."),
-                LimitBasis::Measured => format!("What {disk} can do was measured alone."),
+                LimitBasis::Measured => format!(
+                    "What {disk} can do was measured alone: the larger of an operation's shares of its reads and of its writes is \
+                     its demand, which is more if they share its time, and its inverse is the most that the disk allows."
+                ),
                 LimitBasis::Limited => {
                     format!("The servers may do only so many reads on {disk}: its share of them is its demand.")
                 }

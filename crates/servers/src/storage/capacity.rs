@@ -19,6 +19,8 @@ const ARRIVED_RATIO: f64 = 0.9;
 const JOINED_FACTOR: f64 = 1.5;
 /// From this part of its CPU time on, `fio` is the limit, and not the device.
 const BUSY_RATIO: f64 = 0.9;
+/// Less than this part of the time of all CPUs idle, and `fio` may have waited for one of them, whoever used it.
+const LEAST_IDLE_RATIO: f64 = 0.1;
 
 /// What a device has done so far.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,7 +53,8 @@ pub struct DeviceCapacity {
     pub read_bytes_per_s: Option<f64>,
     /// Bytes written per second, likewise.
     pub write_bytes_per_s: Option<f64>,
-    /// Half of the 95 % interval of the least certain of them, as a part of it.
+    /// Half of the 95 % interval of the least certain of them, as a part of it: how much it varied within the second or two of
+    /// the measurement. What it is at another time is not known.
     pub uncertainty_ratio: Option<f64>,
 }
 
@@ -118,6 +121,38 @@ impl Kind {
 pub(super) struct Look {
     pub(super) at: Duration,
     pub(super) devices: Vec<DeviceDone>,
+    pub(super) cpus: CpuTicks,
+}
+
+/// What all CPUs together have done since the machine runs, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct CpuTicks {
+    /// Without work, also while a process waits for a device.
+    pub(super) idle: u64,
+    pub(super) all: u64,
+}
+
+impl CpuTicks {
+    /// From the text of `/proc/stat`: `cpu` user nice system idle iowait irq softirq steal, and guests, which are in user.
+    pub(super) fn parse(text: &str) -> Option<CpuTicks> {
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let times: Vec<u64> = line
+            .split_ascii_whitespace()
+            .take(8)
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .ok()?;
+        Some(CpuTicks {
+            idle: times.get(3)? + times.get(4)?,
+            all: times.iter().sum(),
+        })
+    }
+
+    /// The part of the time between that they were idle; `None` if it is too short to tell.
+    fn idle_ratio(self, later: CpuTicks) -> Option<f64> {
+        let all = later.all.checked_sub(self.all).filter(|all| *all > 0)?;
+        Some(later.idle.saturating_sub(self.idle) as f64 / all as f64)
+    }
 }
 
 /// What `fio` says that it did.
@@ -138,7 +173,8 @@ pub(super) struct DeviceRate {
     uncertainty_ratio: f64,
 }
 
-/// What each device did per second while `fio` did all it could, or why that is not what the device can do.
+/// What each device did per second while `fio` did all it could, or why that is not what the device can do. One that did nothing
+/// is left out.
 pub(super) fn rates(kind: Kind, looks: &[Look], job: &JobDone) -> Result<Vec<DeviceRate>, String> {
     if job.cpu_ratio >= BUSY_RATIO {
         return Err("`fio` had no CPU time left, and the devices may do more".to_owned());
@@ -167,6 +203,10 @@ pub(super) fn rates(kind: Kind, looks: &[Look], job: &JobDone) -> Result<Vec<Dev
     if middle.len() <= PARTS {
         return Err("it ended too soon".to_owned());
     }
+    let idle_ratio = from.cpus.idle_ratio(to.cpus);
+    if idle_ratio.is_none_or(|idle| idle < LEAST_IDLE_RATIO) {
+        return Err("the CPUs of the machine were busy, and the devices may do more".to_owned());
+    }
     let seconds = (to.at - from.at).as_secs_f64();
     let per_s = grown(from, to, Kind::count) / seconds;
     let asked_per_s = match kind.is_of_bytes() {
@@ -181,15 +221,16 @@ pub(super) fn rates(kind: Kind, looks: &[Look], job: &JobDone) -> Result<Vec<Dev
     if per_s < asked_per_s * ARRIVED_RATIO || seconds < job.duration_s * LEAST_TIME_RATIO {
         return Err("a cache took part of the requests".to_owned());
     }
-    let each = from
-        .devices
-        .iter()
-        .map(|device| rate(kind, &device.name, middle));
-    each.collect::<Option<_>>()
-        .ok_or_else(|| "the devices changed meanwhile".to_owned())
+    let each = from.devices.iter();
+    let each = each.map(|device| rate(kind, &device.name, middle));
+    let each: Option<Vec<DeviceRate>> = each.collect();
+    let mut each = each.ok_or("the devices changed meanwhile")?;
+    each.retain(|rate| rate.per_s > 0.0);
+    Ok(each)
 }
 
-/// What one device did per second, by all of this time, with the error that its parts show.
+/// What one device did per second, by all of this time, with the error that its parts show; `None` if it is not there all the
+/// time.
 fn rate(kind: Kind, name: &str, looks: &[Look]) -> Option<DeviceRate> {
     let count = |look: &Look| -> Option<f64> {
         let device = look.devices.iter().find(|device| device.name == name)?;
@@ -209,11 +250,19 @@ fn rate(kind: Kind, name: &str, looks: &[Look]) -> Option<DeviceRate> {
         .collect::<Option<_>>()?;
     let n = PARTS as f64;
     let variance = parts.iter().map(|part| (part - per_s).powi(2)).sum::<f64>() / (n - 1.0);
-    (per_s > 0.0).then(|| DeviceRate {
+    Some(DeviceRate {
         name: name.to_owned(),
         per_s,
         uncertainty_ratio: STUDENT_T * (variance / n).sqrt() / per_s,
     })
+}
+
+/// Names of the devices of which these rates have none.
+pub(super) fn idle(rates: &[DeviceRate], devices: &[DeviceDone]) -> Vec<String> {
+    let names = devices.iter().map(|device| device.name.clone());
+    names
+        .filter(|name| rates.iter().all(|rate| rate.name != *name))
+        .collect()
 }
 
 /// Enters what was measured of one kind.

@@ -1,7 +1,7 @@
 //! What storage can do without a server, measured with `fio` on the new file system: reads as those of a cold cache are, writes
 //! as those of a journal are, and as much at once as its devices take.
 
-use super::capacity::{self, Counting, DeviceCapacity, JobDone, Kind, Look};
+use super::capacity::{self, Counting, CpuTicks, DeviceCapacity, JobDone, Kind, Look};
 use super::program::{self, Interrupted};
 use super::throttle::Throttle;
 use super::{PreparedStorage, StorageError};
@@ -22,10 +22,9 @@ const READ_BYTES: u64 = 256 << 20;
 const PART: u64 = 4;
 /// File that is written over and over.
 const WRITTEN_BYTES: u64 = 64 << 20;
-/// Requests that wait at once for a capacity: as many reads as WiredTiger has at a time by default. A deeper queue makes no
-/// device slower, so that one depth gives the most that such a server can get, whether or not a device could do more with
-/// more at once.
-const DEPTH: usize = 128;
+/// Requests that wait at once for a capacity, for each device: as many as WiredTiger has by default at most, 128 of its readers
+/// and 128 of its writers, which read, too.
+const DEPTH: usize = 256;
 /// Threads that ask for them at most, so that one CPU does not limit a fast device.
 const MOST_THREADS: usize = 4;
 /// Large requests that wait at once for a bandwidth.
@@ -158,14 +157,22 @@ impl Bench<'_> {
         counting: Counting<'_>,
     ) -> Result<StorageLimits, StorageError> {
         let mut reasons = Vec::new();
-        let usable =
-            counting().and_then(|devices| capacity::past_page_cache(Path::new("/"), &devices));
+        let usable = counting().and_then(|devices| {
+            capacity::past_page_cache(Path::new("/"), &devices)?;
+            Ok(devices)
+        });
         match usable {
             Err(reason) => reasons.push(reason),
-            Ok(()) => {
+            Ok(devices) => {
                 for kind in Kind::ALL {
-                    match self.capacity(kind, counting) {
-                        Ok(Ok(rates)) => capacity::enter(kind, &rates, &mut limits.capacities),
+                    match self.capacity(kind, devices.len().max(1), counting) {
+                        Ok(Ok(rates)) => {
+                            let idle = capacity::idle(&rates, &devices).into_iter();
+                            reasons.extend(
+                                idle.map(|name| format!("{}: `{name}` did none", kind.name())),
+                            );
+                            capacity::enter(kind, &rates, &mut limits.capacities);
+                        }
                         Ok(Err(reason)) => reasons.push(format!("{}: {reason}", kind.name())),
                         Err(error) => return Err(error),
                     }
@@ -180,11 +187,12 @@ impl Bench<'_> {
     fn capacity(
         &self,
         kind: Kind,
+        devices: usize,
         counting: Counting<'_>,
     ) -> Result<Result<Vec<capacity::DeviceRate>, String>, StorageError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.min(MOST_THREADS);
-        let [jobs, depth] = [threads, DEPTH / threads];
+        let [jobs, depth] = [threads, DEPTH * devices / threads];
         let (jobs, depth) = (format!("--numjobs={jobs}"), format!("--iodepth={depth}"));
         let (seconds, options) = match kind {
             Kind::Reads => (1.5, ["--rw=randread", "--bs=4k", &depth, &jobs]),
@@ -201,10 +209,11 @@ impl Bench<'_> {
         let looks = RefCell::new(Vec::<Look>::new());
         let fault = RefCell::new(None);
         let begin = Instant::now();
-        let look = || match counting() {
-            Ok(devices) => looks.borrow_mut().push(Look {
+        let look = || match counting().and_then(|devices| Ok((devices, cpu_ticks()?))) {
+            Ok((devices, cpus)) => looks.borrow_mut().push(Look {
                 at: begin.elapsed(),
                 devices,
+                cpus,
             }),
             Err(reason) => *fault.borrow_mut() = Some(reason),
         };
@@ -270,6 +279,13 @@ impl Bench<'_> {
         let text = fs::read(&self.output).map_err(failed())?;
         serde_json::from_slice(&text).map_err(|error| failed()(error.into()))
     }
+}
+
+/// What the CPUs of the machine have done so far.
+fn cpu_ticks() -> Result<CpuTicks, String> {
+    let text =
+        fs::read_to_string("/proc/stat").map_err(|error| format!("`/proc/stat`: {error}"))?;
+    CpuTicks::parse(&text).ok_or_else(|| "`/proc/stat` was not understood".to_owned())
 }
 
 /// What the program says that it did of one kind.

@@ -1,7 +1,7 @@
 //! What is known of the limit of a disk, and what is not.
 
 use crate::experiment::disks::busiest;
-use crate::values::{number, percent, rate, rate_of};
+use crate::values::{bytes_per_s, number, percent, rate, rate_of, time};
 use dyno_record::disk::DiskCapacity;
 use dyno_record::experiment::{
     DiskFigures, DiskLimit, DiskLimits, DiskWithoutLimit, Finding, LimitBasis, NoLimit,
@@ -30,10 +30,22 @@ pub(super) fn without_bound(limits: Option<&DiskLimits>, at: &Statement) -> Opti
     let disk = named(&unknown.disk);
     let without =
         |reason: Statement| statement!("disk-without-bound", disk = &disk, because = reason);
+    let known_in_part =
+        |reason: Statement| statement!("disk-known-in-part", disk = &disk, because = reason);
     let limit_per_s = unknown.disk.capacity.and_then(|one| one.limit_per_s);
+    let whole = |reason: Statement| match limit_per_s {
+        Some(_) => known_in_part(reason),
+        None => without(reason),
+    };
     let said = match unknown.reason {
-        NoLimit::ServesSeveral => without(statement!("disk-serves-several")),
-        NoLimit::KindUnknown => without(statement!("disk-kind-unknown")),
+        NoLimit::ServesSeveral => whole(statement!("disk-serves-several")),
+        NoLimit::KindUnknown => whole(statement!("disk-kind-unknown")),
+        NoLimit::FlushesUnknown => known_in_part(statement!(
+            "disk-flushes-unknown",
+            flushes = unknown.disk.flush_per_s.map(rate)
+        )),
+        NoLimit::PartUnknown => known_in_part(statement!("disk-part-unmeasured")),
+        NoLimit::ReadsBesideWrites => known_in_part(statement!("disk-reads-beside-writes")),
         NoLimit::WritesLimited => statement!(
             "disk-writes-limited",
             disk = &disk,
@@ -70,11 +82,18 @@ pub(super) fn basis(limit: &DiskLimit) -> Statement {
             let most = |of: fn(&DiskCapacity) -> Option<f64>| {
                 limit.disk.capacity.as_ref().and_then(of).map(rate)
             };
+            let bytes = |of: fn(&DiskCapacity) -> Option<f64>| {
+                limit.disk.capacity.as_ref().and_then(of).map(bytes_per_s)
+            };
             statement!(
                 "disk-was-measured",
                 disk = disk,
                 reads = most(|one| one.read_per_s),
-                writes = most(|one| one.write_per_s)
+                writes = most(|one| one.write_per_s),
+                read_bytes = bytes(|one| one.read_bytes_per_s),
+                written_bytes = bytes(|one| one.write_bytes_per_s),
+                together = limit.together_s.map(time),
+                bound = limit.together_s.map(|demand_s| rate(1.0 / demand_s))
             )
         }
         LimitBasis::Limited => {

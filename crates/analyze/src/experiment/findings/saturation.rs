@@ -108,11 +108,13 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
     let limit = at.disk.and_then(|disk| disk.known.as_ref());
     let limit = limit.filter(|_| at.is_disk());
     let is_part = limit.is_some_and(|limit| limit.basis != LimitBasis::OneAtATime);
+    let is_least = limit.is_some_and(|limit| limit.basis == LimitBasis::Measured);
     let mut evidence = vec![
         statement!(
             "demand-is-busy-time-per-operation",
             demand = time(demand.demand_s),
             is_part_of_limit = is_part.then_some(true),
+            is_least = is_least.then_some(true),
             at = &at.at,
             error = error_of(demand),
             is_known = at.is_of_sweep

@@ -13,7 +13,9 @@ use crate::experiment::queueing::is_sustained;
 use crate::experiment::run::{NoInterval, RunAnalysis};
 use crate::laws::tolerance_ratio;
 use crate::values::{exact, number, percent, rate, rate_of, time, us, us_of};
-use dyno_record::experiment::{Figure, Figures, Finding, Law, LawCheck, LawVerdict, Resource};
+use dyno_record::experiment::{
+    Figure, Figures, Finding, Law, LawCheck, LawVerdict, LimitBasis, Resource,
+};
 use dyno_record::model::{CaveatKind, ResourceKind, RunDocument};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
@@ -220,12 +222,10 @@ fn share_of_work(view: &View<'_>) -> Option<Finding> {
     let cpu = of_process.map_or(ResourceKind::ServerHostCpu, |_| ResourceKind::ServerCpu);
     let cpu = resource_name(cpu);
     let cpu = view.figures.demands.iter().find(|one| one.name == cpu);
-    // The time in which a disk has requests is its work only if its limit is known.
-    let disk = view
-        .analysis
-        .disk
-        .as_ref()
-        .and_then(|disk| disk.known.as_ref());
+    // The time in which a disk has requests is its work only if it serves one at a time, and a share of a capacity is no time.
+    let disk = view.analysis.disk.as_ref();
+    let disk = disk.and_then(|disk| disk.known.as_ref());
+    let disk = disk.filter(|limit| limit.basis == LimitBasis::OneAtATime);
     let demands: Vec<_> = cpu
         .into_iter()
         .chain(disk.map(|limit| &limit.demand))

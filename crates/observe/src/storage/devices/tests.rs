@@ -233,3 +233,28 @@ fn the_counters_of_a_device_are_read_by_their_places() {
     assert_eq!(parse_counters("1 2 3"), None);
     assert_eq!(parse_counters("10 1 16 5 x 2 32 6 0 70 80"), None);
 }
+
+#[test]
+fn a_rotational_disk_that_no_hypervisor_shows_is_a_hard_disk() {
+    let disk = "pci0/ata1/block/sda";
+    let machine = |rotational| Machine::new("ext4", disk).with_disk(disk, rotational, Some(32));
+    let is_hard = |machine: &Machine, device: &str| {
+        is_hard_disk(
+            machine.root(),
+            &machine.root().join("sys/devices").join(device),
+        )
+    };
+    assert!(is_hard(&machine(1), disk));
+    assert!(!is_hard(&machine(0), disk));
+    let part = format!("{disk}/sda1");
+    let parted = machine(1).with_file(&format!("sys/devices/{part}/partition"), "1\n");
+    assert!(is_hard(&parted, &part));
+    assert!(!is_hard(
+        &machine(1).with_file("proc/cpuinfo", VIRTUAL),
+        disk
+    ));
+    // One that the kernel makes.
+    let made = "virtual/block/loop7";
+    let made_over = machine(1).with_file(&format!("sys/devices/{made}/queue/rotational"), "1\n");
+    assert!(!is_hard(&made_over, made));
+}

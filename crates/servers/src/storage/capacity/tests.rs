@@ -21,6 +21,11 @@ fn looks(devices: &[(&str, DeviceDone)]) -> Vec<Look> {
     let look = |step| Look {
         at: Duration::from_secs_f64(at_s(step)),
         devices: devices.iter().map(|device| done(device, step)).collect(),
+        // Two CPUs, half idle.
+        cpus: CpuTicks {
+            idle: 5_000 + u64::from(step) * 2,
+            all: 90_000 + u64::from(step) * 4,
+        },
     };
     (0..=105).map(look).collect()
 }
@@ -143,6 +148,51 @@ fn what_is_not_the_limit_of_the_device_is_told() {
             .unwrap_err()
             .contains("too soon")
     );
+}
+
+#[test]
+fn a_member_that_did_nothing_is_left_out_and_one_that_is_gone_spoils_it() {
+    // A linear volume: the file lies on the first of its members.
+    let mut both = looks(&[
+        ("sdb", reading(8_000, 4096)),
+        ("sdc", DeviceDone::default()),
+    ]);
+    let found = rates(Kind::Reads, &both, &job(8_000.0, 4096.0)).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_near(found[0].per_s, 8_000.0);
+    assert_eq!(idle(&found, &both[0].devices), ["sdc"]);
+    for look in both.iter_mut().skip(60) {
+        look.devices[1].name = "sdd".to_owned();
+    }
+    let reason = rates(Kind::Reads, &both, &job(8_000.0, 4096.0)).unwrap_err();
+    assert!(reason.contains("changed"), "{reason}");
+}
+
+#[test]
+fn what_was_done_without_an_idle_cpu_is_no_limit_of_the_device() {
+    let with_idle = |idle: u64| {
+        let mut looks = looks(&[("sda", reading(8_000, 4096))]);
+        // Of the 75 steps with 4 ticks each.
+        for (step, look) in looks.iter_mut().enumerate() {
+            look.cpus.idle = 5_000 + step as u64 * idle / 100;
+        }
+        rates(Kind::Reads, &looks, &job(8_000.0, 4096.0))
+    };
+    assert!(with_idle(44).is_ok());
+    let reason = with_idle(36).unwrap_err();
+    assert!(reason.contains("CPUs"), "{reason}");
+}
+
+#[test]
+fn idle_cpus_are_read_with_those_that_wait_for_a_device() {
+    let text = "cpu  100 5 50 800 40 2 3 7 90 0\ncpu0 1 1 1 1 1 1 1 1\n";
+    let expected = CpuTicks {
+        idle: 840,
+        all: 1_007,
+    };
+    assert_eq!(CpuTicks::parse(text), Some(expected));
+    assert_eq!(CpuTicks::parse("cpu  1 2 3\n"), None);
+    assert_eq!(CpuTicks::parse("intr 5\n"), None);
 }
 
 #[test]

@@ -79,6 +79,24 @@ fn measured_disk(run: &mut Run, most_per_s: f64) {
     storage.capacities.insert("sda".into(), most);
 }
 
+/// The same with flushes, or without.
+fn flushing_disk(run: &mut Run, flushes: f64) {
+    measured_disk(run, 2000.0);
+    let disk = run.0.resources.last_mut().expect("it was added");
+    disk.disks[0].flushes = Some(flushes);
+}
+
+/// One that does 33 reads and 33 writes per second and, alone, so many of each.
+fn mixed_disk(run: &mut Run, read_per_s: f64, write_per_s: Option<f64>) {
+    measured_disk(run, read_per_s);
+    let disk = run.0.resources.last_mut().expect("it was added");
+    disk.disks[0].writes = Some(1000.0);
+    let storage = run.0.environment.data_storage.as_mut();
+    let storage = storage.expect("it was measured");
+    let capacity = storage.capacities.get_mut("sda");
+    capacity.expect("it was measured").write_per_s = write_per_s;
+}
+
 /// One that does so many reads and writes per second, of which the servers may do 50 each. It has time left.
 fn limited_disk(run: &mut Run, read_per_s: f64, write_per_s: f64) {
     disk_of(run, 3.0, None);
@@ -233,6 +251,26 @@ fn disks() -> Vec<Case> {
             }),
         case("disk-without-bound", with(|run| disk_of(run, 29.0, None)))
             .not_if("it was measured", |run| measured_disk(run, 2000.0)),
+        case("disk-known-in-part", with(|run| flushing_disk(run, 1000.0)))
+            .not_if("it did none", |run| flushing_disk(run, 0.0))
+            .not_without("name: server CPU", "server-not-watched", server_unwatched)
+            .not_without("name: disk", "not-watched", |run| {
+                unwatched(run, ResourceKind::Disk);
+            }),
+        case(
+            "disk-known-in-part",
+            with(|run| mixed_disk(run, 60.0, Some(60.0))),
+        )
+        .not_if("it can do far more of both", |run| {
+            mixed_disk(run, 2000.0, Some(2000.0));
+        }),
+        case(
+            "disk-known-in-part",
+            with(|run| mixed_disk(run, 2000.0, None)),
+        )
+        .not_if("writes were measured, too", |run| {
+            mixed_disk(run, 2000.0, Some(2000.0));
+        }),
         case("disks-used-unevenly", with(|run| two_disks(run, 1.0)))
             .not_if("all are used", |run| two_disks(run, 10.0))
             .not_without("name: disk", "not-watched", |run| {

@@ -1,0 +1,141 @@
+//! What a measurement of a device alone leaves open.
+
+use super::*;
+
+/// What is said of a disk of eight servers that was measured alone, with this capacity of each kind in requests.
+fn measured(
+    cpu_s: f64,
+    read_per_s: Option<f64>,
+    write_per_s: Option<f64>,
+    change: impl Fn(&mut DiskFigures),
+) -> (Experiment, DiskLimits) {
+    let mut run = run(4, cpu_s, 8, 3, Some(true));
+    let disk = &mut run.disks[0];
+    disk.capacity = Some(DiskCapacity {
+        read_per_s,
+        write_per_s,
+        read_bytes_per_s: read_per_s.map(|most| most * 1e6),
+        write_bytes_per_s: write_per_s.map(|most| most * 1e6),
+        ..DiskCapacity::default()
+    });
+    change(disk);
+    let mut sweep = answered(experiment((CLIENTS, &["4"]), vec![run]));
+    let found = limits(&mut sweep);
+    (sweep, found)
+}
+
+/// Half of the requests are writes.
+fn half_writes(disk: &mut DiskFigures) {
+    disk.read_per_s = disk.read_per_s.map(|reads| reads / 2.0);
+    disk.write_per_s = disk.read_per_s;
+    disk.read_bytes_per_s = disk.read_bytes_per_s.map(|bytes| bytes / 2.0);
+    disk.write_bytes_per_s = disk.read_bytes_per_s;
+}
+
+#[test]
+fn a_device_that_reads_and_writes_at_once_has_no_bound_below_what_it_can_do() {
+    // Each alone 8,000 per second: both at once, or 8,000 of both together.
+    let (mut sweep, found) = measured(10e-6, Some(8e3), Some(8e3), half_writes);
+    let limit = found.known.expect("it was measured");
+    let rate = answer(&mut sweep).bound_per_s.expect("there is a bound");
+    assert!((rate.value / 16e3 - 1.0).abs() < 0.01, "{rate:?}");
+    let together = limit.together_s.expect("they may share its time");
+    assert!((together * 8e3 - 1.0).abs() < 0.01, "{together}");
+    // It limits first, whichever is true.
+    assert_eq!(found.unknown, None);
+    let said = the(&sweep, "bottleneck (");
+    let told = told(&said.evidence).join("; ");
+    assert!(
+        told.contains("together:") && told.contains("is_least: true"),
+        "{told}"
+    );
+    // Two CPUs of 200 µs end at 10,000/s, which is between both.
+    let (sweep, found) = measured(200e-6, Some(8e3), Some(8e3), half_writes);
+    let unknown = found.unknown.expect("it may end at 8,000/s");
+    assert_eq!(unknown.reason, NoLimit::ReadsBesideWrites);
+    assert!(unknown.may_be_first, "{unknown:?}");
+    let part = the(&sweep, "disk-known-in-part").statement.to_string();
+    assert!(part.contains("disk-reads-beside-writes"), "{part}");
+    let bottleneck = the(&sweep, "bottleneck (").statement.to_string();
+    assert!(bottleneck.contains("is_of_known: true"), "{bottleneck}");
+    // Those of 800 µs end at 2,500/s, before either.
+    let (_, found) = measured(800e-6, Some(8e3), Some(8e3), half_writes);
+    assert!(found.unknown.is_none_or(|unknown| !unknown.may_be_first));
+}
+
+#[test]
+fn flushes_were_not_measured_and_leave_the_limit_open() {
+    let flushing = |disk: &mut DiskFigures| disk.flush_per_s = Some(500.0);
+    // What its requests take of a fast device bounds nothing, and is no station.
+    let (mut sweep, found) = measured(10e-6, Some(8e6), None, flushing);
+    assert_eq!(found.known, None);
+    let unknown = found.unknown.expect("flushes take time");
+    assert_eq!(unknown.reason, NoLimit::FlushesUnknown);
+    assert!(unknown.may_be_first, "{unknown:?}");
+    the(&sweep, "disk-known-in-part");
+    let bottleneck = the(&sweep, "bottleneck (");
+    let said = format!("{:?}", bottleneck.statement);
+    assert!(said.contains("is_of_known"), "{said}");
+    let told = told(&bottleneck.evidence).join("; ");
+    assert!(!told.contains("next-resource"), "{told}");
+    let bound = answer(&mut sweep).bound_per_s.expect("that of the CPUs");
+    assert!((bound.value * 5e-6 - 1.0).abs() < 0.1, "{bound:?}");
+    // Where its requests alone allow less than the CPUs, that stays a bound.
+    let (mut sweep, found) = measured(10e-6, Some(8e3), None, flushing);
+    assert_eq!(
+        found.known.map(|limit| limit.basis),
+        Some(LimitBasis::Measured)
+    );
+    assert_eq!(
+        found.unknown.map(|unknown| unknown.reason),
+        Some(NoLimit::FlushesUnknown)
+    );
+    let bound = answer(&mut sweep).bound_per_s.expect("there is a bound");
+    assert!((bound.value / 8e3 - 1.0).abs() < 0.01, "{bound:?}");
+    // Without flushes a fast device is known to be no limit.
+    let (_, found) = measured(10e-6, Some(8e6), None, |_| ());
+    assert_eq!(found.unknown, None);
+    assert!(found.known.is_some());
+    // One that serves one at a time works whenever it has a request, a flush included.
+    let (_, found) = measured(10e-6, Some(8e6), None, |disk| {
+        disk.flush_per_s = Some(500.0);
+        disk.serves_several = Some(false);
+    });
+    assert_eq!(found.unknown, None);
+    assert_eq!(
+        found.known.map(|limit| limit.basis),
+        Some(LimitBasis::OneAtATime)
+    );
+}
+
+#[test]
+fn what_was_measured_in_part_is_the_least_that_is_needed() {
+    let (mut sweep, found) = measured(10e-6, Some(4e3), None, half_writes);
+    let bound = answer(&mut sweep).bound_per_s.expect("reads are known");
+    assert!((bound.value / 8e3 - 1.0).abs() < 0.01, "{bound:?}");
+    assert_eq!(
+        found.unknown.map(|unknown| unknown.reason),
+        Some(NoLimit::PartUnknown)
+    );
+    let part = the(&sweep, "disk-known-in-part").statement.to_string();
+    assert!(part.contains("disk-part-unmeasured"), "{part}");
+}
+
+#[test]
+fn the_levels_show_what_no_capacity_has() {
+    let mut sweep = sweep(&up_to(32), 10e-6, 4, 1, Some(true));
+    let runs = sweep.points.iter_mut();
+    for run in runs.filter_map(|point| point.figures.as_mut()) {
+        run.disks[0].flush_per_s = Some(0.5);
+        run.disks[0].capacity = Some(DiskCapacity {
+            read_per_s: Some(8e6),
+            ..DiskCapacity::default()
+        });
+    }
+    let found = limits(&mut answered(sweep));
+    assert_eq!(
+        found.known.map(|limit| limit.basis),
+        Some(LimitBasis::Saturated)
+    );
+    assert_eq!(found.unknown, None);
+}
