@@ -91,11 +91,10 @@ fn block(block: Block) -> &'static str {
     }
 }
 
+type Put<'p> = dyn FnMut(&str, Option<&str>, Figure) -> Result<(), Error> + 'p;
+
 /// Passes each figure on with its name, and the resource that it is about, or what a cost is divided by.
-fn each(
-    figures: &Figures,
-    put: &mut dyn FnMut(&str, Option<&str>, Figure) -> Result<(), Error>,
-) -> Result<(), Error> {
+fn each(figures: &Figures, put: &mut Put<'_>) -> Result<(), Error> {
     let bare = Figure::bare;
     for (metric, figure) in [
         ("clients_count", Some(bare(f64::from(figures.clients)))),

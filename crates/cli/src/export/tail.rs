@@ -42,10 +42,11 @@ fn of_cell(folder: &Path, cell: &Measurement, table: &mut dyn Table) -> Result<(
     let [consumers, producers, numbers, received, _] =
         read(&folder.join(RECEIPTS), RECEIPT_COLUMNS)?;
     let mut receipts = HashMap::with_capacity(numbers.len());
-    for place in 0..numbers.len() {
-        let message = (consumers[place], producers[place], numbers[place]);
-        let first = receipts.entry(message).or_insert(received[place]);
-        *first = received[place].min(*first);
+    let senders = producers.iter().zip(&numbers);
+    for ((consumer, (producer, n)), received) in consumers.iter().zip(senders).zip(&received) {
+        let first = receipts.entry((*consumer, *producer, *n));
+        let first = first.or_insert(*received);
+        *first = (*first).min(*received);
     }
     let drivers = &cell.settings.producers;
     let driver_of = |producer: i64| {
