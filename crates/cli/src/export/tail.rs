@@ -38,12 +38,13 @@ pub(crate) fn fill(
 }
 
 fn of_cell(folder: &Path, cell: &Measurement, table: &mut dyn Table) -> Result<(), Error> {
-    let messages = read(&folder.join(MESSAGES), MESSAGE_COLUMNS)?;
+    let [senders, sequence, intended, sent, answered] =
+        read(&folder.join(MESSAGES), MESSAGE_COLUMNS)?;
     let [consumers, producers, numbers, received, _] =
         read(&folder.join(RECEIPTS), RECEIPT_COLUMNS)?;
     let mut receipts = HashMap::with_capacity(numbers.len());
-    let senders = producers.iter().zip(&numbers);
-    for ((consumer, (producer, n)), received) in consumers.iter().zip(senders).zip(&received) {
+    let messages = producers.iter().zip(&numbers);
+    for ((consumer, (producer, n)), received) in consumers.iter().zip(messages).zip(&received) {
         let first = receipts.entry((*consumer, *producer, *n));
         let first = first.or_insert(*received);
         *first = (*first).min(*received);
@@ -56,19 +57,18 @@ fn of_cell(folder: &Path, cell: &Measurement, table: &mut dyn Table) -> Result<(
         driver.map_or("", String::as_str)
     };
     for (consumer, consumer_driver) in (0..).zip(&cell.settings.consumers) {
-        for place in 0..messages[0].len() {
-            let [producer, n, intended, send, answered] =
-                std::array::from_fn(|column| messages[column][place]);
-            let receipt = receipts.get(&(consumer, producer, n)).copied();
+        for (place, (producer, n)) in senders.iter().zip(&sequence).enumerate() {
+            let receipt = receipts.get(&(consumer, *producer, *n)).copied();
+            let answered = answered[place];
             table.row(&[
                 Cell::Text(&cell.name),
-                Cell::Integer(producer),
-                Cell::Text(driver_of(producer)),
+                Cell::Integer(*producer),
+                Cell::Text(driver_of(*producer)),
                 Cell::Integer(consumer),
                 Cell::Text(consumer_driver),
-                Cell::Integer(n),
-                Cell::Integer(intended),
-                Cell::Integer(send),
+                Cell::Integer(*n),
+                Cell::Integer(intended[place]),
+                Cell::Integer(sent[place]),
                 Some(answered).filter(|at| *at > 0).into(),
                 Some(-answered).filter(|at| *at > 0).into(),
                 receipt.into(),
