@@ -36,6 +36,18 @@ fn can_prepare() -> bool {
     true
 }
 
+/// Whether `fio` can measure them, too.
+fn can_prepare_and_measure() -> bool {
+    if !can_prepare() {
+        return false;
+    }
+    if !can_measure() {
+        dyno_testkit::skip("no `fio` to measure with");
+        return false;
+    }
+    true
+}
+
 fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -400,11 +412,7 @@ fn measure(storage: &PreparedStorage) -> StorageLimits {
 
 #[test]
 fn each_member_of_a_volume_has_its_capacity() {
-    if !can_prepare() {
-        return;
-    }
-    if !can_measure() {
-        dyno_testkit::skip("no `fio` to measure with");
+    if !can_prepare_and_measure() {
         return;
     }
     let folder = TempDir::new().unwrap();
@@ -432,11 +440,7 @@ fn each_member_of_a_volume_has_its_capacity() {
 
 #[test]
 fn what_is_measured_keeps_to_the_limit() {
-    if !can_prepare() {
-        return;
-    }
-    if !can_measure() {
-        dyno_testkit::skip("no `fio` to measure with");
+    if !can_prepare_and_measure() {
         return;
     }
     let folder = TempDir::new().unwrap();
