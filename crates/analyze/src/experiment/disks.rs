@@ -244,15 +244,10 @@ struct Judged {
 }
 
 impl Judged {
-    /// One whose limit is not known. It worked at most as long as it had requests.
+    /// One whose limit is not known.
     fn unknown(disk: DiskFigures) -> Judged {
-        let reason = match disk.serves_several {
-            Some(_) => NoLimit::ServesSeveral,
-            None => NoLimit::KindUnknown,
-        };
-        let open = (disk.busy_ratio > 0.0).then_some((reason, disk.busy_ratio));
         Judged {
-            open: open.into_iter().collect(),
+            open: of_unknown(&disk).into_iter().collect(),
             disk,
             limit: None,
         }
@@ -274,36 +269,36 @@ fn judge(disk: &DiskFigures, whole: &Demand, rate_per_s: f64, loads: &[Loaded]) 
     let known_ratio = limit.as_ref().map_or(0.0, |limit| {
         limit.demand.demand_s * rate_per_s * (1.0 + 1e-9)
     });
-    let mut judged = match (disk.serves_several, saturated) {
-        (Some(false), _) | (_, Some(_)) => Judged {
-            disk: disk.clone(),
-            limit: None,
-            open: Vec::new(),
-        },
-        _ if shares.least.is_none() => Judged::unknown(disk.clone()),
-        _ => {
-            // It worked at most as long as it had requests.
-            let beside = shares.sum.map_or(0.0, |sum| sum.min(disk.busy_ratio));
-            let open = if disk.flush_per_s.is_some_and(|flushes| flushes > 0.0) {
-                Some((NoLimit::FlushesUnknown, disk.busy_ratio))
-            } else if shares.sum.is_none() {
-                Some((NoLimit::PartUnknown, disk.busy_ratio))
-            } else {
-                Some((NoLimit::ReadsBesideWrites, beside)).filter(|_| beside > known_ratio)
-            };
-            Judged {
-                disk: disk.clone(),
-                limit: None,
-                open: open.into_iter().collect(),
-            }
+    let open = match (disk.serves_several, saturated) {
+        (Some(false), _) | (_, Some(_)) => None,
+        _ if shares.least.is_none() => of_unknown(disk),
+        _ if disk.flush_per_s.is_some_and(|flushes| flushes > 0.0) => {
+            Some((NoLimit::FlushesUnknown, disk.busy_ratio))
         }
+        _ => match shares.sum {
+            None => Some((NoLimit::PartUnknown, disk.busy_ratio)),
+            // It worked at most as long as it had requests.
+            Some(sum) => Some((NoLimit::ReadsBesideWrites, sum.min(disk.busy_ratio)))
+                .filter(|(_, beside)| *beside > known_ratio),
+        },
     };
     // Writes of the servers may be anything up to all that were counted, and what waits for a limit keeps no device busy.
     let writes = limited_ratio(disk, disk.write_per_s).filter(|writes| *writes > known_ratio);
     let writes = writes.map(|writes| (NoLimit::WritesLimited, writes));
-    judged.open.extend(writes);
-    judged.limit = limit;
-    judged
+    Judged {
+        disk: disk.clone(),
+        limit,
+        open: open.into_iter().chain(writes).collect(),
+    }
+}
+
+/// Why nothing of a limit is known by the device itself. It worked at most as long as it had requests.
+fn of_unknown(disk: &DiskFigures) -> Option<(NoLimit, f64)> {
+    let reason = match disk.serves_several {
+        Some(_) => NoLimit::ServesSeveral,
+        None => NoLimit::KindUnknown,
+    };
+    (disk.busy_ratio > 0.0).then_some((reason, disk.busy_ratio))
 }
 
 /// The part that so many reads or writes per second are of those that the servers may do.
