@@ -160,8 +160,7 @@ impl StorageUnderTest {
             let limited = limited.map(|device| device.name).collect();
             if let Some(reason) = add_limit(per_s, limited, &devices, &mut capacities) {
                 note(&reason);
-                no_capacity =
-                    Some(no_capacity.map_or(reason.clone(), |other| format!("{other}; {reason}")));
+                add_reason(&mut no_capacity, &reason);
             }
         }
         Ok(Some(StorageUnderTest {
@@ -340,6 +339,14 @@ fn add_limit(
     })
 }
 
+/// Adds a reason to those that are known.
+fn add_reason(reasons: &mut Option<String>, reason: &str) {
+    *reasons = Some(match reasons.take() {
+        Some(others) => format!("{others}; {reason}"),
+        None => reason.to_owned(),
+    });
+}
+
 /// What `/sys` calls the device of this path.
 fn name(path: &str) -> &str {
     path.strip_prefix("/dev/").unwrap_or(path)
@@ -354,9 +361,7 @@ fn forget_requests(limits: &mut StorageLimits, hard_disks: &[String]) {
                 "`{}` is a hard disk, which does more requests than random ones where they lie beside each other",
                 capacity.name
             );
-            let reasons = limits.no_capacity.take();
-            limits.no_capacity =
-                Some(reasons.map_or(reason.clone(), |other| format!("{other}; {reason}")));
+            add_reason(&mut limits.no_capacity, &reason);
         }
     }
 }
