@@ -374,7 +374,8 @@ pub(crate) fn of_tables(tables: Vec<Table>) -> Section {
         tables,
         notes: vec![
             "Below a value stands its 95 % interval over the runs of a load; of a single run what its counters leave open, if \
-             that is more than ±0.5 %. The page of a run says where each number comes from and what is not known."
+             that is more than ±0.5 %. The page of a run says where each number comes from, what is not known, and why: energy, for \
+             example, without counters of the processors."
                 .to_owned(),
         ],
         ..Section::default()

@@ -211,7 +211,14 @@ pub fn html(history: &History) -> Result<String, ReportError> {
     render::html(&Page {
         headline: figures(history),
         findings: sentences(history),
-        sections: vec![series(&pictures), table(history)],
+        sections: [
+            Some(series(&pictures)),
+            Some(table(history)),
+            all_costs(history),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         method: Page::method_of(facts(history)),
         definitions: DEFINITIONS.to_vec(),
         ..Page::new("history", title, question, label)
@@ -375,6 +382,20 @@ fn table(history: &History) -> Section {
             .collect(),
         ..Section::default()
     }
+}
+
+/// Everything that an operation cost, run by run; `None` if nothing of it is known, or only what the first table has.
+fn all_costs(history: &History) -> Option<Section> {
+    let shown = kinds(history);
+    let mut known = history.runs.iter().flat_map(|run| &run.costs);
+    known.find(|cost| !shown.contains(&cost.kind))?;
+    let rows = history.runs.iter().map(|run| {
+        let key = Cell::new(run.started_at.clone(), Tone::Strong);
+        (vec![key], run.costs.as_slice())
+    });
+    let rows: Vec<costs::Row<'_>> = rows.collect();
+    let currency = history.runs.iter().find_map(|run| run.currency.as_deref());
+    costs::of_rows(&[Column::text("start")], &rows, currency)
 }
 
 fn facts(history: &History) -> Vec<Fact> {

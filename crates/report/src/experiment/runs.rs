@@ -40,7 +40,7 @@ pub(super) fn section(experiment: &Experiment) -> Section {
 }
 
 /// Whether the run is of a pair that does not count.
-fn is_set_aside(experiment: &Experiment, place: usize) -> bool {
+pub(super) fn is_set_aside(experiment: &Experiment, place: usize) -> bool {
     let Some(Answer::Ab(answer)) = &experiment.answer else {
         return false;
     };

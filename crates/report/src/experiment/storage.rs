@@ -1,6 +1,7 @@
 //! The storage that was made for the servers of an experiment, with what it can do beside what the servers did on it.
 
 use super::figure::cell;
+use super::runs::is_set_aside;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::experiment::sweep::disk_limits_of;
@@ -11,12 +12,19 @@ use dyno_record::storage::PreparedStorageRecord;
 /// The section; `None` where the data lay on storage that was there.
 pub(super) fn section(experiment: &Experiment) -> Option<Section> {
     let mut groups: Vec<(&PreparedStorageRecord, Vec<&Point>)> = Vec::new();
-    for point in &experiment.points {
+    let mut set_aside = 0;
+    for (place, point) in experiment.points.iter().enumerate() {
         let Some(storage) = &point.storage else {
             continue;
         };
+        if is_set_aside(experiment, place) {
+            set_aside += 1;
+            continue;
+        }
         let known = groups.iter_mut().find(|(known, points)| {
-            known.setting == storage.setting && points[0].side == point.side
+            known.setting == storage.setting
+                && points[0].side == point.side
+                && points[0].workload == point.workload
         });
         match known {
             Some((_, points)) => points.push(point),
@@ -33,7 +41,6 @@ pub(super) fn section(experiment: &Experiment) -> Option<Section> {
         Column::number("rate", 110),
         Column::number("the disk allows", 170),
         Column::number("runs", 60),
-        Column::text("notes"),
     ];
     let mut notes = vec![
         "Random reads (4 KiB, 16 at once, past the page cache) and synced writes (4 KiB, one after the other, each with `fdatasync`) are what `fio` reached on the new file system before the first run on it. The rate is the mean over the runs on it: operations of the database, of which one can need several requests or none. What the disk allows is the rate at which its operations would take all that its devices can do, measured by `fio` with a deep queue, or may do.".to_owned(),
@@ -43,6 +50,12 @@ pub(super) fn section(experiment: &Experiment) -> Option<Section> {
     if groups.iter().any(on_loop) {
         notes.push("Files behind loop devices lie on one disk of this machine: they compare file systems and their settings, and not devices.".to_owned());
     }
+    if set_aside > 0 {
+        notes.push(format!(
+            "Without {set_aside} runs of pairs that were set aside."
+        ));
+    }
+    notes.extend(unknown(&groups));
     let rows = groups.iter().map(|(storage, points)| row(storage, points));
     let table = Table::new("Storage", columns, rows.collect());
     Some(Section {
@@ -56,7 +69,14 @@ pub(super) fn section(experiment: &Experiment) -> Option<Section> {
 
 fn row(storage: &PreparedStorageRecord, points: &[&Point]) -> Vec<Cell> {
     let side = points[0].side.map(|side| format!("{}: ", side.label()));
-    let name = format!("{}{}", side.unwrap_or_default(), storage.setting);
+    let workload = points[0].workload.as_ref();
+    let workload = workload.map(|workload| format!("{workload}: "));
+    let name = format!(
+        "{}{}{}",
+        side.unwrap_or_default(),
+        workload.unwrap_or_default(),
+        storage.setting
+    );
     let limits = storage.limits.as_ref();
     let per_s = |value: Option<f64>| match value {
         Some(value) => Quantity::per_second(value).to_string().into(),
@@ -75,14 +95,27 @@ fn row(storage: &PreparedStorageRecord, points: &[&Point]) -> Vec<Cell> {
         per_s(mean),
         cell(bound.as_ref(), Quantity::per_second),
         rates.len().to_string().into(),
-        note(storage).into(),
     ]
 }
 
-/// Why something of it is not known.
-fn note(storage: &PreparedStorageRecord) -> String {
-    match (&storage.not_measured, &storage.no_capacity) {
-        (Some(reason), _) => format!("not measured: {reason}"),
-        (None, reason) => reason.clone().unwrap_or_default(),
+/// Why something of a storage is not known, each reason once with the storages that it is true of.
+fn unknown(groups: &[(&PreparedStorageRecord, Vec<&Point>)]) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for (storage, _) in groups {
+        let reason = match (&storage.not_measured, &storage.no_capacity) {
+            (Some(reason), _) => format!("not measured: {reason}"),
+            (None, Some(reason)) => reason.clone(),
+            (None, None) => continue,
+        };
+        let setting = storage.setting.as_str();
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, settings)) if settings.contains(&setting) => {}
+            Some((_, settings)) => settings.push(setting),
+            None => reasons.push((reason, vec![setting])),
+        }
     }
+    let of = |(reason, settings): (String, Vec<&str>)| {
+        format!("Of `{}`: {reason}.", settings.join("`, `"))
+    };
+    reasons.into_iter().map(of).collect()
 }

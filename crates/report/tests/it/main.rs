@@ -15,6 +15,7 @@ mod index_builds;
 mod messages;
 mod pages;
 mod samples;
+mod storage;
 mod support;
 mod texts;
 mod traces;
