@@ -327,6 +327,38 @@ fn what_cannot_be_used_is_refused_before_anything_is_done() {
 }
 
 #[test]
+fn storage_without_room_is_refused_before_it_is_measured() {
+    let Some(bench) = preparing() else {
+        return;
+    };
+    let on = |verb: &str, size: &str, more: &[&str]| {
+        let setting = format!("server.storage=ext4 on loop:{size}");
+        let words = [
+            verb,
+            "a",
+            "--server",
+            "embedded",
+            "--dry-run",
+            "--set",
+            &setting,
+        ];
+        bench.dyno(&[&words[..], more].concat())
+    };
+    // A document has a kilobyte.
+    on("run", "512MiB", &["--records", "1m"])
+        .expect(2)
+        .says("do not fit into it");
+    let narrow = on("run", "1GiB", &["--records", "500k"]).expect(0);
+    assert!(narrow.stderr.contains("may fill it"), "{}", narrow.stderr);
+    let wide = on("run", "2GiB", &["--records", "500k"]).expect(0);
+    assert!(!wide.stderr.contains("may fill it"), "{}", wide.stderr);
+    on("soak", "1GiB", &["--rate", "100"])
+        .expect(2)
+        .says("`--least-free`");
+    on("soak", "1GiB", &["--rate", "100", "--least-free", "100MiB"]).expect(0);
+}
+
+#[test]
 fn servers_that_stay_have_their_storage_as_long() {
     let Some(bench) = preparing() else { return };
     let device = Device::new(&bench);

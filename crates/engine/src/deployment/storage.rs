@@ -3,7 +3,9 @@
 use crate::context::Context;
 use crate::deployment::server::ServerPaths;
 use crate::error::{Error, Kind};
+use crate::run::collection::planned_bytes;
 use dyno_observe::Device;
+use dyno_plan::Plan;
 use dyno_plan::model::ServerPlan;
 use dyno_plan::storage::{Device as Named, Storage};
 use dyno_plan::units::Bytes;
@@ -95,11 +97,13 @@ pub fn data_folder(server: &ServerPlan, folder: &Path) -> Option<PathBuf> {
 ///
 /// # Errors
 /// See above.
-pub fn check(server: &ServerPlan, folder: &Path, context: Context<'_>) -> Result<(), Error> {
-    let Some(setting) = &server.storage else {
+pub fn check(plan: &Plan, folder: &Path, context: Context<'_>) -> Result<(), Error> {
+    let Some(setting) = &plan.server.storage else {
         return Ok(());
     };
     let found = storage::check(setting, folder)?;
+    let size = found.iter().map(|block| block.bytes).sum::<u64>() + loop_bytes(setting);
+    check_room(plan, size, context)?;
     let mut sizes = found.iter().map(|block| Bytes(block.bytes >> 20 << 20));
     let devices: Vec<String> = setting
         .devices
@@ -123,6 +127,66 @@ pub fn check(server: &ServerPlan, folder: &Path, context: Context<'_>) -> Result
         devices.join(" and ")
     ));
     Ok(())
+}
+
+/// Size of the files behind loop devices.
+fn loop_bytes(setting: &Storage) -> u64 {
+    let sizes = setting.devices.iter().map(|device| match device {
+        Named::Loop(size) => size.0,
+        Named::Block(_) => 0,
+    });
+    sizes.sum()
+}
+
+/// Room of each server besides its data: the files of the journal, which are allocated ahead, and the server's own collections.
+const ROOM_BYTES: u64 = 512 << 20;
+
+/// Refuses storage that the documents alone fill, and warns where pages that a checkpoint writes anew may fill it.
+fn check_room(plan: &Plan, size: u64, context: Context<'_>) -> Result<(), Error> {
+    let servers = u64::from(super::data_servers(&super::topology_of(plan)?).max(1));
+    let Some(data) = planned_bytes(&plan.data, plan.data.records) else {
+        return Ok(());
+    };
+    let data = data.saturating_mul(servers);
+    let hint = "give it a larger file or device, or load fewer documents (`--records`)";
+    let text = |what: &str| {
+        format!(
+            "`server.storage` has {}, and {} documents of {} {what}",
+            Bytes(size >> 20 << 20),
+            plan.data.records.saturating_mul(servers),
+            Bytes(data >> 20 << 20)
+        )
+    };
+    if data >= size {
+        return Err(Error::new(Kind::BadInput, text("do not fit into it")).with_hint(hint));
+    }
+    let needed = data.saturating_mul(2).saturating_add(ROOM_BYTES * servers);
+    if needed > size {
+        let what = text("may fill it while they are loaded and updated, which ends the server");
+        context.warning(format!("{what}: {hint}"));
+    }
+    Ok(())
+}
+
+/// Refuses a limit of free space that the storage of a plan cannot leave.
+///
+/// # Errors
+/// Files behind loop devices that are not larger than the limit.
+pub fn check_least_free(plan: &Plan, least_free: Bytes) -> Result<(), Error> {
+    let Some(setting) = &plan.server.storage else {
+        return Ok(());
+    };
+    let size = loop_bytes(setting);
+    let is_loop = |device: &Named| matches!(device, Named::Loop(_));
+    if !setting.devices.iter().all(is_loop) || size > least_free.0 {
+        return Ok(());
+    }
+    let text = format!(
+        "`server.storage` has {}, and the run ends when less than {least_free} is free",
+        Bytes(size)
+    );
+    Err(Error::new(Kind::BadInput, text)
+        .with_hint("make the file larger, or set `--least-free` lower"))
 }
 
 /// Why nothing is measured without the program.

@@ -65,7 +65,7 @@ impl GuardCheck {
                     self.least_free
                 );
                 Error::new(Kind::Environment, text)
-                    .with_hint("free some space, or use another disk with `--out` and `--data-dir`; `--least-free` sets the limit")
+                    .with_hint("free some space, or use another disk with `--out` and `--data-dir`, or a larger `server.storage`; `--least-free` sets the limit")
             })
         })
     }

@@ -37,7 +37,9 @@ pub fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
     trace::check(&plan.traces, context.environment.path.as_deref())?;
     observation::check(plan)?;
     trace::io::check(plan, task.remote.is_some())?;
-    Steering::check(plan)?;
+    if context.source.is_none() {
+        Steering::check(plan)?;
+    }
     page_cache(task, context)
 }
 
@@ -59,7 +61,7 @@ pub fn servers(task: &Task, embedded: Option<&Path>, context: Context<'_>) -> Re
     match &task.remote {
         Some(remote) => deployment::check_remote(&task.plan, remote, &paths),
         None => {
-            storage::check(&task.plan.server, Path::new("."), context)?;
+            storage::check(&task.plan, Path::new("."), context)?;
             let placement = HostPlacement::from_plan(&task.plan)?;
             deployment::check(&task.plan, &paths, placement.as_ref())
         }
