@@ -23,8 +23,15 @@ impl ServerError {
             ServerError::NoServer => {
                 "run `dyno server install`, install MongoDB, name a program with `--mongod PATH`, use a running server with `--uri`, or build the embedded server with `scripts/setup.sh embedded`"
             }
-            ServerError::NotInstalled { .. } => {
-                "install it with `dyno server install`, or choose one that `dyno server list --installed` shows; to name a program by its path, write a path with a `/`"
+            ServerError::NotInstalled { name, .. } => {
+                let from_package = crate::install::find_pin(name).is_ok();
+                let install = match from_package {
+                    true => format!("`dyno server install {name}`"),
+                    false => "`dyno server install --from FILE`".to_owned(),
+                };
+                return Some(format!(
+                    "install it with {install}, or choose one that `dyno server list --installed` shows; to name a program by its path, write a path with a `/`"
+                ));
             }
             ServerError::NotExecutable { .. } => "check the path, and `chmod +x` the file",
             ServerError::Spawn { source, .. } => return diagnose::spawn_hint(source),
