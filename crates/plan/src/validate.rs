@@ -233,6 +233,11 @@ fn check_client(problems: &mut Problems, plan: &Plan) {
         "`client.timeout` must be at least 1ms".into()
     });
     problems.within("client.seed", client.seed, 0..=i64::MAX as u64);
+    problems.require_or(
+        client.think_time.is_some() || client.think_time_distribution.is_none(),
+        "set `client.think_time`, such as `5ms`",
+        || "`client.think_time_distribution` has no effect without `client.think_time`".into(),
+    );
     problems.ratio("client.tolerated_error_ratio", client.tolerated_error_ratio);
 }
 
@@ -528,7 +533,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 43] = [
+        let cases: [(&str, Change); 44] = [
             ("`server.listen` is `0.0.0.0`", |p| {
                 p.server.listen = Some("0.0.0.0".into());
             }),
@@ -643,6 +648,9 @@ mod tests {
                     rate_per_s: f64::NAN,
                     max_start_delay: Span::from_secs(1),
                 };
+            }),
+            ("`client.think_time_distribution` has no effect", |p| {
+                p.client.think_time_distribution = Some(crate::model::ThinkTime::Exponential);
             }),
             ("client.think_time", |p| {
                 p.client.think_time = Some(Span::from_secs(1));
