@@ -61,6 +61,7 @@ test-full: ## the same with every case of every driver and the guides: before a 
 	@MONGOD=$(MONGOD) MONGOS=$(MONGOS) PERCONA=$(PERCONA) scripts/test.sh full
 
 test-guides: build ## run the commands of the guides, whose runs last DURATION each (default: 1s); GUIDES=FILE for one
+	@scripts/setup.sh test
 	@DYNO=target/release/dyno DURATION=$(DURATION) scripts/test-guides.sh $(GUIDES)
 
 chaos: ## kill runs, fill their disks, turn them read-only and step their clocks at 200 random moments, and check the reports (root, MOMENTS=N)

@@ -77,6 +77,12 @@ class GuidesTest(unittest.TestCase):
         self.assertIn("guide.md:1: left out, needs a cloud", said)
         self.assertIn("1 blocks ran, 1 were left out", said)
 
+    def test_blocks_that_need_root_and_loop_devices_run_where_both_are(self):
+        can = os.geteuid() == 0 and os.path.exists("/dev/loop-control")
+        said = self.run_guide("```sh", "dyno one", "```", "```sh needs-root-and-loop-devices", "dyno two", "```")
+        self.assertEqual(self.log(), ["one", "two"] if can else ["one"])
+        self.assertIn(f"{1 + can} blocks ran, {1 - can} were left out", said)
+
     def test_a_mark_that_says_nothing_is_an_error(self):
         for mark in ["```sh skip", "```sh needs-", "```sh needs a cloud"]:
             with self.subTest(mark):
