@@ -170,7 +170,7 @@ pub fn engine(address: SocketAddr, load: &EngineLoad) -> Result<Cost> {
         schedule: load.schedule.clone(),
         seed: load.seed,
         timeout: load.timeout,
-        usage,
+        usage: Some(usage),
         ..Job::from_plan(&plan, vec![pair])
     };
     let mut measured = PhaseAccumulator::new(PhaseKind::Measure, load.schedule.rate_per_s());

@@ -78,6 +78,10 @@ pub trait LoadSource {
         sink: Sink<'_>,
     ) -> Result<(), Error>;
 
+    /// The plan as one of several servers sees it: amounts are those of all hosts that load it. `None` if the plan does not fit
+    /// the hosts.
+    fn plan_of_server(&self, plan: &Plan, number: usize) -> Option<Plan>;
+
     /// Operations per second that all hosts together offer; `None` in a closed loop.
     fn offered_rate_per_s(&self, plan: &Plan) -> Option<f64>;
 

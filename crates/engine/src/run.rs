@@ -38,7 +38,7 @@ use crate::run::live::Live;
 use crate::run::observation::DataFolders;
 use crate::run::options::{Extent, Finished, RunOptions};
 use crate::run::recorder::Recorder;
-use crate::run::steering::Steering;
+pub use crate::run::steering::Steering;
 use crate::task;
 use crate::version::VERSION;
 use dyno_load::clock::Clock;
@@ -156,7 +156,6 @@ struct Session<'a> {
     /// Caveats that only this program can know of.
     caveats: Vec<Caveat>,
     /// Documents of the servers after the run, as far as they told.
-    documents_after: Vec<u64>,
     /// Servers that are loaded, and whether documents that they have stay.
     keeps: Vec<(usize, bool)>,
     /// What becomes of a fleet.
@@ -193,14 +192,23 @@ impl<'a> Session<'a> {
         document.selfcheck.clone_from(&options.selfcheck);
         let writer = RunWriter::create(directory, &task.plan_text(), &document)?;
         let per_row = observation::per_row(plan, Duration::from_nanos(dyno_load::WINDOW_NS));
-        let instances = match plan.server.pairs {
-            0 | 1 => Vec::new(),
-            pairs => (0..pairs as usize)
-                .map(|number| InstanceRun::create(number, directory, plan, &document, per_row))
-                .collect::<Result<_, _>>()?,
+        let pairs = match plan.server.pairs {
+            0 | 1 => 0,
+            _ if context.source.is_some() => 0,
+            pairs => pairs as usize,
         };
+        let instances = (0..pairs)
+            .map(|number| InstanceRun::create(number, directory, plan, &document, per_row));
+        let instances: Vec<InstanceRun> = instances.collect::<Result<_, _>>()?;
         let mut observer = context.observer;
-        observer.run_started(&run_facts(plan, directory, started));
+        let offered = match context.source {
+            Some(source) => source.offered_rate_per_s(plan),
+            None => {
+                let of_one = plan.schedule.rate_per_s();
+                of_one.map(|rate| rate * f64::from(plan.server.pairs.max(1)))
+            }
+        };
+        observer.run_started(&run_facts(plan, directory, started, offered));
         let live = Live::new(
             directory,
             &plan.name,
@@ -226,7 +234,6 @@ impl<'a> Session<'a> {
             clients_as_planned: None,
             steering: None,
             board: None,
-            documents_after: Vec::new(),
             keeps: Vec::new(),
             fleet: RefCell::default(),
             trace: None,
@@ -243,11 +250,13 @@ impl<'a> Session<'a> {
             let folders = vec![self.directory.clone()];
             guard.watch(folders).fault().map_or(Ok(()), Err)?;
         }
-        self.steering = Steering::set(
-            self.plan,
-            self.context.environment.state_dir.as_deref(),
-            self.context.observer,
-        )?;
+        if self.context.source.is_none() {
+            self.steering = Steering::set(
+                self.plan,
+                self.context.environment.state_dir.as_deref(),
+                self.context.observer,
+            )?;
+        }
         self.document.packet_steering = self.steering.as_ref().map(|set| set.record.clone());
         let result = match deployment {
             Some(deployment) => self
@@ -316,6 +325,7 @@ impl<'a> Session<'a> {
         }
         self.describe_members(deployment);
         self.document_servers();
+        self.record_servers_of_hosts()?;
         let mut named: Vec<String> = self
             .servers
             .iter()
@@ -363,6 +373,22 @@ impl<'a> Session<'a> {
         result
     }
 
+    /// Servers of other hosts are known only once they run: each gets a record of its own here, as those of this machine have.
+    fn record_servers_of_hosts(&mut self) -> Result<(), Error> {
+        let Some(source) = self.context.source.filter(|_| self.servers.len() > 1) else {
+            return Ok(());
+        };
+        let per_row = observation::per_row(self.plan, Duration::from_nanos(dyno_load::WINDOW_NS));
+        for number in 0..self.servers.len() {
+            let plan = source.plan_of_server(self.plan, number);
+            let plan = plan.as_ref().unwrap_or(self.plan);
+            let instance =
+                InstanceRun::create(number, &self.directory, plan, &self.document, per_row)?;
+            self.instances.push(instance);
+        }
+        Ok(())
+    }
+
     /// Where the latest readings of the sources are from now on.
     fn set_board(&mut self, board: Option<Board>) {
         let mut observer = self.context.observer;
@@ -406,7 +432,6 @@ impl<'a> Session<'a> {
         for (number, control) in controls.iter_mut().enumerate() {
             self.look_back(number, control);
         }
-        self.check_sum_of_documents();
         self.note_collections(&mut controls, PhaseEdge::End);
         self.document_servers();
         Ok(())
@@ -554,15 +579,19 @@ fn explain(mut failure: Error, deployment: &mut DeploymentUnderTest) -> Error {
 }
 
 /// What the metrics say of a run.
-fn run_facts(plan: &Plan, directory: &Path, started: Timestamp) -> RunFacts {
+fn run_facts(
+    plan: &Plan,
+    directory: &Path,
+    started: Timestamp,
+    offered_rate_per_s: Option<f64>,
+) -> RunFacts {
     let name = directory.file_name().unwrap_or_default();
-    let offered = plan.schedule.rate_per_s();
     RunFacts {
         name: plan.name.clone(),
         version: VERSION.to_owned(),
         server: variant_name(&plan.server.kind),
         directory: name.to_string_lossy().into_owned(),
         started_s: started.as_millisecond() as f64 / 1e3,
-        offered_rate_per_s: offered.map(|rate| rate * f64::from(plan.server.pairs.max(1))),
+        offered_rate_per_s,
     }
 }

@@ -143,6 +143,7 @@ fn replay(endpoint: &Endpoint, run: &RunName, agents: u32, seconds: u64) -> u64 
                 (header.index, header.start_ns) = (second, second * 1_000_000_000);
                 let text = serde_json::to_string(&Up::Window {
                     work: 1,
+                    server: 0,
                     window: header,
                 })
                 .expect("plain data");
@@ -310,6 +311,7 @@ fn main() {
         lease: Duration::from_secs(30),
         hosts: (0..agents).map(|index| format!("host-{index}")).collect(),
         needed_disk_bytes: 0,
+        servers_per_agent: 1,
     })
     .expect("nobody has the run");
     register(&endpoint, &run, agents);
@@ -323,7 +325,7 @@ fn main() {
         interval_ns: 1_000_000_000,
         lag: DEFAULT_LAG,
         offered_rate_per_s: None,
-        agents,
+        servers: vec![vec![0]; agents as usize],
     });
     let (at, name) = (endpoint.clone(), run.clone());
     let before_mib = status_mib("VmRSS:");
@@ -342,8 +344,12 @@ fn main() {
             .next(Duration::from_millis(200))
             .expect("redis is there")
         {
-            Some(Event::Window { agent, window }) => {
-                merger.add(agent, window).expect("in bounds");
+            Some(Event::Window {
+                agent,
+                server,
+                window,
+            }) => {
+                merger.add(agent, server, window).expect("in bounds");
                 windows += 1;
             }
             Some(Event::Begun { agent, began }) => merger.begun(agent, began),

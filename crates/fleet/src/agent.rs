@@ -338,15 +338,21 @@ impl Agent {
         self.say(message, &start.stage.to_string())
     }
 
-    /// Sends a window. It waits for nobody: the window is on its way when this returns.
+    /// Sends a window of the load on `server`. It waits for nobody: the window is on its way when this returns.
     ///
     /// # Errors
     /// The run has ended, or Redis takes nothing any more.
-    pub fn window(&mut self, work: u32, window: &IntervalRecord) -> Result<(), FleetError> {
+    pub fn window(
+        &mut self,
+        work: u32,
+        server: u32,
+        window: &IntervalRecord,
+    ) -> Result<(), FleetError> {
         let (header, blob) = self.encoder.encode(window);
         let last = format!("window {} of {}", window.index, window.phase.as_str());
         let message = Up::Window {
             work,
+            server,
             window: header,
         };
         self.put(message, blob, &last)

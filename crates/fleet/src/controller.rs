@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 const BLOCK: Duration = Duration::from_millis(100);
 /// Messages that are read at once.
 const BATCH: u64 = 256;
-/// Messages of each agent that stay in Redis unread, and the least bound for all.
+/// Messages of each agent and server that it loads that stay in Redis unread, and the least bound for all.
 const UNREAD: (u64, u64) = (20, 2_000);
 /// Words to all agents that stay in Redis: an agent that is this far behind has missed a run.
 const WORDS: u64 = 1_000;
@@ -46,6 +46,8 @@ pub struct ControllerOptions {
     pub hosts: Vec<String>,
     /// Free disk that a host must have, in bytes.
     pub needed_disk_bytes: u64,
+    /// Servers that an agent loads at once, which it sends a window of each.
+    pub servers_per_agent: u32,
 }
 
 /// What comes from the fleet.
@@ -62,6 +64,8 @@ pub enum Event {
     Window {
         /// Number of the agent.
         agent: u32,
+        /// Number of the server that it loads.
+        server: u32,
         /// The window.
         window: IntervalRecord,
     },
@@ -123,11 +127,11 @@ impl Controller {
     pub fn open(options: ControllerOptions) -> Result<Self, FleetError> {
         let mut connection = options.endpoint.connect(BLOCK)?;
         let clocks = measure(&mut connection).map_err(|error| options.endpoint.error(&error))?;
-        let agents = options.hosts.len() as u64;
+        let windows = options.hosts.len() as u64 * u64::from(options.servers_per_agent.max(1));
         let announcement = Announcement {
             version: options.version.clone(),
             lease_ms: options.lease.as_millis() as u64,
-            unread: UNREAD.1.max(UNREAD.0 * agents),
+            unread: UNREAD.1.max(UNREAD.0 * windows),
             token: u64::from(std::process::id()) << 32 | (monotonic_ns() as u64 & 0xffff_ffff),
         };
         let lease = Lease::take(&mut connection, &options, &announcement)?;
@@ -488,10 +492,18 @@ impl Controller {
         }
         let current = self.work;
         let event = match said {
-            Up::Window { work, window } if work == current => {
+            Up::Window {
+                work,
+                server,
+                window,
+            } if work == current => {
                 let blob = field(b"h").unwrap_or_default();
                 let window = self.decoder.decode(&window, blob, &from)?;
-                Event::Window { agent, window }
+                Event::Window {
+                    agent,
+                    server,
+                    window,
+                }
             }
             Up::Begun { work, began, .. } if work == current => Event::Begun { agent, began },
             Up::Done {

@@ -92,11 +92,12 @@ pub fn render(
     let mut files = vec![
         ("namespace.yaml", vec![namespace(&input)]),
         ("plan.yaml", vec![plan_map(&input)]),
+        ("network.yaml", vec![network(&input)]),
         ("redis.yaml", redis::objects(&input)),
         ("clients.yaml", clients::objects(&input)),
     ];
     if input.starts_servers() {
-        files.insert(3, ("servers.yaml", servers::objects(&input)));
+        files.insert(4, ("servers.yaml", servers::objects(&input)));
     }
     let resources: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
     let base = json!({
@@ -122,8 +123,8 @@ pub fn render(
 pub struct PodServer {
     /// Number of the pod.
     pub pod: u32,
-    /// Number of its disk there.
-    pub disk: u32,
+    /// Its number there.
+    pub number: u32,
     /// Its port there.
     pub port: u16,
     /// Its host, as all pods of the cluster find it.
@@ -135,14 +136,20 @@ pub fn server_pod(pod: u32) -> String {
     format!("{SERVERS}-{pod}")
 }
 
-/// The servers of all pods, those of a pod one after the other.
-pub fn pod_servers(kubernetes: &KubernetesPlan) -> Vec<PodServer> {
+/// Servers of each pod of a plan that has `pairs` of them on a host: one for each disk at least.
+pub(crate) fn servers_of_pod(kubernetes: &KubernetesPlan, pairs: u32) -> u32 {
+    kubernetes.disks.max(pairs).max(1)
+}
+
+/// The servers of all pods of a plan that has `pairs` of them on a host, those of a pod one after the other.
+pub fn pod_servers(kubernetes: &KubernetesPlan, pairs: u32) -> Vec<PodServer> {
     let namespace = &kubernetes.namespace;
+    let servers = servers_of_pod(kubernetes, pairs);
     let of_pod = |pod: u32| {
-        (0..kubernetes.disks).map(move |disk| PodServer {
+        (0..servers).map(move |number| PodServer {
             pod,
-            disk,
-            port: servers::port(disk),
+            number,
+            port: servers::port(number),
             host: format!("{}.{SERVERS}.{namespace}.svc", server_pod(pod)),
         })
     };
@@ -160,6 +167,10 @@ fn unknown(plan: &Plan) -> Vec<String> {
         block_compressor: server.block_compressor.clone(),
         parameters: server.parameters.clone(),
         connection_options: server.connection_options.clone(),
+        pairs: server.pairs,
+        placement: servers::memory_policy(server)
+            .ok()
+            .and_then(|_| server.placement.clone()),
         ..ServerPlan::default()
     };
     let as_table = |server: &ServerPlan| match serde_json::to_value(server) {
@@ -226,6 +237,25 @@ fn namespace(input: &RenderInput<'_>) -> Value {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"name": input.kubernetes.namespace, "labels": input.labels("namespace")},
+    })
+}
+
+/// Lets the pods of the run talk to each other, and nobody else to them.
+fn network(input: &RenderInput<'_>) -> Value {
+    let mut labels = input.labels("network");
+    if let Some(labels) = labels.as_object_mut() {
+        labels.remove("app.kubernetes.io/component");
+    }
+    let pods = json!({"matchLabels": labels});
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": input.metadata("dyno-fleet", "network"),
+        "spec": {
+            "podSelector": pods,
+            "policyTypes": ["Ingress"],
+            "ingress": [{"from": [{"podSelector": pods}]}],
+        },
     })
 }
 
@@ -316,7 +346,7 @@ mod tests {
             .fleet
             .as_ref()
             .and_then(|fleet| fleet.kubernetes.as_ref());
-        let found = pod_servers(kubernetes.expect("it is there"));
+        let found = pod_servers(kubernetes.expect("it is there"), 1);
         let found: Vec<(u32, u16)> = found
             .iter()
             .map(|server| (server.pod, server.port))
@@ -324,6 +354,61 @@ mod tests {
         assert_eq!(found, [(0, 27_017), (0, 27_018), (1, 27_017), (1, 27_018)]);
         plan.observe.host = false;
         assert!(!text(&plan).contains("--watch"));
+    }
+
+    #[test]
+    fn several_servers_of_a_pod_share_its_volumes_or_the_disk_of_the_node() {
+        let with = |settings: &str, placement: &str| {
+            let text = format!(
+                "base = \"a\"\n[server]\nkind = \"mongod\"\npairs = 3\nplacement = \"{placement}\"\n\
+                 [fleet]\nmapping = \"pairs\"\n[fleet.kubernetes]\n{settings}\n"
+            );
+            dyno_plan::file::parse(&text, "t").expect("it is valid")
+        };
+        let shared = text(&with("disks = 2", "none"), "servers.yaml");
+        assert_eq!(shared.matches("name: \"mongod-").count(), 3, "{shared}");
+        // For the server, and for the agent that reads its disk.
+        for place in ["disk-0/server-0", "disk-1/server-1", "disk-0/server-2"] {
+            let path = format!("mountPath: \"/data/{place}\"");
+            assert_eq!(shared.matches(&path).count(), 2, "{place}: {shared}");
+        }
+        assert_eq!(
+            shared.matches("subPath: \"server-2\"").count(),
+            2,
+            "{shared}"
+        );
+        assert_eq!(
+            shared.matches("PersistentVolumeClaim").count(),
+            2,
+            "{shared}"
+        );
+        assert!(!shared.contains("numactl") && !shared.contains("SYS_NICE"));
+        let without = text(
+            &with("disks = 0\ndisk_size = \"8GiB\"", "interleave"),
+            "servers.yaml",
+        );
+        assert!(!without.contains("volumeClaimTemplates"), "{without}");
+        assert!(without.contains("sizeLimit: \"8Gi\""), "{without}");
+        assert!(without.contains("\"--interleave=all\""), "{without}");
+        assert_eq!(without.matches("SYS_NICE").count(), 3, "{without}");
+        let bound = text(&with("", "node=1"), "servers.yaml");
+        assert!(bound.contains("\"--membind=1\""), "{bound}");
+        // What needs to know the CPUs of the node before the pod is there.
+        let error = rendered(&with("", "spread"), "r", 1).expect_err("it is refused");
+        assert!(error.to_string().contains("`server.placement`"), "{error}");
+    }
+
+    #[test]
+    fn only_the_fleet_reaches_its_pods() {
+        let policy = text(&plan(""), "network.yaml");
+        assert!(policy.contains("kind: \"NetworkPolicy\""), "{policy}");
+        let own = "app.kubernetes.io/instance: \"r1\"";
+        // Of itself, of the pods, and of those who reach them.
+        assert_eq!(policy.matches(own).count(), 3, "{policy}");
+        assert_eq!(policy.matches("component").count(), 1, "{policy}");
+        for file in ["clients.yaml", "servers.yaml", "redis.yaml"] {
+            assert!(text(&plan(""), file).contains(own), "{file}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! From the windows of all agents to the windows of the fleet.
 //!
-//! Histograms are added and counts summed per interval; intervals of agents are aligned by their instants on the clock of
-//! Redis. An interval is closed when every agent that goes on has passed it, or when it is too far behind the newest. A
-//! rate of the fleet is that of the common window: the intervals in which every agent of the fleet measured for the whole
-//! interval. Memory depends on the open intervals and the number of agents, not on the length of the run.
+//! Histograms are added and counts summed per interval and server; intervals of agents are aligned by their instants on the
+//! clock of Redis. An interval is closed when every agent that goes on has passed it on each server that it loads, or when it
+//! is too far behind the newest. A rate of the fleet is that of the common window: the intervals in which every agent of the
+//! fleet measured for the whole interval. Memory depends on the open intervals and the number of agents and servers, not on
+//! the length of the run.
 
 mod outcome;
 
@@ -45,8 +46,8 @@ pub struct MergeOptions {
     pub lag: u64,
     /// Offered rate of the fleet; absent in a closed loop.
     pub offered_rate_per_s: Option<f64>,
-    /// Agents of the fleet.
-    pub agents: u32,
+    /// Of each agent of the fleet the servers that it sends windows of, by number. Windows of others are left out.
+    pub servers: Vec<Vec<u32>>,
 }
 
 /// An interval of the fleet.
@@ -54,16 +55,18 @@ pub struct MergeOptions {
 pub struct Merged {
     /// All windows of it together.
     pub window: IntervalRecord,
-    /// Agents that are in it.
-    pub agents: u32,
+    /// Those of each server together, by its number.
+    pub servers: BTreeMap<u32, IntervalRecord>,
+    /// Windows that are in it: one for each agent and server.
+    pub windows: u32,
     /// Whether every agent of the fleet was in it for the whole interval.
     pub is_common: bool,
 }
 
 #[derive(Debug, Default)]
 struct AgentState {
-    /// Its newest window.
-    progress: Option<(PhaseKind, u64)>,
+    /// Its newest window of each server.
+    progress: BTreeMap<u32, Option<(PhaseKind, u64)>>,
     /// Intervals that its windows are moved by.
     shift: i64,
     /// When it really began, and whether its windows are aligned with the intervals; absent as long as that is not known.
@@ -74,11 +77,37 @@ struct AgentState {
     outcome: AgentOutcome,
 }
 
-#[derive(Debug)]
+/// An interval that may get more windows.
+#[derive(Debug, Default)]
 struct Open {
-    window: IntervalRecord,
-    agents: u32,
+    /// Those of each server together.
+    servers: BTreeMap<u32, IntervalRecord>,
+    windows: u32,
     full: u32,
+}
+
+impl Open {
+    fn add(&mut self, server: u32, window: IntervalRecord) -> Result<(), AdditionError> {
+        match self.servers.get_mut(&server) {
+            Some(sum) => sum.add_beside(window),
+            None => {
+                self.servers.insert(server, window);
+                Ok(())
+            }
+        }
+    }
+
+    /// All servers together; `None` without a window.
+    fn sum(&self) -> Result<Option<IntervalRecord>, AdditionError> {
+        let mut servers = self.servers.values();
+        let mut sum = servers.next().cloned();
+        for window in servers {
+            if let Some(sum) = &mut sum {
+                sum.add_beside(window.clone())?;
+            }
+        }
+        Ok(sum)
+    }
 }
 
 /// Merges the windows of a run.
@@ -86,6 +115,8 @@ struct Open {
 pub struct Merger {
     options: MergeOptions,
     agents: Vec<AgentState>,
+    /// Windows of an interval in which nobody is missing.
+    all_windows: u32,
     open: BTreeMap<(PhaseKind, u64), Open>,
     /// First interval of each phase that is still open.
     closed_up_to: BTreeMap<PhaseKind, u64>,
@@ -99,8 +130,15 @@ pub struct Merger {
 impl Merger {
     /// Nothing yet.
     pub fn new(options: MergeOptions) -> Self {
+        let agents = options.servers.iter().map(|servers| AgentState {
+            progress: servers.iter().map(|server| (*server, None)).collect(),
+            ..AgentState::default()
+        });
+        let agents: Vec<AgentState> = agents.collect();
+        let windows = agents.iter().map(|state| state.progress.len() as u32);
         Merger {
-            agents: (0..options.agents).map(|_| AgentState::default()).collect(),
+            all_windows: windows.sum(),
+            agents,
             options,
             open: BTreeMap::new(),
             closed_up_to: BTreeMap::new(),
@@ -126,12 +164,21 @@ impl Merger {
         }
     }
 
-    /// Adds a window of an agent. An agent that is not known is left out.
+    /// Adds the window of an agent on one server. An agent that is not known, or does not load the server, is left out.
     ///
     /// # Errors
     /// A histogram has values outside of the bounds of all.
-    pub fn add(&mut self, agent: u32, window: IntervalRecord) -> Result<(), AdditionError> {
+    pub fn add(
+        &mut self,
+        agent: u32,
+        server: u32,
+        mut window: IntervalRecord,
+    ) -> Result<(), AdditionError> {
         let Some(state) = self.agents.get_mut(agent as usize) else {
+            return Ok(());
+        };
+        let is_first = state.progress.keys().next() == Some(&server);
+        let Some(progress) = state.progress.get_mut(&server) else {
             return Ok(());
         };
         let interval_ns = self.options.interval_ns as f64;
@@ -141,11 +188,12 @@ impl Merger {
             .is_some_and(|(began_ns, is_aligned)| is_aligned && began_ns as f64 <= latest_ns);
         let slot = window.index.saturating_add_signed(state.shift);
         let place = (window.phase, slot);
-        state.progress = state.progress.max(Some(place));
+        *progress = (*progress).max(Some(place));
         if window.phase == PhaseKind::Measure {
             state.outcome.succeeded += window.counts.succeeded;
             state.outcome.failed += window.counts.failed;
-            state.outcome.late_intervals += u64::from(!is_there);
+            // All of its servers have the same intervals.
+            state.outcome.late_intervals += u64::from(!is_there && is_first);
             state.last_measured = state.last_measured.max(Some(slot));
         }
         let is_full = is_there && window.duration_ns as f64 >= interval_ns * FULL_RATIO;
@@ -154,24 +202,11 @@ impl Merger {
             self.late_windows += 1;
             return self.total(&window);
         }
-        match self.open.get_mut(&place) {
-            Some(open) => {
-                open.window.add_beside(window)?;
-                open.agents += 1;
-                open.full += u32::from(is_full);
-            }
-            None => {
-                let mut window = window;
-                window.index = slot;
-                let open = Open {
-                    window,
-                    agents: 1,
-                    full: u32::from(is_full),
-                };
-                self.open.insert(place, open);
-            }
-        }
-        Ok(())
+        window.index = slot;
+        let open = self.open.entry(place).or_default();
+        open.windows += 1;
+        open.full += u32::from(is_full);
+        open.add(server, window)
     }
 
     /// An agent sends no more windows, in order.
@@ -201,11 +236,12 @@ impl Merger {
     pub fn closed(&mut self) -> Result<Vec<Merged>, AdditionError> {
         let going = self.agents.iter().filter(|state| !state.has_ended);
         // `None` comes first: an agent that has sent nothing keeps the first interval open.
-        let passed = going.map(|state| state.progress).min();
+        let passed = going.flat_map(|state| state.progress.values().copied());
+        let passed = passed.min();
         let newest = self.open.keys().next_back().copied();
         let mut closed = Vec::new();
         while let Some((&place, _)) = self.open.first_key_value() {
-            // The interval of the newest window of an agent is complete: it sends one for each.
+            // The interval of the newest window of an agent is complete: it sends one for each, and server.
             let all_passed = passed.is_none_or(|passed| passed >= Some(place));
             let too_old = newest.is_some_and(|(phase, slot)| {
                 let behind = if phase > place.0 {
@@ -228,8 +264,11 @@ impl Merger {
             return Ok(None);
         };
         self.closed_up_to.insert(phase, slot + 1);
-        self.total(&open.window)?;
-        let is_common = open.full as usize == self.agents.len();
+        let Some(window) = open.sum()? else {
+            return Ok(None);
+        };
+        self.total(&window)?;
+        let is_common = open.full == self.all_windows && open.full as usize >= self.agents.len();
         self.measured_intervals += u64::from(phase == PhaseKind::Measure);
         if is_common && phase == PhaseKind::Measure {
             let common = &mut self.common;
@@ -238,12 +277,13 @@ impl Merger {
                 common.first_interval = slot;
             }
             common.intervals += 1;
-            common.succeeded += open.window.counts.succeeded;
-            common.failed += open.window.counts.failed;
+            common.succeeded += window.counts.succeeded;
+            common.failed += window.counts.failed;
         }
         Ok(Some(Merged {
-            window: open.window,
-            agents: open.agents,
+            window,
+            servers: open.servers,
+            windows: open.windows,
             is_common,
         }))
     }

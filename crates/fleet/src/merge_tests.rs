@@ -58,7 +58,7 @@ fn merger(agents: u32) -> Merger {
         interval_ns: SECOND,
         lag: 4,
         offered_rate_per_s: None,
-        agents,
+        servers: vec![vec![0]; agents as usize],
     });
     for agent in 0..agents {
         merger.begun(agent, Began::default());
@@ -77,14 +77,14 @@ fn began(late_ns: i64, uncertainty_ns: u64, windows_from_ns: i64) -> Began {
 #[test]
 fn an_interval_closes_when_all_have_passed_it() {
     let mut merger = merger(2);
-    merger.add(0, measure(0, &[10, 20])).expect("added");
-    merger.add(0, measure(1, &[10])).expect("added");
+    merger.add(0, 0, measure(0, &[10, 20])).expect("added");
+    merger.add(0, 0, measure(1, &[10])).expect("added");
     assert!(merger.closed().expect("merged").is_empty());
-    merger.add(1, measure(0, &[1000])).expect("added");
+    merger.add(1, 0, measure(0, &[1000])).expect("added");
     let closed = merger.closed().expect("merged");
     assert_eq!(closed.len(), 1);
     let first = &closed[0];
-    assert_eq!((first.agents, first.is_common), (2, true));
+    assert_eq!((first.windows, first.is_common), (2, true));
     assert_eq!(
         (first.window.counts.succeeded, first.window.counts.failed),
         (3, 2)
@@ -100,13 +100,13 @@ fn an_interval_closes_when_all_have_passed_it() {
 fn a_slow_agent_holds_up_only_so_many_intervals_and_nothing_of_it_is_lost() {
     let mut merger = merger(2);
     for index in 0..10 {
-        merger.add(0, measure(index, &[10])).expect("added");
+        merger.add(0, 0, measure(index, &[10])).expect("added");
     }
     let closed = merger.closed().expect("merged");
     assert_eq!(closed.len(), 6, "all that are 4 or more behind");
     assert!(closed.iter().all(|merged| !merged.is_common));
     assert_eq!(merger.open.len(), 4);
-    merger.add(1, measure(0, &[30])).expect("added");
+    merger.add(1, 0, measure(0, &[30])).expect("added");
     let (_, outcome) = merger.finish().expect("merged");
     assert_eq!((outcome.late_windows, outcome.phases[0].succeeded), (1, 11));
     assert_eq!(outcome.common.intervals, 0);
@@ -116,12 +116,12 @@ fn a_slow_agent_holds_up_only_so_many_intervals_and_nothing_of_it_is_lost() {
 fn the_last_interval_of_a_phase_waits_for_all() {
     let mut merger = merger(2);
     merger
-        .add(0, window(PhaseKind::Warmup, 0, &[1]))
+        .add(0, 0, window(PhaseKind::Warmup, 0, &[1]))
         .expect("added");
-    merger.add(0, measure(0, &[1])).expect("added");
+    merger.add(0, 0, measure(0, &[1])).expect("added");
     assert!(merger.closed().expect("merged").is_empty());
     merger
-        .add(1, window(PhaseKind::Warmup, 0, &[1]))
+        .add(1, 0, window(PhaseKind::Warmup, 0, &[1]))
         .expect("added");
     let closed = merger.closed().expect("merged");
     assert_eq!(
@@ -142,12 +142,12 @@ fn the_rate_is_that_of_the_window_in_which_all_measured() {
         window
     };
     for index in 0..5 {
-        merger.add(0, measure(index, &[10; 100])).expect("added");
+        merger.add(0, 0, measure(index, &[10; 100])).expect("added");
     }
     for index in 0..4 {
-        merger.add(1, late(index, &[10; 50])).expect("added");
+        merger.add(1, 0, late(index, &[10; 50])).expect("added");
     }
-    merger.add(1, late(4, &[10; 900])).expect("added");
+    merger.add(1, 0, late(4, &[10; 900])).expect("added");
     let (last, outcome) = merger.finish().expect("merged");
     let common: Vec<u64> = last
         .iter()
@@ -178,8 +178,8 @@ fn an_agent_that_really_begins_late_is_not_there_before() {
     // It stood still; its windows are where they were planned.
     merger.begun(1, began(2_500_000_000, 700, 0));
     for index in 0..5 {
-        merger.add(0, measure(index, &[10; 100])).expect("added");
-        merger.add(1, measure(index, &[10; 50])).expect("added");
+        merger.add(0, 0, measure(index, &[10; 100])).expect("added");
+        merger.add(1, 0, measure(index, &[10; 50])).expect("added");
     }
     let (_, outcome) = merger.finish().expect("merged");
     assert_eq!(
@@ -203,7 +203,7 @@ fn windows_that_are_out_of_step_or_of_an_unknown_start_are_in_no_common_interval
         if let Some(begun) = begun {
             merger.begun(0, begun);
         }
-        merger.add(0, measure(1, &[10])).expect("added");
+        merger.add(0, 0, measure(1, &[10])).expect("added");
         let (_, outcome) = merger.finish().expect("merged");
         assert_eq!(outcome.common.intervals, 0, "{begun:?}");
     }
@@ -213,12 +213,12 @@ fn windows_that_are_out_of_step_or_of_an_unknown_start_are_in_no_common_interval
 fn a_lost_agent_is_marked_and_holds_up_nobody() {
     let mut merger = merger(3);
     for agent in 0..3 {
-        merger.add(agent, measure(0, &[10])).expect("added");
+        merger.add(agent, 0, measure(0, &[10])).expect("added");
     }
     merger.lost(2, "it was not heard of");
     merger.lost(2, "something else");
     for agent in 0..2 {
-        merger.add(agent, measure(1, &[10])).expect("added");
+        merger.add(agent, 0, measure(1, &[10])).expect("added");
         merger.ended(agent);
     }
     let closed = merger.closed().expect("merged");
@@ -234,10 +234,10 @@ fn a_lost_agent_is_marked_and_holds_up_nobody() {
 #[test]
 fn a_partial_window_is_in_the_sums_and_not_in_the_rate() {
     let mut merger = merger(1);
-    merger.add(0, measure(0, &[10; 10])).expect("added");
+    merger.add(0, 0, measure(0, &[10; 10])).expect("added");
     let mut last = measure(1, &[10; 4]);
     last.duration_ns = SECOND / 2;
-    merger.add(0, last).expect("added");
+    merger.add(0, 0, last).expect("added");
     let (_, outcome) = merger.finish().expect("merged");
     assert_eq!(
         (outcome.common.intervals, outcome.common.rate_per_s),
@@ -254,11 +254,46 @@ fn memory_does_not_grow_with_the_length_of_the_run() {
     let mut merger = merger(3);
     for index in 0..500 {
         // One agent sends nothing at all.
-        merger.add(0, measure(index, &[10])).expect("added");
-        merger.add(1, measure(index, &[10])).expect("added");
+        merger.add(0, 0, measure(index, &[10])).expect("added");
+        merger.add(1, 0, measure(index, &[10])).expect("added");
         merger.closed().expect("merged");
         assert!(merger.open.len() <= 5);
     }
+}
+
+#[test]
+fn windows_of_servers_add_up_to_those_of_all_and_wait_for_each_other() {
+    let mut merger = Merger::new(MergeOptions {
+        interval_ns: SECOND,
+        lag: 4,
+        offered_rate_per_s: None,
+        servers: vec![vec![0, 2], vec![2]],
+    });
+    for agent in 0..2 {
+        merger.begun(agent, Began::default());
+    }
+    merger.add(0, 0, measure(0, &[10])).expect("added");
+    merger.add(1, 2, measure(0, &[20, 30])).expect("added");
+    assert!(
+        merger.closed().expect("merged").is_empty(),
+        "one is missing"
+    );
+    merger.add(0, 2, measure(0, &[40])).expect("added");
+    // An agent sends nothing of a server that it does not load.
+    merger.add(1, 0, measure(0, &[50])).expect("left out");
+    let closed = merger.closed().expect("merged");
+    let first = &closed[0];
+    assert_eq!((first.windows, first.is_common), (3, true));
+    assert_eq!(first.window.counts.succeeded, 4);
+    let of_server = |server: u32| first.servers[&server].counts.succeeded;
+    assert_eq!((of_server(0), of_server(2)), (1, 3));
+    let (_, outcome) = merger.finish().expect("merged");
+    let each = outcome.agents.iter().map(|agent| agent.succeeded);
+    assert_eq!(each.collect::<Vec<_>>(), [2, 2]);
+    assert_eq!(
+        (outcome.common.succeeded, outcome.agents[0].late_intervals),
+        (4, 0)
+    );
 }
 
 proptest! {
@@ -277,7 +312,7 @@ proptest! {
             for value in &values {
                 expected.record(value * 1_000).expect("in bounds");
             }
-            merger.add(agent, measure(index, &values)).expect("added");
+            merger.add(agent, 0, measure(index, &values)).expect("added");
             if close_at[step] {
                 windows.extend(merger.closed().expect("merged"));
             }

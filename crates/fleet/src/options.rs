@@ -3,6 +3,7 @@
 use crate::endpoint::Endpoint;
 use crate::permits::Permits;
 use dyno_engine::{Error, Kind};
+use dyno_record::verdict::CheckName;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -101,6 +102,8 @@ pub struct FleetOptions {
     pub logs: Option<PathBuf>,
     /// Folder on each host that a folder for the run is made in, and taken away from.
     pub host_folder: String,
+    /// Checks of the doctor whose advice is followed on the hosts of servers for the time of the run.
+    pub apply: Vec<CheckName>,
 }
 
 impl FleetOptions {
@@ -129,6 +132,8 @@ pub struct WorkerOptions {
     pub folder: PathBuf,
     /// What work may ask for.
     pub permits: Permits,
+    /// Checks of the doctor whose advice is followed on this host for the time of the run.
+    pub apply: Vec<CheckName>,
     /// Remove that folder when the controller or Redis has gone, and nobody else would. It must hold [`MADE`].
     pub remove_folder: bool,
     /// Longest wait for Redis and the controller.

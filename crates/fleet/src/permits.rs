@@ -21,6 +21,8 @@ pub struct Permits {
     /// Parameters of servers that a plan may set, each as `NAME=VALUE`: with the right one, a `mongod` reads files, asks other
     /// hosts or takes down its guards.
     pub parameters: BTreeSet<String>,
+    /// Network cards whose packets a plan may send to other CPUs, each as `--rps` has it.
+    pub cards: BTreeSet<String>,
     /// Hosts that may be loaded, without ports; loopback and sockets of this host if there are none.
     pub targets: BTreeSet<String>,
 }
@@ -40,6 +42,7 @@ impl Permits {
         self.data_folders
             .extend(named_folders(server).map(PathBuf::from));
         self.parameters.extend(named_parameters(server));
+        self.cards.extend(server.receive_packet_steering.clone());
         // One that is not valid was refused before, and permits nothing.
         let running = server.uri.as_deref().map(uri::parse);
         if let Some(Ok((target, _))) = running {
@@ -61,6 +64,7 @@ impl Permits {
         let mut all = words("--mongod", texts(&self.programs));
         all.extend(words("--data-dir", texts(&self.data_folders)));
         all.extend(words("--parameter", self.parameters.iter().cloned()));
+        all.extend(words("--rps", self.cards.iter().cloned()));
         all.extend(words("--listen", [listen.to_owned()]));
         all
     }
@@ -95,6 +99,11 @@ impl Permits {
             if !self.parameters.contains(&parameter) {
                 return Err(refused("parameter", &parameter, "--parameter"));
             }
+        }
+        if let Some(card) = &server.receive_packet_steering
+            && !self.cards.contains(card)
+        {
+            return Err(refused("network card", card, "--rps"));
         }
         let listen = server.listen.as_deref().unwrap_or("127.0.0.1");
         let address = listen.parse::<IpAddr>().ok();

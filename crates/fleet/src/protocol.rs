@@ -5,13 +5,15 @@ use crate::error::FleetError;
 use crate::merge::Began;
 use dyno_engine::load_source;
 use dyno_plan::Plan;
-use dyno_record::model::{Environment, PhaseRecord, ResourceUse};
+use dyno_record::model::{
+    Caveat, Environment, PhaseRecord, PlacementRecord, ResourceUse, SteeringRecord,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Version of the messages. Raised when one side would misread the other.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 /// Who is in a version of the program and of its messages; both must be equal on all hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,8 +198,17 @@ pub(crate) struct StageSummary {
 /// What the host of a server has started.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StartedServers {
-    /// Connection string, without credentials; empty where somebody else has started them.
-    pub(crate) uri: String,
+    /// Connection string of each, without credentials; none where somebody else has started them.
+    pub(crate) uris: Vec<String>,
+    /// Where they are on the host: planned, and as the kernel said when they had started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) placement: Option<PlacementRecord>,
+    /// How the packets of a network card are spread over CPUs as long as they run, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) packet_steering: Option<SteeringRecord>,
+    /// Where a server is not as planned, with its number on the host.
+    #[serde(default)]
+    pub(crate) caveats: Vec<Caveat>,
     /// What cannot be read of servers that somebody else has started, in words.
     #[serde(default)]
     pub(crate) unread: Vec<String>,
@@ -229,10 +240,12 @@ pub enum Up {
         #[serde(flatten)]
         began: Began,
     },
-    /// A window, with its histograms beside it.
+    /// A window on one server, with its histograms beside it.
     Window {
         /// Number of the work.
         work: u32,
+        /// Number of the server.
+        server: u32,
         /// The counters.
         window: crate::window::WindowHeader,
     },

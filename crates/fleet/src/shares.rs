@@ -28,9 +28,19 @@ pub enum ShareError {
     NoServer,
     /// Independent servers cannot be paired with the agents.
     #[error(
-        "{agents} agents cannot be paired with {servers} servers: each server needs as many agents as the others"
+        "{agents} agents cannot be paired with {servers} servers: one of the numbers must be a multiple of the other"
     )]
     Pairing {
+        /// Agents.
+        agents: u32,
+        /// Servers.
+        servers: u32,
+    },
+    /// The table of servers does not fit the fleet.
+    #[error("`fleet.table` {problem}, with {agents} agents and {servers} servers")]
+    Table {
+        /// What is wrong, as a predicate.
+        problem: String,
         /// Agents.
         agents: u32,
         /// Servers.
@@ -150,6 +160,24 @@ impl Link {
     }
 }
 
+/// The plan of all these links together.
+pub(crate) fn plan_of_links<'a>(plan: &Plan, links: impl Iterator<Item = &'a Link>) -> Plan {
+    let mut plan = plan.clone();
+    plan.fleet = None;
+    let (mut clients, mut rate_per_s, mut operations) = (0_u32, 0.0, 0_u64);
+    for link in links {
+        clients = clients.saturating_add(link.clients);
+        rate_per_s += link.rate_per_s.unwrap_or(0.0);
+        operations = operations.saturating_add(link.operations.unwrap_or(0));
+    }
+    plan.client.clients = clients;
+    if let Some(planned) = plan.schedule.rate_mut() {
+        *planned = rate_per_s;
+    }
+    plan.phases.operations = plan.phases.operations.and(Some(operations));
+    plan
+}
+
 /// Part `part` of `amount`, divided among all by their weights; `before` is the sum of the weights before it.
 fn weighted(amount: u64, before: u64, weight: u64, total: u64) -> u64 {
     let up_to = |sum: u64| u128::from(amount) * u128::from(sum) / u128::from(total.max(1));
@@ -201,9 +229,13 @@ pub fn shares(plan: &Plan, agents: u32, servers: u32) -> Result<Vec<Share>, Shar
     }
     let servers = match fleet.mapping {
         Mapping::Deployment => 1,
-        Mapping::Pairs | Mapping::AllToAll if servers == 0 => return Err(ShareError::NoServer),
-        Mapping::Pairs if !agents.is_multiple_of(servers) => {
+        _ if servers == 0 => return Err(ShareError::NoServer),
+        Mapping::Pairs if !is_even(fleet, agents, servers) => {
             return Err(ShareError::Pairing { agents, servers });
+        }
+        Mapping::Table => {
+            check_table(&fleet.table, agents, servers)?;
+            servers
         }
         Mapping::Pairs | Mapping::AllToAll => servers,
     };
@@ -226,19 +258,74 @@ pub(crate) fn without_links(agents: u32) -> Vec<Share> {
     (0..agents).map(share).collect()
 }
 
-/// Fewest `client.clients` of a plan with which everybody has something to do: one for each server that an agent loads, and
-/// of all agents if the plan counts in all. `None` if the plan has no fleet.
+/// Whether pairs load all servers alike.
+fn is_even(fleet: &FleetPlan, agents: u32, servers: u32) -> bool {
+    fleet.amounts == Amounts::PerServer
+        || agents.is_multiple_of(servers)
+        || servers.is_multiple_of(agents)
+}
+
+/// A list for each agent, and an agent for each server.
+fn check_table(table: &[Vec<u32>], agents: u32, servers: u32) -> Result<(), ShareError> {
+    let problem = |problem: String| ShareError::Table {
+        problem,
+        agents,
+        servers,
+    };
+    if table.len() != agents as usize {
+        return Err(problem(format!("has {} lists", table.len())));
+    }
+    let named = || table.iter().flatten();
+    if let Some(server) = named().find(|server| **server >= servers) {
+        return Err(problem(format!("names server {server}")));
+    }
+    if let Some(server) = (0..servers).find(|server| !named().any(|named| named == server)) {
+        return Err(problem(format!("names server {server} nowhere")));
+    }
+    Ok(())
+}
+
+/// The servers that an agent loads, by number.
+fn servers_of(fleet: &FleetPlan, agent: u32, agents: u32, servers: u32) -> Vec<u32> {
+    match fleet.mapping {
+        Mapping::Deployment => vec![0],
+        Mapping::Pairs if servers <= agents => vec![agent % servers.max(1)],
+        Mapping::Pairs => (agent..servers).step_by(agents.max(1) as usize).collect(),
+        Mapping::AllToAll => (0..servers).collect(),
+        Mapping::Table => fleet.table.get(agent as usize).cloned().unwrap_or_default(),
+    }
+}
+
+/// Most servers that one agent loads.
+pub(crate) fn most_servers(fleet: &FleetPlan, agents: u32, servers: u32) -> u32 {
+    let each = (0..agents).map(|agent| servers_of(fleet, agent, agents, servers).len() as u32);
+    each.max().unwrap_or(1).max(1)
+}
+
+/// Of each server the agents that load it.
+fn agents_of_servers(fleet: &FleetPlan, agents: u32, servers: u32) -> Vec<u32> {
+    let mut of_servers = vec![0; servers.max(1) as usize];
+    for server in (0..agents).flat_map(|agent| servers_of(fleet, agent, agents, servers)) {
+        if let Some(count) = of_servers.get_mut(server as usize) {
+            *count += 1;
+        }
+    }
+    of_servers
+}
+
+/// Fewest `client.clients` of a plan with which everybody has something to do: one for each server that an agent loads, of all
+/// agents if the plan counts in all, and for each agent if it counts per server. `None` if the plan has no fleet.
 pub fn least_clients(plan: &Plan, agents: u32, servers: u32) -> Option<u64> {
     let fleet = plan.fleet.as_ref()?;
-    let per_agent = match fleet.mapping {
-        Mapping::AllToAll => servers,
-        Mapping::Deployment | Mapping::Pairs => 1,
-    };
-    let agents = match fleet.amounts {
-        Amounts::InAll => agents,
-        Amounts::PerAgent => 1,
-    };
-    Some(u64::from(agents) * u64::from(per_agent))
+    let per_agent = u64::from(most_servers(fleet, agents, servers));
+    Some(match fleet.amounts {
+        Amounts::InAll => u64::from(agents) * per_agent,
+        Amounts::PerAgent => per_agent,
+        Amounts::PerServer => {
+            let most = agents_of_servers(fleet, agents, servers).into_iter().max();
+            u64::from(most.unwrap_or(1).max(1))
+        }
+    })
 }
 
 /// Who loads which server, with how many connections.
@@ -249,32 +336,30 @@ fn places(
     servers: u32,
 ) -> Result<Vec<Place>, ShareError> {
     let amount = u64::from(plan.client.clients);
-    let per_agent = match fleet.mapping {
-        Mapping::AllToAll => servers,
-        Mapping::Deployment | Mapping::Pairs => 1,
-    };
     let least = least_clients(plan, agents, servers).unwrap_or(1);
     let key = "client.clients";
     if amount < least {
         return Err(ShareError::TooFew { key, amount, least });
     }
+    let of_servers = agents_of_servers(fleet, agents, servers);
+    let mut taken = vec![0_u64; of_servers.len()];
     let mut places = Vec::new();
     for agent in 0..agents {
-        let clients = match fleet.amounts {
-            Amounts::InAll => even(amount, agent.into(), agents.into()),
-            Amounts::PerAgent => amount,
-        };
-        for place in 0..per_agent {
+        let own = servers_of(fleet, agent, agents, servers);
+        for (place, server) in (0_u32..).zip(&own) {
+            let (number, parts) = (*server as usize, own.len() as u64);
             // The rest goes to another server with each agent.
-            let turn = (place + agent) % per_agent;
+            let turn = u64::from((place + agent) % own.len() as u32);
+            let clients = match fleet.amounts {
+                Amounts::InAll => even(even(amount, agent.into(), agents.into()), turn, parts),
+                Amounts::PerAgent => even(amount, turn, parts),
+                Amounts::PerServer => even(amount, taken[number], of_servers[number].into()),
+            };
+            taken[number] += 1;
             places.push(Place {
                 agent,
-                server: match fleet.mapping {
-                    Mapping::Deployment => 0,
-                    Mapping::Pairs => agent % servers,
-                    Mapping::AllToAll => place,
-                },
-                clients: even(clients, turn.into(), per_agent.into()),
+                server: *server,
+                clients,
             });
         }
     }
@@ -294,21 +379,20 @@ fn links(
     let in_all: u64 = places.iter().map(|place| place.clients).sum();
     let rate = plan.schedule.rate_per_s();
     let (mut taken, mut before, mut number) = (vec![0_u32; servers as usize], 0, 0);
-    let agents = places.last().map_or(0, |place| place.agent as usize + 1);
-    let (mut of_agent, mut of_agent_before) = (vec![0_u64; agents], vec![0_u64; agents]);
+    // Weights are connections: of the fleet, of the agent, or of the server.
+    let whole = |place: &Place| match fleet.amounts {
+        Amounts::InAll => 0,
+        Amounts::PerAgent => place.agent as usize,
+        Amounts::PerServer => place.server as usize,
+    };
+    let wholes = places.iter().map(whole).max().map_or(0, |most| most + 1);
+    let (mut totals, mut befores) = (vec![0_u64; wholes], vec![0_u64; wholes]);
     for place in places {
-        of_agent[place.agent as usize] += place.clients;
+        totals[whole(place)] += place.clients;
     }
     let mut links: Vec<Link> = Vec::with_capacity(places.len());
     for place in places {
-        // Weights are connections: of the fleet, or of the agent.
-        let (total, first) = match fleet.amounts {
-            Amounts::InAll => (in_all, before),
-            Amounts::PerAgent => {
-                let agent = place.agent as usize;
-                (of_agent[agent], of_agent_before[agent])
-            }
-        };
+        let (total, first) = (totals[whole(place)], befores[whole(place)]);
         let operations = plan
             .phases
             .operations
@@ -342,7 +426,7 @@ fn links(
             seed: seed(plan.client.seed, number),
         });
         before += place.clients;
-        of_agent_before[place.agent as usize] += place.clients;
+        befores[whole(place)] += place.clients;
         number += 1;
     }
     Ok(links)

@@ -50,6 +50,8 @@ fn the_fewest_clients_are_those_with_which_everybody_has_one() {
         (Mapping::AllToAll, Amounts::PerAgent, 2),
         (Mapping::Deployment, Amounts::InAll, 3),
         (Mapping::Deployment, Amounts::PerAgent, 1),
+        (Mapping::AllToAll, Amounts::PerServer, 3),
+        (Mapping::Pairs, Amounts::PerServer, 2),
     ] {
         let mut plan = plan(mapping, amounts);
         assert_eq!(least_clients(&plan, 3, 2), Some(least));
@@ -93,6 +95,64 @@ fn pairs_load_a_data_set_each() {
         places,
         [(0, 0, 5, 0), (1, 0, 5, 0), (0, 5, 5, 1), (1, 5, 5, 1)]
     );
+}
+
+/// Of each agent the servers that it loads.
+fn servers_of_agents(shares: &[Share]) -> Vec<Vec<u32>> {
+    let servers = |share: &Share| share.links.iter().map(|link| link.server).collect();
+    shares.iter().map(servers).collect()
+}
+
+#[test]
+fn an_agent_loads_several_servers_where_there_are_more_of_them() {
+    let pairs = plan(Mapping::Pairs, Amounts::InAll);
+    let all = shares(&pairs, 2, 4).expect("it can be divided");
+    assert_eq!(servers_of_agents(&all), [[0, 2], [1, 3]]);
+    // Each server has the same load, also where one agent has more of them.
+    let mut uneven = plan(Mapping::Pairs, Amounts::PerServer);
+    uneven.client.clients = 10;
+    uneven.schedule = constant(300.0);
+    uneven.phases.operations = Some(1_000);
+    let all = shares(&uneven, 2, 3).expect("it can be divided");
+    assert_eq!(servers_of_agents(&all), [vec![0, 2], vec![1]]);
+    for link in links_of(&all) {
+        let amounts = (link.clients, link.rate_per_s, link.operations);
+        assert_eq!(amounts, (10, Some(300.0), Some(1_000)));
+    }
+    // Five agents on two servers: three divide the one, two the other.
+    let all = shares(&uneven, 5, 2).expect("it can be divided");
+    let of = |server| {
+        let links = links_of(&all).into_iter();
+        let links = links.filter(|link| link.server == server);
+        plan_of_links(&uneven, links)
+    };
+    for server in 0..2 {
+        let plan = of(server);
+        assert_eq!(plan.client.clients, 10);
+        assert_eq!(plan.schedule.rate_per_s(), Some(300.0));
+        assert_eq!(plan.phases.operations, Some(1_000));
+    }
+}
+
+#[test]
+fn a_table_says_who_loads_which_server() {
+    let mut plan = plan(Mapping::Table, Amounts::InAll);
+    plan.fleet.as_mut().expect("it is there").table = vec![vec![0, 1], vec![1, 2]];
+    plan.client.clients = 6;
+    let all = shares(&plan, 2, 3).expect("it fits");
+    assert_eq!(servers_of_agents(&all), [[0, 1], [1, 2]]);
+    let of_second = links_of(&all).into_iter().filter(|link| link.server == 1);
+    let steps: Vec<_> = of_second
+        .map(|link| (link.insert_step, link.insert_offset))
+        .collect();
+    assert_eq!(steps, [(2, 0), (2, 1)]);
+    let refused = |agents, servers| {
+        let error = shares(&plan, agents, servers).expect_err("it does not fit");
+        error.to_string()
+    };
+    assert!(refused(3, 3).contains("`fleet.table` has 2 lists, with 3 agents and 3 servers"));
+    assert!(refused(2, 2).contains("names server 2"));
+    assert!(refused(2, 4).contains("names server 3 nowhere"));
 }
 
 #[test]
@@ -176,6 +236,30 @@ proptest! {
                 prop_assert_eq!(link.insert_step as usize, links.len());
                 prop_assert!(link.insert_offset < link.insert_step);
             }
+        }
+    }
+
+    #[test]
+    fn amounts_of_each_server_are_those_of_the_plan(
+        mapping in prop_oneof![Just(Mapping::Pairs), Just(Mapping::AllToAll)],
+        servers in 1u32..7,
+        agents in 1u32..20,
+        clients in 20u32..100,
+        rate in 0.1f64..1e6,
+        operations in 100_000u64..1 << 50,
+    ) {
+        let mut plan = plan(mapping, Amounts::PerServer);
+        plan.client.clients = clients;
+        plan.schedule = constant(rate);
+        plan.phases.operations = Some(operations);
+        let shares = shares(&plan, agents, servers).expect("it can be divided");
+        prop_assert!(shares.iter().all(|share| !share.links.is_empty() || agents > servers));
+        for server in 0..servers {
+            let links = links_of(&shares).into_iter().filter(|link| link.server == server);
+            let of_server = plan_of_links(&plan, links);
+            prop_assert_eq!(of_server.client.clients, clients);
+            prop_assert_eq!(of_server.schedule.rate_per_s(), Some(rate));
+            prop_assert_eq!(of_server.phases.operations, Some(operations));
         }
     }
 

@@ -17,9 +17,10 @@ pub use opening::check_run_name;
 
 use crate::FleetError;
 use crate::controller::{Controller, forget};
+use crate::kubernetes::servers_of_pod;
 use crate::options::FleetOptions;
 use crate::permits::Permits;
-use crate::shares::{least_clients, shares};
+use crate::shares::{least_clients, plan_of_links, shares};
 use checks::{check, check_fits};
 use dyno_engine::context::Context;
 use dyno_engine::load_source::{LoadSource, Phases, Readings};
@@ -96,11 +97,12 @@ impl<'a> Fleet<'a> {
         let fleet = check(plan, remote, self.options.kubernetes)?;
         let (agents, servers) = if self.options.kubernetes {
             let pods = cluster::table(fleet)?;
-            (pods.client_pods, pods.server_pods * pods.disks)
+            let of_pod = servers_of_pod(pods, plan.server.pairs);
+            (pods.client_pods, pods.server_pods * of_pod)
         } else {
             let folder = PrivateFolder::create()?;
             let found = self.hosts(fleet, remote.is_none(), &folder, context)?;
-            (found.agents(fleet), found.servers.len() as u32)
+            (found.agents(fleet), found.count(plan, remote))
         };
         let servers = if remote.is_some() { 1 } else { servers };
         let size = Size { agents, servers };
@@ -176,9 +178,10 @@ impl<'a> Fleet<'a> {
     /// What amounts of the plan are to be multiplied by.
     fn multiple(&self, plan: &Plan) -> f64 {
         let state = self.state.borrow();
-        let agents = state.as_ref().map_or(1, |open| open.agents.len());
+        let count = |of: fn(&Open) -> usize| state.as_ref().map_or(1, of) as f64;
         match plan.fleet.as_ref().map(|fleet| fleet.amounts) {
-            Some(Amounts::PerAgent) => agents as f64,
+            Some(Amounts::PerAgent) => count(|open| open.agents.len()),
+            Some(Amounts::PerServer) => count(|open| open.uris.len().max(1)),
             Some(Amounts::InAll) | None => 1.0,
         }
     }
@@ -235,6 +238,17 @@ impl LoadSource for Fleet<'_> {
         run::perform(open, phases, &self.readings, offered, context, sink)
     }
 
+    fn plan_of_server(&self, plan: &Plan, number: usize) -> Option<Plan> {
+        let state = self.state.borrow();
+        let open = state.as_ref()?;
+        let shares = shares(plan, open.agents.len() as u32, open.uris.len() as u32).ok()?;
+        let links = shares.iter().flat_map(|share| &share.links);
+        Some(plan_of_links(
+            plan,
+            links.filter(|link| link.server as usize == number),
+        ))
+    }
+
     fn offered_rate_per_s(&self, plan: &Plan) -> Option<f64> {
         Some(plan.schedule.rate_per_s()? * self.multiple(plan))
     }
@@ -277,7 +291,11 @@ impl LoadSource for Fleet<'_> {
     }
 
     fn caveats(&self, record: &FleetRecord) -> Vec<Caveat> {
-        record::caveats(record)
+        let mut caveats = record::caveats(record);
+        if let Some(open) = self.state.borrow().as_ref() {
+            caveats.extend(open.misplaced.iter().cloned());
+        }
+        caveats
     }
 
     fn check_same(&self, plans: &[&Plan]) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! What one host does in a run of a fleet: it loads servers, or starts one, as the controller says.
 
 mod serve;
+mod settings;
 mod stage;
 mod watch;
 mod watched;
@@ -13,11 +14,12 @@ use crate::protocol::{HostFacts, Stage, Version, Work};
 use crate::shares::{Link, Share};
 use crate::source::checks::check_plan;
 use dyno_engine::context::Context;
+use dyno_engine::deployment::placement::cpus_of_clients_alone;
 use dyno_engine::deployment::server::{ServerPaths, ServerUnderTest};
 use dyno_engine::run::usage;
 use dyno_engine::{Error, Kind};
 use dyno_load::clock::Clock;
-use dyno_load::job::{Job, Pair, ProcessUsage};
+use dyno_load::job::{Job, Pair};
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_observe::doctor::{self, Subject};
 use dyno_observe::environment::capture;
@@ -29,6 +31,7 @@ use dyno_plan::uri::redact;
 use dyno_record::model::Environment;
 use dyno_record::names;
 use dyno_record::verdict::Level;
+use settings::HostSettings;
 use stage::{FOREVER, Outlet, Report, StageRun, merger};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -48,6 +51,8 @@ pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> 
         check_made(&options.folder)?;
     }
     let stop = context.cancel.phase_flag();
+    // Before anybody hears of this host: what is found of it then is what the run has.
+    let settings = HostSettings::apply(options, context)?;
     let result = join(options, context, stop).and_then(|agent| {
         if options.is_of_server() {
             return serve::serve(agent, options, context);
@@ -60,8 +65,10 @@ pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> 
         };
         worker.work_until_the_end()
     });
+    drop(settings);
     if let (Err(error), true) = (&result, options.remove_folder)
         && leaves_agent_alone(error)
+        && !settings::are_changed(&options.folder)
     {
         // Nobody comes to take it away. What cannot be removed is in the error itself.
         let _ = std::fs::remove_dir_all(&options.folder);
@@ -223,7 +230,7 @@ impl Worker<'_> {
                 threads += of_pairs.sum::<u64>();
                 parts.push(stage::start(job, outlet));
                 let server = work.servers.get(link.server as usize);
-                servers.push(redact(server.map_or("", String::as_str)));
+                servers.push((link.server, redact(server.map_or("", String::as_str))));
             }
         }
         drop(reports);
@@ -238,10 +245,12 @@ impl Worker<'_> {
             threads,
             servers,
             phases: Vec::new(),
-            merger: merger(count),
+            merger: merger(count as usize),
             sampler: UsageSampler::new(Path::new("/"), &[], None),
             start: None,
             begun: Vec::new(),
+            usage: usage(),
+            of_threads: Default::default(),
         };
         let result = run.follow(&inbox, count);
         task.stop.store(true, Ordering::Relaxed);
@@ -272,11 +281,6 @@ impl Worker<'_> {
         Ok(Some(Job {
             clock: task.clock,
             stop: Arc::clone(&task.stop),
-            // The time of the process counts once.
-            usage: match outlet.link {
-                0 => usage,
-                _ => ProcessUsage::default,
-            },
             on_started: Some(Box::new(move |planned_ns, started_ns| {
                 begun.send(Report::Begun {
                     planned_ns,
@@ -323,9 +327,12 @@ impl Worker<'_> {
             Some(all) if is_load => scaled(all, link.clients, planned.clients),
             _ => link.clients,
         };
-        let cores = self.context.environment.cores;
+        let cpus = cpus_of_clients_alone(part)?;
+        let named = cpus.as_ref().map_or(u32::MAX, |cpus| cpus.len() as u32);
+        let cores = self.context.environment.cores.min(named);
         let links = task.share.links.len() as u32;
         Ok(Pair {
+            cpus,
             clients: clients as usize,
             threads: threads_of_link(task.work, cores, links, clients),
             ..Pair::from_plan(part, Arc::new(workload), server.backend()?)
@@ -385,7 +392,7 @@ mod tests {
         };
         assert!(ask(|_| ()).is_ok());
         for refused in [
-            (|plan| plan.server.receive_packet_steering = Some("eth0".into())) as fn(&mut Plan),
+            (|plan| plan.server.listen = Some("10.0.0.1".into())) as fn(&mut Plan),
             |plan| plan.data.page_cache = PageCache::Drop,
             |plan| plan.server.block_compressor = Some("none,extensions=[/tmp/x.so]".into()),
             |plan| plan.server.connection_options = Some("tlsCAFile=/etc/shadow".into()),

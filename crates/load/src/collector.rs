@@ -35,7 +35,7 @@ pub(crate) struct Collector {
     /// By pair: the phase that it took part in last.
     last_phases: Vec<Option<PhaseKind>>,
     spares: Vec<Sender<Box<Part>>>,
-    usage: fn() -> ProcessUsage,
+    usage: Option<fn() -> ProcessUsage>,
     last_usage: ProcessUsage,
     on_ended: Option<OnEnded>,
 }
@@ -52,7 +52,7 @@ impl Collector {
         pair_count: usize,
         pairs: Vec<usize>,
         spares: Vec<Sender<Box<Part>>>,
-        usage: fn() -> ProcessUsage,
+        usage: Option<fn() -> ProcessUsage>,
     ) -> Self {
         let queue = |pair| WorkerQueue {
             pair,
@@ -64,7 +64,7 @@ impl Collector {
             last_phases: vec![None; pair_count],
             spares,
             usage,
-            last_usage: usage(),
+            last_usage: usage.map(|usage| usage()).unwrap_or_default(),
             on_ended: None,
         }
     }
@@ -157,7 +157,10 @@ impl Collector {
     }
 
     fn with_usage(&mut self, mut interval: IntervalRecord) -> IntervalRecord {
-        let usage = (self.usage)();
+        let Some(usage) = self.usage else {
+            return interval;
+        };
+        let usage = usage();
         let counts = &mut interval.counts;
         counts.cpu_user_ns = usage.user_ns.saturating_sub(self.last_usage.user_ns);
         counts.cpu_system_ns = usage.system_ns.saturating_sub(self.last_usage.system_ns);

@@ -127,8 +127,8 @@ pub struct Job {
     pub clock: Clock,
     /// Set it to end the run early; the workers set it as well when a fault ends the run.
     pub stop: Arc<AtomicBool>,
-    /// Reads the usage of this process.
-    pub usage: fn() -> ProcessUsage,
+    /// Reads the usage of this process, which windows then hold; else they hold the CPU time of the worker threads alone.
+    pub usage: Option<fn() -> ProcessUsage>,
     /// Called when the starts of the phases are known, shortly before the first one.
     pub on_planned: Option<OnPlanned>,
     /// Called when all workers have started.
@@ -183,7 +183,7 @@ impl Job {
             retry: RetryRule::default(),
             clock: Clock::start(),
             stop: Arc::new(AtomicBool::new(false)),
-            usage: ProcessUsage::default,
+            usage: None,
             on_planned: None,
             on_started: None,
             on_ended: None,

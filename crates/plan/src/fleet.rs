@@ -15,10 +15,13 @@ pub enum Mapping {
     /// All clients load one deployment together: its data set is loaded in parts, one by each client.
     #[default]
     Deployment,
-    /// The servers are independent, and each client loads one of them: client i server i modulo their number.
+    /// The servers are independent. With as many clients as servers or a multiple, client i loads server i modulo their number;
+    /// with more servers it loads every server whose number is i modulo the number of clients.
     Pairs,
     /// The servers are independent, and each client loads all of them, with a part of its connections each.
     AllToAll,
+    /// The servers are independent, and `fleet.table` says which of them each client loads.
+    Table,
 }
 
 /// What the number of clients, the rate and the number of operations of the plan are amounts of.
@@ -30,6 +33,8 @@ pub enum Amounts {
     InAll,
     /// Of each agent.
     PerAgent,
+    /// Of each independent server: the agents that load it divide them.
+    PerServer,
 }
 
 /// Many client hosts and many servers, measured as one.
@@ -39,6 +44,9 @@ pub enum Amounts {
 pub struct FleetPlan {
     /// Hosts, or groups of the Ansible inventory, that the load comes from.
     pub clients: Vec<String>,
+    /// How many of these hosts take part, from the first on; all when absent.
+    #[schemars(range(min = 1, max = 4096))]
+    pub client_hosts: Option<u32>,
     /// Hosts or groups that servers are started on. With `server.uri` the servers run there already, and agents only read these
     /// machines; of those that are not named nothing is read.
     pub servers: Vec<String>,
@@ -47,6 +55,9 @@ pub struct FleetPlan {
     pub agents_per_host: u32,
     /// Which client host loads which servers.
     pub mapping: Mapping,
+    /// The servers that each agent loads, by their numbers from 0: one list for each agent, in the order of their numbers. Those
+    /// of a host follow each other, agents as well as servers. Empty unless `mapping` is `table`.
+    pub table: Vec<Vec<u32>>,
     /// What `client.clients`, `schedule.rate_per_s` and `phases.operations` are amounts of.
     pub amounts: Amounts,
     /// Longest time until all agents have come, each host with a first connection.
@@ -66,9 +77,11 @@ impl Default for FleetPlan {
     fn default() -> Self {
         FleetPlan {
             clients: Vec::new(),
+            client_hosts: None,
             servers: Vec::new(),
             agents_per_host: 1,
             mapping: Mapping::Deployment,
+            table: Vec::new(),
             amounts: Amounts::InAll,
             join_within: Span::from_secs(60),
             load_within: Span::from_secs(3600),
@@ -108,10 +121,11 @@ pub struct KubernetesPlan {
     pub server_cpus: u32,
     /// Memory of a server.
     pub server_memory: Bytes,
-    /// Volumes of a server pod, one for each disk, and as many servers: each has a volume. 1 to 16.
-    #[schemars(range(min = 1, max = 16))]
+    /// Volumes of a server pod, one for each disk, 0 to 16. A pod has as many servers, each with a volume, or more by
+    /// `server.pairs`, which then share the volumes in turn. Without a volume the data is on the disk of the node that pods have.
+    #[schemars(range(max = 16))]
     pub disks: u32,
-    /// Size of each volume.
+    /// Size of each volume; without one, most that the servers of a pod may write.
     pub disk_size: Bytes,
     /// Storage class of the volumes; that of the cluster when absent.
     pub storage_class: Option<String>,
@@ -195,9 +209,20 @@ mod tests {
                 "kubernetes.server_pods",
             ),
             ("[fleet.kubernetes]\ndisk_size = \"1MiB\"", "at least 64MiB"),
+            ("client_hosts = 0", "`fleet.client_hosts`"),
+            ("mapping = \"table\"", "there is no `fleet.table`"),
+            ("table = [[0]]", "`fleet.table` has no effect"),
+            (
+                "mapping = \"table\"\ntable = [[0], []]",
+                "gives agent 1 no server",
+            ),
+            (
+                "mapping = \"table\"\ntable = [[1, 1]]",
+                "gives agent 0 a server twice",
+            ),
             (
                 "[server]\npairs = 2",
-                "`server.pairs` applies to one machine",
+                "`server.pairs` starts independent servers on each host",
             ),
             ("[data]\ninsert_start = 2", "the fleet sets"),
         ] {

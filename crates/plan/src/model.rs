@@ -153,8 +153,9 @@ pub struct ServerPlan {
     /// Address of its machine on which a server that we start accepts connections, such as `10.0.0.21`; 127.0.0.1 when
     /// absent. Whoever reaches it can do everything with a server that asks for no password.
     pub listen: Option<String>,
-    /// Network card of this machine whose receive packet steering is set for the time of the run: `eth0` for all
-    /// CPUs online, or `eth0=0-3`. What was set before comes back afterwards. Unchanged when absent.
+    /// Network card of the machine of the servers whose receive packet steering is set for the time of the run: `eth0` for all
+    /// CPUs online, or `eth0=0-3`; `auto` in place of the name is the card with the address that the servers listen on. What was
+    /// set before comes back afterwards. Unchanged when absent.
     pub receive_packet_steering: Option<String>,
 }
 

@@ -1,6 +1,8 @@
 //! What `run.json` holds of the hosts of a fleet.
 
-use crate::model::{Environment, PhaseKind, PhaseRecord, ResourceUse};
+use crate::model::{
+    Environment, PhaseKind, PhaseRecord, PlacementRecord, ResourceUse, SteeringRecord,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,7 +39,8 @@ pub struct FleetRecord {
     pub missing_windows: u64,
     /// Those that loaded the servers, in the order of their numbers.
     pub agents: Vec<FleetAgentRecord>,
-    /// Hosts of the servers that were started, or that ran already and were watched, in the order of their numbers.
+    /// The servers that were started, several of which can be on one host, or the hosts of those that ran already and were
+    /// watched, in the order of their numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<FleetServerRecord>,
 }
@@ -85,7 +88,7 @@ pub struct FleetAgentRecord {
     pub lost: Option<String>,
 }
 
-/// The host of servers of a fleet.
+/// A server of a fleet with its host, or a host whose servers were watched.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetServerRecord {
@@ -93,11 +96,17 @@ pub struct FleetServerRecord {
     pub number: u64,
     /// The host.
     pub host: String,
-    /// Its CPUs.
+    /// Its CPUs, or the part of them that this server has if several were started there.
     pub cpus: u64,
     /// Connection string of what was started there, or `HOST:PORT` of the servers that ran there, separated by commas.
     pub address: String,
-    /// Its machine; absent in records of earlier versions.
+    /// Places of all servers that were started on the host, at its first server: planned, and as the kernel said when they had
+    /// started.
+    pub placement: Option<PlacementRecord>,
+    /// How the packets of a network card of the host were spread over CPUs while its servers ran, at its first server; absent
+    /// unless that was asked for.
+    pub packet_steering: Option<SteeringRecord>,
+    /// Its machine, at its first server; absent in records of earlier versions.
     pub environment: Option<Environment>,
     /// What the host says of itself that is not good for a measurement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

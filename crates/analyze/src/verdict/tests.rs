@@ -804,6 +804,8 @@ fn fleet_of(servers: [f64; 2], may_use: u64, client: f64) -> Verdict {
         host: host.to_owned(),
         cpus: may_use,
         address: String::new(),
+        placement: None,
+        packet_steering: None,
         findings: Vec::new(),
     };
     document.fleet = Some(FleetRecord {

@@ -79,6 +79,17 @@ pub(crate) struct HostArguments {
         help_heading = "Fleet"
     )]
     pub(crate) host_folder: String,
+    /// Follow the advice of these checks of `dyno doctor` on the hosts of servers for the time of the run; needs root there
+    ///
+    /// Everything is put back at the end, also after an error. `all` stands for all checks.
+    #[arg(
+        long = "apply",
+        value_name = "CHECKS",
+        value_delimiter = ',',
+        conflicts_with = "kubernetes",
+        help_heading = "Fleet"
+    )]
+    pub(crate) apply: Vec<String>,
 }
 
 /// The meeting point.
@@ -130,6 +141,12 @@ pub(crate) struct AgentArguments {
     /// Parameter of a server that the work may set, with this value; again for more
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter, requires = "serve")]
     pub(crate) parameters: Vec<String>,
+    /// Network card whose packets the work may send to other CPUs, as `--rps` of `dyno run`; again for more
+    #[arg(long = "rps", value_name = "INTERFACE[=CPULIST]", requires = "serve")]
+    pub(crate) cards: Vec<String>,
+    /// Checks of `dyno doctor` whose advice is followed on this host for the time of the run
+    #[arg(long = "apply", value_name = "CHECKS", value_delimiter = ',')]
+    pub(crate) apply: Vec<String>,
     /// Address that servers may listen on, besides those of loopback
     #[arg(long, value_name = "ADDRESS", requires = "serve")]
     pub(crate) listen: Option<IpAddr>,

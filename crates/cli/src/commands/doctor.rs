@@ -101,7 +101,7 @@ fn revert(
 }
 
 /// Names of the checks whose advice is to be followed; `None` if nothing is to be changed.
-fn wanted(names: &[String]) -> Result<Option<Vec<CheckName>>, Error> {
+pub(crate) fn wanted(names: &[String]) -> Result<Option<Vec<CheckName>>, Error> {
     if names.is_empty() {
         return Ok(None);
     }

@@ -5,6 +5,7 @@ use crate::args::{
     AgentArguments, FleetArguments, FleetCommand, OnHosts, RedisArguments, RenderArguments,
     RenderSystem,
 };
+use crate::commands::doctor::wanted;
 use crate::commands::{experiments, run, soak};
 use crate::exit::Exit;
 use crate::invocation::Invocation;
@@ -56,6 +57,7 @@ fn on_hosts<T: Args>(
         run: hosts.run.clone(),
         logs: hosts.logs.clone(),
         host_folder: hosts.host_folder.clone(),
+        apply: wanted(&hosts.apply)?.unwrap_or_default(),
     };
     let fleet = Fleet::new(&options);
     let invocation = Invocation {
@@ -85,9 +87,11 @@ pub(crate) fn agent(arguments: &AgentArguments, invocation: Invocation<'_>) -> R
             programs: arguments.programs.iter().cloned().collect(),
             data_folders: arguments.data_folders.iter().cloned().collect(),
             parameters: arguments.parameters.iter().cloned().collect(),
+            cards: arguments.cards.iter().cloned().collect(),
             listen: arguments.listen,
             targets: arguments.targets.iter().cloned().collect(),
         },
+        apply: wanted(&arguments.apply)?.unwrap_or_default(),
         remove_folder: arguments.remove_folder,
         join_within: arguments.join_within.0,
         embedded_server: arguments.embedded_server.clone(),

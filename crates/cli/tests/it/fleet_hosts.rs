@@ -1,5 +1,6 @@
 //! A controller, two servers and three clients, each a host of its own made of namespaces: real Ansible, SSH and Redis, and the
 //! embedded server. What goes well is whole, what breaks is named, and nothing is left on any host. Needs root.
+mod several;
 mod watched;
 
 use crate::common::{Bench, Finished, LIMIT, names, processes_with, wait_for};
@@ -104,17 +105,17 @@ impl Hosts {
         ssh.args([host, command]).output().unwrap()
     }
 
-    /// `dyno fleet VERB`, which goes on.
+    /// `dyno fleet VERB` of the plan of these tests, which goes on.
     fn spawn(&self, verb: &str, more: &[&str]) -> Child {
+        let words = [&[verb, "many.toml"], more].concat();
+        self.command(&words).spawn().unwrap()
+    }
+
+    /// `dyno fleet` on these hosts.
+    fn command(&self, more: &[&str]) -> Command {
         let inventory = self.folder.join("inventory.yml").display().to_string();
-        let fixed = [
-            "fleet",
-            verb,
-            "many.toml",
-            "--inventory",
-            &inventory,
-            "--insecure-redis",
-        ];
+        let (verb, more) = more.split_first().unwrap();
+        let fixed = ["fleet", verb, "--inventory", &inventory, "--insecure-redis"];
         let mut command = self
             .bench
             .command_of(&self.bench.path("dyno"), &[&fixed[..], more].concat());
@@ -125,7 +126,7 @@ impl Hosts {
             .env("DYNO_REDIS_FILE", self.bench.path("redis-url"))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        command.spawn().unwrap()
+        command
     }
 
     fn run(&self, verb: &str, more: &[&str]) -> Finished {

@@ -182,6 +182,7 @@ fn pods_are_applied_waited_for_collected_and_deleted() {
         "clients.yaml",
         "servers.yaml",
         "redis.yaml",
+        "network.yaml",
         "plan.yaml",
         "dyno-redis",
         "namespace.yaml",
@@ -280,6 +281,7 @@ fn pods_load_a_server_of_somebody_else() {
         "namespace.yaml",
         "-",
         "plan.yaml",
+        "network.yaml",
         "redis.yaml",
         "clients.yaml",
     ];

@@ -4,6 +4,7 @@ use crate::deployment;
 use crate::error::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
+use dyno_plan::placement::ClientPolicy;
 use dyno_record::model::{Caveat, CaveatKind, PlacementRecord};
 use dyno_record::statement;
 use dyno_servers::MemoryShare;
@@ -26,12 +27,23 @@ impl HostPlacement {
     /// Plans the placement that a plan asks for, with `none` where it says nothing. `None` if the plan
     /// starts no server and asks for nothing.
     pub fn from_plan(plan: &Plan) -> Result<Option<Self>, Error> {
-        let Some(request) = request(plan)? else {
-            return Ok(None);
-        };
+        let request = request(plan)?;
+        request.map(Self::planned).transpose()
+    }
+
+    /// The same of servers whose clients are on other machines.
+    pub fn of_servers_alone(plan: &Plan) -> Result<Option<Self>, Error> {
+        let request = request(plan)?.map(|request| PlacementRequest {
+            client: ClientPolicy::Unpinned,
+            ..request
+        });
+        request.map(Self::planned).transpose()
+    }
+
+    fn planned(request: PlacementRequest) -> Result<Self, Error> {
         let machine = Machine::read(Path::new("/")).map_err(failure)?;
         let placement = placement::plan(&machine, &request).map_err(failure)?;
-        Ok(Some(HostPlacement { machine, placement }))
+        Ok(HostPlacement { machine, placement })
     }
 
     /// Place of one server.
@@ -164,6 +176,28 @@ fn workers() -> Option<Vec<(usize, u32)>> {
 
 fn texts(places: &[InstancePlacement]) -> Vec<String> {
     places.iter().map(ToString::to_string).collect()
+}
+
+/// CPUs that a plan names for clients on machines of their own; `None` if the system puts them somewhere.
+///
+/// # Errors
+/// A text that is no placement, or a place that is relative to the servers.
+pub fn cpus_of_clients_alone(plan: &Plan) -> Result<Option<Vec<usize>>, Error> {
+    let is_given = |text: &String| text.contains(" client=");
+    if !plan.server.placement.as_ref().is_some_and(is_given) {
+        return Ok(None);
+    }
+    match request(plan)?.map(|request| request.client) {
+        None | Some(ClientPolicy::Unpinned) => Ok(None),
+        Some(ClientPolicy::Cores(list)) => Ok(Some(list.iter().map(|cpu| cpu as usize).collect())),
+        Some(client) => {
+            let text = format!(
+                "`client={client}` places clients beside their servers, and those of a fleet are on other hosts"
+            );
+            Err(Error::new(Kind::BadInput, text)
+                .with_hint("`client=LIST` names CPUs of each client host; `client=none` leaves them to the system"))
+        }
+    }
 }
 
 /// What a plan asks for.

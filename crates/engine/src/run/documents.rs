@@ -200,10 +200,6 @@ impl Session<'_> {
         server.data_bytes = state.data_bytes.or(server.data_bytes);
         server.storage_bytes = state.storage_bytes.or(server.storage_bytes);
         let before = server.documents.unwrap_or(0);
-        self.documents_after.push(state.documents);
-        if self.has_common_record() {
-            return;
-        }
         let caveat = count_caveat(self.plan, before, state.documents, &changes);
         match self.instances.get_mut(number) {
             None => self.caveats.extend(caveat),
@@ -218,22 +214,6 @@ impl Session<'_> {
                 instance.caveats.extend(caveat);
             }
         }
-    }
-
-    /// Whether several servers have one record, as in a fleet: it does not tell which of them changed.
-    fn has_common_record(&self) -> bool {
-        self.servers.len() > 1 && self.instances.is_empty()
-    }
-
-    pub(super) fn check_sum_of_documents(&mut self) {
-        if !self.has_common_record() || self.documents_after.len() < self.servers.len() {
-            return;
-        }
-        let before = self.servers.iter().filter_map(|server| server.documents);
-        let (before, after) = (before.sum(), self.documents_after.iter().sum());
-        let changes = self.document_changes(0);
-        self.caveats
-            .extend(count_caveat(self.plan, before, after, &changes));
     }
 
     fn document_changes(&self, number: usize) -> Changes {

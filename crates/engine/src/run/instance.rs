@@ -21,6 +21,8 @@ pub(crate) struct InstanceRun {
     directory: PathBuf,
     pub(crate) document: RunDocument,
     pub(crate) recorder: Recorder<'static>,
+    /// What its clients offer; absent in a closed loop.
+    pub(crate) offered_rate_per_s: Option<f64>,
     /// Caveats about this instance that are not found in its figures.
     pub(crate) caveats: Vec<Caveat>,
 }
@@ -51,6 +53,7 @@ impl InstanceRun {
             directory,
             document,
             recorder,
+            offered_rate_per_s: plan.schedule.rate_per_s(),
             caveats: Vec::new(),
         })
     }

@@ -123,11 +123,12 @@ impl Session<'_> {
         self.recorder.begin(alone, expected.to_vec(), offered);
         for (number, workload) in targets {
             if let Some(instance) = self.instances.get_mut(*number) {
-                instance.recorder.begin(
-                    Some(Arc::clone(workload)),
-                    expected.to_vec(),
-                    offered_rate_per_s,
-                );
+                let (workload, offered) = match self.context.source {
+                    Some(_) => (None, offered_rate_per_s.and(instance.offered_rate_per_s)),
+                    None => (Some(Arc::clone(workload)), offered_rate_per_s),
+                };
+                let recorder = &mut instance.recorder;
+                recorder.begin(workload, expected.to_vec(), offered);
             }
         }
     }
@@ -433,7 +434,7 @@ impl Session<'_> {
             abort_on_failure: part.abort_on_failure,
             clock: self.clock,
             stop,
-            usage,
+            usage: Some(usage),
             on_planned: Some(calls.on_planned),
             on_ended: calls.on_ended,
             ..Job::from_plan(self.plan, pairs)

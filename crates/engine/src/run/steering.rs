@@ -11,16 +11,17 @@ use dyno_plan::Plan;
 use dyno_record::model::{Caveat, CaveatKind, SteeredQueue, SteeringRecord};
 use dyno_record::statement;
 use dyno_record::verdict::Action;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// A network card whose packets go to other CPUs. They go where they went before when this is dropped.
-pub(crate) struct Steering<'a> {
+pub struct Steering<'a> {
     root: PathBuf,
     /// Folder of the journal.
     folder: PathBuf,
     observer: &'a dyn SharedObserver,
     /// What was set.
-    pub(crate) record: SteeringRecord,
+    pub record: SteeringRecord,
     /// All queues, as they were and as they are.
     queues: Vec<Undo>,
     /// What is to be put back: queues that were as wanted are not touched.
@@ -28,24 +29,28 @@ pub(crate) struct Steering<'a> {
 }
 
 impl<'a> Steering<'a> {
-    /// Sets what a plan asks for on this machine; `None` if it asks for nothing.
-    pub(crate) fn set(
+    /// Sets what a plan asks for on this machine; `None` if it asks for nothing. What was there before is kept in the journal of
+    /// `state_dir`.
+    ///
+    /// # Errors
+    /// No such card, and what the kernel refuses.
+    pub fn set(
         plan: &Plan,
         state_dir: Option<&Path>,
         observer: &'a dyn SharedObserver,
     ) -> Result<Option<Self>, Error> {
-        match &plan.server.receive_packet_steering {
-            Some(text) => Steering::set_in(Path::new("/"), text, state_dir, observer).map(Some),
-            None => Ok(None),
-        }
+        let root = Path::new("/");
+        asked(plan)?
+            .map(|text| Steering::set_in(root, &text, state_dir, observer))
+            .transpose()
     }
 
     /// Refuses what [`set`](Steering::set) would refuse, as far as that is known before anything is written.
     pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
-        match &plan.server.receive_packet_steering {
-            Some(text) => steering::find(text, Path::new("/"))
+        match asked(plan)? {
+            Some(text) => steering::find(&text, Path::new("/"))
                 .map(drop)
-                .map_err(|error| failure(error, text)),
+                .map_err(|error| failure(error, &text)),
             None => Ok(()),
         }
     }
@@ -139,6 +144,42 @@ impl Drop for Steering<'_> {
             ));
         }
     }
+}
+
+/// What a plan asks for, with the name of the card that its servers listen on in place of `auto`.
+fn asked(plan: &Plan) -> Result<Option<String>, Error> {
+    let Some(text) = &plan.server.receive_packet_steering else {
+        return Ok(None);
+    };
+    let (interface, cpus) = match text.split_once('=') {
+        Some((interface, cpus)) => (interface, Some(cpus)),
+        None => (text.as_str(), None),
+    };
+    if interface != "auto" {
+        return Ok(Some(text.clone()));
+    }
+    let address = plan.server.listen_address();
+    let own = interface_of(address).ok_or_else(|| {
+        let text = format!("no network card of this machine has the address `{address}`, on which the servers listen");
+        Error::new(Kind::BadInput, text).with_hint("name the card, such as `--rps eth0`")
+    })?;
+    Ok(Some(match cpus {
+        Some(cpus) => format!("{own}={cpus}"),
+        None => own,
+    }))
+}
+
+/// The network interface that has an address.
+fn interface_of(address: IpAddr) -> Option<String> {
+    let mut interfaces = nix::ifaddrs::getifaddrs().ok()?;
+    let has_it = |interface: &nix::ifaddrs::InterfaceAddress| {
+        let own = interface.address.as_ref();
+        let v4 = own.and_then(|own| own.as_sockaddr_in());
+        let v6 = own.and_then(|own| own.as_sockaddr_in6());
+        let ip = v4.map(|v4| IpAddr::V4(v4.ip()));
+        ip.or(v6.map(|v6| IpAddr::V6(v6.ip()))) == Some(address)
+    };
+    interfaces.find(has_it).map(|found| found.interface_name)
 }
 
 /// All queues with what they hold now, those that need no change too.

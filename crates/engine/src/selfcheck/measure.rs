@@ -116,7 +116,7 @@ fn drive(
         ],
         schedule,
         stop,
-        usage,
+        usage: Some(usage),
         ..Job::from_plan(&plan, vec![pair])
     };
     let mut measured = PhaseAccumulator::new(PhaseKind::Measure, offered);

@@ -19,7 +19,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     };
     let mut permits = input.permits.clone();
     if input.starts_servers() {
-        let servers = pod_servers(kubernetes).into_iter();
+        let servers = pod_servers(kubernetes, input.plan.server.pairs).into_iter();
         permits.targets.extend(servers.map(|server| server.host));
     }
     let mut arguments = agent::arguments(input, input.run);

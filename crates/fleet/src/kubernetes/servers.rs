@@ -1,7 +1,11 @@
-//! The servers under test: a StatefulSet, each pod on a node of its own, with a server and a volume for each disk.
+//! The servers under test: a StatefulSet, each pod on a node of its own, with a server and a volume for each disk, or with several
+//! servers that share the volumes.
 
 use super::agent;
 use super::input::{RenderInput, SERVER_PORT, SERVERS, container_security, pod_security, quantity};
+use super::servers_of_pod;
+use dyno_plan::model::ServerPlan;
+use dyno_plan::placement::{ClientPolicy, PlacementRequest, Policy};
 use dyno_plan::units::Bytes;
 use serde_json::{Value, json};
 
@@ -14,15 +18,21 @@ const WATCHER_MEMORY: &str = "128Mi";
 pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     let kubernetes = input.kubernetes;
     let selector = input.labels("server");
-    let disks = 0..kubernetes.disks;
-    let ports: Vec<Value> = disks
+    let servers = 0..servers_of_pod(kubernetes, input.plan.server.pairs);
+    let ports: Vec<Value> = servers
         .clone()
-        .map(|disk| json!({"name": port_name(disk), "port": port(disk), "targetPort": port_name(disk)}))
+        .map(|number| json!({"name": port_name(number), "port": port(number), "targetPort": port_name(number)}))
         .collect();
-    let claims: Vec<Value> = disks.clone().map(|disk| claim(input, disk)).collect();
-    let mut containers: Vec<Value> = disks.map(|disk| server(input, disk)).collect();
+    let claims: Vec<Value> = (0..kubernetes.disks)
+        .map(|disk| claim(input, disk))
+        .collect();
+    let mut containers: Vec<Value> = servers.map(|number| server(input, number)).collect();
     let mut volumes =
         vec![json!({"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}})];
+    if kubernetes.disks == 0 {
+        let size = quantity(kubernetes.disk_size);
+        volumes.push(json!({"name": volume(0), "emptyDir": {"sizeLimit": size}}));
+    }
     if input.watches_servers() {
         containers.push(watcher(input));
         volumes.push(agent::redis_volume());
@@ -38,7 +48,7 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
         "volumes": volumes,
     });
     input.add_network(&mut pod);
-    let set = json!({
+    let mut set = json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": input.metadata(SERVERS, "server"),
@@ -50,9 +60,11 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
             "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Delete"},
             "selector": {"matchLabels": selector},
             "template": {"metadata": {"labels": selector}, "spec": pod},
-            "volumeClaimTemplates": claims,
         },
     });
+    if !claims.is_empty() {
+        set["spec"]["volumeClaimTemplates"] = claims.into();
+    }
     let service = json!({
         "apiVersion": "v1",
         "kind": "Service",
@@ -71,48 +83,92 @@ fn volume(disk: u32) -> String {
     format!("disk-{disk}")
 }
 
-fn mount_path(disk: u32) -> String {
-    format!("/data/disk-{disk}")
+/// Where a server has its data: on the volume of its own, or in a folder of one that it shares with others.
+fn mount(input: &RenderInput<'_>, number: u32) -> Value {
+    let disks = input.kubernetes.disks;
+    let path = mount_path(input, number);
+    if number < disks && servers_of_pod(input.kubernetes, input.plan.server.pairs) == disks {
+        return json!({"name": volume(number), "mountPath": path});
+    }
+    let disk = number % disks.max(1);
+    json!({"name": volume(disk), "mountPath": path, "subPath": format!("server-{number}")})
 }
 
-fn port_name(disk: u32) -> String {
-    format!("mongodb-{disk}")
+fn mount_path(input: &RenderInput<'_>, number: u32) -> String {
+    let disks = input.kubernetes.disks;
+    match servers_of_pod(input.kubernetes, input.plan.server.pairs) == disks {
+        true => format!("/data/disk-{number}"),
+        false => format!("/data/disk-{}/server-{number}", number % disks.max(1)),
+    }
 }
 
-/// Port of the server of a disk.
-pub(super) fn port(disk: u32) -> u16 {
-    // There are 16 disks at most.
-    SERVER_PORT + disk as u16
+fn port_name(number: u32) -> String {
+    format!("mongodb-{number}")
 }
 
-/// The server of a disk.
-fn server(input: &RenderInput<'_>, disk: u32) -> Value {
+/// Port of a server of a pod.
+pub(super) fn port(number: u32) -> u16 {
+    // There are 64 servers at most.
+    SERVER_PORT + number as u16
+}
+
+/// What `numactl` is told for the memory of the servers of a plan, which may be nothing.
+///
+/// # Errors
+/// A placement that has to know the CPUs of a node before the pod is there.
+pub(super) fn memory_policy(server: &ServerPlan) -> Result<Vec<String>, ()> {
+    let Some(text) = &server.placement else {
+        return Ok(Vec::new());
+    };
+    let request = PlacementRequest::parse(text, server.pairs.max(1)).map_err(drop)?;
+    let is_free = !text.contains(" client=") || request.client == ClientPolicy::Unpinned;
+    match request.policy {
+        Policy::None if is_free => Ok(Vec::new()),
+        Policy::Interleave if is_free => Ok(vec!["--interleave=all".to_owned()]),
+        Policy::Node(node) if is_free => Ok(vec![
+            format!("--cpunodebind={node}"),
+            format!("--membind={node}"),
+        ]),
+        _ => Err(()),
+    }
+}
+
+/// A server of a pod.
+fn server(input: &RenderInput<'_>, number: u32) -> Value {
     let kubernetes = input.kubernetes;
+    let mut command = vec!["mongod".to_owned()];
+    let mut security = container_security();
+    let policy = memory_policy(&input.plan.server).unwrap_or_default();
+    if !policy.is_empty() {
+        command.insert(0, "numactl".to_owned());
+        command.splice(1..1, policy);
+        // Runtimes of containers let only its holders set a memory policy.
+        security["capabilities"]["add"] = json!(["SYS_NICE"]);
+    }
     json!({
-        "name": format!("mongod-{disk}"),
+        "name": format!("mongod-{number}"),
         "image": kubernetes.server_image,
-        "command": ["mongod"],
-        "args": arguments(input, disk),
-        "ports": [{"name": port_name(disk), "containerPort": port(disk)}],
-        "readinessProbe": {"tcpSocket": {"port": port_name(disk)}, "periodSeconds": 2},
+        "command": command,
+        "args": arguments(input, number),
+        "ports": [{"name": port_name(number), "containerPort": port(number)}],
+        "readinessProbe": {"tcpSocket": {"port": port_name(number)}, "periodSeconds": 2},
         "resources": input.resources(kubernetes.server_cpus, kubernetes.server_memory),
-        "securityContext": container_security(),
-        "volumeMounts": [
-            {"name": volume(disk), "mountPath": mount_path(disk)},
-            {"name": "tmp", "mountPath": "/tmp"},
-        ],
+        "securityContext": security,
+        "volumeMounts": [mount(input, number), {"name": "tmp", "mountPath": "/tmp"}],
     })
 }
 
 /// The agent that reads the node and the servers of the pod. It has the user of the servers, whose processes it may look into,
 /// and leaves the exclusive CPUs to them.
 fn watcher(input: &RenderInput<'_>) -> Value {
-    let disks = 0..input.kubernetes.disks;
-    let mounts = disks
-        .clone()
-        .map(|disk| json!({"name": volume(disk), "mountPath": mount_path(disk), "readOnly": true}));
-    let watched = disks.flat_map(|disk| {
-        let server = format!("{}={}", port(disk), mount_path(disk));
+    let servers = 0..servers_of_pod(input.kubernetes, input.plan.server.pairs);
+    let mounts = servers.clone().map(|number| {
+        let mut mount = mount(input, number);
+        mount["readOnly"] = true.into();
+        mount
+    });
+    let watched = servers.flat_map(|number| {
+        let server = format!("{}={}", port(number), mount_path(input, number));
         ["--watch".to_owned(), server]
     });
     let pod =
@@ -135,9 +191,9 @@ fn watcher(input: &RenderInput<'_>) -> Value {
     })
 }
 
-fn arguments(input: &RenderInput<'_>, disk: u32) -> Vec<String> {
+fn arguments(input: &RenderInput<'_>, number: u32) -> Vec<String> {
     let server = &input.plan.server;
-    let (port, path) = (port(disk).to_string(), mount_path(disk));
+    let (port, path) = (port(number).to_string(), mount_path(input, number));
     let mut arguments: Vec<String> = ["--bind_ip_all", "--port", &port, "--dbpath", &path]
         .map(str::to_owned)
         .into();

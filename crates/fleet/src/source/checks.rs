@@ -1,5 +1,6 @@
 //! What a fleet cannot do is refused before anything is started.
 
+use dyno_engine::deployment::placement::cpus_of_clients_alone;
 use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::fleet::{Amounts, FleetPlan, Mapping};
@@ -57,6 +58,9 @@ pub(super) fn check<'a>(
         );
     }
     check_plan(plan)?;
+    if remote.is_none() {
+        cpus_of_clients_alone(plan)?;
+    }
     Ok(fleet)
 }
 
@@ -76,10 +80,6 @@ fn unsupported(plan: &Plan) -> Option<&'static str> {
         ("traces", !plan.traces.is_empty()),
         ("trace", plan.trace.is_some()),
         ("data.page_cache", plan.data.page_cache != PageCache::Keep),
-        (
-            "server.receive_packet_steering",
-            server.receive_packet_steering.is_some(),
-        ),
         ("server.listen", server.listen.is_some()),
         ("server.auth", server.auth),
         ("server.encryption", server.encryption != Encryption::Off),
@@ -90,12 +90,13 @@ fn unsupported(plan: &Plan) -> Option<&'static str> {
 
 /// A search for numbers of the whole fleet sets those of the plan.
 pub(super) fn check_amounts(plan: &Plan, verb: &str) -> Result<(), Error> {
-    let amounts = plan.fleet.as_ref().map(|fleet| fleet.amounts);
-    if amounts != Some(Amounts::PerAgent) {
-        return Ok(());
-    }
+    let amounts = match plan.fleet.as_ref().map(|fleet| fleet.amounts) {
+        None | Some(Amounts::InAll) => return Ok(()),
+        Some(Amounts::PerAgent) => "per-agent",
+        Some(Amounts::PerServer) => "per-server",
+    };
     let text = format!(
-        "`fleet.amounts` is `per-agent`, and `dyno fleet {verb}` searches for numbers of the whole fleet"
+        "`fleet.amounts` is `{amounts}`, and `dyno fleet {verb}` searches for numbers of the whole fleet"
     );
     Err(Error::new(Kind::BadInput, text).with_hint("set `fleet.amounts` to `in-all`"))
 }

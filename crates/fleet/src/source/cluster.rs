@@ -4,8 +4,8 @@
 use super::program::{self, Call};
 use crate::endpoint::Endpoint;
 use crate::kubernetes::{
-    JOB, PodServer, REDIS, REDIS_PORT, SECRET, SERVERS, pod_servers, render, server_pod, watch_run,
-    watches_servers,
+    JOB, PodServer, REDIS, REDIS_PORT, SECRET, SERVERS, pod_servers, render, server_pod,
+    servers_of_pod, watch_run, watches_servers,
 };
 use crate::permits::Permits;
 use dyno_engine::Cancel;
@@ -44,6 +44,8 @@ pub(super) struct Cluster {
     /// Where the manifests are.
     folder: PathBuf,
     kubernetes: KubernetesPlan,
+    /// `server.pairs` of the plan whose servers run now.
+    pairs: u32,
     permits: Permits,
     run: String,
     /// The namespace was not there before.
@@ -72,7 +74,7 @@ impl Cluster {
         let bad = |text: String| Error::new(Kind::BadInput, text);
         let kubernetes = table(&fleet)?.clone();
         let starts_servers = plan.server.kind != ServerKind::Uri;
-        let servers = pod_servers(&kubernetes).len();
+        let servers = pod_servers(&kubernetes, plan.server.pairs).len();
         if starts_servers && fleet.mapping == Mapping::Deployment && servers > 1 {
             let text = format!(
                 "`fleet.mapping` is `deployment`, and `fleet.kubernetes` has {servers} servers"
@@ -84,6 +86,7 @@ impl Cluster {
             path,
             folder: folder.to_owned(),
             kubernetes,
+            pairs: plan.server.pairs,
             permits,
             run: run.to_owned(),
             made_namespace: false,
@@ -115,14 +118,14 @@ impl Cluster {
             return self.kubernetes.server_cpus;
         }
         of_node.map_or(self.kubernetes.server_cpus, |cpus| {
-            let disks = self.kubernetes.disks;
-            cpus / disks + u32::from(server.disk < cpus % disks)
+            let servers = servers_of_pod(&self.kubernetes, self.pairs);
+            cpus / servers + u32::from(server.number < cpus % servers)
         })
     }
 
     /// The servers that are started, in their order.
     pub(super) fn server_pods(&self) -> Vec<PodServer> {
-        pod_servers(&self.kubernetes)
+        pod_servers(&self.kubernetes, self.pairs)
     }
 
     /// The agents beside the servers that run now: name of their run, and the pods. None where the plan wants no metrics of hosts.
@@ -177,6 +180,7 @@ impl Cluster {
         });
         self.kubectl(&["apply", "-f", "-"], &secret.to_string(), by)?;
         self.apply("plan.yaml", by)?;
+        self.apply("network.yaml", by)?;
         self.apply("redis.yaml", by)?;
         let deployment = format!("deployment/{REDIS}");
         self.rollout(&deployment, by)?;
@@ -199,6 +203,7 @@ impl Cluster {
             self.has_servers = false;
             self.starts += 1;
         }
+        self.pairs = plan.server.pairs;
         self.write(plan)
     }
 
@@ -209,7 +214,7 @@ impl Cluster {
         self.apply("servers.yaml", by)?;
         self.rollout(&format!("statefulset/{SERVERS}"), by)?;
         let mut seen = Vec::new();
-        for server in pod_servers(&self.kubernetes) {
+        for server in self.server_pods() {
             let pod = format!("pod/{}", server_pod(server.pod));
             let forward = self.forward(&pod, server.port)?;
             let own = Remote::parse(&format!("mongodb://127.0.0.1:{}/", forward.port))?;
@@ -246,7 +251,13 @@ impl Cluster {
         }
         self.servers.clear();
         self.redis = None;
-        for file in ["clients.yaml", "servers.yaml", "redis.yaml", "plan.yaml"] {
+        for file in [
+            "clients.yaml",
+            "servers.yaml",
+            "redis.yaml",
+            "network.yaml",
+            "plan.yaml",
+        ] {
             if self.folder.join("base").join(file).exists() {
                 results.push(self.delete(file, None));
             }

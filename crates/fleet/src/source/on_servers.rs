@@ -75,10 +75,14 @@ impl OnServers {
     }
 
     /// How many servers there are, for people.
-    pub(super) fn describe(&self, hosts: usize) -> String {
+    pub(super) fn describe(&self, hosts: usize, servers: u32) -> String {
         match self {
             OnServers::Watch { .. } if hosts > 0 => format!("servers are watched on {hosts} hosts"),
-            _ => format!("{hosts} servers"),
+            OnServers::Watch { .. } => "servers that run already".to_owned(),
+            OnServers::Start(_) if servers as usize > hosts => {
+                format!("{servers} servers on {hosts} hosts")
+            }
+            OnServers::Start(_) => format!("{servers} servers"),
         }
     }
 }

@@ -16,6 +16,9 @@ use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::task::Remote;
+use dyno_record::model::{Caveat, PlacementRecord, SteeringRecord};
+use dyno_record::quantity::Unit;
+use dyno_record::statement::Number;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -29,7 +32,8 @@ const SERVE_WITHIN: Duration = Duration::from_secs(180);
 /// Free disk that a server host needs, in bytes.
 pub(super) fn needed_by_server(plan: &Plan) -> u64 {
     let data = collection::planned_bytes(&plan.data, plan.data.records).unwrap_or(0);
-    NEEDED_DISK_BYTES.saturating_add(data)
+    let servers = u64::from(plan.server.pairs.max(1));
+    NEEDED_DISK_BYTES.saturating_add(data.saturating_mul(servers))
 }
 
 /// Takes a run that agents of the `hosts` come to.
@@ -39,6 +43,7 @@ pub(super) fn open_controller(
     fleet: &FleetPlan,
     hosts: Vec<String>,
     needed_disk_bytes: u64,
+    servers_per_agent: u32,
 ) -> Result<Controller, Error> {
     Ok(Controller::open(ControllerOptions {
         endpoint: endpoint.clone(),
@@ -47,6 +52,7 @@ pub(super) fn open_controller(
         lease: fleet.lease.0,
         hosts,
         needed_disk_bytes,
+        servers_per_agent,
     })?)
 }
 
@@ -62,6 +68,16 @@ impl Places {
     fn is_cluster(&self) -> bool {
         matches!(self, Places::Cluster(_))
     }
+}
+
+/// A server that was started on a host.
+pub(super) struct StartedServer {
+    /// Number of the host.
+    pub(super) host: usize,
+    /// Of the first one of a host, the places of all that are there.
+    pub(super) placement: Option<PlacementRecord>,
+    /// Of the first one of a host, how packets are steered there.
+    pub(super) packet_steering: Option<SteeringRecord>,
 }
 
 /// A fleet whose agents have come.
@@ -81,6 +97,10 @@ pub(super) struct Open {
     pub(super) on_servers: OnServers,
     /// Connection strings of the servers now.
     pub(super) uris: Vec<String>,
+    /// The servers that were started on hosts, in the order of their numbers.
+    pub(super) started: Vec<StartedServer>,
+    /// Where servers are not as planned.
+    pub(super) misplaced: Vec<Caveat>,
     /// Where all meet, and under which names.
     pub(super) endpoint: Endpoint,
     pub(super) keys: [RunName; 2],
@@ -105,8 +125,30 @@ impl Open {
             return self.serve_in_pods(plan, context);
         }
         let started = self.ask_servers(plan, context)?;
-        let uris = started.into_iter().map(|one| one.uri);
-        uris.map(|uri| Ok((Remote::parse(&uri)?, uri))).collect()
+        self.started.clear();
+        self.misplaced.clear();
+        let mut seen = Vec::new();
+        for (host, one) in started.into_iter().enumerate() {
+            let before = seen.len();
+            self.misplaced.extend(one.caveats.into_iter().map(|caveat| {
+                let on_host = caveat.statement.number("instance").unwrap_or(0.0);
+                let number = Number::new(before as f64 + on_host, Unit::Exact);
+                Caveat {
+                    statement: caveat.statement.with("instance", number),
+                    ..caveat
+                }
+            }));
+            let (mut placement, mut packet_steering) = (one.placement, one.packet_steering);
+            for uri in one.uris {
+                seen.push((Remote::parse(&uri)?, uri));
+                self.started.push(StartedServer {
+                    host,
+                    placement: placement.take(),
+                    packet_steering: packet_steering.take(),
+                });
+            }
+        }
+        Ok(seen)
     }
 
     /// Lets the agents of servers that run already read them, as the plan says. What they cannot read is a warning, and so is an
@@ -149,7 +191,7 @@ impl Open {
         if let Some((run, pods)) = &watchers {
             let (run, pods) = (RunName::for_servers(run)?, pods.clone());
             let needed = needed_by_server(plan);
-            let controller = open_controller(&self.endpoint, run, &self.plan, pods, needed)?;
+            let controller = open_controller(&self.endpoint, run, &self.plan, pods, needed, 1)?;
             self.servers = Some(controller);
         }
         let served = cluster.serve(context.cancel);

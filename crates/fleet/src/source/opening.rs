@@ -14,7 +14,7 @@ use crate::inventory::Inventory;
 use crate::limits::raise_file_limit;
 use crate::names::RunName;
 use crate::options::absolute;
-use crate::shares::shares;
+use crate::shares::{most_servers, shares};
 use dyno_engine::context::Context;
 use dyno_engine::deployment::choice;
 use dyno_engine::environment::Environment;
@@ -60,6 +60,7 @@ impl Fleet<'_> {
         let found = self.hosts(fleet, remote.is_none(), &folder, context)?;
         let agent_hosts = found.agent_hosts(fleet);
         let on_servers = found.on_servers(plan, remote, agent_hosts.len(), context)?;
+        let found_servers = found.count(plan, remote);
         let Found {
             hosts,
             clients,
@@ -69,19 +70,20 @@ impl Fleet<'_> {
         let run = self.run_of(plan)?;
         let keys = [RunName::new(&run)?, RunName::for_servers(&run)?];
         let programs = self.programs(&run, &agent_hosts, &servers, &on_servers);
+        let most = most_servers(fleet, agent_hosts.len() as u32, found_servers);
         let needed = match on_servers {
             OnServers::Start(_) => needed_by_server(plan),
             // Of a server that runs already nobody knows.
             OnServers::Watch { .. } => 0,
         };
-        let meet = |run: &RunName, hosts: &[String], needed_disk_bytes| {
+        let meet = |run: &RunName, hosts: &[String], needed_disk_bytes, servers| {
             let (run, hosts) = (run.clone(), hosts.to_vec());
-            open_controller(&endpoint, run, fleet, hosts, needed_disk_bytes)
+            open_controller(&endpoint, run, fleet, hosts, needed_disk_bytes, servers)
         };
-        let client_controller = meet(&keys[0], &agent_hosts, NEEDED_DISK_BYTES)?;
+        let client_controller = meet(&keys[0], &agent_hosts, NEEDED_DISK_BYTES, most)?;
         let server_controller = match servers.is_empty() {
             true => None,
-            false => Some(meet(&keys[1], &servers, needed)?),
+            false => Some(meet(&keys[1], &servers, needed, 1)?),
         };
         let wanted = Wanted {
             run: &run,
@@ -97,7 +99,7 @@ impl Fleet<'_> {
             "run `{run}`: {} agents on {} hosts, {}",
             agent_hosts.len(),
             clients.len(),
-            on_servers.describe(servers.len())
+            on_servers.describe(servers.len(), found_servers)
         ));
         let started = hosts.start(&wanted, context.cancel);
         let mut open = Open {
@@ -112,6 +114,8 @@ impl Fleet<'_> {
             server_hosts: Vec::new(),
             on_servers,
             uris: Vec::new(),
+            started: Vec::new(),
+            misplaced: Vec::new(),
             endpoint,
             keys,
         };
@@ -157,7 +161,9 @@ impl Fleet<'_> {
         let met = cluster.meet(context.cancel).and_then(|endpoint| {
             let hosts = (0..pods).map(|pod| format!("pod {pod}")).collect();
             let run = client_run.clone();
-            let controller = open_controller(&endpoint, run, fleet, hosts, NEEDED_DISK_BYTES)?;
+            let most = most_servers(fleet, pods, cluster.server_pods().len() as u32);
+            let controller =
+                open_controller(&endpoint, run, fleet, hosts, NEEDED_DISK_BYTES, most)?;
             Ok((endpoint, controller))
         });
         let logs = self.options.logs_folder();
@@ -180,6 +186,8 @@ impl Fleet<'_> {
             server_hosts: Vec::new(),
             on_servers: OnServers::Start(Vec::new()),
             uris: Vec::new(),
+            started: Vec::new(),
+            misplaced: Vec::new(),
             endpoint,
             keys: [client_run, server_run],
         })
@@ -199,7 +207,17 @@ impl Fleet<'_> {
         let inventory = hosts.inventory(context.cancel)?;
         let bad =
             |error| Error::from_cause(Kind::BadInput, error).with_hint("see `fleet` in the plan");
-        let clients = inventory.hosts(&fleet.clients).map_err(bad)?;
+        let mut clients = inventory.hosts(&fleet.clients).map_err(bad)?;
+        if let Some(wanted) = fleet.client_hosts {
+            let found = clients.len();
+            if wanted as usize > found {
+                let text = format!(
+                    "`fleet.client_hosts` is {wanted}, and `fleet.clients` has {found} hosts"
+                );
+                return Err(Error::new(Kind::BadInput, text));
+            }
+            clients.truncate(wanted as usize);
+        }
         let servers = inventory.hosts(&fleet.servers).map_err(bad)?;
         if starts_servers {
             check_servers(fleet, &servers)?;
@@ -240,11 +258,21 @@ impl Fleet<'_> {
             host: host.clone(),
             words: words(index, permits.words_of_client()),
         });
+        let checks: Vec<&str> = self
+            .options
+            .apply
+            .iter()
+            .map(|check| check.as_str())
+            .collect();
+        let apply = match checks.is_empty() {
+            true => Vec::new(),
+            false => vec!["--apply".to_owned(), checks.join(",")],
+        };
         let servers = servers.iter().zip(on_servers.words(&permits)).enumerate();
         let servers = servers.map(|(index, (host, more))| Started {
             name: format!("server-{index}"),
             host: host.clone(),
-            words: words(index, more),
+            words: words(index, [more, apply.clone()].concat()),
         });
         agents.chain(servers).collect()
     }
@@ -290,6 +318,14 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// Servers that are loaded: each host has as many as the plan says; those that run already are one deployment.
+    pub(super) fn count(&self, plan: &Plan, remote: Option<&Remote>) -> u32 {
+        match remote {
+            Some(_) => 1,
+            None => (self.servers.len().max(1) as u32).saturating_mul(plan.server.pairs.max(1)),
+        }
+    }
+
     pub(super) fn agents(&self, fleet: &FleetPlan) -> u32 {
         self.clients.len() as u32 * fleet.agents_per_host
     }
@@ -302,11 +338,7 @@ impl Found {
         agents: usize,
         context: Context<'_>,
     ) -> Result<OnServers, Error> {
-        let independent = match remote {
-            Some(_) => 1,
-            None => self.servers.len().max(1),
-        };
-        shares(plan, agents as u32, independent as u32)
+        shares(plan, agents as u32, self.count(plan, remote))
             .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
         match remote {
             Some(remote) => OnServers::watch(plan, remote, &self.inventory, &self.servers, context),

@@ -15,7 +15,7 @@ use dyno_record::model::{Caveat, CaveatKind, FleetAgentRecord, FleetRecord, Flee
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Seconds of nanoseconds.
 fn seconds(ns: i64) -> f64 {
@@ -42,7 +42,7 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
                 let node = open.server_hosts.get(server.pod as usize);
                 let node = node.map(|node| &node.host);
                 // The servers of a pod are on the same node.
-                let finder = node.filter(|_| server.disk == 0);
+                let finder = node.filter(|_| server.number == 0);
                 FleetServerRecord {
                     number,
                     host: node.map_or_else(|| server_pod(server.pod), |node| node.name.clone()),
@@ -50,25 +50,49 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
                         .server_cpus(&server, node.map(|node| node.cpus))
                         .into(),
                     address: uri.clone(),
+                    placement: None,
+                    packet_steering: None,
                     environment: finder.and_then(|node| node.environment.clone()),
                     findings: finder.map_or_else(Vec::new, |node| node.findings.clone()),
                 }
             })
             .collect();
     }
-    let addresses = match &open.on_servers {
-        OnServers::Start(_) => open.uris.clone(),
-        OnServers::Watch { hosts, .. } => hosts.iter().map(|servers| addresses(servers)).collect(),
+    let placed: Vec<(usize, String)> = match &open.on_servers {
+        OnServers::Start(_) => {
+            let hosts = open.started.iter().map(|server| server.host);
+            hosts.zip(open.uris.iter().cloned()).collect()
+        }
+        OnServers::Watch { hosts, .. } => {
+            let addresses = hosts.iter().map(|servers| addresses(servers));
+            addresses.enumerate().collect()
+        }
     };
-    let hosts = open.server_hosts.iter().zip(addresses);
-    hosts
-        .map(|(host, address)| FleetServerRecord {
-            number: host.index.into(),
-            host: host.host.name.clone(),
-            cpus: host.host.cpus.into(),
-            address,
-            environment: host.host.environment.clone(),
-            findings: host.host.findings.clone(),
+    let of_host = |host: usize| placed.iter().filter(move |(of, _)| *of == host).count();
+    let started = |number: u64| open.started.get(usize::try_from(number).ok()?);
+    let mut place = BTreeMap::new();
+    (0..)
+        .zip(&placed)
+        .filter_map(|(number, (index, address))| {
+            let host = &open.server_hosts.get(*index)?.host;
+            let before: &mut u32 = place.entry(*index).or_default();
+            let (turn, all) = (*before, of_host(*index) as u32);
+            *before += 1;
+            // What was found of the machine is with the first of its servers.
+            let is_first = turn == 0;
+            Some(FleetServerRecord {
+                number,
+                host: host.name.clone(),
+                cpus: u64::from(host.cpus / all + u32::from(turn < host.cpus % all)),
+                address: address.clone(),
+                placement: started(number).and_then(|server| server.placement.clone()),
+                packet_steering: started(number).and_then(|server| server.packet_steering.clone()),
+                environment: host.environment.clone().filter(|_| is_first),
+                findings: match is_first {
+                    true => host.findings.clone(),
+                    false => Vec::new(),
+                },
+            })
         })
         .collect()
 }
@@ -92,6 +116,7 @@ pub(super) fn extend(
     record.mapping = match phases.plan.fleet.as_ref().map(|fleet| fleet.mapping) {
         Some(Mapping::Pairs) => "pairs",
         Some(Mapping::AllToAll) => "all-to-all",
+        Some(Mapping::Table) => "table",
         Some(Mapping::Deployment) | None => "deployment",
     }
     .into();

@@ -10,13 +10,15 @@ use crate::controller::{Controller, Event};
 use crate::error::out_of_bounds;
 use crate::merge::{DEFAULT_LAG, MergeOptions, Merged, Merger, Outcome};
 use crate::protocol::{Stage, StageSummary, Work, plan_text};
-use crate::shares::{Share, shares};
+use crate::shares::{Link, Share, shares};
 use dyno_engine::context::Context;
-use dyno_engine::load_source::Phases;
+use dyno_engine::load_source::{self, Phases};
 use dyno_engine::{Error, Kind};
 use dyno_load::{Sink, WINDOW_NS, Window};
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::task::Threads;
+use dyno_record::interval::IntervalRecord;
+use dyno_record::model::PhaseKind;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -47,12 +49,27 @@ pub(super) fn perform(
         fleet.ok_or_else(|| Error::new(Kind::BadInput, "the plan has no table `[fleet]`"))?;
     let stage = Stage::from(phases.stage);
     let shares = stage_shares(open, phases)?;
+    let works = |link: &&Link| stage != Stage::Load || link.load_count > 0;
+    let servers = shares.iter().map(|share| {
+        let links = share.links.iter().filter(works);
+        links.map(|link| link.server).collect()
+    });
     let merger = Merger::new(MergeOptions {
         interval_ns: WINDOW_NS,
         lag: DEFAULT_LAG,
         offered_rate_per_s,
-        agents: open.agents.len() as u32,
+        servers: servers.collect(),
     });
+    // One server has no record of its own.
+    let targets: Vec<u32> = match (open.uris.len(), phases.stage) {
+        (0 | 1, _) => Vec::new(),
+        (_, load_source::Stage::Load) => phases
+            .servers
+            .iter()
+            .map(|(number, _)| *number as u32)
+            .collect(),
+        (count, load_source::Stage::Run) => (0..count as u32).collect(),
+    };
     let agents_per_host = if open.is_on_hosts() {
         fleet.agents_per_host
     } else {
@@ -89,6 +106,7 @@ pub(super) fn perform(
         fleet,
         context,
         merger,
+        targets,
         base_ns: 0,
         named: BTreeSet::new(),
         losses: Vec::new(),
@@ -141,6 +159,8 @@ struct FleetRun<'a, 'b> {
     fleet: &'a FleetPlan,
     context: Context<'a>,
     merger: Merger,
+    /// The servers that have a record of their own in this stage.
+    targets: Vec<u32>,
     /// The common instant on the clock of the run.
     base_ns: u64,
     ended: Vec<Option<Ended>>,
@@ -266,8 +286,14 @@ impl FleetRun<'_, '_> {
                 }
                 self.merger.begun(agent, began);
             }
-            Event::Window { agent, window } => {
-                self.merger.add(agent, window).map_err(out_of_bounds)?;
+            Event::Window {
+                agent,
+                server,
+                window,
+            } => {
+                self.merger
+                    .add(agent, server, window)
+                    .map_err(out_of_bounds)?;
             }
             Event::Done {
                 agent,
@@ -290,7 +316,7 @@ impl FleetRun<'_, '_> {
             Event::Gone { agent, error } => self.lose(agent, error)?,
         }
         for merged in self.merger.closed().map_err(out_of_bounds)? {
-            pass(merged, self.base_ns, sink)?;
+            pass(merged, &self.targets, self.base_ns, sink)?;
         }
         Ok(())
     }
@@ -444,11 +470,12 @@ impl FleetRun<'_, '_> {
             merger,
             ended,
             base_ns,
+            targets,
             ..
         } = self;
         let (last, outcome): (Vec<Merged>, Outcome) = merger.finish().map_err(out_of_bounds)?;
         for merged in last {
-            pass(merged, base_ns, sink)?;
+            pass(merged, &targets, base_ns, sink)?;
         }
         record::extend(
             &mut phases.record.borrow_mut(),
@@ -462,13 +489,28 @@ impl FleetRun<'_, '_> {
     }
 }
 
-/// Hands on a window, which counts from the common instant.
-fn pass(merged: Merged, base_ns: u64, sink: Sink<'_>) -> Result<(), Error> {
-    let mut window = merged.window;
+/// Hands on a window, which counts from the common instant, with those of the single servers.
+fn pass(merged: Merged, targets: &[u32], base_ns: u64, sink: Sink<'_>) -> Result<(), Error> {
+    let (mut window, mut servers) = (merged.window, merged.servers);
     window.start_ns = window.start_ns.saturating_add(base_ns);
+    let of_server = |server: &u32| {
+        let own = servers.remove(server);
+        // After the load phase rates of servers add up to that of all.
+        let is_load = window.phase == PhaseKind::Load;
+        let mut own = match own {
+            None if is_load => return None,
+            None => IntervalRecord::empty(window.phase, window.index, window.start_ns),
+            Some(own) => own,
+        };
+        own.start_ns = window.start_ns;
+        if !is_load {
+            own.duration_ns = window.duration_ns;
+        }
+        Some(own)
+    };
     let window = Window {
+        pairs: targets.iter().map(of_server).collect(),
         merged: window,
-        pairs: Vec::new(),
     };
     sink(window).map_err(|error| dyno_load::LoadError::Sink(error).into())
 }

@@ -2,7 +2,7 @@
 //! also when nobody is there any more to ask for it. With `--watch` somebody else starts them: it reads the host alone.
 
 use super::watch::HostWatch;
-use super::{plan_of, watched};
+use super::{plan_of, settings, watched};
 use crate::FleetError;
 use crate::agent::Agent;
 use crate::options::WorkerOptions;
@@ -11,6 +11,7 @@ use dyno_engine::context::Context;
 use dyno_engine::deployment::DeploymentUnderTest;
 use dyno_engine::deployment::placement::HostPlacement;
 use dyno_engine::deployment::server::{ServerPaths, data_folder};
+use dyno_engine::run::Steering;
 use dyno_engine::{Error, Kind};
 use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
@@ -33,6 +34,7 @@ pub(super) fn serve(
         options,
         context,
         deployment: None,
+        steering: None,
         watch: None,
         unread: Vec::new(),
     };
@@ -48,6 +50,8 @@ struct ServerHost<'a> {
     options: &'a WorkerOptions,
     context: Context<'a>,
     deployment: Option<DeploymentUnderTest>,
+    /// Packets of a network card go to other CPUs as long as the servers run.
+    steering: Option<Steering<'a>>,
     watch: Option<HostWatch>,
     /// What it cannot read.
     unread: Vec<String>,
@@ -69,13 +73,14 @@ impl ServerHost<'_> {
         let plan = plan_of(work)?;
         let started = if self.options.watch.is_empty() {
             self.stop()?;
-            let (uri, subject) = self.start_servers(work, plan.clone())?;
+            let (started, subject) = self.start_servers(work, plan.clone())?;
             self.watch = HostWatch::start(&plan, subject, self.agent.readings());
-            let unread = Vec::new();
-            StartedServers { uri, unread }
+            started
         } else {
-            let (uri, unread) = (String::new(), self.watch_servers(&plan));
-            StartedServers { uri, unread }
+            StartedServers {
+                unread: self.watch_servers(&plan),
+                ..StartedServers::default()
+            }
         };
         let summary = serde_json::to_value(started).expect("texts are plain data");
         self.agent.done(work.number, Stage::Serve, summary)?;
@@ -105,27 +110,37 @@ impl ServerHost<'_> {
         unread
     }
 
-    /// Connection string of the servers, and what there is to read of them.
+    /// The servers, and what there is to read of them.
     fn start_servers(
         &mut self,
         work: &Work,
         mut plan: Plan,
-    ) -> Result<(String, HostSubject), Error> {
+    ) -> Result<(StartedServers, HostSubject), Error> {
         self.agent.doing("starting servers")?;
         plan.server.listen = work.servers.get(self.options.index as usize).cloned();
         let options = self.options;
         options
             .permits
             .check_server(&plan.server, &options.folder)?;
+        let state = settings::state_folder(&options.folder);
+        self.steering = Steering::set(&plan, Some(&state), self.context.observer)?;
         let paths = ServerPaths {
             environment: self.context.environment,
             embedded: self.options.embedded_server.as_deref(),
             folder: &self.options.folder,
         };
-        let placement = HostPlacement::from_plan(&plan)?;
+        let placement = HostPlacement::of_servers_alone(&plan)?;
         let deployment =
             DeploymentUnderTest::open(&plan, None, &paths, placement.as_ref(), self.context)?;
-        let uri = deployment.uris().into_iter().next().unwrap_or_default();
+        let verified = placement.map(|placement| placement.verify(&deployment.processes()));
+        let (placement, caveats) = verified.unzip();
+        let started = StartedServers {
+            uris: deployment.uris(),
+            placement,
+            packet_steering: self.steering.as_ref().map(|set| set.record.clone()),
+            caveats: caveats.unwrap_or_default(),
+            unread: Vec::new(),
+        };
         let subject = HostSubject {
             of_server: true,
             processes: deployment.named_processes(),
@@ -133,7 +148,7 @@ impl ServerHost<'_> {
             ..HostSubject::default()
         };
         self.deployment = Some(deployment);
-        Ok((uri, subject))
+        Ok((started, subject))
     }
 
     /// A server that has ended by itself ends the run.
@@ -158,6 +173,7 @@ impl ServerHost<'_> {
         let deployment = self.deployment.take();
         let context = self.context;
         let stopped = deployment.map_or(Ok(()), |deployment| deployment.stop_and_tell(context));
+        self.steering = None;
         self.watch = None;
         stopped
     }

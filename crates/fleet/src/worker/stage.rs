@@ -7,12 +7,13 @@ use crate::error::out_of_bounds;
 use crate::merge::{MergeOptions, Merger};
 use crate::protocol::{Stage, StageSummary, Work};
 use dyno_engine::Error;
+use dyno_engine::run::usage;
 use dyno_load::clock::Clock;
-use dyno_load::job::Job;
+use dyno_load::job::{Job, ProcessUsage};
 use dyno_load::{LoadError, WINDOW_NS};
 use dyno_observe::usage::UsageSampler;
 use dyno_record::accumulate::PhaseAccumulator;
-use dyno_record::interval::IntervalRecord;
+use dyno_record::interval::{IntervalRecord, WindowCounts};
 use dyno_record::model::PhaseRecord;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
@@ -28,12 +29,13 @@ const SHORTEST_S: f64 = 1.0;
 /// A local merger waits for all of its windows.
 const NO_LAG: u64 = u64::MAX;
 
-pub(super) fn merger(links: u32) -> Merger {
+/// Of the windows of all servers of this agent, which count as agents here.
+pub(super) fn merger(links: usize) -> Merger {
     Merger::new(MergeOptions {
         interval_ns: WINDOW_NS,
         lag: NO_LAG,
         offered_rate_per_s: None,
-        agents: links,
+        servers: vec![vec![0]; links],
     })
 }
 
@@ -85,8 +87,8 @@ pub(super) struct StageRun<'a> {
     pub(super) clock: Clock,
     pub(super) stop: &'a AtomicBool,
     pub(super) threads: u64,
-    /// Address of the server of each job.
-    pub(super) servers: Vec<String>,
+    /// Number and address of the server of each job.
+    pub(super) servers: Vec<(u32, String)>,
     pub(super) phases: Vec<PhaseAccumulator>,
     /// Windows of several servers become one.
     pub(super) merger: Merger,
@@ -95,6 +97,10 @@ pub(super) struct StageRun<'a> {
     pub(super) start: Option<(Start, u64)>,
     /// Planned and real start of each job that has begun.
     pub(super) begun: Vec<(u64, u64)>,
+    /// What this process had used at the last window of the first server.
+    pub(super) usage: ProcessUsage,
+    /// User and system time of the threads of the other servers since then, in nanoseconds.
+    pub(super) of_threads: (u64, u64),
 }
 
 impl StageRun<'_> {
@@ -139,7 +145,7 @@ impl StageRun<'_> {
                 Ok((link, Report::Ended(result))) => {
                     going -= 1;
                     self.merger.ended(link);
-                    self.send_merged()?;
+                    self.merge()?;
                     if let Err(error) = result {
                         self.stop.store(true, Ordering::Relaxed);
                         fault.get_or_insert((link, error));
@@ -155,7 +161,7 @@ impl StageRun<'_> {
         }
         if let Some((link, error)) = fault {
             let server = self.servers.get(link as usize);
-            let server = server.map_or("?", String::as_str);
+            let server = server.map_or("?", |(_, address)| address);
             return Err(Error::from(error).context(format!("on the server `{server}`")));
         }
         if let Some(watch) = &self.watch {
@@ -196,15 +202,38 @@ impl StageRun<'_> {
         Ok(())
     }
 
-    /// Windows count from the common instant.
+    /// Sends a window, which counts from the common instant. The own record is of all servers together.
     fn window(&mut self, link: u32, mut window: IntervalRecord) -> Result<(), Error> {
         let start_ns = self.start.as_ref().map_or(0, |(_, start_ns)| *start_ns);
         window.start_ns = window.start_ns.saturating_sub(start_ns);
-        self.merger.add(link, window).map_err(out_of_bounds)?;
-        self.send_merged()
+        self.share_usage(link, &mut window.counts);
+        if let Some((server, _)) = self.servers.get(link as usize) {
+            self.agent.window(self.work.number, *server, &window)?;
+        }
+        self.merger.add(link, 0, window).map_err(out_of_bounds)?;
+        self.merge()
     }
 
-    fn send_merged(&mut self) -> Result<(), Error> {
+    /// A window has the time of the threads that load its server. What the process used besides counts with the first server, so
+    /// that nothing is left out of the sum.
+    fn share_usage(&mut self, link: u32, counts: &mut WindowCounts) {
+        let (user_ns, system_ns) = &mut self.of_threads;
+        if link > 0 {
+            *user_ns += counts.cpu_user_ns;
+            *system_ns += counts.cpu_system_ns;
+            return;
+        }
+        let before = std::mem::replace(&mut self.usage, usage());
+        let grown = |now: u64, before: u64, of_others: u64| {
+            now.saturating_sub(before).saturating_sub(of_others)
+        };
+        counts.cpu_user_ns = grown(self.usage.user_ns, before.user_ns, *user_ns);
+        counts.cpu_system_ns = grown(self.usage.system_ns, before.system_ns, *system_ns);
+        counts.max_rss_bytes = self.usage.max_rss_bytes;
+        self.of_threads = (0, 0);
+    }
+
+    fn merge(&mut self) -> Result<(), Error> {
         for merged in self.merger.closed().map_err(out_of_bounds)? {
             self.sample();
             let window = merged.window;
@@ -215,7 +244,6 @@ impl StageRun<'_> {
             if let Some(phase) = self.phases.last_mut() {
                 phase.add(&window).map_err(out_of_bounds)?;
             }
-            self.agent.window(self.work.number, &window)?;
         }
         Ok(())
     }

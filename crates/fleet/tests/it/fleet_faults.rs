@@ -54,7 +54,7 @@ fn child_agent() {
         .unwrap();
     agent.begun(&start, start.local_ns, 0).unwrap();
     for index in 0..3 {
-        agent.window(work.number, &window(1, index, 3)).unwrap();
+        agent.window(work.number, 0, &window(1, index, 3)).unwrap();
     }
     thread::sleep(SOON * 2);
 }
@@ -92,7 +92,7 @@ fn an_agent_that_is_killed_in_the_run_is_lost_by_name() {
     let mut index = 0;
     let error = loop {
         // The other one goes on.
-        agent.window(1, &window(0, index, 1)).unwrap();
+        agent.window(1, 0, &window(0, index, 1)).unwrap();
         index += 1;
         match controller.next(Duration::from_millis(100)).unwrap() {
             Some(Event::Gone { agent: 1, error }) => break error,

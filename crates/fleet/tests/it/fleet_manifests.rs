@@ -46,6 +46,13 @@ fn plans() -> Vec<(&'static str, Plan)> {
             )),
         ),
         (
+            "several servers without a volume",
+            plan(&format!(
+                "{mongod}pairs = 4\nplacement = \"interleave\"\n[fleet]\nmapping = \"pairs\"\n\
+                 [fleet.kubernetes]\ndisks = 0\n"
+            )),
+        ),
+        (
             "servers that run",
             plan(
                 "base = \"a\"\n[server]\nkind = \"uri\"\nuri = \"mongodb://db.example/\"\n[fleet.kubernetes]\n",
@@ -217,7 +224,9 @@ fn answer(path: &str) -> Option<Value> {
     };
     Some(match path {
         "/api" => json!({"kind": "APIVersions", "versions": ["v1"]}),
-        "/apis" => json!({"kind": "APIGroupList", "groups": [group("apps"), group("batch")]}),
+        "/apis" => {
+            json!({"kind": "APIGroupList", "groups": [group("apps"), group("batch"), group("networking.k8s.io")]})
+        }
         "/api/v1" => kinds(
             "v1",
             &[
@@ -234,6 +243,10 @@ fn answer(path: &str) -> Option<Value> {
             ],
         ),
         "/apis/batch/v1" => kinds("batch/v1", &[("jobs", "Job")]),
+        "/apis/networking.k8s.io/v1" => kinds(
+            "networking.k8s.io/v1",
+            &[("networkpolicies", "NetworkPolicy")],
+        ),
         _ => return None,
     })
 }

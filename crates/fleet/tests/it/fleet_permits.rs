@@ -29,6 +29,7 @@ fn controller(redis: &RedisServer, run: RunName) -> Controller {
         run,
         version: Version::current(),
         needed_disk_bytes: 0,
+        servers_per_agent: 1,
         ..controller_options(redis.endpoint(), 1)
     })
     .unwrap()
@@ -47,6 +48,7 @@ fn options(redis: &RedisServer, folder: &Path) -> WorkerOptions {
         watch: Vec::new(),
         folder: folder.to_owned(),
         permits: Permits::default(),
+        apply: Vec::new(),
         remove_folder: false,
         join_within: SOON,
         embedded_server: None,
@@ -133,7 +135,7 @@ fn an_agent_loads_and_starts_nothing_that_it_was_not_started_for() {
     );
     let steer = |plan: &mut Plan| plan.server.receive_packet_steering = Some("lo".into());
     let kernel = answer(true, steer, "127.0.0.1").to_string();
-    assert!(kernel.contains("applies to one machine"), "{kernel}");
+    assert!(kernel.contains("the network card `lo`"), "{kernel}");
 }
 
 #[test]
@@ -219,7 +221,7 @@ fn an_agent_that_only_watches_starts_nothing_whatever_the_work_says() {
             }
         };
         // It has found what it was started for.
-        assert_eq!(summary["uri"], "", "{summary}");
+        assert_eq!(summary["uris"], serde_json::json!([]), "{summary}");
         assert_eq!(summary["unread"], serde_json::json!([]), "{summary}");
     }
     controller.finish(SOON).unwrap();

@@ -51,7 +51,7 @@ fn work(mut agent: Agent, index: u32) -> Result<u64, FleetError> {
             if stage == Stage::Run {
                 for number in 0..WINDOWS {
                     let count = 10 + number + u64::from(index);
-                    agent.window(work.number, &window(index, number, count))?;
+                    agent.window(work.number, 0, &window(index, number, count))?;
                     did += count;
                 }
             }
@@ -77,7 +77,11 @@ fn stage(controller: &mut Controller, stage: Stage, merger: &mut Merger, agents:
                 );
                 merger.begun(agent, began);
             }
-            Event::Window { agent, window } => merger.add(agent, window).unwrap(),
+            Event::Window {
+                agent,
+                server,
+                window,
+            } => merger.add(agent, server, window).unwrap(),
             Event::Done {
                 summary, realtime, ..
             } => {
@@ -97,7 +101,7 @@ fn merger(agents: u32) -> Merger {
         interval_ns: 1_000_000_000,
         lag: 10,
         offered_rate_per_s: None,
-        agents,
+        servers: vec![vec![0]; agents as usize],
     })
 }
 
@@ -336,7 +340,7 @@ fn different_versions_do_not_work_together() {
     let mut controller = controller(&redis, 1);
     let mut options = agent_options(redis.endpoint(), 0);
     options.version = Version::of("0.9");
-    let expected = "`host-0` has version 0.9 (messages 4), and the controller has 1.0 (messages 4)";
+    let expected = "`host-0` has version 0.9 (messages 5), and the controller has 1.0 (messages 5)";
     assert_eq!(Agent::join(options).unwrap_err().to_string(), expected);
     // Both sides say so.
     assert_eq!(controller.gather(SOON).unwrap_err().to_string(), expected);
@@ -368,6 +372,7 @@ fn a_host_without_room_is_named() {
     };
     let mut controller = Controller::open(ControllerOptions {
         needed_disk_bytes: 64 << 20,
+        servers_per_agent: 1,
         ..controller_options(redis.endpoint(), 1)
     })
     .unwrap();
@@ -396,7 +401,7 @@ fn lost_connections_lose_and_repeat_nothing() {
     let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
     let mut seen = Vec::new();
     for index in 0..30 {
-        agent.window(work.number, &window(0, index, 3)).unwrap();
+        agent.window(work.number, 0, &window(0, index, 3)).unwrap();
         if index % 5 == 0 {
             let mut kill = redis::cmd("CLIENT");
             kill.arg("KILL")

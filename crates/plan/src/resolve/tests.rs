@@ -320,7 +320,7 @@ fn pairs_as_a_topology_are_refused_where_pairs_are() {
     ]);
     let text = message("a", fleet);
     assert!(
-        text.contains("`server.pairs` applies to one machine"),
+        text.contains("`server.pairs` starts independent servers"),
         "{text}"
     );
 }

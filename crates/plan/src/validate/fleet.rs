@@ -35,6 +35,9 @@ fn check_hosts(problems: &mut Problems, fleet: &FleetPlan) {
         }
     }
     problems.within("fleet.agents_per_host", fleet.agents_per_host, 1..=64);
+    if let Some(hosts) = fleet.client_hosts {
+        problems.within("fleet.client_hosts", hosts, 1..=MOST_AGENTS);
+    }
 }
 
 fn check_rest(problems: &mut Problems, plan: &Plan, fleet: &FleetPlan) {
@@ -44,14 +47,38 @@ fn check_rest(problems: &mut Problems, plan: &Plan, fleet: &FleetPlan) {
         "`fleet.mapping` needs independent servers, and `server.uri` is one deployment".into()
     });
     problems.require_or(
-        plan.server.pairs <= 1,
-        "`fleet.mapping = \"pairs\"` with a server host each",
-        || "`server.pairs` applies to one machine, and cannot be part of a fleet".into(),
+        plan.server.pairs <= 1 || !is_deployment,
+        "`fleet.mapping = \"pairs\"`, `\"all-to-all\"` or `\"table\"`",
+        || "`server.pairs` starts independent servers on each host, and `fleet.mapping` is `deployment`".into(),
     );
+    check_table(problems, fleet);
     problems.require(
         plan.data.insert_start == 0 && plan.data.insert_count.is_none(),
         || "the fleet sets `data.insert_start` and `insert_count` of each agent".into(),
     );
+}
+
+fn check_table(problems: &mut Problems, fleet: &FleetPlan) {
+    let is_table = fleet.mapping == Mapping::Table;
+    problems.require_or(
+        is_table || fleet.table.is_empty(),
+        "`fleet.mapping = \"table\"`",
+        || "`fleet.table` has no effect with this `fleet.mapping`".into(),
+    );
+    problems.require_or(
+        !is_table || !fleet.table.is_empty(),
+        "such as `table = [[0, 1], [2, 3]]`, a list of servers for each agent",
+        || "`fleet.mapping` is `table`, and there is no `fleet.table`".into(),
+    );
+    for (agent, servers) in fleet.table.iter().enumerate() {
+        problems.require(!servers.is_empty(), || {
+            format!("`fleet.table` gives agent {agent} no server")
+        });
+        let is_repeated = |(place, server): (usize, &u32)| servers[..place].contains(server);
+        problems.require(!servers.iter().enumerate().any(is_repeated), || {
+            format!("`fleet.table` gives agent {agent} a server twice")
+        });
+    }
 }
 
 /// A name that may follow a program as an argument, and can be a host name or a group.
@@ -100,10 +127,10 @@ fn check_kubernetes(problems: &mut Problems, kubernetes: &KubernetesPlan) {
         ("server_pods", kubernetes.server_pods, 64),
         ("client_cpus", kubernetes.client_cpus, 4096),
         ("server_cpus", kubernetes.server_cpus, 4096),
-        ("disks", kubernetes.disks, 16),
     ] {
         problems.within(&format!("fleet.kubernetes.{key}"), value, 1..=high);
     }
+    problems.within("fleet.kubernetes.disks", kubernetes.disks, 0..=16);
     for (key, size) in [
         ("client_memory", kubernetes.client_memory),
         ("server_memory", kubernetes.server_memory),

@@ -3,7 +3,9 @@
 use crate::facts;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_record::model::{FleetAgentRecord, FleetRecord, InstanceRecord, PhaseRecord, RunDocument};
+use dyno_record::model::{
+    FleetAgentRecord, FleetRecord, FleetServerRecord, InstanceRecord, PhaseRecord, RunDocument,
+};
 use dyno_record::quantity::Quantity;
 
 /// One server or host.
@@ -167,9 +169,14 @@ fn host_notes(fleet: &FleetRecord) -> Vec<String> {
         notes.push(share + &clock + &lost.unwrap_or_default());
     }
     for server in &fleet.servers {
+        let place = place(fleet, server);
+        let place = place.map(|place| format!(", placed on {place}"));
         notes.push(format!(
-            "Server {} on {}: {}.",
-            server.number, server.host, server.address
+            "Server {} on {}: {}{}.",
+            server.number,
+            server.host,
+            server.address,
+            place.unwrap_or_default()
         ));
     }
     let findings = fleet
@@ -182,6 +189,15 @@ fn host_notes(fleet: &FleetRecord) -> Vec<String> {
         notes.push(format!("Of {host}: {}.", findings.join("; ")));
     }
     notes
+}
+
+/// Where a server was placed on its host, if anything was planned. The first server of a host has the places of all.
+fn place<'a>(fleet: &'a FleetRecord, server: &FleetServerRecord) -> Option<&'a str> {
+    let mut of_host = fleet.servers.iter().filter(|one| one.host == server.host);
+    let placement = of_host.clone().find_map(|one| one.placement.as_ref())?;
+    let turn = of_host.position(|one| one.number == server.number)?;
+    let place = placement.instances.get(turn)?;
+    (placement.request != "none client=none" && placement.request != "none").then_some(place)
 }
 
 fn row(instance: &InstanceRecord, phase: &PhaseRecord, operation: &str) -> Row {

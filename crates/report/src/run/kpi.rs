@@ -37,18 +37,50 @@ pub(crate) fn render(document: &RunDocument) -> Result<String, ReportError> {
         runs.push(run);
     }
     summary(&mut text, whole, &runs);
+    agents(&mut text, document);
     Ok(text)
 }
 
-/// The phases of each instance; of a run with one server, those of the run.
+/// The phases of each server. Of one server those of each agent that loaded it, which are a client with a file of its own there;
+/// without a fleet those of the run.
 fn instances(document: &RunDocument) -> Vec<&[PhaseRecord]> {
-    if document.instances.is_empty() {
-        return vec![&document.phases];
+    let agents = document
+        .fleet
+        .as_ref()
+        .map_or(&[][..], |fleet| &fleet.agents);
+    if !document.instances.is_empty() {
+        let instances = document.instances.iter();
+        instances.map(|one| one.phases.as_slice()).collect()
+    } else if agents.len() > 1 {
+        agents.iter().map(|one| one.phases.as_slice()).collect()
+    } else {
+        vec![&document.phases]
     }
-    let instances = document.instances.iter();
-    instances
-        .map(|instance| instance.phases.as_slice())
-        .collect()
+}
+
+/// A line for each agent where the figures above are those of servers. No script reads these lines.
+fn agents(text: &mut String, document: &RunDocument) {
+    let fleet = document
+        .fleet
+        .as_ref()
+        .filter(|_| !document.instances.is_empty());
+    for agent in fleet.map_or(&[][..], |fleet| &fleet.agents) {
+        let who = format!("Agent {} on {}", agent.number, agent.host);
+        let run = phase(&agent.phases, PhaseKind::Measure);
+        let what = match (run, &agent.lost) {
+            (_, Some(reason)) => format!("lost, {reason}"),
+            (None, None) => "no figures".to_owned(),
+            (Some(run), None) => {
+                let kinds = run.operations.iter();
+                let p99s = kinds.map(|(name, one)| {
+                    format!(", P99 {name} {} us", one.response_time_us.p99.round())
+                });
+                let rate = java_double(run.achieved_rate_per_s);
+                format!("{rate} ops/sec{}", p99s.collect::<String>())
+            }
+        };
+        line(text, &who, &what);
+    }
 }
 
 fn phase(phases: &[PhaseRecord], kind: PhaseKind) -> Option<&PhaseRecord> {
