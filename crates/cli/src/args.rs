@@ -23,7 +23,8 @@ pub(crate) use fleet::{
 };
 pub(crate) use run::{
     ClientArguments, DataArguments, ExtentArguments, LoadArguments, OrderName, OutputArguments,
-    RunArguments, StartArguments, SuiteArguments, TargetArguments, WorkerArguments, YcsbArguments,
+    RunArguments, StartArguments, SuiteArguments, TargetArguments, WorkerArguments, WsfDefaults,
+    YcsbArguments,
 };
 pub(crate) use servers::{
     ServerArguments, ServerCommand, ServerInstallArguments, ServerListArguments,
@@ -215,7 +216,7 @@ mod tests {
     fn options_left_out_change_nothing() {
         let run = run(&[]).expect("a workload is enough");
         assert_eq!(run.target.workload.as_deref(), Some("a"));
-        assert!(!run.target.wsf && run.rps.is_none());
+        assert!(run.target.wsf.is_none() && run.rps.is_none());
         assert_eq!(
             (run.operations, run.duration, run.warmup, run.rate),
             (None, None, None, None)

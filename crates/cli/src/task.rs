@@ -3,16 +3,18 @@
 use crate::args::{
     ClientArguments, DataArguments, ExperimentArguments, GrafanaArguments, IndexBuildArguments,
     ObserveArguments, PriceArguments, RunArguments, SendingArguments, SoakArguments,
-    StartArguments, TailArguments, TargetArguments, WorkerArguments,
+    StartArguments, TailArguments, TargetArguments, WorkerArguments, WsfDefaults,
 };
 use crate::surroundings::Surroundings;
 use dyno_engine::Error;
+use dyno_engine::environment::ServerHome;
 use dyno_plan::Plan;
 use dyno_plan::request::{Observing, Overrides, Request, ScheduleKind, Setting, Work};
 use dyno_plan::resolve::resolve;
 use dyno_plan::storage::Storage;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
+use dyno_plan::wsf::Parameters;
 use serde_json::json;
 
 /// Resolves what was typed after `dyno run`.
@@ -241,7 +243,11 @@ fn on_target(
         },
         properties: target.properties.clone(),
         lenient: target.lenient,
-        wsf: target.wsf.then(|| surroundings.wsf.clone()),
+        wsf: target.wsf.map(|wsf| Parameters {
+            given: surroundings.wsf.clone(),
+            on_hosts: surroundings.environment.home == ServerHome::Hosts,
+            all_defaults: wsf == WsfDefaults::Defaults,
+        }),
         ..request
     }
 }

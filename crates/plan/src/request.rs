@@ -4,9 +4,9 @@
 use crate::model::{Backend, ServerKind};
 use crate::names::choices;
 use crate::units::Span;
+use crate::wsf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -36,8 +36,8 @@ pub struct Request {
     pub properties: Vec<(String, String)>,
     /// Accept unknown YCSB property names, with a warning.
     pub lenient: bool,
-    /// Parameters of the Workload Services Framework, by name; they are not looked at when absent.
-    pub wsf: Option<BTreeMap<String, String>>,
+    /// Parameters of the Workload Services Framework; they are not looked at when absent.
+    pub wsf: Option<wsf::Parameters>,
     /// A shell command that runs in the trace windows of the plan, or while measuring if it has none.
     pub trace: Option<String>,
     /// What is watched while the load runs.

@@ -56,7 +56,7 @@ pub(crate) struct RunArguments {
     /// End the measure phase after this many operations
     ///
     /// Without `--duration` there is then no limit of time. Several servers share the sum of theirs.
-    #[arg(long, value_name = "N", help_heading = "Load")]
+    #[arg(long, value_name = "N", value_parser = count, help_heading = "Load")]
     pub(crate) operations: Option<u64>,
     /// End the measure phase after this time, such as `90s` or `5m`; default of the built-in plans: 30s
     ///
@@ -136,9 +136,19 @@ pub(crate) struct TargetArguments {
     /// Take the parameters of the Workload Services Framework's `Mongo-ycsb` from the environment
     ///
     /// `CLIENT_SERVER_PAIR`, `THREADS`, `NUMACTL_OPTION` and so on, by their names there; `TESTCASE` or
-    /// `WORKLOAD_FILE` names the workload. Options count more. `docs/wsf.md` has all of them.
-    #[arg(long, help_heading = "Load", hide_short_help = true)]
-    pub(crate) wsf: bool,
+    /// `WORKLOAD_FILE` names the workload. Options count more. With `--wsf=defaults` what is not given has that workload's default
+    /// also where it makes the run long or the data less safe: 4,000,000 records and operations, 180 s, no journal.
+    /// `docs/wsf.md` has all of them.
+    #[arg(
+        long,
+        value_name = "DEFAULTS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "given",
+        help_heading = "Load",
+        hide_short_help = true
+    )]
+    pub(crate) wsf: Option<WsfDefaults>,
     #[command(flatten)]
     pub(crate) start: StartArguments,
     /// Aim at a server that is already running
@@ -322,6 +332,15 @@ pub(crate) struct YcsbArguments {
         allow_hyphen_values = true
     )]
     pub(crate) arguments: Vec<String>,
+}
+
+/// What `--wsf` takes for what is not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WsfDefaults {
+    /// What shapes the load is as in that workload, and what makes it long as in the plan
+    Given,
+    /// All is as in that workload
+    Defaults,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

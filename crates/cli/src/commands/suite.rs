@@ -30,7 +30,7 @@ pub(super) fn request(arguments: &SuiteArguments) -> Result<Option<SuiteRequest>
     if !is_suite {
         return Ok(None);
     }
-    if run.target.wsf {
+    if run.target.wsf.is_some() {
         let text = "`--wsf` has the parameters of one run, and this is a suite of several";
         return Err(Error::new(Kind::BadInput, text)
             .with_hint("leave it out, or give one workload without lists"));

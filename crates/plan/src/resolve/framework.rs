@@ -18,7 +18,7 @@ pub(super) fn read(request: &Request) -> Result<Option<WsfSettings>, PlanError> 
     let settings = request
         .wsf
         .as_ref()
-        .map(|variables| wsf::apply(variables, request.source.as_deref()));
+        .map(|parameters| wsf::apply(parameters, request.source.as_deref()));
     settings.transpose().map_err(PlanError::Framework)
 }
 

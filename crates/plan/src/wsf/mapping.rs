@@ -2,7 +2,7 @@
 
 use super::read::Given;
 use super::table::{Treatment, VARIABLES, find};
-use super::{Setting, TraceWindow, WsfSettings, placement};
+use super::{Parameters, Setting, TraceWindow, WsfSettings, placement};
 use crate::builtin;
 use crate::model::TracePhase;
 use crate::nearest::nearest;
@@ -21,12 +21,21 @@ pub(super) const CASES: [&str; 7] = [
 ];
 /// What runs when nothing names a workload.
 const DEFAULT_CASE: &str = "90read10update";
+/// What else that workload's manual gives, where nothing is said.
+const OTHER_DEFAULTS: [(&str, &str); 4] = [
+    ("RECORD_COUNT", "4000000"),
+    ("OPERATION_COUNT", "4000000"),
+    ("MAX_EXECUTION_TIME", "180"),
+    ("JOURNAL_ENABLED", "false"),
+];
 /// Separates folders in `DB_HOSTPATH`.
 const FOLDERS: &str = "%20";
 
 /// The settings that are found so far.
 pub(super) struct Mapping {
     given: Given,
+    on_hosts: bool,
+    all_defaults: bool,
     workload: String,
     workload_variable: Option<&'static str>,
     keys: Vec<Setting>,
@@ -36,9 +45,11 @@ pub(super) struct Mapping {
 
 impl Mapping {
     /// Looks at all values. `workload` is what the command line names.
-    pub(super) fn new(given: Given, workload: Option<&str>) -> Self {
+    pub(super) fn new(parameters: &Parameters, workload: Option<&str>) -> Self {
         let mut mapping = Mapping {
-            given,
+            given: Given::read(&parameters.given),
+            on_hosts: parameters.on_hosts,
+            all_defaults: parameters.all_defaults,
             workload: String::new(),
             workload_variable: None,
             keys: Vec::new(),
@@ -54,7 +65,10 @@ impl Mapping {
         mapping.place();
         mapping.measurement();
         mapping.trace();
-        mapping.remark_on_machines();
+        match mapping.on_hosts {
+            true => mapping.hosts(),
+            false => mapping.remark_on_machines(),
+        }
         mapping.remark_on_defaults();
         mapping
     }
@@ -158,6 +172,10 @@ impl Mapping {
                     Some(default) => default.to_owned(),
                     None => continue,
                 },
+                (_, None, true) => match self.other_default(name) {
+                    Some(default) => default.to_owned(),
+                    None => continue,
+                },
                 _ => continue,
             };
             match variable.treatment {
@@ -166,6 +184,15 @@ impl Mapping {
                 _ => {}
             }
         }
+    }
+
+    /// The default of that workload for the size of the run and the journal, if it is wanted. The gate is small there, too.
+    fn other_default(&self, name: &'static str) -> Option<&'static str> {
+        if !self.all_defaults || self.workload == "gated" || self.given.is_given(name) {
+            return None;
+        }
+        let mut others = OTHER_DEFAULTS.into_iter();
+        others.find_map(|(other, default)| (other == name).then_some(default))
     }
 
     fn pass_property(&mut self, variable: &'static str, property: &'static str, value: String) {
@@ -261,9 +288,10 @@ impl Mapping {
 
     fn steering(&mut self) {
         if self.given.is_true("NETWORK_RPS_TUNE_ENABLE") {
-            // The clients reach the servers on this machine by it.
+            // The clients reach the servers on this machine by `lo`, and those of a host by its card.
+            let card = if self.on_hosts { "auto" } else { "lo" };
             let key = "server.receive_packet_steering";
-            self.set("NETWORK_RPS_TUNE_ENABLE", key, "lo");
+            self.set("NETWORK_RPS_TUNE_ENABLE", key, card);
         }
     }
 
@@ -339,6 +367,42 @@ impl Mapping {
         }
     }
 
+    /// Clients and servers are on the hosts of an inventory: each server has its clients, which the client hosts divide. A plan file
+    /// says this itself.
+    fn hosts(&mut self) {
+        let machines = self.given.number("CLIENT_COUNT");
+        let alone = match (self.given.is_true("RUN_SINGLE_NODE"), machines) {
+            (true, _) => Some("RUN_SINGLE_NODE"),
+            (false, Some(0)) => Some("CLIENT_COUNT"),
+            _ => None,
+        };
+        if let Some(variable) = alone {
+            let reason = "clients and servers of a fleet are on different hosts";
+            let hint = "`dyno run --wsf` has all of them on this machine";
+            return self.given.refuse(variable, reason, hint);
+        }
+        if let Some(machines) = machines {
+            self.set("CLIENT_COUNT", "fleet.client_hosts", machines.to_string());
+        }
+        if !self.has_defaults() {
+            return;
+        }
+        let mapping = match self.given.is_true("REPLICA_SET") {
+            true => "deployment",
+            false => "pairs",
+        };
+        for (key, value) in [
+            ("fleet.clients", r#"["clients"]"#),
+            ("fleet.servers", r#"["servers"]"#),
+            ("fleet.mapping", mapping),
+            ("fleet.amounts", "per-server"),
+        ] {
+            self.set("CLIENT_COUNT", key, value);
+        }
+        let note = "clients and servers are the groups `clients` and `servers` of the inventory; numbers are those of each server";
+        self.given.notes.push(note.into());
+    }
+
     /// There are no other machines for the clients.
     fn remark_on_machines(&mut self) {
         let machines = self.given.number("CLIENT_COUNT");
@@ -361,8 +425,12 @@ impl Mapping {
     fn remark_on_defaults(&mut self) {
         let assumed: Vec<String> = (self.keys.iter().chain(&self.properties))
             .filter(|setting| !setting.given)
-            .filter_map(|setting| find(setting.variable))
-            .map(|variable| format!("`{}={}`", variable.name, variable.default.unwrap_or("")))
+            .filter(|setting| setting.variable != "CLIENT_COUNT")
+            .filter_map(|setting| {
+                let other = self.other_default(setting.variable);
+                let default = other.or(find(setting.variable)?.default);
+                Some(format!("`{}={}`", setting.variable, default.unwrap_or("")))
+            })
             .collect();
         if !assumed.is_empty() {
             let note = format!("not given, and as in that workload: {}", assumed.join(", "));
@@ -373,11 +441,11 @@ impl Mapping {
             .into_iter()
             .filter(|name| !self.given.is_given(name))
             .collect();
-        if left.len() == sizes.len() {
+        if left.len() == sizes.len() && !self.all_defaults {
             let note = format!("not given, and as in the plan: `{}`", left.join("`, `"));
             self.given.notes.push(note);
         }
-        if !self.given.is_given("JOURNAL_ENABLED") && self.has_defaults() {
+        if !self.given.is_given("JOURNAL_ENABLED") && self.has_defaults() && !self.all_defaults {
             let note = "`JOURNAL_ENABLED` is not given: the journal keeps the server's default; that workload would switch it off";
             self.given.notes.push(note.into());
         }

@@ -20,7 +20,7 @@ use crate::problem::Problem;
 use crate::units::Span;
 use crate::ycsb;
 use mapping::Mapping;
-use read::Given;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A value for the plan, and where it comes from.
@@ -66,17 +66,27 @@ pub struct WsfSettings {
     pub notes: Vec<String>,
 }
 
-/// Maps parameters by their names to settings; other names are left alone. `workload` is what a person
+/// Parameters by their names, and how they are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Parameters {
+    /// Values by names; other names are left alone.
+    pub given: BTreeMap<String, String>,
+    /// Clients and servers are on hosts of an inventory, in its groups `clients` and `servers`.
+    pub on_hosts: bool,
+    /// What is not given has that workload's default also where it makes the run long, or the data less safe: records, operations,
+    /// time, journal.
+    pub all_defaults: bool,
+}
+
+/// Maps parameters to settings. `workload` is what a person
 /// has named besides them, which counts more. What is not given has that workload's default where it
 /// shapes the load, unless the workload is a plan file (`.toml`), which says all of that itself.
 ///
 /// # Errors
 /// All problems: values of a wrong form, and what is not supported here, each with the parameter's name.
-pub fn apply(
-    variables: &BTreeMap<String, String>,
-    workload: Option<&str>,
-) -> Result<WsfSettings, Vec<Problem>> {
-    Mapping::new(Given::read(variables), workload).finish()
+pub fn apply(parameters: &Parameters, workload: Option<&str>) -> Result<WsfSettings, Vec<Problem>> {
+    Mapping::new(parameters, workload).finish()
 }
 
 impl WsfSettings {

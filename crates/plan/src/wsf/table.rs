@@ -83,7 +83,7 @@ pub const VARIABLES: &[Variable] = variables! {
     Together "REPLICA_SET" = "false": Boolean, "server.topology";
     Together "TLS_FLAG" = "0": Text, "server.encryption";
     NoEffect "CONFIG_CENTER_PORT" = "16379": Whole(1, 65_535),
-        "clients wait for each other within one process, without Redis";
+        "clients of one machine wait for each other without Redis, and those of a fleet find it by `DYNO_REDIS`";
     // Placement
     Together "NUMACTL_OPTION" = "0": Whole(0, 5), PLACEMENT;
     Together "SELECT_NUMA_NODE" = "0": Whole(0, 65_535), PLACEMENT;

@@ -18,15 +18,22 @@ fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         .collect()
 }
 
+fn here(pairs: &[(&str, &str)]) -> Parameters {
+    Parameters {
+        given: map(pairs),
+        ..Parameters::default()
+    }
+}
+
 #[track_caller]
 fn applied(pairs: &[(&str, &str)]) -> WsfSettings {
-    apply(&map(pairs), None).unwrap_or_else(|problems| panic!("{problems:?}"))
+    apply(&here(pairs), None).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
 /// All problems in one text.
 #[track_caller]
 fn refused(pairs: &[(&str, &str)]) -> String {
-    let problems = apply(&map(pairs), None).expect_err("it should be refused");
+    let problems = apply(&here(pairs), None).expect_err("it should be refused");
     problems
         .iter()
         .map(|problem| format!("{problem}\n"))
@@ -53,7 +60,7 @@ fn placement(pairs: &[(&str, &str)]) -> String {
 #[track_caller]
 fn plan(pairs: &[(&str, &str)]) -> Plan {
     let request = Request {
-        wsf: Some(map(pairs)),
+        wsf: Some(here(pairs)),
         ..Request::default()
     };
     let host = HostFacts {
@@ -98,7 +105,7 @@ fn the_gate_and_plan_files_keep_their_own_shape() {
     assert_eq!(gated.workload, "gated");
     assert_eq!(key(&gated, "server.pairs"), None);
     assert_eq!(gated.properties, []);
-    let file = apply(&map(&[("RECORD_COUNT", "5")]), Some("mine.toml")).unwrap();
+    let file = apply(&here(&[("RECORD_COUNT", "5")]), Some("mine.toml")).unwrap();
     assert_eq!(file.workload, "mine.toml");
     assert_eq!(file.keys, []);
     assert_eq!(property(&file, "recordcount"), Some("5"));
@@ -141,7 +148,7 @@ fn a_workload_file_is_a_built_in_plan_or_a_path() {
             .iter()
             .any(|text| text.contains("WORKLOAD_FILE"))
     );
-    let named = apply(&map(&[("WORKLOAD_FILE", "read")]), Some("pkm")).unwrap();
+    let named = apply(&here(&[("WORKLOAD_FILE", "read")]), Some("pkm")).unwrap();
     assert_eq!(named.workload, "pkm");
     assert!(named.warnings[0].contains("`WORKLOAD_FILE` has no effect"));
 }
@@ -444,8 +451,8 @@ fn every_parameter_that_is_given_is_acted_on_or_spoken_of() {
                 Form::Text => ("text", &[]),
             },
         };
-        let without = apply(&map(more), None);
-        let with = apply(&map(&[&[(name, value)], more].concat()), None);
+        let without = apply(&here(more), None);
+        let with = apply(&here(&[&[(name, value)], more].concat()), None);
         assert_ne!(with, without, "`{name}={value}` does nothing");
     }
 }
@@ -506,6 +513,68 @@ fn problems_of_the_plan_name_the_parameters_behind_them() {
             .contains("`CLIENT_SERVER_PAIR`, by default")
     );
     assert_eq!(problems[2].message, "`client.batch` is wrong");
+}
+
+#[test]
+fn a_fleet_has_its_hosts_from_the_inventory_and_amounts_of_each_server() {
+    let on_hosts = |pairs: &[(&str, &str)], workload: Option<&str>| {
+        let parameters = Parameters {
+            on_hosts: true,
+            ..here(pairs)
+        };
+        apply(&parameters, workload)
+    };
+    let settings = on_hosts(&[("CLIENT_COUNT", "2"), ("CLIENT_SERVER_PAIR", "4")], None).unwrap();
+    assert_eq!(key(&settings, "server.pairs"), Some("4"));
+    assert_eq!(key(&settings, "fleet.client_hosts"), Some("2"));
+    assert_eq!(key(&settings, "fleet.clients"), Some(r#"["clients"]"#));
+    assert_eq!(key(&settings, "fleet.amounts"), Some("per-server"));
+    assert!(settings.warnings.is_empty(), "{:?}", settings.warnings);
+    let set = on_hosts(
+        &[("REPLICA_SET", "true"), ("CLIENT_SERVER_PAIR", "1")],
+        None,
+    )
+    .unwrap();
+    assert_eq!(key(&set, "fleet.mapping"), Some("deployment"));
+    let steered = on_hosts(&[("NETWORK_RPS_TUNE_ENABLE", "true")], None).unwrap();
+    let card = key(&steered, "server.receive_packet_steering");
+    assert_eq!(card, Some("auto"), "the one that the servers listen on");
+    // A plan file has a table of its own.
+    let own = on_hosts(&[("CLIENT_COUNT", "2")], Some("own.toml")).unwrap();
+    assert_eq!(
+        (key(&own, "fleet.clients"), key(&own, "fleet.client_hosts")),
+        (None, Some("2"))
+    );
+    for (name, value) in [("CLIENT_COUNT", "0"), ("RUN_SINGLE_NODE", "true")] {
+        let problems = on_hosts(&[(name, value)], None).expect_err("it is refused");
+        assert!(problems[0].message.contains(name), "{problems:?}");
+    }
+}
+
+#[test]
+fn all_defaults_are_those_of_the_manual_and_yield_to_what_is_given() {
+    let with = |pairs: &[(&str, &str)]| {
+        let parameters = Parameters {
+            all_defaults: true,
+            ..here(pairs)
+        };
+        apply(&parameters, None).unwrap_or_else(|problems| panic!("{problems:?}"))
+    };
+    let all = with(&[]);
+    let sizes = ["recordcount", "operationcount", "maxexecutiontime"];
+    let sizes = sizes.map(|name| property(&all, name));
+    assert_eq!(sizes, [Some("4000000"), Some("4000000"), Some("180")]);
+    assert_eq!(key(&all, "server.journal"), Some("false"));
+    assert!(
+        all.notes
+            .iter()
+            .any(|note| note.contains("`MAX_EXECUTION_TIME=180`"))
+    );
+    let some = with(&[("RECORD_COUNT", "1000"), ("JOURNAL_ENABLED", "true")]);
+    assert_eq!(property(&some, "recordcount"), Some("1000"));
+    assert_eq!(key(&some, "server.journal"), Some("true"));
+    let gate = with(&[("TESTCASE", "gated")]);
+    assert_eq!(property(&gate, "recordcount"), None);
 }
 
 #[test]
