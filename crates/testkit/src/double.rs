@@ -53,8 +53,8 @@ pub struct MongoDouble {
 }
 
 impl MongoDouble {
-    /// Writes both programs to `folder`. They claim `version`, and run the test `helper` of the
-    /// current test program.
+    /// Writes both programs to `folder`. They claim `version`, which one of Percona Server has a
+    /// dash in, and run the test `helper` of the current test program.
     ///
     /// # Panics
     /// When a file cannot be written.
@@ -153,9 +153,14 @@ fn script(
     helper: &str,
 ) -> String {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
+    // As Percona Server says it, whose versions have a number of their own behind a dash.
+    let build = match version.contains('-') {
+        true => "echo 'Build Info: { \"proFeatures\": [] }'; ",
+        false => "",
+    };
     format!(
         "#!/bin/sh\n\
-         [ \"$1\" = --version ] && {{ echo '{banner} v{version}'; exit 0; }}\n\
+         [ \"$1\" = --version ] && {{ echo '{banner} v{version}'; {build}exit 0; }}\n\
          {ARGUMENTS}=$(printf '%s\\n' \"$@\")\n\
          {PROGRAM}={name} {VERSION}={version} {FOLDER}='{}'\n\
          export {ARGUMENTS} {PROGRAM} {VERSION} {FOLDER}\n\

@@ -346,3 +346,35 @@ fn a_replica_set_stands_beside_a_standalone_server_on_a_mongod() {
     let loads: Vec<bool> = loads.iter().map(|(_, loads)| *loads).collect();
     assert_eq!(loads, [true, false, true, true, false, true]);
 }
+
+/// No real Percona Server can be had here: its engine is started, and the suite compares it.
+#[test]
+fn the_engines_of_a_percona_server_are_compared() {
+    let lab = crate::common::lab::Lab::new("6.0.11-8");
+    let suite = ["run", "storage-engine-compare", "--mongod", &lab.mongod];
+    let short = ["--records", "100", "--operations", "50", "--warmup", "0s"];
+    let told = ["--repeat", "1", "--format", "csv", "--out", "r"];
+    let said = lab.bench.dyno(&[&suite[..], &short, &told].concat());
+    let said = said.expect(0).stdout;
+    assert!(
+        said.contains("wired-tiger") && said.contains("in-memory"),
+        "{said}"
+    );
+    let document: Value = recorded(&lab.bench, "r/experiment.json");
+    let points = document["points"].as_array().unwrap();
+    assert_eq!(points.len(), 12, "six workloads on two engines");
+    for point in points {
+        let run = format!("r/{}/run.json", point["directory"].as_str().unwrap());
+        let run: Value = recorded(&lab.bench, &run);
+        let engine = match point["settings"]["server.storage_engine"].as_str() {
+            Some("in-memory") => "inMemory",
+            _ => "wiredTiger",
+        };
+        assert_eq!(run["server"]["settings"]["storage_engine"], engine, "{run}");
+    }
+    assert_eq!(lab.double.violations(), Vec::<String>::new());
+}
+
+fn recorded(bench: &Bench, path: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(bench.path(path)).unwrap()).unwrap()
+}

@@ -7,6 +7,10 @@ use dyno_record::experiment::{Law, LawCheck};
 use dyno_record::quantity::Quantity;
 use dyno_record::statement::Statement;
 
+/// Beside the checks of rates that are offered from outside.
+pub(crate) const NO_CLOSED_LOOP: &str = "The response time law R = N/X − Z is about clients that wait for their answers, and not about rates \
+     that are offered from outside: `--schedule throttled` checks it at each rate.";
+
 /// What has to be known to read the checks.
 pub(crate) const TOLERANCES: &str = "A check whose uncertainty is above a third means nothing, whichever way it ends. Differences below the \
      tolerance of a law (2 %, or 5 % of CPU time) are never called broken; bounds are broken from one side only.";

@@ -310,14 +310,17 @@ impl Node {
     fn status(&self) -> Document {
         let mut status = doc! { "version": &self.version_text };
         if !self.router {
-            let size = self
-                .arguments
-                .get("wiredTigerCacheSizeGB")
-                .and_then(|text| text.parse().ok());
+            let engine = self.arguments.get("storageEngine");
+            let size = match engine {
+                Some("inMemory") => self.arguments.get("inMemorySizeGB"),
+                _ => self.arguments.get("wiredTigerCacheSizeGB"),
+            };
+            let size = size.and_then(|text| text.parse().ok());
             let told = self.misbehaviour(&format!("cache {} ", self.name));
             let told = told.and_then(|text| text.parse().ok());
             let bytes = told.unwrap_or(size.unwrap_or(1.0) * f64::from(1 << 30));
-            status.insert("storageEngine", doc! { "name": "wiredTiger" });
+            let engine = engine.unwrap_or("wiredTiger");
+            status.insert("storageEngine", doc! { "name": engine });
             let cache = doc! { "maximum bytes configured": bytes };
             status.insert("wiredTiger", doc! { "cache": cache });
         }

@@ -1,6 +1,8 @@
 //! The checks of the operational laws, in short, and the broken ones one by one.
 
-use crate::experiment::law_words::{TOLERANCES, difference, meaning, name, uncertainty, unit};
+use crate::experiment::law_words::{
+    NO_CLOSED_LOOP, TOLERANCES, difference, meaning, name, uncertainty, unit,
+};
 use crate::experiment::levels::Sweep;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
@@ -32,6 +34,13 @@ pub(super) fn section(sweep: &Sweep<'_>) -> Option<Section> {
     let broken = broken_table(sweep, &groups);
     let mut notes = meanings(&groups);
     notes.push(TOLERANCES.to_owned());
+    let is_offered = sweep
+        .levels()
+        .iter()
+        .any(|level| level.offered_rate_per_s.is_some());
+    if is_offered && !groups.iter().any(|group| group.law == Law::ResponseTime) {
+        notes.push(NO_CLOSED_LOOP.to_owned());
+    }
     Some(Section {
         title: sweep.title("Laws").into(),
         lead: "What every queueing system obeys, whatever its distributions: do the measurements obey it?".to_owned(),
