@@ -345,7 +345,7 @@ fn storage_without_room_is_refused_before_it_is_measured() {
         bench.dyno(&[&words[..], more].concat())
     };
     // A document has a kilobyte.
-    on("run", "512MiB", &["--records", "1m"])
+    on("run", "512MiB", &["--records", "1000k"])
         .expect(2)
         .says("do not fit into it");
     let narrow = on("run", "1GiB", &["--records", "500k"]).expect(0);
