@@ -129,6 +129,8 @@ pub struct WorkerOptions {
     pub folder: PathBuf,
     /// What work may ask for.
     pub permits: Permits,
+    /// File with users and certificates of the servers, which is read once and removed.
+    pub secrets: Option<PathBuf>,
     /// Remove that folder when the controller or Redis has gone, and nobody else would. It must hold [`MADE`].
     pub remove_folder: bool,
     /// Longest wait for Redis and the controller.

@@ -1,8 +1,10 @@
 //! A fleet whose agents have come, and its servers.
 
+use super::checks::is_set;
 use super::cluster::{Cluster, Seen};
 use super::hosts::Hosts;
 use super::on_servers::OnServers;
+use super::secrets::FleetSecrets;
 use crate::FleetError;
 use crate::controller::{Controller, ControllerOptions, Event};
 use crate::endpoint::Endpoint;
@@ -15,7 +17,7 @@ use dyno_engine::{Error, Kind, OrFault};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
-use dyno_plan::task::Remote;
+use dyno_servers::FolderWatchdog;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -79,8 +81,12 @@ pub(super) struct Open {
     pub(super) server_hosts: Vec<Registration>,
     /// What the agents of the server hosts do there.
     pub(super) on_servers: OnServers,
-    /// Connection strings of the servers now.
+    /// Users and certificates of the servers.
+    pub(super) secrets: FleetSecrets,
+    /// Connection strings of the servers now, without credentials and files.
     pub(super) uris: Vec<String>,
+    /// The same of each host that servers were started on; of a replica set over them, where its member is.
+    pub(super) places_of_servers: Vec<String>,
     /// Where all meet, and under which names.
     pub(super) endpoint: Endpoint,
     pub(super) keys: [RunName; 2],
@@ -104,9 +110,18 @@ impl Open {
         if let Places::Cluster(_) = &self.places {
             return self.serve_in_pods(plan, context);
         }
-        let started = self.ask_servers(plan, context)?;
-        let uris = started.into_iter().map(|one| one.uri);
-        uris.map(|uri| Ok((Remote::parse(&uri)?, uri))).collect()
+        let started = self.ask_servers(plan, Stage::Serve, context)?;
+        let uris: Vec<String> = if is_set(plan, self.server_hosts.len()) {
+            let members = started.into_iter().flat_map(|one| one.hosts);
+            self.places_of_servers = members.collect();
+            let joined = self.ask_servers(plan, Stage::Join, context)?;
+            joined.into_iter().map(|one| one.uri).take(1).collect()
+        } else {
+            self.places_of_servers = started.into_iter().map(|one| one.uri).collect();
+            self.places_of_servers.clone()
+        };
+        let seen = |uri: String| Ok((self.secrets.remote(&uri, &plan.server)?, uri));
+        uris.into_iter().map(seen).collect()
     }
 
     /// Lets the agents of servers that run already read them, as the plan says. What they cannot read is a warning, and so is an
@@ -117,7 +132,7 @@ impl Open {
         if going < self.server_hosts.len() {
             return Ok(());
         }
-        let started = match self.ask_servers(plan, context) {
+        let started = match self.ask_servers(plan, Stage::Serve, context) {
             Err(error) if is_absence(&error) => {
                 context.warning(format!(
                     "the machines of the servers are not read: {error:#}"
@@ -177,7 +192,7 @@ impl Open {
         if let Some(controller) = &mut self.servers {
             let within = self.plan.join_within.0;
             self.server_hosts = gather(controller, within, Instant::now() + within, context)?;
-            self.ask_servers(plan, context)?;
+            self.ask_servers(plan, Stage::Serve, context)?;
         }
         Ok(())
     }
@@ -205,9 +220,11 @@ impl Open {
     fn ask_servers(
         &mut self,
         plan: &Plan,
+        stage: Stage,
         context: Context<'_>,
     ) -> Result<Vec<StartedServers>, Error> {
         let starts_servers = self.starts_servers();
+        let is_set = starts_servers && is_set(plan, self.server_hosts.len());
         let Some(controller) = &mut self.servers else {
             return Ok(Vec::new());
         };
@@ -215,10 +232,12 @@ impl Open {
         let work = Work {
             plan: plan_text(plan),
             servers: match &self.on_servers {
-                OnServers::Start(addresses) => addresses.clone(),
+                OnServers::Start { .. } if stage == Stage::Join => self.places_of_servers.clone(),
+                OnServers::Start { addresses, .. } => addresses.clone(),
                 OnServers::Watch { .. } => Vec::new(),
             },
-            stages: vec![Stage::Serve],
+            is_set,
+            stages: vec![stage],
             ..Work::default()
         };
         controller.give(work, &without_links(count))?;
@@ -229,7 +248,7 @@ impl Open {
             if Instant::now() >= until {
                 let waiting = (0..count).filter(|index| all[*index as usize].is_none());
                 return Err(FleetError::Late {
-                    step: "serving".into(),
+                    step: stage.to_string(),
                     within: SERVE_WITHIN,
                     waiting: waiting.map(|index| controller.name(index)).collect(),
                 }
@@ -258,7 +277,7 @@ impl Open {
 
     /// Whether agents start servers, which end with them.
     pub(super) fn starts_servers(&self) -> bool {
-        self.is_on_hosts() && matches!(self.on_servers, OnServers::Start(_))
+        self.is_on_hosts() && matches!(self.on_servers, OnServers::Start { .. })
     }
 
     /// A server host that has gone, or failed; where it only reads, the agent beside a server. It is looked for during `within`.
@@ -336,8 +355,12 @@ fn gather(
     }
 }
 
-/// A folder that goes away with this value, and that nobody else can read.
-pub(super) struct PrivateFolder(pub(super) PathBuf);
+/// A folder that goes away with this value or with this program, and that nobody else can read.
+pub(super) struct PrivateFolder {
+    pub(super) path: PathBuf,
+    /// Dropped after the folder is gone.
+    _watchdog: FolderWatchdog,
+}
 
 impl PrivateFolder {
     pub(super) fn create() -> Result<Self, Error> {
@@ -352,13 +375,21 @@ impl PrivateFolder {
         made.or_fault(Kind::Environment, || {
             format!("cannot make `{}`", path.display())
         })?;
-        Ok(PrivateFolder(path))
+        let watchdog = FolderWatchdog::start(&path);
+        let watchdog = watchdog.or_fault(Kind::Environment, || {
+            let _ = std::fs::remove_dir(&path);
+            format!("cannot watch over `{}`", path.display())
+        })?;
+        Ok(PrivateFolder {
+            path,
+            _watchdog: watchdog,
+        })
     }
 }
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 

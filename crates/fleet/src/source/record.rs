@@ -57,7 +57,7 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
             .collect();
     }
     let addresses = match &open.on_servers {
-        OnServers::Start(_) => open.uris.clone(),
+        OnServers::Start { .. } => open.places_of_servers.clone(),
         OnServers::Watch { hosts, .. } => hosts.iter().map(|servers| addresses(servers)).collect(),
     };
     let hosts = open.server_hosts.iter().zip(addresses);

@@ -7,13 +7,16 @@ use crate::FleetError;
 use crate::agent::Agent;
 use crate::options::WorkerOptions;
 use crate::protocol::{Stage, StartedServers, Work};
+use crate::secrets::Secrets;
 use dyno_engine::context::Context;
-use dyno_engine::deployment::DeploymentUnderTest;
 use dyno_engine::deployment::placement::HostPlacement;
 use dyno_engine::deployment::server::{ServerPaths, data_folder};
+use dyno_engine::deployment::{DeploymentUnderTest, with_options};
 use dyno_engine::{Error, Kind};
 use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
+use dyno_plan::task::Remote;
+use dyno_servers::GivenSecrets;
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,11 +29,13 @@ const LISTENING_WITHIN: Duration = Duration::from_secs(10);
 pub(super) fn serve(
     agent: Agent,
     options: &WorkerOptions,
+    secrets: &Secrets,
     context: Context<'_>,
 ) -> Result<(), Error> {
     let mut host = ServerHost {
         agent,
         options,
+        secrets,
         context,
         deployment: None,
         watch: None,
@@ -46,11 +51,18 @@ pub(super) fn serve(
 struct ServerHost<'a> {
     agent: Agent,
     options: &'a WorkerOptions,
+    secrets: &'a Secrets,
     context: Context<'a>,
     deployment: Option<DeploymentUnderTest>,
     watch: Option<HostWatch>,
     /// What it cannot read.
     unread: Vec<String>,
+}
+
+/// A connection string for other hosts, which have files of their own.
+fn without_files(uri: &str) -> Result<String, Error> {
+    let target = Remote::parse(uri)?.target;
+    Ok(target.with_files(None, None).to_string())
 }
 
 impl ServerHost<'_> {
@@ -67,19 +79,43 @@ impl ServerHost<'_> {
 
     fn start(&mut self, work: &Work) -> Result<(), Error> {
         let plan = plan_of(work)?;
-        let started = if self.options.watch.is_empty() {
-            self.stop()?;
-            let (uri, subject) = self.start_servers(work, plan.clone())?;
-            self.watch = HostWatch::start(&plan, subject, self.agent.readings());
-            let unread = Vec::new();
-            StartedServers { uri, unread }
+        let stage = match work.stages.contains(&Stage::Join) {
+            true => Stage::Join,
+            false => Stage::Serve,
+        };
+        let started = if !self.options.watch.is_empty() {
+            StartedServers {
+                unread: self.watch_servers(&plan),
+                ..StartedServers::default()
+            }
+        } else if stage == Stage::Join {
+            self.join(work, &plan)?
         } else {
-            let (uri, unread) = (String::new(), self.watch_servers(&plan));
-            StartedServers { uri, unread }
+            self.stop()?;
+            let (started, subject) = self.start_servers(work, plan.clone())?;
+            self.watch = HostWatch::start(&plan, subject, self.agent.readings());
+            started
         };
         let summary = serde_json::to_value(started).expect("texts are plain data");
-        self.agent.done(work.number, Stage::Serve, summary)?;
+        self.agent.done(work.number, stage, summary)?;
         Ok(())
+    }
+
+    /// Makes the member of this host one of a set with those of the others.
+    fn join(&mut self, work: &Work, plan: &Plan) -> Result<StartedServers, Error> {
+        self.agent.doing("joining the replica set")?;
+        self.options.permits.check_members(&work.servers)?;
+        let Some(deployment) = &mut self.deployment else {
+            return Err(Error::new(Kind::Internal, "no member was started here"));
+        };
+        deployment.join(&work.servers, self.context)?;
+        let uris = deployment.started_uris();
+        let uri = uris.first().map_or("", String::as_str);
+        Ok(StartedServers {
+            uri: without_files(&with_options(uri, plan))?,
+            hosts: deployment.started_hosts(),
+            unread: Vec::new(),
+        })
     }
 
     /// Reads servers of somebody else, who may start them again; from one run to the next it goes on. Returns what cannot be read,
@@ -105,12 +141,12 @@ impl ServerHost<'_> {
         unread
     }
 
-    /// Connection string of the servers, and what there is to read of them.
+    /// The servers, and what there is to read of them.
     fn start_servers(
         &mut self,
         work: &Work,
         mut plan: Plan,
-    ) -> Result<(String, HostSubject), Error> {
+    ) -> Result<(StartedServers, HostSubject), Error> {
         self.agent.doing("starting servers")?;
         plan.server.listen = work.servers.get(self.options.index as usize).cloned();
         let options = self.options;
@@ -122,10 +158,22 @@ impl ServerHost<'_> {
             embedded: self.options.embedded_server.as_deref(),
             folder: &self.options.folder,
         };
-        let placement = HostPlacement::from_plan(&plan)?;
-        let deployment =
-            DeploymentUnderTest::open(&plan, None, &paths, placement.as_ref(), self.context)?;
-        let uri = deployment.uris().into_iter().next().unwrap_or_default();
+        let secrets = self.secrets.of_server(&plan.server)?;
+        let deployment = match work.is_set {
+            true => self.start_member(&plan, &paths, secrets.as_ref())?,
+            false => {
+                let placement = HostPlacement::from_plan(&plan)?;
+                let placement = placement.as_ref();
+                let secrets = secrets.as_ref();
+                DeploymentUnderTest::open_with(&plan, &paths, placement, secrets, self.context)?
+            }
+        };
+        let uri = deployment.uris().into_iter().next();
+        let started = StartedServers {
+            uri: uri.map_or(Ok(String::new()), |uri| without_files(&uri))?,
+            hosts: deployment.started_hosts(),
+            unread: Vec::new(),
+        };
         let subject = HostSubject {
             of_server: true,
             processes: deployment.named_processes(),
@@ -133,7 +181,22 @@ impl ServerHost<'_> {
             ..HostSubject::default()
         };
         self.deployment = Some(deployment);
-        Ok((uri, subject))
+        Ok((started, subject))
+    }
+
+    /// Starts the member of this host, which has the machine for itself.
+    fn start_member(
+        &self,
+        plan: &Plan,
+        paths: &ServerPaths<'_>,
+        secrets: Option<&GivenSecrets>,
+    ) -> Result<DeploymentUnderTest, Error> {
+        let mut alone = plan.clone();
+        alone.server.topology = None;
+        let placement = HostPlacement::from_plan(&alone)?;
+        let number = self.options.index as usize;
+        let placement = placement.as_ref();
+        DeploymentUnderTest::start_member(plan, paths, placement, secrets, number, self.context)
     }
 
     /// A server that has ended by itself ends the run.

@@ -47,6 +47,7 @@ fn options(redis: &RedisServer, folder: &Path) -> WorkerOptions {
         watch: Vec::new(),
         folder: folder.to_owned(),
         permits: Permits::default(),
+        secrets: None,
         remove_folder: false,
         join_within: SOON,
         embedded_server: None,
