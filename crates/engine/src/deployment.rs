@@ -26,8 +26,8 @@ use dyno_record::server::ExperimentServer;
 use dyno_record::statement;
 use dyno_servers::placement::InstancePlacement;
 use dyno_servers::{
-    DataDir, Deployment, DeploymentOptions, EndedMember, Instance, InstanceKind, Member,
-    MemberSettings, Namespace, ServerOptions, Stopped, Topology, instances, locate_mongos,
+    DataDir, Deployment, DeploymentOptions, EndedMember, GivenSecrets, Instance, InstanceKind,
+    Member, MemberSettings, Namespace, ServerOptions, Stopped, Topology, instances, locate_mongos,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,6 +36,9 @@ use std::time::Duration;
 
 /// Longest wait for the settings of one server.
 const READ_BACK_LIMIT: Duration = Duration::from_secs(10);
+
+/// Longest time of each step by which members on several hosts become a replica set.
+const JOIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// What a plan asks for.
 ///
@@ -96,10 +99,21 @@ impl DeploymentUnderTest {
                 servers,
             });
         }
+        Self::open_with(plan, paths, placement, None, context)
+    }
+
+    /// Starts the servers of the plan with these secrets, or with new ones.
+    pub fn open_with(
+        plan: &Plan,
+        paths: &ServerPaths<'_>,
+        placement: Option<&HostPlacement>,
+        secrets: Option<&GivenSecrets>,
+        context: Context<'_>,
+    ) -> Result<Self, Error> {
         let interrupted = || context.cancel.requested();
         let note = |text: &str| context.note(text);
         let mut storage = StorageUnderTest::prepare(&plan.server, paths, &note, &interrupted)?;
-        let (deployment, settings) = start(plan, paths, placement, &interrupted)?;
+        let (deployment, settings) = start_with(plan, paths, placement, secrets, &interrupted)?;
         if let Some(storage) = &mut storage {
             storage.limit(&data_processes(deployment.members()))?;
         }
@@ -118,6 +132,61 @@ impl DeploymentUnderTest {
             storage,
             servers,
         })
+    }
+
+    /// Starts one member of a replica set whose other members are on other hosts. It is of use once it has
+    /// [joined](Self::join) them.
+    pub fn start_member(
+        plan: &Plan,
+        paths: &ServerPaths<'_>,
+        placement: Option<&HostPlacement>,
+        secrets: Option<&GivenSecrets>,
+        number: usize,
+        context: Context<'_>,
+    ) -> Result<Self, Error> {
+        let topology = topology_of(plan)?;
+        let mut options = options(plan, &topology, paths, None)?;
+        options.secrets = secrets.cloned();
+        if let Some(seat) = placement.and_then(|place| place.of_server(0)) {
+            options.adjust = Some(Arc::new(move |_: &Instance, server| {
+                server.placement = Some(seat.clone());
+            }));
+        }
+        let interrupted = || context.cancel.requested();
+        let deployment = Deployment::start_member(&topology, &options, number, &interrupted)
+            .map_err(|error| cannot_start(error, &topology, &options))?;
+        Ok(DeploymentUnderTest {
+            deployment: Some(deployment),
+            settings: Vec::new(),
+            storage: None,
+            servers: Vec::new(),
+        })
+    }
+
+    /// Joins a member with those of all hosts, itself among them, in the order of the topology.
+    pub fn join(&mut self, hosts: &[String], context: Context<'_>) -> Result<(), Error> {
+        let Some(deployment) = &mut self.deployment else {
+            return Err(Error::new(Kind::Internal, "there is no member to join"));
+        };
+        let interrupted = || context.cancel.requested();
+        let mut admin = ControlAdminClient::default();
+        deployment
+            .join(hosts, JOIN_LIMIT, &mut admin, &interrupted)
+            .map_err(|error| Error::from(error).context("cannot join the replica set"))?;
+        self.settings = deployment.read_back(&mut admin, READ_BACK_LIMIT)?;
+        Ok(())
+    }
+
+    /// Where clients reach each server that was started.
+    pub fn started_hosts(&self) -> Vec<String> {
+        let deployment = self.deployment.as_ref();
+        deployment.map_or_else(Vec::new, Deployment::hosts)
+    }
+
+    /// Connection strings of the servers that were started, one for each client, without credentials.
+    pub fn started_uris(&self) -> Vec<String> {
+        let deployment = self.deployment.as_ref();
+        deployment.map_or_else(Vec::new, Deployment::uris)
     }
 
     /// The connection string of the first server that was started, with credentials: a secret. `None` if it ran already.
@@ -247,7 +316,7 @@ impl DeploymentUnderTest {
             caveats.extend(settings.deviations.iter().map(caveat));
             records.push(MemberRecord {
                 name: settings.name.clone(),
-                address: member.server().address().to_string(),
+                address: member.server().host().to_string(),
                 version: member.server().version().to_owned(),
                 was_primary: member.was_primary(),
                 asked: member.server().settings().clone(),
@@ -400,8 +469,19 @@ pub fn start(
     placement: Option<&HostPlacement>,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(Deployment, Vec<MemberSettings>), Error> {
+    start_with(plan, paths, placement, None, interrupted)
+}
+
+fn start_with(
+    plan: &Plan,
+    paths: &ServerPaths<'_>,
+    placement: Option<&HostPlacement>,
+    secrets: Option<&GivenSecrets>,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(Deployment, Vec<MemberSettings>), Error> {
     let topology = topology_of(plan)?;
-    let options = options(plan, &topology, paths, placement)?;
+    let mut options = options(plan, &topology, paths, placement)?;
+    options.secrets = secrets.cloned();
     let mut admin = ControlAdminClient::default();
     let deployment = Deployment::start(&topology, &options, &mut admin, interrupted)
         .map_err(|error| cannot_start(error, &topology, &options))?;

@@ -52,7 +52,6 @@ use dyno_plan::model::PageCache;
 use dyno_plan::task::Task;
 use dyno_record::document::variant_name;
 use dyno_record::model::{Caveat, FleetRecord, PhaseEdge, RunDocument, ServerRecord};
-use dyno_record::verdict::CheckName;
 use dyno_record::writer::RunWriter;
 use dyno_results::AnalysedTrace;
 use jiff::Timestamp;
@@ -538,17 +537,13 @@ impl<'a> Session<'a> {
                 .flatten(),
             connections: Some(u64::from(self.plan.client.clients)),
             server: Some(server.checked(control, &self.servers[0], instances)),
+            found: Vec::new(),
             watch: WATCH,
         };
         let round_trip = subject.server.as_ref().and_then(|server| server.round_trip);
         self.servers[0].round_trip_us = round_trip.map(|time| time.median_us);
         let facts = doctor::observe(Path::new("/"), &subject);
-        let mut verdicts = doctor::examine(&facts);
-        if self.context.source.is_some() && self.task.remote.is_none() {
-            // Servers that other hosts are to reach cannot listen on this one alone; docs/fleet.md says where that is safe.
-            verdicts.retain(|verdict| verdict.check != CheckName::BindAddress);
-        }
-        self.document.environment.doctor = verdicts;
+        self.document.environment.doctor = doctor::examine(&facts);
     }
 
     /// Puts what is known of the servers into the document.

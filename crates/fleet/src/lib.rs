@@ -21,6 +21,7 @@ pub mod options;
 pub mod permits;
 pub mod protocol;
 pub mod readings;
+mod secrets;
 pub mod shares;
 pub mod source;
 pub mod window;

@@ -18,6 +18,8 @@ pub struct Permits {
     pub data_folders: BTreeSet<PathBuf>,
     /// The address that servers may listen on, besides those of loopback.
     pub listen: Option<IpAddr>,
+    /// Hosts of members that a server may be joined with, without ports.
+    pub members: BTreeSet<String>,
     /// Parameters of servers that a plan may set, each as `NAME=VALUE`: with the right one, a `mongod` reads files, asks other
     /// hosts or takes down its guards.
     pub parameters: BTreeSet<String>,
@@ -66,7 +68,17 @@ impl Permits {
         all.extend(words("--parameter", self.parameters.iter().cloned()));
         all.extend(words("--rps", self.cards.iter().cloned()));
         all.extend(words("--listen", [listen.to_owned()]));
+        all.extend(words("--member", self.members.iter().cloned()));
         all
+    }
+
+    /// Refuses members of a replica set that the agent was not started to join with.
+    pub(crate) fn check_members(&self, members: &[String]) -> Result<(), Error> {
+        let text = format!("mongodb://{}/", members.join(","));
+        let (target, _) =
+            uri::parse(&text).map_err(|error| Error::from_cause(Kind::BadInput, error))?;
+        let foreign = hosts(&target).find(|host| !self.members.contains(host));
+        foreign.map_or(Ok(()), |host| Err(refused("member", &host, "--member")))
     }
 
     /// Refuses a plan whose servers are not what the agent was started for. `folder` is that of the agent.
@@ -116,6 +128,11 @@ impl Permits {
     /// Refuses a server that the agent was not started to load. Members of a replica set and hosts of an SRV name that a permitted
     /// one leads to are not looked at: it is their servers' word, and not that of the work.
     pub(crate) fn check_target(&self, target: &Target) -> Result<(), Error> {
+        if target.names_files() {
+            let text = "the work names files of this machine in a connection string";
+            return Err(Error::new(Kind::BadInput, text)
+                .with_hint("certificates come with the secrets of an agent (`--secrets`)"));
+        }
         let is_here = |host: &Host| host.is_loopback() || matches!(host, Host::Unix(_));
         if self.targets.is_empty() && target.srv.is_none() && target.hosts.iter().all(is_here) {
             return Ok(());
@@ -247,6 +264,7 @@ mod tests {
             "mongodb://169.254.169.254/",
             "mongodb://127.0.0.1/",
             "mongodb+srv://cluster.example.com/",
+            "mongodb://db1/?tlsCAFile=%2Fetc%2Fshadow",
         ] {
             assert!(!check(refused), "{refused}");
         }
@@ -283,6 +301,22 @@ mod tests {
             let hint = error.hint.unwrap_or_default();
             assert!(hint.contains("`--target "), "{refused}: {hint}");
         }
+    }
+
+    #[test]
+    fn a_server_joins_no_members_but_those_that_the_agent_was_started_for() {
+        let permits = Permits {
+            members: ["10.0.0.1", "fd00::2"].map(str::to_owned).into(),
+            ..Permits::default()
+        };
+        let check = |hosts: &[&str]| {
+            let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+            permits.check_members(&hosts)
+        };
+        assert!(check(&["10.0.0.1:7", "[fd00::2]:8"]).is_ok());
+        let error = check(&["10.0.0.1:7", "10.0.0.9:7"]).expect_err("a foreign one");
+        assert!(error.to_string().contains("`10.0.0.9`"), "{error}");
+        assert!(check(&["10.0.0.1:7/?x=y"]).is_err() && check(&[]).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::clock::Offset;
 use crate::error::FleetError;
 use crate::merge::Began;
 use dyno_engine::load_source;
-use dyno_plan::Plan;
+use dyno_plan::{Plan, uri};
 use dyno_record::model::{
     Caveat, Environment, PhaseRecord, PlacementRecord, ResourceUse, SteeringRecord,
 };
@@ -104,6 +104,8 @@ pub enum Stage {
     Run,
     /// The host of a server has it running.
     Serve,
+    /// The servers of all hosts have become one replica set.
+    Join,
 }
 
 impl From<load_source::Stage> for Stage {
@@ -121,6 +123,7 @@ impl fmt::Display for Stage {
             Stage::Load => "loading",
             Stage::Run => "the run",
             Stage::Serve => "serving",
+            Stage::Join => "joining the replica set",
         })
     }
 }
@@ -163,9 +166,12 @@ pub struct Work {
     pub number: u32,
     /// The plan as TOML, without secrets.
     pub plan: String,
-    /// Connection strings of the servers by their numbers, without credentials; for those who start servers, the addresses
-    /// that these are to listen on.
+    /// Connection strings of the servers by their numbers, without credentials and files; for those who start servers, the
+    /// addresses that these are to listen on, and for those who join them where all members are, as `HOST:PORT`.
     pub servers: Vec<String>,
+    /// The servers of all hosts are members of one replica set: that of agent i is member i.
+    #[serde(default)]
+    pub is_set: bool,
     /// What is to be done, in order.
     pub stages: Vec<Stage>,
     /// Worker threads of an agent, if somebody asked for a number; else as many as its part of the CPUs of its host. Several
@@ -177,10 +183,13 @@ pub struct Work {
     pub agents_per_host: u32,
 }
 
-/// The plan as it goes to agents: what is about the fleet is settled.
+/// The plan as it goes to agents: what is about the fleet is settled, and files of this machine are none of theirs.
 pub(crate) fn plan_text(plan: &Plan) -> String {
     let mut plan = plan.clone();
     plan.fleet = None;
+    if let Some(Ok((target, _))) = plan.server.uri.as_deref().map(uri::parse) {
+        plan.server.uri = Some(target.with_files(None, None).to_string());
+    }
     dyno_plan::file::to_toml(&plan)
 }
 
@@ -198,8 +207,12 @@ pub(crate) struct StageSummary {
 /// What the host of a server has started.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StartedServers {
-    /// Connection string of each, without credentials; none where somebody else has started them.
+    /// Connection string of each, without credentials and files; none where somebody else has started them, and of a member that
+    /// has not joined the others yet.
     pub(crate) uris: Vec<String>,
+    /// Where each server is reached, as `HOST:PORT`.
+    #[serde(default)]
+    pub(crate) hosts: Vec<String>,
     /// Where they are on the host: planned, and as the kernel said when they had started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) placement: Option<PlacementRecord>,
@@ -285,6 +298,16 @@ pub(crate) fn decode<T: DeserializeOwned>(text: &[u8], from: &str) -> Result<T, 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_goes_to_agents_without_files_of_the_controller() {
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        plan.server.kind = dyno_plan::model::ServerKind::Uri;
+        plan.server.uri = Some("mongodb://db/?tlsCAFile=/home/anna/ca.pem&w=1".into());
+        let text = plan_text(&plan);
+        assert!(text.contains("mongodb://db:27017/?w=1&tls=true"), "{text}");
+        assert!(!text.contains("anna"), "{text}");
+    }
 
     #[test]
     fn messages_survive_their_form() {

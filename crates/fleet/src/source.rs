@@ -10,6 +10,7 @@ mod program;
 mod readings;
 mod record;
 mod run;
+mod secrets;
 mod server_use;
 mod watched;
 
@@ -33,6 +34,7 @@ use dyno_record::model::{Caveat, FleetRecord, PhaseKind, ResourceKind, ResourceU
 use on_servers::OnServers;
 use open::{Open, Places, PrivateFolder};
 use readings::HostSources;
+use secrets::Needs;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::time::Duration;
@@ -49,6 +51,8 @@ pub struct Fleet<'a> {
     size: Cell<Option<Size>>,
     /// What the plans so far need of the hosts.
     permits: RefCell<Permits>,
+    /// And of users and certificates.
+    needs: RefCell<Needs>,
     /// What agents read of their hosts during a run, if the plan wants it.
     readings: RefCell<Option<HostSources>>,
 }
@@ -57,7 +61,7 @@ pub struct Fleet<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Size {
     agents: u32,
-    servers: u32,
+    server_hosts: u32,
 }
 
 impl<'a> Fleet<'a> {
@@ -68,6 +72,7 @@ impl<'a> Fleet<'a> {
             state: RefCell::new(None),
             size: Cell::new(None),
             permits: RefCell::default(),
+            needs: RefCell::default(),
             readings: RefCell::new(None),
         }
     }
@@ -79,12 +84,34 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Agents take no work but that of the plans that were known when they were started.
-    fn permit(&self, plan: &Plan) {
+    /// Agents take no work but that of the plans that were known when they were started, and have the secrets of those.
+    fn permit(&self, plan: &Plan, remote: Option<&Remote>) -> Result<(), Error> {
         self.permits.borrow_mut().add(&plan.server);
+        self.needs.borrow_mut().add(plan, remote)
     }
 
-    /// How many agents and servers a plan has, before anything of it is started.
+    /// How many agents and independent deployments a plan has, before anything of it is started.
+    fn sizes(
+        &self,
+        plan: &Plan,
+        remote: Option<&Remote>,
+        context: Context<'_>,
+    ) -> Result<(u32, u32), Error> {
+        let size = self.size(plan, remote, context)?;
+        let deployments = match (remote, &plan.fleet) {
+            (Some(_), _) => 1,
+            // Servers in pods are independent.
+            (None, Some(fleet)) if self.options.kubernetes => {
+                let of_pod = servers_of_pod(cluster::table(fleet)?, plan.server.pairs);
+                size.server_hosts.saturating_mul(of_pod)
+            }
+            (None, Some(fleet)) => checks::deployments(plan, fleet, size.server_hosts)?,
+            (None, None) => size.server_hosts,
+        };
+        Ok((size.agents, deployments))
+    }
+
+    /// How many agents there are, and hosts of servers.
     fn size(
         &self,
         plan: &Plan,
@@ -95,17 +122,18 @@ impl<'a> Fleet<'a> {
             return Ok(size);
         }
         let fleet = check(plan, remote, self.options.kubernetes)?;
-        let (agents, servers) = if self.options.kubernetes {
+        let (agents, server_hosts) = if self.options.kubernetes {
             let pods = cluster::table(fleet)?;
-            let of_pod = servers_of_pod(pods, plan.server.pairs);
-            (pods.client_pods, pods.server_pods * of_pod)
+            (pods.client_pods, pods.server_pods)
         } else {
             let folder = PrivateFolder::create()?;
-            let found = self.hosts(fleet, remote.is_none(), &folder, context)?;
-            (found.agents(fleet), found.count(plan, remote))
+            let found = self.hosts(fleet, &folder, context)?;
+            (found.agents(fleet), found.servers.len() as u32)
         };
-        let servers = if remote.is_some() { 1 } else { servers };
-        let size = Size { agents, servers };
+        let size = Size {
+            agents,
+            server_hosts,
+        };
         self.size.set(Some(size));
         Ok(size)
     }
@@ -157,7 +185,7 @@ impl<'a> Fleet<'a> {
                 return Vec::new();
             }
         };
-        let own = open.folder.0.join("logs");
+        let own = open.folder.path.join("logs");
         let logs = logs.or(reason.map(|_| own));
         if let Err(error) = hosts.stop(&open.run, base, names, logs.as_deref()) {
             context.warning(format!("{error:#}"));
@@ -197,7 +225,7 @@ impl LoadSource for Fleet<'_> {
         context: Context<'_>,
     ) -> Result<Vec<Remote>, Error> {
         let fleet = check(plan, remote, self.options.kubernetes)?;
-        self.permit(plan);
+        self.permit(plan, remote)?;
         let mut state = self.state.borrow_mut();
         if state.is_none() {
             *state = Some(if self.options.kubernetes {
@@ -211,7 +239,9 @@ impl LoadSource for Fleet<'_> {
         let seen = match remote {
             Some(remote) => {
                 open.watch(plan, context)?;
-                vec![(remote.clone(), remote.target.to_string())]
+                // Agents have files of their own.
+                let target = remote.target.clone().with_files(None, None);
+                vec![(remote.clone(), target.to_string())]
             }
             None => open.serve(plan, context)?,
         };
@@ -312,9 +342,9 @@ impl LoadSource for Fleet<'_> {
         context: Context<'_>,
     ) -> Result<(), Error> {
         for (plan, remote) in plans {
-            self.permit(plan);
-            let size = self.size(plan, *remote, context)?;
-            shares(plan, size.agents, size.servers)
+            self.permit(plan, *remote)?;
+            let (agents, servers) = self.sizes(plan, *remote, context)?;
+            shares(plan, agents, servers)
                 .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
         }
         Ok(())
@@ -326,8 +356,8 @@ impl LoadSource for Fleet<'_> {
         remote: Option<&Remote>,
         context: Context<'_>,
     ) -> Result<u32, Error> {
-        let size = self.size(plan, remote, context)?;
-        let least = least_clients(plan, size.agents, size.servers).unwrap_or(1);
+        let (agents, servers) = self.sizes(plan, remote, context)?;
+        let least = least_clients(plan, agents, servers).unwrap_or(1);
         Ok(u32::try_from(least).unwrap_or(u32::MAX))
     }
 

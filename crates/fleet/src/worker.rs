@@ -11,6 +11,7 @@ use crate::error::leaves_agent_alone;
 use crate::names::RunName;
 use crate::options::{MADE, WorkerOptions};
 use crate::protocol::{HostFacts, Stage, Version, Work};
+use crate::secrets::Secrets;
 use crate::shares::{Link, Share};
 use crate::source::checks::check_plan;
 use dyno_engine::context::Context;
@@ -51,21 +52,24 @@ pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> 
         check_made(&options.folder)?;
     }
     let stop = context.cancel.phase_flag();
-    // Before anybody hears of this host: what is found of it then is what the run has.
-    let settings = HostSettings::apply(options, context)?;
-    let result = join(options, context, stop).and_then(|agent| {
+    let secrets = options.secrets.as_deref().map(Secrets::take).transpose();
+    let result = secrets.and_then(|secrets| {
+        let secrets = secrets.unwrap_or_default();
+        // Before anybody hears of this host: what is found of it then is what the run has.
+        let _settings = HostSettings::apply(options, context)?;
+        let agent = join(options, context, stop)?;
         if options.is_of_server() {
-            return serve::serve(agent, options, context);
+            return serve::serve(agent, options, &secrets, context);
         }
         let worker = Worker {
             agent,
             options,
+            secrets: &secrets,
             context,
             watch: None,
         };
         worker.work_until_the_end()
     });
-    drop(settings);
     if let (Err(error), true) = (&result, options.remove_folder)
         && leaves_agent_alone(error)
         && !settings::are_changed(&options.folder)
@@ -161,6 +165,7 @@ fn host_facts(options: &WorkerOptions, context: Context<'_>) -> HostFacts {
 struct Worker<'a> {
     agent: Agent,
     options: &'a WorkerOptions,
+    secrets: &'a Secrets,
     context: Context<'a>,
     watch: Option<HostWatch>,
 }
@@ -309,6 +314,7 @@ impl Worker<'_> {
         };
         let remote = Remote::parse(text)?;
         self.options.permits.check_target(&remote.target)?;
+        let remote = self.secrets.apply(remote, &part.server)?;
         let mut server = ServerUnderTest::running(part, remote, &paths)?;
         server.set_cancel_check(self.context.cancel.patience());
         let workload = if is_load {

@@ -19,6 +19,7 @@ pub mod problem;
 pub mod request;
 pub mod resolve;
 pub mod storage;
+pub mod strangers;
 pub mod suite;
 pub mod tail;
 pub mod task;

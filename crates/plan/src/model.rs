@@ -150,9 +150,13 @@ pub struct ServerPlan {
     /// Options of the connection string to servers that we start, such as `w=majority&readConcernLevel=majority`:
     /// the concerns of the run, compression, read preference.
     pub connection_options: Option<String>,
-    /// Address of its machine on which a server that we start accepts connections, such as `10.0.0.21`; 127.0.0.1 when
-    /// absent. Whoever reaches it can do everything with a server that asks for no password.
+    /// Address of its machine on which a server that we start accepts connections, such as `10.0.0.21`, or `0.0.0.0` for all
+    /// of them, which needs `advertise`; 127.0.0.1 when absent. Whoever reaches it can do everything with a server that
+    /// asks for no password (`auth`).
     pub listen: Option<String>,
+    /// Name or address by which clients and members reach a server that listens on `listen`, such as `db1.example.com`; that
+    /// address itself when absent. Certificates are valid for it.
+    pub advertise: Option<String>,
     /// Network card of the machine of the servers whose receive packet steering is set for the time of the run: `eth0` for all
     /// CPUs online, or `eth0=0-3`; `auto` in place of the name is the card with the address that the servers listen on. What was
     /// set before comes back afterwards. Unchanged when absent.
@@ -288,6 +292,7 @@ impl Default for ServerPlan {
             parameters: BTreeMap::new(),
             connection_options: None,
             listen: None,
+            advertise: None,
             receive_packet_steering: None,
         }
     }

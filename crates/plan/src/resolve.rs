@@ -15,6 +15,7 @@ use crate::host::{FoundServer, Host, WantedServer};
 use crate::model::{Plan, ServerKind};
 use crate::problem::Problem;
 use crate::request::{Request, Setting, Work};
+use crate::strangers;
 use crate::task::{Remote, Task, Threads, check};
 use crate::validate::{TIMES_CACHE, validate};
 use crate::wsf::WsfSettings;
@@ -80,6 +81,7 @@ fn resolve_over(
         task.notes.clone_from(&framework.notes);
     }
     ask_host(&mut task, request, gives_threads, host)?;
+    task.warnings.extend(strangers::warning(&task.plan.server));
     if window.is_some() && task.plan.traces.is_empty() {
         let note =
             "no program watches in the window of `EVENT_TRACE_PARAMS`: name one by `--trace`";

@@ -279,7 +279,8 @@ mod tests {
     use super::*;
     use crate::builtin;
     use crate::model::{
-        DiskMapping, ExporterPlan, FieldLength, GrafanaPlan, Schedule, ServerPlan, StorageEngine,
+        DiskMapping, Encryption, ExporterPlan, FieldLength, GrafanaPlan, Schedule, ServerPlan,
+        StorageEngine,
     };
     use crate::units::{CacheSize, Span};
     use data::RECORDS;
@@ -506,6 +507,28 @@ mod tests {
     }
 
     #[test]
+    fn servers_that_others_reach_may_have_users_and_certificates() {
+        let mut plan = plan();
+        plan.server.auth = true;
+        plan.server.encryption = Encryption::Mutual;
+        for (listen, advertise) in [
+            ("10.0.0.1", None),
+            ("fd00::1", None),
+            ("10.0.0.1", Some("db-1.example.com")),
+            ("0.0.0.0", Some("10.0.0.1")),
+            ("::", Some("db_1")),
+        ] {
+            plan.server.listen = Some(listen.into());
+            plan.server.advertise = advertise.map(str::to_owned);
+            assert_eq!(validate(&plan), [], "{listen} {advertise:?}");
+        }
+        for advertise in ["", "0.0.0.0", "[::1]", "a..b", "-a", "a b", "u:p@h"] {
+            plan.server.advertise = Some(advertise.into());
+            assert_eq!(validate(&plan).len(), 1, "{advertise}");
+        }
+    }
+
+    #[test]
     fn a_network_card_is_a_name_with_or_without_cpus() {
         let problems = |text: &str| {
             let mut plan = plan();
@@ -533,13 +556,26 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 44] = [
-            ("`server.listen` is `0.0.0.0`", |p| {
+        let cases: [(&str, Change); 47] = [
+            ("`server.listen` is `0.0.0.0`, which is no address", |p| {
                 p.server.listen = Some("0.0.0.0".into());
             }),
-            ("`server.listen` cannot be combined with", |p| {
-                p.server.listen = Some("10.0.0.1".into());
-                p.server.auth = true;
+            ("`server.listen` is `db1`", |p| {
+                p.server.listen = Some("db1".into());
+            }),
+            ("`server.advertise` is `db1:27017`", |p| {
+                p.server.listen = Some("0.0.0.0".into());
+                p.server.advertise = Some("db1:27017".into());
+            }),
+            ("`server.encryption` cannot be combined with `tail", |p| {
+                p.server.encryption = Encryption::Server;
+                p.tail = Some(crate::tail::TailPlan {
+                    consumer_host: Some("client2".into()),
+                    ..Default::default()
+                });
+            }),
+            ("`server.advertise` is given, but", |p| {
+                p.server.advertise = Some("db1".into());
             }),
             ("data.fresh", |p| {
                 p.data.fresh = FreshData::Server;

@@ -17,7 +17,7 @@ pub(crate) const COMMAND_NOT_FOUND: i32 = 59;
 /// One server process, and what it takes to talk to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// Where it listens. The connection must go to this very process, as with
+    /// Where this machine reaches it. The connection must go to this very process, as with
     /// `directConnection=true`.
     pub address: SocketAddr,
     /// Files for an encrypted connection; plain text when absent.
@@ -30,7 +30,8 @@ impl Target<'_> {
     /// The connection string without user and password. The client certificate is in it also where the
     /// server asks for none.
     pub fn uri(&self) -> String {
-        uri::uri(&[self.address], ConnectionMode::Direct, self.tls, true)
+        let host = self.address.to_string();
+        uri::uri(&[host], ConnectionMode::Direct, self.tls, true)
     }
 }
 

@@ -210,7 +210,7 @@ fn embedded(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> C
 
 fn mongod(options: &ServerOptions, checked: &Checked, launch: Launch<'_>) -> CommandLine {
     let mut line = Builder::default();
-    line.pair("--bind_ip", options.listen.to_string());
+    mongo::bind(options, &mut line);
     line.pair("--port", launch.port.to_string());
     line.pair("--dbpath", launch.data_dir);
     // A socket file in /tmp would outlive a killed server.

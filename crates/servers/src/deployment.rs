@@ -31,6 +31,7 @@ use crate::{ServerError, ServerOptions};
 use dyno_plan::topology::Topology;
 
 mod assemble;
+mod joining;
 mod layout;
 mod options;
 mod planning;
@@ -42,6 +43,7 @@ pub(crate) mod uri;
 pub use layout::{FolderMapping, Instance, InstanceKind, instances};
 pub use options::{Adjust, DeploymentOptions, Encryption, Namespace};
 pub use planning::planned_caches;
+pub use secrets::{GivenSecrets, MemberKey};
 
 use assemble::StepContext;
 use planning::{check_programs, planned};
@@ -60,6 +62,8 @@ pub struct Deployment {
     secrets: Secrets,
     require_client_certificate: bool,
     program: &'static str,
+    /// Data members of a set over several hosts, as clients reach them.
+    set_hosts: Vec<String>,
 }
 
 /// One server of a deployment.
@@ -156,6 +160,7 @@ impl Deployment {
                     require_client_certificate: true,
                 },
             program: options.server.kind.executable(),
+            set_hosts: Vec::new(),
         };
         let mut context = StepContext {
             admin,
@@ -164,6 +169,14 @@ impl Deployment {
         };
         deployment.assemble(planned, options, &mut context)?;
         Ok(deployment)
+    }
+
+    /// Where clients reach each server, in the order of their start.
+    pub fn hosts(&self) -> Vec<String> {
+        let members = self.members.iter();
+        members
+            .map(|member| member.server.host().to_string())
+            .collect()
     }
 
     /// What was started.
@@ -201,18 +214,21 @@ impl Deployment {
 
     /// One connection string per client: one for each of independent servers, else one.
     pub fn uris(&self) -> Vec<String> {
-        let addresses = |kind| -> Vec<_> {
+        let hosts = |kind| -> Vec<_> {
             self.members
                 .iter()
                 .filter(|member| member.instance.kind == kind)
-                .map(|member| member.server.address())
+                .map(|member| member.server.host().to_string())
                 .collect()
         };
-        let data = addresses(InstanceKind::Data);
+        let data = match self.set_hosts.as_slice() {
+            [] => hosts(InstanceKind::Data),
+            joined => joined.to_vec(),
+        };
         match &self.topology {
             Topology::Standalone | Topology::Pairs { .. } => data
                 .iter()
-                .map(|address| self.uri_of(std::slice::from_ref(address), ConnectionMode::Direct))
+                .map(|host| self.uri_of(std::slice::from_ref(host), ConnectionMode::Direct))
                 .collect(),
             Topology::ReplicaSet(_) => {
                 let set = self
@@ -222,14 +238,14 @@ impl Deployment {
                 vec![self.uri_of(&data, ConnectionMode::ReplicaSet(set.unwrap_or_default()))]
             }
             Topology::Sharded(_) => {
-                vec![self.uri_of(&addresses(InstanceKind::Router), ConnectionMode::Routers)]
+                vec![self.uri_of(&hosts(InstanceKind::Router), ConnectionMode::Routers)]
             }
         }
     }
 
-    fn uri_of(&self, addresses: &[std::net::SocketAddr], mode: ConnectionMode<'_>) -> String {
+    fn uri_of(&self, hosts: &[String], mode: ConnectionMode<'_>) -> String {
         let tls = self.secrets.tls.as_ref();
-        uri::uri(addresses, mode, tls, self.require_client_certificate)
+        uri::uri(hosts, mode, tls, self.require_client_certificate)
     }
 
     /// `uri` with the user and the password of this deployment in it; unchanged without

@@ -144,6 +144,15 @@ pub enum ServerError {
         /// The port.
         port: u16,
     },
+    /// This machine cannot listen on the address, as when it has it not.
+    #[error("cannot listen on {listen}")]
+    Listen {
+        /// The address.
+        listen: std::net::IpAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// The server ended before it could be used.
     #[error(
         "`{program}` ended before it was ready: {status}{}",
@@ -247,7 +256,14 @@ pub enum ServerError {
         /// Folders.
         folders: usize,
     },
-    /// A certificate or a key could not be made.
+    /// A certificate could not be made.
+    #[error("cannot make a certificate")]
+    Certificate {
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The file of a certificate or of a key could not be made.
     #[error("cannot create the secret file `{}`", path.display())]
     Tls {
         /// The file or its folder.

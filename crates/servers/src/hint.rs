@@ -76,10 +76,15 @@ impl ServerError {
                 "choose an empty `--data-dir`; to use an existing database, omit `--auth` and `--topology`, or start its servers yourself and pass `--uri`"
             }
             ServerError::Prepare { source, .. } => return prepare_hint(source),
+            ServerError::Listen { .. } => {
+                "set `server.listen` to an address of this machine; `ip address` lists them"
+            }
+
             ServerError::NothingToStart
             | ServerError::Memory { .. }
             | ServerError::Topology(_)
             | ServerError::Step { .. }
+            | ServerError::Certificate { .. }
             | ServerError::Tls { .. }
             | ServerError::Setting { .. }
             | ServerError::Interrupted { .. }

@@ -5,6 +5,7 @@
 //! a temporary folder behind. What is sent to it and what it does meanwhile is left to `load` and
 //! `observe`; the commands that a deployment needs go through the caller's [`AdminClient`].
 
+mod address;
 mod admin_client;
 mod cache;
 mod child_guard;
@@ -19,6 +20,7 @@ mod install;
 mod installed;
 mod locate;
 mod log;
+mod memory_file;
 mod options;
 pub mod placement;
 mod secret;
@@ -33,8 +35,9 @@ pub use admin_client::{AdminClient, Target};
 pub use cache::{CacheDemand, CacheShares, MemoryShare, cache_shares, smallest_share};
 pub use death_signal::set_death_signal;
 pub use deployment::{
-    Adjust, Deployment, DeploymentOptions, Encryption, EndedMember, FolderMapping, Instance,
-    InstanceKind, Member, MemberSettings, Namespace, instances, planned_caches,
+    Adjust, Deployment, DeploymentOptions, Encryption, EndedMember, FolderMapping, GivenSecrets,
+    Instance, InstanceKind, Member, MemberKey, MemberSettings, Namespace, instances,
+    planned_caches,
 };
 pub use dyno_plan::topology::{
     Balancer, PreSplit, ReplicaSet, ShardKey, ShardKeyKind, Sharded, Topology, TopologyError,
@@ -49,10 +52,11 @@ pub use locate::{
     EmbeddedSearch, Mongod, MongodSearch, ServerChoice, choose, locate_embedded, locate_mongod,
     locate_mongos,
 };
+pub use memory_file::MemoryFile;
 pub use options::{DataDir, ServerOptions, ServerProgram};
-pub use secret::random_text;
+pub use secret::{random_credentials, random_text};
 pub use server::{RunningServer, Stopped, start};
 pub use settings::{MongodSettings, Security, ServerRole, StorageEngine};
-pub use tls::{TlsFiles, make_tls_files};
+pub use tls::{Authority, Certificates, Identity, TlsFiles};
 pub use version::{EMBEDDED_VERSION, Edition, Program, program_version};
-pub use watchdog::GroupWatchdog;
+pub use watchdog::{FolderWatchdog, GroupWatchdog};

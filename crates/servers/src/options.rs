@@ -79,8 +79,11 @@ pub struct ServerOptions {
     pub sync_on_commit: bool,
     /// Time between checkpoints, whole seconds; the server's own default when absent.
     pub checkpoint_interval: Option<Span>,
-    /// Address of this machine on which it accepts connections.
+    /// Address of this machine on which it accepts connections, or the unspecified one for all of them. A `mongod` listens on
+    /// loopback as well.
     pub listen: IpAddr,
+    /// Name or address by which clients and members reach it; `listen` when absent.
+    pub advertise: Option<String>,
     /// TCP port on that address; 0 takes a free one.
     pub port: u16,
     /// Clients must authenticate.
@@ -134,6 +137,7 @@ impl ServerOptions {
             sync_on_commit: plan.durable_writes && kind == ServerProgram::Embedded,
             checkpoint_interval: plan.checkpoint_interval,
             listen: plan.listen_address(),
+            advertise: plan.advertise.clone(),
             port: 0,
             auth: plan.auth,
             placement: None,

@@ -14,17 +14,14 @@ const USER: &str = "dyno";
 const SECRET_BYTES: usize = 32;
 
 /// A user with a random password, for the database `admin` and SCRAM-SHA-256.
-pub(crate) fn random_credentials() -> io::Result<Credentials> {
+///
+/// # Errors
+/// The kernel gives no random numbers.
+pub fn random_credentials() -> io::Result<Credentials> {
     let mut credentials =
         Credentials::new(USER.to_owned(), random_text()?, Some("admin".to_owned()));
     credentials.mechanism = Some(Mechanism::ScramSha256);
     Ok(credentials)
-}
-
-/// Writes a random key that only its owner can read, as `--keyFile` demands: 6 to 1024 characters
-/// of base64, of which hexadecimal digits are a part.
-pub(crate) fn write_key_file(path: &Path) -> io::Result<()> {
-    write_private(path, &random_text()?)
 }
 
 /// A new file that only its owner can read or write, from its first byte on.
@@ -45,7 +42,8 @@ pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// 256 bits from the random numbers of the kernel, in hexadecimal digits.
+/// 256 bits from the random numbers of the kernel, in hexadecimal digits. They are also what `--keyFile` takes: 6 to 1024
+/// characters of base64.
 ///
 /// # Errors
 /// The kernel gives none.
@@ -76,11 +74,11 @@ mod tests {
         let secrets = folder.path().join("deep/secrets");
         private_folder(&secrets).unwrap();
         let path = secrets.join("key");
-        write_key_file(&path).unwrap();
+        write_private(&path, &random_text().unwrap()).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(&secrets)), (0o600, 0o700));
         let key = fs::read_to_string(&path).unwrap();
         assert!(key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        assert!(write_key_file(&path).is_err());
+        assert!(write_private(&path, "").is_err());
     }
 }

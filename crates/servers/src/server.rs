@@ -3,22 +3,23 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use dyno_plan::uri::Host;
 use nix::sys::signal::Signal;
 
+use crate::address;
 use crate::child_guard::{ChildGuard, POLL_INTERVAL, SpawnFailure};
 use crate::command_line::{self, CommandLine, HIDDEN_SETTINGS, Launch};
 use crate::diagnose::{self, Cause};
 use crate::installed::command_for;
 use crate::log::Log;
+use crate::memory_file::MemoryFile;
 use crate::placement::PreparedPlacement;
 use crate::version::{Program, program_version};
 use crate::watchdog::Watchdog;
@@ -42,6 +43,7 @@ pub struct RunningServer {
     log: Log,
     kind: ServerProgram,
     address: SocketAddr,
+    public: String,
     version: String,
     settings: BTreeMap<String, String>,
     stop_limit: Duration,
@@ -77,22 +79,15 @@ pub fn start(
     let version = program.version;
     let mut log = Log::create(&options.log_path)?;
     let mut data_dir = PreparedDir::new(options)?;
-    let mut attempts = 1;
-    let (guard, port, settings) = loop {
-        log.restart();
-        match attempt(options, &version, &mut data_dir, &log, interrupted) {
-            Err(ServerError::PortInUse { .. }) if options.port == 0 && attempts < PORT_ATTEMPTS => {
-                attempts += 1;
-            }
-            other => break other?,
-        }
-    };
+    let (guard, port, settings) =
+        attempts(options, &version, &mut data_dir, &mut log, interrupted)?;
     Ok(RunningServer {
         guard,
         data_dir,
         log,
         kind: options.kind,
-        address: (options.listen, port).into(),
+        address: (address::local(options.kind, options.listen), port).into(),
+        public: address::public(options),
         version,
         settings,
         stop_limit: options.stop_limit,
@@ -108,9 +103,45 @@ pub(crate) fn check(options: &ServerOptions, program: &Program) -> Result<(), Se
 }
 
 impl RunningServer {
-    /// Where it accepts connections.
+    /// Where this machine reaches it: on loopback, if it listens there.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where clients and members of its deployment reach it.
+    pub fn host(&self) -> Host {
+        Host::Tcp {
+            host: self.public.clone(),
+            port: self.address.port(),
+        }
+    }
+
+    /// Ends the process and starts it again with other options on the same data, such as another address. The program, the
+    /// data folder and the log stay those of the first start.
+    ///
+    /// # Errors
+    /// As those of [`start`].
+    pub(crate) fn restart(
+        &mut self,
+        options: &ServerOptions,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<(), ServerError> {
+        let process = self.pid();
+        self.guard
+            .stop(self.stop_limit)
+            .map_err(|source| ServerError::Stop { process, source })?;
+        let (guard, port, settings) = attempts(
+            options,
+            &self.version,
+            &mut self.data_dir,
+            &mut self.log,
+            interrupted,
+        )?;
+        self.guard = guard;
+        self.address = (address::local(options.kind, options.listen), port).into();
+        self.public = address::public(options);
+        self.settings = settings;
+        Ok(())
     }
 
     /// Its process id.
@@ -309,6 +340,26 @@ fn foreign_content(kind: ServerProgram, files: &[String]) -> Option<&'static str
     }
 }
 
+/// Starts the process, again with another port if a free one was taken meanwhile.
+fn attempts(
+    options: &ServerOptions,
+    version: &str,
+    data_dir: &mut PreparedDir,
+    log: &mut Log,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(ChildGuard, u16, BTreeMap<String, String>), ServerError> {
+    let mut attempts = 1;
+    loop {
+        log.restart();
+        match attempt(options, version, data_dir, log, interrupted) {
+            Err(ServerError::PortInUse { .. }) if options.port == 0 && attempts < PORT_ATTEMPTS => {
+                attempts += 1;
+            }
+            other => return other,
+        }
+    }
+}
+
 /// One start of the process, up to the moment when it accepts connections.
 fn attempt(
     options: &ServerOptions,
@@ -317,9 +368,10 @@ fn attempt(
     log: &Log,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<(ChildGuard, u16, BTreeMap<String, String>), ServerError> {
-    let config = EmptyConfig::create()?;
+    let config = MemoryFile::new(c"empty.toml", "")
+        .map_err(ServerError::prepare(Path::new("empty.toml")))?;
     let port = match (options.kind, options.port) {
-        (ServerProgram::Mongod | ServerProgram::Mongos, 0) => free_port(options.listen)?,
+        (ServerProgram::Mongod | ServerProgram::Mongos, 0) => free_port(options)?,
         (_, port) => port,
     };
     let line = command_line::command_line(
@@ -327,7 +379,7 @@ fn attempt(
         Launch {
             version,
             data_dir: &data_dir.path,
-            empty_config: &config.path,
+            empty_config: config.path(),
             port,
         },
     )?;
@@ -393,6 +445,7 @@ fn wait_until_ready(
     interrupted: &dyn Fn() -> bool,
 ) -> Result<u16, ServerError> {
     let program = options.kind.executable();
+    let reached = address::local(options.kind, options.listen);
     let begin = Instant::now();
     loop {
         // The status is taken before the log: what a dead process printed is then all there.
@@ -404,7 +457,7 @@ fn wait_until_ready(
             return Err(failure(options, log, status, asked_port, data_dir));
         }
         if let Some(port) = diagnose::announced_port(options.kind, &log.text())
-            && TcpStream::connect_timeout(&(options.listen, port).into(), CONNECT_LIMIT).is_ok()
+            && TcpStream::connect_timeout(&(reached, port).into(), CONNECT_LIMIT).is_ok()
         {
             return Ok(port);
         }
@@ -446,31 +499,14 @@ fn failure(
     }
 }
 
-/// An empty file without a place in any folder, so that nothing is left of it whatever happens. The
-/// server finds it under `/proc` as long as this lives.
-struct EmptyConfig {
-    _file: OwnedFd,
-    path: PathBuf,
-}
-
-impl EmptyConfig {
-    fn create() -> Result<EmptyConfig, ServerError> {
-        let file = memfd_create(c"empty.toml", MFdFlags::MFD_CLOEXEC)
-            .map_err(|error| ServerError::prepare(Path::new("empty.toml"))(error.into()))?;
-        let (process, number) = (std::process::id(), file.as_raw_fd());
-        Ok(EmptyConfig {
-            _file: file,
-            path: PathBuf::from(format!("/proc/{process}/fd/{number}")),
-        })
-    }
-}
-
-fn free_port(listen: IpAddr) -> Result<u16, ServerError> {
-    let address = SocketAddr::from((listen, 0));
-    TcpListener::bind(address)
+/// A port that is free on the address that others reach. On loopback another program may have it: then the start is tried
+/// again.
+pub(crate) fn free_port(options: &ServerOptions) -> Result<u16, ServerError> {
+    let listen = options.listen;
+    TcpListener::bind((listen, 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
-        .map_err(ServerError::prepare(Path::new(&address.to_string())))
+        .map_err(|source| ServerError::Listen { listen, source })
 }
 
 #[cfg(test)]
@@ -507,23 +543,6 @@ mod tests {
 
     fn names(files: &[&str]) -> Vec<String> {
         files.iter().map(|&file| file.to_owned()).collect()
-    }
-
-    #[test]
-    fn the_empty_configuration_is_an_ordinary_file_in_no_folder() {
-        let config = EmptyConfig::create().unwrap();
-        let metadata = fs::metadata(&config.path).unwrap();
-        assert!(metadata.is_file());
-        assert_eq!(metadata.len(), 0);
-        // Another process finds it too.
-        let seen = std::process::Command::new("cat")
-            .arg(&config.path)
-            .output()
-            .unwrap();
-        assert!(seen.status.success(), "{seen:?}");
-        let path = config.path.clone();
-        drop(config);
-        assert!(fs::read_link(path).is_err());
     }
 
     #[test]

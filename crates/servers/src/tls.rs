@@ -1,6 +1,7 @@
-//! Certificates that are made on the fly: an authority, a server certificate for this host and a
-//! client certificate, as PEM files that only their owner can read.
+//! Certificates that are made on the fly: an authority, server certificates for the names of their hosts and a client
+//! certificate, as PEM files that only their owner can read.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -31,33 +32,157 @@ pub struct TlsFiles {
     pub client: PathBuf,
 }
 
-/// Makes an authority and certificates signed by it, and writes them to the existing `folder` with
-/// mode 0600. The server certificate is valid for 127.0.0.1, ::1, `localhost` and `host_name`.
-/// The key of the authority is not written: nobody can sign more.
-///
-/// # Errors
-/// [`ServerError::Tls`] when a certificate cannot be made or written, as with a file that exists.
-pub fn make_tls_files(folder: &Path, host_name: Option<&str>) -> Result<TlsFiles, ServerError> {
-    let files = TlsFiles {
-        ca: folder.join("ca.pem"),
-        server: folder.join("server.pem"),
-        server_certificate: folder.join("server-certificate.pem"),
-        server_key: folder.join("server-key.pem"),
-        client: folder.join("client.pem"),
-    };
-    let made = make(host_name).map_err(|error| failed(folder, io::Error::other(error)))?;
-    let server_both = format!("{}{}", made.server.certificate, made.server.key);
-    let client_both = format!("{}{}", made.client.certificate, made.client.key);
-    for (path, text) in [
-        (&files.ca, &made.ca),
-        (&files.server, &server_both),
-        (&files.server_certificate, &made.server.certificate),
-        (&files.server_key, &made.server.key),
-        (&files.client, &client_both),
-    ] {
-        write_private(path, text).map_err(|source| failed(path, source))?;
+/// A certificate and its key, both as PEM. `Debug` shows neither.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate.
+    pub certificate: String,
+    /// Its key: a secret.
+    pub key: String,
+}
+
+impl Identity {
+    /// Certificate and key in one text, as `mongod` and drivers take them: a secret.
+    pub fn both(&self) -> String {
+        format!("{}{}", self.certificate, self.key)
     }
-    Ok(files)
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Identity(***)")
+    }
+}
+
+/// The certificates of a server and of its clients, and the authority that signed both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificates {
+    /// Certificate of the authority as PEM.
+    pub ca: String,
+    /// Identity of the server.
+    pub server: Identity,
+    /// Identity of the clients.
+    pub client: Identity,
+}
+
+impl Certificates {
+    /// Writes them to the existing `folder` with mode 0600.
+    ///
+    /// # Errors
+    /// [`ServerError::Tls`] when one cannot be written, as to a file that exists.
+    pub(crate) fn write(&self, folder: &Path) -> Result<TlsFiles, ServerError> {
+        let files = TlsFiles {
+            ca: folder.join("ca.pem"),
+            server: folder.join("server.pem"),
+            server_certificate: folder.join("server-certificate.pem"),
+            server_key: folder.join("server-key.pem"),
+            client: folder.join("client.pem"),
+        };
+        for (path, text) in [
+            (&files.ca, &self.ca),
+            (&files.server, &self.server.both()),
+            (&files.server_certificate, &self.server.certificate),
+            (&files.server_key, &self.server.key),
+            (&files.client, &self.client.both()),
+        ] {
+            write_private(path, text).map_err(|source| failed(path, source))?;
+        }
+        Ok(files)
+    }
+}
+
+/// Signs certificates of one deployment. Its key is in memory alone: nobody else can sign more.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Authority(***)")
+    }
+}
+
+impl Authority {
+    /// A new one.
+    ///
+    /// # Errors
+    /// [`ServerError::Certificate`] when the random numbers of the system do not suffice for a key.
+    pub fn new() -> Result<Authority, ServerError> {
+        let made = CertificateParams::new(Vec::new()).and_then(|mut parameters| {
+            parameters.distinguished_name = named("dyno authority");
+            parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+            CertifiedIssuer::self_signed(parameters, KeyPair::generate()?)
+        });
+        made.map(Authority).map_err(not_made)
+    }
+
+    /// Its certificate as PEM, which clients trust servers by.
+    pub fn certificate(&self) -> String {
+        self.0.pem()
+    }
+
+    /// An identity of a server, which is valid for a client as well: members of a deployment connect to each other with it.
+    /// The certificate is valid for `names` (names and addresses), 127.0.0.1, ::1 and `localhost`.
+    ///
+    /// # Errors
+    /// [`ServerError::Certificate`] when a name cannot be part of a certificate.
+    pub fn sign_server(&self, names: &[String]) -> Result<Identity, ServerError> {
+        let mut all: Vec<String> = LOCAL_NAMES.map(str::to_owned).to_vec();
+        for name in names {
+            if !all.contains(name) {
+                all.push(name.clone());
+            }
+        }
+        let usages = [
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        self.sign(all, "dyno server", &usages)
+    }
+
+    /// An identity of clients.
+    ///
+    /// # Errors
+    /// [`ServerError::Certificate`], as for [`new`](Authority::new).
+    pub fn sign_client(&self) -> Result<Identity, ServerError> {
+        let usages = [ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(Vec::new(), "dyno client", &usages)
+    }
+
+    fn sign(
+        &self,
+        names: Vec<String>,
+        subject: &str,
+        usages: &[ExtendedKeyUsagePurpose],
+    ) -> Result<Identity, ServerError> {
+        let signed = KeyPair::generate().and_then(|key| {
+            let mut parameters = CertificateParams::new(names)?;
+            parameters.distinguished_name = named(subject);
+            parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+            parameters.extended_key_usages = usages.to_vec();
+            let certificate = parameters.signed_by(&key, &self.0)?;
+            Ok(Identity {
+                certificate: certificate.pem(),
+                key: key.serialize_pem(),
+            })
+        });
+        signed.map_err(not_made)
+    }
+}
+
+/// Makes an authority and certificates signed by it, for a server with these `names`.
+pub(crate) fn make_certificates(names: &[String]) -> Result<Certificates, ServerError> {
+    let authority = Authority::new()?;
+    Ok(Certificates {
+        ca: authority.certificate(),
+        server: authority.sign_server(names)?,
+        client: authority.sign_client()?,
+    })
+}
+
+fn not_made(source: rcgen::Error) -> ServerError {
+    ServerError::Certificate {
+        source: io::Error::other(source),
+    }
 }
 
 fn failed(path: &Path, source: io::Error) -> ServerError {
@@ -65,57 +190,6 @@ fn failed(path: &Path, source: io::Error) -> ServerError {
         path: path.to_owned(),
         source,
     }
-}
-
-struct Made {
-    ca: String,
-    server: Signed,
-    client: Signed,
-}
-
-struct Signed {
-    certificate: String,
-    key: String,
-}
-
-fn make(host_name: Option<&str>) -> Result<Made, rcgen::Error> {
-    let mut authority = CertificateParams::new(Vec::new())?;
-    authority.distinguished_name = named("dyno authority");
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
-
-    let mut names: Vec<String> = LOCAL_NAMES.map(str::to_owned).to_vec();
-    names.extend(host_name.map(str::to_owned));
-    let both = [
-        ExtendedKeyUsagePurpose::ServerAuth,
-        ExtendedKeyUsagePurpose::ClientAuth,
-    ];
-    let server = sign(&authority, names, "dyno server", &both)?;
-    let client = sign(&authority, Vec::new(), "dyno client", &both[1..])?;
-    Ok(Made {
-        ca: authority.pem(),
-        server,
-        client,
-    })
-}
-
-fn sign(
-    authority: &CertifiedIssuer<'_, KeyPair>,
-    names: Vec<String>,
-    subject: &str,
-    usages: &[ExtendedKeyUsagePurpose],
-) -> Result<Signed, rcgen::Error> {
-    let key = KeyPair::generate()?;
-    let mut parameters = CertificateParams::new(names)?;
-    parameters.distinguished_name = named(subject);
-    parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    parameters.extended_key_usages = usages.to_vec();
-    let certificate = parameters.signed_by(&key, authority)?;
-    Ok(Signed {
-        certificate: certificate.pem(),
-        key: key.serialize_pem(),
-    })
 }
 
 /// The organization must be the same for all members: `mongod` compares it.
@@ -136,7 +210,9 @@ mod tests {
     #[test]
     fn all_files_are_private_and_complete() {
         let folder = TempDir::new().unwrap();
-        let files = make_tls_files(folder.path(), Some("bench.example")).unwrap();
+        let files = make_certificates(&["bench.example".to_owned()])
+            .and_then(|made| made.write(folder.path()))
+            .unwrap();
         for (path, certificates, keys) in [
             (&files.ca, 1, 0),
             (&files.server, 1, 1),
@@ -153,10 +229,18 @@ mod tests {
     }
 
     #[test]
+    fn a_key_is_never_shown() {
+        let made = make_certificates(&[]).unwrap();
+        let shown = format!("{made:?} {:?}", Authority::new().unwrap());
+        assert!(!shown.contains("PRIVATE KEY"), "{shown}");
+    }
+
+    #[test]
     fn an_existing_file_is_an_error_that_names_it() {
         let folder = TempDir::new().unwrap();
-        make_tls_files(folder.path(), None).unwrap();
-        let error = make_tls_files(folder.path(), None).unwrap_err();
+        let made = make_certificates(&[]).unwrap();
+        made.write(folder.path()).unwrap();
+        let error = made.write(folder.path()).unwrap_err();
         assert!(
             matches!(&error, ServerError::Tls { path, .. } if path.ends_with("ca.pem")),
             "{error:?}"

@@ -110,6 +110,25 @@ impl GroupWatchdog {
     }
 }
 
+/// Removes a folder after our death, also by `SIGKILL`. Drop it when the folder is gone.
+#[derive(Debug)]
+pub struct FolderWatchdog {
+    _watchdog: Watchdog,
+}
+
+impl FolderWatchdog {
+    /// Starts the watchdog of an absolute path.
+    ///
+    /// # Errors
+    /// When no shell can be started.
+    pub fn start(folder: &Path) -> io::Result<Self> {
+        let watchdog = Watchdog::start(Some(folder), None, Duration::ZERO)?;
+        Ok(FolderWatchdog {
+            _watchdog: watchdog,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

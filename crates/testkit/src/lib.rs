@@ -17,6 +17,7 @@ pub mod double;
 pub mod fault;
 pub mod findings;
 mod mongo_java;
+pub mod network;
 mod port;
 mod priority;
 pub mod scripted;

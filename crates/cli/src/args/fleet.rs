@@ -150,6 +150,12 @@ pub(crate) struct AgentArguments {
     /// Address that servers may listen on, besides those of loopback
     #[arg(long, value_name = "ADDRESS", requires = "serve")]
     pub(crate) listen: Option<IpAddr>,
+    /// Host of a member that servers may be joined with into a replica set; again for more
+    #[arg(long = "member", value_name = "HOST", requires = "serve")]
+    pub(crate) members: Vec<String>,
+    /// File with users and certificates of the servers, as the controller writes it; it is read once and removed
+    #[arg(long, value_name = "FILE", conflicts_with = "watch")]
+    pub(crate) secrets: Option<PathBuf>,
     /// Host that the work may have loaded; again for more; default: this one, by loopback or a socket
     #[arg(long = "target", value_name = "HOST", conflicts_with_all = ["serve", "watch"])]
     pub(crate) targets: Vec<String>,

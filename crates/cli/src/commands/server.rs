@@ -17,6 +17,7 @@ use dyno_engine::run::preflight;
 use dyno_engine::{Error, Kind, OrFault, deployment};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
+use dyno_plan::strangers;
 use dyno_report::Format;
 use dyno_servers::{InstanceKind, ServerProgram, placement, planned_caches};
 use std::fmt::Write as _;
@@ -72,6 +73,9 @@ fn start(
     let state_dir = std::path::absolute(state_dir)
         .or_fault(Kind::Environment, || "cannot use the state folder")?;
     let place = DetachedDeployment::of(&state_dir, &arguments.name)?;
+    if let Some(warning) = strangers::warning(&plan.server) {
+        invocation.messages.warning(&warning);
+    }
     let lock = place.create()?;
     let embedded = arguments.start.embedded_server.as_deref();
     let started = supervisor::spawn(&place.folder, lock, &plan, embedded, invocation);

@@ -1,5 +1,6 @@
 //! A controller, two servers and three clients, each a host of its own made of namespaces: real Ansible, SSH and Redis, and the
 //! embedded server. What goes well is whole, what breaks is named, and nothing is left on any host. Needs root.
+mod secured;
 mod several;
 mod watched;
 
@@ -122,7 +123,15 @@ impl Hosts {
         let path = std::env::var("PATH").unwrap_or_default();
         let ansible = project().join(".cache/python/bin");
         command
-            .env("PATH", format!("{}:{path}", ansible.display()))
+            // What a test puts in place of other programs comes first.
+            .env(
+                "PATH",
+                format!(
+                    "{}:{}:{path}",
+                    self.bench.path("listening").display(),
+                    ansible.display()
+                ),
+            )
             .env("DYNO_REDIS_FILE", self.bench.path("redis-url"))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -158,6 +167,17 @@ impl Hosts {
         for key in self.redis_says(&["KEYS", "*"]).lines() {
             let left_s: i64 = self.redis_says(&["TTL", key]).parse().unwrap();
             assert!(left_s != -1 && left_s <= 60, "{key}: {left_s}");
+        }
+    }
+
+    /// The same where servers of somebody else run on.
+    fn assert_clean_of_runs(&self) {
+        assert_eq!(self.redis_says(&["KEYS", "*"]), "", "keys are left");
+        for host in CLIENTS.iter().chain(&SERVERS) {
+            let look = format!("ls -d {PLACE}/dyno-* 2>/dev/null; pgrep -f '[d]yno agent'");
+            let left = self.ssh(host, &look);
+            assert_eq!(left.status.code(), Some(1), "{host}: {}", text(&left));
+            assert_eq!(text(&left), "", "{host}");
         }
     }
 

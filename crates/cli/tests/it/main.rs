@@ -34,6 +34,7 @@ mod metrics;
 mod pairs;
 mod plans;
 mod prometheus;
+mod reached;
 mod real_mongod;
 mod real_server;
 mod record_changes;

@@ -19,7 +19,6 @@ use dyno_record::model::ServerRecord;
 use dyno_servers::Member;
 use dyno_wire::command::{Acknowledgement, WriteConcern};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,7 +49,8 @@ pub fn data_folder(plan: &Plan, paths: &ServerPaths<'_>) -> Option<PathBuf> {
 #[derive(Debug)]
 struct Started {
     process: u32,
-    address: SocketAddr,
+    /// Where clients reach it.
+    address: String,
     version: String,
     settings: BTreeMap<String, String>,
 }
@@ -78,7 +78,7 @@ impl ServerUnderTest {
         let server = member.server();
         let started = Started {
             process: server.pid(),
-            address: server.address(),
+            address: server.host().to_string(),
             version: server.version().to_owned(),
             settings: server.settings().clone(),
         };
@@ -238,7 +238,7 @@ impl ServerUnderTest {
     /// Where it is, without credentials.
     pub fn address(&self) -> String {
         match &self.started {
-            Some(started) => started.address.to_string(),
+            Some(started) => started.address.clone(),
             None => self.target.to_string(),
         }
     }

@@ -106,7 +106,7 @@ impl State {
                 .map(|(member, settings)| MemberState {
                     name: member.instance().name.clone(),
                     duty: duty(member.instance().kind).into(),
-                    address: member.server().address().to_string(),
+                    address: member.server().host().to_string(),
                     process: member.server().pid(),
                     version: member.server().version().to_owned(),
                     uri: deployment.target(member).uri(),

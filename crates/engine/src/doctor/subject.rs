@@ -6,8 +6,12 @@ use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use dyno_load::connect::{Connector, Control};
 use dyno_load::{prepare, probe};
-use dyno_observe::doctor::{Product, RoundTrip, ServerFacts, Subject, network, processes};
+use dyno_observe::doctor::{
+    OpenServer, Product, RoundTrip, ServerFacts, Subject, network, processes,
+};
 use dyno_plan::task::Remote;
+use dyno_plan::uri::Target;
+use dyno_wire::handshake::Hello;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -66,9 +70,60 @@ pub fn subject(request: &CheckRequest, environment: &Environment) -> Result<Subj
         data_dir: request.data_dir.clone().or(reported),
         planned_data_bytes: request.planned_data_bytes,
         connections: request.connections,
+        found: match &server {
+            None if root == Path::new("/") => found_servers(root),
+            _ => Vec::new(),
+        },
         server,
         watch: WATCH,
     })
+}
+
+/// Servers of this machine that other machines reach. Those of other users are seen by root alone.
+fn found_servers(root: &Path) -> Vec<OpenServer> {
+    let entries = std::fs::read_dir(root.join("proc")).into_iter().flatten();
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let found = pids.filter_map(|pid: u32| {
+        let name = processes::name(root, pid).ok()?;
+        if matches!(product_of_process(&name), Product::Other(_)) {
+            return None;
+        }
+        let mut addresses = network::listening_of(root, pid).ok()?;
+        addresses.retain(|address| !address.ip().is_loopback());
+        addresses.sort_by_key(SocketAddr::port);
+        let way = way_to(reachable(*addresses.first()?));
+        if way.as_ref().is_some_and(|(_, hello)| serves_nothing(hello)) {
+            return None;
+        }
+        let authentication = way.and_then(|(target, _)| probe::requires_password(&target));
+        Some(OpenServer {
+            pid,
+            name,
+            addresses,
+            authentication,
+        })
+    });
+    found.collect()
+}
+
+/// How a server of this machine is reached without a user, with encryption if it answers to nobody without, and what it says
+/// first.
+fn way_to(address: SocketAddr) -> Option<(Target, Hello)> {
+    let reach = |options: &str| {
+        let text =
+            format!("mongodb://{address}/?directConnection=true&connectTimeoutMS=1000{options}");
+        let target = Remote::parse(&text).ok()?.target;
+        let control = Connector::new(&target, None).ok()?.control().ok()?;
+        let hello = control.hello().clone();
+        Some((target, hello))
+    };
+    // Whose certificate it is does not matter: it is told nothing.
+    reach("").or_else(|| reach("&tls=true&tlsInsecure=true"))
+}
+
+/// Whether it is a member of a replica set without data, such as an arbiter, or one that is not ready.
+fn serves_nothing(hello: &Hello) -> bool {
+    hello.set_name.is_some() && !hello.is_writable_primary && !hello.secondary
 }
 
 /// A server that is only described.
@@ -89,10 +144,14 @@ fn by_process(pid: u32, root: &Path) -> Result<ServerFacts, Error> {
             .with_hint("`pgrep -a mongod` lists the servers")
     })?;
     let open = network::listening_of(root, pid).unwrap_or_default();
+    let address = open.into_iter().min_by_key(SocketAddr::port).map(reachable);
     Ok(ServerFacts {
         product: product_of_process(&name),
         pid: Some(pid),
-        address: open.into_iter().min_by_key(SocketAddr::port).map(reachable),
+        address,
+        authentication: address
+            .and_then(way_to)
+            .and_then(|(target, _)| probe::requires_password(&target)),
         ..ServerFacts::default()
     })
 }

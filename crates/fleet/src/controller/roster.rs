@@ -163,8 +163,8 @@ impl Roster {
             Up::Done { stage, .. } => {
                 entry.is_measuring = false;
                 match stage {
-                    // It has the servers up, and keeps them.
-                    Stage::Serve => stage.to_string(),
+                    // It has the servers up, and keeps them so.
+                    Stage::Serve | Stage::Join => stage.to_string(),
                     Stage::Load | Stage::Run => format!("ended {stage}"),
                 }
             }

@@ -1,11 +1,13 @@
 //! What a fleet cannot do is refused before anything is started.
 
+use crate::secrets::{RunningSecrets, is_secured};
 use dyno_engine::deployment::placement::cpus_of_clients_alone;
 use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::fleet::{Amounts, FleetPlan, Mapping};
-use dyno_plan::model::{Encryption, PageCache, ServerKind};
+use dyno_plan::model::{PageCache, ServerKind};
 use dyno_plan::task::Remote;
+use dyno_plan::topology::Topology;
 
 /// All runs of an experiment have the hosts, the agents and the kind of server of the first one.
 pub(super) fn check_same(plans: &[&Plan]) -> Result<(), Error> {
@@ -45,10 +47,8 @@ pub(super) fn check<'a>(
     if fleet.clients.is_empty() && !in_cluster {
         return Err(bad("`fleet.clients` does not name a host"));
     }
-    if remote.is_some_and(|remote| remote.credentials.is_some()) {
-        return Err(bad(
-            "credentials of servers are not given to the hosts of a fleet",
-        ));
+    if in_cluster {
+        check_cluster(plan, remote)?;
     }
     if remote.is_none() && fleet.servers.is_empty() && !in_cluster {
         return Err(
@@ -62,6 +62,18 @@ pub(super) fn check<'a>(
         cpus_of_clients_alone(plan)?;
     }
     Ok(fleet)
+}
+
+/// What pods cannot have: nobody gives them secrets but that of Redis.
+fn check_cluster(plan: &Plan, remote: Option<&Remote>) -> Result<(), Error> {
+    let running = remote.map(RunningSecrets::of).transpose()?.flatten();
+    let what = match (running, is_secured(&plan.server)) {
+        (Some(_), _) => "users, passwords and files of a connection string",
+        (None, true) => "`server.auth` and `server.encryption`",
+        (None, false) => return Ok(()),
+    };
+    let text = format!("{what} are not given to pods");
+    Err(Error::new(Kind::BadInput, text).with_hint("use hosts (`--inventory`)"))
 }
 
 /// What no plan of a fleet has. Agents ask it of their work again: whoever writes to Redis need not be a controller.
@@ -81,8 +93,7 @@ fn unsupported(plan: &Plan) -> Option<&'static str> {
         ("trace", plan.trace.is_some()),
         ("data.page_cache", plan.data.page_cache != PageCache::Keep),
         ("server.listen", server.listen.is_some()),
-        ("server.auth", server.auth),
-        ("server.encryption", server.encryption != Encryption::Off),
+        ("server.advertise", server.advertise.is_some()),
     ]
     .into_iter()
     .find_map(|(key, is_given)| is_given.then_some(key))
@@ -101,17 +112,36 @@ pub(super) fn check_amounts(plan: &Plan, verb: &str) -> Result<(), Error> {
     Err(Error::new(Kind::BadInput, text).with_hint("set `fleet.amounts` to `in-all`"))
 }
 
-pub(super) fn check_servers(fleet: &FleetPlan, servers: &[String]) -> Result<(), Error> {
-    if fleet.mapping == Mapping::Deployment && servers.len() > 1 {
-        let text = format!(
-            "`fleet.mapping` is `deployment`, and {} hosts are named for its servers",
-            servers.len()
-        );
-        return Err(Error::new(Kind::BadInput, text).with_hint(
-            "name one host, or map clients to independent servers by `pairs` or `all-to-all`",
-        ));
+/// How many independent deployments there are on so many hosts of servers, at least 1.
+///
+/// # Errors
+/// Hosts that would have nothing to do, or too few of them.
+pub(super) fn deployments(plan: &Plan, fleet: &FleetPlan, hosts: u32) -> Result<u32, Error> {
+    if fleet.mapping != Mapping::Deployment || hosts <= 1 {
+        return Ok(hosts.max(1).saturating_mul(plan.server.pairs.max(1)));
     }
-    Ok(())
+    let topology = plan.server.topology();
+    let (text, hint) = match topology {
+        Ok(set @ Topology::ReplicaSet(_)) if set.instances() == hosts => return Ok(1),
+        Ok(set @ Topology::ReplicaSet(_)) => (
+            format!(
+                "`server.topology` is `{set}`, which has {} members, and {hosts} hosts are named for them",
+                set.instances()
+            ),
+            "name a host for each member, or one for all of them",
+        ),
+        _ => (
+            format!("`fleet.mapping` is `deployment`, and {hosts} hosts are named for its servers"),
+            "name one host, map clients to independent servers by `pairs` or `all-to-all`, or start a replica set with a member on each host (`server.topology`)",
+        ),
+    };
+    Err(Error::new(Kind::BadInput, text).with_hint(hint))
+}
+
+/// Whether the servers of all hosts are members of one replica set.
+pub(super) fn is_set(plan: &Plan, hosts: usize) -> bool {
+    let mapping = plan.fleet.as_ref().map(|fleet| fleet.mapping);
+    hosts > 1 && mapping == Some(Mapping::Deployment)
 }
 
 #[cfg(test)]
@@ -125,6 +155,28 @@ mod tests {
             ..fleet
         });
         plan
+    }
+
+    #[test]
+    fn a_replica_set_has_a_member_on_each_host() {
+        let count = |topology: Option<&str>, mapping, hosts| {
+            let mut plan = plan(FleetPlan {
+                mapping,
+                ..FleetPlan::default()
+            });
+            plan.server.topology = topology.map(str::to_owned);
+            let fleet = plan.fleet.clone().expect("it has one");
+            deployments(&plan, &fleet, hosts).map_err(|error| error.to_string())
+        };
+        let whole = Mapping::Deployment;
+        assert_eq!(count(Some("replica-set=2+1"), whole, 3), Ok(1));
+        assert_eq!(count(Some("replica-set=3"), whole, 1), Ok(1));
+        assert_eq!(count(None, whole, 0), Ok(1));
+        assert_eq!(count(Some("replica-set=3"), Mapping::Pairs, 2), Ok(2));
+        let few = count(Some("replica-set=3"), whole, 2).expect_err("one is missing");
+        assert!(few.contains("has 3 members, and 2 hosts"), "{few}");
+        let none = count(None, whole, 2).expect_err("which of them?");
+        assert!(none.contains("2 hosts are named"), "{none}");
     }
 
     #[test]

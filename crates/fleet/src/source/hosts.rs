@@ -5,6 +5,7 @@ use super::program::{self, Call};
 use crate::inventory::Inventory;
 use dyno_engine::Cancel;
 use dyno_engine::{Error, Kind, OrFault};
+use dyno_servers::MemoryFile;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -53,6 +54,8 @@ pub(super) struct Wanted<'a> {
     /// Program of the server, which is copied to the hosts of `servers`.
     pub(super) server_program: Option<PathBuf>,
     pub(super) servers: &'a [String],
+    /// Users and certificates of servers by the name of the program that they are for.
+    pub(super) secrets: BTreeMap<String, String>,
     /// Where Redis is.
     pub(super) redis: RedisAddress,
     /// File with the certificates that Redis is trusted by.
@@ -132,8 +135,14 @@ impl Hosts {
         let mut programs: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
         for program in wanted.programs {
             let entry = programs.entry(&program.host).or_default();
-            entry.push(json!({"name": program.name, "words": program.words}));
+            let has_secrets = wanted.secrets.contains_key(&program.name);
+            entry
+                .push(json!({"name": program.name, "words": program.words, "secret": has_secrets}));
         }
+        // Ansible reads it while this program lives, and nothing of it stays.
+        let secrets = serde_json::to_string(&wanted.secrets).expect("texts are plain data");
+        let secrets = MemoryFile::new(c"secrets", &secrets);
+        let secrets = secrets.or_fault(Kind::Environment, || "cannot keep secrets in memory")?;
         let (file, text) = match &wanted.redis {
             RedisAddress::File(file) => (Some(file), None),
             RedisAddress::Text(text) => (None, Some(text.as_str())),
@@ -146,6 +155,7 @@ impl Hosts {
             "dyno_programs": programs,
             "dyno_server_program": wanted.server_program,
             "dyno_server_hosts": wanted.servers,
+            "dyno_secrets_file": secrets.path(),
             "dyno_redis_url_file": file,
             "dyno_redis_ca_file": wanted.redis_ca,
         });
@@ -311,6 +321,7 @@ mod tests {
             programs: &[program],
             server_program: None,
             servers: &[],
+            secrets: BTreeMap::new(),
             redis: RedisAddress::Text(String::new()),
             redis_ca: None,
             base: "/var/tmp",

@@ -10,8 +10,13 @@ use dyno_plan::task::Remote;
 
 /// What agents do on the hosts of servers, host by host.
 pub(super) enum OnServers {
-    /// They start one, which listens on this address.
-    Start(Vec<String>),
+    /// They start one.
+    Start {
+        /// Where it listens.
+        addresses: Vec<String>,
+        /// Names and addresses of the host, which certificates are for.
+        names: Vec<Vec<String>>,
+    },
     /// They read these, which run already, and their machine.
     Watch {
         /// The servers of each host.
@@ -24,7 +29,24 @@ pub(super) enum OnServers {
 impl OnServers {
     pub(super) fn start(inventory: &Inventory, hosts: &[String]) -> Result<Self, Error> {
         let addresses = hosts.iter().map(|host| address(inventory, host));
-        Ok(OnServers::Start(addresses.collect::<Result<_, _>>()?))
+        let addresses: Vec<String> = addresses.collect::<Result<_, _>>()?;
+        let names = hosts.iter().zip(&addresses).map(|(host, address)| {
+            let mut names: Vec<String> = vec![address.clone()];
+            names.extend(inventory.names(host).into_iter().map(str::to_owned));
+            names
+        });
+        Ok(OnServers::Start {
+            names: names.collect(),
+            addresses,
+        })
+    }
+
+    /// Names of each host that servers are started on.
+    pub(super) fn names(&self) -> &[Vec<String>] {
+        match self {
+            OnServers::Start { names, .. } => names,
+            OnServers::Watch { .. } => &[],
+        }
     }
 
     /// Servers on other hosts are reported, and not read.
@@ -35,13 +57,14 @@ impl OnServers {
         hosts: &[String],
         context: Context<'_>,
     ) -> Result<Self, Error> {
+        // One that does not let us in is told before anything is placed on a host.
+        let running = running_servers(plan, remote, hosts, context)?;
         if hosts.is_empty() {
             return Ok(OnServers::Watch {
                 hosts: Vec::new(),
                 is_whole: false,
             });
         }
-        let running = running_servers(plan, remote, context)?;
         let (hosts, others) = on_hosts(inventory, hosts, running)?;
         let is_whole = others.is_empty();
         if !is_whole {
@@ -57,7 +80,7 @@ impl OnServers {
     /// Arguments of the agent of each host.
     pub(super) fn words(&self, permits: &Permits) -> Vec<Vec<String>> {
         match self {
-            OnServers::Start(addresses) => {
+            OnServers::Start { addresses, .. } => {
                 let words = addresses.iter().map(|address| {
                     let mut words = vec!["--serve".to_owned()];
                     words.extend(permits.words_of_server(address));

@@ -1,8 +1,10 @@
 //! A fleet whose agents have come, and its servers.
 
+use super::checks::is_set;
 use super::cluster::{Cluster, Seen};
 use super::hosts::Hosts;
 use super::on_servers::OnServers;
+use super::secrets::FleetSecrets;
 use crate::FleetError;
 use crate::controller::{Controller, ControllerOptions, Event};
 use crate::endpoint::Endpoint;
@@ -15,10 +17,10 @@ use dyno_engine::{Error, Kind, OrFault};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
-use dyno_plan::task::Remote;
 use dyno_record::model::{Caveat, PlacementRecord, SteeringRecord};
 use dyno_record::quantity::Unit;
 use dyno_record::statement::Number;
+use dyno_servers::FolderWatchdog;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -74,6 +76,8 @@ impl Places {
 pub(super) struct StartedServer {
     /// Number of the host.
     pub(super) host: usize,
+    /// Its connection string without credentials and files; of a member of a set over several hosts, where that is.
+    pub(super) place: String,
     /// Of the first one of a host, the places of all that are there.
     pub(super) placement: Option<PlacementRecord>,
     /// Of the first one of a host, how packets are steered there.
@@ -95,7 +99,9 @@ pub(super) struct Open {
     pub(super) server_hosts: Vec<Registration>,
     /// What the agents of the server hosts do there.
     pub(super) on_servers: OnServers,
-    /// Connection strings of the servers now.
+    /// Users and certificates of the servers.
+    pub(super) secrets: FleetSecrets,
+    /// Connection strings of the servers now, without credentials and files.
     pub(super) uris: Vec<String>,
     /// The servers that were started on hosts, in the order of their numbers.
     pub(super) started: Vec<StartedServer>,
@@ -124,12 +130,13 @@ impl Open {
         if let Places::Cluster(_) = &self.places {
             return self.serve_in_pods(plan, context);
         }
-        let started = self.ask_servers(plan, context)?;
+        let started = self.ask_servers(plan, Stage::Serve, context)?;
+        let is_set = is_set(plan, self.server_hosts.len());
         self.started.clear();
         self.misplaced.clear();
-        let mut seen = Vec::new();
+        let mut uris = Vec::new();
         for (host, one) in started.into_iter().enumerate() {
-            let before = seen.len();
+            let before = self.started.len();
             self.misplaced.extend(one.caveats.into_iter().map(|caveat| {
                 let on_host = caveat.statement.number("instance").unwrap_or(0.0);
                 let number = Number::new(before as f64 + on_host, Unit::Exact);
@@ -139,16 +146,22 @@ impl Open {
                 }
             }));
             let (mut placement, mut packet_steering) = (one.placement, one.packet_steering);
-            for uri in one.uris {
-                seen.push((Remote::parse(&uri)?, uri));
-                self.started.push(StartedServer {
-                    host,
-                    placement: placement.take(),
-                    packet_steering: packet_steering.take(),
-                });
-            }
+            let places = if is_set { &one.hosts } else { &one.uris };
+            self.started.extend(places.iter().map(|place| StartedServer {
+                host,
+                place: place.clone(),
+                placement: placement.take(),
+                packet_steering: packet_steering.take(),
+            }));
+            uris.extend(one.uris);
         }
-        Ok(seen)
+        if is_set {
+            let joined = self.ask_servers(plan, Stage::Join, context)?;
+            let joined = joined.into_iter().flat_map(|one| one.uris);
+            uris = joined.take(1).collect();
+        }
+        let seen = |uri: String| Ok((self.secrets.remote(&uri, &plan.server)?, uri));
+        uris.into_iter().map(seen).collect()
     }
 
     /// Lets the agents of servers that run already read them, as the plan says. What they cannot read is a warning, and so is an
@@ -159,7 +172,7 @@ impl Open {
         if going < self.server_hosts.len() {
             return Ok(());
         }
-        let started = match self.ask_servers(plan, context) {
+        let started = match self.ask_servers(plan, Stage::Serve, context) {
             Err(error) if is_absence(&error) => {
                 context.warning(format!(
                     "the machines of the servers are not read: {error:#}"
@@ -219,7 +232,7 @@ impl Open {
         if let Some(controller) = &mut self.servers {
             let within = self.plan.join_within.0;
             self.server_hosts = gather(controller, within, Instant::now() + within, context)?;
-            self.ask_servers(plan, context)?;
+            self.ask_servers(plan, Stage::Serve, context)?;
         }
         Ok(())
     }
@@ -247,9 +260,11 @@ impl Open {
     fn ask_servers(
         &mut self,
         plan: &Plan,
+        stage: Stage,
         context: Context<'_>,
     ) -> Result<Vec<StartedServers>, Error> {
         let starts_servers = self.starts_servers();
+        let is_set = starts_servers && is_set(plan, self.server_hosts.len());
         let Some(controller) = &mut self.servers else {
             return Ok(Vec::new());
         };
@@ -257,10 +272,14 @@ impl Open {
         let work = Work {
             plan: plan_text(plan),
             servers: match &self.on_servers {
-                OnServers::Start(addresses) => addresses.clone(),
+                OnServers::Start { .. } if stage == Stage::Join => {
+                    self.started.iter().map(|server| server.place.clone()).collect()
+                }
+                OnServers::Start { addresses, .. } => addresses.clone(),
                 OnServers::Watch { .. } => Vec::new(),
             },
-            stages: vec![Stage::Serve],
+            is_set,
+            stages: vec![stage],
             ..Work::default()
         };
         controller.give(work, &without_links(count))?;
@@ -271,7 +290,7 @@ impl Open {
             if Instant::now() >= until {
                 let waiting = (0..count).filter(|index| all[*index as usize].is_none());
                 return Err(FleetError::Late {
-                    step: "serving".into(),
+                    step: stage.to_string(),
                     within: SERVE_WITHIN,
                     waiting: waiting.map(|index| controller.name(index)).collect(),
                 }
@@ -300,7 +319,7 @@ impl Open {
 
     /// Whether agents start servers, which end with them.
     pub(super) fn starts_servers(&self) -> bool {
-        self.is_on_hosts() && matches!(self.on_servers, OnServers::Start(_))
+        self.is_on_hosts() && matches!(self.on_servers, OnServers::Start { .. })
     }
 
     /// A server host that has gone, or failed; where it only reads, the agent beside a server. It is looked for during `within`.
@@ -378,8 +397,12 @@ fn gather(
     }
 }
 
-/// A folder that goes away with this value, and that nobody else can read.
-pub(super) struct PrivateFolder(pub(super) PathBuf);
+/// A folder that goes away with this value or with this program, and that nobody else can read.
+pub(super) struct PrivateFolder {
+    pub(super) path: PathBuf,
+    /// Dropped after the folder is gone.
+    _watchdog: FolderWatchdog,
+}
 
 impl PrivateFolder {
     pub(super) fn create() -> Result<Self, Error> {
@@ -394,13 +417,21 @@ impl PrivateFolder {
         made.or_fault(Kind::Environment, || {
             format!("cannot make `{}`", path.display())
         })?;
-        Ok(PrivateFolder(path))
+        let watchdog = FolderWatchdog::start(&path);
+        let watchdog = watchdog.or_fault(Kind::Environment, || {
+            let _ = std::fs::remove_dir(&path);
+            format!("cannot watch over `{}`", path.display())
+        })?;
+        Ok(PrivateFolder {
+            path,
+            _watchdog: watchdog,
+        })
     }
 }
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 

@@ -1,13 +1,14 @@
 //! From nothing to a fleet whose agents have come, on hosts or in pods.
 
 use super::Fleet;
-use super::checks::check_servers;
+use super::checks::{deployments, is_set};
 use super::cluster::Cluster;
 use super::hosts::{Hosts, RedisAddress, Started, Wanted};
 use super::on_servers::OnServers;
 use super::open::{
     NEEDED_DISK_BYTES, Open, Places, PrivateFolder, needed_by_server, open_controller,
 };
+use super::secrets::FleetSecrets;
 use crate::FleetError;
 use crate::error::reason_with_log;
 use crate::inventory::Inventory;
@@ -21,10 +22,12 @@ use dyno_engine::environment::Environment;
 use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
-use dyno_plan::model::ServerKind;
+use dyno_plan::model::{ServerKind, ServerPlan};
+use dyno_plan::strangers;
 use dyno_plan::task::Remote;
 use dyno_plan::uri::redact;
 use dyno_servers::locate_embedded;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Longest name of a run: those of its servers have up to 14 characters more, and names in Redis end at 64.
@@ -57,10 +60,10 @@ impl Fleet<'_> {
         raise_file_limit();
         let endpoint = self.options.redis.endpoint()?;
         let folder = PrivateFolder::create()?;
-        let found = self.hosts(fleet, remote.is_none(), &folder, context)?;
+        let found = self.hosts(fleet, &folder, context)?;
         let agent_hosts = found.agent_hosts(fleet);
         let on_servers = found.on_servers(plan, remote, agent_hosts.len(), context)?;
-        let found_servers = found.count(plan, remote);
+        let found_servers = found.count(plan, remote)?;
         let Found {
             hosts,
             clients,
@@ -69,10 +72,13 @@ impl Fleet<'_> {
         } = found;
         let run = self.run_of(plan)?;
         let keys = [RunName::new(&run)?, RunName::for_servers(&run)?];
-        let programs = self.programs(&run, &agent_hosts, &servers, &on_servers);
+        let is_set = is_set(plan, servers.len());
+        let programs = self.programs(&run, &agent_hosts, &servers, &on_servers, is_set);
         let most = most_servers(fleet, agent_hosts.len() as u32, found_servers);
+        warn_of_strangers(plan, &on_servers, context);
+        let secrets = FleetSecrets::new(&self.needs.borrow())?;
         let needed = match on_servers {
-            OnServers::Start(_) => needed_by_server(plan),
+            OnServers::Start { .. } => needed_by_server(plan),
             // Of a server that runs already nobody knows.
             OnServers::Watch { .. } => 0,
         };
@@ -90,6 +96,7 @@ impl Fleet<'_> {
             programs: &programs,
             server_program: server_program(plan, &servers, embedded, context.environment)?,
             servers: &servers,
+            secrets: secret_files(&secrets, agent_hosts.len(), &on_servers)?,
             redis: self.redis(),
             redis_ca: self.options.redis.authority.as_deref().map(absolute),
             base: &self.options.host_folder,
@@ -113,6 +120,7 @@ impl Fleet<'_> {
             servers: server_controller,
             server_hosts: Vec::new(),
             on_servers,
+            secrets,
             uris: Vec::new(),
             started: Vec::new(),
             misplaced: Vec::new(),
@@ -155,7 +163,7 @@ impl Fleet<'_> {
         let folder = PrivateFolder::create()?;
         let path = context.environment.path.clone();
         let permits = self.permits.borrow().clone();
-        let mut cluster = Cluster::new(plan, permits, &run, path, &folder.0)?;
+        let mut cluster = Cluster::new(plan, permits, &run, path, &folder.path)?;
         let pods = cluster.clients();
         context.note(format!("run `{run}`: {pods} agents in pods"));
         let met = cluster.meet(context.cancel).and_then(|endpoint| {
@@ -184,7 +192,11 @@ impl Fleet<'_> {
             agents: Vec::new(),
             servers: None,
             server_hosts: Vec::new(),
-            on_servers: OnServers::Start(Vec::new()),
+            on_servers: OnServers::Start {
+                addresses: Vec::new(),
+                names: Vec::new(),
+            },
+            secrets: FleetSecrets::default(),
             uris: Vec::new(),
             started: Vec::new(),
             misplaced: Vec::new(),
@@ -197,13 +209,12 @@ impl Fleet<'_> {
     pub(super) fn hosts(
         &self,
         fleet: &FleetPlan,
-        starts_servers: bool,
         folder: &PrivateFolder,
         context: Context<'_>,
     ) -> Result<Found, Error> {
         let file = self.options.inventory.as_deref();
         let path = context.environment.path.as_deref();
-        let hosts = Hosts::new(file.unwrap_or(Path::new("")), path, folder.0.clone())?;
+        let hosts = Hosts::new(file.unwrap_or(Path::new("")), path, folder.path.clone())?;
         let inventory = hosts.inventory(context.cancel)?;
         let bad =
             |error| Error::from_cause(Kind::BadInput, error).with_hint("see `fleet` in the plan");
@@ -219,9 +230,6 @@ impl Fleet<'_> {
             clients.truncate(wanted as usize);
         }
         let servers = inventory.hosts(&fleet.servers).map_err(bad)?;
-        if starts_servers {
-            check_servers(fleet, &servers)?;
-        }
         Ok(Found {
             hosts,
             inventory,
@@ -237,11 +245,15 @@ impl Fleet<'_> {
         agents: &[String],
         servers: &[String],
         on_servers: &OnServers,
+        is_set: bool,
     ) -> Vec<Started> {
         let mut permits = self.permits.borrow().clone();
-        if let OnServers::Start(addresses) = on_servers {
+        if let OnServers::Start { addresses, .. } = on_servers {
             // Without a server of the plan's own they load these.
             permits.targets.extend(addresses.iter().cloned());
+            if is_set {
+                permits.members.extend(addresses.iter().cloned());
+            }
         }
         let words = |index: usize, more: Vec<String>| {
             let index = index.to_string();
@@ -254,7 +266,7 @@ impl Fleet<'_> {
             words
         };
         let agents = agents.iter().enumerate().map(|(index, host)| Started {
-            name: format!("agent-{index}"),
+            name: agent_name(index),
             host: host.clone(),
             words: words(index, permits.words_of_client()),
         });
@@ -270,7 +282,7 @@ impl Fleet<'_> {
         };
         let servers = servers.iter().zip(on_servers.words(&permits)).enumerate();
         let servers = servers.map(|(index, (host, more))| Started {
-            name: format!("server-{index}"),
+            name: server_name(index),
             host: host.clone(),
             words: words(index, [more, apply.clone()].concat()),
         });
@@ -287,6 +299,47 @@ impl Fleet<'_> {
                 RedisAddress::File(absolute(file.unwrap_or(Path::new(""))))
             }
         }
+    }
+}
+
+/// The files of secrets by the names of the programs that they are for.
+fn secret_files(
+    secrets: &FleetSecrets,
+    agents: usize,
+    on_servers: &OnServers,
+) -> Result<BTreeMap<String, String>, Error> {
+    let mut files = BTreeMap::new();
+    if let Some(text) = secrets.of_client() {
+        files.extend((0..agents).map(|index| (agent_name(index), text.clone())));
+    }
+    for (index, names) in on_servers.names().iter().enumerate() {
+        let text = secrets.of_server(names)?;
+        files.extend(text.map(|text| (server_name(index), text)));
+    }
+    Ok(files)
+}
+
+fn agent_name(index: usize) -> String {
+    format!("agent-{index}")
+}
+
+fn server_name(index: usize) -> String {
+    format!("server-{index}")
+}
+
+/// Tells that servers are started where others reach them without a password.
+fn warn_of_strangers(plan: &Plan, on_servers: &OnServers, context: Context<'_>) {
+    if let OnServers::Start { addresses, .. } = on_servers {
+        let warnings = addresses.iter().filter_map(|address| {
+            strangers::warning(&ServerPlan {
+                listen: Some(address.clone()),
+                ..plan.server.clone()
+            })
+        });
+        // The others are as open as the first one.
+        warnings
+            .take(1)
+            .for_each(|warning| context.warning(warning));
     }
 }
 
@@ -319,10 +372,10 @@ pub(super) struct Found {
 
 impl Found {
     /// Servers that are loaded: each host has as many as the plan says; those that run already are one deployment.
-    pub(super) fn count(&self, plan: &Plan, remote: Option<&Remote>) -> u32 {
-        match remote {
-            Some(_) => 1,
-            None => (self.servers.len().max(1) as u32).saturating_mul(plan.server.pairs.max(1)),
+    fn count(&self, plan: &Plan, remote: Option<&Remote>) -> Result<u32, Error> {
+        match (remote, &plan.fleet) {
+            (None, Some(fleet)) => deployments(plan, fleet, self.servers.len() as u32),
+            _ => Ok(1),
         }
     }
 
@@ -338,7 +391,7 @@ impl Found {
         agents: usize,
         context: Context<'_>,
     ) -> Result<OnServers, Error> {
-        shares(plan, agents as u32, self.count(plan, remote))
+        shares(plan, agents as u32, self.count(plan, remote)?)
             .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
         match remote {
             Some(remote) => OnServers::watch(plan, remote, &self.inventory, &self.servers, context),

@@ -59,9 +59,9 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
             .collect();
     }
     let placed: Vec<(usize, String)> = match &open.on_servers {
-        OnServers::Start(_) => {
-            let hosts = open.started.iter().map(|server| server.host);
-            hosts.zip(open.uris.iter().cloned()).collect()
+        OnServers::Start { .. } => {
+            let started = open.started.iter();
+            started.map(|server| (server.host, server.place.clone())).collect()
         }
         OnServers::Watch { hosts, .. } => {
             let addresses = hosts.iter().map(|servers| addresses(servers));

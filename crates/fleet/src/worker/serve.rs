@@ -7,14 +7,17 @@ use crate::FleetError;
 use crate::agent::Agent;
 use crate::options::WorkerOptions;
 use crate::protocol::{Stage, StartedServers, Work};
+use crate::secrets::Secrets;
 use dyno_engine::context::Context;
-use dyno_engine::deployment::DeploymentUnderTest;
 use dyno_engine::deployment::placement::HostPlacement;
 use dyno_engine::deployment::server::{ServerPaths, data_folder};
+use dyno_engine::deployment::{DeploymentUnderTest, with_options};
 use dyno_engine::run::Steering;
 use dyno_engine::{Error, Kind};
 use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
+use dyno_plan::task::Remote;
+use dyno_servers::GivenSecrets;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,11 +30,13 @@ const LISTENING_WITHIN: Duration = Duration::from_secs(10);
 pub(super) fn serve(
     agent: Agent,
     options: &WorkerOptions,
+    secrets: &Secrets,
     context: Context<'_>,
 ) -> Result<(), Error> {
     let mut host = ServerHost {
         agent,
         options,
+        secrets,
         context,
         deployment: None,
         steering: None,
@@ -48,6 +53,7 @@ pub(super) fn serve(
 struct ServerHost<'a> {
     agent: Agent,
     options: &'a WorkerOptions,
+    secrets: &'a Secrets,
     context: Context<'a>,
     deployment: Option<DeploymentUnderTest>,
     /// Packets of a network card go to other CPUs as long as the servers run.
@@ -55,6 +61,12 @@ struct ServerHost<'a> {
     watch: Option<HostWatch>,
     /// What it cannot read.
     unread: Vec<String>,
+}
+
+/// A connection string for other hosts, which have files of their own.
+fn without_files(uri: &str) -> Result<String, Error> {
+    let target = Remote::parse(uri)?.target;
+    Ok(target.with_files(None, None).to_string())
 }
 
 impl ServerHost<'_> {
@@ -71,20 +83,43 @@ impl ServerHost<'_> {
 
     fn start(&mut self, work: &Work) -> Result<(), Error> {
         let plan = plan_of(work)?;
-        let started = if self.options.watch.is_empty() {
-            self.stop()?;
-            let (started, subject) = self.start_servers(work, plan.clone())?;
-            self.watch = HostWatch::start(&plan, subject, self.agent.readings());
-            started
-        } else {
+        let stage = match work.stages.contains(&Stage::Join) {
+            true => Stage::Join,
+            false => Stage::Serve,
+        };
+        let started = if !self.options.watch.is_empty() {
             StartedServers {
                 unread: self.watch_servers(&plan),
                 ..StartedServers::default()
             }
+        } else if stage == Stage::Join {
+            self.join(work, &plan)?
+        } else {
+            self.stop()?;
+            let (started, subject) = self.start_servers(work, plan.clone())?;
+            self.watch = HostWatch::start(&plan, subject, self.agent.readings());
+            started
         };
         let summary = serde_json::to_value(started).expect("texts are plain data");
-        self.agent.done(work.number, Stage::Serve, summary)?;
+        self.agent.done(work.number, stage, summary)?;
         Ok(())
+    }
+
+    /// Makes the member of this host one of a set with those of the others.
+    fn join(&mut self, work: &Work, plan: &Plan) -> Result<StartedServers, Error> {
+        self.agent.doing("joining the replica set")?;
+        self.options.permits.check_members(&work.servers)?;
+        let Some(deployment) = &mut self.deployment else {
+            return Err(Error::new(Kind::Internal, "no member was started here"));
+        };
+        deployment.join(&work.servers, self.context)?;
+        let uris = deployment.started_uris().into_iter();
+        let uris = uris.map(|uri| without_files(&with_options(&uri, plan)));
+        Ok(StartedServers {
+            uris: uris.collect::<Result<_, _>>()?,
+            hosts: deployment.started_hosts(),
+            ..StartedServers::default()
+        })
     }
 
     /// Reads servers of somebody else, who may start them again; from one run to the next it goes on. Returns what cannot be read,
@@ -129,13 +164,27 @@ impl ServerHost<'_> {
             embedded: self.options.embedded_server.as_deref(),
             folder: &self.options.folder,
         };
-        let placement = HostPlacement::of_servers_alone(&plan)?;
-        let deployment =
-            DeploymentUnderTest::open(&plan, None, &paths, placement.as_ref(), self.context)?;
+        let secrets = self.secrets.of_server(&plan.server)?;
+        let secrets = secrets.as_ref();
+        let mut alone = plan.clone();
+        if work.is_set {
+            // The member of this host has the machine for itself.
+            alone.server.topology = None;
+        }
+        let placement = HostPlacement::of_servers_alone(&alone)?;
+        let (place, index) = (placement.as_ref(), options.index as usize);
+        let context = self.context;
+        let deployment = match work.is_set {
+            true => DeploymentUnderTest::start_member(&plan, &paths, place, secrets, index, context),
+            false => DeploymentUnderTest::open_with(&plan, &paths, place, secrets, context),
+        }?;
         let verified = placement.map(|placement| placement.verify(&deployment.processes()));
         let (placement, caveats) = verified.unzip();
+        let uris = deployment.uris().into_iter();
+        let uris = uris.map(|uri| without_files(&uri));
         let started = StartedServers {
-            uris: deployment.uris(),
+            uris: uris.collect::<Result<_, _>>()?,
+            hosts: deployment.started_hosts(),
             placement,
             packet_steering: self.steering.as_ref().map(|set| set.record.clone()),
             caveats: caveats.unwrap_or_default(),

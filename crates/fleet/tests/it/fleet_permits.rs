@@ -49,6 +49,7 @@ fn options(redis: &RedisServer, folder: &Path) -> WorkerOptions {
         folder: folder.to_owned(),
         permits: Permits::default(),
         apply: Vec::new(),
+        secrets: None,
         remove_folder: false,
         join_within: SOON,
         embedded_server: None,

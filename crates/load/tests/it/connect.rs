@@ -624,8 +624,11 @@ impl Certificates {
 
     /// Writes `<name>.crt`, `<name>.key`, and both in `<name>.pem`.
     fn issue(&self, name: &str, host: &str) {
+        self.issue_of(name, CertificateParams::new(vec![host.to_owned()]).unwrap());
+    }
+
+    fn issue_of(&self, name: &str, params: CertificateParams) {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![host.to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.authority).unwrap();
         let (certificate, key) = (certificate.pem(), key.serialize_pem());
         let write = |ending, text: &str| {
@@ -708,6 +711,28 @@ fn certificates_are_verified_unless_told_otherwise() {
     std::fs::remove_dir_all(stranger.parent().unwrap()).unwrap();
     let error = failure(&uri("tls=false".to_owned()));
     assert!(error.hint().unwrap().contains("tls=true"), "{error:?}");
+}
+
+#[test]
+fn a_certificate_that_has_expired_is_said_to_have() {
+    let certificates = Certificates::new();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+    certificates.issue_of("server", params);
+    let Some(server) = certificates.start("server", &[]) else {
+        return;
+    };
+    let authority = certificates.path("ca.pem");
+    let uri = format!("mongodb://localhost:{}/?tlsCAFile={authority}", server.port);
+    let error = failure(&uri);
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("certificate expired"), "{cause}");
+    let hint = error.hint().unwrap();
+    assert!(
+        hint.starts_with("replace the server's certificate"),
+        "{hint}"
+    );
 }
 
 #[test]

@@ -23,8 +23,23 @@ pub struct Subject {
     pub connections: Option<u64>,
     /// The server.
     pub server: Option<ServerFacts>,
+    /// Servers on this machine that other machines reach, if no server was named.
+    pub found: Vec<OpenServer>,
     /// How long to watch what other processes do; zero to do without.
     pub watch: Duration,
+}
+
+/// A server that was found by looking at the processes of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenServer {
+    /// Its process.
+    pub pid: u32,
+    /// Name of the process.
+    pub name: String,
+    /// Where it listens, besides loopback; at least one address.
+    pub addresses: Vec<SocketAddr>,
+    /// Whether it asks for a password.
+    pub authentication: Option<bool>,
 }
 
 /// What the caller knows of the server.

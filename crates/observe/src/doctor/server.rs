@@ -1,6 +1,6 @@
 //! Checks of the server's process and of the way to it.
 
-use super::facts::Facts;
+use super::facts::{Facts, OpenServer};
 use super::finding::{Finding, by_hand, judged, unread};
 use super::network::{Relay, RouteKind};
 use dyno_record::quantity::Quantity;
@@ -61,7 +61,7 @@ pub(super) fn bind_address(facts: &Facts) -> Finding {
     let why = "strangers read, change and ransom a server that other machines can reach without a password";
     let advised = "only loopback addresses, or a password";
     let Some(server) = &facts.subject.server else {
-        return Finding::new(Level::Unknown, "no server was given", advised, why);
+        return found_servers(&facts.subject.found, advised, why);
     };
     let open: Vec<String> = if server.local {
         match &facts.listening {
@@ -77,27 +77,47 @@ pub(super) fn bind_address(facts: &Facts) -> Finding {
         let address = server.address.map(|address| address.ip().to_string());
         vec![address.unwrap_or_else(|| "the network".to_owned())]
     };
-    let change =
-        by_hand("start the server with `--bind_ip 127.0.0.1`, or with `--auth` and a user");
-    let (level, found) = match (open.as_slice(), server.authentication) {
-        ([], _) => (Level::Pass, "loopback only".to_owned()),
-        (open, Some(true)) => (
-            Level::Pass,
-            format!("open on {}, with a password", open.join(", ")),
-        ),
-        (open, Some(false)) => (
-            Level::Fail,
-            format!("OPEN ON {} WITHOUT A PASSWORD", open.join(", ")),
-        ),
+    let (level, found) = openness(&open.join(", "), server.authentication);
+    Finding::new(level, found, advised, why).with_change(Some(closing()))
+}
+
+/// How a server is closed to strangers.
+fn closing() -> Change {
+    by_hand(
+        "start the server with `--auth --tls` where `dyno` starts it (`server.auth`, `server.encryption`), others with `--auth` and a user, or let it listen on 127.0.0.1 alone",
+    )
+}
+
+/// What it means that a server is reached on these addresses besides loopback; none if the text is empty.
+fn openness(open: &str, authentication: Option<bool>) -> (Level, String) {
+    match (open, authentication) {
+        ("", _) => (Level::Pass, "loopback only".to_owned()),
+        (open, Some(true)) => (Level::Pass, format!("open on {open}, with a password")),
+        (open, Some(false)) => (Level::Fail, format!("OPEN ON {open} WITHOUT A PASSWORD")),
         (open, None) => (
             Level::Warn,
-            format!(
-                "open on {}; unknown whether it requires a password",
-                open.join(", ")
-            ),
+            format!("open on {open}; unknown whether it requires a password"),
         ),
+    }
+}
+
+/// The servers of this machine, where none was named: the worst of them decides.
+fn found_servers(found: &[OpenServer], advised: &str, why: &'static str) -> Finding {
+    let judged = found.iter().map(|server| {
+        let addresses: Vec<String> = server.addresses.iter().map(ToString::to_string).collect();
+        let (level, text) = openness(&addresses.join(", "), server.authentication);
+        (level, format!("`{}` ({}): {text}", server.name, server.pid))
+    });
+    let judged: Vec<(Level, String)> = judged.collect();
+    let Some(worst) = judged.iter().map(|(level, _)| *level).max() else {
+        return Finding::new(Level::Unknown, "no server was given", advised, why);
     };
-    Finding::new(level, found, advised, why).with_change(Some(change))
+    let texts: Vec<&str> = judged
+        .iter()
+        .filter(|(level, _)| *level == worst)
+        .map(|(_, text)| text.as_str())
+        .collect();
+    Finding::new(worst, texts.join("; "), advised, why).with_change(Some(closing()))
 }
 
 /// Ours. A round trip over loopback takes 20 to 100 µs with an idle server, over a network of one
@@ -164,4 +184,40 @@ pub(super) fn round_trip(facts: &Facts) -> Finding {
         by_hand("move the client closer to the server, and check both for other load")
     };
     Finding::new(level, found, advised, why).with_change(Some(change))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_of_the_servers_of_this_machine_decides() {
+        let judge = |found: &[(&str, Option<bool>)]| {
+            let open = |((name, authentication), pid): (&(&str, Option<bool>), u32)| OpenServer {
+                pid,
+                name: (*name).to_owned(),
+                addresses: vec!["0.0.0.0:27017".parse().unwrap()],
+                authentication: *authentication,
+            };
+            let found: Vec<OpenServer> = found.iter().zip(1..).map(open).collect();
+            found_servers(&found, "a password", "why")
+        };
+        assert_eq!(judge(&[]).level, Level::Unknown);
+        let closed = judge(&[("mongod", Some(true))]);
+        assert_eq!(closed.level, Level::Pass);
+        let text = "`mongod` (1): open on 0.0.0.0:27017, with a password";
+        assert_eq!(closed.found, text);
+        let names = ["mongod", "secantusd-rs", "mongos"];
+        let open = judge(&[
+            (names[0], Some(true)),
+            (names[1], Some(false)),
+            (names[2], None),
+        ]);
+        assert_eq!(open.level, Level::Fail);
+        let text = "`secantusd-rs` (2): OPEN ON 0.0.0.0:27017 WITHOUT A PASSWORD";
+        assert_eq!(open.found, text);
+        let change = open.change.unwrap().command;
+        assert!(change.contains("`--auth --tls`") && change.contains("127.0.0.1"));
+        assert_eq!(judge(&[("mongod", None)]).level, Level::Warn);
+    }
 }

@@ -5,6 +5,7 @@
 //! the nearest known name. Resolving names and connecting is left to others.
 
 mod error;
+mod files;
 mod options;
 mod percent;
 mod redact;

@@ -57,6 +57,7 @@ pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
             ("encryption", server.encryption != Encryption::Off),
             ("auth", server.auth),
             ("listen", server.listen.is_some()),
+            ("advertise", server.advertise.is_some()),
             ("journal", server.journal.is_some()),
             (
                 "journal_commit_interval",
@@ -181,22 +182,49 @@ fn check_topology(problems: &mut Problems, server: &ServerPlan) {
 }
 
 fn check_listen(problems: &mut Problems, server: &ServerPlan) {
-    let Some(text) = &server.listen else { return };
-    let address: Option<IpAddr> = text.parse().ok();
-    let is_one = address.is_some_and(|one| !one.is_unspecified() && !one.is_multicast());
+    let address = server
+        .listen
+        .as_ref()
+        .map(|text| text.parse::<IpAddr>().ok());
+    let is_one = address.is_none_or(|one| one.is_some_and(|one| !one.is_multicast()));
+    let hint =
+        "one address of the machine, such as `10.0.0.21`, or `0.0.0.0` with `server.advertise`";
+    let listen = server.listen.as_deref().unwrap_or_default();
+    problems.require_or(is_one, hint, || format!("`server.listen` is `{listen}`"));
+    let is_any = address.flatten().is_some_and(|one| one.is_unspecified());
+    let Some(name) = &server.advertise else {
+        let hint =
+            "set `server.advertise` to the name or the address by which clients reach this machine";
+        problems.require_or(!is_any, hint, || {
+            format!("`server.listen` is `{listen}`, which is no address that clients could use")
+        });
+        return;
+    };
+    let hint = "a name or an address without a port, such as `db1.example.com` or `10.0.0.21`";
+    problems.require_or(is_reachable_name(name), hint, || {
+        format!("`server.advertise` is `{name}`")
+    });
     problems.require_or(
-        is_one,
-        "one address of the machine, such as `10.0.0.21`, which clients will use",
-        || format!("`server.listen` is `{text}`"),
+        server.listen.is_some(),
+        "set it to an address of the machine, or to `0.0.0.0`",
+        || "`server.advertise` is given, but `server.listen` is missing".into(),
     );
-    let is_own = address.is_none_or(|one| one.is_loopback());
-    problems.require(
-        is_own || (!server.auth && server.encryption == Encryption::Off),
-        || {
-            "`server.listen` cannot be combined with `server.auth` or `server.encryption`: dyno creates users and certificates for this machine only"
-                .into()
-        },
-    );
+}
+
+/// Longest name of a host in bytes.
+/// Source: RFC 1035, section 2.3.4.
+const HOST_NAME_BYTES: usize = 253;
+
+/// Whether a text is a name of a host, or an address that a client can use.
+fn is_reachable_name(text: &str) -> bool {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return !address.is_unspecified() && !address.is_multicast();
+    }
+    let is_label = |label: &str| {
+        let in_label = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        !label.is_empty() && label.bytes().all(in_label) && !label.starts_with('-')
+    };
+    text.len() <= HOST_NAME_BYTES && text.split('.').all(is_label)
 }
 
 /// Longest name of a network interface, in bytes: `IFNAMSIZ` without the zero at the end.

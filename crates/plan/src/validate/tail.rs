@@ -1,7 +1,7 @@
 //! Checks of the table `tail`.
 
 use super::problems::Problems;
-use crate::model::Plan;
+use crate::model::{Encryption, Plan};
 use crate::tail::TailPlan;
 use std::time::Duration;
 
@@ -25,6 +25,16 @@ pub(super) fn check_tail(problems: &mut Problems, plan: &Plan) {
     check_messages(problems, tail);
     check_hosts(problems, tail);
     check_times(problems, tail);
+    // Drivers there would look for the certificates among the files of their own host.
+    let is_elsewhere = tail.producer_host.is_some() || tail.consumer_host.is_some();
+    problems.require_or(
+        !is_elsewhere || plan.server.encryption == Encryption::Off,
+        "leave `server.encryption` out, or name a server that runs by `--uri`",
+        || {
+            "`server.encryption` cannot be combined with `tail.producer_host` and `tail.consumer_host`: the certificates are files of this machine"
+                .into()
+        },
+    );
 }
 
 fn check_drivers(problems: &mut Problems, tail: &TailPlan) {

@@ -2,6 +2,7 @@
 //! edition refuses. Versions 4.4 to 8.x.
 
 use super::{Builder, CommandLine, Launch, refuse};
+use crate::address;
 use crate::settings::{ServerRole, StorageEngine};
 use crate::version::{Program, major_minor};
 use crate::{ServerError, ServerOptions, ServerProgram};
@@ -246,13 +247,23 @@ pub(super) fn mongos(options: &ServerOptions, launch: Launch<'_>) -> CommandLine
         line.pair("--configdb", config);
         line.know("config_servers", config.clone());
     }
-    line.pair("--bind_ip", options.listen.to_string());
+    bind(options, &mut line);
     line.pair("--port", launch.port.to_string());
     line.flag("--nounixsocket");
     let patience = "mongosShutdownTimeoutMillisForSignaledShutdown";
     quiesce(options, launch, patience, &mut line);
     common(options, &mut line);
     line.0
+}
+
+/// Where both programs listen.
+pub(super) fn bind(options: &ServerOptions, line: &mut Builder) {
+    let bound = address::bound(options.kind, options.listen);
+    let texts: Vec<String> = bound.iter().map(ToString::to_string).collect();
+    line.pair("--bind_ip", texts.join(","));
+    if bound.iter().any(std::net::IpAddr::is_ipv6) {
+        line.flag("--ipv6");
+    }
 }
 
 /// Shortens the wait at the end, unless the person has set it.

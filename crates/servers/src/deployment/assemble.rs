@@ -1,5 +1,6 @@
 //! Brings a deployment up, step by step, each with a deadline and with a look at the processes.
 
+use std::net::Ipv4Addr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -8,8 +9,10 @@ use bson::{Document, doc};
 use super::layout::election_settings;
 use super::replica_set::{PlannedMember, Progress, configuration, progress};
 use super::{
-    Deployment, DeploymentOptions, Instance, InstanceKind, Member, TAIL_LINES, launch, secured,
+    Deployment, DeploymentOptions, Instance, InstanceKind, Member, TAIL_LINES, launch,
+    member_error, secured,
 };
+use crate::address;
 use crate::admin_client::{AdminClient, COMMAND_NOT_FOUND};
 use crate::settings::ServerRole;
 use crate::{CommandFailure, ServerError, ServerOptions};
@@ -39,6 +42,16 @@ pub(super) enum Condition<T> {
     Pending(String),
 }
 
+/// A server that does not listen on loopback where others reach it gets its user there first: the options of that start.
+fn on_loopback_first(server: &ServerOptions) -> Option<ServerOptions> {
+    let reached = address::local(server.kind, server.listen);
+    (server.auth && !reached.is_loopback()).then(|| ServerOptions {
+        listen: Ipv4Addr::LOCALHOST.into(),
+        advertise: None,
+        ..server.clone()
+    })
+}
+
 impl Deployment {
     /// Everything between the first process and a deployment that can be used.
     pub(super) fn assemble(
@@ -51,13 +64,24 @@ impl Deployment {
         let (routers, others): (Vec<_>, Vec<_>) = planned
             .into_iter()
             .partition(|(instance, _)| instance.kind == InstanceKind::Router);
+        let mut later = Vec::new();
         for (instance, mut server) in others {
             secured(&mut server, &self.secrets, options);
-            let server = launch(&instance, &server, alone, context.interrupted)?;
-            self.add(instance, server);
+            let first = on_loopback_first(&server);
+            let begun = first.as_ref().unwrap_or(&server);
+            let running = launch(&instance, begun, alone, context.interrupted)?;
+            if first.is_some() {
+                later.push((self.members.len(), server));
+            }
+            self.add(instance, running);
         }
         self.initiate_sets(context)?;
         self.make_users(context)?;
+        for (at, server) in later {
+            let member = &mut self.members[at];
+            let moved = member.server.restart(&server, context.interrupted);
+            moved.map_err(|source| member_error(&member.instance.name, source))?;
+        }
         let config_servers = self.config_servers();
         for (instance, mut server) in routers {
             server.role = ServerRole::Router(config_servers.clone());
@@ -73,7 +97,7 @@ impl Deployment {
         Ok(())
     }
 
-    fn add(&mut self, instance: Instance, server: crate::RunningServer) {
+    pub(super) fn add(&mut self, instance: Instance, server: crate::RunningServer) {
         self.members.push(Member {
             instance,
             server,
@@ -105,7 +129,7 @@ impl Deployment {
         let hosts: Vec<_> = self
             .positions(set)
             .into_iter()
-            .map(|at| self.members[at].server.address().to_string())
+            .map(|at| self.members[at].server.host().to_string())
             .collect();
         format!("{set}/{}", hosts.join(","))
     }
@@ -141,7 +165,7 @@ impl Deployment {
             .zip(positions)
             .map(|(index, &at)| PlannedMember {
                 name: &self.members[at].instance.name,
-                address: self.members[at].server.address(),
+                host: self.members[at].server.host().to_string(),
                 election: election_settings(&self.topology, index),
             })
             .collect()
@@ -214,8 +238,33 @@ impl Deployment {
         at: usize,
         context: &mut StepContext<'_>,
     ) -> Result<(), ServerError> {
-        let Some(credentials) = self.secrets.credentials.clone() else {
+        if self.secrets.credentials.is_none() {
             return Ok(());
+        }
+        let holders: Vec<usize> = match self.members[at].instance.set.clone() {
+            None => vec![at],
+            Some(set) => {
+                let mut holders = self.positions(&set);
+                holders.retain(|&at| self.members[at].instance.kind == InstanceKind::Data);
+                holders
+            }
+        };
+        let everybody = match self.members[at].instance.set {
+            None => 0,
+            Some(_) => i32::try_from(holders.len()).unwrap_or(1),
+        };
+        let command = self.user_command(everybody, context.limit);
+        self.command(context, at, "making the user", "admin", command)?;
+        for at in holders {
+            self.members[at].has_user = true;
+        }
+        Ok(())
+    }
+
+    /// The command that makes the user, and waits until `holders` members of a set have it; 0 outside of sets.
+    pub(super) fn user_command(&self, holders: i32, limit: Duration) -> Document {
+        let Some(credentials) = &self.secrets.credentials else {
+            return Document::new();
         };
         let mut command = doc! {
             "createUser": &credentials.username,
@@ -223,22 +272,11 @@ impl Deployment {
             "roles": [{ "role": "root", "db": "admin" }],
             "mechanisms": ["SCRAM-SHA-256"],
         };
-        let holders: Vec<usize> = match self.members[at].instance.set.clone() {
-            None => vec![at],
-            Some(set) => {
-                let mut holders = self.positions(&set);
-                holders.retain(|&at| self.members[at].instance.kind == InstanceKind::Data);
-                let timeout = i64::try_from(context.limit.as_millis()).unwrap_or(i64::MAX);
-                let everybody = i32::try_from(holders.len()).unwrap_or(1);
-                command.insert("writeConcern", doc! { "w": everybody, "wtimeout": timeout });
-                holders
-            }
-        };
-        self.command(context, at, "making the user", "admin", command)?;
-        for at in holders {
-            self.members[at].has_user = true;
+        if holders > 0 {
+            let timeout = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
+            command.insert("writeConcern", doc! { "w": holders, "wtimeout": timeout });
         }
-        Ok(())
+        command
     }
 
     /// Sends a command to `admin` and leaves the judgement to the caller.
@@ -333,7 +371,7 @@ impl Deployment {
     }
 
     /// A failure as the reason why a wait goes on, with its cause.
-    fn describe_failure(&self, at: usize, failure: &CommandFailure) -> String {
+    pub(super) fn describe_failure(&self, at: usize, failure: &CommandFailure) -> String {
         let mut text = failure.to_string();
         let mut cause = std::error::Error::source(failure);
         while let Some(error) = cause {
@@ -343,7 +381,7 @@ impl Deployment {
         format!("`{}`: {text}", self.members[at].instance.name)
     }
 
-    fn describe(&self, at: usize, what: &str) -> String {
+    pub(super) fn describe(&self, at: usize, what: &str) -> String {
         format!("`{}` {what}", self.members[at].instance.name)
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use dyno_plan::model::{self, DiskMapping, ServerPlan};
 
 use super::layout::{FolderMapping, Instance};
+use super::secrets::GivenSecrets;
 use crate::{DataDir, MemoryShare, ServerOptions};
 
 /// A collection, and the database that it is in.
@@ -63,8 +64,11 @@ pub struct DeploymentOptions {
     pub secrets_dir: PathBuf,
     /// Encryption of all connections.
     pub encryption: Encryption,
-    /// Name of this host for the server certificate, besides 127.0.0.1, ::1 and `localhost`.
+    /// Name of this host for the server certificate, besides 127.0.0.1, ::1, `localhost` and what servers listen on and
+    /// clients are told.
     pub host_name: Option<String>,
+    /// Secrets that others have, too; new ones are made when absent, as far as `server.auth` and `encryption` ask for them.
+    pub secrets: Option<GivenSecrets>,
     /// The collection under test; a sharded cluster shards it.
     pub collection: Option<Namespace>,
     /// Memory of each server with data, for the computed caches. When absent, several servers share
@@ -90,6 +94,7 @@ impl DeploymentOptions {
             mapping: FolderMapping::RoundRobin,
             encryption: Encryption::Off,
             host_name: None,
+            secrets: None,
             collection: None,
             memory: None,
             step_limit: Duration::from_secs(60),
@@ -139,6 +144,7 @@ impl fmt::Debug for DeploymentOptions {
             .field("secrets_dir", &self.secrets_dir)
             .field("encryption", &self.encryption)
             .field("host_name", &self.host_name)
+            .field("secrets", &self.secrets)
             .field("collection", &self.collection)
             .field("memory", &self.memory)
             .field("step_limit", &self.step_limit)

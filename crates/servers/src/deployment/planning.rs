@@ -1,6 +1,7 @@
 //! The options of every server of a deployment, checked before anything is made.
 
 use std::fs;
+use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
 use dyno_plan::units::Bytes;
@@ -19,16 +20,47 @@ pub(super) fn planned(
     options: &DeploymentOptions,
 ) -> Result<Vec<(Instance, ServerOptions)>, ServerError> {
     check_formable(topology, options.server.kind)?;
-    let all = instances(topology);
-    let folders = data_folders(topology, &all, &options.data_dirs, options.mapping)?;
-    check_collection(topology, options)?;
-    check_kept(topology, options, &folders)?;
     let caches = planned_caches(
         topology,
         options.server.kind,
         options.server.cache,
         options.memory.as_deref(),
     )?;
+    planned_of(topology, options, caches)
+}
+
+/// The same of one member of a replica set whose other members are on other hosts: it shares its machine with none of them.
+pub(super) fn planned_member(
+    topology: &Topology,
+    options: &DeploymentOptions,
+    number: usize,
+) -> Result<(Instance, ServerOptions), ServerError> {
+    let refused = |reason| setting(options, "server.topology", topology, reason);
+    check_formable(topology, options.server.kind)?;
+    if !matches!(topology, Topology::ReplicaSet(_)) {
+        return Err(refused("only a replica set can be on several hosts"));
+    }
+    let instance = instances(topology).into_iter().nth(number);
+    let instance = instance.ok_or_else(|| refused("it has fewer members than there are hosts"))?;
+    let cache = match instance.kind {
+        InstanceKind::Data => options.server.cache,
+        _ => Some(Bytes(crate::smallest_share(options.server.kind))),
+    };
+    let mut planned = planned_of(topology, options, vec![(instance, cache)])?;
+    Ok(planned.remove(0))
+}
+
+/// The options of these servers of a topology, each with its cache.
+fn planned_of(
+    topology: &Topology,
+    options: &DeploymentOptions,
+    caches: Vec<(Instance, Option<Bytes>)>,
+) -> Result<Vec<(Instance, ServerOptions)>, ServerError> {
+    let all: Vec<Instance> = caches.iter().map(|(one, _)| one.clone()).collect();
+    let folders = data_folders(topology, &all, &options.data_dirs, options.mapping)?;
+    check_collection(topology, options)?;
+    check_kept(topology, options, &folders)?;
+    check_advertised(options)?;
     let mut planned = Vec::with_capacity(all.len());
     for ((instance, folder), (_, cache)) in all.into_iter().zip(folders).zip(caches) {
         let mut server = one(topology, options, &instance, folder)?;
@@ -36,7 +68,9 @@ pub(super) fn planned(
         if let Some(adjust) = &options.adjust {
             adjust(&instance, &mut server);
         }
-        command_line::check(&server).map_err(|source| match topology.instances() {
+        // An address that is not there is told in the same words for both kinds of server.
+        let checked = command_line::check(&server).and_then(|()| server::free_port(&server));
+        checked.map_err(|source| match topology.instances() {
             1 => source,
             _ => member_error(&instance.name, source),
         })?;
@@ -148,6 +182,22 @@ fn check_collection(topology: &Topology, options: &DeploymentOptions) -> Result<
             "the collection to shard is not given",
         )),
         _ => Ok(()),
+    }
+}
+
+/// Members and clients of this machine look for servers under the name that clients are told.
+fn check_advertised(options: &DeploymentOptions) -> Result<(), ServerError> {
+    let Some(name) = &options.server.advertise else {
+        return Ok(());
+    };
+    match (name.as_str(), 0).to_socket_addrs() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(ServerError::Setting {
+            program: options.server.kind.executable(),
+            setting: "server.advertise",
+            value: name.clone(),
+            reason: format!("this machine cannot resolve the name: {error}"),
+        }),
     }
 }
 

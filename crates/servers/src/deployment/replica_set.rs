@@ -1,8 +1,6 @@
 //! The documents of a replica set: the configuration that is sent, and the status that comes back.
 //! Pure functions.
 
-use std::net::SocketAddr;
-
 use bson::{Bson, Document, doc};
 
 use super::layout::ElectionSettings;
@@ -13,12 +11,12 @@ const SECONDARY: i64 = 2;
 const ARBITER: i64 = 7;
 
 /// One member as it shall be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PlannedMember<'a> {
     /// Name within the deployment.
     pub(super) name: &'a str,
-    /// Address, as in the configuration.
-    pub(super) address: SocketAddr,
+    /// Name or address and port, by which clients and the other members reach it.
+    pub(super) host: String,
     /// Its part in elections.
     pub(super) election: ElectionSettings,
 }
@@ -41,7 +39,7 @@ pub(super) fn configuration(
     let list: Vec<Document> = (0..)
         .zip(members)
         .map(|(id, member): (i32, _)| {
-            let mut document = doc! { "_id": id, "host": member.address.to_string() };
+            let mut document = doc! { "_id": id, "host": &member.host };
             if member.election.arbiter {
                 document.insert("arbiterOnly", true);
             } else if member.election.priority != 1 {
@@ -71,11 +69,10 @@ pub(super) fn progress(status: &Document, members: &[PlannedMember<'_>]) -> Prog
     let mut primary = None;
     let mut waiting = Vec::new();
     for (position, member) in members.iter().enumerate() {
-        let host = member.address.to_string();
         let state = states
             .iter()
             .filter_map(Bson::as_document)
-            .find(|state| state.get_str("name").is_ok_and(|name| name == host));
+            .find(|state| state.get_str("name").is_ok_and(|name| name == member.host));
         match state.and_then(|state| number(state.get("state"))) {
             Some(PRIMARY) if Some(member.election.priority) == highest => primary = Some(position),
             Some(SECONDARY) if !member.election.arbiter => {}
@@ -123,7 +120,7 @@ mod tests {
     ) -> PlannedMember<'static> {
         PlannedMember {
             name,
-            address: ([127, 0, 0, 1], port).into(),
+            host: format!("127.0.0.1:{port}"),
             election: ElectionSettings {
                 arbiter,
                 priority,

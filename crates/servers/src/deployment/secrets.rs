@@ -1,7 +1,8 @@
 //! The secrets of one deployment and the folder that they are in.
 
+use std::fmt;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,9 +10,51 @@ use dyno_plan::uri::Credentials;
 
 use super::options::{DeploymentOptions, Encryption};
 use crate::ServerError;
-use crate::secret::{private_folder, random_credentials, write_key_file};
-use crate::tls::{TlsFiles, make_tls_files};
+use crate::address::certificate_names;
+use crate::secret::{private_folder, random_credentials, random_text, write_private};
+use crate::tls::{Certificates, TlsFiles, make_certificates};
 use crate::watchdog::Watchdog;
+
+/// Secrets of servers that trust each other on several hosts: they are made once, and given to all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenSecrets {
+    /// The user that is made.
+    pub credentials: Option<Credentials>,
+    /// Certificates, those of the server for the names of this host.
+    pub certificates: Option<Certificates>,
+    /// The key by which members trust each other, 6 to 1024 characters of base64.
+    pub key: Option<MemberKey>,
+}
+
+/// The content of a key file. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MemberKey(String);
+
+impl MemberKey {
+    /// A key of which the text is known.
+    pub fn new(text: impl Into<String>) -> Self {
+        MemberKey(text.into())
+    }
+
+    /// A random one.
+    ///
+    /// # Errors
+    /// The kernel gives no random numbers.
+    pub fn random() -> io::Result<Self> {
+        random_text().map(MemberKey)
+    }
+
+    /// The text: a secret.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for MemberKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("***")
+    }
+}
 
 /// Secrets that go away with the deployment, also when we are killed.
 #[derive(Debug)]
@@ -39,6 +82,7 @@ impl Secrets {
             path: path.clone(),
             source,
         };
+        let given = options.secrets.as_ref();
         let key_file = options.server.auth && needs_key_file;
         if options.encryption != Encryption::Off || key_file {
             let path = std::path::absolute(&options.secrets_dir)
@@ -51,16 +95,20 @@ impl Secrets {
             })?;
             secrets.folder = Some((path.clone(), watchdog));
             if options.encryption != Encryption::Off {
-                secrets.tls = Some(make_tls_files(&path, options.host_name.as_deref())?);
+                secrets.tls = Some(certificates(options)?.write(&path)?);
             }
             if key_file {
                 let file = path.join("members.key");
-                write_key_file(&file).map_err(|source| failed(&file, source))?;
+                let key = given.and_then(|given| given.key.clone());
+                key.map_or_else(MemberKey::random, Ok)
+                    .and_then(|key| write_private(&file, key.reveal()))
+                    .map_err(|source| failed(&file, source))?;
                 secrets.key_file = Some(file);
             }
         }
         if options.server.auth {
-            let made = random_credentials();
+            let made = given.and_then(|given| given.credentials.clone());
+            let made = made.map_or_else(random_credentials, Ok);
             secrets.credentials =
                 Some(made.map_err(|source| failed(&PathBuf::from("/dev/urandom"), source))?);
         }
@@ -79,6 +127,16 @@ impl Secrets {
             _ => Ok(()),
         }
     }
+}
+
+/// Those that were given, or new ones for the names of this host.
+fn certificates(options: &DeploymentOptions) -> Result<Certificates, ServerError> {
+    let given = options.secrets.as_ref();
+    if let Some(certificates) = given.and_then(|given| given.certificates.clone()) {
+        return Ok(certificates);
+    }
+    let names = certificate_names(&options.server, options.host_name.as_deref());
+    make_certificates(&names.map_err(|source| ServerError::Certificate { source })?)
 }
 
 impl Drop for Secrets {

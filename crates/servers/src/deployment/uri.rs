@@ -1,7 +1,5 @@
 //! Connection strings of a deployment: pure functions.
 
-use std::net::SocketAddr;
-
 use dyno_plan::uri::Credentials;
 
 use crate::tls::TlsFiles;
@@ -17,14 +15,13 @@ pub(crate) enum ConnectionMode<'a> {
     Routers,
 }
 
-/// A connection string without credentials.
+/// A connection string without credentials to hosts, each as `HOST:PORT`.
 pub(crate) fn uri(
-    addresses: &[SocketAddr],
+    hosts: &[String],
     mode: ConnectionMode<'_>,
     tls: Option<&TlsFiles>,
     with_certificate: bool,
 ) -> String {
-    let hosts: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
     let mut options = match mode {
         ConnectionMode::Direct => vec!["directConnection=true".to_owned()],
         ConnectionMode::ReplicaSet(set) => vec![format!("replicaSet={set}")],
@@ -76,9 +73,13 @@ mod tests {
     use super::*;
     use dyno_plan::uri::parse;
 
+    fn host(port: u16) -> String {
+        format!("127.0.0.1:{port}")
+    }
+
     #[test]
     fn strings_name_what_they_reach() {
-        let addresses: Vec<SocketAddr> = [1, 2].map(|port| ([127, 0, 0, 1], port).into()).into();
+        let addresses = [1, 2].map(host);
         assert_eq!(
             uri(&addresses[..1], ConnectionMode::Direct, None, false),
             "mongodb://127.0.0.1:1/?directConnection=true"
@@ -102,8 +103,7 @@ mod tests {
             server_key: "/sk".into(),
             client: "/my run/client.pem".into(),
         };
-        let address = ([127, 0, 0, 1], 9).into();
-        let plain = uri(&[address], ConnectionMode::Routers, Some(&tls), true);
+        let plain = uri(&[host(9)], ConnectionMode::Routers, Some(&tls), true);
         let credentials = Credentials::new("u".into(), "p@:/?".into(), Some("admin".into()));
         let (target, found) = parse(&with_credentials(&plain, &credentials)).unwrap();
         let found = found.unwrap();

@@ -11,6 +11,7 @@ mod one_server;
 
 mod deployment;
 mod placement;
+mod reached;
 mod real;
 mod scripted;
 mod secured;

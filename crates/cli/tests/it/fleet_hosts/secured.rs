@@ -1,0 +1,402 @@
+//! Servers with users and certificates on hosts: those that the fleet starts, a replica set over three hosts, and one that
+//! runs already. Nothing of their secrets is where others could read it, and what breaks leaves nothing.
+
+use super::*;
+use dyno_testkit::mongod_program;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+const SECURED: [&str; 2] = ["--auth", "--tls"];
+
+/// Puts a program before `ansible-playbook` that copies the secrets of the run from the memory of the controller, which only
+/// a process of the same user can. Returns where they are then.
+fn listen_in(hosts: &Hosts) -> PathBuf {
+    let folder = hosts.bench.path("listening");
+    std::fs::create_dir(&folder).unwrap();
+    let seen = folder.join("seen");
+    let script = format!(
+        "#!/bin/sh\nfor word; do case $word in\n@*start.yml.json) variables=${{word#@}} ;;\nesac; done\n\
+         if [ -n \"$variables\" ]; then\n\
+         file=$(sed 's/.*\"dyno_secrets_file\":\"\\([^\"]*\\)\".*/\\1/' \"$variables\")\ncat \"$file\" >{}\nfi\n\
+         exec {}/ansible-playbook \"$@\"\n",
+        seen.display(),
+        project().join(".cache/python/bin").display()
+    );
+    let program = folder.join("ansible-playbook");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    seen
+}
+
+/// The words that nobody else may read: passwords, keys, and a line of each private key.
+fn words(seen: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(seen).unwrap();
+    let files: std::collections::BTreeMap<String, String> = serde_json::from_str(&text).unwrap();
+    assert!(!files.is_empty());
+    let mut words = Vec::new();
+    for text in files.values() {
+        let (_, json) = text.split_once('\n').unwrap();
+        let bundle: Value = serde_json::from_str(json).unwrap();
+        let own = &bundle["own"];
+        let pairs = [&own["client"], &own["server"]["certificate"]];
+        let keys = pairs.into_iter().filter_map(|pair| pair[1].as_str());
+        words.extend(keys.map(|key| key.lines().nth(1).unwrap().to_owned()));
+        let texts = [&own["password"], &own["server"]["member_key"]];
+        words.extend(
+            texts
+                .into_iter()
+                .filter_map(|text| text.as_str().map(str::to_owned)),
+        );
+    }
+    words.sort();
+    words.dedup();
+    assert!(words.iter().all(|word| word.len() > 20), "{words:?}");
+    words
+}
+
+/// Processes with one of these words among their arguments or variables.
+fn processes_that_show(words: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        for file in ["cmdline", "environ"] {
+            let path = entry.path().join(file);
+            let text = std::fs::read(&path).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            if words.iter().any(|word| text.contains(word)) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    found
+}
+
+/// Nothing of the secrets is where others could read it: not among processes, not in Redis, not in files of this machine, and
+/// on hosts only where the servers read them.
+fn assert_unseen(hosts: &Hosts, words: &[String]) {
+    assert_eq!(processes_that_show(words), Vec::<String>::new());
+    for key in hosts.redis_says(&["KEYS", "*"]).lines() {
+        let all = match hosts.redis_says(&["TYPE", key]).as_str() {
+            "stream" => hosts.redis_says(&["XRANGE", key, "-", "+"]),
+            "hash" => hosts.redis_says(&["HGETALL", key]),
+            "zset" => hosts.redis_says(&["ZRANGE", key, "0", "-1"]),
+            _ => hosts.redis_says(&["GET", key]),
+        };
+        assert!(!words.iter().any(|word| all.contains(word)), "{key}");
+    }
+    let mut files = files_that_show(hosts.bench.folder.path(), words);
+    files.retain(|file| !file.ends_with("listening/seen"));
+    assert_eq!(files, Vec::<String>::new());
+    let wanted: String = words.iter().map(|word| format!(" -e '{word}'")).collect();
+    for host in CLIENTS.iter().chain(&SERVERS) {
+        let found = text(&hosts.ssh(host, &format!("grep -rl{wanted} {PLACE} /etc /run")));
+        let mut lines = found.lines();
+        assert!(
+            lines.all(|line| line.contains("/server-secrets/")),
+            "{host}: {found}"
+        );
+    }
+}
+
+/// Files below a folder with one of these words. Some may go away meanwhile.
+fn files_that_show(folder: &Path, words: &[String]) -> Vec<String> {
+    let mut grep = Command::new("grep");
+    grep.arg("-rlsF").env("LC_ALL", "C");
+    for word in words {
+        grep.args(["-e", word]);
+    }
+    let found = grep.arg(folder).output().unwrap();
+    let lines = String::from_utf8(found.stdout).unwrap();
+    lines.lines().map(str::to_owned).collect()
+}
+
+impl Hosts {
+    /// As `run`, with what listens in.
+    fn spawn_seen(&self, more: &[&str]) -> Child {
+        let mut all = vec!["--host-logs", "logs"];
+        all.extend(SECURED);
+        all.extend(more);
+        self.spawn("run", &all)
+    }
+}
+
+#[test]
+fn secured_servers_on_two_hosts_are_loaded_and_their_secrets_are_nowhere() {
+    let Some(hosts) = Hosts::up("secured") else {
+        return;
+    };
+    let seen = listen_in(&hosts);
+    let run = hosts.bench.path("secured");
+    let mut child = hosts.spawn_seen(&["--out", "secured"]);
+    hosts.wait_for_load(&run, &mut child);
+    let words = words(&seen);
+    assert_unseen(&hosts, &words);
+    // Agents have read theirs, and servers have files that nobody else can read.
+    let place = format!("{PLACE}/dyno-*");
+    let left = hosts.ssh("client1", &format!("ls {place}/*.secrets"));
+    assert!(!left.status.success(), "{}", text(&left));
+    let modes = hosts.ssh(
+        "server1",
+        &format!("stat -c '%a %n' {place}/server-secrets {place}/server-secrets/*"),
+    );
+    let modes = text(&modes);
+    assert!(modes.contains("700 ") && modes.contains("600 "), "{modes}");
+    assert!(
+        modes
+            .lines()
+            .all(|line| line.starts_with("700 ") || line.starts_with("600 ")),
+        "{modes}"
+    );
+    // Strangers are not let in.
+    let address = std::fs::read_to_string(hosts.folder.join("server1/address")).unwrap();
+    let processes = hosts.ssh("server1", "ss -ltnp | grep secantusd | grep -c 127.0.0.1");
+    assert_eq!(
+        text(&processes).trim(),
+        "0",
+        "it listens at {address} alone"
+    );
+    let ended = Finished::from(child.wait_with_output().unwrap()).expect(0);
+    assert!(!ended.stderr.contains("no password"), "{}", ended.stderr);
+    let document = document(&run);
+    assert_eq!(document["status"], "complete", "{document}");
+    assert_eq!(document["server"]["documents"], 2 * 3001);
+    assert_eq!(phase(&document["phases"], "measure")["failed"], 0);
+    let verdicts = document["environment"]["doctor"].as_array().unwrap();
+    let bound = verdicts
+        .iter()
+        .find(|one| one["check"] == "bind_address")
+        .unwrap();
+    assert!(
+        bound["found"].as_str().unwrap().contains("with a password"),
+        "{bound}"
+    );
+    hosts.assert_clean();
+    assert_unseen(&hosts, &words);
+}
+
+#[test]
+fn a_replica_set_over_three_hosts_is_one_deployment_with_its_password() {
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let Some(hosts) = Hosts::up("set") else {
+        return;
+    };
+    let seen = listen_in(&hosts);
+    let program = mongod.display().to_string();
+    let aimed = [
+        "--mongod",
+        &program,
+        "--cache",
+        "256MiB",
+        "--topology",
+        "replica-set=2+1",
+        "--set",
+        "server.encryption=mutual",
+        "--set",
+        "server.connection_options=w=majority",
+        "--set",
+        "fleet.mapping=deployment",
+        "--set",
+        "fleet.clients=[\"client1\",\"client2\"]",
+    ];
+    let two = [&aimed[..], &["--out", "two"]].concat();
+    hosts
+        .run("run", &two)
+        .expect(2)
+        .says("has 3 members, and 2 hosts are named for them");
+    let three = [
+        "--set",
+        "fleet.servers=[\"server1\",\"server2\",\"client3\"]",
+    ];
+    let run = hosts.bench.path("set");
+    let mut child = hosts.spawn(
+        "run",
+        &[
+            &aimed[..],
+            &three,
+            &["--auth", "--rate", "300", "--out", "set"],
+        ]
+        .concat(),
+    );
+    hosts.wait_for_load(&run, &mut child);
+    let words = words(&seen);
+    assert_unseen(&hosts, &words);
+    Finished::from(child.wait_with_output().unwrap()).expect(0);
+    let document = document(&run);
+    assert!(crate::common::run_schema().is_valid(&document));
+    assert_eq!(document["status"], "complete", "{document}");
+    assert_eq!(
+        document["server"]["topology"], "replica_set",
+        "{}",
+        document["server"]
+    );
+    assert_eq!(document["server"]["write_concern"], "w=majority");
+    assert_eq!(document["server"]["documents"], 3001);
+    let servers = document["fleet"]["servers"].as_array().unwrap();
+    let hosts_of = |key: &str| -> Vec<String> {
+        let all = servers
+            .iter()
+            .map(|server| server[key].as_str().unwrap().to_owned());
+        all.collect()
+    };
+    assert_eq!(hosts_of("host"), ["server1", "server2", "client3"]);
+    for (host, address) in hosts_of("host").iter().zip(hosts_of("address")) {
+        let own = std::fs::read_to_string(hosts.folder.join(host).join("address")).unwrap();
+        assert!(
+            address.starts_with(&format!("{}:", own.trim())),
+            "{host}: {address}"
+        );
+    }
+    hosts.assert_clean();
+    assert_unseen(&hosts, &words);
+}
+
+/// A secured server of somebody else on a host, and the connection string to it.
+fn standing(hosts: &Hosts) -> String {
+    let address = std::fs::read_to_string(hosts.folder.join("server1/address")).unwrap();
+    let state = hosts.bench.path("lab-state").display().to_string();
+    let dyno = hosts.bench.path("dyno").display().to_string();
+    let embedded = or_skip(embedded_program()).unwrap();
+    let start = format!(
+        "cd {} && DYNO_EMBEDDED_SERVER={} {dyno} server start --state-dir {state} --server embedded --auth --tls \
+         --set server.listen={} </dev/null",
+        hosts.bench.folder.path().display(),
+        embedded.display(),
+        address.trim()
+    );
+    let started = hosts.ssh("server1", &start);
+    assert!(started.status.success(), "{}", text(&started));
+    let status = format!("{dyno} server status --state-dir {state} --uri");
+    let uri = hosts.ssh("server1", &status);
+    assert!(uri.status.success(), "{}", text(&uri));
+    String::from_utf8(uri.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_secured_deployment_of_others_is_loaded_by_agents_that_verify_it() {
+    let Some(hosts) = Hosts::up("others") else {
+        return;
+    };
+    let uri = standing(&hosts);
+    let (_, rest) = uri.split_once("//dyno:").unwrap();
+    let (password, _) = rest.split_once('@').unwrap();
+    let password = vec![password.to_owned()];
+    let spawn = |uri: &str, out: &str| {
+        let more = [
+            "--set",
+            "fleet.mapping=deployment",
+            "--set",
+            "fleet.servers=[]",
+            "--out",
+            out,
+        ];
+        let mut command = hosts.command(&[&["run", "many.toml"][..], &more].concat());
+        command.env("DYNO_URI", uri).spawn().unwrap()
+    };
+    let run = hosts.bench.path("others");
+    let mut child = spawn(&uri, "others");
+    hosts.wait_for_load(&run, &mut child);
+    // The own environment of the controller is the user's.
+    let shown = processes_that_show(&password);
+    let own = format!("/proc/{}/environ", child.id());
+    assert!(shown.iter().all(|path| *path == own), "{shown:?}");
+    for key in hosts.redis_says(&["KEYS", "*"]).lines() {
+        let all =
+            hosts.redis_says(&["XRANGE", key, "-", "+"]) + &hosts.redis_says(&["HGETALL", key]);
+        assert!(
+            !all.contains(&password[0]) && !all.contains("lab-state"),
+            "{key}: {all}"
+        );
+    }
+    Finished::from(child.wait_with_output().unwrap()).expect(0);
+    let document = document(&run);
+    assert_eq!(document["status"], "complete", "{document}");
+    assert_eq!(document["server"]["documents"], 3001);
+    let files = files_that_show(hosts.bench.folder.path(), &password);
+    assert!(
+        files.iter().all(|file| file.contains("/lab-state/")),
+        "{files:?}"
+    );
+    hosts.assert_clean_of_runs();
+    // What is wrong is said before anything is placed on a host.
+    let wrong = uri.replace(&password[0], "not-the-password");
+    let ca = hosts.bench.path("foreign.pem");
+    std::fs::copy(
+        project().join("crates/cli/tests/it/fleet_hosts/foreign.pem"),
+        &ca,
+    )
+    .unwrap();
+    let (before, after) = uri.split_once("tlsCAFile=").unwrap();
+    let after = after.split_once('&').map_or("", |(_, after)| after);
+    let foreign = format!("{before}tlsCAFile={}&{after}", ca.display());
+    let missing = format!("{before}tlsCAFile=/no/such/file&{after}");
+    for (uri, code, words) in [
+        (&wrong, 3, "does not accept the credentials of user `dyno`"),
+        (&foreign, 3, "set `tlsCAFile`"),
+        (&missing, 2, "cannot read `/no/such/file`"),
+    ] {
+        let ended = Finished::from(spawn(uri, "wrong").wait_with_output().unwrap()).expect(code);
+        assert_eq!(
+            ended.stderr.matches("error: ").count(),
+            1,
+            "{}",
+            ended.stderr
+        );
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert!(!hosts.bench.path("wrong").exists());
+        hosts.assert_clean_of_runs();
+    }
+    let state = hosts.bench.path("lab-state").display().to_string();
+    let stop = format!(
+        "{} server stop --state-dir {state}",
+        hosts.bench.path("dyno").display()
+    );
+    assert!(hosts.ssh("server1", &stop).status.success());
+    hosts.assert_clean();
+}
+
+#[test]
+fn a_controller_and_an_agent_that_are_killed_leave_no_secret() {
+    let Some(hosts) = Hosts::up("wiped") else {
+        return;
+    };
+    let seen = listen_in(&hosts);
+    let run = hosts.bench.path("agent");
+    let mut child = hosts.spawn_seen(&["--out", "agent", "--duration", "60s"]);
+    hosts.wait_for_load(&run, &mut child);
+    let first = words(&seen);
+    let kill = format!("kill -KILL $(cat {PLACE}/dyno-*/server-1.pid)");
+    assert!(hosts.ssh("server2", &kill).status.success());
+    let ended = Finished::from(child.wait_with_output().unwrap()).expect(3);
+    assert!(
+        ended.stderr.contains("on `server2` has been silent"),
+        "{}",
+        ended.stderr
+    );
+    hosts.assert_clean();
+    assert_unseen(&hosts, &first);
+
+    let mut child = hosts.spawn_seen(&["--out", "killed", "--duration", "60s"]);
+    hosts.wait_for_load(&hosts.bench.path("killed"), &mut child);
+    let second = words(&seen);
+    assert!(
+        first.iter().all(|word| !second.contains(word)),
+        "each run has its own"
+    );
+    crate::common::signal(&child, "KILL");
+    child.wait().unwrap();
+    for host in CLIENTS.iter().chain(&SERVERS) {
+        wait_for("the end of all agents", || {
+            let left = format!("ls -d {PLACE}/dyno-*; pgrep 'dyno|secantusd'");
+            let left = hosts.ssh(host, &left);
+            left.status.code() == Some(1) && left.stdout.is_empty()
+        });
+    }
+    wait_for("the end of the folder of playbooks", || {
+        let left = names(hosts.bench.folder.path());
+        !left.iter().any(|name| name.starts_with("dyno-fleet"))
+    });
+    hosts.assert_keys_expire();
+    std::thread::sleep(Duration::from_millis(200));
+    assert_unseen(&hosts, &second);
+}

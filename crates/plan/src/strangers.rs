@@ -1,0 +1,36 @@
+//! Servers that others reach and that ask for no password.
+
+use crate::model::{ServerKind, ServerPlan};
+
+/// What a person should know before such servers are started; `None` for all others.
+pub fn warning(server: &ServerPlan) -> Option<String> {
+    let listen = server.listen_address();
+    let is_open = server.kind != ServerKind::Uri && !listen.is_loopback() && !server.auth;
+    is_open.then(|| {
+        format!(
+            "whoever reaches {listen} can read, change and delete everything on the server, which asks for no password: \
+             add `--auth --tls` (`server.auth`, `server.encryption`), or use a network that nobody else is in"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_servers_that_others_reach_without_a_password_are_told_of() {
+        let mut server = ServerPlan {
+            kind: ServerKind::Mongod,
+            ..ServerPlan::default()
+        };
+        assert_eq!(warning(&server), None);
+        server.listen = Some("127.0.0.2".into());
+        assert_eq!(warning(&server), None);
+        server.listen = Some("10.0.0.1".into());
+        let text = warning(&server).expect("it is open");
+        assert!(text.contains("10.0.0.1") && text.contains("`--auth --tls`"));
+        server.auth = true;
+        assert_eq!(warning(&server), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! A connection string for another host: the files that it names are those of one machine, and its secrets go apart.
+
+use super::{Credentials, Mechanism, Target, encode, options, with_option};
+use std::path::{Path, PathBuf};
+
+/// Options whose values are files of the machine that connects.
+const FILES: [&str; 2] = ["tlsCAFile", "tlsCertificateKeyFile"];
+
+impl Target {
+    /// The same target with other files, or without any: certificates that servers are trusted by (`tlsCAFile`), and the
+    /// certificate of the client with its key (`tlsCertificateKeyFile`). Whether connections are encrypted stays as it is.
+    #[must_use]
+    pub fn with_files(mut self, ca: Option<&Path>, client: Option<&Path>) -> Self {
+        self.options.tls_ca_file = ca.map(PathBuf::from);
+        self.options.tls_certificate_key_file = client.map(PathBuf::from);
+        self.parameters.retain(|(name, _)| !FILES.contains(name));
+        if self.options.tls && !self.parameters.iter().any(|(name, _)| *name == "tls") {
+            // A file alone implied it.
+            self.parameters.push(("tls", "true".to_owned()));
+        }
+        for (name, file) in FILES.into_iter().zip([ca, client]) {
+            let file = file.map(|file| (name, file.display().to_string()));
+            self.parameters.extend(file);
+        }
+        self
+    }
+
+    /// Whether it names files of the machine that connects.
+    pub fn names_files(&self) -> bool {
+        self.options.tls_ca_file.is_some() || self.options.tls_certificate_key_file.is_some()
+    }
+
+    /// Whether it takes certificates that are not valid, or are those of other hosts.
+    pub fn is_lenient(&self) -> bool {
+        let options = &self.options;
+        options.tls_insecure
+            || options.tls_allow_invalid_certificates
+            || options.tls_allow_invalid_hostnames
+    }
+
+    /// Whether it holds secrets besides user and password, such as the password of a key.
+    pub fn has_secret_options(&self) -> bool {
+        !self.secrets.0.is_empty()
+    }
+
+    /// The whole connection string, with everything that is secret. Keep it out of messages and files.
+    pub fn to_secret_uri(&self, credentials: Option<&Credentials>) -> String {
+        let mut uri = self.to_driver_uri();
+        let Some(credentials) = credentials else {
+            return uri;
+        };
+        let user = encode(&credentials.username);
+        let password = encode(credentials.password());
+        if let Some((scheme, rest)) = uri.split_once("://") {
+            uri = format!("{scheme}://{user}:{password}@{rest}");
+        }
+        if let Some(source) = credentials
+            .source
+            .as_deref()
+            .filter(|_| credentials.source_is_explicit)
+        {
+            uri = with_option(&uri, "authSource", &options::encode_value(source));
+        }
+        let mechanism = credentials.mechanism.map(|mechanism| match mechanism {
+            Mechanism::ScramSha1 => "SCRAM-SHA-1",
+            Mechanism::ScramSha256 => "SCRAM-SHA-256",
+        });
+        match mechanism {
+            Some(name) => with_option(&uri, "authMechanism", name),
+            None => uri,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    #[test]
+    fn files_are_exchanged_and_the_encryption_stays() {
+        let (target, _) = parse("mongodb://h/?tlsCAFile=%2Fa%20b&w=majority").unwrap();
+        assert!(target.names_files());
+        let bare = target.clone().with_files(None, None);
+        assert_eq!(bare.to_string(), "mongodb://h:27017/?w=majority&tls=true");
+        assert!(bare.options.tls && !bare.names_files());
+        let (again, _) = parse(&bare.to_string()).unwrap();
+        assert_eq!(again, bare);
+        let other = bare.with_files(Some(Path::new("/c&d")), Some(Path::new("/e")));
+        let (read, _) = parse(&other.to_string()).unwrap();
+        assert_eq!(read, other);
+        assert_eq!(read.options.tls_ca_file.as_deref(), Some(Path::new("/c&d")));
+        let (plain, _) = parse("mongodb://h/?w=1").unwrap();
+        let plain = plain.with_files(None, None);
+        assert_eq!(plain.to_string(), "mongodb://h:27017/?w=1");
+    }
+
+    #[test]
+    fn a_secret_text_means_the_same() {
+        for text in [
+            "mongodb://u%40x:p%3A%2F%3F@a,b:7/db?replicaSet=rs&authSource=s%26t",
+            "mongodb://u:p@h/db?authMechanism=SCRAM-SHA-1",
+            "mongodb+srv://u:p@c.example.com/db",
+            "mongodb://h/?tls=true&tlsCertificateKeyFile=%2Fk&tlsCertificateKeyFilePassword=x%26y",
+        ] {
+            let (target, credentials) = parse(text).unwrap();
+            let again = target.to_secret_uri(credentials.as_ref());
+            let (target_again, credentials_again) = parse(&again).unwrap();
+            assert_eq!(target_again, target, "{again}");
+            assert_eq!(credentials_again, credentials, "{again}");
+            assert_eq!(target_again.to_driver_uri(), target.to_driver_uri());
+        }
+    }
+}

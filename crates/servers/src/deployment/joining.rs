@@ -1,0 +1,243 @@
+//! A replica set over several hosts: each host starts its member and waits for the others, and nobody but the hosts
+//! themselves talks to a server before it has its user.
+
+use std::time::Duration;
+
+use bson::{Document, doc};
+use dyno_plan::topology::Topology;
+
+use super::assemble::{Condition, StepContext};
+use super::layout::{election_settings, instances};
+use super::planning::{check_programs, planned_member};
+use super::replica_set::{PlannedMember, configuration};
+use super::secrets::Secrets;
+use super::{Deployment, DeploymentOptions, Encryption, launch, secured};
+use crate::{AdminClient, CommandFailure, ServerError};
+
+/// Codes of a server: somebody else has made the user already, and the exception for connections of the same host is
+/// closed by that.
+const USER_EXISTS: i32 = 51003;
+const UNAUTHORIZED: i32 = 13;
+
+impl Deployment {
+    /// Refuses what [`start_member`](Deployment::start_member) would refuse before a server runs. Makes nothing.
+    ///
+    /// # Errors
+    /// [`ServerError`], as those of a start.
+    pub fn check_member(
+        topology: &Topology,
+        options: &DeploymentOptions,
+        number: usize,
+    ) -> Result<(), ServerError> {
+        check_programs(topology, &[planned_member(topology, options, number)?])
+    }
+
+    /// Starts member `number` of a replica set whose other members are on other hosts, in the order of
+    /// [`instances`](super::instances). It is of no use before [`join`](Deployment::join). The options should have
+    /// [`secrets`](DeploymentOptions::secrets) if they ask for users or certificates: all members need the same.
+    ///
+    /// # Errors
+    /// [`ServerError`]; nothing is left behind but the log file.
+    pub fn start_member(
+        topology: &Topology,
+        options: &DeploymentOptions,
+        number: usize,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Deployment, ServerError> {
+        topology.check()?;
+        let (instance, mut server) = planned_member(topology, options, number)?;
+        let mut deployment = Deployment {
+            topology: topology.clone(),
+            members: Vec::new(),
+            secrets: Secrets::make(options, true)?,
+            require_client_certificate: options.encryption
+                == Encryption::On {
+                    require_client_certificate: true,
+                },
+            program: options.server.kind.executable(),
+            set_hosts: Vec::new(),
+        };
+        secured(&mut server, &deployment.secrets, options);
+        let server = launch(&instance, &server, false, interrupted)?;
+        deployment.add(instance, server);
+        Ok(deployment)
+    }
+
+    /// Joins the member that [`start_member`](Deployment::start_member) has started with those of the other hosts, which do the
+    /// same meanwhile. Each step has `limit`. `hosts` are all members as clients reach them, in the order of [`instances`](super::instances). Returns
+    /// when the set has its primary and the user is known here.
+    ///
+    /// # Errors
+    /// [`ServerError::Step`] and [`ServerError::Deadline`] with what is missing.
+    pub fn join(
+        &mut self,
+        hosts: &[String],
+        limit: Duration,
+        admin: &mut dyn AdminClient,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<(), ServerError> {
+        let names: Vec<String> = instances(&self.topology)
+            .into_iter()
+            .map(|instance| instance.name)
+            .collect();
+        let all: Vec<PlannedMember<'_>> = (0..)
+            .zip(names.iter().zip(hosts))
+            .map(|(index, (name, host))| PlannedMember {
+                name,
+                host: host.clone(),
+                election: election_settings(&self.topology, index),
+            })
+            .collect();
+        let own = self.members[0].instance.clone();
+        let set = own.set.clone().unwrap_or_default();
+        let leaders = leaders(&all);
+        let mut context = StepContext {
+            admin,
+            interrupted,
+            limit,
+        };
+        let data = all.iter().filter(|one| !one.election.arbiter);
+        self.set_hosts = data.map(|one| one.host.clone()).collect();
+        if all
+            .iter()
+            .find(|one| leaders.contains(&one.host))
+            .is_some_and(|one| one.name == own.name)
+        {
+            let step = format!("initiating the replica set `{set}`");
+            let command = doc! { "replSetInitiate": configuration(&set, &all, false) };
+            self.command(&mut context, 0, &step, "admin", command)?;
+        }
+        let step = format!("waiting for a primary and for `{}` of `{set}`", own.name);
+        self.wait(&mut context, &step, |deployment, context| {
+            let reply = deployment.ask(context, 0, doc! { "hello": 1 });
+            Ok(match reply.map(|reply| state(&reply, &leaders)) {
+                Ok(State::Ready { .. }) => Condition::Met(()),
+                Ok(State::Waiting(reason)) => Condition::Pending(deployment.describe(0, &reason)),
+                Err(failure) => Condition::Pending(deployment.describe_failure(0, &failure)),
+            })
+        })?;
+        if self.secrets.credentials.is_some() && own.kind == super::InstanceKind::Data {
+            self.share_user(&leaders, &mut context)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the user if this member is the primary, and waits until the user can log in here.
+    fn share_user(
+        &mut self,
+        leaders: &[String],
+        context: &mut StepContext<'_>,
+    ) -> Result<(), ServerError> {
+        let data = i32::try_from(self.set_hosts.len()).unwrap_or(1);
+        let step = "waiting for the user of the replica set";
+        self.wait(context, step, |deployment, context| {
+            deployment.members[0].has_user = false;
+            let reply = deployment.ask(context, 0, doc! { "hello": 1 });
+            if let Ok(State::Ready { is_primary: true }) = reply.map(|one| state(&one, leaders)) {
+                deployment.members[0].is_primary = true;
+                let command = deployment.user_command(data, context.limit);
+                let made = deployment.ask(context, 0, command);
+                if let Some(failure) = made.err().filter(|failure| !is_made(failure)) {
+                    return Ok(Condition::Pending(deployment.describe_failure(0, &failure)));
+                }
+            }
+            deployment.members[0].has_user = true;
+            Ok(match deployment.ask(context, 0, doc! { "ping": 1 }) {
+                Ok(_) => Condition::Met(()),
+                Err(failure) => Condition::Pending(deployment.describe_failure(0, &failure)),
+            })
+        })
+    }
+}
+
+/// The members that may stay the primary: any other one would be replaced in mid-run.
+fn leaders(all: &[PlannedMember<'_>]) -> Vec<String> {
+    let highest = all.iter().map(|one| one.election.priority).max();
+    let leading = all
+        .iter()
+        .filter(|one| !one.election.arbiter && Some(one.election.priority) == highest);
+    leading.map(|one| one.host.clone()).collect()
+}
+
+/// How far a member is, by what it says of itself.
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    /// It does what it shall, and knows a primary that stays.
+    Ready {
+        /// It is that primary.
+        is_primary: bool,
+    },
+    /// What it lacks.
+    Waiting(String),
+}
+
+fn state(hello: &Document, leaders: &[String]) -> State {
+    let says = |name: &str| hello.get_bool(name).unwrap_or(false);
+    let is_primary = says("isWritablePrimary");
+    if !is_primary && !says("secondary") && !says("arbiterOnly") {
+        let info = hello.get_str("info").unwrap_or("it is no member yet");
+        return State::Waiting(format!("waits: {info}"));
+    }
+    match hello.get_str("primary") {
+        Ok(primary) if leaders.iter().any(|leader| leader == primary) => {
+            State::Ready { is_primary }
+        }
+        Ok(primary) => State::Waiting(format!(
+            "follows `{primary}`, which has not the highest priority"
+        )),
+        Err(_) => State::Waiting("knows no primary".to_owned()),
+    }
+}
+
+/// Whether the user is there already.
+fn is_made(failure: &CommandFailure) -> bool {
+    matches!(failure.code(), Some(USER_EXISTS | UNAUTHORIZED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_ready_when_it_follows_a_primary_that_stays() {
+        let topology: Topology = "replica-set=2+1,priorities=2/1".parse().unwrap();
+        let hosts = ["a:1", "b:2", "c:3"];
+        let all: Vec<PlannedMember<'_>> = (0..)
+            .zip(hosts)
+            .map(|(index, host)| PlannedMember {
+                name: host,
+                host: host.to_owned(),
+                election: election_settings(&topology, index),
+            })
+            .collect();
+        let leaders = leaders(&all);
+        assert_eq!(leaders, ["a:1"]);
+        let of = |hello: Document| state(&hello, &leaders);
+        let ready = |is_primary| State::Ready { is_primary };
+        assert_eq!(
+            of(doc! { "isWritablePrimary": true, "primary": "a:1" }),
+            ready(true)
+        );
+        assert_eq!(
+            of(doc! { "secondary": true, "primary": "a:1" }),
+            ready(false)
+        );
+        assert_eq!(
+            of(doc! { "arbiterOnly": true, "primary": "a:1" }),
+            ready(false)
+        );
+        for (hello, reason) in [
+            (doc! { "info": "no configuration" }, "no configuration"),
+            (doc! { "secondary": true }, "no primary"),
+            (
+                doc! { "isWritablePrimary": true, "primary": "b:2" },
+                "`b:2`",
+            ),
+        ] {
+            let State::Waiting(text) = of(hello.clone()) else {
+                panic!("{hello}");
+            };
+            assert!(text.contains(reason), "{text}");
+        }
+    }
+}
