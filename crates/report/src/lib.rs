@@ -17,6 +17,7 @@ pub mod page;
 mod render;
 mod rounding;
 pub mod run;
+mod spreadsheet;
 pub mod tail;
 mod terms;
 pub mod texts;

@@ -15,8 +15,9 @@ use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::io_trace;
 use dyno_record::io_trace::document::TraceDocument;
 use dyno_record::model::RunDocument;
+use dyno_record::sums;
 use dyno_record::tail::TailDocument;
-use dyno_report::{Format, PageFormat, RenderOptions};
+use dyno_report::{Format, PageFormat, RenderOptions, texts};
 use dyno_results::trace::TracePart;
 use dyno_results::{
     AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace, TraceOptions,
@@ -59,7 +60,10 @@ pub(crate) fn report(
     } else if IndexBuildDocument::is_in(folder) {
         of_index_build(folder, arguments.format, &options)?
     } else if TailDocument::is_in(folder) {
-        of_tail(folder, arguments.format, &options)?
+        match arguments.format {
+            Format::Csv => table_of_tail(folder, messages)?,
+            format => of_tail(folder, format, &options)?,
+        }
     } else if is_trace {
         of_trace(folder, arguments, &options)?
     } else {
@@ -163,6 +167,15 @@ fn of_tail(folder: &Path, format: Format, options: &RenderOptions) -> Result<Str
     let format = page_format(format, "messages of `dyno tail`")?;
     let messages = AnalysedMessages::open(folder)?;
     reports::messages_text(&messages, format, options).map_err(refused)
+}
+
+/// The combinations of drivers and settings for a spreadsheet.
+fn table_of_tail(folder: &Path, messages: Messages) -> Result<String, Error> {
+    let document = TailDocument::read(folder)?;
+    if let Some(changed) = sums::check(folder)?.statement() {
+        messages.warning(&texts::text(&changed));
+    }
+    Ok(dyno_report::tail::csv(&document))
 }
 
 fn of_trace(

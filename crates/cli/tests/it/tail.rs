@@ -216,6 +216,58 @@ fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
 }
 
 #[test]
+fn repetitions_are_rounds_in_random_order_and_have_intervals() {
+    let Some(bench) = bench() else { return };
+    let fixed = ["tail", "--producer", "wire", "--messages", "300"];
+    let rounds = ["--in-flight", "1,4", "--pool", "5,10", "--repeat", "3"];
+    let finished = bench.dyno(&[&fixed[..], &rounds, &["--out", "x", "--format", "json"]].concat());
+    let report = finished.expect(0).json();
+    let repeated = report["repeated"].as_array().unwrap();
+    assert_eq!(repeated.len(), 4);
+    for one in repeated {
+        assert_eq!(one["repetitions"], 3);
+        assert!(one["median_us"]["value"].as_f64().unwrap() > 0.0);
+    }
+    let found = report["findings"].to_string();
+    assert!(
+        found.contains("of 2 producers differ in their median"),
+        "{found}"
+    );
+    let cells = report["tail"]["cells"].as_array().unwrap().clone();
+    let order: Vec<String> = cells
+        .iter()
+        .map(|cell| {
+            let settings = &cell["settings"];
+            format!("{} {}", settings["in_flight"], settings["pool"])
+        })
+        .collect();
+    assert_eq!(order.len(), 12);
+    for (round, part) in (1..).zip(order.chunks(4)) {
+        let mut all = part.to_vec();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 4, "{part:?}");
+        let cells = cells.iter().filter(|cell| cell["repetition"] == round);
+        assert_eq!(cells.count(), 4);
+    }
+    assert!(
+        order[..4] != order[4..8] || order[4..8] != order[8..],
+        "{order:?}"
+    );
+    let table = bench
+        .dyno(&["report", "x", "--format", "csv"])
+        .expect(0)
+        .stdout
+        .clone();
+    assert_eq!(table.lines().count(), 5, "{table}");
+    assert!(table.starts_with("producer,number,consumer,in_flight,pool,repetitions,median_us,"));
+    bench
+        .dyno(&["tail", "--repeat", "0", "--out", "y"])
+        .expect(2)
+        .says("`tail.repeat` is `0`");
+}
+
+#[test]
 fn lost_messages_fail_the_check_and_are_kept() {
     let Some(bench) = bench() else { return };
     let finished = bench.dyno(&[
