@@ -129,7 +129,10 @@ fn wanted<'a>(
 ) -> Result<Vec<&'a Driver>, Error> {
     let mut drivers = Vec::new();
     for name in names {
-        match found.skipped.iter().find(|driver| driver.name == *name) {
+        // Who asks for a version wants that comparison or none.
+        let may_miss = !name.contains('@');
+        let missing = found.skipped.iter().find(|driver| driver.name == *name);
+        match missing.filter(|_| may_miss) {
             Some(missing) => skip(skipped, name, missing.reason.clone()),
             None => drivers.push(found.named(name, role)?),
         }
@@ -235,10 +238,12 @@ mod tests {
         let drivers = [driver("a", &["one", "unbounded"]), driver("b", &["one"])];
         Found {
             drivers: drivers.map(|driver| (driver.name.clone(), driver)).into(),
-            skipped: vec![SkippedDriver {
-                name: "c".into(),
-                reason: "c is not installed".into(),
-            }],
+            skipped: ["c", "c@1"]
+                .map(|name| SkippedDriver {
+                    name: name.into(),
+                    reason: format!("{name} is not installed"),
+                })
+                .into(),
             others: Vec::new(),
         }
     }
@@ -278,6 +283,7 @@ mod tests {
             skipped,
             [
                 "c: c is not installed",
+                "c@1: c@1 is not installed",
                 "b: it does not offer unbounded inserts in flight"
             ]
         );
@@ -337,7 +343,9 @@ mod tests {
     fn a_missing_toolchain_is_left_out_and_an_unknown_driver_is_an_error() {
         let (names, skipped) = of(|tail| tail.producers = vec!["c".into(), "b".into()]).unwrap();
         assert_eq!((names.len(), skipped.len()), (1, 1));
-        let unknown = of(|tail| tail.producers = vec!["d".into()]).unwrap_err();
-        assert_eq!(unknown.kind, Kind::BadInput);
+        for name in ["d", "a@6.8", "c@1"] {
+            let unknown = of(|tail| tail.producers = vec!["b".into(), name.into()]).unwrap_err();
+            assert_eq!(unknown.kind, Kind::BadInput, "{name}");
+        }
     }
 }

@@ -35,7 +35,8 @@ fn check_drivers(problems: &mut Problems, tail: &TailPlan) {
         ("consumers", &tail.consumers),
     ] {
         for (place, name) in drivers.iter().enumerate() {
-            let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            // `@` stands before the version of a driver, `node@6.8`.
+            let allowed = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
             let is_name = !name.is_empty() && name.chars().all(allowed) && !name.starts_with('.');
             problems.require(is_name, || {
                 format!("`tail.{key}` names `{name}`, which is not the folder of a driver")
