@@ -187,6 +187,29 @@ fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
         let report = bench.dyno(&["report", "x", "--format", format]).expect(0);
         assert!(report.stdout.contains("wire"), "{format}");
     }
+
+    let drawn = bench
+        .dyno(&["report", "x", "--pictures", "drawn"])
+        .expect(0);
+    drawn.says("charts are in `drawn`");
+    let files = crate::common::names(&bench.path("drawn"));
+    assert!(files.len() >= 12 && files.len() % 2 == 0, "{files:?}");
+    let messages = "01-latency-against-message-number";
+    assert_eq!(
+        files[..2],
+        [format!("{messages}.png"), format!("{messages}.svg")]
+    );
+    let svg = std::fs::read_to_string(bench.path(&format!("drawn/{messages}.svg"))).unwrap();
+    assert_eq!(
+        svg.matches("data:image/png").count(),
+        4,
+        "a panel of each cell"
+    );
+    assert!(svg.contains("wire, 1 in flight, pool 2"), "{svg}");
+    bench
+        .dyno(&["report", "x", "--pictures", "drawn"])
+        .expect(2)
+        .says("`drawn` is not empty");
     let csv = bench.dyno(&["export", "x", "--to", "csv"]).expect(0).stdout;
     let head = "cell,producer,producer_driver,consumer,consumer_driver,n,intended_ns,send_ns,acknowledged_ns,failed_ns,received_ns";
     assert_eq!(csv.lines().next(), Some(head));
