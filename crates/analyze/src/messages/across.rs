@@ -213,14 +213,37 @@ fn stationary(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     if flat.is_empty() {
         return None;
     }
-    let names = flat.iter().map(|line| named(document, line));
+    let names = together(document, lines, &flat);
     let said = statement!(
         "latency-does-not-grow-with",
         is_all = flat.len() == lines.len(),
-        producers = names.collect::<Vec<Statement>>()
+        producers = names
     );
     let evidence = flat.iter().map(|line| judged(document, line));
     Some(Finding::found(said, evidence.collect()))
+}
+
+/// What some producers are called: repetitions of which all are among them have one name.
+fn together(document: &TailDocument, lines: &[Line<'_>], some: &[&Line<'_>]) -> Vec<Statement> {
+    let are_all = |line: &Line<'_>| {
+        let number = |repeats: &dyn Fn(&Line<'_>) -> bool| {
+            let all = lines.iter().filter(|other| repeats(other)).count();
+            all == some.iter().filter(|other| repeats(other)).count()
+        };
+        line.cell.repetition.is_some() && number(&|other| other.repeats(line))
+    };
+    let mut names = Vec::new();
+    for line in some {
+        let name = if are_all(line) {
+            statement!("cell", cell = combination(document, line.cell))
+        } else {
+            named(document, line)
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// Whether the size of the pool changes anything, where several were measured.

@@ -18,6 +18,10 @@ use dyno_record::statement::Statement;
 use dyno_record::tail::{InFlight, TailDocument};
 use serde::Serialize;
 
+/// A deviation that is so many times the middle one of all cells is that of a cell of another kind. Of three repetitions
+/// that vary alike, it is in one of a thousand cases, of two in one of thirty.
+const ERRATIC_FACTOR: f64 = 3.2;
+
 /// Pairs of which one is expected to differ at 95 % though nothing does.
 const MANY_PAIRS: usize = 20;
 
@@ -54,6 +58,10 @@ pub struct Repeated {
     pub differs_from: Vec<String>,
     /// Those with the same bound of which that cannot be told.
     pub like: Vec<String>,
+    /// Those with the same bound whose messages per second differ from its own beyond the intervals.
+    pub rate_differs_from: Vec<String>,
+    /// Those with the same bound of which that cannot be told.
+    pub rate_like: Vec<String>,
 }
 
 /// A figure over the repetitions, with what it leaves open.
@@ -103,6 +111,7 @@ pub fn repeated(document: &TailDocument) -> Vec<Repeated> {
         let mut of_bound: Vec<Repeated> = Vec::new();
         for (place, group) in groups.iter().enumerate() {
             let (differs_from, like) = split(place, &medians, &labels);
+            let (rate_differs_from, rate_like) = split(place, &rates, &labels);
             let settings = &group[0].cell.settings;
             let figure = |of: &[Option<Level>]| of[place].as_ref().map(Level::figure);
             let times = medians[place].zip(fastest).map(|(own, (first, fastest))| {
@@ -127,6 +136,8 @@ pub fn repeated(document: &TailDocument) -> Vec<Repeated> {
                 times_fastest: times,
                 differs_from,
                 like,
+                rate_differs_from,
+                rate_like,
             });
         }
         let median = |one: &Repeated| one.median_us.map_or(f64::INFINITY, |median| median.value);
@@ -178,7 +189,7 @@ fn levels<'a>(groups: &[Group<'a>], of: impl Fn(&Line<'a>) -> Option<f64>) -> Ve
         })
     });
     let own: Vec<Option<Spread>> = own.collect();
-    let together = with_pooled(&own).into_iter().zip(&logarithms);
+    let together = learned(&own).into_iter().zip(&logarithms);
     together
         .map(|(spread, all)| {
             let mean = all.iter().sum::<f64>() / all.len() as f64;
@@ -190,14 +201,27 @@ fn levels<'a>(groups: &[Group<'a>], of: impl Fn(&Line<'a>) -> Option<f64>) -> Ve
         .collect()
 }
 
-/// From which others a median differs, and from which that cannot be told.
-fn split(place: usize, medians: &[Option<Level>], labels: &[String]) -> (Vec<String>, Vec<String>) {
+/// The variation of each with what the others tell of it. One that is erratic has its own, and says nothing of the others:
+/// the latency of a driver that queues without a bound may differ tenfold between repetitions where no other one does.
+fn learned(own: &[Option<Spread>]) -> Vec<Option<Spread>> {
+    let mut deviations: Vec<f64> = own.iter().flatten().map(|one| one.deviation).collect();
+    deviations.sort_by(f64::total_cmp);
+    let middle = deviations.get(deviations.len() / 2).copied();
+    let most = middle.map_or(f64::INFINITY, |middle| middle * ERRATIC_FACTOR);
+    let is_like = |one: &Spread| one.deviation <= most;
+    let like: Vec<Option<Spread>> = own.iter().map(|one| one.filter(is_like)).collect();
+    let together = with_pooled(&like).into_iter().zip(own);
+    together.map(|(pooled, own)| pooled.or(*own)).collect()
+}
+
+/// From which others a figure differs, and from which that cannot be told.
+fn split(place: usize, levels: &[Option<Level>], labels: &[String]) -> (Vec<String>, Vec<String>) {
     let (mut differs_from, mut like) = (Vec::new(), Vec::new());
-    let Some(own) = medians[place] else {
+    let Some(own) = levels[place] else {
         return (differs_from, like);
     };
     for (other, label) in labels.iter().enumerate() {
-        let Some(level) = medians[other].filter(|_| other != place) else {
+        let Some(level) = levels[other].filter(|_| other != place) else {
             continue;
         };
         let differs = own.over(&level).is_some_and(|ratio| !ratio.contains(1.0));
@@ -223,14 +247,16 @@ pub(super) fn findings(document: &TailDocument) -> Vec<Finding> {
         if pairs == 0 {
             continue;
         }
-        let beyond = known.iter().map(|cell| cell.differs_from.len());
-        let beyond = beyond.sum::<usize>() / 2;
+        // Both of a pair name the other one.
+        let beyond = |of: fn(&Repeated) -> &Vec<String>| {
+            let named = known.iter().map(|cell| of(cell).len());
+            named.sum::<usize>() / 2
+        };
         let said = statement!(
             "differences-beyond-intervals",
             bound = bound(cells[0].in_flight),
-            cells = known.len(),
-            beyond = beyond,
-            is_none = beyond == 0,
+            beyond = beyond(|cell| &cell.differs_from),
+            in_rate = beyond(|cell| &cell.rate_differs_from),
             pairs = pairs,
             are_many = pairs >= MANY_PAIRS
         );
@@ -250,6 +276,6 @@ fn evidence(cell: &Repeated) -> Statement {
         rate = cell.rate_per_s.as_ref().map(rate_of),
         times = cell.times_fastest.as_ref().map(times_of),
         like = cell.like.iter().map(named).collect::<Vec<Statement>>(),
-        differing = cell.differs_from.len()
+        rate_like = cell.rate_like.iter().map(named).collect::<Vec<Statement>>()
     )
 }

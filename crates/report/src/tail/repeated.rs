@@ -22,8 +22,8 @@ pub(super) fn section(repeated: &[Repeated]) -> Option<Section> {
         charts: charts_of(chart(repeated)),
         tables: vec![table(repeated)],
         notes: vec![
-            "Cells that are told apart have medians whose ratio has an interval without 1. Only cells with the same bound on \
-             inserts in flight are compared."
+            "Two cells differ if the interval of their ratio does not contain 1. Only cells with the same bound on inserts in \
+             flight are compared; the findings name them."
                 .into(),
             "With a few repetitions, an interval also rests on how much the others vary, relative to their means.".into(),
         ],
@@ -66,32 +66,36 @@ fn table(repeated: &[Repeated]) -> Table {
         Column::number("repetitions", 90),
         Column::number("median", u8::MAX),
         Column::number("times the smallest", 210),
-        Column::text("not told apart from"),
         Column::number("mean", 150),
         Column::number("p99", 200),
         Column::number("messages/s", 220),
         Column::number("CPU per message", 160),
+        Column::number("median differs from", 140),
+        Column::number("messages/s differ from", 130),
     ];
     let microseconds = |of: Option<&Figure>| cell(of, Quantity::microseconds);
     let rows = repeated.iter().map(|one| {
-        let like = match one.like.as_slice() {
-            [] if one.differs_from.is_empty() => Cell::default(),
-            [] => Cell::new("none", Tone::Soft),
-            names => Cell::from(names.join(", ")),
-        };
         vec![
             Cell::new(&one.label, Tone::Strong),
             Quantity::count(one.repetitions as u64).into(),
             microseconds(one.median_us.as_ref()),
             cell(one.times_fastest.as_ref(), Quantity::times),
-            like,
             microseconds(one.mean_us.as_ref()),
             microseconds(one.p99_us.as_ref()),
             cell(one.rate_per_s.as_ref(), Quantity::per_second),
             microseconds(one.cpu_us.as_ref()),
+            part(&one.differs_from, &one.like),
+            part(&one.rate_differs_from, &one.rate_like),
         ]
     });
     Table::new("Over the repetitions", columns, rows.collect())
+}
+
+/// How many of the others it differs from; empty without others.
+fn part(differs_from: &[String], like: &[String]) -> Cell {
+    let others = differs_from.len() + like.len();
+    let text = format!("{} of {others}", differs_from.len());
+    Cell::known((others > 0).then_some(text))
 }
 
 /// The same for a spreadsheet, with its head. Empty cells are not known.
@@ -119,7 +123,8 @@ pub(super) fn csv(repeated: &[Repeated]) -> String {
             .iter()
             .flat_map(|name| with_interval((*name).to_owned())),
     );
-    head.push("not_told_apart_from".to_owned());
+    head.push("median_like".to_owned());
+    head.push("rate_like".to_owned());
     let rows = repeated.iter().map(|one| {
         let mut cells = vec![
             one.producer.clone(),
@@ -138,7 +143,7 @@ pub(super) fn csv(repeated: &[Repeated]) -> String {
         ];
         cells.extend(figures.iter().flat_map(|it| figure(it.as_ref(), 3)));
         cells.extend(figure(one.times_fastest.as_ref(), 6));
-        cells.push(one.like.join("; "));
+        cells.extend([&one.like, &one.rate_like].map(|names| names.join("; ")));
         line(&cells)
     });
     line(&head) + &rows.collect::<String>()

@@ -131,8 +131,9 @@ fn repetitions_have_intervals_in_every_format() {
         let text = rendered(&document, 10, format);
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
-            "1 of 1 pair of 2 producers differ in their median latency beyond the 95 % intervals between repetitions",
-            "differs from all others",
+            "1 of 1 pair of producers differ in their median latency beyond the 95 % intervals between repetitions, and 0 in their messages per second",
+            "told apart from all others",
+            "1 of 1",
             "Over the repetitions",
             "510 µs",
             "node, repetition 3",

@@ -277,7 +277,7 @@ fn differences_beyond_the_intervals_between_repetitions_are_told_from_others() {
     ]);
     let text = texts(cells.clone());
     assert!(
-        text.contains("differences-beyond-intervals (are_many: false, beyond: 2, bound: 1 in flight, cells: 3, is_none: false, pairs: 3)"),
+        text.contains("differences-beyond-intervals (are_many: false, beyond: 2, bound: 1 in flight, in_rate: 2, pairs: 3)"),
         "{text}"
     );
     assert!(!text.contains("fastest-and-slowest"), "{text}");
@@ -286,6 +286,15 @@ fn differences_beyond_the_intervals_between_repetitions_are_told_from_others() {
     assert_eq!(order, ["c", "go", "node"]);
     assert_eq!((found[0].like[0].as_str(), found[0].like.len()), ("go", 1));
     assert_eq!(found[0].differs_from, ["node"]);
+    assert_eq!(
+        (&found[0].rate_like, &found[0].rate_differs_from),
+        (&found[0].like, &found[0].differs_from)
+    );
+    // All repetitions of each are flat.
+    assert!(
+        text.contains("producers: [cell (cell: node), cell (cell: c), cell (cell: go)]"),
+        "{text}"
+    );
     assert_eq!((found[2].like.len(), found[2].differs_from.len()), (0, 2));
     // The geometric mean, and Student's interval over the logarithms: t(2) = 4.303, but the other two drivers vary less, so
     // that the own deviation stays and the degrees of freedom are those of all, three at most: t(3) = 3.182.
@@ -313,13 +322,32 @@ fn what_repetitions_differ_by_is_no_difference_of_drivers() {
         ("c", &[150.0, 220.0, 180.0]),
     ]));
     assert!(
-        text.contains("beyond: 0") && text.contains("is_none: true"),
+        text.contains("beyond: 0") && text.contains("in_rate: 0"),
         "{text}"
     );
     // A single repetition each tells nothing of any difference, however large.
     let found = repeated::repeated(&document(rounds(&[("node", &[900.0]), ("c", &[100.0])])));
     assert_eq!(found[0].like, ["node"]);
     assert_eq!(found[1].median_us.unwrap().low, None);
+}
+
+#[test]
+fn an_erratic_driver_does_not_blur_the_others() {
+    let steady: [(&str, &[f64]); 3] = [
+        ("c", &[100.0, 104.0, 102.0]),
+        ("go", &[150.0, 147.0, 153.0]),
+        ("java", &[200.0, 206.0, 203.0]),
+    ];
+    let erratic: (&str, &[f64]) = ("node", &[300.0, 9_000.0, 1_000.0]);
+    let found = repeated::repeated(&document(rounds(&[&steady[..], &[erratic]].concat())));
+    let without = repeated::repeated(&document(rounds(&steady)));
+    assert_eq!(found[0].median_us, without[0].median_us);
+    assert_eq!(found[0].differs_from, ["go", "java"]);
+    assert_eq!(
+        (found[3].label.as_str(), found[3].differs_from.len()),
+        ("node", 0)
+    );
+    assert_eq!(found[3].median_us.unwrap().low, None);
 }
 
 #[test]
