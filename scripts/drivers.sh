@@ -3,6 +3,9 @@
 #
 #   scripts/drivers.sh [NAME ...]
 #
+# NAME@VERSION, such as node@6.8, is another version of a driver that has a program `at-version`. It is built from a copy of
+# its folder, drivers/NAME@VERSION, which `dyno tail` takes for a driver of its own.
+#
 # As root on Debian the packages that drivers need are installed before; set DYNO_NO_APT=1 to leave the system alone.
 set -euo pipefail
 
@@ -24,6 +27,32 @@ install_packages() {
         >/dev/null || echo "drivers: the installation failed" >&2
 }
 
+# Copies a driver to a folder of its own and locks the version there. Nothing is left if that cannot be had.
+at_version() {
+    local name=$1 base=${1%%@*} version=${1#*@} said code=0
+    if [ ! -x "$base/at-version" ]; then
+        echo "$name: drivers/$base has no other versions; these have: $(echo */at-version | sed 's,/at-version,,g')" >&2
+        exit 2
+    fi
+    if ! [[ $version =~ ^[0-9]+(\.[0-9]+)*$ ]]; then
+        echo "$name: \`$version\` is no version, such as 6.8 or 6.8.0" >&2
+        exit 2
+    fi
+    [ ! -x "$name/run" ] || return 0
+    # Made beside it, so that a folder with this name is complete.
+    rm -rf ".$name.new"
+    mkdir ".$name.new"
+    tar -C "$base" --exclude=./node_modules --exclude=./.built --exclude=__pycache__ -cf - . | tar -C ".$name.new" -xf -
+    said=$(".$name.new/at-version" "$version" 2>&1 >/dev/null) || code=$?
+    if [ $code -ne 0 ]; then
+        rm -rf ".$name.new"
+        echo "$name: failed ($(tail -n 1 <<<"$said"))"
+        return 1
+    fi
+    rm ".$name.new/at-version"
+    mv ".$name.new" "$name"
+}
+
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
     for run in */run; do names+=("${run%/run}"); done
@@ -31,6 +60,10 @@ fi
 install_packages
 failed=0
 for name in "${names[@]}"; do
+    if [[ $name == *@* ]] && ! at_version "$name"; then
+        failed=1
+        continue
+    fi
     if [ ! -x "$name/run" ]; then
         echo "$name: there is no drivers/$name/run" >&2
         exit 2

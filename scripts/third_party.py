@@ -20,10 +20,12 @@ OTHERS = [
     ("libelf of elfutils", "", "LGPL-3.0-or-later OR GPL-2.0-or-later", "in the crate libbpf-sys"),
     ("zlib", "", "Zlib", "in the crate libbpf-sys"),
     ("zstd", "", "BSD-3-Clause", "in the crate zstd-sys"),
+    ("QuickJS-ng", "", "MIT", "in the crate rquickjs-sys"),
+    ("DejaVu Sans", "2.37", "Bitstream Vera, Arev", "https://dejavu-fonts.github.io"),
     ("uPlot", "", "MIT, Copyright (c) 2022 Leon Sorokin", "https://github.com/leeoniya/uPlot"),
 ]
 # Folders with texts inside of crates.
-INSIDE = {"libbpf-sys": ["libbpf", "elfutils", "zlib"], "zstd-sys": ["zstd"]}
+INSIDE = {"libbpf-sys": ["libbpf", "elfutils", "zlib"], "zstd-sys": ["zstd"], "rquickjs-sys": ["quickjs"]}
 
 HEAD = """# What is linked into dyno
 
@@ -78,6 +80,8 @@ def main():
     for package in packages:
         for text in texts_of(package):
             owners.setdefault(" ".join(text.split()), (text, []))[1].append(package["name"])
+    font = Path(__file__).parent.parent / "crates/pictures/fonts/LICENSE"
+    owners[font.name] = (font.read_text().strip(), ["DejaVu Sans"])
     print("\n## Texts")
     for text, names in owners.values():
         print(f"\n### {', '.join(dict.fromkeys(names))}\n")

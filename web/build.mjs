@@ -1,4 +1,5 @@
-// Type-checks the sources and writes report.js and report.css, each a single file that can stand inside an HTML page:
+// Type-checks the sources and writes report.js and report.css, each a single file that can stand inside an HTML page, and
+// headless.js, on which report.js draws without a browser:
 //
 //   node build.mjs FOLDER
 //
@@ -30,7 +31,7 @@ if (check.status !== 0) {
 
 await build({
   absWorkingDir: here,
-  entryPoints: { report: "src/main.ts" },
+  entryPoints: { report: "src/main.ts", headless: "src/headless.ts" },
   outdir: resolve(folder),
   bundle: true,
   format: "iife",

@@ -44,6 +44,23 @@ impl Spread {
         })
     }
 
+    /// Of the ratio of two independent numbers whose logarithms vary in ways of their own: B. L. Welch, "The Generalization
+    /// of 'Student's' Problem when Several Different Population Variances are Involved", *Biometrika* 34 (1947).
+    pub(crate) fn of_ratio(one: Spread, other: Spread) -> Spread {
+        let all = [one, other];
+        let variance: f64 = all.iter().map(|it| it.deviation.powi(2)).sum();
+        let shares = all.map(|it| it.deviation.powi(4) / it.degrees_of_freedom);
+        let degrees_of_freedom = if variance > 0.0 {
+            variance.powi(2) / shares.iter().sum::<f64>()
+        } else {
+            one.degrees_of_freedom.min(other.degrees_of_freedom)
+        };
+        Spread {
+            deviation: variance.sqrt(),
+            degrees_of_freedom,
+        }
+    }
+
     /// Of the mean of `count` such numbers that are independent.
     pub(crate) fn of_mean(self, count: usize) -> Spread {
         Spread {
@@ -101,6 +118,22 @@ mod tests {
         assert_eq!(Spread::pooled(&all), Some(expected));
         assert_eq!(Spread::pooled(&[]), None);
         assert_eq!(spread(3.0, 8.0).of_mean(9), spread(1.0, 8.0));
+    }
+
+    #[test]
+    fn a_ratio_varies_by_both_and_rests_on_the_one_that_varies_more() {
+        let alike = Spread::of_ratio(spread(3.0, 4.0), spread(3.0, 4.0));
+        assert!((alike.deviation - 18f64.sqrt()).abs() < 1e-12);
+        assert!((alike.degrees_of_freedom - 8.0).abs() < 1e-9);
+        // The second one is exact, whatever it rests on.
+        assert_eq!(
+            Spread::of_ratio(spread(3.0, 4.0), spread(0.0, 1.0)),
+            spread(3.0, 4.0)
+        );
+        assert_eq!(
+            Spread::of_ratio(spread(0.0, 4.0), spread(0.0, 2.0)),
+            spread(0.0, 2.0)
+        );
     }
 
     #[test]

@@ -54,6 +54,11 @@ pub(crate) fn times(ratio: f64) -> Number {
     Number::new(ratio, Unit::Times)
 }
 
+/// The same with its interval.
+pub(crate) fn times_of(figure: &Figure) -> Number {
+    figure.number(Unit::Times)
+}
+
 /// A bare number.
 pub(crate) fn number(value: f64) -> Number {
     Number::new(value, Unit::Plain)

@@ -198,7 +198,7 @@ fn with_inserts(mut run: Run) -> Run {
 }
 
 /// A trace as the reports take it.
-fn trace_view(trace: &AnalysedTrace) -> TraceView<'_> {
+pub(crate) fn trace_view(trace: &AnalysedTrace) -> TraceView<'_> {
     TraceView {
         document: &trace.document,
         patterns: &trace.patterns,
@@ -227,14 +227,18 @@ pub(crate) fn index_build_text(
     format: PageFormat,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
+    dyno_report::index_build::render(&index_build_view(build), format, options)
+}
+
+/// An index build as the reports take it.
+pub(crate) fn index_build_view(build: &AnalysedIndexBuild) -> IndexBuildView<'_> {
     let traces = build.traces.iter();
-    let view = IndexBuildView {
+    IndexBuildView {
         document: &build.document,
         traces: traces
             .map(|(name, trace)| (name.clone(), trace_view(trace)))
             .collect(),
-    };
-    dyno_report::index_build::render(&view, format, options)
+    }
 }
 
 /// Messages in one of the forms.
@@ -243,18 +247,28 @@ pub(crate) fn messages_text(
     format: PageFormat,
     options: &RenderOptions,
 ) -> Result<String, ReportError> {
-    let cells = messages.cells.iter();
-    let cells: Vec<CellMessages> = cells
-        .map(|cell| CellMessages {
-            cell: cell.cell.clone(),
-            latencies_ns: cell.latencies_ns.clone(),
-        })
-        .collect();
-    let view = TailView {
+    let cells = cells(messages);
+    dyno_report::tail::render(&tail_view(messages, &cells), format, options)
+}
+
+/// Every message of the cells as the reports take them.
+pub(crate) fn cells(messages: &AnalysedMessages) -> Vec<CellMessages> {
+    let cells = messages.cells.iter().map(|cell| CellMessages {
+        cell: cell.cell.clone(),
+        latencies_ns: cell.latencies_ns.clone(),
+    });
+    cells.collect()
+}
+
+/// Messages with those of their cells as the reports take them.
+pub(crate) fn tail_view<'a>(
+    messages: &'a AnalysedMessages,
+    cells: &'a [CellMessages],
+) -> TailView<'a> {
+    TailView {
         document: &messages.document,
-        messages: &cells,
-    };
-    dyno_report::tail::render(&view, format, options)
+        messages: cells,
+    }
 }
 
 /// How much is shown of the record in a folder, and where the rest of it is.

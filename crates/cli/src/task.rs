@@ -136,6 +136,7 @@ fn tail_settings(arguments: &SendingArguments) -> impl Iterator<Item = Setting> 
         keys_of("tail.consumers", texts(&arguments.consumer)),
         keys_of("tail.in_flight", texts(&arguments.in_flight)),
         keys_of("tail.pool", (!pool.is_empty()).then(|| pool.clone())),
+        keys_of("tail.repeat", arguments.repeat),
         keys_of("tail.messages", arguments.messages),
         keys_of("tail.rate_per_s", arguments.rate),
         keys_of("tail.producers_at_once", arguments.producers),

@@ -47,6 +47,8 @@ pub struct TailPlan {
     pub in_flight: Vec<String>,
     /// Largest number of connections of a driver.
     pub pool: Vec<u32>,
+    /// How often each combination is measured. From 2 on, every round has all of them in a random order, by `client.seed`.
+    pub repeat: u32,
     /// Producers that run at once.
     pub producers_at_once: u32,
     /// Consumers that run at once, each of which gets all messages.
@@ -85,6 +87,7 @@ impl Default for TailPlan {
             messages: 100_000,
             in_flight: vec!["1".into()],
             pool: vec![100],
+            repeat: 1,
             producers_at_once: 1,
             consumers_at_once: 1,
             producer_host: None,
@@ -158,6 +161,7 @@ mod tests {
             ("in_flight = [\"many\"]", "not a number or `unbounded`"),
             ("pool = []", "`tail.pool` is empty"),
             ("pool = [5, 0]", "`tail.pool` has `0`"),
+            ("repeat = 0", "`tail.repeat`"),
             ("producers_at_once = 65", "`tail.producers_at_once`"),
             ("size = \"16MiB\"", "`tail.size`"),
             ("capped_size = 100", "`tail.capped_size`"),

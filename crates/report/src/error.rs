@@ -44,8 +44,10 @@ pub enum ReportError {
         /// Length of the recording windows.
         window_ms: u64,
     },
-    /// The output is the table of a suite, and there is none.
-    #[error("only a suite of several workloads has its table in this form")]
+    /// The output is a table for a spreadsheet, and there is none.
+    #[error(
+        "only a suite of several workloads and messages of `dyno tail` have a table in this form"
+    )]
     NoTable,
     /// A percentile is not between 0 and 100.
     #[error("`{percentile}` is no percentile between 0 and 100")]

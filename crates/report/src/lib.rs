@@ -4,6 +4,7 @@
 //!
 //! Nothing is printed or written here; everything returns text. Caveats are found by the analysis and arrive with the run.
 
+pub mod bundle;
 pub mod caveat;
 mod costs;
 mod error;
@@ -17,6 +18,7 @@ pub mod page;
 mod render;
 mod rounding;
 pub mod run;
+mod spreadsheet;
 pub mod tail;
 mod terms;
 pub mod texts;

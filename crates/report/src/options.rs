@@ -17,7 +17,7 @@ pub enum Format {
     Ycsb,
     /// The key figures of the multi-instance benchmark, by its labels.
     Kpi,
-    /// The table of a suite, for a spreadsheet.
+    /// The table of a suite or of messages, for a spreadsheet.
     Csv,
 }
 
@@ -37,7 +37,7 @@ impl Format {
         (
             Format::Csv,
             "csv",
-            "The table of several workloads, for a spreadsheet",
+            "The table of several workloads, or of messages, for a spreadsheet",
         ),
     ];
 }

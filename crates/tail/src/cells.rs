@@ -6,11 +6,12 @@ use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::tail::{TailArrivals, TailMode, TailPlan};
 use dyno_record::tail::{
-    Arrive, Cell, CellStatus, InFlight, Mode, Schedule, Settings, SkippedDriver,
+    Arrive, Cell, CellStatus, InFlight, MOST_OF_EMBEDDED, Mode, Schedule, Settings, SkippedDriver,
 };
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::seq::SliceRandom;
 
-/// Largest collection of the embedded server unless somebody says another size: some 700 messages.
-const MOST_OF_EMBEDDED: u64 = 128 << 10;
 /// Most points of each series in the document.
 const POINTS: usize = 200;
 
@@ -63,7 +64,8 @@ pub(crate) fn cells(
                     let settings =
                         settings(plan, tail, (producer, consumer), (in_flight, *pool), mode);
                     cells.push(Cell {
-                        name: name(cells.len() + 1, &settings),
+                        name: String::new(),
+                        repetition: None,
                         status: CellStatus::Failed,
                         reason: None,
                         settings,
@@ -73,7 +75,35 @@ pub(crate) fn cells(
             }
         }
     }
-    Ok((cells, skipped))
+    let seed = plan.client.seed;
+    Ok((in_order(cells, tail.repeat, seed), skipped))
+}
+
+/// The cells with their names, as they are measured. Repetitions are rounds, each of all cells in a random order: a drift
+/// of the machine then meets no cell more than another.
+fn in_order(cells: Vec<Cell>, repeat: u32, seed: u64) -> Vec<Cell> {
+    let mut ordered = Vec::new();
+    if repeat < 2 {
+        ordered = cells;
+    } else {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        for repetition in 1..=repeat {
+            let mut round = cells.clone();
+            round.shuffle(&mut random);
+            ordered.extend(round.into_iter().map(|cell| Cell {
+                repetition: Some(repetition),
+                ..cell
+            }));
+        }
+    }
+    let digits = ordered.len().to_string().len().max(2);
+    for (place, cell) in ordered.iter_mut().enumerate() {
+        cell.name = format!("{:0digits$}-{}", place + 1, name(&cell.settings));
+        if let Some(repetition) = cell.repetition {
+            cell.name.push_str(&format!("-repetition-{repetition}"));
+        }
+    }
+    ordered
 }
 
 fn has(list: &[String], wanted: &str) -> bool {
@@ -99,7 +129,10 @@ fn wanted<'a>(
 ) -> Result<Vec<&'a Driver>, Error> {
     let mut drivers = Vec::new();
     for name in names {
-        match found.skipped.iter().find(|driver| driver.name == *name) {
+        // Who asks for a version wants that comparison or none.
+        let may_miss = !name.contains('@');
+        let missing = found.skipped.iter().find(|driver| driver.name == *name);
+        match missing.filter(|_| may_miss) {
             Some(missing) => skip(skipped, name, missing.reason.clone()),
             None => drivers.push(found.named(name, role)?),
         }
@@ -157,15 +190,15 @@ fn capped_bytes(plan: &Plan, tail: &TailPlan) -> u64 {
     }
 }
 
-/// Name of the folder of a cell: its number first, so that a listing has the order in which they were measured.
-fn name(number: usize, settings: &Settings) -> String {
+/// Name of the folder of a cell. Its number stands in front, so that a listing has the order in which they were measured.
+fn name(settings: &Settings) -> String {
     let first = |names: &[String]| names.first().cloned().unwrap_or_default();
     let bound = match settings.in_flight {
         InFlight::Bounded(bound) => format!("in-flight-{bound}"),
         InFlight::Unbounded => "unbounded".to_owned(),
     };
     format!(
-        "{number:02}-{}-to-{}-{bound}-pool-{}",
+        "{}-to-{}-{bound}-pool-{}",
         first(&settings.producers),
         first(&settings.consumers),
         settings.pool
@@ -205,10 +238,12 @@ mod tests {
         let drivers = [driver("a", &["one", "unbounded"]), driver("b", &["one"])];
         Found {
             drivers: drivers.map(|driver| (driver.name.clone(), driver)).into(),
-            skipped: vec![SkippedDriver {
-                name: "c".into(),
-                reason: "c is not installed".into(),
-            }],
+            skipped: ["c", "c@1"]
+                .map(|name| SkippedDriver {
+                    name: name.into(),
+                    reason: format!("{name} is not installed"),
+                })
+                .into(),
             others: Vec::new(),
         }
     }
@@ -248,9 +283,44 @@ mod tests {
             skipped,
             [
                 "c: c is not installed",
+                "c@1: c@1 is not installed",
                 "b: it does not offer unbounded inserts in flight"
             ]
         );
+    }
+
+    #[test]
+    fn rounds_have_all_cells_in_an_order_that_the_seed_decides() {
+        let rounds = |seed: u64| {
+            let mut plan = dyno_plan::file::default_plan();
+            plan.client.seed = seed;
+            let tail = TailPlan {
+                consumers: vec!["a".into()],
+                pool: (1..=8).collect(),
+                repeat: 3,
+                ..TailPlan::default()
+            };
+            cells(&plan, &tail, &found()).unwrap().0
+        };
+        let first = rounds(42);
+        assert_eq!(first.len(), 3 * 16);
+        assert_eq!(first, rounds(42));
+        let order = |cells: &[Cell]| -> Vec<(String, u64)> {
+            let each = cells.iter().map(|cell| &cell.settings);
+            each.map(|it| (it.producers[0].clone(), it.pool)).collect()
+        };
+        let listed: Vec<Vec<_>> = first.chunks(16).map(order).collect();
+        assert!(listed[0] != listed[1] && listed[1] != listed[2]);
+        assert_ne!(order(&rounds(43)), order(&first));
+        for (round, cells) in (1..).zip(first.chunks(16)) {
+            assert!(cells.iter().all(|cell| cell.repetition == Some(round)));
+            let mut all = order(cells);
+            all.sort();
+            all.dedup();
+            assert_eq!(all.len(), 16);
+        }
+        assert!(first[0].name.starts_with("01-") && first[0].name.ends_with("-repetition-1"));
+        assert!(first[47].name.starts_with("48-"), "{}", first[47].name);
     }
 
     #[test]
@@ -273,7 +343,9 @@ mod tests {
     fn a_missing_toolchain_is_left_out_and_an_unknown_driver_is_an_error() {
         let (names, skipped) = of(|tail| tail.producers = vec!["c".into(), "b".into()]).unwrap();
         assert_eq!((names.len(), skipped.len()), (1, 1));
-        let unknown = of(|tail| tail.producers = vec!["d".into()]).unwrap_err();
-        assert_eq!(unknown.kind, Kind::BadInput);
+        for name in ["d", "a@6.8", "c@1"] {
+            let unknown = of(|tail| tail.producers = vec!["b".into(), name.into()]).unwrap_err();
+            assert_eq!(unknown.kind, Kind::BadInput, "{name}");
+        }
     }
 }

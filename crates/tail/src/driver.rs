@@ -61,10 +61,14 @@ impl Found {
                 let mut names: Vec<&str> = self.drivers.keys().map(String::as_str).collect();
                 names.extend(self.others.iter().map(String::as_str));
                 names.sort_unstable();
-                format!(
-                    "there is no such driver; the drivers are {}",
-                    names.join(", ")
-                )
+                let names = names.join(", ");
+                if name.contains('@') {
+                    format!(
+                        "it is not built: `make drivers DRIVERS={name}` builds it; the drivers are {names}"
+                    )
+                } else {
+                    format!("there is no such driver; the drivers are {names}")
+                }
             }
         }))
     }
@@ -91,7 +95,8 @@ pub fn find(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Found, TailE
             found.others.push(name);
             continue;
         }
-        match ask(&run).and_then(|answer| understand(&answer)) {
+        let version = ask(&run).and_then(|answer| understand(&answer));
+        match version.and_then(|version| of_version(&name, version)) {
             Ok(version) => {
                 let driver = Driver {
                     name: name.clone(),
@@ -104,6 +109,21 @@ pub fn find(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Found, TailE
         }
     }
     Ok(found)
+}
+
+/// What a driver says of itself, if it has the version that its folder is named after: `node@6.8` may be 6.8.2.
+fn of_version(name: &str, version: DriverVersion) -> Result<DriverVersion, String> {
+    let Some((_, wanted)) = name.split_once('@') else {
+        return Ok(version);
+    };
+    let is = version.driver_version.strip_prefix(wanted);
+    if is.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
+        return Ok(version);
+    }
+    Err(format!(
+        "it has version {} of {}, and not {wanted}",
+        version.driver_version, version.driver
+    ))
 }
 
 fn ask(run: &Path) -> Result<Output, String> {
@@ -210,6 +230,36 @@ mod tests {
             ..answer(0, "", "")
         };
         assert!(reason(killed).contains("a signal"));
+    }
+
+    #[test]
+    fn a_folder_that_names_a_version_has_that_version() {
+        let said = |driver_version: &str| {
+            let mut version = understand(&answer(0, LINE, "")).unwrap();
+            version.driver_version = driver_version.into();
+            version
+        };
+        for (name, version) in [
+            ("node", "7.9.0"),
+            ("node@6.8", "6.8.2"),
+            ("node@6.8.2", "6.8.2"),
+            ("node@6", "6.20.0"),
+        ] {
+            assert_eq!(of_version(name, said(version)), Ok(said(version)), "{name}");
+        }
+        for (name, version) in [("node@6.8", "7.9.0"), ("node@6.8", "6.80.0")] {
+            let refused = of_version(name, said(version)).unwrap_err();
+            assert!(
+                refused.contains(&format!("it has version {version} of none")),
+                "{refused}"
+            );
+        }
+        let none = Found::default().named("node@6.8", "produce").unwrap_err();
+        assert!(
+            none.to_string()
+                .contains("`make drivers DRIVERS=node@6.8` builds it"),
+            "{none}"
+        );
     }
 
     #[test]

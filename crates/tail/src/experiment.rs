@@ -19,7 +19,9 @@ use dyno_record::Document;
 use dyno_record::model::RunStatus;
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
-use dyno_record::tail::{Cell, CellStatus, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument};
+use dyno_record::tail::{
+    Cell, CellStatus, EMBEDDED_PRODUCT, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument,
+};
 use dyno_results::messages::CELLS;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
@@ -232,7 +234,7 @@ impl Experiment<'_> {
         }
         document.environment = Some(environment);
         // Java's drivers refuse the heartbeats that it streams: see `drivers/README.md`.
-        document.polls_heartbeats = document.server.product.starts_with("secantus")
+        document.polls_heartbeats = document.server.product.starts_with(EMBEDDED_PRODUCT)
             && !has_option(&uri, "serverMonitoringMode");
         let processes = deployment.processes();
         let interrupted = || context.cancel.requested();

@@ -3,7 +3,8 @@
 
 use super::describe::duration;
 use super::doubts;
-use super::lines::{Line, bound, label, lines, named};
+use super::lines::{Line, bound, combination, label, lines, named};
+use super::repeated;
 use crate::values::{exact, number, rate, time, times, us};
 use dyno_record::document::variant_name;
 use dyno_record::experiment::Finding;
@@ -27,8 +28,12 @@ pub fn findings(document: &TailDocument) -> Vec<Finding> {
         .filter(|line| line.is_whole())
         .copied()
         .collect();
-    found.extend(pools(&whole));
-    found.extend(fastest(document, &whole));
+    if repeated::is_repeated(document) {
+        found.extend(repeated::findings(document));
+    } else {
+        found.extend(pools(&whole));
+        found.extend(fastest(document, &whole));
+    }
     found.extend(events(document));
     found.extend(doubts::doubts(document, &lines));
     found
@@ -146,7 +151,9 @@ fn riddle(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
 
 fn growing(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
     let growing = lines.iter().filter(|line| line.grows());
-    let told = growing.map(|line| {
+    let (repeated, alone): (Vec<&Line<'_>>, Vec<&Line<'_>>) =
+        growing.partition(|line| line.cell.repetition.is_some());
+    let told = alone.into_iter().map(|line| {
         let verdict = &line.producer.verdict;
         let trends = verdict.trends.iter().map(|part| {
             statement!(
@@ -159,6 +166,32 @@ fn growing(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Finding> {
             )
         });
         Finding::found(judged(document, line), trends.collect())
+    });
+    told.chain(growing_again(document, lines, &repeated))
+        .collect()
+}
+
+/// The same of repetitions, together for each combination.
+fn growing_again(
+    document: &TailDocument,
+    lines: &[Line<'_>],
+    growing: &[&Line<'_>],
+) -> Vec<Finding> {
+    let is_first = |place: usize| !growing[..place].iter().any(|it| it.repeats(growing[place]));
+    let firsts = (0..growing.len()).filter(|place| is_first(*place));
+    let told = firsts.map(|place| {
+        let first = growing[place];
+        let same = growing.iter().filter(|line| line.repeats(first));
+        let all = lines.iter().filter(|line| line.repeats(first));
+        Finding::found(
+            statement!(
+                "grows-in-repetitions",
+                cell = combination(document, first.cell),
+                growing = same.clone().count(),
+                all = all.count()
+            ),
+            same.map(|line| judged(document, line)).collect(),
+        )
     });
     told.collect()
 }
@@ -180,14 +213,37 @@ fn stationary(document: &TailDocument, lines: &[Line<'_>]) -> Option<Finding> {
     if flat.is_empty() {
         return None;
     }
-    let names = flat.iter().map(|line| named(document, line));
+    let names = together(document, lines, &flat);
     let said = statement!(
         "latency-does-not-grow-with",
         is_all = flat.len() == lines.len(),
-        producers = names.collect::<Vec<Statement>>()
+        producers = names
     );
     let evidence = flat.iter().map(|line| judged(document, line));
     Some(Finding::found(said, evidence.collect()))
+}
+
+/// What some producers are called: repetitions of which all are among them have one name.
+fn together(document: &TailDocument, lines: &[Line<'_>], some: &[&Line<'_>]) -> Vec<Statement> {
+    let are_all = |line: &Line<'_>| {
+        let number = |repeats: &dyn Fn(&Line<'_>) -> bool| {
+            let all = lines.iter().filter(|other| repeats(other)).count();
+            all == some.iter().filter(|other| repeats(other)).count()
+        };
+        line.cell.repetition.is_some() && number(&|other| other.repeats(line))
+    };
+    let mut names = Vec::new();
+    for line in some {
+        let name = if are_all(line) {
+            statement!("cell", cell = combination(document, line.cell))
+        } else {
+            named(document, line)
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// Whether the size of the pool changes anything, where several were measured.

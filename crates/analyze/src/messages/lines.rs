@@ -39,6 +39,18 @@ impl<'a> Line<'a> {
         (latency.count > 0).then_some(latency)
     }
 
+    /// CPU time of the producer for each acknowledged message, in microseconds, if it is known.
+    pub fn cpu_us(&self) -> Option<f64> {
+        let messages = self.producer.sum.acknowledged;
+        let cpu_s = self.producer.resources.cpu_s?;
+        (messages > 0).then(|| cpu_s * 1e6 / messages as f64)
+    }
+
+    /// Whether it is the same producer in another repetition of the same combination.
+    pub(super) fn repeats(&self, other: &Line<'_>) -> bool {
+        self.number == other.number && self.cell.settings == other.cell.settings
+    }
+
     pub(super) fn median_us(&self) -> Option<f64> {
         self.total().map(|total| total.p50_us)
     }
@@ -74,8 +86,17 @@ pub fn lines(document: &TailDocument) -> Vec<Line<'_>> {
     lines.collect()
 }
 
-/// What a cell is called: its producer, and of the rest what is not the same for all cells.
+/// What a cell is called: its combination, and which repetition of it.
 pub fn label(document: &TailDocument, cell: &Cell) -> String {
+    let combination = combination(document, cell);
+    match cell.repetition {
+        None => combination,
+        Some(repetition) => format!("{combination}, repetition {repetition}"),
+    }
+}
+
+/// What all repetitions of a cell are called: its producer, and of the rest what is not the same for all cells.
+pub fn combination(document: &TailDocument, cell: &Cell) -> String {
     let differs = |of: &dyn Fn(&Cell) -> String| {
         let values: BTreeSet<String> = document.cells.iter().map(of).collect();
         values.len() > 1

@@ -6,6 +6,7 @@ mod describe;
 mod doubts;
 mod judge;
 pub mod lines;
+pub mod repeated;
 mod trend;
 
 pub use judge::judge;

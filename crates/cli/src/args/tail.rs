@@ -64,6 +64,11 @@ pub(crate) struct SendingArguments {
     /// Connections of a driver's pool; several are measured one after the other; default: 100
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub(crate) pool: Vec<u32>,
+    /// Measure each combination this often, in rounds that have all of them in a random order; default: 1
+    ///
+    /// The report then has intervals, and says which differences are beyond them. `--seed` fixes the order.
+    #[arg(long, value_name = "N")]
+    pub(crate) repeat: Option<u32>,
     /// Producers at once; default: 1
     #[arg(long, value_name = "P")]
     pub(crate) producers: Option<u32>,

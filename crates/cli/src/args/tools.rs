@@ -23,6 +23,9 @@ pub(crate) struct ReportArguments {
     pub(crate) extent: ExtentArguments,
     #[command(flatten)]
     pub(crate) file: OutputFile,
+    /// Also write every chart of the page to this folder, as SVG and as PNG; it must be empty or absent
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pictures: Option<PathBuf>,
     /// Of a suite: tell for each kind of operation which share took less than this; default: as when it was run
     #[arg(long, value_name = "TIME", value_parser = span_above_0, help_heading = "Of a suite")]
     pub(crate) below: Option<Span>,

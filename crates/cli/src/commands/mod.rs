@@ -12,6 +12,7 @@ pub(crate) mod index_build;
 pub(crate) mod install;
 pub(crate) mod load;
 pub(crate) mod man;
+mod pictures;
 pub(crate) mod report;
 pub(crate) mod responder;
 pub(crate) mod run;

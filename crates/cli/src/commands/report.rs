@@ -1,6 +1,7 @@
 //! `dyno report`: renders a recorded run, an experiment or a trace again.
 
 use crate::args::ReportArguments;
+use crate::commands::pictures;
 use crate::exit::Exit;
 use crate::export::output;
 use crate::messages::{Messages, print_data};
@@ -15,8 +16,10 @@ use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::io_trace;
 use dyno_record::io_trace::document::TraceDocument;
 use dyno_record::model::RunDocument;
+use dyno_record::sums;
 use dyno_record::tail::TailDocument;
-use dyno_report::{Format, PageFormat, RenderOptions};
+use dyno_report::page::Page;
+use dyno_report::{Format, PageFormat, RenderOptions, texts};
 use dyno_results::trace::TracePart;
 use dyno_results::{
     AnalysedIndexBuild, AnalysedMessages, AnalysedRun, AnalysedTrace, TraceOptions,
@@ -52,6 +55,9 @@ pub(crate) fn report(
         );
         return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     }
+    if let Some(out) = &arguments.pictures {
+        pictures::check(out)?;
+    }
     let text = if Experiment::is_in(folder) {
         of_experiment(folder, arguments, &options)?
     } else if arguments.below.is_some() {
@@ -59,7 +65,10 @@ pub(crate) fn report(
     } else if IndexBuildDocument::is_in(folder) {
         of_index_build(folder, arguments.format, &options)?
     } else if TailDocument::is_in(folder) {
-        of_tail(folder, arguments.format, &options)?
+        match arguments.format {
+            Format::Csv => table_of_tail(folder, messages)?,
+            format => of_tail(folder, format, &options)?,
+        }
     } else if is_trace {
         of_trace(folder, arguments, &options)?
     } else {
@@ -73,6 +82,10 @@ pub(crate) fn report(
             output::to_file(path, arguments.file.force, Box::new(write))?;
         }
         None => print_data(&text)?,
+    }
+    if let Some(out) = &arguments.pictures {
+        let written = pictures::write(&page(folder, arguments)?, out)?;
+        messages.note(&format!("{written} charts are in `{}`", out.display()));
     }
     Ok(Exit::Done)
 }
@@ -122,11 +135,38 @@ fn of_run(
     }
 }
 
+/// The page of what is in a folder.
+fn page(folder: &Path, arguments: &ReportArguments) -> Result<Page, Error> {
+    Ok(if Experiment::is_in(folder) {
+        dyno_report::experiment::page(&experiment(folder, arguments)?)
+    } else if IndexBuildDocument::is_in(folder) {
+        let build = AnalysedIndexBuild::open(folder)?;
+        dyno_report::index_build::page(&reports::index_build_view(&build))
+    } else if TailDocument::is_in(folder) {
+        let messages = AnalysedMessages::open(folder)?;
+        let cells = reports::cells(&messages);
+        dyno_report::tail::page(&reports::tail_view(&messages, &cells))
+    } else if TraceDocument::is_in(folder) {
+        let trace = AnalysedTrace::open(folder, &trace_options(arguments))?;
+        dyno_report::io_trace::page(&reports::trace_view(&trace))
+    } else {
+        let run = AnalysedRun::open(folder)?;
+        let trace = run.trace.as_ref().map(reports::trace_view);
+        dyno_report::run::page(&run.run, run.analysis.as_ref(), trace.as_ref())
+    })
+}
+
 fn of_experiment(
     folder: &Path,
     arguments: &ReportArguments,
     options: &RenderOptions,
 ) -> Result<String, Error> {
+    let document = experiment(folder, arguments)?;
+    reports::experiment_text(&document, arguments.format, options)
+}
+
+/// The experiment in a folder, with the answer that is asked for.
+fn experiment(folder: &Path, arguments: &ReportArguments) -> Result<Experiment, Error> {
     let mut document = dyno_results::experiment::open(folder)?;
     if let Some(below) = arguments.below {
         if document.verb != Verb::Suite {
@@ -137,7 +177,7 @@ fn of_experiment(
         document.answer = dyno_results::suite::answer(&document, folder)?;
         document.findings = findings(&document);
     }
-    reports::experiment_text(&document, arguments.format, options)
+    Ok(document)
 }
 
 fn below_is_of_suites() -> Error {
@@ -165,16 +205,28 @@ fn of_tail(folder: &Path, format: Format, options: &RenderOptions) -> Result<Str
     reports::messages_text(&messages, format, options).map_err(refused)
 }
 
+fn trace_options(arguments: &ReportArguments) -> TraceOptions {
+    TraceOptions {
+        gap_bytes: arguments.gap.map(|gap| gap.0),
+        part: TracePart::from(&arguments.part),
+    }
+}
+
+/// The combinations of drivers and settings for a spreadsheet.
+fn table_of_tail(folder: &Path, messages: Messages) -> Result<String, Error> {
+    let document = TailDocument::read(folder)?;
+    if let Some(changed) = sums::check(folder)?.statement() {
+        messages.warning(&texts::text(&changed));
+    }
+    Ok(dyno_report::tail::csv(&document))
+}
+
 fn of_trace(
     folder: &Path,
     arguments: &ReportArguments,
     options: &RenderOptions,
 ) -> Result<String, Error> {
     let format = page_format(arguments.format, "a trace of file I/O")?;
-    let asked = TraceOptions {
-        gap_bytes: arguments.gap.map(|gap| gap.0),
-        part: TracePart::from(&arguments.part),
-    };
-    let trace = AnalysedTrace::open(folder, &asked)?;
+    let trace = AnalysedTrace::open(folder, &trace_options(arguments))?;
     reports::trace_text(&trace, format, options).map_err(refused)
 }

@@ -20,6 +20,7 @@ const PRODUCT: &[&str] = &[
     "index-build",
     "load",
     "observe",
+    "pictures",
     "plan",
     "record",
     "report",
@@ -45,6 +46,7 @@ const MAY_USE: &[(&str, &[&[&str]])] = &[
     ("analyze", &[&["record"]]),
     ("results", &[&["analyze", "plan", "record"]]),
     ("report", &[&["analyze", "plan", "record", "results"]]),
+    ("pictures", &[&["report"]]),
     // What orchestrates, without words and pages.
     ("engine", &[MEASURING, ANALYSING]),
     ("fleet", &[MEASURING, ANALYSING, &["engine"]]),

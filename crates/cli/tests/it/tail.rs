@@ -187,6 +187,29 @@ fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
         let report = bench.dyno(&["report", "x", "--format", format]).expect(0);
         assert!(report.stdout.contains("wire"), "{format}");
     }
+
+    let drawn = bench
+        .dyno(&["report", "x", "--pictures", "drawn"])
+        .expect(0);
+    drawn.says("charts are in `drawn`");
+    let files = crate::common::names(&bench.path("drawn"));
+    assert!(files.len() >= 12 && files.len() % 2 == 0, "{files:?}");
+    let messages = "01-latency-against-message-number";
+    assert_eq!(
+        files[..2],
+        [format!("{messages}.png"), format!("{messages}.svg")]
+    );
+    let svg = std::fs::read_to_string(bench.path(&format!("drawn/{messages}.svg"))).unwrap();
+    assert_eq!(
+        svg.matches("data:image/png").count(),
+        4,
+        "a panel of each cell"
+    );
+    assert!(svg.contains("wire, 1 in flight, pool 2"), "{svg}");
+    bench
+        .dyno(&["report", "x", "--pictures", "drawn"])
+        .expect(2)
+        .says("`drawn` is not empty");
     let csv = bench.dyno(&["export", "x", "--to", "csv"]).expect(0).stdout;
     let head = "cell,producer,producer_driver,consumer,consumer_driver,n,intended_ns,send_ns,acknowledged_ns,failed_ns,received_ns";
     assert_eq!(csv.lines().next(), Some(head));
@@ -213,6 +236,58 @@ fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
     bench
         .dyno(&["report", "x/tail.json", "--format", "ycsb"])
         .expect(2);
+}
+
+#[test]
+fn repetitions_are_rounds_in_random_order_and_have_intervals() {
+    let Some(bench) = bench() else { return };
+    let fixed = ["tail", "--producer", "wire", "--messages", "300"];
+    let rounds = ["--in-flight", "1,4", "--pool", "5,10", "--repeat", "3"];
+    let finished = bench.dyno(&[&fixed[..], &rounds, &["--out", "x", "--format", "json"]].concat());
+    let report = finished.expect(0).json();
+    let repeated = report["repeated"].as_array().unwrap();
+    assert_eq!(repeated.len(), 4);
+    for one in repeated {
+        assert_eq!(one["repetitions"], 3);
+        assert!(one["median_us"]["value"].as_f64().unwrap() > 0.0);
+    }
+    let found = report["findings"].to_string();
+    assert!(
+        found.contains("of producers differ in their median"),
+        "{found}"
+    );
+    let cells = report["tail"]["cells"].as_array().unwrap().clone();
+    let order: Vec<String> = cells
+        .iter()
+        .map(|cell| {
+            let settings = &cell["settings"];
+            format!("{} {}", settings["in_flight"], settings["pool"])
+        })
+        .collect();
+    assert_eq!(order.len(), 12);
+    for (round, part) in (1..).zip(order.chunks(4)) {
+        let mut all = part.to_vec();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), 4, "{part:?}");
+        let cells = cells.iter().filter(|cell| cell["repetition"] == round);
+        assert_eq!(cells.count(), 4);
+    }
+    assert!(
+        order[..4] != order[4..8] || order[4..8] != order[8..],
+        "{order:?}"
+    );
+    let table = bench
+        .dyno(&["report", "x", "--format", "csv"])
+        .expect(0)
+        .stdout
+        .clone();
+    assert_eq!(table.lines().count(), 5, "{table}");
+    assert!(table.starts_with("producer,number,consumer,in_flight,pool,repetitions,median_us,"));
+    bench
+        .dyno(&["tail", "--repeat", "0", "--out", "y"])
+        .expect(2)
+        .says("`tail.repeat` is `0`");
 }
 
 #[test]

@@ -13,6 +13,8 @@ const MOST_POOL: u32 = 100_000;
 const MOST_WORK: Duration = Duration::from_secs(1000);
 /// Most producers, and most consumers, at once.
 const MOST_AT_ONCE: u32 = 64;
+/// Most rounds: nobody waits for more.
+const MOST_REPEAT: u32 = 1000;
 /// Most bytes that are added to a message, so that it stays below the 16 MiB of a document.
 const MOST_SIZE: u64 = 16_000_000;
 /// Smallest capped collection that servers make.
@@ -43,7 +45,8 @@ fn check_drivers(problems: &mut Problems, tail: &TailPlan) {
         ("consumers", &tail.consumers),
     ] {
         for (place, name) in drivers.iter().enumerate() {
-            let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+            // `@` stands before the version of a driver, `node@6.8`.
+            let allowed = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
             let is_name = !name.is_empty() && name.chars().all(allowed) && !name.starts_with('.');
             problems.require(is_name, || {
                 format!("`tail.{key}` names `{name}`, which is not the folder of a driver")
@@ -78,6 +81,7 @@ fn check_axes(problems: &mut Problems, tail: &TailPlan) {
     problems.require(!(0..bounds.len()).any(twice), || {
         "`tail.in_flight` has a number twice".into()
     });
+    problems.within("tail.repeat", tail.repeat, 1..=MOST_REPEAT);
     problems.require(!tail.pool.contains(&0), || {
         "`tail.pool` has `0`, but drivers need at least one connection".into()
     });

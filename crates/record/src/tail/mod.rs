@@ -20,6 +20,10 @@ use serde_json::Value;
 pub const SCHEMA_VERSION: u32 = 2;
 /// Name of the file in the folder of the experiment.
 pub const FILE: &str = "tail.json";
+/// Largest collection of the embedded server unless somebody says another size: some 700 messages.
+pub const MOST_OF_EMBEDDED: u64 = 128 << 10;
+/// How the product of the embedded server begins.
+pub const EMBEDDED_PRODUCT: &str = "secantus";
 
 /// The experiment.
 #[serde_with::skip_serializing_none]
@@ -53,7 +57,7 @@ pub struct TailDocument {
     pub environment: Option<Environment>,
     /// Drivers that were wanted and cannot run.
     pub skipped: Vec<SkippedDriver>,
-    /// What was measured, in this order, one at a time.
+    /// What was measured, in this order, one at a time. A combination that was measured several times has a cell for each.
     pub cells: Vec<Cell>,
     /// Reasons to doubt all of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -144,6 +148,8 @@ pub enum CellStatus {
 pub struct Cell {
     /// Name of its folder below `cells`.
     pub name: String,
+    /// Which measurement of this combination it is, from 1; absent where each is measured once.
+    pub repetition: Option<u32>,
     /// How it ended.
     pub status: CellStatus,
     /// Why it is not complete.

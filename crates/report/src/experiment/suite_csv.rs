@@ -1,8 +1,9 @@
-//! The table of a suite for a spreadsheet: RFC 4180 with line feeds, numbers in the units that the head names.
+//! The table of a suite for a spreadsheet.
 
 use super::suite::keys;
+use crate::spreadsheet::{figure, line, with_interval};
 use dyno_record::experiment::{
-    CostKind, Experiment, Figure, Level, PERCENTILES, SuiteAnswer, SuiteOperation,
+    CostKind, Experiment, Level, PERCENTILES, SuiteAnswer, SuiteOperation,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,8 +44,6 @@ fn kinds(answer: &SuiteAnswer) -> Vec<CostKind> {
 }
 
 fn head(keys: &[&str], kinds: &[CostKind]) -> Vec<String> {
-    let with_interval =
-        |name: String| [name.clone(), format!("{name}_low"), format!("{name}_high")];
     let mut head = vec!["workload".to_owned()];
     head.extend(keys.iter().map(|key| (*key).to_owned()));
     head.push("runs".to_owned());
@@ -88,29 +87,4 @@ fn operation(one: &SuiteOperation) -> Vec<String> {
     cells.push(format!("{:.3}", one.max_us));
     cells.extend(figure(one.below_ratio.as_ref(), 6));
     cells
-}
-
-/// The value and the ends of its interval; empty cells for what is not known.
-fn figure(figure: Option<&Figure>, decimals: usize) -> [String; 3] {
-    let number =
-        |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.decimals$}"));
-    [
-        number(figure.map(|figure| figure.value)),
-        number(figure.and_then(|figure| figure.low)),
-        number(figure.and_then(|figure| figure.high)),
-    ]
-}
-
-fn line(cells: &[String]) -> String {
-    let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
-    cells.join(",") + "\n"
-}
-
-/// A cell, with quotes where it needs them.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }

@@ -1,6 +1,7 @@
 //! Pictures: latency against message number, distributions side by side, where the time goes, and what it costs.
 
-use super::tables::{cpu_us, name};
+use super::repeated::row;
+use super::tables::name;
 use super::view::TailView;
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
 use crate::page::rows::{RowValue, RowsChart, Scale};
@@ -8,6 +9,8 @@ use crate::page::scatter::{ScatterChart, panel};
 use crate::page::{Section, charts_of};
 use crate::texts::text;
 use dyno_analyze::messages::lines::{Line, label};
+use dyno_analyze::messages::repeated::Repeated;
+use dyno_record::experiment::Figure;
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{Cause, Latency, TailDocument};
 
@@ -18,13 +21,17 @@ const MOST_OF_ALL: usize = 4_000_000;
 const MOST_COURSES: usize = 12;
 
 /// The sections that have something to show.
-pub(super) fn sections(view: &TailView<'_>, lines: &[Line<'_>]) -> Vec<Section> {
+pub(super) fn sections(
+    view: &TailView<'_>,
+    lines: &[Line<'_>],
+    repeated: &[Repeated],
+) -> Vec<Section> {
     let document = view.document;
     let sections = [
         messages(view),
         distributions(document, lines),
         courses(document, lines),
-        costs(document, lines),
+        costs(document, lines, repeated),
     ];
     sections.into_iter().flatten().collect()
 }
@@ -223,13 +230,17 @@ fn course(document: &TailDocument, line: &Line<'_>, place: usize) -> Plot {
     }
 }
 
-/// Throughput, CPU time and memory, driver by driver.
-fn costs(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
-    let chart = |title: &str,
-                 caption: &str,
-                 axis: &str,
-                 quantity: fn(f64) -> Quantity,
-                 of: &dyn Fn(&Line<'_>) -> Option<f64>| {
+/// What a figure of a cell is, over its repetitions or of one measurement.
+type OverRepetitions = fn(&Repeated) -> Option<Figure>;
+type Measured<'a> = fn(&Line<'a>) -> Option<f64>;
+
+/// Throughput, CPU time and memory, driver by driver; over the repetitions where there are any.
+fn costs<'a>(
+    document: &TailDocument,
+    lines: &[Line<'a>],
+    repeated: &[Repeated],
+) -> Option<Section> {
+    let measured = |of: Measured<'a>, quantity: fn(f64) -> Quantity| {
         let values = lines.iter().filter_map(|line| {
             let value = of(line)?;
             Some(RowValue {
@@ -239,51 +250,75 @@ fn costs(document: &TailDocument, lines: &[Line<'_>]) -> Option<Section> {
                 ..RowValue::default()
             })
         });
-        let values: Vec<RowValue> = values.collect();
-        (!values.is_empty()).then(|| RowsChart {
-            title: title.into(),
-            caption: caption.into(),
-            axis: axis.into(),
-            ..RowsChart::from_zero(values, Scale::bar, |value| quantity(value).to_string())
-        })
+        values.collect::<Vec<_>>()
     };
-    let rows = [
+    let values = |over: OverRepetitions, of: Measured<'a>, quantity: fn(f64) -> Quantity| {
+        let rows = repeated
+            .iter()
+            .filter_map(|one| Some(row(one, &over(one)?, quantity)));
+        let rows: Vec<RowValue> = rows.collect();
+        if rows.is_empty() {
+            measured(of, quantity)
+        } else {
+            rows
+        }
+    };
+    let bytes: fn(f64) -> Quantity = |value| Quantity::bytes(value as u64);
+    let charts = [
         chart(
             "Throughput",
             "Messages acknowledged per second, from the first send to the last answer.",
             "messages per second",
             Quantity::per_second,
-            &|line| Some(line.producer.course.rates.acknowledged_per_s),
+            values(
+                |one| one.rate_per_s,
+                |line| Some(line.producer.course.rates.acknowledged_per_s),
+                Quantity::per_second,
+            ),
         ),
         chart(
             "CPU time per message",
             "Of the producer's processes, from the start of the messages to their end.",
             "CPU time",
             Quantity::microseconds,
-            &|line| {
-                cpu_us(
-                    Some(&line.producer.resources),
-                    line.producer.sum.acknowledged,
-                )
-            },
+            values(|one| one.cpu_us, Line::cpu_us, Quantity::microseconds),
         ),
         chart(
             "Memory",
             "Most resident memory of the producer's processes at one look.",
             "memory",
-            |value| Quantity::bytes(value as u64),
-            &|line| {
-                line.producer
-                    .resources
-                    .most_rss_bytes()
-                    .map(|bytes| bytes as f64)
-            },
+            bytes,
+            measured(
+                |line| {
+                    line.producer
+                        .resources
+                        .most_rss_bytes()
+                        .map(|bytes| bytes as f64)
+                },
+                bytes,
+            ),
         ),
     ];
-    let rows: Vec<RowsChart> = rows.into_iter().flatten().collect();
-    (!rows.is_empty()).then(|| Section {
+    let charts: Vec<RowsChart> = charts.into_iter().flatten().collect();
+    (!charts.is_empty()).then(|| Section {
         title: "Throughput and cost".into(),
-        charts: charts_of(rows),
+        charts: charts_of(charts),
         ..Section::default()
+    })
+}
+
+/// Bars from zero, if there are any.
+fn chart(
+    title: &str,
+    caption: &str,
+    axis: &str,
+    quantity: fn(f64) -> Quantity,
+    values: Vec<RowValue>,
+) -> Option<RowsChart> {
+    (!values.is_empty()).then(|| RowsChart {
+        title: title.into(),
+        caption: caption.into(),
+        axis: axis.into(),
+        ..RowsChart::from_zero(values, Scale::bar, |value| quantity(value).to_string())
     })
 }

@@ -1,11 +1,13 @@
 //! Reports of messages through a database: how long each took, whether that grew and why, driver by driver.
 
 mod charts;
+mod repeated;
 mod tables;
 mod view;
 
 use crate::caveat::{CaveatBook, NumberedCaveat, Severity, numbered};
 use crate::error::ReportError;
+use crate::experiment::figure::interval_or_why;
 use crate::facts::{plan_text, server_of, settings_of};
 use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
@@ -14,9 +16,12 @@ use crate::render::show;
 use crate::texts::{hint, text};
 use dyno_analyze::messages::across;
 use dyno_analyze::messages::lines::{self, Line};
+use dyno_analyze::messages::repeated::{Repeated, is_repeated, repeated};
 use dyno_record::experiment::Finding;
 use dyno_record::quantity::Quantity;
-use dyno_record::tail::{CellStatus, DriverRecord, HostClock, Measured, TailDocument};
+use dyno_record::tail::{
+    CellStatus, DriverRecord, EMBEDDED_PRODUCT, HostClock, MOST_OF_EMBEDDED, Measured, TailDocument,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -26,6 +31,9 @@ pub use view::{CellMessages, TailView};
 #[derive(Serialize)]
 struct TailJson<'a> {
     tail: &'a TailDocument,
+    /// Each combination over its repetitions; absent where each was measured once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    repeated: Vec<Repeated>,
     /// What follows from all of it.
     findings: Vec<Finding>,
 }
@@ -41,9 +49,24 @@ pub fn render(
 ) -> Result<String, ReportError> {
     let document = || TailJson {
         tail: view.document,
+        repeated: over_repetitions(view.document),
         findings: across::findings(view.document),
     };
     show(format, options, || page(view), document)
+}
+
+/// The combinations with their intervals as a table for a spreadsheet, also where each was measured once.
+pub fn csv(document: &TailDocument) -> String {
+    repeated::csv(&repeated(document))
+}
+
+/// The combinations over their repetitions; none where each was measured once.
+fn over_repetitions(document: &TailDocument) -> Vec<Repeated> {
+    if is_repeated(document) {
+        repeated(document)
+    } else {
+        Vec::new()
+    }
 }
 
 /// The page of an experiment.
@@ -51,7 +74,9 @@ pub fn page(view: &TailView<'_>) -> Page {
     let document = view.document;
     let lines = lines::lines(document);
     let findings = across::findings(document);
-    let mut sections = charts::sections(view, &lines);
+    let repeated = over_repetitions(document);
+    let mut sections: Vec<_> = repeated::section(&repeated).into_iter().collect();
+    sections.extend(charts::sections(view, &lines, &repeated));
     sections.extend(tables::sections(document, &lines));
     let mut facts = facts(document);
     facts.retain(|fact| !fact.value.is_empty());
@@ -68,7 +93,7 @@ pub fn page(view: &TailView<'_>) -> Page {
         started_at: document.started_at.clone(),
         dyno_version: document.dyno_version.clone(),
         no_answer: if lines.is_empty() { NO_ANSWER } else { "" },
-        headline: figures(document, &lines),
+        headline: figures(document, &lines, &repeated),
         findings: findings.iter().map(Into::into).collect(),
         caveats: caveats(document),
         sections,
@@ -95,7 +120,7 @@ fn status(document: &TailDocument) -> Status {
 }
 
 /// Sent, lost and twice in all, and the fastest median.
-fn figures(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Figure> {
+fn figures(document: &TailDocument, lines: &[Line<'_>], repeated: &[Repeated]) -> Vec<Figure> {
     if lines.is_empty() {
         return Vec::new();
     }
@@ -119,10 +144,6 @@ fn figures(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Figure> {
             !matches!(line.producer.verdict.cause, Stationary | TooFew)
         })
         .count();
-    let fastest = lines
-        .iter()
-        .filter_map(|line| Some((line, line.total()?.p50_us)))
-        .min_by(|left, right| left.1.total_cmp(&right.1));
     let mut figures = vec![
         Figure::new("messages acknowledged", Quantity::count(acknowledged)),
         Figure {
@@ -136,11 +157,47 @@ fn figures(document: &TailDocument, lines: &[Line<'_>]) -> Vec<Figure> {
         Figure::new("latency grows with", Quantity::count(grows as u64))
             .with_note(format!("of {} producers", lines.len())),
     ];
-    figures.extend(fastest.map(|(line, median_us)| {
-        Figure::new("lowest median latency", Quantity::microseconds(median_us))
-            .with_note(lines::label(document, line.cell))
-    }));
+    figures.extend(fastest(document, lines, repeated));
+    figures.extend(small_collection(document));
     figures
+}
+
+/// The lowest median, over the repetitions if there are any.
+fn fastest(document: &TailDocument, lines: &[Line<'_>], repeated: &[Repeated]) -> Option<Figure> {
+    let medians = repeated
+        .iter()
+        .filter_map(|one| Some((one, one.median_us?)));
+    let least = medians.min_by(|left, right| left.1.value.total_cmp(&right.1.value));
+    let (median_us, note) = if let Some((one, median)) = least {
+        let why = "too few repetitions";
+        let range = interval_or_why(&median, Quantity::microseconds, why);
+        (median.value, format!("{}, {range}", one.label))
+    } else {
+        let medians = lines
+            .iter()
+            .filter_map(|line| Some((line, line.total()?.p50_us)));
+        let (line, median_us) = medians.min_by(|left, right| left.1.total_cmp(&right.1))?;
+        (median_us, lines::label(document, line.cell))
+    };
+    let median = Quantity::microseconds(median_us);
+    Some(Figure::new("lowest median latency", median).with_note(note))
+}
+
+/// That all was measured on a collection that has not room for all messages, where the server is the reason.
+fn small_collection(document: &TailDocument) -> Option<Figure> {
+    let settings = &document.cells.first()?.settings;
+    let plan = document.plan.get("tail");
+    let is_chosen = plan.is_some_and(|plan| plan.get("capped_size").is_some());
+    let is_embedded = document.server.product.starts_with(EMBEDDED_PRODUCT);
+    let capped_bytes = settings.capped_bytes;
+    let messages = settings.messages * settings.producers.len() as u64;
+    let is_small = messages * settings.size_bytes.max(1) > capped_bytes;
+    (is_embedded && !is_chosen && is_small && capped_bytes == MOST_OF_EMBEDDED).then(|| {
+        Figure::new("capped collection", Quantity::bytes(capped_bytes)).with_note(
+            "limits what was measured: the embedded server is slow with a larger one; on `mongod` all messages have room"
+                .to_owned(),
+        )
+    })
 }
 
 fn facts(document: &TailDocument) -> Vec<Fact> {

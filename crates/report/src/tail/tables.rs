@@ -3,6 +3,7 @@
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::messages::lines::{Line, label};
+use dyno_analyze::messages::repeated::is_repeated;
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{
     BlindCursor, Cause, Cell as Measurement, CellStatus, Latency, Resources, TailDocument,
@@ -76,7 +77,13 @@ fn times(document: &TailDocument, lines: &[Line<'_>]) -> Section {
         lead: "Latency is from intended to received; wait, insert and delivery are parts of it, of which the last two overlap.".into(),
         tables: vec![Table::new("Where the time went", columns, rows.collect())],
         notes: vec![
-            "Each cell was measured once, so that the figures have no interval: small differences mean nothing.".into(),
+            if is_repeated(document) {
+                "The figures are those of each repetition alone."
+            } else {
+                "Each cell was measured once, so that the figures have no interval: small differences mean nothing. \
+                 `--repeat` gives them one."
+            }
+            .into(),
             "Producer, consumer and server share the CPUs of this machine, unless the server is on another one.".into(),
         ],
         ..Section::default()
@@ -186,7 +193,7 @@ fn blind(cursors: &[BlindCursor]) -> Cell {
 }
 
 /// CPU time of each message, if it is known.
-pub(super) fn cpu_us(resources: Option<&Resources>, messages: u64) -> Option<f64> {
+fn cpu_us(resources: Option<&Resources>, messages: u64) -> Option<f64> {
     let cpu_s = resources?.cpu_s?;
     (messages > 0).then(|| cpu_s * 1e6 / messages as f64)
 }

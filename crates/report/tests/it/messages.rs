@@ -106,6 +106,95 @@ fn a_page_with_a_hundred_thousand_messages_of_each_stays_below_four_megabytes() 
     std::fs::write(folder.join("messages.html"), page).unwrap();
 }
 
+/// Three rounds of two drivers: each round a little slower than the one before, and the second driver twice as slow.
+fn repeated() -> TailDocument {
+    let mut document = document();
+    let cells = std::mem::take(&mut document.cells);
+    for repetition in 1..=3 {
+        for (place, producer) in ["c", "node"].into_iter().enumerate() {
+            let mut cell = cells[0].clone();
+            cell.name = format!("{producer}-{repetition}");
+            cell.repetition = Some(repetition);
+            cell.settings.producers = vec![producer.to_owned()];
+            let total = &mut cell.measured.as_mut().unwrap().consumers[0].deliveries[0].total;
+            total.p50_us = f64::from(repetition).mul_add(5.0, 500.0) * (place + 1) as f64;
+            document.cells.push(cell);
+        }
+    }
+    document
+}
+
+#[test]
+fn repetitions_have_intervals_in_every_format() {
+    let document = repeated();
+    for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
+        let text = rendered(&document, 10, format);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "1 of 1 pair of producers differ in their median latency beyond the 95 % intervals between repetitions, and 0 in their messages per second",
+            "told apart from all others",
+            "1 of 1",
+            "Over the repetitions",
+            "510 µs",
+            "node, repetition 3",
+        ] {
+            assert!(flat.contains(part), "{format:?}: {part}: {flat}");
+        }
+        assert!(!flat.contains("measured once"), "{format:?}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&rendered(&document, 10, PageFormat::Json)).unwrap();
+    let first = &json["repeated"][0];
+    assert_eq!(
+        (&first["label"], &first["repetitions"]),
+        (&"c".into(), &3.into())
+    );
+    let median = |end: &str| first["median_us"][end].as_f64().unwrap();
+    assert!(median("low") < median("value") && median("value") < median("high"));
+    let table = dyno_report::tail::csv(&document);
+    let lines: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split(',').collect())
+        .collect();
+    assert_eq!(
+        lines[0][6..9],
+        ["median_us", "median_us_low", "median_us_high"]
+    );
+    assert_eq!((lines[1][0], lines[1][5]), ("c", "3"));
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    assert!((number(lines[1][6]) - median("value")).abs() < 0.001);
+    assert!((number(lines[1][7]) - median("low")).abs() < 0.001);
+    assert_eq!(lines.len(), 3);
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()));
+    // Measured once, there is a table without intervals.
+    let once = dyno_report::tail::csv(&self::document());
+    assert!(once.lines().nth(1).unwrap().contains(",,"), "{once}");
+}
+
+#[test]
+fn the_headline_says_that_the_collection_of_the_embedded_server_limits_what_was_measured() {
+    let says = |document: &TailDocument| {
+        let text = rendered(document, 10, PageFormat::Markdown);
+        text.contains("limits what was measured")
+    };
+    let mut document = document();
+    document.server.product = "secantusd-rs".into();
+    for cell in &mut document.cells {
+        cell.settings.capped_bytes = 128 << 10;
+        cell.settings.messages = 100_000;
+        cell.settings.size_bytes = 100;
+    }
+    assert!(says(&document));
+    let mut own = document.clone();
+    own.plan = serde_json::json!({ "tail": { "capped_size": "128KiB" } });
+    assert!(!says(&own), "somebody wants it so");
+    let mut few = document.clone();
+    few.cells[0].settings.messages = 500;
+    assert!(!says(&few), "they have room");
+    document.server.product = "mongod".into();
+    assert!(!says(&document));
+}
+
 #[test]
 fn what_failed_is_an_alarm_and_a_cell_without_measurement_has_a_row() {
     let mut document = document();

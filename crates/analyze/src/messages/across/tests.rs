@@ -127,6 +127,7 @@ fn cell(name: &str, bound: Option<u64>, pool: u64, median_us: f64, climbs: bool)
     };
     Cell {
         name: format!("{name}-{bound:?}-{pool}"),
+        repetition: None,
         status: CellStatus::Complete,
         reason: None,
         settings: Settings {
@@ -254,6 +255,108 @@ fn drivers_are_ranked_only_with_what_does_the_same() {
         text.contains("fastest: cell (cell: wire, 1 in flight), least: 100 µs, most: 700 µs, slowest: cell (cell: ruby, 1 in flight), times: 7.0"),
         "{text}"
     );
+}
+
+/// Rounds of these drivers, of which each repetition has such a median.
+fn rounds(drivers: &[(&str, &[f64])]) -> Vec<Cell> {
+    let each = drivers.iter().flat_map(|(name, medians_us)| {
+        (1..).zip(*medians_us).map(|(repetition, median_us)| Cell {
+            repetition: Some(repetition),
+            ..cell(name, Some(1), 10, *median_us, false)
+        })
+    });
+    each.collect()
+}
+
+#[test]
+fn differences_beyond_the_intervals_between_repetitions_are_told_from_others() {
+    let cells = rounds(&[
+        ("node", &[200.0, 206.0, 203.0]),
+        ("c", &[100.0, 104.0, 102.0]),
+        ("go", &[101.0, 103.0, 105.0]),
+    ]);
+    let text = texts(cells.clone());
+    assert!(
+        text.contains("differences-beyond-intervals (are_many: false, beyond: 2, bound: 1 in flight, in_rate: 2, pairs: 3)"),
+        "{text}"
+    );
+    assert!(!text.contains("fastest-and-slowest"), "{text}");
+    let found = repeated::repeated(&document(cells));
+    let order: Vec<&str> = found.iter().map(|one| one.label.as_str()).collect();
+    assert_eq!(order, ["c", "go", "node"]);
+    assert_eq!((found[0].like[0].as_str(), found[0].like.len()), ("go", 1));
+    assert_eq!(found[0].differs_from, ["node"]);
+    assert_eq!(
+        (&found[0].rate_like, &found[0].rate_differs_from),
+        (&found[0].like, &found[0].differs_from)
+    );
+    // All repetitions of each are flat.
+    assert!(
+        text.contains("producers: [cell (cell: node), cell (cell: c), cell (cell: go)]"),
+        "{text}"
+    );
+    assert_eq!((found[2].like.len(), found[2].differs_from.len()), (0, 2));
+    // The geometric mean, and Student's interval over the logarithms: t(2) = 4.303, but the other two drivers vary less, so
+    // that the own deviation stays and the degrees of freedom are those of all, three at most: t(3) = 3.182.
+    let median = found[0].median_us.unwrap();
+    let deviation = {
+        let logs = [100f64, 104.0, 102.0].map(f64::ln);
+        let mean = logs.iter().sum::<f64>() / 3.0;
+        (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / 2.0).sqrt()
+    };
+    assert!((median.value - (100f64 * 104.0 * 102.0).cbrt()).abs() < 1e-9);
+    let expected = median.value * (3.182 * deviation / 3f64.sqrt()).exp();
+    assert!((median.high.unwrap() - expected).abs() < 0.02, "{median:?}");
+    let times = found[2].times_fastest.unwrap();
+    assert!(
+        (times.value - 1.99).abs() < 0.01 && times.low.unwrap() > 1.8,
+        "{times:?}"
+    );
+    assert_eq!(found[0].times_fastest.unwrap().low, None);
+}
+
+#[test]
+fn what_repetitions_differ_by_is_no_difference_of_drivers() {
+    let text = texts(rounds(&[
+        ("node", &[200.0, 290.0, 160.0]),
+        ("c", &[150.0, 220.0, 180.0]),
+    ]));
+    assert!(
+        text.contains("beyond: 0") && text.contains("in_rate: 0"),
+        "{text}"
+    );
+    // A single repetition each tells nothing of any difference, however large.
+    let found = repeated::repeated(&document(rounds(&[("node", &[900.0]), ("c", &[100.0])])));
+    assert_eq!(found[0].like, ["node"]);
+    assert_eq!(found[1].median_us.unwrap().low, None);
+}
+
+#[test]
+fn an_erratic_driver_does_not_blur_the_others() {
+    let steady: [(&str, &[f64]); 3] = [
+        ("c", &[100.0, 104.0, 102.0]),
+        ("go", &[150.0, 147.0, 153.0]),
+        ("java", &[200.0, 206.0, 203.0]),
+    ];
+    let erratic: (&str, &[f64]) = ("node", &[300.0, 9_000.0, 1_000.0]);
+    let found = repeated::repeated(&document(rounds(&[&steady[..], &[erratic]].concat())));
+    let without = repeated::repeated(&document(rounds(&steady)));
+    assert_eq!(found[0].median_us, without[0].median_us);
+    assert_eq!(found[0].differs_from, ["go", "java"]);
+    assert_eq!(
+        (found[3].label.as_str(), found[3].differs_from.len()),
+        ("node", 0)
+    );
+    assert_eq!(found[3].median_us.unwrap().low, None);
+}
+
+#[test]
+fn failed_and_partial_repetitions_are_not_averaged() {
+    let mut cells = rounds(&[("c", &[100.0, 104.0, 900.0])]);
+    cells[2].status = CellStatus::Partial;
+    let found = repeated::repeated(&document(cells));
+    assert_eq!(found[0].repetitions, 2);
+    assert!(found[0].median_us.unwrap().value < 105.0);
 }
 
 #[test]

@@ -86,6 +86,11 @@ fn latencies() -> Vec<Case> {
                 it.cells[1].status = CellStatus::Failed
             })
             .not_without("latency-trend", "not-watched", few_messages),
+        case("grows-in-repetitions", rounds_that_grow())
+            .not_if("latency is flat in all", |it| {
+                it.cells = rounds(&[("go", &[100.0, 101.0])]);
+            })
+            .not_without("latency-trend", "not-watched", few_messages),
         case(
             "judgement-of-producer",
             document(vec![cell("go", None, 10, 900.0, true)]),
@@ -98,6 +103,16 @@ fn latencies() -> Vec<Case> {
             })
             .not_without("latency-trend", "not-watched", few_messages),
     ]
+}
+
+/// Two repetitions, of which the second one grows.
+fn rounds_that_grow() -> TailDocument {
+    let mut cells = rounds(&[("go", &[100.0, 101.0])]);
+    cells[1] = Cell {
+        repetition: Some(2),
+        ..cell("go", Some(1), 10, 100.0, true)
+    };
+    document(cells)
 }
 
 fn sizes_and_drivers() -> Vec<Case> {
@@ -121,6 +136,15 @@ fn sizes_and_drivers() -> Vec<Case> {
             })
             .not_if("other producers had the other size", of_others)
             .not_if("nothing was received", without_deliveries),
+        case(
+            "differences-beyond-intervals",
+            document(rounds(&[
+                ("wire", &[100.0, 101.0, 102.0]),
+                ("ruby", &[700.0, 705.0, 710.0]),
+            ])),
+        )
+        .not_if("there is one alone", |it| it.cells.truncate(3))
+        .not_if("nothing was received", without_deliveries),
         case("fastest-and-slowest", two)
             .not_if("there is one alone", |it| it.cells.truncate(1))
             .not_if("nothing was received", without_deliveries),

@@ -1,0 +1,281 @@
+//! What the repetitions of each combination say together, and which combinations differ.
+//!
+//! Each repetition has its own median, mean, 99th percentile and rate. Values are the geometric means of these, and their
+//! intervals are Student's over the logarithms, as of all experiments (`docs/decisions/006`): two or three repetitions
+//! learn from the other cells how much such a figure varies ([`with_pooled`]). Two cells differ if the interval of their
+//! ratio, which has the errors of both (B. L. Welch, "The Generalization of 'Student's' Problem when Several Different
+//! Population Variances are Involved", *Biometrika* 34 (1947)), does not hold 1.
+
+use super::lines::{Line, bound, combination, lines};
+use crate::estimate::{DEFAULT_CONFIDENCE_RATIO, Spread};
+use crate::uncertainty::runs::with_pooled;
+use crate::uncertainty::series::standard_deviation;
+use crate::values::{rate_of, times_of, us_of};
+use dyno_record::estimate::Estimate;
+use dyno_record::experiment::{Figure, Finding};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
+use dyno_record::tail::{InFlight, TailDocument};
+use serde::Serialize;
+
+/// A deviation that is so many times the middle one of all cells is that of a cell of another kind. Of three repetitions
+/// that vary alike, it is in one of a thousand cases, of two in one of thirty.
+const ERRATIC_FACTOR: f64 = 3.2;
+
+/// Pairs of which one is expected to differ at 95 % though nothing does.
+const MANY_PAIRS: usize = 20;
+
+/// A producer of a combination over its repetitions; without intervals where there is one alone.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Repeated {
+    /// What it is called.
+    pub label: String,
+    /// Folder of the producer's driver.
+    pub producer: String,
+    /// Number of the producer among those at once, from 0.
+    pub number: usize,
+    /// Folder of the consumer's driver.
+    pub consumer: String,
+    /// Most inserts without an answer.
+    pub in_flight: InFlight,
+    /// Connections of a driver's pool.
+    pub pool: u64,
+    /// Complete repetitions: what failed or was interrupted is not among them.
+    pub repetitions: usize,
+    /// Median of intended → received by the first consumer; absent if nothing was received.
+    pub median_us: Option<Figure>,
+    /// Mean of the same.
+    pub mean_us: Option<Figure>,
+    /// 99th percentile of the same.
+    pub p99_us: Option<Figure>,
+    /// Messages acknowledged per second.
+    pub rate_per_s: Option<Figure>,
+    /// CPU time of the producer for each acknowledged message.
+    pub cpu_us: Option<Figure>,
+    /// Its median over the smallest one with the same bound on inserts in flight.
+    pub times_fastest: Option<Figure>,
+    /// Those with the same bound whose medians differ from its own beyond the intervals.
+    pub differs_from: Vec<String>,
+    /// Those with the same bound of which that cannot be told.
+    pub like: Vec<String>,
+    /// Those with the same bound whose messages per second differ from its own beyond the intervals.
+    pub rate_differs_from: Vec<String>,
+    /// Those with the same bound of which that cannot be told.
+    pub rate_like: Vec<String>,
+}
+
+/// A figure over the repetitions, with what it leaves open.
+#[derive(Clone, Copy)]
+struct Level {
+    value: f64,
+    spread: Option<Spread>,
+}
+
+impl Level {
+    fn figure(&self) -> Figure {
+        let around = |spread: Spread| spread.around(self.value, DEFAULT_CONFIDENCE_RATIO);
+        let estimate = self.spread.and_then(around);
+        estimate.map_or(Figure::bare(self.value), Figure::from)
+    }
+
+    /// Its ratio to another one; `None` where too few repetitions leave it open.
+    fn over(&self, other: &Level) -> Option<Estimate> {
+        let spread = Spread::of_ratio(self.spread?, other.spread?);
+        spread.around(self.value / other.value, DEFAULT_CONFIDENCE_RATIO)
+    }
+}
+
+/// Repetitions of one combination, in the order of their rounds.
+type Group<'a> = Vec<Line<'a>>;
+
+/// Whether combinations were to be measured several times.
+pub fn is_repeated(document: &TailDocument) -> bool {
+    document.cells.iter().any(|cell| cell.repetition.is_some())
+}
+
+/// The combinations of an experiment, those with one bound on inserts in flight together and the smallest median first.
+pub fn repeated(document: &TailDocument) -> Vec<Repeated> {
+    let mut all = Vec::new();
+    for (in_flight, groups) in groups(document) {
+        let medians = levels(&groups, |line| line.median_us());
+        let means = levels(&groups, |line| line.total().map(|total| total.mean_us));
+        let p99s = levels(&groups, |line| line.total().map(|total| total.p99_us));
+        let rates = levels(&groups, |line| {
+            Some(line.producer.course.rates.acknowledged_per_s)
+        });
+        let costs = levels(&groups, Line::cpu_us);
+        let known = (0..groups.len()).filter_map(|place| Some((place, medians[place]?)));
+        let fastest = known.min_by(|(_, left), (_, right)| left.value.total_cmp(&right.value));
+        let labels = groups.iter().map(|group| called(document, &group[0]));
+        let labels: Vec<String> = labels.collect();
+        let mut of_bound: Vec<Repeated> = Vec::new();
+        for (place, group) in groups.iter().enumerate() {
+            let (differs_from, like) = split(place, &medians, &labels);
+            let (rate_differs_from, rate_like) = split(place, &rates, &labels);
+            let settings = &group[0].cell.settings;
+            let figure = |of: &[Option<Level>]| of[place].as_ref().map(Level::figure);
+            let times = medians[place].zip(fastest).map(|(own, (first, fastest))| {
+                // A ratio to itself has no error.
+                let interval = own.over(&fastest).filter(|_| first != place);
+                let bare = Figure::bare(own.value / fastest.value);
+                interval.map_or(bare, Figure::from)
+            });
+            of_bound.push(Repeated {
+                label: labels[place].clone(),
+                producer: settings.producers.first().cloned().unwrap_or_default(),
+                number: group[0].number,
+                consumer: settings.consumers.first().cloned().unwrap_or_default(),
+                in_flight,
+                pool: settings.pool,
+                repetitions: group.len(),
+                median_us: figure(&medians),
+                mean_us: figure(&means),
+                p99_us: figure(&p99s),
+                rate_per_s: figure(&rates),
+                cpu_us: figure(&costs),
+                times_fastest: times,
+                differs_from,
+                like,
+                rate_differs_from,
+                rate_like,
+            });
+        }
+        let median = |one: &Repeated| one.median_us.map_or(f64::INFINITY, |median| median.value);
+        of_bound.sort_by(|left, right| median(left).total_cmp(&median(right)));
+        all.extend(of_bound);
+    }
+    all
+}
+
+/// What a producer of a combination is called.
+fn called(document: &TailDocument, line: &Line<'_>) -> String {
+    let label = combination(document, line.cell);
+    match line.measured.producers.len() {
+        1 => label,
+        _ => format!("{label} #{}", line.number),
+    }
+}
+
+/// The complete repetitions by bound and combination, in the order in which they were first measured.
+fn groups(document: &TailDocument) -> Vec<(InFlight, Vec<Group<'_>>)> {
+    let mut bounds: Vec<(InFlight, Vec<Group<'_>>)> = Vec::new();
+    for line in lines(document).into_iter().filter(Line::is_whole) {
+        let in_flight = line.cell.settings.in_flight;
+        let place = bounds.iter().position(|(bound, _)| *bound == in_flight);
+        let place = place.unwrap_or_else(|| {
+            bounds.push((in_flight, Vec::new()));
+            bounds.len() - 1
+        });
+        let groups = &mut bounds[place].1;
+        match groups.iter_mut().find(|group| group[0].repeats(&line)) {
+            Some(group) => group.push(line),
+            None => groups.push(vec![line]),
+        }
+    }
+    bounds
+}
+
+/// A figure of each group; what is not positive has no logarithm, and no value.
+fn levels<'a>(groups: &[Group<'a>], of: impl Fn(&Line<'a>) -> Option<f64>) -> Vec<Option<Level>> {
+    let logarithms = groups.iter().map(|group| -> Vec<f64> {
+        let values = group.iter().filter_map(&of);
+        values.filter(|value| *value > 0.0).map(f64::ln).collect()
+    });
+    let logarithms: Vec<Vec<f64>> = logarithms.collect();
+    let own = logarithms.iter().map(|all| {
+        (all.len() > 1).then(|| Spread {
+            deviation: standard_deviation(all),
+            degrees_of_freedom: (all.len() - 1) as f64,
+        })
+    });
+    let own: Vec<Option<Spread>> = own.collect();
+    let together = learned(&own).into_iter().zip(&logarithms);
+    together
+        .map(|(spread, all)| {
+            let mean = all.iter().sum::<f64>() / all.len() as f64;
+            (!all.is_empty()).then(|| Level {
+                value: mean.exp(),
+                spread: spread.map(|spread| spread.of_mean(all.len())),
+            })
+        })
+        .collect()
+}
+
+/// The variation of each with what the others tell of it. One that is erratic has its own, and says nothing of the others:
+/// the latency of a driver that queues without a bound may differ tenfold between repetitions where no other one does.
+fn learned(own: &[Option<Spread>]) -> Vec<Option<Spread>> {
+    let mut deviations: Vec<f64> = own.iter().flatten().map(|one| one.deviation).collect();
+    deviations.sort_by(f64::total_cmp);
+    let middle = deviations.get(deviations.len() / 2).copied();
+    let most = middle.map_or(f64::INFINITY, |middle| middle * ERRATIC_FACTOR);
+    let is_like = |one: &Spread| one.deviation <= most;
+    let like: Vec<Option<Spread>> = own.iter().map(|one| one.filter(is_like)).collect();
+    let together = with_pooled(&like).into_iter().zip(own);
+    together.map(|(pooled, own)| pooled.or(*own)).collect()
+}
+
+/// From which others a figure differs, and from which that cannot be told.
+fn split(place: usize, levels: &[Option<Level>], labels: &[String]) -> (Vec<String>, Vec<String>) {
+    let (mut differs_from, mut like) = (Vec::new(), Vec::new());
+    let Some(own) = levels[place] else {
+        return (differs_from, like);
+    };
+    for (other, label) in labels.iter().enumerate() {
+        let Some(level) = levels[other].filter(|_| other != place) else {
+            continue;
+        };
+        let differs = own.over(&level).is_some_and(|ratio| !ratio.contains(1.0));
+        let list = if differs {
+            &mut differs_from
+        } else {
+            &mut like
+        };
+        list.push(label.clone());
+    }
+    (differs_from, like)
+}
+
+/// Which cells differ beyond the intervals between their repetitions: for each bound that at least two cells have.
+pub(super) fn findings(document: &TailDocument) -> Vec<Finding> {
+    let all = repeated(document);
+    let mut found = Vec::new();
+    let of_bounds = all.chunk_by(|left, right| left.in_flight == right.in_flight);
+    for cells in of_bounds {
+        let known = cells.iter().filter(|cell| cell.median_us.is_some());
+        let known: Vec<&Repeated> = known.collect();
+        let pairs = known.len() * known.len().saturating_sub(1) / 2;
+        if pairs == 0 {
+            continue;
+        }
+        // Both of a pair name the other one.
+        let beyond = |of: fn(&Repeated) -> &Vec<String>| {
+            let named = known.iter().map(|cell| of(cell).len());
+            named.sum::<usize>() / 2
+        };
+        let said = statement!(
+            "differences-beyond-intervals",
+            bound = bound(cells[0].in_flight),
+            beyond = beyond(|cell| &cell.differs_from),
+            in_rate = beyond(|cell| &cell.rate_differs_from),
+            pairs = pairs,
+            are_many = pairs >= MANY_PAIRS
+        );
+        let evidence = known.iter().map(|cell| evidence(cell));
+        found.push(Finding::found(said, evidence.collect()));
+    }
+    found
+}
+
+fn evidence(cell: &Repeated) -> Statement {
+    let named = |label: &String| statement!("cell", cell = label);
+    statement!(
+        "median-over-repetitions",
+        who = named(&cell.label),
+        repetitions = cell.repetitions,
+        median = cell.median_us.as_ref().map(us_of),
+        rate = cell.rate_per_s.as_ref().map(rate_of),
+        times = cell.times_fastest.as_ref().map(times_of),
+        like = cell.like.iter().map(named).collect::<Vec<Statement>>(),
+        rate_like = cell.rate_like.iter().map(named).collect::<Vec<Statement>>()
+    )
+}

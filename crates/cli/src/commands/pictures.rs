@@ -1,0 +1,40 @@
+//! The charts of a page as files in a folder.
+
+use dyno_engine::files::{make_folder, write_error, write_file, write_file_with};
+use dyno_engine::{Error, Kind};
+use dyno_pictures::{PictureError, pictures, png};
+use dyno_report::page::Page;
+use std::path::Path;
+
+/// Refuses a folder that has something in it.
+pub(crate) fn check(folder: &Path) -> Result<(), Error> {
+    let refused = |text: String| Err(Error::new(Kind::BadInput, text));
+    match std::fs::read_dir(folder).map(|mut entries| entries.next()) {
+        Ok(Some(_)) => {
+            let text = format!("`{}` is not empty", folder.display());
+            refused(text).map_err(|error| error.with_hint("name a folder that is empty, or absent"))
+        }
+        Err(_) if folder.exists() => refused(format!("`{}` is not a folder", folder.display())),
+        _ => Ok(()),
+    }
+}
+
+/// Writes each chart as `NN-title.svg` and `NN-title.png`, and gives their number.
+pub(crate) fn write(page: &Page, folder: &Path) -> Result<usize, Error> {
+    let pictures = pictures(page).map_err(unexpected)?;
+    make_folder(folder)?;
+    for picture in &pictures {
+        let path = |ending: &str| folder.join(format!("{}.{ending}", picture.name));
+        write_file(&path("svg"), &picture.svg)?;
+        let bytes = png(&picture.svg).map_err(unexpected)?;
+        write_file_with(&path("png"), |file| {
+            file.write_all(&bytes).map_err(write_error)
+        })?;
+    }
+    Ok(pictures.len())
+}
+
+/// A chart of a page that cannot be drawn is a bug.
+fn unexpected(error: PictureError) -> Error {
+    Error::from_cause(Kind::Internal, error)
+}

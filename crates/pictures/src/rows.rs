@@ -1,0 +1,140 @@
+//! Charts of rows: what the styles of the page make of the places in percent, with the same colours.
+
+use dyno_report::bundle::colour;
+use dyno_report::page::rows::{Row, RowsChart, Span};
+use std::fmt::Write as _;
+
+/// As of the other pictures.
+const WIDTH: f64 = 1000.0;
+const MARGIN: f64 = 16.0;
+const FAMILY: &str = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+/// Room for the title, and of each row.
+const TITLE: f64 = 36.0;
+const ROW: f64 = 26.0;
+/// Room for values, and at most for labels.
+const VALUES: f64 = 230.0;
+const MOST_LABEL: f64 = 400.0;
+/// Width of a letter, generously.
+const LETTER: f64 = 7.2;
+const GAP: f64 = 14.0;
+const BAR: f64 = 12.0;
+
+/// Where the values are.
+#[derive(Clone, Copy)]
+struct Track {
+    left: f64,
+    width: f64,
+}
+
+impl Track {
+    fn x(&self, percent: f64) -> f64 {
+        self.left + self.width * percent / 100.0
+    }
+
+    fn rect(&self, span: Span, (y, height): (f64, f64), fill: &str) -> String {
+        format!(
+            "<rect x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height}\" {fill}/>",
+            self.x(span.from_percent),
+            (self.width * span.width_percent / 100.0).max(1.0)
+        )
+    }
+
+    fn line(&self, percent: f64, (from, to): (f64, f64), stroke: &str) -> String {
+        let x = self.x(percent);
+        format!("<path d=\"M{x:.1} {from:.1}V{to:.1}\" fill=\"none\" {stroke}/>")
+    }
+}
+
+/// The document.
+pub(crate) fn svg(chart: &RowsChart) -> String {
+    let longest = chart.rows.iter().map(|row| row.label.chars().count()).max();
+    let label = (longest.unwrap_or(0) as f64 * LETTER).min(MOST_LABEL);
+    let left = MARGIN + label + GAP;
+    let track = Track {
+        left,
+        width: WIDTH - MARGIN - VALUES - left,
+    };
+    let bottom = TITLE + chart.rows.len() as f64 * ROW;
+    let height = bottom + 48.0;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
+         font-family=\"{FAMILY}\" font-size=\"12\"><rect width=\"{WIDTH}\" height=\"{height}\" fill=\"{}\"/>",
+        colour("--background")
+    );
+    let strong = format!("fill=\"{}\" font-weight=\"600\"", colour("--text"));
+    let title = format!("{strong} font-size=\"15\"");
+    // What stands in backticks is set as code in a page.
+    svg += &text((MARGIN, 22.0), &title, &chart.title.replace('`', ""));
+    for tick in &chart.ticks {
+        let grid = format!("stroke=\"{}\"", colour("--grid"));
+        svg += &track.line(tick.at_percent, (TITLE, bottom), &grid);
+    }
+    if let Some(band) = chart.band {
+        let fill = format!("fill=\"{}\"", colour("--grid"));
+        svg += &track.rect(band, (TITLE, bottom - TITLE), &fill);
+    }
+    if let Some(reference) = chart.reference_percent {
+        let stroke = format!(
+            "stroke=\"{}\" stroke-dasharray=\"4 3\"",
+            colour("--text-soft")
+        );
+        svg += &track.line(reference, (TITLE, bottom), &stroke);
+    }
+    for (place, row) in chart.rows.iter().enumerate() {
+        draw_row(row, track, TITLE + place as f64 * ROW, &mut svg);
+    }
+    let soft = format!("fill=\"{}\" text-anchor=\"middle\"", colour("--text-soft"));
+    for tick in &chart.ticks {
+        svg += &text(
+            (track.x(tick.at_percent), bottom + 16.0),
+            &soft,
+            &tick.label,
+        );
+    }
+    svg += &text((track.x(50.0), bottom + 36.0), &soft, &chart.axis);
+    svg + "</svg>\n"
+}
+
+fn draw_row(row: &Row, track: Track, top: f64, svg: &mut String) {
+    let middle = top + ROW / 2.0;
+    let strong = |is_strong: bool| {
+        let weight = if is_strong {
+            " font-weight=\"600\""
+        } else {
+            ""
+        };
+        format!("fill=\"{}\"{weight}", colour("--text"))
+    };
+    let end = format!("{} text-anchor=\"end\"", strong(row.is_strong));
+    *svg += &text((track.left - GAP, middle + 4.0), &end, &row.label);
+    if let Some(bar) = row.bar {
+        let fill = format!("fill=\"{}\" fill-opacity=\"0.6\"", colour("--operation-0"));
+        *svg += &track.rect(bar, (middle - BAR / 2.0, BAR), &fill);
+    }
+    if let Some(interval) = row.interval {
+        let fill = format!("fill=\"{}\" fill-opacity=\"0.75\"", colour("--text-soft"));
+        *svg += &track.rect(interval, (middle - 1.5, 3.0), &fill);
+    }
+    if let Some(point) = row.point_percent {
+        let _ = write!(
+            svg,
+            "<circle cx=\"{:.1}\" cy=\"{middle:.1}\" r=\"4.5\" fill=\"{}\"/>",
+            track.x(point),
+            colour("--operation-0")
+        );
+    }
+    let right = WIDTH - MARGIN - VALUES + GAP;
+    let detail = if row.detail.is_empty() {
+        String::new()
+    } else {
+        format!("   {}", row.detail)
+    };
+    let words = format!("{}{detail}", row.value);
+    *svg += &text((right, middle + 4.0), &strong(row.is_strong), &words);
+}
+
+/// Words at a place, with these attributes.
+fn text((x, y): (f64, f64), attributes: &str, words: &str) -> String {
+    let words = words.replace('&', "&amp;").replace('<', "&lt;");
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" xml:space=\"preserve\" {attributes}>{words}</text>")
+}

@@ -1,0 +1,158 @@
+//! Cells that were measured several times: values over their repetitions with the intervals between these, as a chart, a
+//! table, and rows for a spreadsheet.
+
+use crate::experiment::figure::{cell, interval_of};
+use crate::page::rows::{RowValue, RowsChart, Scale};
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Section, charts_of};
+use crate::spreadsheet::{figure, line, with_interval};
+use dyno_analyze::messages::lines::bound;
+use dyno_analyze::messages::repeated::Repeated;
+use dyno_record::experiment::Figure;
+use dyno_record::quantity::Quantity;
+use dyno_record::tail::InFlight;
+
+/// The section, if anything was repeated.
+pub(super) fn section(repeated: &[Repeated]) -> Option<Section> {
+    (!repeated.is_empty()).then(|| Section {
+        title: "Over the repetitions".into(),
+        lead: "Values are geometric means over the complete repetitions of a cell. Below each stands its 95 % interval, which \
+               rests on how much repetitions differ."
+            .into(),
+        charts: charts_of(chart(repeated)),
+        tables: vec![table(repeated)],
+        notes: vec![
+            "Two cells differ if the interval of their ratio does not contain 1. Only cells with the same bound on inserts in \
+             flight are compared; the findings name them."
+                .into(),
+            "With a few repetitions, an interval also rests on how much the others vary, relative to their means.".into(),
+        ],
+        ..Section::default()
+    })
+}
+
+fn chart(repeated: &[Repeated]) -> Option<RowsChart> {
+    let rows = repeated.iter().filter_map(|one| {
+        let median = one.median_us?;
+        Some(row(one, &median, Quantity::microseconds))
+    });
+    let rows: Vec<RowValue> = rows.collect();
+    (!rows.is_empty()).then(|| RowsChart {
+        title: "Median latency over the repetitions".into(),
+        caption: "The point is the geometric mean of the medians, the bar its 95 % interval."
+            .into(),
+        axis: "latency".into(),
+        ..RowsChart::from_zero(rows, Scale::point, |us| {
+            Quantity::microseconds(us).to_string()
+        })
+    })
+}
+
+/// A row of a chart for a figure of one of them.
+pub(super) fn row(one: &Repeated, figure: &Figure, quantity: fn(f64) -> Quantity) -> RowValue {
+    RowValue {
+        label: one.label.clone(),
+        value_text: quantity(figure.value).to_string(),
+        detail: interval_of(figure, quantity).unwrap_or_default(),
+        is_strong: false,
+        value: figure.value,
+        interval: figure.low.zip(figure.high),
+    }
+}
+
+fn table(repeated: &[Repeated]) -> Table {
+    let columns = vec![
+        Column::text("producer"),
+        Column::number("repetitions", 90),
+        Column::number("median", u8::MAX),
+        Column::number("times the smallest", 210),
+        Column::number("mean", 150),
+        Column::number("p99", 200),
+        Column::number("messages/s", 220),
+        Column::number("CPU per message", 160),
+        Column::number("median differs from", 140),
+        Column::number("messages/s differ from", 130),
+    ];
+    let microseconds = |of: Option<&Figure>| cell(of, Quantity::microseconds);
+    let rows = repeated.iter().map(|one| {
+        vec![
+            Cell::new(&one.label, Tone::Strong),
+            Quantity::count(one.repetitions as u64).into(),
+            microseconds(one.median_us.as_ref()),
+            cell(one.times_fastest.as_ref(), Quantity::times),
+            microseconds(one.mean_us.as_ref()),
+            microseconds(one.p99_us.as_ref()),
+            cell(one.rate_per_s.as_ref(), Quantity::per_second),
+            microseconds(one.cpu_us.as_ref()),
+            part(&one.differs_from, &one.like),
+            part(&one.rate_differs_from, &one.rate_like),
+        ]
+    });
+    Table::new("Over the repetitions", columns, rows.collect())
+}
+
+/// How many of the others it differs from; empty without others.
+fn part(differs_from: &[String], like: &[String]) -> Cell {
+    let others = differs_from.len() + like.len();
+    let text = format!("{} of {others}", differs_from.len());
+    Cell::known((others > 0).then_some(text))
+}
+
+/// The same for a spreadsheet, with its head. Empty cells are not known.
+pub(super) fn csv(repeated: &[Repeated]) -> String {
+    let mut head = [
+        "producer",
+        "number",
+        "consumer",
+        "in_flight",
+        "pool",
+        "repetitions",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let figures = [
+        "median_us",
+        "mean_us",
+        "p99_us",
+        "rate_per_s",
+        "cpu_us",
+        "times_smallest_median",
+    ];
+    head.extend(
+        figures
+            .iter()
+            .flat_map(|name| with_interval((*name).to_owned())),
+    );
+    head.push("median_like".to_owned());
+    head.push("rate_like".to_owned());
+    let rows = repeated.iter().map(|one| {
+        let mut cells = vec![
+            one.producer.clone(),
+            one.number.to_string(),
+            one.consumer.clone(),
+            in_flight(one),
+            one.pool.to_string(),
+            one.repetitions.to_string(),
+        ];
+        let figures = [
+            one.median_us,
+            one.mean_us,
+            one.p99_us,
+            one.rate_per_s,
+            one.cpu_us,
+        ];
+        cells.extend(figures.iter().flat_map(|it| figure(it.as_ref(), 3)));
+        cells.extend(figure(one.times_fastest.as_ref(), 6));
+        cells.extend([&one.like, &one.rate_like].map(|names| names.join("; ")));
+        line(&cells)
+    });
+    line(&head) + &rows.collect::<String>()
+}
+
+/// The bound as a number, or `unbounded`.
+fn in_flight(one: &Repeated) -> String {
+    match one.in_flight {
+        InFlight::Bounded(bound) => bound.to_string(),
+        unbounded => bound(unbounded),
+    }
+}
