@@ -102,10 +102,10 @@ impl OnServers {
         match self {
             OnServers::Watch { .. } if hosts > 0 => format!("servers are watched on {hosts} hosts"),
             OnServers::Watch { .. } => "servers that run already".to_owned(),
-            OnServers::Start(_) if servers as usize > hosts => {
+            OnServers::Start { .. } if servers as usize > hosts => {
                 format!("{servers} servers on {hosts} hosts")
             }
-            OnServers::Start(_) => format!("{servers} servers"),
+            OnServers::Start { .. } => format!("{hosts} servers"),
         }
     }
 }

@@ -147,12 +147,13 @@ impl Open {
             }));
             let (mut placement, mut packet_steering) = (one.placement, one.packet_steering);
             let places = if is_set { &one.hosts } else { &one.uris };
-            self.started.extend(places.iter().map(|place| StartedServer {
-                host,
-                place: place.clone(),
-                placement: placement.take(),
-                packet_steering: packet_steering.take(),
-            }));
+            self.started
+                .extend(places.iter().map(|place| StartedServer {
+                    host,
+                    place: place.clone(),
+                    placement: placement.take(),
+                    packet_steering: packet_steering.take(),
+                }));
             uris.extend(one.uris);
         }
         if is_set {
@@ -272,9 +273,11 @@ impl Open {
         let work = Work {
             plan: plan_text(plan),
             servers: match &self.on_servers {
-                OnServers::Start { .. } if stage == Stage::Join => {
-                    self.started.iter().map(|server| server.place.clone()).collect()
-                }
+                OnServers::Start { .. } if stage == Stage::Join => self
+                    .started
+                    .iter()
+                    .map(|server| server.place.clone())
+                    .collect(),
                 OnServers::Start { addresses, .. } => addresses.clone(),
                 OnServers::Watch { .. } => Vec::new(),
             },

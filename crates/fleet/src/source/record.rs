@@ -61,7 +61,9 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
     let placed: Vec<(usize, String)> = match &open.on_servers {
         OnServers::Start { .. } => {
             let started = open.started.iter();
-            started.map(|server| (server.host, server.place.clone())).collect()
+            started
+                .map(|server| (server.host, server.place.clone()))
+                .collect()
         }
         OnServers::Watch { hosts, .. } => {
             let addresses = hosts.iter().map(|servers| addresses(servers));

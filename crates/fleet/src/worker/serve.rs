@@ -17,7 +17,6 @@ use dyno_engine::{Error, Kind};
 use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
 use dyno_plan::task::Remote;
-use dyno_servers::GivenSecrets;
 use std::path::Path;
 use std::time::Duration;
 
@@ -175,7 +174,9 @@ impl ServerHost<'_> {
         let (place, index) = (placement.as_ref(), options.index as usize);
         let context = self.context;
         let deployment = match work.is_set {
-            true => DeploymentUnderTest::start_member(&plan, &paths, place, secrets, index, context),
+            true => {
+                DeploymentUnderTest::start_member(&plan, &paths, place, secrets, index, context)
+            }
             false => DeploymentUnderTest::open_with(&plan, &paths, place, secrets, context),
         }?;
         let verified = placement.map(|placement| placement.verify(&deployment.processes()));
