@@ -88,7 +88,7 @@ fn assert_unseen(hosts: &Hosts, words: &[String]) {
     assert_eq!(files, Vec::<String>::new());
     let wanted: String = words.iter().map(|word| format!(" -e '{word}'")).collect();
     for host in CLIENTS.iter().chain(&SERVERS) {
-        let found = text(&hosts.ssh(host, &format!("grep -rl{wanted} {PLACE} /etc /run")));
+        let found = text(&hosts.ssh(host, &format!("grep -rls{wanted} {PLACE} /etc /run")));
         let mut lines = found.lines();
         assert!(
             lines.all(|line| line.contains("/server-secrets/")),
