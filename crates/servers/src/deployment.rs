@@ -210,7 +210,7 @@ impl Deployment {
         };
         let data = addresses(InstanceKind::Data);
         match &self.topology {
-            Topology::Standalone | Topology::Pairs { .. } => data
+            Topology::Standalone | Topology::Pairs { .. } | Topology::Split { .. } => data
                 .iter()
                 .map(|address| self.uri_of(std::slice::from_ref(address), ConnectionMode::Direct))
                 .collect(),

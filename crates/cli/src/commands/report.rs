@@ -174,6 +174,7 @@ fn of_trace(
     let asked = TraceOptions {
         gap_bytes: arguments.gap.map(|gap| gap.0),
         part: TracePart::from(&arguments.part),
+        ..TraceOptions::default()
     };
     let trace = AnalysedTrace::open(folder, &asked)?;
     reports::trace_text(&trace, format, options).map_err(refused)
