@@ -26,6 +26,7 @@ pub mod search;
 pub mod stationary_part;
 pub mod steady_state;
 mod student;
+pub mod tracing_cost;
 pub mod uncertainty;
 pub mod usl;
 mod values;

@@ -90,7 +90,9 @@ pub(crate) fn of_index_build(
     arguments: &IndexBuildArguments,
     surroundings: &Surroundings,
 ) -> Result<Task, Error> {
-    let mut request = starting(&arguments.start);
+    let mut start = arguments.start.clone();
+    let topologies = take_topologies(&mut start);
+    let mut request = starting(&start);
     request.work = Work::IndexBuild {
         collection: arguments.collection.clone(),
     };
@@ -104,10 +106,31 @@ pub(crate) fn of_index_build(
         keys_of("index_build.keys", arguments.keys.as_deref()),
         keys_of("index_build.start", arguments.warm.then_some("warm")),
         keys_of("index_build.remedy", remedy),
+        keys_of("index_build.remedy_on", arguments.remedy_on.as_deref()),
+        keys_of("index_build.untraced", arguments.untraced),
+        keys_of("index_build.topologies", topologies),
         keys_of("server.storage", storage),
     ];
     request.settings.extend(settings.into_iter().flatten());
     Ok(resolve(&request, &surroundings.environment)?)
+}
+
+/// Several values of `server.topology`, separated by `;`, which an index build takes as its topologies. They stand no
+/// longer in the arguments then.
+fn take_topologies(start: &mut StartArguments) -> Option<Vec<String>> {
+    const KEY: &str = "server.topology";
+    let typed = start.settings.iter().rev().find(|(key, _)| key == KEY);
+    let typed = typed.map(|(_, text)| text).or(start.topology.as_ref())?;
+    if !typed.contains(';') {
+        return None;
+    }
+    let several = typed
+        .split(';')
+        .map(|text| text.trim().to_owned())
+        .collect();
+    start.settings.retain(|(key, _)| key != KEY);
+    start.topology = None;
+    Some(several)
 }
 
 /// Resolves what was typed after `dyno tail`.

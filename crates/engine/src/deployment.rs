@@ -407,7 +407,9 @@ fn spokesman(deployment: &Deployment, number: usize) -> &Member {
             .filter(|m| m.instance().kind == InstanceKind::Data)
     };
     let chosen = match deployment.topology() {
-        Topology::Standalone | Topology::Pairs { .. } => data().nth(number),
+        Topology::Standalone | Topology::Pairs { .. } | Topology::Split { .. } => {
+            data().nth(number)
+        }
         Topology::ReplicaSet(_) | Topology::Sharded(_) => data()
             .find(|member| member.was_primary())
             .or_else(|| data().next()),

@@ -1,17 +1,18 @@
-//! One build of the index: caches made cold, the tracer attached, the command, and what everybody did meanwhile.
+//! One build of the index, on all servers at the same time: caches made cold, the tracer attached, the command, and what
+//! everybody did meanwhile.
 
-use crate::figures::{self, Counters};
+use crate::figures::{self, Counters, Grown};
 use crate::layout::Collection;
-use crate::server::Server;
+use crate::member::Member;
 use bson::{Document, doc};
 use dyno_engine::context::Context;
-use dyno_engine::deployment::storage::StorageUnderTest;
+use dyno_engine::recording::roles::Tables;
 use dyno_engine::recording::trace::Recording;
 use dyno_engine::{Error, Kind};
-use dyno_load::connect::{Control, ControlError};
+use dyno_load::connect::{CancelCheck, Control, ControlError};
 use dyno_observe::Device;
 use dyno_plan::index_build::{IndexBuildPlan, Start};
-use dyno_record::index_build::{BuildRecord, IndexBuildCaveat};
+use dyno_record::index_build::{BuildRecord, IndexBuildCaveat, IoFigures, MemberBuild};
 use dyno_record::io_trace::document::TraceTarget;
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
@@ -19,6 +20,8 @@ use dyno_record::statement::{Number, Statement};
 use dyno_trace::Settings;
 use jiff::Timestamp;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Counter of a server that tells how often WiredTiger gave a transaction up because the cache was full of its changes.
@@ -43,8 +46,6 @@ pub(crate) struct Builder<'a> {
     pub(crate) plan: &'a IndexBuildPlan,
     pub(crate) collection: &'a Collection,
     pub(crate) folder: &'a Path,
-    /// Size of the documents as BSON.
-    pub(crate) documents_bytes: u64,
 }
 
 /// A build that came to its end.
@@ -53,92 +54,227 @@ pub(crate) struct Built {
     pub(crate) caveats: Vec<IndexBuildCaveat>,
 }
 
+/// How cold a server was when a build began.
+struct StartingPoint {
+    read_at_start: Option<u64>,
+    data_bytes: Option<u64>,
+    cached_bytes: Option<u64>,
+    device: Option<Device>,
+}
+
+/// What was measured of one server.
+struct Measured {
+    duration: Duration,
+    grown: Grown,
+}
+
+/// A command that has ended, and how long after the common start.
+type Ended = (Result<Document, ControlError>, Duration);
+
 impl Builder<'_> {
-    /// Builds the index under trace, which goes into the folder `name` of the experiment. The index stays.
+    /// Builds the index on all servers at the same time, and if it is `traced` under a trace that goes into the folder
+    /// `name` of the experiment. The index stays.
     pub(crate) fn build(
         &self,
-        server: &mut Server<'_>,
-        mut storage: Option<&mut StorageUnderTest>,
+        members: &mut [Member<'_>],
         name: &str,
+        traced: bool,
     ) -> Result<Built, Error> {
-        let mut caveats = Vec::new();
-        let mut caveat = |statement: Statement| {
-            caveats.push(IndexBuildCaveat {
-                statement,
-                build: Some(name.to_owned()),
-            });
-        };
         let is_cold = self.plan.start == Start::Cold;
-        let restarted = is_cold && server.can_restart;
+        let restarted = is_cold && members.iter().all(|member| member.server.can_restart);
+        let starts = self.make_cold(members, restarted)?;
+        for member in &mut *members {
+            member.limit()?;
+        }
+        let devices: Vec<Option<&Device>> = counted_devices(&starts);
+        let result = self.measure(members, &devices, name, traced);
+        for member in &mut *members {
+            member.lift_limit();
+        }
+        let (started_at, measured) = result.map_err(|failure| explained(members, failure))?;
+        let caveats = self.caveats(members, &starts, &measured, restarted);
+        let caveats = caveats.into_iter().map(|statement| IndexBuildCaveat {
+            statement,
+            build: Some(name.to_owned()),
+        });
+        let (process, device) = io_of_all(&measured, &devices);
+        let all = |of: fn(&StartingPoint) -> Option<u64>| starts.iter().map(of).sum();
+        let longest = measured.iter().map(|one| one.duration).max();
+        let record = BuildRecord {
+            name: name.to_owned(),
+            configuration: None,
+            started_at,
+            duration_s: longest.unwrap_or_default().as_secs_f64(),
+            server_restarted: restarted,
+            page_cache_dropped: is_cold,
+            cached_bytes: all(|start| start.cached_bytes),
+            read_at_start_bytes: all(|start| start.read_at_start),
+            data_bytes: all(|start| start.data_bytes),
+            process,
+            device,
+            server: figures::sum_of_counters(measured.iter().map(|one| &one.grown.server)),
+            members: of_members(members, &measured, &devices),
+            tracing: Vec::new(),
+        };
+        Ok(Built {
+            record,
+            caveats: caveats.collect(),
+        })
+    }
+
+    /// Restarts the servers between two drops of the page cache, if the plan wants it, and sees how cold they are.
+    fn make_cold(
+        &self,
+        members: &mut [Member<'_>],
+        restarted: bool,
+    ) -> Result<Vec<StartingPoint>, Error> {
         if restarted {
-            self.say("restarting the server, with a cold page cache");
-            server.stop()?;
+            self.say(match members.len() {
+                1 => "restarting the server, with a cold page cache",
+                _ => "restarting the servers, with a cold page cache",
+            });
+            for member in &mut *members {
+                member.server.stop()?;
+            }
             drop_page_cache()?;
         }
-        server.open()?;
-        let read_at_start = restarted
-            .then(|| figures::read_bytes(server.processes()))
-            .flatten();
-        if is_cold {
+        for member in &mut *members {
+            member.server.open()?;
+        }
+        let read_at_start = |member: &Member<'_>| {
+            let processes = member.server.processes();
+            restarted.then(|| figures::read_bytes(processes)).flatten()
+        };
+        let read_at_start: Vec<Option<u64>> = members.iter().map(read_at_start).collect();
+        if self.plan.start == Start::Cold {
             // What the server has read at its start.
             drop_page_cache()?;
         }
-        let data = server.data();
-        let files = data.as_deref().map(figures::files_of);
-        let data_bytes = files.as_deref().map(figures::table_bytes);
-        let cached_bytes = files.as_deref().and_then(figures::cached_bytes);
-        if is_cold && !restarted {
-            caveat(statement!("only-page-cache-cold"));
-        }
-        let device = data.as_deref().and_then(figures::device_of);
-        if let Some(storage) = &mut storage {
-            storage.limit(server.processes())?;
-        }
-        let result = self.traced(server, name, device.as_ref());
-        if let Some(storage) = storage {
-            storage.lift_limit();
-        }
-        let (started_at, duration_s, grown) = result.map_err(|failure| server.explain(failure))?;
-        let read = grown.process.map(|process| process.read_bytes);
-        if let (Some(at_start), Some(read)) = (read_at_start, read)
-            && may_have_been_cached(at_start, read, self.documents_bytes)
-        {
-            let bytes = |bytes: u64| Number::new(bytes as f64, Unit::Bytes);
-            caveat(statement!(
-                "documents-may-have-been-cached",
-                at_start = bytes(at_start),
-                for_index = bytes(read),
-                documents = bytes(self.documents_bytes)
-            ));
-        }
-        if let Some(times) = grown.server.get(ROLLED_BACK).filter(|times| **times >= 1.0) {
-            let times = Number::new(*times, Unit::Exact);
-            caveat(statement!("rolled-back-for-room", times = times));
-        }
-        let record = BuildRecord {
-            name: name.to_owned(),
-            started_at,
-            duration_s,
-            server_restarted: restarted,
-            page_cache_dropped: is_cold,
-            cached_bytes,
-            read_at_start_bytes: read_at_start,
-            data_bytes,
-            process: grown.process,
-            device: grown.device,
-            server: grown.server,
-        };
-        Ok(Built { record, caveats })
+        let starts = members.iter().zip(read_at_start);
+        let starts = starts.map(|(member, read_at_start)| {
+            let data = member.server.data();
+            let files = data.as_deref().map(figures::files_of);
+            StartingPoint {
+                read_at_start,
+                data_bytes: files.as_deref().map(figures::table_bytes),
+                cached_bytes: files.as_deref().and_then(figures::cached_bytes),
+                device: data.as_deref().and_then(figures::device_of),
+            }
+        });
+        Ok(starts.collect())
     }
 
-    fn traced(
+    /// Reasons to doubt how long it took.
+    fn caveats(
         &self,
-        server: &Server<'_>,
+        members: &[Member<'_>],
+        starts: &[StartingPoint],
+        measured: &[Measured],
+        restarted: bool,
+    ) -> Vec<Statement> {
+        let mut caveats = Vec::new();
+        if self.plan.start == Start::Cold && !restarted {
+            caveats.push(statement!("only-page-cache-cold"));
+        }
+        for ((member, start), measured) in members.iter().zip(starts).zip(measured) {
+            let name = (members.len() > 1).then_some(&member.name);
+            let read = measured.grown.process.map(|process| process.read_bytes);
+            let documents = member.contents.bytes;
+            if let (Some(at_start), Some(read)) = (start.read_at_start, read)
+                && may_have_been_cached(at_start, read, documents)
+            {
+                let bytes = |bytes: u64| Number::new(bytes as f64, Unit::Bytes);
+                caveats.push(statement!(
+                    "documents-may-have-been-cached",
+                    member = name,
+                    at_start = bytes(at_start),
+                    for_index = bytes(read),
+                    documents = bytes(documents)
+                ));
+            }
+            let rolled_back = measured.grown.server.get(ROLLED_BACK);
+            if let Some(times) = rolled_back.filter(|times| **times >= 1.0) {
+                let times = Number::new(*times, Unit::Exact);
+                caveats.push(statement!(
+                    "rolled-back-for-room",
+                    member = name,
+                    times = times
+                ));
+            }
+        }
+        caveats
+    }
+
+    fn measure(
+        &self,
+        members: &[Member<'_>],
+        devices: &[Option<&Device>],
         name: &str,
-        device: Option<&Device>,
-    ) -> Result<(String, f64, figures::Grown), Error> {
-        self.say(&format!("building the index ({name})"));
-        let folder = self.folder.join(name);
+        traced: bool,
+    ) -> Result<(String, Vec<Measured>), Error> {
+        let how = if traced { "" } else { ", without trace" };
+        self.say(&format!("building the index ({name}{how})"));
+        let controls = || -> Result<Vec<Control>, Error> {
+            members
+                .iter()
+                .map(|member| member.server.control())
+                .collect()
+        };
+        let (mut asking, mut building) = (controls()?, controls()?);
+        let recording = traced.then(|| self.record(members, &self.folder.join(name)));
+        let mut recording = recording.transpose()?;
+        let counters = |asking: &mut [Control]| -> Vec<Counters> {
+            let each = members.iter().zip(devices).zip(asking);
+            each.map(|((member, device), control)| {
+                Counters::read(member.server.processes(), *device, control)
+            })
+            .collect()
+        };
+        let before = counters(&mut asking);
+        let started_at = Timestamp::now().to_string();
+        let (ended, fault) = self.command_on_all(&mut building, recording.as_mut());
+        let after = counters(&mut asking);
+        if let Some(recording) = recording {
+            let mut tables = Tables::default();
+            for member in members {
+                tables.join(member.server.tables());
+            }
+            let document = recording.stop()?.finish(&tables)?;
+            for caveat in &document.caveats {
+                self.context.doubt(&caveat.statement);
+            }
+        }
+        let mut durations = Vec::new();
+        let mut failure: Option<(ControlError, Duration, &str)> = None;
+        for ((result, duration), member) in ended.into_iter().zip(members) {
+            durations.push(duration);
+            // The others are asked to end after the first one that failed.
+            let is_first = failure
+                .as_ref()
+                .is_none_or(|(_, first, _)| duration < *first);
+            if let Err(error) = result
+                && is_first
+            {
+                failure = Some((error, duration, &member.name));
+            }
+        }
+        if let Some((error, _, name)) = failure {
+            let name = (members.len() > 1).then_some(name);
+            return Err(self.failed(members, error, name));
+        }
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        let grown = before.iter().zip(&after).zip(durations);
+        let measured = grown.map(|((before, after), duration)| Measured {
+            duration,
+            grown: before.until(after),
+        });
+        Ok((started_at, measured.collect()))
+    }
+
+    /// Traces the servers from now on.
+    fn record(&self, members: &[Member<'_>], folder: &Path) -> Result<Recording, Error> {
         let target = TraceTarget {
             processes: Vec::new(),
             command: None,
@@ -148,91 +284,157 @@ impl Builder<'_> {
             ring_bytes: BUFFER_BYTES,
             ..Settings::default()
         };
-        let mut asking = server.control()?;
-        let mut building = server.control()?;
-        building.set_limit(None);
-        building.set_cancel_check(self.context.cancel.patience());
-        let mut recording = Recording::start(settings, target, None, &folder)?;
-        for process in server.processes() {
+        let mut recording = Recording::start(settings, target, None, folder)?;
+        for process in members.iter().flat_map(|member| member.server.processes()) {
             recording.follow(*process)?;
         }
-        let before = Counters::read(server.processes(), device, &mut asking);
-        let started_at = Timestamp::now().to_string();
-        let (result, duration, fault) = self.command_under(&mut building, &mut recording);
-        let after = Counters::read(server.processes(), device, &mut asking);
-        let recorded = recording.stop()?;
-        let document = recorded.finish(&server.tables())?;
-        for caveat in &document.caveats {
-            self.context.doubt(&caveat.statement);
-        }
-        if let Err(error) = result {
-            // The server may go on with it, and a later build would find it there.
-            let taken_back = self.take_back(server);
-            if self.context.cancel.requested() {
-                let failure =
-                    Error::new(Kind::Interrupted, "interrupted while the index was built");
-                return Err(match taken_back {
-                    Ok(()) => failure,
-                    Err(_) => failure.with_hint(format!(
-                        "the index `{INDEX}` of `{}` may be there: drop it",
-                        self.collection.namespace()
-                    )),
-                });
-            }
-            return Err(
-                Error::from_cause(Kind::Environment, error).context("cannot build the index")
-            );
-        }
-        if let Some(fault) = fault {
-            return Err(fault);
-        }
-        Ok((started_at, duration.as_secs_f64(), before.until(&after)))
+        Ok(recording)
     }
 
-    /// Sends the command and takes events until it is answered.
-    fn command_under(
+    /// Takes back what was begun, and says why it failed.
+    fn failed(&self, members: &[Member<'_>], error: ControlError, name: Option<&str>) -> Error {
+        // The server may go on with it, and a later build would find it there.
+        let taken_back = self.take_back(members);
+        if !self.context.cancel.requested() {
+            let on = name.map_or(String::new(), |name| format!(" on `{name}`"));
+            return Error::from_cause(Kind::Environment, error)
+                .context(format!("cannot build the index{on}"));
+        }
+        let failure = Error::new(Kind::Interrupted, "interrupted while the index was built");
+        match taken_back {
+            Ok(()) => failure,
+            Err(_) => failure.with_hint(format!(
+                "the index `{INDEX}` of `{}` may be there: drop it",
+                self.collection.namespace()
+            )),
+        }
+    }
+
+    /// Sends the command to all servers at once and takes events until each has answered. The first one that fails ends
+    /// the others.
+    fn command_on_all(
         &self,
-        control: &mut Control,
-        recording: &mut Recording,
-    ) -> (Result<Document, ControlError>, Duration, Option<Error>) {
+        controls: &mut [Control],
+        recording: Option<&mut Recording>,
+    ) -> (Vec<Ended>, Option<Error>) {
         let command = doc! {
             "createIndexes": &self.collection.name,
             "indexes": [{ "key": keys(self.plan), "name": INDEX }],
         };
-        let database = &self.collection.database;
+        let database = self.collection.database.as_str();
+        let has_failed = Arc::new(AtomicBool::new(false));
+        for control in &mut *controls {
+            let (cancel, has_failed) = (self.context.cancel.clone(), Arc::clone(&has_failed));
+            control.set_limit(None);
+            control.set_cancel_check(CancelCheck::new(move || {
+                cancel.requested() || has_failed.load(Ordering::Relaxed)
+            }));
+        }
+        let began = Instant::now();
         std::thread::scope(|scope| {
-            let builder = scope.spawn(|| {
-                let began = Instant::now();
-                let result = control.run(database, command);
-                (result, began.elapsed())
-            });
+            let builders: Vec<_> = controls
+                .iter_mut()
+                .map(|control| {
+                    let (command, has_failed) = (command.clone(), &has_failed);
+                    scope.spawn(move || {
+                        let result = control.run(database, command);
+                        let duration = began.elapsed();
+                        has_failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                        (result, duration)
+                    })
+                })
+                .collect();
             let mut fault = None;
-            while !builder.is_finished() {
-                match recording.poll(POLL) {
-                    Ok(()) => {}
-                    Err(failure) => {
+            if let Some(recording) = recording {
+                while builders.iter().any(|builder| !builder.is_finished()) {
+                    if let Err(failure) = recording.poll(POLL) {
                         fault.get_or_insert(failure);
                         std::thread::sleep(POLL);
                     }
                 }
             }
-            let (result, duration) = builder
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (result, duration, fault)
+            let ended = builders.into_iter().map(|builder| {
+                builder
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            (ended.collect(), fault)
         })
     }
 
-    /// Drops the index, so that the collection is as it was.
-    pub(crate) fn take_back(&self, server: &Server<'_>) -> Result<(), Error> {
-        let mut control = server.control()?;
-        control.set_limit(Some(TAKE_BACK_LIMIT));
-        Ok(self.collection.drop_index(&mut control, INDEX)?)
+    /// Drops the index on all servers, so that the collection is as it was.
+    pub(crate) fn take_back(&self, members: &[Member<'_>]) -> Result<(), Error> {
+        let take_back = |member: &Member<'_>| -> Result<(), Error> {
+            let mut control = member.server.control()?;
+            control.set_limit(Some(TAKE_BACK_LIMIT));
+            Ok(self.collection.drop_index(&mut control, INDEX)?)
+        };
+        let results: Vec<Result<(), Error>> = members.iter().map(take_back).collect();
+        results.into_iter().collect()
     }
 
     fn say(&self, text: &str) {
         self.context.note(text);
     }
+}
+
+/// The device of each server; only of the first one if they share it, whose counters are those of all.
+fn counted_devices(starts: &[StartingPoint]) -> Vec<Option<&Device>> {
+    let devices: Vec<Option<&Device>> = starts.iter().map(|start| start.device.as_ref()).collect();
+    let name = |device: &Option<&Device>| device.map(|device| device.name.clone());
+    let mut seen = Vec::new();
+    let first = devices.into_iter().map(|device| {
+        let is_new = !seen.contains(&name(&device));
+        seen.push(name(&device));
+        device.filter(|_| is_new)
+    });
+    first.collect()
+}
+
+/// What the processes and the devices of all servers did, each device counted once.
+fn io_of_all(
+    measured: &[Measured],
+    devices: &[Option<&Device>],
+) -> (Option<IoFigures>, Option<IoFigures>) {
+    let counted = measured.iter().zip(devices);
+    let counted = counted.filter(|(_, device)| device.is_some());
+    (
+        figures::sum(measured.iter().map(|one| one.grown.process)),
+        figures::sum(counted.map(|(one, _)| one.grown.device)),
+    )
+}
+
+/// The build on each of several servers. The device of all of them stands with the build.
+fn of_members(
+    members: &[Member<'_>],
+    measured: &[Measured],
+    devices: &[Option<&Device>],
+) -> Vec<MemberBuild> {
+    if members.len() == 1 {
+        return Vec::new();
+    }
+    let have_own = devices.iter().all(Option::is_some);
+    let of_members = members.iter().zip(measured);
+    let of_members = of_members.map(|(member, one)| MemberBuild {
+        name: member.name.clone(),
+        duration_s: one.duration.as_secs_f64(),
+        process: one.grown.process,
+        device: one.grown.device.filter(|_| have_own),
+    });
+    of_members.collect()
+}
+
+/// Says which server ended, if one did.
+pub(crate) fn explained(members: &mut [Member<'_>], failure: Error) -> Error {
+    let several = members.len() > 1;
+    members.iter_mut().fold(failure, |failure, member| {
+        let has_ended = several && member.server.has_ended();
+        let failure = member.server.explain(failure);
+        match has_ended {
+            true => failure.context(format!("`{}` failed", member.name)),
+            false => failure,
+        }
+    })
 }
 
 /// The fields of the index as a server takes them.

@@ -109,6 +109,31 @@ fn processes_io(processes: &[u32]) -> Option<IoFigures> {
     (!processes.is_empty()).then_some(sum)
 }
 
+/// Of several; `None` if one of them is not known. Only one alone has a share of the time.
+pub(crate) fn sum(all: impl Iterator<Item = Option<IoFigures>>) -> Option<IoFigures> {
+    all.reduce(|sum, one| {
+        let (sum, one) = (sum?, one?);
+        Some(IoFigures {
+            reads: sum.reads + one.reads,
+            read_bytes: sum.read_bytes + one.read_bytes,
+            writes: sum.writes + one.writes,
+            written_bytes: sum.written_bytes + one.written_bytes,
+            busy_ratio: None,
+        })
+    })?
+}
+
+/// Counters of several servers by their names.
+pub(crate) fn sum_of_counters<'a>(
+    all: impl Iterator<Item = &'a BTreeMap<String, f64>>,
+) -> BTreeMap<String, f64> {
+    let mut sum = BTreeMap::new();
+    for (name, grown) in all.flatten() {
+        *sum.entry(name.clone()).or_default() += grown;
+    }
+    sum
+}
+
 /// Bytes that processes have read from devices so far.
 pub(crate) fn read_bytes(processes: &[u32]) -> Option<u64> {
     processes_io(processes).map(|figures| figures.read_bytes)
@@ -279,6 +304,26 @@ mod tests {
         let figures = of_device(&counters);
         assert_eq!((figures.reads, figures.read_bytes), (10, 8_192));
         assert_eq!((figures.writes, figures.written_bytes), (20, 16_384));
+    }
+
+    #[test]
+    fn what_several_did_is_added_up_and_one_that_is_not_known_makes_all_unknown() {
+        let one = IoFigures {
+            reads: 3,
+            read_bytes: 500,
+            writes: 2,
+            written_bytes: 70,
+            busy_ratio: Some(0.5),
+        };
+        assert_eq!(sum([Some(one)].into_iter()), Some(one));
+        let both = sum([Some(one), Some(one)].into_iter()).expect("both are known");
+        assert_eq!((both.reads, both.read_bytes), (6, 1_000));
+        assert_eq!((both.writes, both.written_bytes), (4, 140));
+        assert_eq!(both.busy_ratio, None);
+        assert_eq!(sum([Some(one), None].into_iter()), None);
+        let counters = |value| BTreeMap::from([("a".to_owned(), value)]);
+        let all = [counters(1.0), counters(2.5), BTreeMap::new()];
+        assert_eq!(sum_of_counters(all.iter()), counters(3.5));
     }
 
     #[test]

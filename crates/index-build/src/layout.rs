@@ -9,13 +9,15 @@ mod documents;
 mod error;
 mod loading;
 mod remedies;
+mod share;
 
 pub use collection::{Collection, Shape};
 pub use contents::{ContentHash, Contents, contents};
 pub use documents::Units;
 pub use error::LayoutError;
-pub use loading::load;
+pub use loading::{Load, load};
 pub use remedies::{Applied, apply, check, check_place, copy_prefix};
+pub use share::Share;
 
 use dyno_load::connect::Control;
 

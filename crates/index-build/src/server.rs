@@ -32,7 +32,7 @@ pub(crate) struct Server<'a> {
     plan: Plan,
     remote: Option<Remote>,
     embedded: Option<&'a Path>,
-    folder: &'a Path,
+    folder: PathBuf,
     running: Option<Running>,
     /// Whether it can be stopped and started with the same data.
     pub(crate) can_restart: bool,
@@ -51,7 +51,7 @@ impl<'a> Server<'a> {
         task: &Task,
         context: Context<'a>,
         embedded: Option<&'a Path>,
-        folder: &'a Path,
+        folder: PathBuf,
     ) -> Server<'a> {
         let mut plan = task.plan.clone();
         // The experiment prepares it, and keeps it when the server is restarted.
@@ -143,7 +143,7 @@ impl<'a> Server<'a> {
         let paths = ServerPaths {
             environment: self.context.environment,
             embedded: self.embedded,
-            folder: self.folder,
+            folder: &self.folder,
         };
         let deployment = DeploymentUnderTest::open(&plan, None, &paths, None, self.context)?;
         let server = deployment.servers.first().ok_or_else(|| {
@@ -254,6 +254,13 @@ impl<'a> Server<'a> {
             }
         }
         tables
+    }
+
+    /// Whether it ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        let running = self.running.as_mut();
+        let deployment = running.and_then(|running| running.deployment.as_mut());
+        deployment.is_some_and(|deployment| deployment.ended().is_some())
     }
 
     /// Says why it ended, if it did.

@@ -4,7 +4,8 @@
 
 use bson::{RawBsonRef, RawDocumentBuf, cstr, doc, rawdoc};
 use dyno_index_build::layout::{
-    Access, Collection, Contents, LayoutError, Units, apply, contents, copy_prefix, load,
+    Access, Collection, Contents, LayoutError, Load, Share, Units, apply, contents, copy_prefix,
+    load,
 };
 use dyno_load::connect::{Connector, Control};
 use dyno_plan::index_build::{Layout, Remedy};
@@ -58,7 +59,15 @@ impl Fixture {
         let collection = Collection::new("t", name);
         let units = Units::new(7, 20, 200);
         self.quietly(|access| {
-            load(access, &collection, layout, units, COUNT).unwrap();
+            let share = Share::ALL;
+            let count = COUNT;
+            let it = Load {
+                layout,
+                units,
+                count,
+                share,
+            };
+            load(access, &collection, it).unwrap();
             let found = contents(access, &collection, "look").unwrap();
             assert_eq!(found.documents, COUNT);
             (collection, found)
@@ -93,19 +102,20 @@ fn every_layout_loads_the_same_documents() {
         ("shuffled", Layout::Shuffled),
         ("concurrent", Layout::Concurrent),
         ("churned", Layout::Churned),
+        ("migrated", Layout::Migrated),
     ] {
         assert_eq!(fixture.loaded(name, layout).1, ordered, "{name}");
     }
     // What is there is left alone.
     let collection = Collection::new("t", "ordered");
     let again = fixture.quietly(|access| {
-        load(
-            access,
-            &collection,
-            Layout::Shuffled,
-            Units::new(7, 20, 200),
-            COUNT,
-        )
+        let it = Load {
+            layout: Layout::Shuffled,
+            units: Units::new(7, 20, 200),
+            count: COUNT,
+            share: Share::ALL,
+        };
+        load(access, &collection, it)
     });
     assert!(
         matches!(

@@ -34,7 +34,7 @@ pub static LOADS: Plans = built_in! {
 /// Index builds.
 pub static INDEX_BUILDS: Plans = built_in! {
     "index build", "index builds", "index-build/":
-    "ordered" "shuffled" "concurrent" "churned" "existing"
+    "ordered" "shuffled" "concurrent" "churned" "migrated" "existing"
 };
 
 /// Messages.

@@ -4,6 +4,7 @@ use crate::builtin::Plans;
 use crate::file::FileError;
 use crate::host::HostError;
 use crate::problem::{self, Problem};
+use crate::topology::{INSTEAD_OF_SPLIT, NOT_DEALT};
 use crate::uri::UriError;
 use std::path::PathBuf;
 
@@ -73,6 +74,12 @@ pub enum PlanError {
         /// Why one is needed.
         what: &'static str,
     },
+    /// Servers over which documents are dealt, for work that deals none.
+    #[error("`server.topology` = `{topology}`: {NOT_DEALT}")]
+    Split {
+        /// The topology.
+        topology: String,
+    },
     /// Data is loaded into a server that does not outlive the load.
     #[error("the data would go into a temporary server that is removed right after the load")]
     DataGoesAway,
@@ -130,6 +137,7 @@ impl PlanError {
                 Some("give it to `dyno run`, or take one of its workloads".into())
             }
             PlanError::NothingToStart => Some("give `--server auto`".into()),
+            PlanError::Split { .. } => Some(INSTEAD_OF_SPLIT.into()),
             PlanError::OneServer { .. } => Some("leave `--pairs` out".into()),
             PlanError::DataGoesAway => Some(
                 "aim at a server with `--uri`, or keep the data with `--data-dir DIR`".into(),

@@ -1,7 +1,9 @@
 //! `index_build` in a plan: the experiment that builds an index on documents that exist already, under trace. How the
 //! documents come to lie on the disk as they do, on which fields the index is, and what is done about their order.
 
+use crate::model::ServerPlan;
 use crate::names::choices;
+use crate::topology::{Topology, TopologyError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +23,9 @@ pub enum Layout {
     /// In order with short strings, of which each grows to its full length by an update, in shuffled order; one
     /// document of ten more is loaded and deleted again in between.
     Churned,
+    /// As on a shard after its chunks were balanced: half of the documents in order, beside as many that belong elsewhere;
+    /// then in 32 chunks the other half arrives and those are deleted.
+    Migrated,
 }
 
 /// Whether the index is built from the disk or from memory.
@@ -68,6 +73,16 @@ pub struct IndexBuildPlan {
     pub start: Start,
     /// What is done before the index is built a second time; it is built once when absent.
     pub remedy: Option<Remedy>,
+    /// The server whose documents get the remedy, such as `split-1`; all servers of the topology when absent.
+    pub remedy_on: Option<String>,
+    /// How often each build is made without a trace, too, in turns with one under trace: the difference is what tracing
+    /// costs. 0 to 100; not with a warm start, where each build leaves other caches to the next one.
+    #[schemars(range(min = 0, max = 100))]
+    pub untraced: u32,
+    /// Topologies on which the same index is built one after the other, each with documents of its own; that of
+    /// `server.topology` alone when empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub topologies: Vec<String>,
 }
 
 impl Default for IndexBuildPlan {
@@ -80,6 +95,9 @@ impl Default for IndexBuildPlan {
             keys: "date".into(),
             start: Start::Cold,
             remedy: None,
+            remedy_on: None,
+            untraced: 1,
+            topologies: Vec::new(),
         }
     }
 }
@@ -117,6 +135,25 @@ impl IndexBuildPlan {
         match keys.as_slice() {
             [(only, _)] if only == "_id" => Err("the index on `_id` always exists".into()),
             _ => Ok(keys),
+        }
+    }
+
+    /// The topologies on which the index is built, in their order: at least one.
+    ///
+    /// # Errors
+    /// A text that is no topology.
+    pub fn topologies(&self, server: &ServerPlan) -> Result<Vec<Topology>, TopologyError> {
+        if self.topologies.is_empty() {
+            return Ok(vec![server.topology()?]);
+        }
+        self.topologies.iter().map(|text| text.parse()).collect()
+    }
+
+    /// How often each build is made without a trace, as far as that tells what tracing costs.
+    pub fn untraced_builds(&self) -> u32 {
+        match self.start {
+            Start::Cold => self.untraced,
+            Start::Warm => 0,
         }
     }
 
@@ -172,6 +209,93 @@ mod tests {
             let build = plan.index_build.expect("it is an index build");
             let layout = serde_json::to_value(build.layout).expect("a word");
             assert_eq!(layout, name);
+        }
+    }
+
+    #[test]
+    fn documents_are_dealt_by_index_builds_only_and_every_topology_is_checked() {
+        let problem = |text: &str| {
+            let error = file::parse(text, "t").expect_err(text);
+            error.to_string()
+        };
+        let dealt = "[server]\ntopology = \"split=2\"\ncache = \"1GiB\"\n";
+        let text = problem(dealt);
+        assert!(text.contains("`server.topology` = `split=2`"), "{text}");
+        assert!(text.contains("only `dyno index-build` deals"), "{text}");
+        assert!(file::parse(&format!("{dealt}[index_build]\n"), "t").is_ok());
+        let build = |server: &str, build: &str| {
+            let text = format!("[server]\n{server}\n[index_build]\n{build}\n");
+            file::parse(&text, "t").map_err(|error| error.to_string())
+        };
+        let both = "topologies = [\"standalone\", \"split=2\"]";
+        let cache = "cache = \"1GiB\"";
+        assert!(build(cache, both).is_ok());
+        for (server, wrong, part) in [
+            (
+                cache,
+                "topologies = [\"split=1\"]",
+                "servers must be 2 to 64",
+            ),
+            (
+                cache,
+                "topologies = [\"pairs=2\"]",
+                "know nothing of each other",
+            ),
+            (cache, "topologies = [\"split=2\", \"split=2\"]", "twice"),
+            (
+                "kind = \"embedded\"",
+                "topologies = [\"replica-set=3\"]",
+                "no replica sets",
+            ),
+            ("kind = \"auto\"", both, "needs `server.cache`"),
+            ("cache = \"1GiB\"\npairs = 2", both, "both say how many"),
+            (
+                "cache = \"1GiB\"\ndata_dir = \"/d\"",
+                both,
+                "a data folder is kept",
+            ),
+            (
+                "cache = \"1GiB\"\nstorage = \"xfs on /dev/sdb\"",
+                both,
+                "one of its own",
+            ),
+            (
+                "cache = \"1GiB\"\ndata_dirs = [\"/d\"]\ndisk_mapping = \"direct\"\ntopology = \"split=2\"",
+                "",
+                "1 folders for more servers",
+            ),
+            (
+                "topology = \"sharded=2x1\"",
+                "remedy = \"rewrite\"",
+                "`index_build.remedy` on `sharded=2x1`",
+            ),
+            (
+                cache,
+                "remedy_on = \"split-0\"",
+                "but `index_build.remedy` is not",
+            ),
+            (cache, "untraced = 101", "must be 0 to 100"),
+        ] {
+            let text = build(server, wrong).expect_err(wrong);
+            assert!(text.contains(part), "{wrong}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_remedy_on_one_server_names_one_of_those_over_which_documents_are_dealt() {
+        let build = |topology: &str, server: &str| {
+            let text = format!(
+                "[server]\ntopology = \"{topology}\"\ncache = \"1GiB\"\n[index_build]\nremedy = \"dump\"\nremedy_on = \"{server}\"\n"
+            );
+            file::parse(&text, "t").map_err(|error| error.to_string())
+        };
+        assert!(build("split=2", "split-1").is_ok());
+        for (topology, server) in [("split=2", "split-2"), ("standalone", "server")] {
+            let text = build(topology, server).expect_err(server);
+            assert!(
+                text.contains(&format!("`index_build.remedy_on` is `{server}`")),
+                "{text}"
+            );
         }
     }
 

@@ -93,7 +93,7 @@ pub struct ServerPlan {
     /// Which server is measured.
     pub kind: ServerKind,
     /// Which servers are started and joined: `standalone`, `pairs=N`, `replica-set=N`, `sharded=SxR` with their
-    /// details, see `docs/servers.md`. One server, or `pairs` of them, when absent.
+    /// details, and for an index build `split=N`, see `docs/servers.md`. One server, or `pairs` of them, when absent.
     pub topology: Option<String>,
     /// Independent servers, each with a client of its own that does what the plan says; 1 to 64. All of
     /// them start together, and the result has them together and one by one.

@@ -17,6 +17,7 @@ use crate::problem::Problem;
 use crate::request::{Request, Setting, Work};
 use crate::strangers;
 use crate::task::{Remote, Task, Threads, check};
+use crate::topology::Topology;
 use crate::validate::{TIMES_CACHE, validate};
 use crate::wsf::WsfSettings;
 use crate::ycsb::{Phase, YcsbPlan};
@@ -304,6 +305,7 @@ fn text_of(path: PathBuf) -> Result<String, PlanError> {
 fn check_work(plan: &Plan, request: &Request) -> Result<(), PlanError> {
     match &request.work {
         Work::Run | Work::Soak { .. } | Work::Load | Work::Experiment => check_is_load(plan)?,
+        Work::IndexBuild { .. } if split(plan).is_some() => {}
         Work::IndexBuild { .. } => check_one_server(
             plan,
             "an index is built on one server or one deployment, not on several at once",
@@ -315,7 +317,11 @@ fn check_work(plan: &Plan, request: &Request) -> Result<(), PlanError> {
         Work::Servers if plan.server.kind == ServerKind::Uri => {
             return Err(PlanError::NothingToStart);
         }
-        Work::Servers => {}
+        // The plan of an index build, which is valid with it.
+        Work::Servers => split(plan).map_or(Ok(()), |topology| {
+            let topology = topology.to_string();
+            Err(PlanError::Split { topology })
+        })?,
     }
     if request.work == Work::Load {
         check_data_stays(plan)?;
@@ -331,6 +337,12 @@ fn check_is_load(plan: &Plan) -> Result<(), PlanError> {
         (None, Some(_)) => ("messages (`tail`)", "dyno tail"),
     };
     Err(PlanError::OtherWork { what, command })
+}
+
+/// The servers over which documents are dealt, if the plan asks for them.
+fn split(plan: &Plan) -> Option<Topology> {
+    let topology = plan.server.topology().ok()?;
+    matches!(topology, Topology::Split { .. }).then_some(topology)
 }
 
 fn check_one_server(plan: &Plan, what: &'static str) -> Result<(), PlanError> {

@@ -1,5 +1,5 @@
 //! Which servers make up a deployment, as plain data with a text form: `standalone`, `pairs=4`,
-//! `replica-set=3+1`, `sharded=2x3,key=_id:hashed`. How they are started is left to `servers`.
+//! `split=2`, `replica-set=3+1`, `sharded=2x3,key=_id:hashed`. How they are started is left to `servers`.
 
 mod text;
 
@@ -15,6 +15,13 @@ const MOST_INSTANCES: u32 = 64;
 /// Source: MongoDB manual, `shardCollection`, `numInitialChunks`.
 const MOST_CHUNKS_PER_SHARD: u32 = 8191;
 
+/// Why no other work than an index build takes a [`Topology::Split`].
+pub(crate) const NOT_DEALT: &str =
+    "only `dyno index-build` deals documents over servers without a router";
+/// What other work takes in its place.
+pub(crate) const INSTEAD_OF_SPLIT: &str =
+    "take `pairs=N` for servers with a client each, or `sharded=SxR` for a cluster";
+
 /// The servers of a deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Topology {
@@ -23,6 +30,12 @@ pub enum Topology {
     /// Independent servers, each with its own client.
     Pairs {
         /// How many, at least 1.
+        n: u32,
+    },
+    /// Independent servers over which an index build deals its documents by the hash of `_id`, without a router: what the
+    /// data members of a sharded cluster see. No other work knows it.
+    Split {
+        /// How many, at least 2.
         n: u32,
     },
     /// One replica set.
@@ -161,7 +174,7 @@ impl Topology {
     pub fn instances(&self) -> u32 {
         match self {
             Topology::Standalone => 1,
-            Topology::Pairs { n } => *n,
+            Topology::Pairs { n } | Topology::Split { n } => *n,
             Topology::ReplicaSet(set) => set.data_members.saturating_add(set.arbiters),
             Topology::Sharded(cluster) => cluster
                 .shards
@@ -171,10 +184,10 @@ impl Topology {
         }
     }
 
-    /// Connection strings that a run uses: one per pair, else one.
+    /// Connection strings that its user needs: one for each of independent servers, else one.
     pub fn clients(&self) -> u32 {
         match self {
-            Topology::Pairs { n } => *n,
+            Topology::Pairs { n } | Topology::Split { n } => *n,
             _ => 1,
         }
     }
@@ -184,7 +197,7 @@ impl Topology {
         match self {
             Topology::ReplicaSet(_) => Some("replica sets"),
             Topology::Sharded(_) => Some("sharding"),
-            Topology::Standalone | Topology::Pairs { .. } => None,
+            Topology::Standalone | Topology::Pairs { .. } | Topology::Split { .. } => None,
         }
     }
 
@@ -192,7 +205,7 @@ impl Topology {
     pub fn data_servers(&self) -> u32 {
         match self {
             Topology::Standalone => 1,
-            Topology::Pairs { n } => *n,
+            Topology::Pairs { n } | Topology::Split { n } => *n,
             Topology::ReplicaSet(set) => set.data_members,
             Topology::Sharded(cluster) => cluster.shards.saturating_mul(cluster.members_per_shard),
         }
@@ -206,6 +219,8 @@ impl Topology {
         let wrong = match self {
             Topology::Standalone => None,
             Topology::Pairs { n } => outside("pairs", *n, MOST_INSTANCES),
+            Topology::Split { n } => (!(2..=MOST_INSTANCES).contains(n))
+                .then(|| format!("servers must be 2 to {MOST_INSTANCES}, not {n}")),
             Topology::ReplicaSet(set) => wrong_set(set),
             Topology::Sharded(cluster) => wrong_cluster(cluster),
         };

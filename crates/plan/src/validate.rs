@@ -2,6 +2,7 @@
 
 mod data;
 mod fleet;
+mod index_build;
 pub(crate) mod names;
 mod observe;
 mod problems;
@@ -12,8 +13,6 @@ pub(crate) use data::TIMES_CACHE;
 
 use crate::model::{FreshData, KeyDistribution, Plan, ScanPath, ServerKind};
 use crate::problem::Problem;
-use crate::units::Bytes;
-use data::DOCUMENT_BYTES;
 use names::{NAME_CHARACTERS, is_file_name};
 use problems::Problems;
 use std::time::Duration;
@@ -38,7 +37,8 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_phases(&mut problems, plan);
     check_traces(&mut problems, plan);
     check_io_trace(&mut problems, plan);
-    check_index_build(&mut problems, plan);
+    server::check_split(&mut problems, plan);
+    index_build::check_index_build(&mut problems, plan);
     tail::check_tail(&mut problems, plan);
     observe::check_observe(&mut problems, plan);
     observe::check_price(&mut problems, plan);
@@ -83,41 +83,6 @@ fn check_io_trace(problems: &mut Problems, plan: &Plan) {
         "`trace.files` has an empty pattern".to_owned()
     });
 }
-
-fn check_index_build(problems: &mut Problems, plan: &Plan) {
-    let Some(build) = &plan.index_build else {
-        return;
-    };
-    if let Err(reason) = build.index_keys() {
-        let hint = "such as `date`, or `date:-1,number:1`";
-        problems.require_or(false, hint, || {
-            format!("`index_build.keys` is `{}`: {reason}", build.keys)
-        });
-    }
-    let (shortest, longest) = (build.shortest_string, build.longest_string);
-    problems.require((1..=longest).contains(&shortest), || {
-        format!("`index_build.shortest_string` is {shortest}, but must be 1 to `longest_string`, {longest}")
-    });
-    problems.require(build.largest_document_bytes() <= DOCUMENT_BYTES, || {
-        format!("`index_build.longest_string` is {longest}: documents would exceed the server's limit of 16 MiB")
-    });
-    let documents = plan
-        .data
-        .records
-        .saturating_mul(build.mean_document_bytes());
-    let least = Bytes(documents.saturating_add(BESIDE_DOCUMENTS));
-    let storage = plan.server.storage.as_ref();
-    let on_loop = storage.filter(|storage| storage.is_on_loop());
-    problems.require(
-        on_loop.is_none_or(|storage| storage.loop_bytes() >= least.0),
-        || {
-            format!("`server.storage` is too small for the documents and a server beside them: at least {least}")
-        },
-    );
-}
-
-/// What a server needs at least beside its documents: journal, catalogue, room of the file system. In bytes.
-const BESIDE_DOCUMENTS: u64 = 128 << 20;
 
 fn check_name(problems: &mut Problems, plan: &Plan) {
     let name = &plan.name;

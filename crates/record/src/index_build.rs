@@ -34,18 +34,22 @@ pub struct IndexBuildDocument {
     pub name: String,
     /// The plan, without secrets.
     pub plan: Value,
-    /// The server.
+    /// The server; the first one of several.
     pub server: ExperimentServer,
-    /// The collection.
+    /// The collection, over all servers of a configuration.
     pub collection: CollectionFacts,
     /// The machine that it ran on; absent in records of earlier versions.
     pub environment: Option<Environment>,
     /// Where its data is; absent of a server that was not started for it.
     pub disk: Option<DiskFacts>,
-    /// The builds in their order: one, or two with a remedy between them.
+    /// The builds in their order: one, or two with a remedy between them, of each configuration.
     pub builds: Vec<BuildRecord>,
-    /// What was done between two builds.
+    /// What was done between two builds; of several configurations it stands with each.
     pub remedy: Option<RemedyRecord>,
+    /// Topologies on which the same index was built, in their order; empty if it was built on one, whose documents were not
+    /// dealt over several servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub configurations: Vec<ConfigurationRecord>,
     /// Reasons to doubt it.
     pub caveats: Vec<IndexBuildCaveat>,
 }
@@ -76,6 +80,34 @@ pub struct CollectionFacts {
     pub load_s: Option<f64>,
 }
 
+/// A topology on which the index was built, with documents of its own.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigurationRecord {
+    /// The topology, such as `standalone` or `split=2`.
+    pub topology: String,
+    /// Its documents, over all servers.
+    pub collection: CollectionFacts,
+    /// Its servers with the documents of each.
+    pub members: Vec<MemberFacts>,
+    /// What was done between two builds.
+    pub remedy: Option<RemedyRecord>,
+}
+
+/// A server with its part of the documents.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemberFacts {
+    /// Its name: `server` if it stands alone, else `split-0`, `split-1` and so on.
+    pub name: String,
+    /// Documents in it.
+    pub documents: u64,
+    /// Their size as BSON, in bytes.
+    pub bytes: u64,
+    /// Folder of its data while the index was built, by which its files are known in a trace; absent if it is not known.
+    pub data: Option<String>,
+}
+
 /// Where the data of the server is.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -94,11 +126,14 @@ pub struct DiskFacts {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BuildRecord {
-    /// `before` or `after`, also the name of the folder of its trace.
+    /// `before` or `after`, behind the topology where there are several (`split-2-before`); also the name of the folder of
+    /// its trace.
     pub name: String,
+    /// The topology that it was made on, one of the configurations; absent if there are none.
+    pub configuration: Option<String>,
     /// Its start, RFC 3339 in UTC.
     pub started_at: String,
-    /// From the command to its answer, in seconds.
+    /// From the command to its answer, in seconds; on several servers at once, until the last one has answered.
     pub duration_s: f64,
     /// Whether the server was restarted before, so that its own cache held what it reads at its start, and no more.
     pub server_restarted: bool,
@@ -115,8 +150,40 @@ pub struct BuildRecord {
     pub process: Option<IoFigures>,
     /// What the device did while the index was built, for everybody.
     pub device: Option<IoFigures>,
-    /// Counters of the server by dotted name: how much they grew while the index was built.
+    /// Counters of the server by dotted name: how much they grew while the index was built; those of several servers are
+    /// added up.
     pub server: BTreeMap<String, f64>,
+    /// The same build on each server, where the documents were dealt over several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberBuild>,
+    /// The same build with and without a trace, in turns; empty if it was made with one only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tracing: Vec<TracingPair>,
+}
+
+/// A build on one of several servers, which built at the same time.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemberBuild {
+    /// Name of the server.
+    pub name: String,
+    /// From the command to its answer, in seconds.
+    pub duration_s: f64,
+    /// What its process read and wrote.
+    pub process: Option<IoFigures>,
+    /// What its device did; absent if it is that of other servers, too.
+    pub device: Option<IoFigures>,
+}
+
+/// A build under trace and the same build without, both from caches that were made cold in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TracingPair {
+    /// Duration of the build under trace, in seconds.
+    pub traced_s: f64,
+    /// Duration of the build without a trace, in seconds.
+    pub untraced_s: f64,
+    /// Whether the one under trace came first.
+    pub traced_first: bool,
 }
 
 /// What was read and written.
@@ -149,6 +216,8 @@ pub struct RemedyRecord {
     pub content_hash: (String, String),
     /// Cache of the server meanwhile, where it was another one than for the builds, in bytes.
     pub cache_bytes: Option<u64>,
+    /// The only server that it was applied on; absent if it was applied on all of them.
+    pub on: Option<String>,
 }
 
 /// A reason to doubt it.
@@ -188,6 +257,7 @@ mod tests {
             documents,
             content_hash: (hashes.0.into(), hashes.1.into()),
             cache_bytes: None,
+            on: None,
         };
         assert!(record((3, 3), ("a", "a")).is_identical());
         assert!(!record((3, 2), ("a", "a")).is_identical());

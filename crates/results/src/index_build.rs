@@ -8,6 +8,9 @@ use dyno_record::io_trace;
 use dyno_record::sums;
 use std::path::Path;
 
+/// Files of a server that have pictures.
+const FILES_OF_SERVER: usize = 8;
+
 /// An index build with its analysed traces.
 pub struct AnalysedIndexBuild {
     /// What was built, how, and how long it took.
@@ -29,11 +32,19 @@ impl AnalysedIndexBuild {
             build: None,
         });
         document.caveats.extend(changed);
+        let servers = document.configurations.iter().map(|one| one.members.len());
+        let options = TraceOptions {
+            // Each server has a file with its documents, and others that are read and written as often.
+            pictures: servers
+                .max()
+                .map(|servers| servers.max(1) * FILES_OF_SERVER),
+            ..TraceOptions::default()
+        };
         let mut traces = Vec::new();
         for build in &document.builds {
             let folder = folder.join(&build.name);
             if folder.join(io_trace::DOCUMENT).is_file() {
-                let trace = AnalysedTrace::of_checked(&folder, &TraceOptions::default())?;
+                let trace = AnalysedTrace::of_checked(&folder, &options)?;
                 traces.push((build.name.clone(), trace));
             }
         }

@@ -56,6 +56,8 @@ pub struct TraceOptions {
     pub gap_bytes: Option<u64>,
     /// What is looked at.
     pub part: TracePart,
+    /// How many files have pictures; as many as the analysis draws by itself when absent.
+    pub pictures: Option<usize>,
 }
 
 /// Most pieces of time: each has its own rows in the report.
@@ -90,6 +92,7 @@ impl AnalysedTrace {
         let mut settings = Settings::default();
         let gap_bytes = asked.gap_bytes.or(document.gap_bytes);
         settings.gap_bytes = gap_bytes.unwrap_or(settings.gap_bytes);
+        settings.pictures = asked.pictures.unwrap_or(settings.pictures);
         let part = &asked.part;
         if document.mode == TraceMode::Aggregated && !part.is_all() {
             return Err(ResultsError::Aggregated);

@@ -226,7 +226,7 @@ impl Deployment {
             joined => joined.to_vec(),
         };
         match &self.topology {
-            Topology::Standalone | Topology::Pairs { .. } => data
+            Topology::Standalone | Topology::Pairs { .. } | Topology::Split { .. } => data
                 .iter()
                 .map(|host| self.uri_of(std::slice::from_ref(host), ConnectionMode::Direct))
                 .collect(),

@@ -2,7 +2,7 @@
 
 use super::names::{one_of, some_of};
 use super::run::{ExtentArguments, OF_STARTED, StartArguments};
-use super::values::quantity;
+use super::values::{count, quantity};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use dyno_plan::index_build::Remedy;
@@ -127,7 +127,7 @@ fn parse_window(text: &str) -> Result<TimeRange, String> {
 pub(crate) struct IndexBuildArguments {
     /// How the documents come into the collection: a built-in layout, or a plan file with an `[index_build]` table
     ///
-    /// Built-in: `ordered`, `shuffled`, `concurrent`, `churned`. See `docs/index-build.md`.
+    /// Built-in: `ordered`, `shuffled`, `concurrent`, `churned`, `migrated`. See `docs/index-build.md`.
     #[arg(value_name = "LAYOUT", default_value = "churned", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) layout: String,
     #[command(flatten)]
@@ -148,10 +148,11 @@ pub(crate) struct IndexBuildArguments {
     /// Take this collection as it is, and load nothing; of `--uri` or `--data-dir`
     #[arg(long, value_name = "DATABASE.COLLECTION", value_parser = namespace, help_heading = "Data", conflicts_with = "layout")]
     pub(crate) collection: Option<(String, String)>,
-    /// Documents that are loaded; default of the built-in layouts: 40000, of 3 KB each
+    /// Documents that are loaded, such as `40k` or `20M`; default of the built-in layouts: 40000, of 3 KB each
     #[arg(
         long,
         value_name = "N",
+        value_parser = count,
         help_heading = "Data",
         conflicts_with = "collection"
     )]
@@ -171,6 +172,14 @@ pub(crate) struct IndexBuildArguments {
     /// `compact` leaves it to the server. Nothing is dropped before its copy is verified.
     #[arg(long, value_name = "REMEDY", value_parser = one_of(Remedy::NAMES), help_heading = "Index")]
     pub(crate) remedy: Option<Remedy>,
+    /// Apply the remedy on this server of `--topology split=N` only, such as `split-1`; default: on all of them
+    #[arg(long, value_name = "SERVER", value_parser = NonEmptyStringValueParser::new(), help_heading = "Index", requires = "remedy")]
+    pub(crate) remedy_on: Option<String>,
+    /// Repeat each build so often without a trace, in turns with one under trace, to tell what tracing costs; default: 1
+    ///
+    /// With 2 and more the cost has an interval. 0: build under trace only.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100), help_heading = "Index")]
+    pub(crate) untraced: Option<u32>,
     /// Prepare storage for the data, such as `ext4 on loop:4GiB at 200 iops`, and take it away again
     ///
     /// A limit of operations applies while an index is built, so that a fast machine shows what a disk with seeks does. Needs

@@ -17,9 +17,12 @@ pub(super) fn span_above_0(text: &str) -> Result<Span, String> {
     }
 }
 
-/// A whole number of things: `10000`, `10k` or `2M`.
+/// A whole number of things: `10000`, `10k`, `2M` or `2m`.
 pub(super) fn count(text: &str) -> Result<u64, String> {
     let text = text.trim();
+    let text = &text
+        .strip_suffix('m')
+        .map_or(text.to_owned(), |number| format!("{number}M"));
     let short = text
         .strip_suffix(['k', 'K', 'M'])
         .and(text.parse::<Rate>().ok());
@@ -112,6 +115,7 @@ mod tests {
             ("10k", 10_000),
             ("1.5k", 1_500),
             ("2M", 2_000_000),
+            ("20m", 20_000_000),
         ] {
             assert_eq!(count(text), Ok(number), "{text}");
         }

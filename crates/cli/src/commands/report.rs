@@ -209,6 +209,7 @@ fn trace_options(arguments: &ReportArguments) -> TraceOptions {
     TraceOptions {
         gap_bytes: arguments.gap.map(|gap| gap.0),
         part: TracePart::from(&arguments.part),
+        ..TraceOptions::default()
     }
 }
 

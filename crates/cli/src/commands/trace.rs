@@ -75,6 +75,7 @@ pub(crate) fn trace(arguments: &TraceArguments, invocation: Invocation<'_>) -> R
     let asked = TraceOptions {
         gap_bytes: Some(arguments.gap.0),
         part,
+        ..TraceOptions::default()
     };
     let analysed = match AnalysedTrace::open(&folder, &asked) {
         Ok(analysed) => analysed,

@@ -52,6 +52,22 @@ fn each(build: &BuildRecord, put: &mut Put<'_>) -> Result<(), Error> {
     for (name, value) in &build.server {
         put("server", name, *value)?;
     }
+    for member in &build.members {
+        let name = &member.name;
+        put(name, "duration_s", member.duration_s)?;
+        for (source, figures) in [
+            (name.clone(), member.process),
+            (format!("{name} device"), member.device),
+        ] {
+            if let Some(figures) = figures {
+                of_io(&source, figures, put)?;
+            }
+        }
+    }
+    for pair in &build.tracing {
+        put("tracing", "traced_s", pair.traced_s)?;
+        put("tracing", "untraced_s", pair.untraced_s)?;
+    }
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// A bench on a machine with the embedded server that can trace; `None` where it is not.
-fn tracing() -> Option<Bench> {
+pub(crate) fn tracing() -> Option<Bench> {
     or_skip(embedded_program())?;
     crate::common::tracing()
 }
@@ -18,11 +18,11 @@ fn tracing() -> Option<Bench> {
 /// Few documents, and a cache that they do not fit into.
 const SMALL: [&str; 5] = ["index-build", "--records", "4000", "--cache", "8MiB"];
 
-fn build(bench: &Bench, more: &[&str]) -> Finished {
+pub(crate) fn build(bench: &Bench, more: &[&str]) -> Finished {
     bench.dyno(&[&SMALL[..], more].concat())
 }
 
-fn document(folder: &Path) -> Value {
+pub(crate) fn document(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("index-build.json")).unwrap();
     serde_json::from_str(&text).unwrap()
 }
@@ -319,7 +319,7 @@ fn a_slow_disk_is_slow_and_leaves_nothing() {
 }
 
 /// Starts an index build and interrupts it once `moment` is said.
-fn interrupted(bench: &Bench, arguments: &[&str], moment: &str) -> Option<i32> {
+pub(crate) fn interrupted(bench: &Bench, arguments: &[&str], moment: &str) -> Option<i32> {
     let mut child = bench
         .command(&[&SMALL[..], arguments].concat())
         .stdout(Stdio::null())
@@ -444,7 +444,12 @@ fn a_server_that_runs_already_is_asked_as_it_is() {
 
 /// A build on a `mongod` into the folder of this name, as its document.
 #[track_caller]
-fn build_on_mongod(bench: &Bench, mongod: &Path, arguments: &[&str], out: &str) -> Value {
+pub(crate) fn build_on_mongod(
+    bench: &Bench,
+    mongod: &Path,
+    arguments: &[&str],
+    out: &str,
+) -> Value {
     let mongod = mongod.to_str().unwrap();
     let fixed = ["index-build", "--mongod", mongod, "--cache", "256MiB"];
     let more = ["--out", out, "--format", "json"];
@@ -504,6 +509,15 @@ fn on_a_mongod_a_rewrite_makes_the_scan_of_churned_documents_sequential() {
         return;
     };
     assert!(before < 0.05 && after > 0.97, "{before} {after}");
+}
+
+#[test]
+fn on_a_mongod_documents_of_which_half_migrated_are_read_at_random_until_they_are_rewritten() {
+    let figure = "sequential_ratio";
+    let Some((before, after)) = remedied_on_mongod("migrated", "rewrite", "30000", figure) else {
+        return;
+    };
+    assert!(before < 0.4 && after > 0.97, "{before} {after}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod common;
 mod compare_history;
 mod costs;
 mod costs_truth;
+mod dealt_documents;
 mod dependencies;
 mod doctor;
 mod elsewhere;

@@ -203,6 +203,7 @@ fn each_setting_that_results_need_is_read_from_a_record() {
         Layout::Shuffled,
         Layout::Concurrent,
         Layout::Churned,
+        Layout::Migrated,
     ] {
         for remedy in [
             None,

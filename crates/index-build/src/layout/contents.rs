@@ -15,9 +15,17 @@ impl ContentHash {
     /// Adds a document, as BSON.
     pub fn add(&mut self, document: &[u8]) {
         let hash = Sha256::digest(document);
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(hash.chunks_exact(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().expect("chunks have eight bytes"));
+        }
+        self.join(ContentHash(words));
+    }
+
+    /// Adds the documents of another hash.
+    fn join(&mut self, other: ContentHash) {
         let mut carry = 0u128;
-        for (sum, word) in self.0.iter_mut().zip(hash.chunks_exact(8)) {
-            let word = u64::from_le_bytes(word.try_into().expect("chunks have eight bytes"));
+        for (sum, word) in self.0.iter_mut().zip(other.0) {
             carry += u128::from(*sum) + u128::from(word);
             *sum = carry as u64;
             carry >>= 64;
@@ -51,6 +59,15 @@ impl Contents {
         self.documents += 1;
         self.bytes += document.len() as u64;
         self.hash.add(document);
+    }
+
+    /// Adds what another server holds of the same collection.
+    #[must_use]
+    pub fn with(mut self, other: Contents) -> Contents {
+        self.documents += other.documents;
+        self.bytes += other.bytes;
+        self.hash.join(other.hash);
+        self
     }
 
     /// What differs, in words; `None` if nothing does.
@@ -126,6 +143,14 @@ mod tests {
         // Twice is not once, and not none.
         assert_ne!(of(&[a.clone(), a.clone()]).hash, of(&[b.clone(), b]).hash);
         assert_ne!(of(&[a.clone(), a]).hash, Contents::default().hash);
+    }
+
+    #[test]
+    fn documents_on_several_servers_are_those_of_one() {
+        let documents = [doc! { "_id": 1 }, doc! { "_id": 2 }, doc! { "_id": 3 }];
+        let parts = of(&documents[1..]).with(of(&documents[..1]));
+        assert_eq!(parts, of(&documents));
+        assert_ne!(parts, of(&documents[..1]).with(of(&documents[..1])));
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 use crate::layout::collection::{Collection, Shape};
 use crate::layout::documents::Units;
+use crate::layout::share::{Share, hash_of};
 use crate::layout::{Access, LayoutError};
 use bson::Document;
 use dyno_load::connect::Control;
 use dyno_load::keys::Permutation;
 use dyno_plan::index_build::Layout;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Documents of a command. With the largest usual documents a command stays below a megabyte.
 const BATCH: u64 = 100;
@@ -15,19 +17,34 @@ const BATCH: u64 = 100;
 const CONNECTIONS: u64 = 16;
 /// Of so many documents of a churned collection one more is loaded and deleted again.
 const DELETED_OF: u64 = 10;
+/// Chunks that move to a server, and as many from it.
+const CHUNKS: usize = 32;
 
-/// Makes the collection and loads `count` documents into it; nothing for [`Layout::Existing`].
+/// What is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// In which order.
+    pub layout: Layout,
+    /// The documents.
+    pub units: Units,
+    /// How many of them there are on all servers: those with an `_id` below it.
+    pub count: u64,
+    /// Those of this server.
+    pub share: Share,
+}
+
+/// Makes the collection and loads documents into it; nothing for [`Layout::Existing`].
 ///
 /// # Errors
 /// [`LayoutError::NotEmpty`] if it has documents already; then, and only then, nothing was changed. After every other
 /// error a part of the documents may be there.
-pub fn load(
-    access: &Access<'_>,
-    collection: &Collection,
-    layout: Layout,
-    units: Units,
-    count: u64,
-) -> Result<(), LayoutError> {
+pub fn load(access: &Access<'_>, collection: &Collection, load: Load) -> Result<(), LayoutError> {
+    let Load {
+        layout,
+        units,
+        count,
+        share,
+    } = load;
     if layout == Layout::Existing {
         return Ok(());
     }
@@ -48,22 +65,22 @@ pub fn load(
         collection,
         units,
         count,
+        share,
         order: Permutation::new(count.max(1)),
     };
     match layout {
-        Layout::Existing | Layout::Ordered => loading.insert(&mut control, count, |n| n)?,
-        Layout::Shuffled => loading.insert(&mut control, count, |n| loading.order.at(n))?,
+        Layout::Existing | Layout::Ordered => loading.insert(&mut control, |n| n)?,
+        Layout::Shuffled => loading.insert(&mut control, |n| loading.order.at(n))?,
         Layout::Concurrent => loading.insert_at_once()?,
         Layout::Churned => loading.churn(&mut control)?,
+        Layout::Migrated => loading.migrate(&mut control)?,
     }
     let found = collection.count(&mut control)?;
-    if found == count {
+    let expected = share.of(count);
+    if found == expected {
         Ok(())
     } else {
-        Err(LayoutError::WrongCount {
-            found,
-            expected: count,
-        })
+        Err(LayoutError::WrongCount { found, expected })
     }
 }
 
@@ -72,6 +89,7 @@ struct Loading<'a> {
     collection: &'a Collection,
     units: Units,
     count: u64,
+    share: Share,
     /// Numbers of documents in shuffled order.
     order: Permutation,
 }
@@ -81,18 +99,33 @@ impl Loading<'_> {
         (self.access.progress)(what, done, self.count);
     }
 
-    /// Inserts the documents with the numbers that `number_at` gives for `0..count`.
+    /// The places `0..count` in pieces of which each holds about as many documents of this server as a command takes.
+    fn batches(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        batches(self.count, BATCH * self.share.servers())
+    }
+
+    /// Those of these documents that are on this server.
+    fn own(&self, numbers: impl Iterator<Item = u64>) -> Vec<u64> {
+        let own = numbers.filter(|number| self.share.has(*number as i64));
+        own.collect()
+    }
+
+    fn units(&self, numbers: &[u64]) -> Vec<Document> {
+        let units = numbers.iter().map(|number| self.units.unit(*number));
+        units.collect()
+    }
+
+    /// Inserts the documents in the order in which `number_at` gives their numbers for `0..count`.
     fn insert(
         &self,
         control: &mut Control,
-        count: u64,
         number_at: impl Fn(u64) -> u64,
     ) -> Result<(), LayoutError> {
-        for batch in batches(count) {
+        for batch in self.batches() {
             self.access.check()?;
             let end = batch.end;
-            let documents = batch.map(|place| self.units.unit(number_at(place)));
-            self.collection.insert(control, documents.collect())?;
+            let numbers = self.own(batch.map(&number_at));
+            self.collection.insert(control, self.units(&numbers))?;
             self.tell("loading", end);
         }
         Ok(())
@@ -100,18 +133,19 @@ impl Loading<'_> {
 
     /// Each connection inserts every so-manieth batch of the shuffled order.
     fn insert_at_once(&self) -> Result<(), LayoutError> {
-        let next = AtomicU64::new(0);
+        let pieces: Vec<Range<u64>> = self.batches().collect();
+        let next = AtomicUsize::new(0);
         let work = || -> Result<(), LayoutError> {
             let mut control = (self.access.connect)()?;
             loop {
                 self.access.check()?;
-                let first = next.fetch_add(BATCH, Ordering::Relaxed);
-                if first >= self.count {
+                let piece = pieces.get(next.fetch_add(1, Ordering::Relaxed));
+                let Some(batch) = piece.cloned() else {
                     return Ok(());
-                }
-                let end = (first + BATCH).min(self.count);
-                let documents = (first..end).map(|place| self.units.unit(self.order.at(place)));
-                self.collection.insert(&mut control, documents.collect())?;
+                };
+                let end = batch.end;
+                let numbers = self.own(batch.map(|place| self.order.at(place)));
+                self.collection.insert(&mut control, self.units(&numbers))?;
                 self.tell("loading", end);
             }
         };
@@ -130,29 +164,70 @@ impl Loading<'_> {
 
     /// Loads short documents and some that go away again, in order, and lets the short ones grow in shuffled order.
     fn churn(&self, control: &mut Control) -> Result<(), LayoutError> {
-        for batch in batches(self.count) {
+        for batch in self.batches() {
             self.access.check()?;
             let end = batch.end;
-            let extra = batch
-                .clone()
-                .filter(|number| number % DELETED_OF == 0)
-                .map(|number| self.units.unit(self.extra(number)));
-            let extra: Vec<Document> = extra.collect();
-            let short = batch.map(|number| self.units.short_unit(number)).collect();
-            self.collection.insert(control, short)?;
-            self.collection.insert(control, extra)?;
+            let numbers = self.own(batch);
+            let extra = numbers.iter().filter(|number| *number % DELETED_OF == 0);
+            let extra: Vec<u64> = extra.map(|number| self.extra(*number)).collect();
+            let short = numbers.iter().map(|number| self.units.short_unit(*number));
+            self.collection.insert(control, short.collect())?;
+            self.collection.insert(control, self.units(&extra))?;
             self.tell("loading", end);
         }
-        for batch in batches(self.count) {
+        for batch in self.batches() {
             self.access.check()?;
             let end = batch.end;
-            let numbers: Vec<u64> = batch.map(|place| self.order.at(place)).collect();
-            let grown = numbers.iter().map(|number| self.units.unit(*number));
-            self.collection.put(control, grown.collect())?;
+            let numbers = self.own(batch.map(|place| self.order.at(place)));
+            self.collection.put(control, self.units(&numbers))?;
             let deleted = numbers.iter().filter(|number| *number % DELETED_OF == 0);
             let deleted: Vec<i64> = deleted.map(|number| self.extra(*number) as i64).collect();
             self.collection.delete(control, &deleted)?;
             self.tell("updating", end);
+        }
+        Ok(())
+    }
+
+    /// Loads half of the documents and as many that belong elsewhere, in order. Then chunk by chunk the other half arrives,
+    /// and what belongs elsewhere is deleted.
+    ///
+    /// That is what moves of chunks do on a shard that gives as many as it gets. The giver sends the documents of a chunk in
+    /// the order of its records (`_cloneRecordIds` in MongoDB's `migration_chunk_cloner_source.cpp` is sorted), and deletes
+    /// them in the order of the shard key, which is that of the hashes.
+    fn migrate(&self, control: &mut Control) -> Result<(), LayoutError> {
+        let mut chunks: Vec<Vec<u64>> = vec![Vec::new(); CHUNKS];
+        for batch in self.batches() {
+            self.access.check()?;
+            let end = batch.end;
+            let documents = self
+                .own(batch)
+                .into_iter()
+                .map(|number| match chunk_of(number) {
+                    None => self.units.unit(number),
+                    Some(chunk) => {
+                        chunks[chunk].push(number);
+                        self.units.unit(self.extra(number))
+                    }
+                });
+            let documents = documents.collect();
+            self.collection.insert(control, documents)?;
+            self.tell("loading", end);
+        }
+        let mut moved = 0;
+        for mut chunk in chunks {
+            for batch in chunk.chunks(BATCH as usize) {
+                self.access.check()?;
+                self.collection.insert(control, self.units(batch))?;
+            }
+            chunk.sort_unstable_by_key(|number| hash_of(self.extra(*number) as i64));
+            for batch in chunk.chunks(BATCH as usize) {
+                self.access.check()?;
+                let deleted = batch.iter().map(|number| self.extra(*number) as i64);
+                self.collection
+                    .delete(control, &deleted.collect::<Vec<_>>())?;
+            }
+            moved += chunk.len() as u64;
+            self.tell("moving", moved * self.share.servers());
         }
         Ok(())
     }
@@ -163,9 +238,16 @@ impl Loading<'_> {
     }
 }
 
-/// The numbers `0..count` in pieces.
-fn batches(count: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
-    (0..count.div_ceil(BATCH)).map(move |batch| batch * BATCH..((batch + 1) * BATCH).min(count))
+/// The chunk in which a document arrives; `None` of the half that is there from the start. Other digits of the hash decide
+/// on the server.
+fn chunk_of(number: u64) -> Option<usize> {
+    let hash = hash_of(number as i64) as u64;
+    (hash & 1 == 1).then_some((hash >> 1) as usize % CHUNKS)
+}
+
+/// The numbers `0..count` in pieces of this size.
+fn batches(count: u64, size: u64) -> impl Iterator<Item = Range<u64>> {
+    (0..count.div_ceil(size)).map(move |batch| batch * size..((batch + 1) * size).min(count))
 }
 
 #[cfg(test)]
@@ -173,9 +255,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn half_of_the_documents_of_every_server_arrive_in_chunks() {
+        for share in [Share::ALL, Share::new(0, 2), Share::new(3, 4)] {
+            let own: Vec<u64> = (0..64_000).filter(|n| share.has(*n as i64)).collect();
+            let mut counts = [0u64; CHUNKS];
+            for chunk in own.iter().filter_map(|number| chunk_of(*number)) {
+                counts[chunk] += 1;
+            }
+            let moved: u64 = counts.iter().sum();
+            assert!(
+                (2 * moved).abs_diff(own.len() as u64) * 20 < own.len() as u64,
+                "{moved}"
+            );
+            let mean = moved / CHUNKS as u64;
+            let is_fair = |count: &u64| count.abs_diff(mean) * 2 < mean;
+            assert!(counts.iter().all(is_fair), "{counts:?}");
+        }
+    }
+
+    #[test]
     fn batches_hold_every_number_once() {
         for count in [0, 1, 99, 100, 101, 250] {
-            let all: Vec<u64> = batches(count).flatten().collect();
+            let all: Vec<u64> = batches(count, 100).flatten().collect();
             assert!(all.iter().copied().eq(0..count), "{count}");
         }
     }

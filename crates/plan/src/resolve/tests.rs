@@ -581,6 +581,25 @@ fn an_index_build_and_messages_are_no_load_and_have_one_server() {
         ..work(build())
     };
     assert!(message("churned", pairs).contains("one server"));
+    // A plan that is valid for an index build, and no deployment for anything else.
+    let dealt = folder.path().join("dealt.toml");
+    let text = "name = \"d\"\n[server]\ntopology = \"split=2\"\ncache = \"1GiB\"\n[index_build]\n";
+    std::fs::write(&dealt, text).unwrap();
+    let dealt = dealt.display().to_string();
+    let text = message(&dealt, work(Work::Servers));
+    assert!(
+        text.contains("`split=2`: only `dyno index-build`"),
+        "{text}"
+    );
+    let plan = self::task(
+        2,
+        Request {
+            source: Some(dealt),
+            ..work(build())
+        },
+    )
+    .plan;
+    assert_eq!(plan.server.topology.as_deref(), Some("split=2"));
     let task = task(8, work(build()));
     assert_eq!(task.plan.client.threads, 1);
     let there = Request {

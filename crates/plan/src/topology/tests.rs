@@ -11,6 +11,7 @@ fn every_text_is_read_and_printed_again() {
     for text in [
         "standalone",
         "pairs=4",
+        "split=2",
         "replica-set=3",
         "replica-set=3+1",
         "replica-set=3,priorities=2/1/0",
@@ -58,6 +59,9 @@ fn errors_name_the_value_and_the_valid_forms() {
         ("standalone,config=2", "no option `config`"),
         ("pairs", "`pairs` needs a number"),
         ("pairs=0", "pairs must be 1 to 64, not 0"),
+        ("split", "`split` needs a number"),
+        ("split=1", "servers must be 2 to 64, not 1"),
+        ("split=2,chunks=4", "no option `chunks`"),
         ("pairs=-1", "`-1` is not a whole number"),
         ("replica-set=0+1", "data members must be 1 to 50"),
         ("replica-set=3+7", "arbiters must be 0 to 6"),

@@ -9,7 +9,8 @@ use super::{
 
 /// The valid forms, as errors name them.
 const FORMS: &str = "`standalone`, `pairs=N`, `replica-set=N[+ARBITERS][,priorities=P/P/...]`, \
-    `sharded=SHARDSxMEMBERS[,config=N][,routers=N][,key=FIELD:hashed|ranged][,chunks=N][,balancer=on|off]`";
+    `sharded=SHARDSxMEMBERS[,config=N][,routers=N][,key=FIELD:hashed|ranged][,chunks=N][,balancer=on|off]`, \
+    and for index builds `split=N`";
 
 impl fmt::Display for ShardKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,6 +28,7 @@ impl fmt::Display for Topology {
         match self {
             Topology::Standalone => formatter.write_str("standalone"),
             Topology::Pairs { n } => write!(formatter, "pairs={n}"),
+            Topology::Split { n } => write!(formatter, "split={n}"),
             Topology::ReplicaSet(set) => {
                 write!(formatter, "replica-set={}", set.data_members)?;
                 if set.arbiters > 0 {
@@ -104,10 +106,16 @@ fn parse(
             no_options(options)?;
             Ok(Topology::Pairs { n: number(n)? })
         }
+        ("split", Some(n)) => {
+            no_options(options)?;
+            Ok(Topology::Split { n: number(n)? })
+        }
         ("replica-set", Some(members)) => parse_set(members, options).map(Topology::ReplicaSet),
         ("sharded", Some(size)) => parse_cluster(size, options).map(Topology::Sharded),
         ("standalone", Some(_)) => Err("`standalone` takes no number".to_owned()),
-        ("pairs" | "replica-set" | "sharded", None) => Err(format!("`{name}` needs a number")),
+        ("pairs" | "split" | "replica-set" | "sharded", None) => {
+            Err(format!("`{name}` needs a number"))
+        }
         _ => Err(format!("`{name}` is not known")),
     }
 }

@@ -4,6 +4,7 @@ use super::problems::Problems;
 use crate::model::{DiskMapping, Encryption, Plan, ServerKind, ServerPlan, StorageEngine};
 use crate::placement::{PlacementRequest, is_list};
 use crate::problem::Problem;
+use crate::topology::{INSTEAD_OF_SPLIT, NOT_DEALT, Topology};
 use crate::uri;
 use std::net::IpAddr;
 
@@ -143,6 +144,16 @@ fn check_deployment(problems: &mut Problems, server: &ServerPlan) {
     {
         problems.require(false, || format!("`server.placement`: {error}"));
     }
+}
+
+/// Servers over which documents are dealt are of use to an index build only.
+pub(super) fn check_split(problems: &mut Problems, plan: &Plan) {
+    let Ok(topology @ Topology::Split { .. }) = plan.server.topology() else {
+        return;
+    };
+    problems.require_or(plan.index_build.is_some(), INSTEAD_OF_SPLIT, || {
+        format!("`server.topology` = `{topology}`: {NOT_DEALT}")
+    });
 }
 
 fn check_topology(problems: &mut Problems, server: &ServerPlan) {

@@ -3,7 +3,9 @@
 use super::words::took;
 use crate::facts::{server_of, settings_of};
 use crate::page::Fact;
-use dyno_record::index_build::{CollectionFacts, DiskFacts, IndexBuildDocument, RemedyRecord};
+use dyno_record::index_build::{
+    CollectionFacts, ConfigurationRecord, DiskFacts, IndexBuildDocument, RemedyRecord,
+};
 use dyno_record::quantity::Quantity;
 
 /// The facts; those that are not known are empty.
@@ -33,9 +35,35 @@ pub(super) fn facts(document: &IndexBuildDocument) -> Vec<Fact> {
             "Other settings",
             settings_of(&document.server, &["cache", "block_compressor"]),
         ),
-        Fact::new("Disk", known(document.disk.as_ref().map(disk))),
+        Fact::new(
+            "Disk",
+            known(document.disk.as_ref().map(disk)) + of_each(document),
+        ),
         Fact::new("Remedy", known(document.remedy.as_ref().map(remedy))),
     ]
+    .into_iter()
+    .chain(document.configurations.iter().map(configuration))
+    .collect()
+}
+
+/// The servers of a configuration, its documents, and what was done about their order.
+fn configuration(one: &ConfigurationRecord) -> Fact {
+    let mut value = match one.members.len() {
+        1 => "1 server".to_owned(),
+        n => format!("{n} servers without a router"),
+    };
+    value += &format!(", {} documents", Quantity::count(one.collection.documents));
+    if let Some(load_s) = one.collection.load_s {
+        value += &format!(", loaded in {}", took(load_s));
+    }
+    if let Some(done) = &one.remedy {
+        value += &format!("; {}", remedy(done));
+        value += &done
+            .on
+            .as_ref()
+            .map_or(String::new(), |on| format!(", on {on} only"));
+    }
+    Fact::new(one.topology.clone(), value)
 }
 
 fn index(keys: String, collection: &CollectionFacts) -> String {
@@ -69,6 +97,9 @@ fn layout(name: &str) -> String {
         "churned" => {
             "loaded in order, then grown by updates in shuffled order, with deletes in between"
         }
+        "migrated" => {
+            "half of them loaded in order; then the others arrived in chunks, while as many that belong elsewhere were deleted"
+        }
         _ => return name.to_owned(),
     };
     format!("{name}: {how}")
@@ -80,6 +111,19 @@ fn setting(document: &IndexBuildDocument, name: &str, planned: &Option<String>) 
     let planned = planned.as_ref().filter(|_| server.started);
     let reported = server.settings.get(name);
     reported.or(planned).cloned().unwrap_or_default()
+}
+
+/// Storage that is prepared for several servers is prepared for each.
+fn of_each(document: &IndexBuildDocument) -> &'static str {
+    let is_made = document.disk.as_ref().is_some_and(|disk| disk.made);
+    let are_several = document
+        .configurations
+        .iter()
+        .any(|one| one.members.len() > 1);
+    match is_made && are_several {
+        true => "; of several servers each has one of its own",
+        false => "",
+    }
 }
 
 fn disk(disk: &DiskFacts) -> String {

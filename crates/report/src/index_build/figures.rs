@@ -6,6 +6,7 @@ use super::words::{Change, took};
 use crate::page::Figure;
 use crate::texts::text;
 use dyno_analyze::access_pattern::order_statement;
+use dyno_analyze::tracing_cost::{TracingCost, tracing_cost};
 use dyno_record::index_build::{IndexBuildDocument, RemedyRecord};
 use dyno_record::quantity::{Quantity, Unit};
 
@@ -48,7 +49,27 @@ pub(super) fn figures(
         .chain(scores)
         .chain(reads)
         .chain(documents)
+        .chain(cost_of_tracing(document))
         .collect()
+}
+
+/// What tracing cost over all builds of the experiment.
+pub(super) fn cost_of_tracing(document: &IndexBuildDocument) -> Option<Figure> {
+    let pairs = document.builds.iter().flat_map(|build| &build.tracing);
+    let cost = tracing_cost(pairs)?;
+    let figure = Figure::new("cost of tracing", Quantity::ratio(cost.ratio).signed());
+    Some(figure.with_note(format!("of the build time; {}", how_sure(&cost))))
+}
+
+/// The interval of a cost, or that there is none.
+pub(super) fn how_sure(cost: &TracingCost) -> String {
+    match cost.interval {
+        None => "one pair, no interval".to_owned(),
+        Some((low, high)) => {
+            let end = |ratio| Quantity::ratio(ratio).signed();
+            format!("95 %: {} to {}, {} pairs", end(low), end(high), cost.pairs)
+        }
+    }
 }
 
 /// How much was read in the end, as multiples of the size of the file.

@@ -2,6 +2,7 @@
 
 use super::sides::{Side, compared};
 use super::words::{Change, short_hash, took};
+use super::{between, configurations};
 use dyno_analyze::access_pattern::{FilePattern, order_statement};
 use dyno_record::experiment::{Finding, FindingKind};
 use dyno_record::index_build::{IndexBuildDocument, IoFigures, RemedyRecord};
@@ -10,12 +11,23 @@ use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 
 /// A score below which the order of the file is not that of the scan.
-const RANDOM_SCORE: f64 = 0.3;
+pub(super) const RANDOM_SCORE: f64 = 0.3;
 /// A score from which there is nothing to mend.
 const SEQUENTIAL_SCORE: f64 = 0.8;
 
 /// The findings, the most important first. Those of the traces by themselves are left out.
 pub(super) fn findings(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec<Finding> {
+    let rows = configurations::rows(document, sides);
+    let mut found = match rows.is_empty() {
+        true => of_one(document, sides),
+        false => between::findings(document, &rows),
+    };
+    found.extend(between::cost(document));
+    found
+}
+
+/// Those of a build on one server or deployment.
+fn of_one(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec<Finding> {
     let remedy = document.remedy.as_ref();
     let mut found = Vec::new();
     found.extend(remedy.and_then(changed));
@@ -29,7 +41,7 @@ pub(super) fn findings(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Vec
 }
 
 /// That documents are not what they were.
-fn changed(remedy: &RemedyRecord) -> Option<Finding> {
+pub(super) fn changed(remedy: &RemedyRecord) -> Option<Finding> {
     if remedy.is_identical() {
         return None;
     }
@@ -89,7 +101,7 @@ fn effect(remedy: Option<&RemedyRecord>, sides: &[Side<'_>]) -> Option<Finding> 
 }
 
 /// A quantity as statements have it.
-fn number(quantity: Quantity) -> Number {
+pub(super) fn number(quantity: Quantity) -> Number {
     Number::new(quantity.value(), quantity.unit())
 }
 
@@ -97,7 +109,7 @@ fn bytes(amount: u64) -> Number {
     number(Quantity::bytes(amount))
 }
 
-fn score(value: f64) -> Number {
+pub(super) fn score(value: f64) -> Number {
     Number::new(value, Unit::Plain)
 }
 
@@ -225,7 +237,7 @@ fn mismatch(document: &IndexBuildDocument, sides: &[Side<'_>]) -> Option<Finding
     Some(Finding::new(kind, said, jumps(file, score)))
 }
 
-fn jumps(file: &FilePattern, score: f64) -> Vec<Statement> {
+pub(super) fn jumps(file: &FilePattern, score: f64) -> Vec<Statement> {
     let mut said = vec![statement!("score", score = self::score(score))];
     let seek = file.median_seek_bytes();
     said.extend(seek.map(|seek| statement!("median-jump", jump = bytes(seek as u64))));

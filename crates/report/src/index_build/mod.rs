@@ -1,7 +1,9 @@
 //! Reports of an index build: how long it took, in which order the documents were read for it, and what became of
 //! both when something was done about their order. The parts about the traces are those of [`crate::io_trace`].
 
+mod between;
 mod caveats;
+mod configurations;
 mod facts;
 mod figures;
 mod findings;
@@ -71,20 +73,35 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
     let document = view.document;
     let sides = sides::sides(view);
     let book = caveats::book(document, &sides);
-    let mut sections = tables::sections(document, &sides);
+    let rows = configurations::rows(document, &sides);
     let said = findings::findings(document, &sides);
     let mut findings: Vec<Shown> = said.iter().map(Into::into).collect();
     let mut facts = facts::facts(document);
     let mut definitions = DEFINITIONS.to_vec();
-    if let Some(traced) = traced(view) {
+    let (headline, mut sections) = match rows.is_empty() {
+        true => (
+            figures::figures(document, &sides, &book),
+            tables::sections(document, &sides),
+        ),
+        false => (
+            configurations::figures(document, &rows, &book),
+            configurations::sections(&rows),
+        ),
+    };
+    // Of several configurations each trace is a folder of its own, with a report of its own.
+    let traced = traced(view);
+    definitions.extend(traced.iter().flat_map(|traced| traced.definitions.clone()));
+    if let Some(traced) = traced.filter(|_| rows.is_empty()) {
         findings.extend(traced.findings);
         sections.extend(traced.sections);
         facts.extend(traced.method.into_iter().flat_map(|list| list.facts));
-        definitions.extend(traced.definitions);
     }
     facts.retain(|fact| !fact.value.is_empty());
     let machine = machine::list(document.environment.as_ref(), &CaveatBook::new(&[]));
     let question = match sides.len() {
+        _ if !rows.is_empty() => {
+            "How long does the index take on each configuration, and in which order does each server read its documents for it?"
+        }
         0 | 1 => "How long does the index take, and in which order are the documents read for it?",
         _ => {
             "How long does the index take, in which order are the documents read for it, and what did the remedy change?"
@@ -105,7 +122,7 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
         } else {
             ""
         },
-        headline: figures::figures(document, &sides, &book),
+        headline,
         findings,
         sections,
         method: Page::method_of(facts).into_iter().chain(machine).collect(),

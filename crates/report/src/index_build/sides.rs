@@ -40,7 +40,7 @@ impl<'a> Side<'a> {
             name,
             build,
             trace,
-            file: trace.and_then(|trace| collection_file(&trace)),
+            file: trace.and_then(|trace| files_of_collection(trace).max_by_key(|file| file.bytes)),
         }
     }
 
@@ -51,21 +51,27 @@ impl<'a> Side<'a> {
 
     /// The score of the file of the collection; absent with too few reads for a pattern.
     pub(super) fn score(&self) -> Option<f64> {
-        let file = self.file.filter(|file| file.calls >= FEWEST_CALLS)?;
-        file.score
+        self.file.filter(|file| has_pattern(file))?.score
     }
 }
 
 /// Fewer calls are no pattern.
 const FEWEST_CALLS: u64 = 64;
 
-fn collection_file<'a>(trace: &TraceView<'a>) -> Option<&'a FilePattern> {
-    let files = trace.patterns.files.iter().filter(|file| {
+/// Whether enough of a file was read to tell in which order.
+pub(super) fn has_pattern(file: &FilePattern) -> bool {
+    file.calls >= FEWEST_CALLS
+}
+
+/// The files with documents that were read from.
+pub(super) fn files_of_collection<'a>(
+    trace: TraceView<'a>,
+) -> impl Iterator<Item = &'a FilePattern> {
+    trace.patterns.files.iter().filter(|file| {
         let is_read = matches!(file.operation, Operation::Read | Operation::Fault);
         let kind = file.role.as_ref().map(|role| role.kind);
         is_read && file.bytes > 0 && kind == Some(FileKind::Collection)
-    });
-    files.max_by_key(|file| file.bytes)
+    })
 }
 
 /// The two builds that are compared, both of which ended.

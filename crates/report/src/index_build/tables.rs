@@ -1,5 +1,6 @@
 //! Tables of an index build: the builds, and what the server counted meanwhile.
 
+use super::configurations::untraced_mean_s;
 use super::sides::Side;
 use super::words::took;
 use crate::page::Section;
@@ -45,6 +46,9 @@ fn times(document: &IndexBuildDocument, builds: &[&BuildRecord]) -> Section {
         |of: fn(&IoFigures) -> Quantity| move |build: &BuildRecord| build.device.as_ref().map(of);
     let rows = [
         figure("duration", &|build| Some(took(build.duration_s))),
+        figure("duration without trace", &|build| {
+            untraced_mean_s(build).map(took)
+        }),
         is_so("server restarted", |build| build.server_restarted),
         is_so("page cache dropped", |build| build.page_cache_dropped),
         condition("page cache at start", &|build| {

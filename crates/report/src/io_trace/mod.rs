@@ -12,7 +12,8 @@ mod view;
 use crate::caveat::NumberedCaveat;
 use crate::error::ReportError;
 use crate::options::{PageFormat, RenderOptions};
-use crate::page::{Definition, Figure, Finding as Shown, Page, Section};
+use crate::page::density::DensityChart;
+use crate::page::{Definition, Figure, Finding as Shown, Page, Section, Sketch};
 use crate::render::show;
 use crate::texts::text;
 use dyno_analyze::access_pattern::{
@@ -141,6 +142,16 @@ pub fn pair_sections(pair: &TracePair<'_>) -> Vec<Section> {
     sections.extend(histograms::size_pairs(&pairs));
     sections.extend(tables::block_pair(pair));
     sections
+}
+
+/// Where and when the documents of each server of a deployment were read, side by side.
+pub(crate) fn offsets_of_servers(
+    id: &str,
+    servers: &[(&str, &FilePattern)],
+    view: &TraceView<'_>,
+) -> Option<(DensityChart, Vec<Sketch>)> {
+    let zero_ns = view.patterns.first_ns.unwrap_or(0);
+    pictures::offsets_of_servers(id, servers, zero_ns)
 }
 
 /// Reasons to doubt a trace, numbered from 1, to stand in another report.

@@ -1,12 +1,12 @@
 //! Densities of a trace: offset against time, and latency against offset.
 
 use super::pairs::Pair;
-use super::sketch::{pair_sketches, sketches};
+use super::sketch::{framed, pair_sketches, sketches};
 use super::tables::noun;
 use super::view::{TracePair, TraceView};
 use crate::page::density::{DensityAxis, DensityChart, DensityPanel, Edges, encode};
 use crate::page::plot::Measure;
-use crate::page::{Section, charts_of};
+use crate::page::{Section, Sketch, charts_of};
 use dyno_analyze::access_pattern::{FilePattern, Grid, Pictures};
 use dyno_record::io_trace::event::Operation;
 use dyno_record::quantity::Quantity;
@@ -23,7 +23,7 @@ const FEWEST_DRAWN: u64 = 16;
 
 /// A grid to be drawn, with what it is and the time that counts as 0.
 pub(super) struct Drawn<'a> {
-    pub(super) label: &'static str,
+    pub(super) label: &'a str,
     pub(super) file: &'a FilePattern,
     pub(super) pictures: &'a Pictures,
     pub(super) zero_ns: i64,
@@ -42,6 +42,35 @@ pub(super) fn offsets(files: &[&FilePattern]) -> Option<Section> {
         sketches: sketches(files),
         ..section
     })
+}
+
+/// Offset against time of one file of each of several servers, side by side on the same axes. Time runs from the first call
+/// of all. The chart, and the same for texts; `None` if no file has a picture.
+pub(super) fn offsets_of_servers(
+    id: &str,
+    servers: &[(&str, &FilePattern)],
+    zero_ns: i64,
+) -> Option<(DensityChart, Vec<Sketch>)> {
+    let drawn: Vec<Drawn<'_>> = servers
+        .iter()
+        .filter(|(_, file)| file.placed_calls >= FEWEST_DRAWN)
+        .filter_map(|&(label, file)| {
+            Some(Drawn {
+                label,
+                file,
+                pictures: file.pictures.as_deref()?,
+                zero_ns,
+            })
+        })
+        .collect();
+    if drawn.is_empty() {
+        return None;
+    }
+    let chart = DensityChart {
+        id: format!("offset-{id}"),
+        ..offset_chart(&drawn)
+    };
+    Some((chart, framed(&drawn)))
 }
 
 /// Latency against offset of each file that has pictures.

@@ -28,10 +28,15 @@ pub(super) fn sketches(files: &[&FilePattern]) -> Vec<Sketch> {
 pub(super) fn pair_sketches(pair: &TracePair<'_>, pairs: &[Pair<'_>]) -> Vec<Sketch> {
     let mut sketches = Vec::new();
     for both in drawn_pairs(pair, pairs).iter().take(MOST_FILES) {
-        let frame = Frame::of(&both.iter().collect::<Vec<_>>());
-        sketches.extend(both.iter().map(|one| sketch(one, &frame)));
+        sketches.extend(framed(both));
     }
     sketches
+}
+
+/// Pictures below each other, on the same axes.
+pub(super) fn framed(drawn: &[Drawn<'_>]) -> Vec<Sketch> {
+    let frame = Frame::of(&drawn.iter().collect::<Vec<_>>());
+    drawn.iter().map(|one| sketch(one, &frame)).collect()
 }
 
 /// The axes of one or more pictures: time from the zero of each, and offset.

@@ -1,7 +1,7 @@
 //! Every finding that is made here with the measurement that it rests on, and without it.
 
-use crate::samples::index_build::{rewritten, without_remedy};
-use crate::samples::trace::{Traced, random_scan, sequential_scan};
+use crate::samples::index_build::{dealt, pairs as tracing_pairs, rewritten, without_remedy};
+use crate::samples::trace::{Traced, random_scan, sequential_scan, two_servers};
 use dyno_analyze::access_pattern::Activity;
 use dyno_record::experiment::Finding;
 use dyno_record::index_build::IndexBuildDocument;
@@ -24,7 +24,10 @@ fn every_finding_is_measured_and_silent_where_it_is_not() {
     let mut told = Told::default();
     told.check(
         of_builds,
-        [remedies(), orders()].into_iter().flatten().collect(),
+        [remedies(), orders(), configurations()]
+            .into_iter()
+            .flatten()
+            .collect(),
     );
     told.check(of_pair, pairs());
     told.finish("crates/report/src");
@@ -119,6 +122,42 @@ fn orders() -> Vec<Case> {
         case("scan-and-disk-order-disagree", mended())
             .not_if("they agree", |it| it.traces[0].1 = sequential_scan())
             .not_if("it was not traced", without_traces),
+    ]
+}
+
+/// On one server, and on two over which the documents were dealt.
+fn built() -> Built {
+    Built {
+        document: dealt(),
+        traces: vec![("standalone", random_scan()), ("split-2", two_servers())],
+    }
+}
+
+fn configurations() -> Vec<Case> {
+    let other = with(built(), |it| {
+        it.document.configurations[1].collection.content_hash = "00ff".into();
+    });
+    let alone = |it: &mut Built| {
+        it.document.builds.truncate(1);
+        it.document.configurations.truncate(1);
+    };
+    let cost = with(mended(), |it| {
+        it.document.builds[0].tracing = tracing_pairs(&[(1.01, 1.0), (1.0, 1.0)]);
+    });
+    vec![
+        case("configurations-differ-in-documents", other)
+            .not_if("they hold the same", |it| *it = built()),
+        case("configuration-took", built())
+            .not_if("there was one", alone)
+            .not_if("its length is not known", |it| {
+                it.document.builds[1].duration_s = f64::NAN;
+            }),
+        case("servers-read-at-random", built())
+            .not_if("all are read in order", |it| {
+                it.traces = vec![("standalone", sequential_scan())];
+            })
+            .not_if("they were not traced", without_traces),
+        case("cost-of-tracing", cost).not_if("all builds were traced", |it| *it = mended()),
     ]
 }
 

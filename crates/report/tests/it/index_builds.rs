@@ -1,8 +1,8 @@
 //! Reports of index builds: texts word for word, and pages that are written to `target/tmp/report/`, where they can be
 //! looked at.
 
-use crate::samples::index_build::{failed, rewritten, without_remedy};
-use crate::samples::trace::{Traced, empty, random_scan, sequential_scan};
+use crate::samples::index_build::{dealt, failed, pairs, rewritten, without_remedy};
+use crate::samples::trace::{Traced, empty, random_scan, sequential_scan, two_servers};
 use dyno_analyze::access_pattern::Activity;
 use dyno_record::index_build::IndexBuildDocument;
 use dyno_record::model::RunStatus;
@@ -141,7 +141,7 @@ fn every_combination_of_builds_and_traces_has_a_report() {
         &[("before", &none), ("after", &none)],
         &[("other", &after)],
     ];
-    for document in [rewritten(), without_remedy(), failed()] {
+    for document in [rewritten(), without_remedy(), failed(), dealt()] {
         for traces in traces {
             for format in ALL {
                 assert!(shown(&document, traces, format).ends_with('\n'));
@@ -292,4 +292,141 @@ fn the_json_form_holds_the_document_and_what_follows_from_each_trace() {
     assert_eq!(value["traces"][0]["trace"]["lost_calls"], 3);
     let said = value["findings"][0]["text"].as_str().unwrap();
     assert!(said.contains("14 × faster"), "{said}");
+}
+
+fn shown_dealt(format: PageFormat) -> String {
+    let (one, two) = (random_scan(), two_servers());
+    let options = RenderOptions::default();
+    with_view(
+        &dealt(),
+        &[("standalone", &one), ("split-2", &two)],
+        |view| render(view, format, &options).unwrap(),
+    )
+}
+
+#[test]
+fn terminal_report_of_two_configurations() {
+    assert_snapshot!(shown_dealt(PageFormat::Human));
+}
+
+#[test]
+fn every_server_has_its_picture_and_its_share_and_none_speaks_for_all() {
+    let page = shown_dealt(PageFormat::Html);
+    write_page("index-build-dealt.html", &page);
+    for wanted in [
+        "aria-label=\"split-0: 2,000 reads of sdu.docs, score 0.0",
+        "aria-label=\"split-1: 2,000 reads of sdu.docs, score 1.00",
+        "aria-label=\"server: 2,000 reads of sdu.docs, score 0.0",
+        "2.0 × faster than standalone",
+        "50.9",
+        "49.1",
+    ] {
+        assert!(page.contains(wanted), "`{wanted}` is not in the page");
+    }
+    let (one, two) = (random_scan(), two_servers());
+    let model = page_of(&dealt(), &[("standalone", &one), ("split-2", &two)]);
+    let headline: Vec<(&str, Option<&str>)> = model
+        .headline
+        .iter()
+        .map(|figure| (figure.label.as_str(), figure.note.as_deref()))
+        .collect();
+    let until = "until the last of 2 servers had ended; 2.0 × faster than standalone";
+    assert_eq!(headline[1], ("build time, split=2", Some(until)));
+    let lowest = "of 2 servers; the highest is 1.00";
+    assert_eq!(headline[3], ("lowest score, split=2", Some(lowest)));
+    let said = found(&model, "on 1 of 2 servers");
+    assert_eq!(said.len(), 1);
+    assert_eq!(said[0].0, "opportunity");
+    // The one that is read in order is no evidence.
+    let findings = model.findings.iter();
+    let random = findings.filter(|finding| finding.text.contains("on 1 of 2 servers"));
+    let evidence: Vec<&str> = random
+        .flat_map(|finding| &finding.evidence)
+        .map(|evidence| evidence.text.as_str())
+        .collect();
+    assert_eq!(evidence.len(), 1);
+    assert!(
+        evidence[0].starts_with("On `split-0` the score is 0.00"),
+        "{evidence:?}"
+    );
+}
+
+#[test]
+fn a_server_whose_trace_is_missing_leaves_the_score_open() {
+    let one = random_scan();
+    let model = page_of(&dealt(), &[("standalone", &one)]);
+    let labels: Vec<&str> = model.headline.iter().map(|f| f.label.as_str()).collect();
+    assert!(
+        !labels.iter().any(|label| label.starts_with("lowest score")),
+        "{labels:?}"
+    );
+    assert!(
+        model
+            .caveats
+            .iter()
+            .any(|caveat| caveat.label == "no trace")
+    );
+}
+
+#[test]
+fn a_remedy_on_dealt_documents_is_told_for_each_configuration() {
+    let mut document = dealt();
+    document.plan["index_build"]["remedy"] = "rewrite".into();
+    let mut remedy = rewritten().remedy.unwrap();
+    remedy.on = Some("split-0".into());
+    document.configurations[1].remedy = Some(remedy);
+    let mut after = document.builds[1].clone();
+    after.name = "split-2-after".into();
+    after.duration_s = 0.9;
+    document.builds.push(after);
+    let (one, two) = (random_scan(), two_servers());
+    let traces = [
+        ("standalone", &one),
+        ("split-2", &two),
+        ("split-2-after", &two),
+    ];
+    let model = page_of(&document, &traces);
+    let said = found(
+        &model,
+        "split=2 after rewrite the index build took 900 ms instead of 6.81 s",
+    );
+    assert_eq!(said.len(), 1, "{:?}", model.findings);
+    assert!(said[0].1.contains("not one document changed"));
+    assert!(found(&model, "--remedy rewrite").is_empty());
+    let facts = model.method.iter().flat_map(|list| &list.facts);
+    let split = facts
+        .filter(|fact| fact.label == "split=2")
+        .collect::<Vec<_>>();
+    assert!(split[0].value.ends_with("on split-0 only"), "{split:?}");
+    document.configurations[1]
+        .remedy
+        .as_mut()
+        .unwrap()
+        .documents
+        .1 -= 1;
+    let model = page_of(&document, &traces);
+    assert_eq!(model.findings[0].kind, "warning");
+    assert!(model.findings[0].text.contains("changed documents"));
+}
+
+#[test]
+fn the_cost_of_tracing_has_an_interval_where_it_was_repeated() {
+    let cost = |durations: &[(f64, f64)]| {
+        let before = random_scan();
+        let mut document = without_remedy();
+        document.builds[0].tracing = pairs(durations);
+        let model = page_of(&document, &[("before", &before)]);
+        let figure = model
+            .headline
+            .iter()
+            .find(|one| one.label == "cost of tracing");
+        figure.map(|figure| (figure.value.to_string(), figure.note.clone().unwrap()))
+    };
+    assert_eq!(cost(&[]), None);
+    let (value, note) = cost(&[(10.1, 10.0)]).unwrap();
+    assert_eq!(value, "+1.00 %");
+    assert_eq!(note, "of the build time; one pair, no interval");
+    let (_, note) = cost(&[(10.1, 10.0), (10.0, 10.0), (10.2, 10.0)]).unwrap();
+    assert!(note.starts_with("of the build time; 95 %: −"), "{note}");
+    assert!(note.ends_with(" %, 3 pairs"), "{note}");
 }

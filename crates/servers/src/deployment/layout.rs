@@ -14,8 +14,8 @@ const CONFIG: &str = "config";
 /// One process of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// Its name, unique within the deployment and fit for a file: `server`, `pair-0`, `member-0`,
-    /// `arbiter-0`, `shard-0-0`, `config-0`, `router-0`.
+    /// Its name, unique within the deployment and fit for a file: `server`, `pair-0`, `split-0`,
+    /// `member-0`, `arbiter-0`, `shard-0-0`, `config-0`, `router-0`.
     pub name: String,
     /// Its replica set.
     pub set: Option<String>,
@@ -63,6 +63,9 @@ pub fn instances(topology: &Topology) -> Vec<Instance> {
         Topology::Standalone => vec![instance("server".to_owned(), None, InstanceKind::Data)],
         Topology::Pairs { n } => (0..*n)
             .map(|i| instance(format!("pair-{i}"), None, InstanceKind::Data))
+            .collect(),
+        Topology::Split { n } => (0..*n)
+            .map(|i| instance(format!("split-{i}"), None, InstanceKind::Data))
             .collect(),
         Topology::ReplicaSet(set) => {
             let data = (0..set.data_members).map(|i| {
@@ -202,6 +205,7 @@ mod tests {
     fn every_process_has_a_name_and_config_servers_come_first() {
         assert_eq!(names("standalone"), ["server"]);
         assert_eq!(names("pairs=2"), ["pair-0", "pair-1"]);
+        assert_eq!(names("split=2"), ["split-0", "split-1"]);
         assert_eq!(
             names("replica-set=2+1"),
             ["member-0", "member-1", "arbiter-0"]

@@ -1,8 +1,9 @@
 //! Index builds whose figures are known: of churned documents, before and after they were rewritten.
 
 use dyno_record::index_build::{
-    BuildRecord, CollectionFacts, DiskFacts, IndexBuildCaveat, IndexBuildDocument, IoFigures,
-    RemedyRecord, SCHEMA_VERSION,
+    BuildRecord, CollectionFacts, ConfigurationRecord, DiskFacts, IndexBuildCaveat,
+    IndexBuildDocument, IoFigures, MemberBuild, MemberFacts, RemedyRecord, SCHEMA_VERSION,
+    TracingPair,
 };
 use dyno_record::model::RunStatus;
 use dyno_record::server::ExperimentServer;
@@ -62,7 +63,9 @@ pub(crate) fn rewritten() -> IndexBuildDocument {
             documents: (20_000, 20_000),
             content_hash: (HASH.into(), HASH.into()),
             cache_bytes: Some(512 << 20),
+            on: None,
         }),
+        configurations: Vec::new(),
         caveats: vec![IndexBuildCaveat {
             statement: Statement::recorded(
                 "1.2 MiB of the data files could not be dropped from the page cache",
@@ -85,6 +88,7 @@ fn before() -> BuildRecord {
     server.insert("wiredTiger.cache.eviction walks".into(), 0.0);
     BuildRecord {
         name: "before".into(),
+        configuration: None,
         started_at: "2026-08-22T10:16:02Z".into(),
         duration_s: 13.62,
         server_restarted: true,
@@ -107,6 +111,8 @@ fn before() -> BuildRecord {
             busy_ratio: Some(0.991),
         }),
         server,
+        members: Vec::new(),
+        tracing: Vec::new(),
     }
 }
 
@@ -155,6 +161,70 @@ pub(crate) fn without_remedy() -> IndexBuildDocument {
         plan.remove("disk_iops");
     }
     document.caveats.clear();
+    document
+}
+
+/// Built with and without a trace, as often as there are durations.
+pub(crate) fn pairs(durations: &[(f64, f64)]) -> Vec<TracingPair> {
+    let pairs = durations.iter().enumerate();
+    pairs
+        .map(|(number, &(traced_s, untraced_s))| TracingPair {
+            traced_s,
+            untraced_s,
+            traced_first: number % 2 == 0,
+        })
+        .collect()
+}
+
+/// On one server, and on two over which the documents were dealt.
+pub(crate) fn dealt() -> IndexBuildDocument {
+    let mut document = without_remedy();
+    let member = |name: &str, documents: u64| MemberFacts {
+        name: name.into(),
+        documents,
+        bytes: documents * 3_072,
+        data: Some(format!("/data/{name}")),
+    };
+    let configuration = |topology: &str, members| ConfigurationRecord {
+        topology: topology.into(),
+        collection: document.collection.clone(),
+        members,
+        remedy: None,
+    };
+    let both = vec![member("split-0", 10_180), member("split-1", 9_820)];
+    document.configurations = vec![
+        configuration("standalone", vec![member("server", 20_000)]),
+        configuration("split=2", both),
+    ];
+    let on_member = |name: &str, duration_s, reads| MemberBuild {
+        name: name.into(),
+        duration_s,
+        process: Some(IoFigures {
+            reads,
+            read_bytes: reads << 15,
+            ..IoFigures::default()
+        }),
+        device: None,
+    };
+    document.builds = vec![
+        BuildRecord {
+            name: "standalone".into(),
+            configuration: Some("standalone".into()),
+            tracing: pairs(&[(13.62, 13.5)]),
+            ..before()
+        },
+        BuildRecord {
+            name: "split-2".into(),
+            configuration: Some("split=2".into()),
+            duration_s: 6.81,
+            members: vec![
+                on_member("split-0", 6.81, 1_000),
+                on_member("split-1", 0.8, 1_004),
+            ],
+            tracing: pairs(&[(6.81, 6.83)]),
+            ..before()
+        },
+    ];
     document
 }
 

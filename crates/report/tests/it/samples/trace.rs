@@ -130,6 +130,10 @@ fn traced(
         }
     }
     document.duration_s = now as f64 * 1e-9;
+    analysed(document, calls, block)
+}
+
+fn analysed(mut document: TraceDocument, calls: Vec<Call>, block: Vec<BlockRequest>) -> Traced {
     (document.calls, document.block_requests) = (calls.len() as u64, block.len() as u64);
     let batch: CallBatch = calls.into_iter().collect();
     let events: [Result<CallBatch, Infallible>; 1] = [Ok(batch)];
@@ -186,6 +190,28 @@ pub(crate) fn sequential_scan() -> Traced {
         400_000,
         4,
     )
+}
+
+/// Two servers that build at the same time: one reads at random, the other one from start to end.
+pub(crate) fn two_servers() -> Traced {
+    const OTHER: u32 = 2;
+    let mut document = document();
+    document.files = vec![
+        file("split-0/collection-7.wt", 40, FileKind::Collection, None),
+        file("split-0/index-8.wt", 41, FileKind::Index, Some("a_1")),
+        file("split-1/collection-7.wt", 42, FileKind::Collection, None),
+    ];
+    let calls = scattered().enumerate().flat_map(|(number, offset)| {
+        let number = number as i64;
+        let now = number * 4_000_000;
+        [
+            call(now, offset, 3_000_000, COLLECTION),
+            call(now + 1_000, number * BLOCK, 200_000, OTHER),
+        ]
+    });
+    document.duration_s = CALLS as f64 * 0.004;
+    document.block_traced = false;
+    analysed(document, calls.collect(), Vec::new())
 }
 
 /// The random scan as the kernel's own counts.

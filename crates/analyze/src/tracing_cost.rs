@@ -1,0 +1,78 @@
+//! What tracing costs: the same work with and without a trace, in turns.
+
+use crate::estimate::DEFAULT_CONFIDENCE_RATIO;
+use crate::student::two_sided;
+use dyno_record::index_build::TracingPair;
+
+/// By how much work takes longer under trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TracingCost {
+    /// As a share of its duration without a trace: 0.01 is one percent longer. Below 0 where the traced ones happened to be
+    /// shorter.
+    pub ratio: f64,
+    /// Both ends of the 95 % interval; `None` with one pair.
+    pub interval: Option<(f64, f64)>,
+    /// How many pairs it rests on, at least 1.
+    pub pairs: usize,
+}
+
+/// The cost over pairs of all lengths: e to the mean logarithm of their ratios, with Student's interval of this mean. `None`
+/// without a pair of durations.
+pub fn tracing_cost<'a>(pairs: impl IntoIterator<Item = &'a TracingPair>) -> Option<TracingCost> {
+    let logarithms: Vec<f64> = pairs
+        .into_iter()
+        .map(|pair| (pair.traced_s / pair.untraced_s).ln())
+        .filter(|logarithm| logarithm.is_finite())
+        .collect();
+    let n = logarithms.len() as f64;
+    let mean = logarithms.iter().sum::<f64>() / n;
+    let squares = logarithms.iter().map(|one| (one - mean).powi(2));
+    let deviation = (squares.sum::<f64>() / (n - 1.0)).sqrt();
+    let width = two_sided(DEFAULT_CONFIDENCE_RATIO, n - 1.0) * deviation / n.sqrt();
+    (!logarithms.is_empty()).then(|| TracingCost {
+        ratio: mean.exp_m1(),
+        interval: (logarithms.len() > 1)
+            .then(|| ((mean - width).exp_m1(), (mean + width).exp_m1())),
+        pairs: logarithms.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(pairs: &[(f64, f64)]) -> Option<TracingCost> {
+        let pairs: Vec<TracingPair> = pairs
+            .iter()
+            .map(|&(traced_s, untraced_s)| TracingPair {
+                traced_s,
+                untraced_s,
+                traced_first: true,
+            })
+            .collect();
+        tracing_cost(&pairs)
+    }
+
+    #[test]
+    fn the_interval_is_students_over_the_logarithms_of_the_ratios() {
+        let found = cost(&[(2.0, 1.0), (11.0, 5.0), (1.8, 1.0)]).expect("there are pairs");
+        // t with two degrees of freedom is 4.303; the logarithms of 2, 2.2 and 1.8 deviate by 0.1005.
+        assert!((found.ratio - 0.9933).abs() < 1e-3, "{found:?}");
+        let factor = (4.303 * 0.1005 / 3.0_f64.sqrt()).exp();
+        let (low, high) = found.interval.expect("there are three");
+        assert!((low - (1.9933 / factor - 1.0)).abs() < 2e-3, "{found:?}");
+        assert!((high - (1.9933 * factor - 1.0)).abs() < 2e-3, "{found:?}");
+        assert_eq!(found.pairs, 3);
+    }
+
+    #[test]
+    fn one_pair_has_no_interval_and_what_is_no_duration_is_no_pair() {
+        let one = cost(&[(1.01, 1.0), (0.0, 1.0), (1.0, 0.0)]).expect("there is one");
+        assert!(
+            (one.ratio - 0.01).abs() < 1e-12 && one.interval.is_none(),
+            "{one:?}"
+        );
+        assert_eq!(one.pairs, 1);
+        assert_eq!(cost(&[]), None);
+    }
+}

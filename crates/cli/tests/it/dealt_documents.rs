@@ -1,0 +1,246 @@
+//! `dyno index-build` on several topologies, and over several servers without a router, end to end.
+
+use crate::common::Bench;
+use crate::index_build::{build, build_on_mongod, document, interrupted, tracing};
+use dyno_testkit::{mongod_program, or_skip};
+use serde_json::Value;
+use std::path::Path;
+
+#[test]
+fn servers_over_which_documents_are_dealt_are_refused_by_name_elsewhere() {
+    let bench = Bench::new();
+    for (arguments, text) in [
+        (
+            &["index-build", "--topology", "standalone;split=1"][..],
+            "servers must be 2 to 64, not 1",
+        ),
+        (
+            &["index-build", "--topology", "standalone;pairs=2"],
+            "know nothing of each other",
+        ),
+        (
+            &["index-build", "--remedy", "dump", "--remedy-on", "split-0"],
+            "which no server of this topology is called",
+        ),
+        (
+            &["run", "a", "--topology", "split=2"],
+            "only `dyno index-build` deals documents",
+        ),
+        (
+            &["sweep", "a", "--set", "server.topology=standalone;split=2"],
+            "only `dyno index-build` deals documents",
+        ),
+        (
+            &["server", "start", "--topology", "split=2"],
+            "only `dyno index-build` deals documents",
+        ),
+        (
+            &["tail", "--producer", "wire", "--topology", "split=2"],
+            "only `dyno index-build` deals documents",
+        ),
+    ] {
+        bench.dyno(arguments).expect(2).says(text);
+    }
+    assert!(bench.entries().is_empty(), "{:?}", bench.entries());
+}
+
+#[test]
+fn several_topologies_are_one_plan_whose_need_is_told_before_it_starts() {
+    let Some(bench) = tracing() else { return };
+    let typed = ["index-build", "shuffled", "--records", "1m", "--dry-run"];
+    let several = ["--set", "server.topology=standalone; split=2;split=4"];
+    let plan = bench.dyno(&[&typed[..], &several].concat()).expect(0);
+    let text = plan.stdout.clone();
+    assert!(text.contains("records = 1000000"), "{text}");
+    let list = "topologies = [\n    \"standalone\",\n    \"split=2\",\n    \"split=4\",\n]";
+    assert!(text.contains(list), "{text}");
+    let plan = plan
+        .says("space: ")
+        .says("GiB of documents on each configuration");
+    plan.says("time: about ").says("6 builds of the index");
+    std::fs::write(bench.path("p.toml"), &text).unwrap();
+    let again = bench.dyno(&["index-build", "p.toml", "--dry-run"]);
+    assert_eq!(again.expect(0).stdout, text);
+    let more = ["--records", "900000M"];
+    let none = bench.dyno(&[&["index-build", "shuffled", "--dry-run"][..], &more].concat());
+    none.expect(2).says("has room for");
+    let routed = [
+        "--topology",
+        "sharded=2x1",
+        "--server",
+        "mongod",
+        "--remedy",
+        "rewrite",
+    ];
+    let refused = bench.dyno(&[&["index-build", "--dry-run"][..], &routed].concat());
+    refused.expect(2).says("cannot be rewritten");
+}
+
+/// What is true of an index build on one server and on two, over which its documents are dealt.
+#[track_caller]
+fn assert_dealt(bench: &Bench, folder: &str, report: &Value, records: u64) {
+    let document = document(&bench.path(folder));
+    assert_eq!(document["status"], "complete");
+    let configurations = document["configurations"].as_array().unwrap();
+    let hash = |number: usize| &configurations[number]["collection"]["content_hash"];
+    assert_eq!(hash(0), hash(1));
+    let members = configurations[1]["members"].as_array().unwrap();
+    let documents: Vec<u64> = members
+        .iter()
+        .map(|member| member["documents"].as_u64().unwrap())
+        .collect();
+    assert_eq!(documents.iter().sum::<u64>(), records);
+    assert!(
+        documents
+            .iter()
+            .all(|one| one.abs_diff(records / 2) < records / 10),
+        "{documents:?}"
+    );
+    let builds = document["builds"].as_array().unwrap();
+    assert_eq!(builds.len(), 2);
+    for build in builds {
+        assert_eq!(build["server_restarted"], true);
+        let (cached, all) = (&build["cached_bytes"], &build["data_bytes"]);
+        assert!(
+            cached.as_f64().unwrap() < 0.05 * all.as_f64().unwrap(),
+            "{build}"
+        );
+        assert!(build["tracing"][0]["untraced_s"].as_f64().unwrap() > 0.0);
+    }
+    let durations = builds[1]["members"].as_array().unwrap().iter();
+    let last = durations.map(|member| member["duration_s"].as_f64().unwrap());
+    assert_eq!(
+        builds[1]["duration_s"].as_f64(),
+        last.max_by(f64::total_cmp)
+    );
+    // Each server has its own files in the trace.
+    let files = report["traces"][1]["trace"]["files"].as_array().unwrap();
+    for member in members {
+        let data = format!("{}/", member["data"].as_str().unwrap());
+        let is_own = |file: &&Value| {
+            let is_collection = file["role"]["kind"] == "collection";
+            is_collection && file["name"].as_str().unwrap().starts_with(&data)
+        };
+        assert!(files.iter().any(|file| is_own(&file)), "{data}: {files:#?}");
+        assert!(!Path::new(&data).exists(), "{data}");
+    }
+    let page = std::fs::read_to_string(bench.path(folder).join("report.html")).unwrap();
+    for server in ["server", "split-0", "split-1"] {
+        assert!(
+            page.contains(&format!("aria-label=\"{server}: ")),
+            "no picture of {server}"
+        );
+    }
+    let csv = bench
+        .dyno(&["export", folder, "--to", "csv"])
+        .expect(0)
+        .stdout;
+    assert!(csv.contains("split-2,split-1,duration_s,"), "{csv}");
+    let kept = std::fs::read_dir(bench.path(folder)).unwrap();
+    let mut kept: Vec<String> = kept
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    kept.sort();
+    let expected = [
+        "SHA256SUMS",
+        "index-build.json",
+        "plan.toml",
+        "report.html",
+        "report.md",
+        "servers",
+        "split-2",
+        "standalone",
+    ];
+    assert_eq!(kept, expected);
+}
+
+/// Builds on one server and on two, as one experiment.
+const DEALT: [&str; 6] = [
+    "--topology",
+    "standalone;split=2",
+    "--out",
+    "x",
+    "--format",
+    "json",
+];
+
+#[test]
+fn an_index_is_built_on_one_server_and_on_two_over_which_its_documents_are_dealt() {
+    let Some(bench) = tracing() else { return };
+    let report = build(&bench, &[&["churned"][..], &DEALT].concat());
+    assert_dealt(&bench, "x", &report.expect(0).json(), 4_000);
+}
+
+#[test]
+fn an_index_is_built_on_one_mongod_and_on_two_over_which_its_documents_are_dealt() {
+    let Some(bench) = crate::common::tracing() else {
+        return;
+    };
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let arguments = [&["shuffled", "--records", "4000"][..], &DEALT[..2]].concat();
+    let report = build_on_mongod(&bench, &mongod, &arguments, "x");
+    assert_dealt(&bench, "x", &report, 4_000);
+}
+
+#[test]
+fn a_remedy_on_one_of_two_servers_leaves_the_other_as_it_was() {
+    let Some(bench) = tracing() else { return };
+    let remedy = ["--remedy", "rewrite", "--remedy-on", "split-1"];
+    // So many that those of one server do not fit into its cache.
+    let other = [
+        "index-build",
+        "churned",
+        "--records",
+        "8000",
+        "--cache",
+        "8MiB",
+    ];
+    let dealt = ["--topology", "split=2", "--untraced", "0"];
+    let report = bench.dyno(&[&other[..], &dealt, &remedy, &DEALT[2..]].concat());
+    let report = report.expect(0).json();
+    let document = document(&bench.path("x"));
+    let configuration = &document["configurations"][0];
+    assert_eq!(configuration["remedy"]["on"], "split-1");
+    assert_eq!(
+        configuration["remedy"]["documents"],
+        serde_json::json!([8000, 8000])
+    );
+    let hashes = &configuration["remedy"]["content_hash"];
+    assert_eq!(hashes[0], hashes[1]);
+    assert_eq!(hashes[0], configuration["collection"]["content_hash"]);
+    assert_eq!(document["builds"][1]["name"], "split-2-after");
+    assert_eq!(document["builds"][0].get("tracing"), None);
+    let score = |server: usize| {
+        let data = configuration["members"][server]["data"].as_str().unwrap();
+        let trace = &report["traces"][1];
+        let names = trace["trace"]["files"].as_array().unwrap();
+        let files = trace["access_patterns"]["files"].as_array().unwrap();
+        let is_own = |file: &&Value| {
+            let name = names[file["file"].as_u64().unwrap() as usize]["name"].as_str();
+            let is_documents = name.unwrap().contains("secantus_documents");
+            is_documents && name.unwrap().starts_with(data) && file["operation"] == "read"
+        };
+        let most = files
+            .iter()
+            .filter(is_own)
+            .max_by_key(|file| file["bytes"].as_u64());
+        most.unwrap()["score"].as_f64().unwrap()
+    };
+    assert!(
+        score(0) < 0.4 && score(1) > 0.8,
+        "{} {}",
+        score(0),
+        score(1)
+    );
+}
+
+#[test]
+fn an_interruption_while_documents_are_dealt_leaves_no_server_and_no_folder() {
+    let Some(bench) = tracing() else { return };
+    let dealt = ["--topology", "split=2", "--out", "x"];
+    let exit = interrupted(&bench, &dealt, "starting 2 servers");
+    assert_eq!(exit, Some(130));
+    assert!(!bench.path("x").exists());
+}

@@ -1,0 +1,537 @@
+//! One topology of an index build, from loading its documents to the last build.
+
+use crate::build::{self, Builder, Built, INDEX};
+use crate::existing;
+use crate::figures;
+use crate::layout::{Access, Applied, Collection, Contents, LayoutError, Load, Units};
+use crate::member::Member;
+use crate::progress::ProgressNotes;
+use dyno_engine::context::Context;
+use dyno_engine::{Error, Kind};
+use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy, Start};
+use dyno_plan::task::Task;
+use dyno_plan::topology::Topology;
+use dyno_record::Document;
+use dyno_record::index_build::{
+    CollectionFacts, ConfigurationRecord, DiskFacts, IndexBuildCaveat, IndexBuildDocument,
+    MemberFacts, RemedyRecord, TracingPair,
+};
+use dyno_record::statement;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A rename in one transaction needs a cache of this many times the documents.
+const CACHE_FOR_NAME: u64 = 4;
+/// The cache that the embedded server has if nobody says it.
+const DEFAULT_CACHE: u64 = 4 << 30;
+/// And at least this one: WiredTiger writes pages out of their order once a twentieth of its cache is changed, and what few
+/// documents change is less than that.
+const LEAST_CACHE_FOR_NAME: u64 = 2 << 30;
+/// Folder of the servers of several configurations.
+pub(crate) const SERVERS: &str = "servers";
+/// Folder of a trace that only shows what tracing costs.
+const TRACE_OF_COST: &str = "trace-of-cost";
+
+/// See the module.
+pub(crate) struct Configuration<'a> {
+    task: &'a Task,
+    context: Context<'a>,
+    plan: &'a IndexBuildPlan,
+    path: &'a Path,
+    collection: Collection,
+    topology: Topology,
+    /// How the names of its builds begin; `None` where it is the only one, and of one server or deployment.
+    prefix: Option<String>,
+    members: Vec<Member<'a>>,
+    /// Whether an index of ours is in a collection that is kept.
+    must_remove_index: bool,
+}
+
+/// What a server holds after loading.
+struct Loaded {
+    duration: Duration,
+    contents: Contents,
+}
+
+impl Loaded {
+    /// Loads the documents of one server, and reads what it holds then.
+    fn load(
+        access: &Access<'_>,
+        collection: &Collection,
+        load: Load,
+    ) -> Result<Loaded, LayoutError> {
+        let began = Instant::now();
+        crate::layout::load(access, collection, load)?;
+        let duration = began.elapsed();
+        let contents = crate::layout::contents(access, collection, "reading what is there")?;
+        Ok(Loaded { duration, contents })
+    }
+}
+
+/// What all have, or why one failed: the others are interrupted then.
+fn all_or_cause<T>(ended: Vec<Result<T, LayoutError>>) -> Result<Vec<T>, LayoutError> {
+    let mut all = Vec::new();
+    let mut cause: Option<LayoutError> = None;
+    for one in ended {
+        match one {
+            Ok(one) => all.push(one),
+            Err(error) if matches!(cause, None | Some(LayoutError::Interrupted)) => {
+                cause = Some(error);
+            }
+            Err(_) => {}
+        }
+    }
+    cause.map_or(Ok(all), Err)
+}
+
+/// The name of a topology as part of a file name.
+pub(crate) fn file_name(topology: &Topology) -> String {
+    let text = topology.to_string();
+    text.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
+}
+
+/// The topologies with the prefixes of their builds.
+pub(crate) fn named(topologies: &[Topology]) -> Vec<(Topology, Option<String>)> {
+    let is_plain = match topologies {
+        [only] => !matches!(only, Topology::Split { .. }),
+        _ => false,
+    };
+    let names = topologies.iter().map(|topology| {
+        let prefix = (!is_plain).then(|| file_name(topology));
+        (topology.clone(), prefix)
+    });
+    names.collect()
+}
+
+impl<'a> Configuration<'a> {
+    /// One whose servers have yet to be started, in the folder of the experiment.
+    pub(crate) fn new(
+        task: &'a Task,
+        plan: &'a IndexBuildPlan,
+        (topology, prefix): (Topology, Option<String>),
+        context: Context<'a>,
+        embedded: Option<&'a Path>,
+        path: &'a Path,
+    ) -> Configuration<'a> {
+        let folder = prefix
+            .as_ref()
+            .map(|prefix| path.join(SERVERS).join(prefix));
+        let folder = folder.as_deref().unwrap_or(path);
+        Configuration {
+            members: Member::all(task, &topology, context, embedded, folder),
+            collection: Collection::new(&*task.plan.data.database, &*task.plan.data.collection),
+            task,
+            context,
+            plan,
+            path,
+            topology,
+            prefix,
+            must_remove_index: false,
+        }
+    }
+
+    /// Does what the plan says. What is measured goes into the document.
+    pub(crate) fn run(&mut self, document: &mut IndexBuildDocument) -> Result<(), Error> {
+        self.prepare(document)?;
+        self.load(document)?;
+        self.build("before", document)?;
+        let Some(remedy) = self.plan.remedy else {
+            return Ok(());
+        };
+        self.remedy(remedy, document)?;
+        self.build("after", document)
+    }
+
+    /// Makes sure of what can be known before the work begins, and brings the servers up.
+    fn prepare(&mut self, document: &mut IndexBuildDocument) -> Result<(), Error> {
+        if self.plan.start == Start::Cold {
+            build::drop_page_cache()?;
+        }
+        for member in &mut self.members {
+            member.prepare(self.context)?;
+        }
+        self.say(&match self.members.len() {
+            1 => "starting the server".to_owned(),
+            several => format!("starting {several} servers, over which the documents are dealt"),
+        });
+        for member in &mut self.members {
+            member.server.open()?;
+        }
+        if document.environment.is_some() {
+            return Ok(());
+        }
+        let first = &self.members[0];
+        document.server = first.server.describe()?;
+        document.environment = Some(first.server.environment()?);
+        document.disk = first.server.data().map(|data| DiskFacts {
+            device: figures::device_of(&data).map_or(String::new(), |device| device.name),
+            file_system: file_system_of(&data),
+            made: first.storage.is_some(),
+            iops: self
+                .task
+                .plan
+                .server
+                .storage
+                .as_ref()
+                .and_then(|storage| Some(storage.limit?.per_s)),
+        });
+        if let (Some(storage), Some(environment)) = (&first.storage, &mut document.environment) {
+            storage.describe(environment);
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, document: &mut IndexBuildDocument) -> Result<(), Error> {
+        for member in &self.members {
+            let mut control = member.server.control()?;
+            if self.plan.remedy.is_some() {
+                // Before documents are loaded and an index is built for nothing.
+                crate::layout::check_place(&mut control, &self.collection)?;
+            }
+            match self.plan.layout {
+                Layout::Existing => existing::check(&mut control, &self.collection, self.plan)?,
+                _ if !member.server.is_own() => self.say(&format!(
+                    "the documents are loaded into `{}` of this server, and stay there",
+                    self.collection.namespace()
+                )),
+                _ => {}
+            }
+        }
+        let loaded = self.load_all().map_err(|error| self.failed(error))?;
+        let load_s = loaded.iter().map(|loaded| loaded.duration).max();
+        let mut all = Contents::default();
+        for (member, loaded) in self.members.iter_mut().zip(loaded) {
+            member.contents = loaded.contents;
+            all = all.with(loaded.contents);
+        }
+        if all.documents == 0 {
+            let text = format!("`{}` has no documents", self.collection.namespace());
+            return Err(Error::new(Kind::BadInput, text));
+        }
+        let collection = CollectionFacts {
+            namespace: self.collection.namespace(),
+            documents: all.documents,
+            bytes: all.bytes,
+            content_hash: all.hash.to_string(),
+            load_s: load_s
+                .filter(|_| self.plan.layout != Layout::Existing)
+                .map(|longest| longest.as_secs_f64()),
+        };
+        if document.collection.namespace.is_empty() {
+            document.collection = collection.clone();
+        }
+        if self.prefix.is_some() {
+            document.configurations.push(self.facts(collection));
+        }
+        Ok(())
+    }
+
+    fn facts(&self, collection: CollectionFacts) -> ConfigurationRecord {
+        let members = self.members.iter().map(|member| MemberFacts {
+            name: member.name.clone(),
+            documents: member.contents.documents,
+            bytes: member.contents.bytes,
+            // As a trace has it.
+            data: member
+                .server
+                .data()
+                .and_then(|data| data.canonicalize().ok())
+                .map(|data| data.display().to_string()),
+        });
+        ConfigurationRecord {
+            topology: self.topology.to_string(),
+            collection,
+            members: members.collect(),
+            remedy: None,
+        }
+    }
+
+    /// Loads the documents of all servers at the same time, and reads what each holds then.
+    fn load_all(&self) -> Result<Vec<Loaded>, LayoutError> {
+        let units = Units::new(
+            self.task.plan.client.seed,
+            self.plan.shortest_string,
+            self.plan.longest_string,
+        );
+        let has_failed = AtomicBool::new(false);
+        let notes = ProgressNotes::new(self.context.observer);
+        let cancel = self.context.cancel;
+        let interrupted = || cancel.requested() || has_failed.load(Ordering::Relaxed);
+        let work = |member: &Member<'_>| {
+            let (connect, patient) = (member.server.connector(), member.server.patient());
+            let name = (self.members.len() > 1).then(|| member.name.clone());
+            let load = Load {
+                layout: self.plan.layout,
+                units,
+                count: self.task.plan.data.records,
+                share: member.share,
+            };
+            let collection = &self.collection;
+            let (notes, interrupted, has_failed) = (&notes, &interrupted, &has_failed);
+            move || {
+                let loaded = Loaded::load(
+                    &Access {
+                        connect: &connect,
+                        patient: &patient,
+                        interrupted,
+                        progress: &|what, done, all| {
+                            notes.progress(name.as_deref(), what, done, all);
+                        },
+                    },
+                    collection,
+                    load,
+                );
+                has_failed.fetch_or(loaded.is_err(), Ordering::Relaxed);
+                loaded
+            }
+        };
+        let ended: Vec<Result<Loaded, LayoutError>> = std::thread::scope(|scope| {
+            let loading = self.members.iter().map(|member| scope.spawn(work(member)));
+            let loading: Vec<_> = loading.collect();
+            let ended = loading.into_iter().map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            ended.collect()
+        });
+        all_or_cause(ended)
+    }
+
+    /// Name of a build: what comes before or after it matters only where something does.
+    fn build_name(&self, name: &str) -> String {
+        match (&self.prefix, self.plan.remedy) {
+            (None, _) => name.to_owned(),
+            (Some(prefix), None) => prefix.clone(),
+            (Some(prefix), Some(_)) => format!("{prefix}-{name}"),
+        }
+    }
+
+    /// Builds the index, and takes it away again: what follows finds the collection without it. Then the same without a
+    /// trace, in turns, as often as the plan says.
+    fn build(&mut self, name: &str, document: &mut IndexBuildDocument) -> Result<(), Error> {
+        let name = self.build_name(name);
+        let Built {
+            mut record,
+            caveats,
+        } = self.build_once(&name, true)?;
+        let traced_s = record.duration_s;
+        record.configuration = self.prefix.is_some().then(|| self.topology.to_string());
+        document.builds.push(record);
+        document.caveats.extend(caveats);
+        // A process that is killed leaves what is known.
+        document.write(self.path)?;
+        for number in 0..self.plan.untraced_builds() {
+            // In turns, so that what the first build of a pair leaves to the second one is on both sides.
+            let traced_first = number % 2 == 0;
+            let early = match traced_first {
+                true => None,
+                false => Some(self.duration(&name, false)?),
+            };
+            let traced_s = match number {
+                0 => traced_s,
+                _ => self.duration(&name, true)?,
+            };
+            let untraced_s = match early {
+                Some(untraced_s) => untraced_s,
+                None => self.duration(&name, false)?,
+            };
+            if let Some(record) = document.builds.last_mut() {
+                record.tracing.push(TracingPair {
+                    traced_s,
+                    untraced_s,
+                    traced_first,
+                });
+            }
+            document.write(self.path)?;
+        }
+        Ok(())
+    }
+
+    /// How long another build takes. Its trace is thrown away.
+    fn duration(&mut self, name: &str, traced: bool) -> Result<f64, Error> {
+        let folder = self.path.join(TRACE_OF_COST);
+        let name = if traced { TRACE_OF_COST } else { name };
+        let built = self.build_once(name, traced);
+        if traced {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        Ok(built?.record.duration_s)
+    }
+
+    fn build_once(&mut self, name: &str, traced: bool) -> Result<Built, Error> {
+        let builder = Builder {
+            context: self.context,
+            plan: self.plan,
+            collection: &self.collection,
+            folder: self.path,
+        };
+        self.must_remove_index = true;
+        let built = builder.build(&mut self.members, name, traced)?;
+        builder.take_back(&self.members)?;
+        self.must_remove_index = false;
+        Ok(built)
+    }
+
+    /// Applies the remedy on each server that the plan names, one after the other.
+    fn remedy(&mut self, remedy: Remedy, document: &mut IndexBuildDocument) -> Result<(), Error> {
+        let kind = remedy.as_str().to_owned();
+        let on = self.plan.remedy_on.clone();
+        let mut cache_bytes = None;
+        let mut duration_s = 0.0;
+        let (mut before, mut after) = (Contents::default(), Contents::default());
+        let is_meant = |member: &Member<'_>| on.as_ref().is_none_or(|on| *on == member.name);
+        for number in 0..self.members.len() {
+            let member = &self.members[number];
+            if !is_meant(member) {
+                before = before.with(member.contents);
+                after = after.with(member.contents);
+                continue;
+            }
+            let place = match self.members.len() {
+                1 => String::new(),
+                _ => format!(" on `{}`", member.name),
+            };
+            let larger = self.enlarge_cache(number, remedy)?;
+            self.say(&format!("remedy: {kind}{place}"));
+            let began = Instant::now();
+            let applied = self.apply(number, remedy)?;
+            duration_s += began.elapsed().as_secs_f64();
+            (before, after) = (before.with(applied.before), after.with(applied.after));
+            if larger.is_some() && self.plan.start == Start::Warm {
+                self.members[number].server.restart(None)?;
+            }
+            cache_bytes = cache_bytes.max(larger);
+        }
+        if cache_bytes.is_some() && self.plan.start == Start::Warm {
+            document.caveats.push(IndexBuildCaveat {
+                statement: statement!("restarted-after-remedy"),
+                build: Some(self.build_name("after")),
+            });
+        }
+        let record = RemedyRecord {
+            kind,
+            duration_s,
+            documents: (before.documents, after.documents),
+            content_hash: (before.hash.to_string(), after.hash.to_string()),
+            cache_bytes,
+            on,
+        };
+        let (first, place) = match (&self.prefix, document.configurations.last_mut()) {
+            (Some(_), Some(configuration)) => {
+                (&configuration.collection, &mut configuration.remedy)
+            }
+            _ => (&document.collection, &mut document.remedy),
+        };
+        let found = (record.documents.0, &record.content_hash.0);
+        let is_changed = (first.documents, &first.content_hash) != found;
+        *place = Some(record);
+        if is_changed {
+            document.caveats.push(IndexBuildCaveat {
+                statement: statement!("changed-by-others"),
+                build: None,
+            });
+        }
+        document.write(self.path)?;
+        Ok(())
+    }
+
+    /// Restarts a server that needs a larger cache for the remedy; gives that cache then.
+    fn enlarge_cache(&mut self, number: usize, remedy: Remedy) -> Result<Option<u64>, Error> {
+        let member = &self.members[number];
+        let documents = member.contents.bytes;
+        let needed = (documents * CACHE_FOR_NAME).max(LEAST_CACHE_FOR_NAME);
+        let is_enough = member.server.cache().unwrap_or(DEFAULT_CACHE) >= needed;
+        if is_enough || !member.server.copies_for_a_name() || remedy == Remedy::Compact {
+            return Ok(None);
+        }
+        self.say("restarting the server with a larger cache: it copies a collection that gets another name in one transaction");
+        self.members[number].server.restart(Some(needed))?;
+        Ok(Some(needed))
+    }
+
+    fn apply(&mut self, number: usize, remedy: Remedy) -> Result<Applied, Error> {
+        let server = &self.members[number].server;
+        let (connect, patient) = (server.connector(), server.patient());
+        let notes = ProgressNotes::new(self.context.observer);
+        let interrupted = || self.context.cancel.requested();
+        let access = Access {
+            connect: &connect,
+            patient: &patient,
+            interrupted: &interrupted,
+            progress: &|what, done, all| notes.progress(None, what, done, all),
+        };
+        let applied = crate::layout::apply(&access, &self.collection, remedy, self.path);
+        applied.map_err(|error| self.failed(error))
+    }
+
+    /// Why a layout or a remedy failed. A command that a cancellation broke off failed for that reason alone.
+    fn failed(&mut self, error: LayoutError) -> Error {
+        let is_broken_off = matches!(error, LayoutError::Command { .. } | LayoutError::Connect(_));
+        if is_broken_off && self.context.cancel.requested() {
+            return LayoutError::Interrupted.into();
+        }
+        build::explained(&mut self.members, error.into())
+    }
+
+    /// Leaves collections that are kept without the index, and the machine without the servers.
+    pub(crate) fn end(self) -> Result<(), Error> {
+        let mut result = Ok(());
+        for member in self.members {
+            if self.must_remove_index && member.is_kept() && member.server.is_open() {
+                let control = member.server.control();
+                let taken = control
+                    .and_then(|mut control| Ok(self.collection.drop_index(&mut control, INDEX)?));
+                result = result.and(taken.map_err(|failure| {
+                    failure.context(format!("the index `{INDEX}` may be left behind"))
+                }));
+            }
+            result = result.and(member.end());
+        }
+        result
+    }
+
+    fn say(&self, text: &str) {
+        match &self.prefix {
+            Some(_) => self.context.note(format!("{}: {text}", self.topology)),
+            None => self.context.note(text),
+        }
+    }
+}
+
+fn file_system_of(folder: &Path) -> String {
+    use nix::sys::statfs;
+    /// Known to glibc only.
+    const XFS_SUPER_MAGIC: statfs::FsType = statfs::FsType(0x5846_5342);
+    let name = match statfs::statfs(folder).map(|found| found.filesystem_type()) {
+        Ok(statfs::EXT4_SUPER_MAGIC) => "ext4",
+        Ok(XFS_SUPER_MAGIC) => "xfs",
+        Ok(statfs::BTRFS_SUPER_MAGIC) => "btrfs",
+        Ok(statfs::TMPFS_MAGIC) => "tmpfs",
+        Ok(statfs::OVERLAYFS_SUPER_MAGIC) => "overlay",
+        _ => "",
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_server_has_builds_without_the_name_of_its_topology() {
+        let prefixes = |texts: &[&str]| -> Vec<Option<String>> {
+            let topologies = texts.iter().map(|text| text.parse().expect("it is valid"));
+            let topologies: Vec<Topology> = topologies.collect();
+            let named = named(&topologies).into_iter();
+            named.map(|(_, prefix)| prefix).collect()
+        };
+        let name = |text: &str| Some(text.to_owned());
+        assert_eq!(prefixes(&["standalone"]), [None]);
+        assert_eq!(prefixes(&["sharded=2x1"]), [None]);
+        assert_eq!(prefixes(&["split=2"]), [name("split-2")]);
+        let both = [name("standalone"), name("sharded-2x1-chunks-8")];
+        assert_eq!(prefixes(&["standalone", "sharded=2x1,chunks=8"]), both);
+    }
+}

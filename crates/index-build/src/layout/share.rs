@@ -1,0 +1,91 @@
+//! Which server gets a document where several hold a collection without a router.
+
+use md5::{Digest, Md5};
+
+/// Type of numbers in the order of types, which goes into the hash: `canonicalizeBSONType` of MongoDB.
+const NUMBER: i32 = 10;
+/// Seed of hashed indexes.
+const SEED: i32 = 0;
+
+/// The documents that one of several servers holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    server: u32,
+    servers: u32,
+}
+
+impl Share {
+    /// All documents, of a server that stands alone.
+    pub const ALL: Share = Share {
+        server: 0,
+        servers: 1,
+    };
+
+    /// Those of server `server`, counted from 0, of `servers`.
+    pub fn new(server: u32, servers: u32) -> Share {
+        Share { server, servers }
+    }
+
+    /// How many servers there are, at least 1.
+    pub(crate) fn servers(self) -> u64 {
+        u64::from(self.servers)
+    }
+
+    /// Whether the server holds the document with this `_id`.
+    pub fn has(self, id: i64) -> bool {
+        self.servers == 1 || server_of(id, self.servers) == self.server
+    }
+
+    /// How many of the documents with an `_id` below `count` it holds.
+    pub fn of(self, count: u64) -> u64 {
+        match self.servers {
+            1 => count,
+            _ => (0..count).filter(|id| self.has(*id as i64)).count() as u64,
+        }
+    }
+}
+
+/// Hashes are divided into ranges of the same size, one for each server, as hashed sharding divides an empty collection.
+fn server_of(id: i64, servers: u32) -> u32 {
+    let place = (i128::from(hash_of(id)) - i128::from(i64::MIN)) as u128;
+    ((place * u128::from(servers)) >> 64) as u32
+}
+
+/// The hash of an `_id` by which MongoDB shards.
+/// Source: MongoDB, `src/mongo/db/hasher.cpp`: the first eight bytes of the MD5 of seed, type and value, each as
+/// little-endian; numbers of all types are hashed as integers of 64 bits.
+pub(crate) fn hash_of(id: i64) -> i64 {
+    let mut hasher = Md5::new();
+    hasher.update(SEED.to_le_bytes());
+    hasher.update(NUMBER.to_le_bytes());
+    hasher.update(id.to_le_bytes());
+    let digest = hasher.finalize();
+    i64::from_le_bytes(digest[..8].try_into().expect("an MD5 has 16 bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_the_server() {
+        // `HashIntOrLongOrDouble` in MongoDB's `hasher_test.cpp`.
+        assert_eq!(hash_of(42), -944_302_157_085_130_861);
+    }
+
+    #[test]
+    fn every_document_is_on_one_server_and_all_servers_have_about_as_many() {
+        for servers in [1, 2, 3, 4, 64] {
+            let shares: Vec<Share> = (0..servers).map(|n| Share::new(n, servers)).collect();
+            for id in 0..1_000 {
+                let holders = shares.iter().filter(|share| share.has(id)).count();
+                assert_eq!(holders, 1, "{id} of {servers}");
+            }
+            let counts: Vec<u64> = shares.iter().map(|share| share.of(64_000)).collect();
+            assert_eq!(counts.iter().sum::<u64>(), 64_000);
+            let mean = 64_000 / u64::from(servers);
+            let is_fair = |count: &u64| count.abs_diff(mean) * 5 < mean;
+            assert!(counts.iter().all(is_fair), "{counts:?}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! How far loading, copying and verifying are.
+
+use dyno_engine::observer::SharedObserver;
+use dyno_record::quantity::Quantity;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Distance between lines that say how far it is.
+const SAY_EVERY: Duration = Duration::from_secs(10);
+
+/// Says how far something is, and how long the rest will take, now and then.
+pub(crate) struct ProgressNotes<'a> {
+    observer: &'a dyn SharedObserver,
+    said: Mutex<Said>,
+}
+
+struct Said {
+    last: Instant,
+    /// When each part of the work began.
+    began: BTreeMap<String, Instant>,
+}
+
+impl<'a> ProgressNotes<'a> {
+    pub(crate) fn new(observer: &'a dyn SharedObserver) -> Self {
+        ProgressNotes {
+            observer,
+            said: Mutex::new(Said {
+                last: Instant::now(),
+                began: BTreeMap::new(),
+            }),
+        }
+    }
+
+    /// `what` has been done to `done` of `all` documents, on the server of this name if there are several.
+    pub(crate) fn progress(&self, server: Option<&str>, what: &str, done: u64, all: u64) {
+        let what = match server {
+            Some(server) => format!("{server}: {what}"),
+            None => what.to_owned(),
+        };
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let began = *said.began.entry(what.clone()).or_insert(now);
+        if said.last.elapsed() >= SAY_EVERY {
+            said.last = now;
+            let rest = rest(now - began, done, all).map_or(String::new(), |rest| {
+                format!(", about {} more", Quantity::seconds(rest.as_secs_f64()))
+            });
+            self.observer
+                .note(&format!("{what}: {done} of {all} documents{rest}"));
+        }
+    }
+}
+
+/// How long the rest takes if it goes on as it did; `None` while too little is done to tell.
+fn rest(elapsed: Duration, done: u64, all: u64) -> Option<Duration> {
+    let is_told = elapsed >= SAY_EVERY / 2 && done > 0 && done < all;
+    is_told.then(|| elapsed.mul_f64((all - done) as f64 / done as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_is_told_once_some_of_it_is_done() {
+        let seconds = Duration::from_secs;
+        assert_eq!(rest(seconds(10), 100, 400), Some(seconds(30)));
+        assert_eq!(rest(seconds(1), 100, 400), None);
+        assert_eq!(rest(seconds(10), 0, 400), None);
+        assert_eq!(rest(seconds(10), 400, 400), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! Checks of index builds.
+
+use super::data::DOCUMENT_BYTES;
+use super::problems::Problems;
+use crate::index_build::IndexBuildPlan;
+use crate::model::{DiskMapping, Plan, ServerKind};
+use crate::topology::Topology;
+use crate::units::Bytes;
+
+/// Most builds without a trace for each one with a trace.
+const MOST_UNTRACED: u32 = 100;
+
+pub(super) fn check_index_build(problems: &mut Problems, plan: &Plan) {
+    let Some(build) = &plan.index_build else {
+        return;
+    };
+    problems.within("index_build.untraced", build.untraced, 0..=MOST_UNTRACED);
+    check_topologies(problems, plan, build);
+    if let Err(reason) = build.index_keys() {
+        let hint = "such as `date`, or `date:-1,number:1`";
+        problems.require_or(false, hint, || {
+            format!("`index_build.keys` is `{}`: {reason}", build.keys)
+        });
+    }
+    let (shortest, longest) = (build.shortest_string, build.longest_string);
+    problems.require((1..=longest).contains(&shortest), || {
+        format!("`index_build.shortest_string` is {shortest}, but must be 1 to `longest_string`, {longest}")
+    });
+    problems.require(build.largest_document_bytes() <= DOCUMENT_BYTES, || {
+        format!("`index_build.longest_string` is {longest}: documents would exceed the server's limit of 16 MiB")
+    });
+    let documents = plan
+        .data
+        .records
+        .saturating_mul(build.mean_document_bytes());
+    let least = Bytes(documents.saturating_add(BESIDE_DOCUMENTS));
+    let storage = plan.server.storage.as_ref();
+    let on_loop = storage.filter(|storage| storage.is_on_loop());
+    problems.require(
+        on_loop.is_none_or(|storage| storage.loop_bytes() >= least.0),
+        || {
+            format!("`server.storage` is too small for the documents and a server beside them: at least {least}")
+        },
+    );
+}
+
+/// The topologies of the experiment, and whether its remedy can be applied on them.
+fn check_topologies(problems: &mut Problems, plan: &Plan, build: &IndexBuildPlan) {
+    let server = &plan.server;
+    let topologies = match build.topologies(server) {
+        Ok(topologies) => topologies,
+        // One of `server.topology` is a problem of the server.
+        Err(_) if build.topologies.is_empty() => return,
+        Err(error) => {
+            return problems.require_or(false, "see docs/servers.md, Topologies", || {
+                format!("`index_build.topologies`: {error}")
+            });
+        }
+    };
+    if !build.topologies.is_empty() {
+        check_several(problems, plan, &topologies);
+    }
+    let needs = topologies.iter().map(Topology::data_servers).max();
+    let folders = server.data_dirs.len() as u32;
+    let are_too_few = server.disk_mapping == DiskMapping::Direct && needs.unwrap_or(1) > folders;
+    let deals = topologies
+        .iter()
+        .any(|topology| matches!(topology, Topology::Split { .. }));
+    problems.require(!(deals && are_too_few), || {
+        format!("`server.disk_mapping` is `direct`, but `server.data_dirs` has {folders} folders for more servers")
+    });
+    problems.require_or(
+        !deals || server.cache.is_some(),
+        "such as `--cache 2GiB`, which each of them has",
+        || "`split` needs `server.cache`: each server would take half of the memory".into(),
+    );
+    let shares_devices = server
+        .storage
+        .as_ref()
+        .is_some_and(|storage| !storage.is_on_loop());
+    problems.require_or(
+        !(deals && shares_devices),
+        "name a file for each of them, such as `ext4 on loop:4GiB`",
+        || {
+            "`server.storage` names a device, and each server of `split` needs one of its own"
+                .into()
+        },
+    );
+    check_remedy(problems, build, &topologies);
+}
+
+/// What only several topologies contradict.
+fn check_several(problems: &mut Problems, plan: &Plan, topologies: &[Topology]) {
+    let server = &plan.server;
+    problems.require_or(
+        server.topology.is_none() && server.pairs == 1,
+        "leave `server.topology` and `server.pairs` out",
+        || {
+            "`index_build.topologies` and `server.topology` both say how many servers there are"
+                .into()
+        },
+    );
+    problems.require_or(server.kind != ServerKind::Uri, "leave `--uri` out", || {
+        "`index_build.topologies` starts servers, but the plan uses a running one".into()
+    });
+    let keeps = server.data_dir.is_some() || !server.data_dirs.is_empty();
+    problems.require_or(
+        !keeps,
+        "give one topology, or leave the data folder out",
+        || {
+            "a data folder is kept, and each of `index_build.topologies` needs one of its own"
+                .into()
+        },
+    );
+    for (place, topology) in topologies.iter().enumerate() {
+        problems.require_or(
+            !matches!(topology, Topology::Pairs { .. }),
+            "take `split=N`, which deals the documents over the servers",
+            || format!("`index_build.topologies` has `{topology}`, whose servers know nothing of each other"),
+        );
+        problems.require(!topologies[..place].contains(topology), || {
+            format!("`index_build.topologies` has `{topology}` twice")
+        });
+        let lacking = topology
+            .lacking_in_embedded()
+            .filter(|_| server.kind == ServerKind::Embedded);
+        problems.require_or(
+            lacking.is_none(),
+            "run `dyno server install`, or install MongoDB 4.4 or later, and choose `mongod`",
+            || {
+                let lacking = lacking.unwrap_or_default();
+                format!("`index_build.topologies` has `{topology}`: the embedded server has no {lacking}")
+            },
+        );
+    }
+}
+
+/// Whether the remedy can be applied where the plan wants it.
+fn check_remedy(problems: &mut Problems, build: &IndexBuildPlan, topologies: &[Topology]) {
+    let routed = topologies
+        .iter()
+        .find(|topology| matches!(topology, Topology::Sharded(_)))
+        .filter(|_| build.remedy.is_some());
+    problems.require_or(
+        routed.is_none(),
+        "leave the remedy out, or take `split=N`, on whose servers it can be applied",
+        || {
+            let topology = routed.map(Topology::to_string).unwrap_or_default();
+            format!("`index_build.remedy` on `{topology}`: a collection that is part of a sharded cluster cannot be rewritten")
+        },
+    );
+    let Some(name) = &build.remedy_on else { return };
+    problems.require(build.remedy.is_some(), || {
+        "`index_build.remedy_on` is given, but `index_build.remedy` is not".into()
+    });
+    let is_known = match topologies {
+        [Topology::Split { n }] => (0..*n).any(|i| *name == format!("split-{i}")),
+        _ => false,
+    };
+    problems.require_or(
+        is_known,
+        "it names a server of one topology `split=N`: `split-0`, `split-1` and so on",
+        || {
+            format!(
+                "`index_build.remedy_on` is `{name}`, which no server of this topology is called"
+            )
+        },
+    );
+}
+
+/// What a server needs at least beside its documents: journal, catalogue, room of the file system. In bytes.
+const BESIDE_DOCUMENTS: u64 = 128 << 20;

@@ -1,0 +1,371 @@
+//! Index builds on several topologies, or over several servers without a router: nothing is told of one server as if it
+//! were all of them.
+
+use super::caveats::Book;
+use super::sides::{Side, files_of_collection, has_pattern};
+use super::words::{Change, took};
+use crate::io_trace;
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Chart, Figure, Section, Sketch};
+use crate::texts::text;
+use dyno_analyze::access_pattern::{FilePattern, order_statement};
+use dyno_analyze::tracing_cost::tracing_cost;
+use dyno_record::index_build::{
+    BuildRecord, ConfigurationRecord, IndexBuildDocument, IoFigures, MemberBuild, MemberFacts,
+};
+use dyno_record::quantity::{Quantity, Unit};
+
+/// A build on one of the configurations.
+pub(super) struct Row<'a> {
+    pub(super) configuration: &'a ConfigurationRecord,
+    pub(super) build: &'a BuildRecord,
+    pub(super) side: &'a Side<'a>,
+    pub(super) servers: Vec<Server<'a>>,
+    /// Whether it came after the remedy.
+    pub(super) is_after: bool,
+}
+
+/// One server in a build.
+pub(super) struct Server<'a> {
+    pub(super) facts: &'a MemberFacts,
+    /// Absent of a server that is the only one: what it did stands with the build.
+    build: Option<&'a MemberBuild>,
+    /// How the file with its documents was read.
+    pub(super) file: Option<&'a FilePattern>,
+}
+
+impl Server<'_> {
+    /// Absent with too few reads for a pattern.
+    pub(super) fn score(&self) -> Option<f64> {
+        self.file.filter(|file| has_pattern(file))?.score
+    }
+}
+
+impl Row<'_> {
+    /// What it was made on, and when, where there are two: `split=2 after rewrite`.
+    pub(super) fn name(&self) -> String {
+        let topology = &self.configuration.topology;
+        match (&self.configuration.remedy, self.is_after) {
+            (None, _) => topology.clone(),
+            (Some(remedy), true) => format!("{topology} after {}", remedy.kind),
+            (Some(remedy), false) => format!("{topology} before {}", remedy.kind),
+        }
+    }
+
+    /// `2 servers`.
+    pub(super) fn number_of_servers(&self) -> String {
+        match self.servers.len() {
+            1 => "1 server".to_owned(),
+            n => format!("{n} servers"),
+        }
+    }
+
+    /// Lowest and highest score of the servers; `None` unless each of them has one.
+    pub(super) fn scores(&self) -> Option<(f64, f64)> {
+        let scores: Option<Vec<f64>> = self.servers.iter().map(Server::score).collect();
+        let scores = scores.filter(|scores| !scores.is_empty())?;
+        let low = scores.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Some((low, high))
+    }
+}
+
+/// The builds that ended, in their order.
+pub(super) fn rows<'a>(document: &'a IndexBuildDocument, sides: &'a [Side<'a>]) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    for side in sides {
+        let Some(build) = side.build else { continue };
+        let mut configurations = document.configurations.iter();
+        let found = configurations.find(|one| build.configuration.as_ref() == Some(&one.topology));
+        let Some(configuration) = found else { continue };
+        let is_after = rows
+            .iter()
+            .any(|row| row.configuration.topology == configuration.topology);
+        rows.push(Row {
+            servers: servers(configuration, build, side),
+            configuration,
+            build,
+            side,
+            is_after,
+        });
+    }
+    rows
+}
+
+fn servers<'a>(
+    configuration: &'a ConfigurationRecord,
+    build: &'a BuildRecord,
+    side: &Side<'a>,
+) -> Vec<Server<'a>> {
+    let is_alone = configuration.members.len() == 1;
+    let servers = configuration.members.iter().map(|facts| Server {
+        facts,
+        build: build.members.iter().find(|one| one.name == facts.name),
+        file: match is_alone {
+            true => side.file,
+            false => file_of(facts, side),
+        },
+    });
+    servers.collect()
+}
+
+/// The file of a collection in the folder of a server that most was read from.
+fn file_of<'a>(facts: &MemberFacts, side: &Side<'a>) -> Option<&'a FilePattern> {
+    let (trace, folder) = (side.trace?, facts.data.as_deref()?);
+    let is_inside = |file: &&FilePattern| {
+        let entry = trace.document.files.get(file.file as usize);
+        let rest = entry.and_then(|entry| entry.name.strip_prefix(folder));
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    let files = files_of_collection(trace).filter(is_inside);
+    files.max_by_key(|file| file.bytes)
+}
+
+/// How long each build took until its last server had ended, and between which scores its servers lie.
+pub(super) fn figures(
+    document: &IndexBuildDocument,
+    rows: &[Row<'_>],
+    book: &Book<'_>,
+) -> Vec<Figure> {
+    let durations = rows.iter().map(|row| {
+        let seconds = row.build.duration_s;
+        let until = match row.servers.len() {
+            1 => "1 server".to_owned(),
+            n => format!("until the last of {n} servers had ended"),
+        };
+        let change = base_of(row, rows)
+            .and_then(|base| Some((base, Change::of(base.build.duration_s, seconds)?)));
+        let note = change.map_or(until.clone(), |(base, change)| {
+            format!("{until}; {}", compared_words(change, &base.name()))
+        });
+        Figure::new(format!("build time, {}", row.name()), took(seconds))
+            .with_note(note)
+            .marked(&book.of_duration(row.side.name))
+    });
+    let scores = rows.iter().filter_map(|row| {
+        let (low, high) = row.scores()?;
+        let (label, note) = match row.servers.len() {
+            1 => ("score", text(&order_statement(low))),
+            n => (
+                "lowest score",
+                format!("of {n} servers; the highest is {high:.2}"),
+            ),
+        };
+        let label = format!("{label}, {}", row.name());
+        let figure = Figure::new(label, Quantity::new(low, Unit::Plain));
+        Some(figure.with_note(note).marked(&book.of_order(row.side.name)))
+    });
+    let cost = super::figures::cost_of_tracing(document);
+    durations.chain(scores).chain(cost).collect()
+}
+
+/// What a build is compared with: that before the remedy on the same servers, else the first configuration.
+pub(super) fn base_of<'r, 'a>(row: &Row<'a>, rows: &'r [Row<'a>]) -> Option<&'r Row<'a>> {
+    let is_same = |other: &&Row<'_>| other.configuration.topology == row.configuration.topology;
+    let base = match row.is_after {
+        true => rows.iter().find(is_same),
+        false => rows.first(),
+    };
+    base.filter(|base| base.side.name != row.side.name)
+}
+
+/// `2.0 × faster than on standalone`.
+pub(super) fn compared_words(change: Change, base: &str) -> String {
+    match change {
+        Change::Same => format!("as long as {base}"),
+        _ => format!("{} than {base}", change.words()),
+    }
+}
+
+/// Tables of the configurations and of their servers, and where each server read.
+pub(super) fn sections(rows: &[Row<'_>]) -> Vec<Section> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let mut sections = vec![configurations(rows), members(rows)];
+    sections.extend(pictures(rows));
+    sections
+}
+
+fn configurations(rows: &[Row<'_>]) -> Section {
+    let columns = vec![
+        Column::text("configuration"),
+        Column::number("servers", 150),
+        Column::number("build time", u8::MAX),
+        Column::number("without trace", 200),
+        Column::number("cost of tracing", 245),
+        Column::number("reads/s", 240),
+        Column::number("device: reads/s", 230),
+        Column::number("device: busy", 120),
+        Column::number("lowest score", 220),
+        Column::number("highest score", 210),
+        Column::number("read from devices", 180),
+    ];
+    let lines = rows.iter().map(|row| {
+        let build = row.build;
+        let per_s = |reads: u64| {
+            let is_known = build.duration_s > 0.0;
+            is_known.then(|| Quantity::per_second(reads as f64 / build.duration_s))
+        };
+        let score = |value: f64| Quantity::new(value, Unit::Plain);
+        let scores = row.scores();
+        vec![
+            Cell::new(row.name(), Tone::Strong),
+            Quantity::count(row.servers.len() as u64).into(),
+            took(build.duration_s).into(),
+            Cell::known(untraced_mean_s(build).map(took)),
+            cost_cell(build),
+            Cell::known(build.process.and_then(|io| per_s(io.reads))),
+            Cell::known(build.device.and_then(|io| per_s(io.reads))),
+            Cell::known(
+                build
+                    .device
+                    .and_then(|io| io.busy_ratio)
+                    .map(Quantity::ratio),
+            ),
+            Cell::known(scores.map(|(low, _)| score(low))),
+            Cell::known(scores.map(|(_, high)| score(high))),
+            Cell::known(build.process.map(|io| Quantity::bytes(io.read_bytes))),
+        ]
+    });
+    let mut notes = Vec::new();
+    if rows.iter().any(|row| row.servers.len() > 1) {
+        notes.push(
+            "`split=N` is N servers over which the documents are dealt by the hash of `_id`, as hashed sharding deals them, without a \
+             router: all of them build at the same time, and the build time ends with the last one."
+                .to_owned(),
+        );
+        notes.push(
+            "Reads are those of all servers together; the servers of a configuration share this machine, and its disk unless each has \
+             storage of its own."
+                .to_owned(),
+        );
+    }
+    Section {
+        title: "Configurations".into(),
+        lead: "The same index on the same documents: how long it took, and how much was read per second.".into(),
+        tables: vec![Table::new("Configurations", columns, lines.collect())],
+        notes,
+        ..Section::default()
+    }
+}
+
+/// Mean duration of the builds without a trace.
+pub(super) fn untraced_mean_s(build: &BuildRecord) -> Option<f64> {
+    let n = build.tracing.len();
+    let sum: f64 = build.tracing.iter().map(|pair| pair.untraced_s).sum();
+    (n > 0).then(|| sum / n as f64)
+}
+
+/// What tracing cost in one build, with its interval below it.
+fn cost_cell(build: &BuildRecord) -> Cell {
+    let Some(cost) = tracing_cost(&build.tracing) else {
+        return Cell::default();
+    };
+    Cell::from(Quantity::ratio(cost.ratio).signed())
+        .with_detail(Some(super::figures::how_sure(&cost)))
+}
+
+fn members(rows: &[Row<'_>]) -> Section {
+    let columns = vec![
+        Column::text("configuration"),
+        Column::text("server"),
+        Column::number("documents", 230),
+        Column::number("share", 240),
+        Column::number("build time", u8::MAX),
+        Column::number("score", 250),
+        Column::text("was read"),
+        Column::number("sequential", 160),
+        Column::number("reads", 170),
+        Column::number("reads/s", 200),
+        Column::number("read, times the file", 150),
+        Column::number("from devices", 140),
+        Column::number("device: reads/s", 180),
+    ];
+    let lines = rows
+        .iter()
+        .flat_map(|row| row.servers.iter().map(|server| line(row, server)));
+    Section {
+        title: "Servers".into(),
+        lead: "What each server had, and in which order the file with its documents was read."
+            .into(),
+        tables: vec![Table::new("Servers", columns, lines.collect())],
+        ..Section::default()
+    }
+}
+
+fn line(row: &Row<'_>, server: &Server<'_>) -> Vec<Cell> {
+    let all = row.configuration.collection.documents.max(1) as f64;
+    let documents = server.facts.documents;
+    let duration_s = server
+        .build
+        .map_or(row.build.duration_s, |one| one.duration_s);
+    let process = server.build.map_or(row.build.process, |one| one.process);
+    let device = server.build.map_or(row.build.device, |one| one.device);
+    let per_s = |io: IoFigures| {
+        (duration_s > 0.0).then(|| Quantity::per_second(io.reads as f64 / duration_s))
+    };
+    let file = server.file;
+    let score = server.score();
+    vec![
+        row.name().into(),
+        Cell::new(&server.facts.name, Tone::Strong),
+        Quantity::count(documents).into(),
+        Quantity::ratio(documents as f64 / all).into(),
+        took(duration_s).into(),
+        Cell::known(score.map(|score| Quantity::new(score, Unit::Plain))),
+        Cell::known(score.map(|score| text(&order_statement(score)))),
+        Cell::known(
+            file.and_then(|file| file.sequential_ratio)
+                .map(Quantity::ratio),
+        ),
+        Cell::known(file.map(|file| Quantity::count(file.calls))),
+        Cell::known(process.and_then(per_s)),
+        Cell::known(
+            file.and_then(|file| file.amplification)
+                .map(|times| Quantity::new(times, Unit::Parameter)),
+        ),
+        Cell::known(process.map(|io| Quantity::bytes(io.read_bytes))),
+        Cell::known(device.and_then(per_s)),
+    ]
+}
+
+/// A chart for each build, with a picture of every server side by side.
+fn pictures(rows: &[Row<'_>]) -> Option<Section> {
+    let mut charts: Vec<Chart> = Vec::new();
+    let mut sketches: Vec<Sketch> = Vec::new();
+    for row in rows {
+        let Some(trace) = &row.side.trace else {
+            continue;
+        };
+        let files: Vec<(&str, &FilePattern)> = row
+            .servers
+            .iter()
+            .filter_map(|server| Some((server.facts.name.as_str(), server.file?)))
+            .collect();
+        let drawn = io_trace::offsets_of_servers(row.side.name, &files, trace);
+        let Some((mut chart, sketched)) = drawn else {
+            continue;
+        };
+        chart.title = format!(
+            "{}, {}: {}",
+            row.name(),
+            row.number_of_servers(),
+            chart.title
+        );
+        charts.push(chart.into());
+        sketches.extend(sketched.into_iter().map(|sketch| Sketch {
+            title: format!("{}, {}", row.name(), sketch.title),
+            ..sketch
+        }));
+    }
+    (!charts.is_empty()).then(|| Section {
+        title: "Where and when".into(),
+        lead: "A dot is a read: its place in the file from bottom to top, its time from left to right. A line that rises is a file that is \
+               read from its start to its end; a cloud is one that is read at random. The servers of a configuration have the same axes."
+            .into(),
+        charts,
+        sketches,
+        ..Section::default()
+    })
+}
