@@ -18,6 +18,10 @@ const MOST_LABEL: f64 = 400.0;
 const LETTER: f64 = 7.2;
 const GAP: f64 = 14.0;
 const BAR: f64 = 12.0;
+/// Half of the height of the ends of an interval.
+const CAP: f64 = 4.0;
+/// From a value to what is told of it.
+const DETAIL: f64 = 72.0;
 
 /// Where the values are.
 #[derive(Clone, Copy)]
@@ -70,14 +74,11 @@ pub(crate) fn svg(chart: &RowsChart) -> String {
         svg += &track.line(tick.at_percent, (TITLE, bottom), &grid);
     }
     if let Some(band) = chart.band {
-        let fill = format!("fill=\"{}\"", colour("--grid"));
+        let fill = format!("fill=\"{}\" fill-opacity=\"0.14\"", colour("--text-soft"));
         svg += &track.rect(band, (TITLE, bottom - TITLE), &fill);
     }
     if let Some(reference) = chart.reference_percent {
-        let stroke = format!(
-            "stroke=\"{}\" stroke-dasharray=\"4 3\"",
-            colour("--text-soft")
-        );
+        let stroke = format!("stroke=\"{}\" stroke-width=\"2\"", colour("--text-soft"));
         svg += &track.line(reference, (TITLE, bottom), &stroke);
     }
     for (place, row) in chart.rows.iter().enumerate() {
@@ -97,44 +98,51 @@ pub(crate) fn svg(chart: &RowsChart) -> String {
 
 fn draw_row(row: &Row, track: Track, top: f64, svg: &mut String) {
     let middle = top + ROW / 2.0;
-    let strong = |is_strong: bool| {
-        let weight = if is_strong {
-            " font-weight=\"600\""
+    let words = |soft: &'static str| {
+        if row.is_strong {
+            format!("fill=\"{}\" font-weight=\"600\"", colour("--text"))
         } else {
-            ""
-        };
-        format!("fill=\"{}\"{weight}", colour("--text"))
+            format!("fill=\"{}\"", colour(soft))
+        }
     };
-    let end = format!("{} text-anchor=\"end\"", strong(row.is_strong));
-    *svg += &text((track.left - GAP, middle + 4.0), &end, &row.label);
+    let label = format!("{} text-anchor=\"end\"", words("--text-soft"));
+    *svg += &text((track.left - GAP, middle + 4.0), &label, &row.label);
     if let Some(bar) = row.bar {
-        let fill = format!("fill=\"{}\" fill-opacity=\"0.6\"", colour("--operation-0"));
+        let opacity = if row.is_strong { 1.0 } else { 0.6 };
+        let fill = format!(
+            "fill=\"{}\" fill-opacity=\"{opacity}\"",
+            colour("--operation-0")
+        );
         *svg += &track.rect(bar, (middle - BAR / 2.0, BAR), &fill);
     }
     if let Some(interval) = row.interval {
-        let fill = format!("fill=\"{}\" fill-opacity=\"0.75\"", colour("--text-soft"));
-        *svg += &track.rect(interval, (middle - 1.5, 3.0), &fill);
+        let from = track.x(interval.from_percent);
+        let to = track.x(interval.from_percent + interval.width_percent);
+        let (above, below) = (middle - CAP, middle + CAP);
+        let _ = write!(
+            svg,
+            "<path d=\"M{from:.1} {above:.1}V{below:.1}M{to:.1} {above:.1}V{below:.1}M{from:.1} {middle:.1}H{to:.1}\" fill=\"none\" \
+             stroke=\"{}\" stroke-width=\"1.5\"/>",
+            colour("--text")
+        );
     }
     if let Some(point) = row.point_percent {
         let _ = write!(
             svg,
-            "<circle cx=\"{:.1}\" cy=\"{middle:.1}\" r=\"4.5\" fill=\"{}\"/>",
+            "<circle cx=\"{:.1}\" cy=\"{middle:.1}\" r=\"5\" fill=\"{}\" stroke=\"{}\"/>",
             track.x(point),
-            colour("--operation-0")
+            colour("--operation-0"),
+            colour("--background")
         );
     }
     let right = WIDTH - MARGIN - VALUES + GAP;
-    let detail = if row.detail.is_empty() {
-        String::new()
-    } else {
-        format!("   {}", row.detail)
-    };
-    let words = format!("{}{detail}", row.value);
-    *svg += &text((right, middle + 4.0), &strong(row.is_strong), &words);
+    *svg += &text((right, middle + 4.0), &words("--text"), &row.value);
+    let detail = format!("fill=\"{}\" font-size=\"11\"", colour("--text-soft"));
+    *svg += &text((right + DETAIL, middle + 4.0), &detail, &row.detail);
 }
 
 /// Words at a place, with these attributes.
 fn text((x, y): (f64, f64), attributes: &str, words: &str) -> String {
     let words = words.replace('&', "&amp;").replace('<', "&lt;");
-    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" xml:space=\"preserve\" {attributes}>{words}</text>")
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" {attributes}>{words}</text>")
 }

@@ -193,7 +193,10 @@ fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
         .expect(0);
     drawn.says("charts are in `drawn`");
     let files = crate::common::names(&bench.path("drawn"));
-    assert!(files.len() >= 12 && files.len() % 2 == 0, "{files:?}");
+    assert!(
+        files.len() >= 12 && files.len().is_multiple_of(2),
+        "{files:?}"
+    );
     let messages = "01-latency-against-message-number";
     assert_eq!(
         files[..2],
