@@ -336,7 +336,7 @@ fn different_versions_do_not_work_together() {
     let mut controller = controller(&redis, 1);
     let mut options = agent_options(redis.endpoint(), 0);
     options.version = Version::of("0.9");
-    let expected = "`host-0` has version 0.9 (messages 4), and the controller has 1.0 (messages 4)";
+    let expected = "`host-0` has version 0.9 (messages 5), and the controller has 1.0 (messages 5)";
     assert_eq!(Agent::join(options).unwrap_err().to_string(), expected);
     // Both sides say so.
     assert_eq!(controller.gather(SOON).unwrap_err().to_string(), expected);
