@@ -13,6 +13,8 @@ use dyno_engine::recording::trace::Recording;
 use dyno_engine::run::directory::RunDirectory;
 use dyno_engine::{Error, Kind};
 use dyno_load::connect::{Connector, Control};
+use dyno_observe::doctor::Subject;
+use dyno_observe::environment::examine;
 use dyno_plan::command_words::without_secrets;
 use dyno_plan::task::Remote;
 use dyno_record::io_trace::document::{TraceDocument, TraceMode, TraceTarget};
@@ -198,7 +200,10 @@ impl Traced<'_> {
                 .map(|server| format!("server `{}`", server.address)),
         };
         let gap_bytes = Some(self.arguments.gap.0);
+        // Before the probes are there, so that they see nothing of it.
+        let environment = examine(&Subject::default());
         let mut recording = Recording::start(settings, target, gap_bytes, folder)?;
+        recording.is_on(environment);
         for process in &self.arguments.processes {
             recording.follow(*process)?;
         }

@@ -8,6 +8,7 @@ use dyno_record::RecordError;
 use dyno_record::io_trace::document::{TraceDocument, TraceFilter, TraceTarget};
 use dyno_record::io_trace::event::{BlockRequest, Call};
 use dyno_record::io_trace::writer::{PartLimits, TraceWriter};
+use dyno_record::model::Environment;
 use dyno_trace::{Settings, Sink, Tracer};
 use jiff::Timestamp;
 use std::path::Path;
@@ -91,6 +92,11 @@ impl Recording {
             document,
             kept: Instant::now(),
         })
+    }
+
+    /// Says on which machine it is; a trace that is a part of a run has that in the run.
+    pub fn is_on(&mut self, environment: Environment) {
+        self.document.environment = Some(environment);
     }
 
     /// Traces one more process.

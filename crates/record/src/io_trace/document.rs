@@ -4,6 +4,7 @@ use super::DOCUMENT;
 use super::event::Operation;
 use super::totals::FileTotals;
 use crate::document::Document;
+use crate::model::Environment;
 use crate::named::named;
 use crate::statement::Statement;
 use schemars::JsonSchema;
@@ -50,6 +51,8 @@ pub struct TraceDocument {
     pub lost_block_requests: u64,
     /// Whether requests of the block layer were looked at.
     pub block_traced: bool,
+    /// The machine; absent where another document has it, such as that of the run, and in records of earlier versions.
+    pub environment: Option<Environment>,
     /// The files, by number.
     pub files: Vec<FileEntry>,
     /// Totals by file and operation.

@@ -9,8 +9,9 @@ mod sketch;
 mod tables;
 mod view;
 
-use crate::caveat::NumberedCaveat;
+use crate::caveat::{CaveatBook, NumberedCaveat};
 use crate::error::ReportError;
+use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::density::DensityChart;
 use crate::page::{Definition, Figure, Finding as Shown, Page, Section, Sketch};
@@ -84,7 +85,10 @@ pub fn page(view: &TraceView<'_>) -> Page {
         headline: figures(view),
         findings: sentences(&findings(view.patterns, view.activity)),
         sections: sections(view),
-        method: Page::method_of(facts::facts(view)),
+        method: Page::method_of(facts::facts(view))
+            .into_iter()
+            .chain(machine::list(document.environment.as_ref(), &CaveatBook::new(&[])))
+            .collect(),
         definitions: DEFINITIONS.to_vec(),
         caveats,
         ..base
