@@ -325,7 +325,7 @@ impl Mapping {
 
     fn place(&mut self) {
         let pairs = self.pairs();
-        match placement::placement(&mut self.given, pairs) {
+        match placement::placement(&mut self.given, pairs, self.on_hosts) {
             Some((variable, text)) => {
                 let note = format!("`{variable}` and its kind mean `--placement '{text}'`");
                 self.given.notes.push(note);

@@ -14,8 +14,13 @@ const NAMES: [&str; 7] = [
     "CUSTOMER_NUMAOPT_CLIENT",
 ];
 
-/// The placement, and the parameter that has most to say about it. `None` if none is given.
-pub(super) fn placement(given: &mut Given, pairs: u32) -> Option<(&'static str, String)> {
+/// The placement, and the parameter that has most to say about it. `None` if none is given. With `on_hosts` clients have machines of
+/// their own.
+pub(super) fn placement(
+    given: &mut Given,
+    pairs: u32,
+    on_hosts: bool,
+) -> Option<(&'static str, String)> {
     if !NAMES.iter().any(|name| given.is_given(name)) {
         return None;
     }
@@ -31,7 +36,7 @@ pub(super) fn placement(given: &mut Given, pairs: u32) -> Option<(&'static str, 
         }
         None => ("NUMACTL_OPTION", by_option(given)?),
     };
-    let client = client(given, &server, pairs)?;
+    let client = client(given, &server, pairs, on_hosts)?;
     let text = match client {
         Some(client) => format!("{server} client={client}"),
         None => server,
@@ -83,7 +88,12 @@ fn by_option(given: &mut Given) -> Option<String> {
 }
 
 /// The place of the clients; the inner `None` leaves it to the policy, which then means unpinned.
-fn client(given: &mut Given, server: &str, pairs: u32) -> Option<Option<String>> {
+fn client(
+    given: &mut Given,
+    server: &str,
+    pairs: u32,
+    on_hosts: bool,
+) -> Option<Option<String>> {
     let custom = "CUSTOMER_NUMAOPT_CLIENT";
     if let Some(text) = given.get(custom).map(str::to_owned) {
         given.unused("YCSB_CORES", "`CUSTOMER_NUMAOPT_CLIENT` takes its place");
@@ -98,6 +108,7 @@ fn client(given: &mut Given, server: &str, pairs: u32) -> Option<Option<String>>
     Some(match (by_option, server) {
         _ if is_unpinned => None,
         (false, _) | (true, "spread") => Some("none".into()),
+        _ if on_hosts => Some("none".into()),
         (true, _) => Some("other".into()),
     })
 }

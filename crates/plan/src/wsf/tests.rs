@@ -539,6 +539,22 @@ fn a_fleet_has_its_hosts_from_the_inventory_and_amounts_of_each_server() {
     let steered = on_hosts(&[("NETWORK_RPS_TUNE_ENABLE", "true")], None).unwrap();
     let card = key(&steered, "server.receive_packet_steering");
     assert_eq!(card, Some("auto"), "the one that the servers listen on");
+    // Clients are on other machines than the node, and the cores, of the servers.
+    for (given, expected) in [
+        (&[("NUMACTL_OPTION", "1")][..], "spread client=none"),
+        (&[("NUMACTL_OPTION", "2")], "node=0 client=none"),
+        (
+            &[("NUMACTL_OPTION", "2"), ("YCSB_CORES", "0-3")],
+            "node=0 client=0-3",
+        ),
+        (
+            &[("NUMACTL_OPTION", "4"), ("CORE_NUMS_EACH_INSTANCE", "2")],
+            "cores-per-instance=2,smt client=none",
+        ),
+    ] {
+        let placed = on_hosts(given, None).unwrap();
+        assert_eq!(key(&placed, "server.placement"), Some(expected));
+    }
     // A plan file has a table of its own.
     let own = on_hosts(&[("CLIENT_COUNT", "2")], Some("own.toml")).unwrap();
     assert_eq!(
