@@ -154,7 +154,6 @@ struct Session<'a> {
     board: Option<Board>,
     /// Caveats that only this program can know of.
     caveats: Vec<Caveat>,
-    /// Documents of the servers after the run, as far as they told.
     /// Servers that are loaded, and whether documents that they have stay.
     keeps: Vec<(usize, bool)>,
     /// What becomes of a fleet.

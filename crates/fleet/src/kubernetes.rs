@@ -92,12 +92,14 @@ pub fn render(
     let mut files = vec![
         ("namespace.yaml", vec![namespace(&input)]),
         ("plan.yaml", vec![plan_map(&input)]),
-        ("network.yaml", vec![network(&input)]),
         ("redis.yaml", redis::objects(&input)),
         ("clients.yaml", clients::objects(&input)),
     ];
     if input.starts_servers() {
-        files.insert(4, ("servers.yaml", servers::objects(&input)));
+        files.insert(3, ("servers.yaml", servers::objects(&input)));
+    }
+    if has_network_policy(kubernetes) {
+        files.insert(2, ("network.yaml", vec![network(&input)]));
     }
     let resources: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
     let base = json!({
@@ -238,6 +240,11 @@ fn namespace(input: &RenderInput<'_>) -> Value {
         "kind": "Namespace",
         "metadata": {"name": input.kubernetes.namespace, "labels": input.labels("namespace")},
     })
+}
+
+/// Whether only pods of the run reach its pods. On the network of the node nobody could tell them from others.
+pub fn has_network_policy(kubernetes: &KubernetesPlan) -> bool {
+    !kubernetes.host_network
 }
 
 /// Lets the pods of the run talk to each other, and nobody else to them.

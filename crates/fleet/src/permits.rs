@@ -2,7 +2,7 @@
 //! servers and addresses are those that the agent was started for.
 
 use dyno_engine::{Error, Kind};
-use dyno_plan::model::ServerPlan;
+use dyno_plan::model::{Encryption, ServerPlan};
 use dyno_plan::uri::{self, Host, Target};
 use dyno_servers::is_installed_name;
 use std::collections::BTreeSet;
@@ -20,6 +20,10 @@ pub struct Permits {
     pub listen: Option<IpAddr>,
     /// Hosts of members that a server may be joined with, without ports.
     pub members: BTreeSet<String>,
+    /// A plan has servers that others reach without a password.
+    pub open: bool,
+    /// A plan has servers that others reach without TLS.
+    pub plain: bool,
     /// Parameters of servers that a plan may set, each as `NAME=VALUE`: with the right one, a `mongod` reads files, asks other
     /// hosts or takes down its guards.
     pub parameters: BTreeSet<String>,
@@ -45,6 +49,8 @@ impl Permits {
             .extend(named_folders(server).map(PathBuf::from));
         self.parameters.extend(named_parameters(server));
         self.cards.extend(server.receive_packet_steering.clone());
+        self.open |= !server.auth;
+        self.plain |= server.encryption == Encryption::Off;
         // One that is not valid was refused before, and permits nothing.
         let running = server.uri.as_deref().map(uri::parse);
         if let Some(Ok((target, _))) = running {
@@ -67,6 +73,8 @@ impl Permits {
         all.extend(words("--data-dir", texts(&self.data_folders)));
         all.extend(words("--parameter", self.parameters.iter().cloned()));
         all.extend(words("--rps", self.cards.iter().cloned()));
+        all.extend(self.open.then(|| "--without-password".to_owned()));
+        all.extend(self.plain.then(|| "--without-tls".to_owned()));
         all.extend(words("--listen", [listen.to_owned()]));
         all.extend(words("--member", self.members.iter().cloned()));
         all
@@ -121,6 +129,23 @@ impl Permits {
         let address = listen.parse::<IpAddr>().ok();
         if !address.is_some_and(|address| address.is_loopback() || Some(address) == self.listen) {
             return Err(refused("address", listen, "--listen"));
+        }
+        let is_reached = address.is_some_and(|address| !address.is_loopback());
+        let missing = [
+            ("a password", "--without-password", server.auth || self.open),
+            (
+                "TLS",
+                "--without-tls",
+                server.encryption != Encryption::Off || self.plain,
+            ),
+        ];
+        let mut missing = missing.into_iter().filter(|(_, _, is_fine)| is_reached && !is_fine);
+        if let Some((what, option, _)) = missing.next() {
+            let text = format!(
+                "the work has a server at `{listen}` without {what}, which this agent was not started for"
+            );
+            let hint = format!("start the agent with `{option}` if the work is yours");
+            return Err(Error::new(Kind::BadInput, text).with_hint(hint));
         }
         Ok(())
     }
@@ -301,6 +326,46 @@ mod tests {
             let hint = error.hint.unwrap_or_default();
             assert!(hint.contains("`--target "), "{refused}: {hint}");
         }
+    }
+
+    #[test]
+    fn others_reach_no_server_without_what_all_plans_of_the_run_have() {
+        let secured = ServerPlan {
+            auth: true,
+            encryption: Encryption::Server,
+            listen: Some("10.0.0.1".into()),
+            ..ServerPlan::default()
+        };
+        let started = Permits {
+            listen: "10.0.0.1".parse().ok(),
+            ..Permits::of(&secured)
+        };
+        let check = |permits: &Permits, server: &ServerPlan| {
+            let checked = permits.check_server(server, Path::new("/run"));
+            checked.map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&started, &secured), Ok(()));
+        let open = ServerPlan {
+            auth: false,
+            ..secured.clone()
+        };
+        let plain = ServerPlan {
+            encryption: Encryption::Off,
+            ..secured.clone()
+        };
+        let without = |server: &ServerPlan| check(&started, server).expect_err("it is less");
+        assert!(without(&open).contains("without a password"));
+        assert!(without(&plain).contains("without TLS"));
+        // A comparison of both has both.
+        let mut both = started.clone();
+        both.add(&open);
+        assert_eq!(check(&both, &open), Ok(()));
+        assert!(both.words_of_server("10.0.0.1").contains(&"--without-password".to_owned()));
+        let here = ServerPlan {
+            listen: None,
+            ..open
+        };
+        assert_eq!(check(&started, &here), Ok(()), "nobody else reaches it");
     }
 
     #[test]

@@ -216,6 +216,9 @@ pub(crate) struct StartedServers {
     /// Where they are on the host: planned, and as the kernel said when they had started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) placement: Option<PlacementRecord>,
+    /// CPUs that they may use together, if they were placed on some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cpus: Option<u32>,
     /// How the packets of a network card are spread over CPUs as long as they run, if that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) packet_steering: Option<SteeringRecord>,

@@ -206,10 +206,23 @@ impl<'a> Fleet<'a> {
     /// What amounts of the plan are to be multiplied by.
     fn multiple(&self, plan: &Plan) -> f64 {
         let state = self.state.borrow();
-        let count = |of: fn(&Open) -> usize| state.as_ref().map_or(1, of) as f64;
+        // Before the hosts are asked, there are as many as were counted.
+        let counted = self.size.get().zip(plan.fleet.as_ref());
+        let agents = || counted.map_or(1, |(size, _)| size.agents as usize);
+        let servers = || {
+            let of_hosts = counted.and_then(|(size, fleet)| {
+                checks::deployments(plan, fleet, size.server_hosts).ok()
+            });
+            of_hosts.unwrap_or(1) as usize
+        };
         match plan.fleet.as_ref().map(|fleet| fleet.amounts) {
-            Some(Amounts::PerAgent) => count(|open| open.agents.len()),
-            Some(Amounts::PerServer) => count(|open| open.uris.len().max(1)),
+            Some(Amounts::PerAgent) => {
+                state.as_ref().map_or_else(agents, |open| open.agents.len()) as f64
+            }
+            Some(Amounts::PerServer) => {
+                let of_open = state.as_ref().map(|open| open.uris.len());
+                of_open.filter(|count| *count > 0).unwrap_or_else(servers) as f64
+            }
             Some(Amounts::InAll) | None => 1.0,
         }
     }

@@ -198,7 +198,8 @@ pub struct SteeredQueue {
     pub before: String,
     /// What was set, and read back.
     pub set: String,
-    /// What it held at the end of the run; absent if it could not be read, or the run did not get there.
+    /// What it held at the end of the run; absent if it could not be read, the run did not get there, or it is on a host of a fleet,
+    /// where it is read back only when it is set.
     pub at_end: Option<String>,
 }
 

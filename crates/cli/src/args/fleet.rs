@@ -147,6 +147,12 @@ pub(crate) struct AgentArguments {
     /// Checks of `dyno doctor` whose advice is followed on this host for the time of the run
     #[arg(long = "apply", value_name = "CHECKS", value_delimiter = ',')]
     pub(crate) apply: Vec<String>,
+    /// The work may have servers that others reach without a password
+    #[arg(long, requires = "serve")]
+    pub(crate) without_password: bool,
+    /// The work may have servers that others reach without TLS
+    #[arg(long, requires = "serve")]
+    pub(crate) without_tls: bool,
     /// Address that servers may listen on, besides those of loopback
     #[arg(long, value_name = "ADDRESS", requires = "serve")]
     pub(crate) listen: Option<IpAddr>,

@@ -88,6 +88,8 @@ pub(crate) fn agent(arguments: &AgentArguments, invocation: Invocation<'_>) -> R
             data_folders: arguments.data_folders.iter().cloned().collect(),
             parameters: arguments.parameters.iter().cloned().collect(),
             cards: arguments.cards.iter().cloned().collect(),
+            open: arguments.without_password,
+            plain: arguments.without_tls,
             listen: arguments.listen,
             members: arguments.members.iter().cloned().collect(),
             targets: arguments.targets.iter().cloned().collect(),

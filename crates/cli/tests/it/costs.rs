@@ -308,6 +308,9 @@ fn members_of_a_replica_set_are_added_up() {
         "0s",
         "--clients",
         "2",
+        // The disk of a machine that tests other things may stall.
+        "--timeout",
+        "1m",
     ];
     let told = [
         "--set",

@@ -337,6 +337,7 @@ fn every_option_of_the_experiments_is_documented() {
             .split_whitespace()
             .filter(|word| word.starts_with("--"));
         let missing: Vec<&str> = options
+            .map(|word| word.split('[').next().unwrap_or_default())
             .map(|word| word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()))
             .filter(|option| option.len() > 2 && !["--help", "--version"].contains(option))
             .filter(|option| !documents.contains(&format!("`{option}")))

@@ -331,6 +331,7 @@ fn every_option_of_a_run_is_documented() {
         .split_whitespace()
         .filter(|word| word.starts_with("--"))
         .map(|word| {
+            let word = word.split('[').next().unwrap_or_default();
             word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
                 .to_owned()
         });

@@ -52,6 +52,15 @@ impl HostPlacement {
         (*place != InstancePlacement::default()).then(|| place.clone())
     }
 
+    /// How many CPUs all servers have together; `None` if one of them may be anywhere.
+    pub fn cpus_of_servers(&self) -> Option<u32> {
+        let mut all = BTreeSet::new();
+        for place in &self.placement.instances {
+            all.extend(place.cpus.as_ref()?.iter());
+        }
+        u32::try_from(all.len()).ok().filter(|count| *count > 0)
+    }
+
     /// CPUs of one of `clients`. A single client of several servers has those of all of them together.
     pub fn of_client(&self, number: usize, clients: usize) -> Option<Vec<usize>> {
         let places = match clients {

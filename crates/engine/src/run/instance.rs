@@ -4,7 +4,9 @@
 use crate::error::Error;
 use crate::run::recorder::Recorder;
 use dyno_plan::Plan;
-use dyno_record::model::{Caveat, InstanceRecord, RunDocument, ServerRecord};
+use dyno_record::model::{
+    Caveat, FleetRecord, FleetServerRecord, InstanceRecord, RunDocument, ServerRecord,
+};
 use dyno_record::reader::Run;
 use dyno_record::writer::RunWriter;
 use dyno_results::AnalysedRun;
@@ -73,6 +75,22 @@ impl InstanceRun {
             server: self.document.server.clone(),
             phases: self.recorder.phases().to_vec(),
         }
+    }
+
+    /// Its clients are those of the hosts of a fleet, and not of this machine. What its record says of them is what the agents did on
+    /// all of their servers.
+    pub(crate) fn is_of_fleet(&mut self, fleet: &FleetRecord) {
+        let own = |server: &&FleetServerRecord| server.number == self.number as u64;
+        let servers: Vec<FleetServerRecord> = fleet.servers.iter().filter(own).cloned().collect();
+        let plan = self.document.recorded_plan();
+        self.document.selfcheck = None;
+        self.document.fleet = Some(FleetRecord {
+            clients: plan.client.clients.unwrap_or(fleet.clients),
+            // That of all servers.
+            common_rate_per_s: None,
+            servers,
+            ..fleet.clone()
+        });
     }
 
     /// Finds the caveats of this instance and what its record means; `None` if nothing was recorded.

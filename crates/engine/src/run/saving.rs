@@ -88,6 +88,9 @@ impl Session<'_> {
         }
         let mut observer = self.context.observer;
         for instance in &mut self.instances {
+            if let Some(fleet) = &self.document.fleet {
+                instance.is_of_fleet(fleet);
+            }
             if let Some(saved) = instance.analyse()? {
                 observer.run_saved(&saved)?;
             }

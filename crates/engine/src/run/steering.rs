@@ -8,6 +8,7 @@ use crate::observer::SharedObserver;
 use dyno_observe::doctor::change::{self, Undo};
 use dyno_observe::steering::{self, SteeringError};
 use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
 use dyno_record::model::{Caveat, CaveatKind, SteeredQueue, SteeringRecord};
 use dyno_record::statement;
 use dyno_record::verdict::Action;
@@ -157,6 +158,10 @@ fn asked(plan: &Plan) -> Result<Option<String>, Error> {
     };
     if interface != "auto" {
         return Ok(Some(text.clone()));
+    }
+    if plan.server.kind == ServerKind::Uri {
+        let text = "`auto` is the card of servers that are started, and this one runs already";
+        return Err(Error::new(Kind::BadInput, text).with_hint("name the card, such as `--rps eth0`"));
     }
     let address = plan.server.listen_address();
     let own = interface_of(address).ok_or_else(|| {

@@ -58,8 +58,17 @@ pub(super) fn check<'a>(
         );
     }
     check_plan(plan)?;
-    if remote.is_none() {
-        cpus_of_clients_alone(plan)?;
+    match remote {
+        None => drop(cpus_of_clients_alone(plan)?),
+        Some(_) if plan.server.receive_packet_steering.is_some() => {
+            return Err(bad(
+                "`server.receive_packet_steering` is set on the hosts of servers that are started, and these run already",
+            ));
+        }
+        Some(_) => {}
+    }
+    if in_cluster && fleet.client_hosts.is_some() {
+        return Err(bad("`fleet.client_hosts` is about hosts, and pods are counted by `fleet.kubernetes.client_pods`"));
     }
     Ok(fleet)
 }

@@ -4,7 +4,7 @@
 use super::program::{self, Call};
 use crate::endpoint::Endpoint;
 use crate::kubernetes::{
-    JOB, PodServer, REDIS, REDIS_PORT, SECRET, SERVERS, pod_servers, render, server_pod,
+    JOB, PodServer, REDIS, REDIS_PORT, SECRET, SERVERS, has_network_policy, pod_servers, render, server_pod,
     servers_of_pod, watch_run, watches_servers,
 };
 use crate::permits::Permits;
@@ -180,7 +180,9 @@ impl Cluster {
         });
         self.kubectl(&["apply", "-f", "-"], &secret.to_string(), by)?;
         self.apply("plan.yaml", by)?;
-        self.apply("network.yaml", by)?;
+        if has_network_policy(&self.kubernetes) {
+            self.apply("network.yaml", by)?;
+        }
         self.apply("redis.yaml", by)?;
         let deployment = format!("deployment/{REDIS}");
         self.rollout(&deployment, by)?;

@@ -78,6 +78,8 @@ pub(super) struct StartedServer {
     pub(super) host: usize,
     /// Its connection string without credentials and files; of a member of a set over several hosts, where that is.
     pub(super) place: String,
+    /// CPUs that those of its host have together, if they were placed on some.
+    pub(super) cpus: Option<u32>,
     /// Of the first one of a host, the places of all that are there.
     pub(super) placement: Option<PlacementRecord>,
     /// Of the first one of a host, how packets are steered there.
@@ -151,6 +153,7 @@ impl Open {
                 .extend(places.iter().map(|place| StartedServer {
                     host,
                     place: place.clone(),
+                cpus: one.cpus,
                     placement: placement.take(),
                     packet_steering: packet_steering.take(),
                 }));

@@ -62,6 +62,10 @@ impl Fleet<'_> {
         let folder = PrivateFolder::create()?;
         let found = self.hosts(fleet, &folder, context)?;
         let agent_hosts = found.agent_hosts(fleet);
+        if !self.options.apply.is_empty() && found.servers.is_empty() {
+            let text = "`--apply` is for the hosts of servers, and `fleet.servers` is empty";
+            return Err(Error::new(Kind::BadInput, text).with_hint("name the hosts of the servers"));
+        }
         let on_servers = found.on_servers(plan, remote, agent_hosts.len(), context)?;
         let found_servers = found.count(plan, remote)?;
         let Found {

@@ -80,12 +80,14 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
             let before: &mut u32 = place.entry(*index).or_default();
             let (turn, all) = (*before, of_host(*index) as u32);
             *before += 1;
+            let placed_on = started(number).and_then(|server| server.cpus);
+            let cpus = placed_on.unwrap_or(host.cpus);
             // What was found of the machine is with the first of its servers.
             let is_first = turn == 0;
             Some(FleetServerRecord {
                 number,
                 host: host.name.clone(),
-                cpus: u64::from(host.cpus / all + u32::from(turn < host.cpus % all)),
+                cpus: u64::from(cpus / all + u32::from(turn < cpus % all)),
                 address: address.clone(),
                 placement: started(number).and_then(|server| server.placement.clone()),
                 packet_steering: started(number).and_then(|server| server.packet_steering.clone()),

@@ -179,6 +179,7 @@ impl ServerHost<'_> {
             }
             false => DeploymentUnderTest::open_with(&plan, &paths, place, secrets, context),
         }?;
+        let cpus = placement.as_ref().and_then(HostPlacement::cpus_of_servers);
         let verified = placement.map(|placement| placement.verify(&deployment.processes()));
         let (placement, caveats) = verified.unzip();
         let uris = deployment.uris().into_iter();
@@ -187,6 +188,7 @@ impl ServerHost<'_> {
             uris: uris.collect::<Result<_, _>>()?,
             hosts: deployment.started_hosts(),
             placement,
+            cpus,
             packet_steering: self.steering.as_ref().map(|set| set.record.clone()),
             caveats: caveats.unwrap_or_default(),
             unread: Vec::new(),

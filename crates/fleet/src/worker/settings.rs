@@ -27,6 +27,8 @@ pub(super) fn are_changed(folder: &Path) -> bool {
 pub(super) struct HostSettings<'a> {
     folder: PathBuf,
     context: Context<'a>,
+    /// Another agent may have its folder here, and change nothing.
+    is_own: bool,
 }
 
 impl<'a> HostSettings<'a> {
@@ -38,6 +40,7 @@ impl<'a> HostSettings<'a> {
         let settings = HostSettings {
             folder: options.folder.clone(),
             context,
+            is_own: options.is_of_server(),
         };
         if !options.apply.is_empty() {
             let root = Path::new("/");
@@ -51,7 +54,7 @@ impl<'a> HostSettings<'a> {
 
 impl Drop for HostSettings<'_> {
     fn drop(&mut self) {
-        if !are_changed(&self.folder) {
+        if !self.is_own || !are_changed(&self.folder) {
             return;
         }
         let state = state_folder(&self.folder);

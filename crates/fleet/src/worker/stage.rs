@@ -181,6 +181,8 @@ impl StageRun<'_> {
         let ahead_ns = (start.local_ns - monotonic_ns()).max(0) as u64;
         let start_ns = self.clock.now_ns() + ahead_ns;
         self.start = Some((start, start_ns));
+        // What it took to connect is no load.
+        (self.usage, self.of_threads) = (usage(), (0, 0));
         self.sample();
         for answer in waiting.drain(..) {
             let _ = answer.send(Some(start_ns));
@@ -214,8 +216,8 @@ impl StageRun<'_> {
         self.merge()
     }
 
-    /// A window has the time of the threads that load its server. What the process used besides counts with the first server, so
-    /// that nothing is left out of the sum.
+    /// A window has the time of the threads that load its server. What the process used besides counts with the first server, as
+    /// long as that is loaded.
     fn share_usage(&mut self, link: u32, counts: &mut WindowCounts) {
         let (user_ns, system_ns) = &mut self.of_threads;
         if link > 0 {

@@ -51,20 +51,20 @@ fn instances(document: &RunDocument) -> Vec<&[PhaseRecord]> {
     if !document.instances.is_empty() {
         let instances = document.instances.iter();
         instances.map(|one| one.phases.as_slice()).collect()
-    } else if agents.len() > 1 {
-        agents.iter().map(|one| one.phases.as_slice()).collect()
+    } else if agents.len() > 1 && agents.iter().any(|one| one.lost.is_none()) {
+        let whole = agents.iter().filter(|one| one.lost.is_none());
+        whole.map(|one| one.phases.as_slice()).collect()
     } else {
         vec![&document.phases]
     }
 }
 
-/// A line for each agent where the figures above are those of servers. No script reads these lines.
+/// A line for each agent where the figures above are those of servers, and for each one that was lost. No script reads these lines.
 fn agents(text: &mut String, document: &RunDocument) {
-    let fleet = document
-        .fleet
-        .as_ref()
-        .filter(|_| !document.instances.is_empty());
-    for agent in fleet.map_or(&[][..], |fleet| &fleet.agents) {
+    let is_of_servers = !document.instances.is_empty();
+    let agents = document.fleet.as_ref();
+    let agents = agents.map_or(&[][..], |fleet| &fleet.agents).iter();
+    for agent in agents.filter(|agent| is_of_servers || agent.lost.is_some()) {
         let who = format!("Agent {} on {}", agent.number, agent.host);
         let run = phase(&agent.phases, PhaseKind::Measure);
         let what = match (run, &agent.lost) {
