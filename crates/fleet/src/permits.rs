@@ -139,7 +139,9 @@ impl Permits {
                 server.encryption != Encryption::Off || self.plain,
             ),
         ];
-        let mut missing = missing.into_iter().filter(|(_, _, is_fine)| is_reached && !is_fine);
+        let mut missing = missing
+            .into_iter()
+            .filter(|(_, _, is_fine)| is_reached && !is_fine);
         if let Some((what, option, _)) = missing.next() {
             let text = format!(
                 "the work has a server at `{listen}` without {what}, which this agent was not started for"
@@ -360,7 +362,10 @@ mod tests {
         let mut both = started.clone();
         both.add(&open);
         assert_eq!(check(&both, &open), Ok(()));
-        assert!(both.words_of_server("10.0.0.1").contains(&"--without-password".to_owned()));
+        assert!(
+            both.words_of_server("10.0.0.1")
+                .contains(&"--without-password".to_owned())
+        );
         let here = ServerPlan {
             listen: None,
             ..open
@@ -388,7 +393,8 @@ mod tests {
     fn arguments_name_what_is_permitted() {
         assert_eq!(
             permits().words_of_server("10.0.0.1").join(" "),
-            "--mongod /opt/mongod --data-dir /data/a --parameter ttlMonitorEnabled=false --listen 10.0.0.1"
+            "--mongod /opt/mongod --data-dir /data/a --parameter ttlMonitorEnabled=false \
+             --without-password --without-tls --listen 10.0.0.1"
         );
         assert_eq!(
             permits().words_of_client().join(" "),

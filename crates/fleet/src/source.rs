@@ -210,9 +210,8 @@ impl<'a> Fleet<'a> {
         let counted = self.size.get().zip(plan.fleet.as_ref());
         let agents = || counted.map_or(1, |(size, _)| size.agents as usize);
         let servers = || {
-            let of_hosts = counted.and_then(|(size, fleet)| {
-                checks::deployments(plan, fleet, size.server_hosts).ok()
-            });
+            let of_hosts = counted
+                .and_then(|(size, fleet)| checks::deployments(plan, fleet, size.server_hosts).ok());
             of_hosts.unwrap_or(1) as usize
         };
         match plan.fleet.as_ref().map(|fleet| fleet.amounts) {

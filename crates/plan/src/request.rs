@@ -4,7 +4,7 @@
 use crate::model::{Backend, ServerKind};
 use crate::names::choices;
 use crate::units::Span;
-use crate::wsf;
+use crate::wsf::Parameters;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub struct Request {
     /// Accept unknown YCSB property names, with a warning.
     pub lenient: bool,
     /// Parameters of the Workload Services Framework; they are not looked at when absent.
-    pub wsf: Option<wsf::Parameters>,
+    pub wsf: Option<Parameters>,
     /// A shell command that runs in the trace windows of the plan, or while measuring if it has none.
     pub trace: Option<String>,
     /// What is watched while the load runs.

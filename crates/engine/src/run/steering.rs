@@ -161,7 +161,9 @@ fn asked(plan: &Plan) -> Result<Option<String>, Error> {
     }
     if plan.server.kind == ServerKind::Uri {
         let text = "`auto` is the card of servers that are started, and this one runs already";
-        return Err(Error::new(Kind::BadInput, text).with_hint("name the card, such as `--rps eth0`"));
+        return Err(
+            Error::new(Kind::BadInput, text).with_hint("name the card, such as `--rps eth0`")
+        );
     }
     let address = plan.server.listen_address();
     let own = interface_of(address).ok_or_else(|| {

@@ -68,7 +68,9 @@ pub(super) fn check<'a>(
         Some(_) => {}
     }
     if in_cluster && fleet.client_hosts.is_some() {
-        return Err(bad("`fleet.client_hosts` is about hosts, and pods are counted by `fleet.kubernetes.client_pods`"));
+        return Err(bad(
+            "`fleet.client_hosts` is about hosts, and pods are counted by `fleet.kubernetes.client_pods`",
+        ));
     }
     Ok(fleet)
 }

@@ -4,8 +4,8 @@
 use super::program::{self, Call};
 use crate::endpoint::Endpoint;
 use crate::kubernetes::{
-    JOB, PodServer, REDIS, REDIS_PORT, SECRET, SERVERS, has_network_policy, pod_servers, render, server_pod,
-    servers_of_pod, watch_run, watches_servers,
+    JOB, PodServer, REDIS, REDIS_PORT, SECRET, SERVERS, has_network_policy, pod_servers, render,
+    server_pod, servers_of_pod, watch_run, watches_servers,
 };
 use crate::permits::Permits;
 use dyno_engine::Cancel;

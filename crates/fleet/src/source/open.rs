@@ -153,7 +153,7 @@ impl Open {
                 .extend(places.iter().map(|place| StartedServer {
                     host,
                     place: place.clone(),
-                cpus: one.cpus,
+                    cpus: one.cpus,
                     placement: placement.take(),
                     packet_steering: packet_steering.take(),
                 }));

@@ -6,6 +6,7 @@
 
 mod mapping;
 mod numactl;
+mod parameters;
 mod placement;
 mod read;
 mod table;
@@ -13,6 +14,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use parameters::Parameters;
 pub use table::{Form, Treatment, VARIABLES, Variable, find};
 
 use crate::model::TracePhase;
@@ -20,8 +22,6 @@ use crate::problem::Problem;
 use crate::units::Span;
 use crate::ycsb;
 use mapping::Mapping;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// A value for the plan, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,19 +64,6 @@ pub struct WsfSettings {
     pub warnings: Vec<String>,
     /// What is good to know, one sentence each.
     pub notes: Vec<String>,
-}
-
-/// Parameters by their names, and how they are read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Parameters {
-    /// Values by names; other names are left alone.
-    pub given: BTreeMap<String, String>,
-    /// Clients and servers are on hosts of an inventory, in its groups `clients` and `servers`.
-    pub on_hosts: bool,
-    /// What is not given has that workload's default also where it makes the run long, or the data less safe: records, operations,
-    /// time, journal.
-    pub all_defaults: bool,
 }
 
 /// Maps parameters to settings. `workload` is what a person

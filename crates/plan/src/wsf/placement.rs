@@ -88,12 +88,7 @@ fn by_option(given: &mut Given) -> Option<String> {
 }
 
 /// The place of the clients; the inner `None` leaves it to the policy, which then means unpinned.
-fn client(
-    given: &mut Given,
-    server: &str,
-    pairs: u32,
-    on_hosts: bool,
-) -> Option<Option<String>> {
+fn client(given: &mut Given, server: &str, pairs: u32, on_hosts: bool) -> Option<Option<String>> {
     let custom = "CUSTOMER_NUMAOPT_CLIENT";
     if let Some(text) = given.get(custom).map(str::to_owned) {
         given.unused("YCSB_CORES", "`CUSTOMER_NUMAOPT_CLIENT` takes its place");

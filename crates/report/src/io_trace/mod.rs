@@ -87,7 +87,10 @@ pub fn page(view: &TraceView<'_>) -> Page {
         sections: sections(view),
         method: Page::method_of(facts::facts(view))
             .into_iter()
-            .chain(machine::list(document.environment.as_ref(), &CaveatBook::new(&[])))
+            .chain(machine::list(
+                document.environment.as_ref(),
+                &CaveatBook::new(&[]),
+            ))
             .collect(),
         definitions: DEFINITIONS.to_vec(),
         caveats,
