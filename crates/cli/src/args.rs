@@ -179,7 +179,7 @@ pub(crate) enum Command {
     /// Do what the controller of a fleet says: load its servers, or start one
     ///
     /// Exit status: 0 the controller has ended the run; 3 the controller or Redis has gone, or this host is not as needed.
-    Agent(AgentArguments),
+    Agent(Box<AgentArguments>),
     /// Print the completions of a shell
     Completions(CompletionArguments),
     /// Print the manual page, or write one page per command into a folder
