@@ -8,7 +8,7 @@ use crate::host::{FoundServer, HostFacts};
 use crate::model::{Plan, ServerKind};
 use crate::request::Request;
 use crate::resolve::resolve;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
