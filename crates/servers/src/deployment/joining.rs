@@ -33,7 +33,7 @@ impl Deployment {
     }
 
     /// Starts member `number` of a replica set whose other members are on other hosts, in the order of
-    /// [`instances`](super::instances). It is of no use before [`join`](Deployment::join). The options should have
+    /// [`instances`]. It is of no use before [`join`](Deployment::join). The options should have
     /// [`secrets`](DeploymentOptions::secrets) if they ask for users or certificates: all members need the same.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Deployment {
     }
 
     /// Joins the member that [`start_member`](Deployment::start_member) has started with those of the other hosts, which do the
-    /// same meanwhile. Each step has `limit`. `hosts` are all members as clients reach them, in the order of [`instances`](super::instances). Returns
+    /// same meanwhile. Each step has `limit`. `hosts` are all members as clients reach them, in the order of [`instances`]. Returns
     /// when the set has its primary and the user is known here.
     ///
     /// # Errors
