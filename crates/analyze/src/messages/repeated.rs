@@ -2,7 +2,7 @@
 //!
 //! Each repetition has its own median, mean, 99th percentile and rate. Values are the geometric means of these, and their
 //! intervals are Student's over the logarithms, as of all experiments (`docs/decisions/006`): two or three repetitions
-//! learn from the other cells how much such a figure varies ([`with_pooled`]). Two cells differ if the interval of their
+//! learn from the other cells how much such a figure varies (`with_pooled`). Two cells differ if the interval of their
 //! ratio, which has the errors of both (B. L. Welch, "The Generalization of 'Student's' Problem when Several Different
 //! Population Variances are Involved", *Biometrika* 34 (1947)), does not hold 1.
 
