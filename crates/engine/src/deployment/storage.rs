@@ -103,7 +103,7 @@ pub fn check(plan: &Plan, folder: &Path, context: Context<'_>) -> Result<(), Err
         return Ok(());
     };
     let found = storage::check(setting, folder)?;
-    let size = found.iter().map(|block| block.bytes).sum::<u64>() + loop_bytes(setting);
+    let size = found.iter().map(|block| block.bytes).sum::<u64>() + setting.loop_bytes();
     check_room(plan, size, context)?;
     let mut sizes = found.iter().map(|block| Bytes(block.bytes >> 20 << 20));
     let devices: Vec<String> = setting
@@ -128,15 +128,6 @@ pub fn check(plan: &Plan, folder: &Path, context: Context<'_>) -> Result<(), Err
         devices.join(" and ")
     ));
     Ok(())
-}
-
-/// Size of the files behind loop devices.
-fn loop_bytes(setting: &Storage) -> u64 {
-    let sizes = setting.devices.iter().map(|device| match device {
-        Named::Loop(size) => size.0,
-        Named::Block(_) => 0,
-    });
-    sizes.sum()
 }
 
 /// Room of each server besides its data: the files of the journal, which are allocated ahead, and the server's own collections.
@@ -184,9 +175,8 @@ pub fn check_least_free(plan: &Plan, least_free: Bytes) -> Result<(), Error> {
     let Some(setting) = &plan.server.storage else {
         return Ok(());
     };
-    let size = loop_bytes(setting);
-    let is_loop = |device: &Named| matches!(device, Named::Loop(_));
-    if !setting.devices.iter().all(is_loop) || size > least_free.0 {
+    let size = setting.loop_bytes();
+    if !setting.is_on_loop() || size > least_free.0 {
         return Ok(());
     }
     let text = format!(
