@@ -18,6 +18,7 @@ use dyno_plan::file::to_toml;
 use dyno_plan::fleet::KubernetesPlan;
 use dyno_plan::model::{ServerKind, ServerPlan};
 use input::RenderInput;
+pub(crate) use input::servers_of_pod;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -138,11 +139,6 @@ pub fn server_pod(pod: u32) -> String {
     format!("{SERVERS}-{pod}")
 }
 
-/// Servers of each pod of a plan that has `pairs` of them on a host: one for each disk at least.
-pub(crate) fn servers_of_pod(kubernetes: &KubernetesPlan, pairs: u32) -> u32 {
-    kubernetes.disks.max(pairs).max(1)
-}
-
 /// The servers of all pods of a plan that has `pairs` of them on a host, those of a pod one after the other.
 pub fn pod_servers(kubernetes: &KubernetesPlan, pairs: u32) -> Vec<PodServer> {
     let namespace = &kubernetes.namespace;
@@ -249,11 +245,7 @@ pub fn has_network_policy(kubernetes: &KubernetesPlan) -> bool {
 
 /// Lets the pods of the run talk to each other, and nobody else to them.
 fn network(input: &RenderInput<'_>) -> Value {
-    let mut labels = input.labels("network");
-    if let Some(labels) = labels.as_object_mut() {
-        labels.remove("app.kubernetes.io/component");
-    }
-    let pods = json!({"matchLabels": labels});
+    let pods = json!({"matchLabels": input.labels_of_run()});
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

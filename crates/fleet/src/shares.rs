@@ -185,7 +185,7 @@ fn weighted(amount: u64, before: u64, weight: u64, total: u64) -> u64 {
 }
 
 /// Part `part` of `parts` equal ones; the first are larger by one if there is a rest.
-fn even(amount: u64, part: u64, parts: u64) -> u64 {
+pub(crate) fn even(amount: u64, part: u64, parts: u64) -> u64 {
     amount / parts + u64::from(part < amount % parts)
 }
 

@@ -28,7 +28,7 @@ use dyno_engine::load_source::{LoadSource, Phases, Readings};
 use dyno_engine::{Error, Kind};
 use dyno_load::Sink;
 use dyno_plan::Plan;
-use dyno_plan::fleet::Amounts;
+use dyno_plan::fleet::{Amounts, FleetPlan};
 use dyno_plan::task::Remote;
 use dyno_record::model::{Caveat, FleetRecord, PhaseKind, ResourceKind, ResourceUse};
 use on_servers::OnServers;
@@ -100,15 +100,20 @@ impl<'a> Fleet<'a> {
         let size = self.size(plan, remote, context)?;
         let deployments = match (remote, &plan.fleet) {
             (Some(_), _) => 1,
-            // Servers in pods are independent.
-            (None, Some(fleet)) if self.options.kubernetes => {
-                let of_pod = servers_of_pod(cluster::table(fleet)?, plan.server.pairs);
-                size.server_hosts.saturating_mul(of_pod)
-            }
-            (None, Some(fleet)) => checks::deployments(plan, fleet, size.server_hosts)?,
+            (None, Some(fleet)) => self.deployments(plan, fleet, size)?,
             (None, None) => size.server_hosts,
         };
         Ok((size.agents, deployments))
+    }
+
+    /// How many independent deployments are started on so many hosts.
+    fn deployments(&self, plan: &Plan, fleet: &FleetPlan, size: Size) -> Result<u32, Error> {
+        if !self.options.kubernetes {
+            return checks::deployments(plan, fleet, size.server_hosts);
+        }
+        // Servers in pods are independent.
+        let of_pod = servers_of_pod(cluster::table(fleet)?, plan.server.pairs);
+        Ok(size.server_hosts.saturating_mul(of_pod))
     }
 
     /// How many agents there are, and hosts of servers.
@@ -210,8 +215,8 @@ impl<'a> Fleet<'a> {
         let counted = self.size.get().zip(plan.fleet.as_ref());
         let agents = || counted.map_or(1, |(size, _)| size.agents as usize);
         let servers = || {
-            let of_hosts = counted
-                .and_then(|(size, fleet)| checks::deployments(plan, fleet, size.server_hosts).ok());
+            let of_hosts =
+                counted.and_then(|(size, fleet)| self.deployments(plan, fleet, size).ok());
             of_hosts.unwrap_or(1) as usize
         };
         match plan.fleet.as_ref().map(|fleet| fleet.amounts) {

@@ -38,6 +38,11 @@ pub fn watches_servers(plan: &Plan) -> bool {
     plan.server.kind != ServerKind::Uri && plan.observe.host
 }
 
+/// Servers of each pod of a plan that has `pairs` of them on a host: one for each disk at least.
+pub(crate) fn servers_of_pod(kubernetes: &KubernetesPlan, pairs: u32) -> u32 {
+    kubernetes.disks.max(pairs).max(1)
+}
+
 impl RenderInput<'_> {
     pub(super) fn starts_servers(&self) -> bool {
         !matches!(self.plan.server.kind, ServerKind::Uri)
@@ -51,12 +56,24 @@ impl RenderInput<'_> {
         json!({"name": name, "namespace": self.kubernetes.namespace, "labels": self.labels(part)})
     }
 
+    /// Labels of one part of the run.
     pub(super) fn labels(&self, part: &str) -> Value {
+        let mut labels = self.labels_of_run();
+        labels["app.kubernetes.io/component"] = part.into();
+        labels
+    }
+
+    /// Labels that all parts of the run have.
+    pub(super) fn labels_of_run(&self) -> Value {
         json!({
             "app.kubernetes.io/name": "dyno",
-            "app.kubernetes.io/component": part,
             "app.kubernetes.io/instance": label(self.run),
         })
+    }
+
+    /// Servers of each pod.
+    pub(super) fn servers_of_pod(&self) -> u32 {
+        servers_of_pod(self.kubernetes, self.plan.server.pairs)
     }
 
     /// What a pod gets. With CPUs of its own, limits equal requests in whole CPUs, also of memory: the pod is `Guaranteed`,

@@ -3,7 +3,6 @@
 
 use super::agent;
 use super::input::{RenderInput, SERVER_PORT, SERVERS, container_security, pod_security, quantity};
-use super::servers_of_pod;
 use dyno_plan::model::ServerPlan;
 use dyno_plan::placement::{ClientPolicy, PlacementRequest, Policy};
 use dyno_plan::units::Bytes;
@@ -18,7 +17,7 @@ const WATCHER_MEMORY: &str = "128Mi";
 pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     let kubernetes = input.kubernetes;
     let selector = input.labels("server");
-    let servers = 0..servers_of_pod(kubernetes, input.plan.server.pairs);
+    let servers = 0..input.servers_of_pod();
     let ports: Vec<Value> = servers
         .clone()
         .map(|number| json!({"name": port_name(number), "port": port(number), "targetPort": port_name(number)}))
@@ -85,21 +84,28 @@ fn volume(disk: u32) -> String {
 
 /// Where a server has its data: on the volume of its own, or in a folder of one that it shares with others.
 fn mount(input: &RenderInput<'_>, number: u32) -> Value {
-    let disks = input.kubernetes.disks;
-    let path = mount_path(input, number);
-    if number < disks && servers_of_pod(input.kubernetes, input.plan.server.pairs) == disks {
-        return json!({"name": volume(number), "mountPath": path});
+    let (disk, folder) = place(input, number);
+    let mut mount = json!({"name": volume(disk), "mountPath": mount_path(input, number)});
+    if let Some(folder) = folder {
+        mount["subPath"] = folder.into();
     }
-    let disk = number % disks.max(1);
-    json!({"name": volume(disk), "mountPath": path, "subPath": format!("server-{number}")})
+    mount
 }
 
 fn mount_path(input: &RenderInput<'_>, number: u32) -> String {
-    let disks = input.kubernetes.disks;
-    match servers_of_pod(input.kubernetes, input.plan.server.pairs) == disks {
-        true => format!("/data/disk-{number}"),
-        false => format!("/data/disk-{}/server-{number}", number % disks.max(1)),
+    match place(input, number) {
+        (disk, None) => format!("/data/disk-{disk}"),
+        (disk, Some(folder)) => format!("/data/disk-{disk}/{folder}"),
     }
+}
+
+/// Number of the volume of a server, and its folder there if it shares the volume.
+fn place(input: &RenderInput<'_>, number: u32) -> (u32, Option<String>) {
+    let disks = input.kubernetes.disks;
+    let is_shared = input.servers_of_pod() != disks;
+    // Without disks there is one volume, on the disk of the node.
+    let disk = number % disks.max(1);
+    (disk, is_shared.then(|| format!("server-{number}")))
 }
 
 fn port_name(number: u32) -> String {
@@ -161,7 +167,7 @@ fn server(input: &RenderInput<'_>, number: u32) -> Value {
 /// The agent that reads the node and the servers of the pod. It has the user of the servers, whose processes it may look into,
 /// and leaves the exclusive CPUs to them.
 fn watcher(input: &RenderInput<'_>) -> Value {
-    let servers = 0..servers_of_pod(input.kubernetes, input.plan.server.pairs);
+    let servers = 0..input.servers_of_pod();
     let mounts = servers.clone().map(|number| {
         let mut mount = mount(input, number);
         mount["readOnly"] = true.into();

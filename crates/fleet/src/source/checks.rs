@@ -8,6 +8,7 @@ use dyno_plan::fleet::{Amounts, FleetPlan, Mapping};
 use dyno_plan::model::{PageCache, ServerKind};
 use dyno_plan::task::Remote;
 use dyno_plan::topology::Topology;
+use dyno_record::document::variant_name;
 
 /// All runs of an experiment have the hosts, the agents and the kind of server of the first one.
 pub(super) fn check_same(plans: &[&Plan]) -> Result<(), Error> {
@@ -112,11 +113,11 @@ fn unsupported(plan: &Plan) -> Option<&'static str> {
 
 /// A search for numbers of the whole fleet sets those of the plan.
 pub(super) fn check_amounts(plan: &Plan, verb: &str) -> Result<(), Error> {
-    let amounts = match plan.fleet.as_ref().map(|fleet| fleet.amounts) {
-        None | Some(Amounts::InAll) => return Ok(()),
-        Some(Amounts::PerAgent) => "per-agent",
-        Some(Amounts::PerServer) => "per-server",
+    let amounts = plan.fleet.as_ref().map(|fleet| fleet.amounts);
+    let Some(amounts) = amounts.filter(|amounts| *amounts != Amounts::InAll) else {
+        return Ok(());
     };
+    let amounts = variant_name(&amounts);
     let text = format!(
         "`fleet.amounts` is `{amounts}`, and `dyno fleet {verb}` searches for numbers of the whole fleet"
     );

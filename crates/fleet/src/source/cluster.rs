@@ -8,6 +8,7 @@ use crate::kubernetes::{
     server_pod, servers_of_pod, watch_run, watches_servers,
 };
 use crate::permits::Permits;
+use crate::shares::even;
 use dyno_engine::Cancel;
 use dyno_engine::context::Context;
 use dyno_engine::files::{make_folder, write_file};
@@ -119,7 +120,7 @@ impl Cluster {
         }
         of_node.map_or(self.kubernetes.server_cpus, |cpus| {
             let servers = servers_of_pod(&self.kubernetes, self.pairs);
-            cpus / servers + u32::from(server.number < cpus % servers)
+            even(cpus.into(), server.number.into(), servers.into()) as u32
         })
     }
 

@@ -7,10 +7,10 @@ use crate::clock::Offset;
 use crate::kubernetes::server_pod;
 use crate::merge::Outcome;
 use crate::protocol::StageSummary;
-use crate::shares::Share;
+use crate::shares::{Share, even};
 use dyno_engine::load_source::{Phases, Stage};
-use dyno_plan::fleet::Mapping;
 use dyno_plan::model::ServerKind;
+use dyno_record::document::variant_name;
 use dyno_record::model::{Caveat, CaveatKind, FleetAgentRecord, FleetRecord, FleetServerRecord};
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
@@ -87,7 +87,7 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
             Some(FleetServerRecord {
                 number,
                 host: host.name.clone(),
-                cpus: u64::from(cpus / all + u32::from(turn < cpus % all)),
+                cpus: even(cpus.into(), turn.into(), all.into()),
                 address: address.clone(),
                 placement: started(number).and_then(|server| server.placement.clone()),
                 packet_steering: started(number).and_then(|server| server.packet_steering.clone()),
@@ -117,13 +117,8 @@ pub(super) fn extend(
     ended: Vec<Option<Ended>>,
 ) {
     record.run.clone_from(&open.run);
-    record.mapping = match phases.plan.fleet.as_ref().map(|fleet| fleet.mapping) {
-        Some(Mapping::Pairs) => "pairs",
-        Some(Mapping::AllToAll) => "all-to-all",
-        Some(Mapping::Table) => "table",
-        Some(Mapping::Deployment) | None => "deployment",
-    }
-    .into();
+    let mapping = phases.plan.fleet.as_ref().map(|fleet| fleet.mapping);
+    record.mapping = variant_name(&mapping.unwrap_or_default());
     record.servers = servers(open);
     record.late_windows += outcome.late_windows;
     record.missing_windows += outcome.missing_windows;
