@@ -134,7 +134,7 @@ pub struct WorkerOptions {
     pub permits: Permits,
     /// Checks of the doctor whose advice is followed on this host for the time of the run.
     pub apply: Vec<CheckName>,
-    /// File with users and certificates of the servers, which is read once and removed.
+    /// File with users and certificates of the servers, which may be `/dev/stdin`.
     pub secrets: Option<PathBuf>,
     /// Remove that folder when the controller or Redis has gone, and nobody else would. It must hold [`MADE`].
     pub remove_folder: bool,

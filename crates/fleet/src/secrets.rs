@@ -1,5 +1,5 @@
-//! Secrets of servers as agents have them: users, passwords and certificates. They come to a host beside the address of Redis,
-//! and never over Redis: whoever writes there is not trusted with them.
+//! Secrets of servers as agents have them: users, passwords and certificates. They come to an agent by its standard input or in
+//! a `Secret` of a cluster, and never over Redis: whoever writes there is not trusted with them.
 
 use dyno_engine::{Error, Kind, OrFault};
 use dyno_plan::model::{Encryption, ServerKind, ServerPlan};
@@ -159,16 +159,14 @@ impl Files {
 }
 
 impl Secrets {
-    /// Reads the file of an agent and removes it: nobody else needs it any more.
+    /// Reads the file of an agent, which may be its standard input.
     ///
     /// # Errors
     /// A file that cannot be read, or is none.
-    pub(crate) fn take(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let shown = path.display();
         let text = std::fs::read_to_string(path)
             .or_fault(Kind::BadInput, || format!("cannot read `{shown}`"))?;
-        std::fs::remove_file(path)
-            .or_fault(Kind::Environment, || format!("cannot remove `{shown}`"))?;
         let bundle = Bundle::parse(&text);
         let bundle = bundle.ok_or_else(|| {
             // What is in it must not be shown.
@@ -316,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_once_and_never_shown() {
+    fn a_file_is_read_and_never_shown() {
         let folder = tempfile::tempdir().expect("there is room");
         let path = folder.path().join("secrets");
         let bundle = Bundle {
@@ -324,11 +322,11 @@ mod tests {
             running: Vec::new(),
         };
         std::fs::write(&path, bundle.to_text()).expect("there is room");
-        let secrets = Secrets::take(&path).expect("it is one");
+        let secrets = Secrets::read(&path).expect("it is one");
         assert_eq!(secrets.bundle, bundle);
-        assert!(!path.exists() && !format!("{secrets:?}").contains("a-secret"));
+        assert!(!format!("{secrets:?}").contains("a-secret"));
         std::fs::write(&path, format!("{HEAD}{{\"a-secret\": 1}}")).expect("there is room");
-        let error = Secrets::take(&path).expect_err("it is none");
+        let error = Secrets::read(&path).expect_err("it is none");
         assert!(!format!("{error:?} {error:#}").contains("a-secret"));
     }
 

@@ -52,7 +52,7 @@ pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> 
         check_made(&options.folder)?;
     }
     let stop = context.cancel.phase_flag();
-    let secrets = options.secrets.as_deref().map(Secrets::take).transpose();
+    let secrets = options.secrets.as_deref().map(Secrets::read).transpose();
     let result = secrets.and_then(|secrets| {
         let secrets = secrets.unwrap_or_default();
         // Before anybody hears of this host: what is found of it then is what the run has.

@@ -159,7 +159,7 @@ pub(crate) struct AgentArguments {
     /// Host of a member that servers may be joined with into a replica set; again for more
     #[arg(long = "member", value_name = "HOST", requires = "serve")]
     pub(crate) members: Vec<String>,
-    /// File with users and certificates of the servers, as the controller writes it; it is read once and removed
+    /// File with users and certificates of the servers, as the controller writes it; it may be `/dev/stdin`
     #[arg(long, value_name = "FILE", conflicts_with = "watch")]
     pub(crate) secrets: Option<PathBuf>,
     /// Host that the work may have loaded; again for more; default: this one, by loopback or a socket

@@ -365,9 +365,23 @@ mod tests {
             "--watch",
             "7=/a b/\"c\" 'd'\ne;f $(echo g) `echo h` $HOME * {{ 7 * 6 }}",
         ];
-        let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", &script, "redis-url", "printf", "%s|%s"]);
-        let output = shell.args(words).output().expect("there is a shell");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), words.join("|"));
+        let folder = tempfile::tempdir().expect("there is room");
+        let log = folder.path().join("log of it");
+        let run = |has_secrets: &str, program: &[&str]| {
+            let secrets = MemoryFile::new(c"secrets", "a secret").expect("there is room");
+            let secrets = std::fs::File::open(secrets.path()).expect("it is there");
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", &script, "redis-url"]).arg(&log);
+            let output = command.arg(has_secrets).args(program).stdin(secrets);
+            assert!(output.output().expect("there is a shell").stdout.is_empty());
+            let text = std::fs::read_to_string(&log).expect("it has a log");
+            std::fs::remove_file(&log).expect("it is there");
+            text
+        };
+        let program = [&["printf", "%s|%s"], &words[..]].concat();
+        assert_eq!(run("False", &program), words.join("|"));
+        // Secrets reach those that are given some, and a standard input of somebody else nobody.
+        assert_eq!(run("True", &["cat", "/dev/stdin"]), "a secret");
+        assert_eq!(run("False", &["cat", "/dev/stdin"]), "");
     }
 }

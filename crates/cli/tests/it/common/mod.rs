@@ -10,6 +10,7 @@
 pub(crate) mod lab;
 pub(crate) mod runs;
 pub(crate) mod scrape;
+pub(crate) mod secrets;
 
 use dyno_load::connect::{Connector, Control};
 use serde_json::Value;
