@@ -1,16 +1,19 @@
 //! Manifests for Kubernetes from a plan: a Kustomize base, and an overlay for the parts that change from cluster to cluster.
-//! Nothing here is applied, and no secret is in it: passwords are in a `Secret` that a person or `dyno` makes before.
+//! Nothing here is applied, and no secret is in it: passwords and keys are in a `Secret` each that a person or `dyno` makes before.
 
 mod agent;
 mod clients;
 mod input;
 mod redis;
+mod secrets;
 mod servers;
 mod yaml;
 
 pub use input::{JOB, REDIS, REDIS_PORT, SECRET, SERVER_PORT, SERVERS, watches_servers};
+pub use secrets::{AGENT_KEY, AGENT_SECRET, SERVER_KEYS, SERVER_SECRET};
 
 use crate::permits::Permits;
+use crate::secrets::needs_secrets;
 use dyno_engine::Error;
 use dyno_engine::files::{make_folder, write_file};
 use dyno_plan::Plan;
@@ -64,18 +67,37 @@ pub fn watch_run(run: &str, start: u32) -> String {
     format!("{run}.{start}")
 }
 
+/// What manifests need to know besides the plan.
+#[derive(Clone, Copy, Debug)]
+pub struct RenderOptions<'a> {
+    /// What clients may load besides the servers of the pods.
+    pub permits: &'a Permits,
+    /// Agents that load are given users or certificates.
+    pub with_secrets: bool,
+    /// Name of the run.
+    pub run: &'a str,
+    /// How often the run has started servers, from 1.
+    pub start: u32,
+}
+
+impl<'a> RenderOptions<'a> {
+    /// Those of the first start of a plan alone.
+    pub fn of(plan: &Plan, permits: &'a Permits, run: &'a str) -> Self {
+        RenderOptions {
+            permits,
+            with_secrets: needs_secrets(&plan.server),
+            run,
+            start: 1,
+        }
+    }
+}
+
 /// The manifests of a run: `base/` with all objects and `overlays/cluster/`, in which names of images, the number of
-/// clients and the storage class are changed for one cluster. Clients may load the servers of the pods and what `permits` names.
-/// `start` counts how often the run has started servers, from 1.
+/// clients and the storage class are changed for one cluster.
 ///
 /// # Errors
 /// [`RenderError`] if the plan has no such fleet, or servers that manifests do not know.
-pub fn render(
-    plan: &Plan,
-    permits: &Permits,
-    run: &str,
-    start: u32,
-) -> Result<Vec<Manifest>, RenderError> {
+pub fn render(plan: &Plan, options: &RenderOptions<'_>) -> Result<Vec<Manifest>, RenderError> {
     let fleet = plan.fleet.as_ref().ok_or(RenderError::NoKubernetes)?;
     let kubernetes = fleet.kubernetes.as_ref().ok_or(RenderError::NoKubernetes)?;
     let keys = unknown(plan);
@@ -86,9 +108,10 @@ pub fn render(
         plan,
         fleet,
         kubernetes,
-        permits,
-        run,
-        watch_run: &watch_run(run, start),
+        permits: options.permits,
+        with_secrets: options.with_secrets,
+        run: options.run,
+        watch_run: &watch_run(options.run, options.start),
     };
     let mut files = vec![
         ("namespace.yaml", vec![namespace(&input)]),
@@ -166,6 +189,8 @@ fn unknown(plan: &Plan) -> Vec<String> {
         parameters: server.parameters.clone(),
         connection_options: server.connection_options.clone(),
         pairs: server.pairs,
+        auth: server.auth,
+        encryption: server.encryption,
         placement: servers::memory_policy(server)
             .ok()
             .and_then(|_| server.placement.clone()),
@@ -271,6 +296,7 @@ fn plan_map(input: &RenderInput<'_>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_plan::model::Encryption;
 
     fn plan(settings: &str) -> Plan {
         let text =
@@ -279,7 +305,12 @@ mod tests {
     }
 
     fn rendered(plan: &Plan, run: &str, start: u32) -> Result<Vec<Manifest>, RenderError> {
-        render(plan, &Permits::of(&plan.server), run, start)
+        let permits = Permits::of(&plan.server);
+        let options = RenderOptions {
+            start,
+            ..RenderOptions::of(plan, &permits, run)
+        };
+        render(plan, &options)
     }
 
     fn text(plan: &Plan, path: &str) -> String {
@@ -429,11 +460,11 @@ mod tests {
     #[test]
     fn what_manifests_do_not_know_is_refused() {
         let mut plan = plan("");
-        plan.server.auth = true;
+        plan.server.data_dir = Some("/data".into());
         let error = rendered(&plan, "r", 1)
             .expect_err("it has no place")
             .to_string();
-        assert!(error.contains("`server.auth`"), "{error}");
+        assert!(error.contains("`server.data_dir`"), "{error}");
         let embedded = dyno_plan::file::parse(
             "base = \"a\"\n[server]\nkind = \"embedded\"\n[fleet.kubernetes]\n",
             "t",
@@ -443,6 +474,48 @@ mod tests {
             .expect_err("there is no image")
             .to_string();
         assert!(error.contains("embedded"), "{error}");
+    }
+
+    #[test]
+    fn users_and_certificates_are_mounted_where_they_are_read() {
+        let mut secured = plan("disks = 2");
+        secured.server.auth = true;
+        let servers = text(&secured, "servers.yaml");
+        assert_eq!(servers.matches("- \"--auth\"").count(), 2, "{servers}");
+        assert!(!servers.contains("tls") && !servers.contains(SERVER_SECRET));
+        secured.server.encryption = Encryption::Server;
+        let servers = text(&secured, "servers.yaml");
+        let lenient = "--tlsAllowConnectionsWithoutCertificates";
+        assert_eq!(servers.matches(lenient).count(), 2, "{servers}");
+        // In two containers, and not in that of the agent.
+        let words = servers.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mount = "mountPath: \"/run/dyno-servers\" name: \"dyno-servers\" readOnly: true";
+        assert_eq!(words.matches(mount).count(), 2, "{servers}");
+        let volume = "defaultMode: 256 secretName: \"dyno-servers\"";
+        assert_eq!(words.matches(volume).count(), 1, "{servers}");
+        assert!(!servers.contains(AGENT_SECRET), "{servers}");
+        let clients = text(&secured, "clients.yaml");
+        for part in [
+            "mountPath: \"/run/dyno-agents\"",
+            "- \"/run/dyno-agents/secrets\"",
+            "secretName: \"dyno-agents\"",
+        ] {
+            assert_eq!(clients.matches(part).count(), 1, "{part}: {clients}");
+        }
+        assert!(!clients.contains(SERVER_SECRET), "{clients}");
+        secured.server.encryption = Encryption::Mutual;
+        assert!(!text(&secured, "servers.yaml").contains(lenient));
+        let mut running = plan("");
+        running.server.kind = ServerKind::Uri;
+        for (uri, is_secret) in [
+            ("mongodb://db/", false),
+            ("mongodb://u:p@db/", true),
+            ("mongodb://db/?tls=true&tlsCAFile=ca.pem", true),
+        ] {
+            running.server.uri = Some(uri.into());
+            let clients = text(&running, "clients.yaml");
+            assert_eq!(clients.contains(AGENT_SECRET), is_secret, "{uri}");
+        }
     }
 
     #[test]

@@ -72,16 +72,21 @@ impl fmt::Debug for RunningSecrets {
 }
 
 impl RunningSecrets {
+    /// Whether a connection string names a user, a file or another secret.
+    fn are_needed(remote: &Remote) -> bool {
+        let target = &remote.target;
+        remote.credentials.is_some() || target.has_secret_options() || target.names_files()
+    }
+
     /// Those of a connection string of this machine; `None` if it names no user, no file and no other secret.
     ///
     /// # Errors
     /// A file that cannot be read.
     pub(crate) fn of(remote: &Remote) -> Result<Option<Self>, Error> {
-        let target = &remote.target;
-        let is_secret = remote.credentials.is_some() || target.has_secret_options();
-        if !is_secret && !target.names_files() {
+        if !RunningSecrets::are_needed(remote) {
             return Ok(None);
         }
+        let target = &remote.target;
         let read = |file: Option<&Path>| {
             let text = file.map(std::fs::read_to_string).transpose();
             text.or_fault(Kind::BadInput, || {
@@ -255,6 +260,13 @@ impl Secrets {
 /// Whether a plan asks for users or certificates of servers that are started.
 pub(crate) fn is_secured(server: &ServerPlan) -> bool {
     server.kind != ServerKind::Uri && (server.auth || server.encryption != Encryption::Off)
+}
+
+/// Whether the agents of a plan need secrets.
+pub(crate) fn needs_secrets(server: &ServerPlan) -> bool {
+    let remote = server.uri.as_deref().map(Remote::parse);
+    is_secured(server)
+        || remote.is_some_and(|one| one.is_ok_and(|one| RunningSecrets::are_needed(&one)))
 }
 
 fn identity((certificate, key): &(String, String)) -> Identity {

@@ -246,7 +246,7 @@ impl LoadSource for Fleet<'_> {
         let mut state = self.state.borrow_mut();
         if state.is_none() {
             *state = Some(if self.options.kubernetes {
-                self.open_cluster(plan, fleet, context)?
+                self.open_cluster(plan, fleet, remote, context)?
             } else {
                 self.open(plan, fleet, (remote, embedded), context)?
             });

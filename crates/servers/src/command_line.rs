@@ -11,6 +11,8 @@ use crate::{ServerError, ServerOptions, ServerProgram};
 
 mod mongo;
 
+pub use mongo::tls_arguments;
+
 const MIB: u64 = 1 << 20;
 const GIB: f64 = (1_u64 << 30) as f64;
 

@@ -33,6 +33,7 @@ mod watchdog;
 
 pub use admin_client::{AdminClient, Target};
 pub use cache::{CacheDemand, CacheShares, MemoryShare, cache_shares, smallest_share};
+pub use command_line::tls_arguments;
 pub use death_signal::set_death_signal;
 pub use deployment::{
     Adjust, Deployment, DeploymentOptions, Encryption, EndedMember, FolderMapping, GivenSecrets,
@@ -54,7 +55,7 @@ pub use locate::{
 };
 pub use memory_file::MemoryFile;
 pub use options::{DataDir, ServerOptions, ServerProgram};
-pub use secret::{random_credentials, random_text};
+pub use secret::{random_credentials, random_text, user_command};
 pub use server::{RunningServer, Stopped, start};
 pub use settings::{MongodSettings, Security, ServerRole, StorageEngine};
 pub use tls::{Authority, Certificates, Identity, TlsFiles};

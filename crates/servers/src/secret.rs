@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
+use bson::{Document, doc};
 use dyno_plan::uri::{Credentials, Mechanism};
 
 /// Name of the user that is made for a run.
@@ -22,6 +23,16 @@ pub fn random_credentials() -> io::Result<Credentials> {
         Credentials::new(USER.to_owned(), random_text()?, Some("admin".to_owned()));
     credentials.mechanism = Some(Mechanism::ScramSha256);
     Ok(credentials)
+}
+
+/// The command that makes a user who may do everything, for the database `admin` of a server that has none yet.
+pub fn user_command(credentials: &Credentials) -> Document {
+    doc! {
+        "createUser": &credentials.username,
+        "pwd": credentials.password(),
+        "roles": [{ "role": "root", "db": "admin" }],
+        "mechanisms": ["SCRAM-SHA-256"],
+    }
 }
 
 /// A new file that only its owner can read or write, from its first byte on.

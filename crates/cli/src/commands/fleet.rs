@@ -16,6 +16,7 @@ use dyno_engine::context::Context;
 use dyno_engine::environment::{Environment, ServerHome};
 use dyno_engine::observer::Shared;
 use dyno_engine::{Error, Kind};
+use dyno_fleet::kubernetes::RenderOptions;
 use dyno_fleet::names::RunName;
 use dyno_fleet::options::{FleetOptions, Hidden, RedisOptions, WorkerOptions};
 use dyno_fleet::permits::Permits;
@@ -141,8 +142,10 @@ fn render(arguments: &RenderArguments) -> Result<Exit, Error> {
         ..Environment::default()
     };
     let plan = resolve(&request, &environment)?.plan;
+    let permits = Permits::of(&plan.server);
+    let options = RenderOptions::of(&plan, &permits, &run);
     let manifests = match arguments.system {
-        RenderSystem::Kubernetes => kubernetes::render(&plan, &Permits::of(&plan.server), &run, 1),
+        RenderSystem::Kubernetes => kubernetes::render(&plan, &options),
     };
     let manifests = manifests.map_err(|error| {
         Error::from_cause(Kind::BadInput, error)

@@ -1,8 +1,11 @@
 //! `dyno fleet run --kubernetes` with a stand-in for `kubectl`: what is applied is started on this machine, by the environment
 //! and the names that the manifests give. No cluster has seen it. Needs root.
-use crate::common::{Bench, Finished, names, wait_for};
+use crate::common::secrets::{
+    assert_not_in_redis, files_that_show, line_of_key, processes_that_show, words_of_bundle,
+};
+use crate::common::{Bench, Finished, names, wait_for, wait_for_windows};
 use dyno_record::metrics::MetricId;
-use dyno_testkit::{Skip, embedded, embedded_program, or_skip, project_dir};
+use dyno_testkit::{Skip, embedded, embedded_program, mongod_program, or_skip, project_dir};
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -289,6 +292,170 @@ fn pods_load_a_server_of_somebody_else() {
     let calls = calls(&bench);
     let of_servers = |call: &&String| call.contains("servers.yaml");
     assert_eq!(calls.iter().find(of_servers), None, "none is deleted");
+    assert_nothing_runs(&bench);
+}
+
+/// What the Redis of the pods says to a command.
+fn redis_says(bench: &Bench, command: &[&str]) -> String {
+    let secret = std::fs::read_to_string(bench.path("cluster/secret.json")).unwrap();
+    let secret: Value = serde_json::from_str(&secret).unwrap();
+    let number = std::process::id();
+    let host = format!("127.{}.{}.2", 100 + number % 100, number / 100 % 250);
+    let mut client = Command::new("redis-cli");
+    client
+        .env("REDISCLI_AUTH", secret["password"].as_str().unwrap())
+        .args(["-h", &host]);
+    let output = client.args(command).output().unwrap();
+    // Histograms are no text.
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// A server of somebody else on this machine, which ends with this value.
+struct Standing<'a>(&'a Bench);
+
+impl Standing<'_> {
+    /// The server, and the connection string to it.
+    fn start(bench: &Bench) -> (Standing<'_>, String) {
+        let start = ["server", "start", "--server", "embedded", "--auth", "--tls"];
+        Finished::from(bench.command(&start).output().unwrap()).expect(0);
+        let standing = Standing(bench);
+        let status = bench.command(&["server", "status", "--uri"]).output();
+        let uri = Finished::from(status.unwrap()).expect(0).stdout;
+        (standing, uri.trim().to_owned())
+    }
+}
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.command(&["server", "stop"]).output();
+    }
+}
+
+/// The words that nobody may read but those that a `Secret` is mounted for.
+fn secret_words(bench: &Bench) -> Vec<String> {
+    let read = |path: &str| std::fs::read_to_string(bench.path(path)).unwrap();
+    let mut words = words_of_bundle(&read("cluster/secrets/dyno-agents/secrets"));
+    assert_eq!(words.len(), 2, "a password and the key of the clients");
+    words.push(line_of_key(&read(
+        "cluster/secrets/dyno-servers/server.pem",
+    )));
+    words
+}
+
+/// Starts the fleet with servers that have users and certificates, and looks for their secrets while it loads and afterwards.
+fn load_secured_servers(bench: &Bench, encryption: &str, mongod: Option<&std::path::Path>) {
+    let cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let encryption = format!("server.encryption={encryption}");
+    let more = [
+        "--auth",
+        "--set",
+        &encryption,
+        "--set",
+        "server.connection_options=w=1",
+        "--host-logs",
+        "logs",
+    ];
+    let mut command = command(bench, "run", &more);
+    if let Some(mongod) = mongod {
+        command.env("DYNO_TEST_POD_MONGOD", mongod);
+    }
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    wait_for_windows(&mut child, &bench.path("pods"), 2);
+    let words = secret_words(bench);
+    assert_eq!(processes_that_show(&words), Vec::<String>::new());
+    assert_not_in_redis(|command| redis_says(bench, command), &words);
+    let mounted = bench.path("cluster/secrets").display().to_string();
+    let files = files_that_show(bench.folder.path(), &words);
+    assert!(
+        files.len() == 2 && files.iter().all(|file| file.starts_with(&mounted)),
+        "{files:?}"
+    );
+    let ended = Finished::from(child.wait_with_output().unwrap()).expect(0);
+    drop(cluster);
+    for word in &words {
+        assert!(!ended.stderr.contains(word) && !ended.stdout.contains(word));
+    }
+    let (document, _) = record(bench);
+    assert!(crate::common::run_schema().is_valid(&document));
+    assert_eq!(document["status"], "complete", "{document}");
+    assert_eq!(document["server"]["documents"], 501);
+    assert_eq!(document["server"]["write_concern"], "w=1");
+    let phases = document["phases"].as_array().unwrap();
+    assert!(
+        phases.iter().all(|phase| phase["failed"] == 0),
+        "{phases:?}"
+    );
+    assert_eq!(document["fleet"]["agents"].as_array().unwrap().len(), 2);
+    // Deleted with everything else.
+    assert_eq!(
+        files_that_show(bench.folder.path(), &words),
+        Vec::<String>::new()
+    );
+    assert_eq!(names(&bench.path("cluster/secrets")), Vec::<String>::new());
+    let calls = calls(bench);
+    let deleted = calls.iter().filter(|call| {
+        call.ends_with(" delete secret dyno-redis dyno-agents dyno-servers --ignore-not-found")
+    });
+    assert_eq!(deleted.count(), 1, "{calls:?}");
+    assert_nothing_runs(bench);
+}
+
+#[test]
+fn secured_servers_in_pods_are_loaded_and_their_secrets_are_nowhere_else() {
+    let Some(bench) = bench() else {
+        return;
+    };
+    load_secured_servers(&bench, "server", None);
+}
+
+#[test]
+fn a_mongod_takes_the_arguments_of_a_secured_pod() {
+    let Some((bench, mongod)) = bench().zip(or_skip(mongod_program())) else {
+        return;
+    };
+    load_secured_servers(&bench, "mutual", Some(&mongod));
+}
+
+#[test]
+fn a_secured_deployment_of_others_is_loaded_by_pods_that_verify_it() {
+    let Some(bench) = bench() else {
+        return;
+    };
+    let (_standing, uri) = Standing::start(&bench);
+    let uri = uri.as_str();
+    let (_, rest) = uri.split_once("//dyno:").unwrap();
+    let password = vec![rest.split_once('@').unwrap().0.to_owned()];
+    let _cluster = CLUSTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let spawn = |uri: &str| {
+        let mut command = command(&bench, "run", &["--set", "server.kind=\"uri\""]);
+        command.env("DYNO_URI", uri);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    // A wrong password is told before there is a pod.
+    let wrong = uri.replace(&password[0], "not-the-password");
+    let ended = Finished::from(spawn(&wrong).wait_with_output().unwrap()).expect(3);
+    ended.says("does not accept the credentials of user `dyno`");
+    assert!(!bench.path("cluster/calls").exists());
+
+    let mut child = spawn(uri);
+    wait_for_windows(&mut child, &bench.path("pods"), 2);
+    // The own environment of the controller is the user's.
+    let own = format!("/proc/{}/environ", child.id());
+    let shown = processes_that_show(&password);
+    assert!(shown.iter().all(|path| *path == own), "{shown:?}");
+    assert_not_in_redis(|command| redis_says(&bench, command), &password);
+    Finished::from(child.wait_with_output().unwrap()).expect(0);
+    let (document, _) = record(&bench);
+    assert_eq!(document["status"], "complete", "{document}");
+    assert_eq!(document["server"]["documents"], 501);
+    let files = files_that_show(bench.folder.path(), &password);
+    let of_server = bench.path("state").display().to_string();
+    assert!(
+        files.iter().all(|file| file.starts_with(&of_server)),
+        "{files:?}"
+    );
     assert_nothing_runs(&bench);
 }
 

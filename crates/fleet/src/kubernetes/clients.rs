@@ -2,7 +2,7 @@
 
 use super::agent;
 use super::input::{JOB, RenderInput, container_security, pod_security};
-use super::pod_servers;
+use super::{pod_servers, secrets};
 use serde_json::{Value, json};
 
 /// User of the image.
@@ -24,6 +24,20 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     }
     let mut arguments = agent::arguments(input, input.run);
     arguments.extend(permits.words_of_client());
+    let mut mounts = vec![
+        agent::redis_mount(),
+        json!({"name": "work", "mountPath": "/work"}),
+    ];
+    let mut volumes = vec![
+        agent::redis_volume(),
+        json!({"name": "work", "emptyDir": {}}),
+    ];
+    if input.with_secrets {
+        arguments.extend(["--secrets".to_owned(), secrets::agent_file()]);
+        let (volume, mount) = secrets::of_agent();
+        volumes.push(volume);
+        mounts.push(mount);
+    }
     let index = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
     let mut pod = json!({
         "restartPolicy": "Never",
@@ -48,16 +62,10 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
             "env": agent::environment(index, host),
             "resources": input.resources(kubernetes.client_cpus, kubernetes.client_memory),
             "securityContext": container_security(),
-            "volumeMounts": [
-                agent::redis_mount(),
-                {"name": "work", "mountPath": "/work"},
-            ],
+            "volumeMounts": mounts,
             "workingDir": "/work",
         }],
-        "volumes": [
-            agent::redis_volume(),
-            {"name": "work", "emptyDir": {}},
-        ],
+        "volumes": volumes,
     });
     input.add_network(&mut pod);
     let pods = kubernetes.client_pods;

@@ -27,6 +27,8 @@ pub(super) struct RenderInput<'a> {
     pub(super) kubernetes: &'a KubernetesPlan,
     /// What agents are permitted, besides the servers of the pods.
     pub(super) permits: &'a Permits,
+    /// Agents that load are given users or certificates.
+    pub(super) with_secrets: bool,
     /// Name of the run, in the names of the keys in Redis.
     pub(super) run: &'a str,
     /// The same for the agents beside the servers.

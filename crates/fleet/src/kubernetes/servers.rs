@@ -1,11 +1,12 @@
 //! The servers under test: a StatefulSet, each pod on a node of its own, with a server and a volume for each disk, or with several
 //! servers that share the volumes.
 
-use super::agent;
 use super::input::{RenderInput, SERVER_PORT, SERVERS, container_security, pod_security, quantity};
-use dyno_plan::model::ServerPlan;
+use super::{agent, secrets};
+use dyno_plan::model::{Encryption, ServerPlan};
 use dyno_plan::placement::{ClientPolicy, PlacementRequest, Policy};
 use dyno_plan::units::Bytes;
+use dyno_servers::tls_arguments;
 use serde_json::{Value, json};
 
 /// User of the images of MongoDB.
@@ -31,6 +32,9 @@ pub(super) fn objects(input: &RenderInput<'_>) -> Vec<Value> {
     if kubernetes.disks == 0 {
         let size = quantity(kubernetes.disk_size);
         volumes.push(json!({"name": volume(0), "emptyDir": {"sizeLimit": size}}));
+    }
+    if has_certificates(&input.plan.server) {
+        volumes.push(secrets::of_server().0);
     }
     if input.watches_servers() {
         containers.push(watcher(input));
@@ -151,6 +155,13 @@ fn server(input: &RenderInput<'_>, number: u32) -> Value {
         // Runtimes of containers let only its holders set a memory policy.
         security["capabilities"]["add"] = json!(["SYS_NICE"]);
     }
+    let mut mounts = vec![
+        mount(input, number),
+        json!({"name": "tmp", "mountPath": "/tmp"}),
+    ];
+    if has_certificates(&input.plan.server) {
+        mounts.push(secrets::of_server().1);
+    }
     json!({
         "name": format!("mongod-{number}"),
         "image": kubernetes.server_image,
@@ -160,7 +171,7 @@ fn server(input: &RenderInput<'_>, number: u32) -> Value {
         "readinessProbe": {"tcpSocket": {"port": port_name(number)}, "periodSeconds": 2},
         "resources": input.resources(kubernetes.server_cpus, kubernetes.server_memory),
         "securityContext": security,
-        "volumeMounts": [mount(input, number), {"name": "tmp", "mountPath": "/tmp"}],
+        "volumeMounts": mounts,
     })
 }
 
@@ -213,11 +224,24 @@ fn arguments(input: &RenderInput<'_>, number: u32) -> Vec<String> {
         arguments.push("--wiredTigerCollectionBlockCompressor".into());
         arguments.push(compressor.clone());
     }
+    if server.auth {
+        arguments.push("--auth".into());
+    }
+    if has_certificates(server) {
+        let [own, ca] = secrets::server_files();
+        let is_mutual = server.encryption == Encryption::Mutual;
+        let more = tls_arguments(&own, &ca, is_mutual).into_iter();
+        arguments.extend(more.map(|word| word.to_string_lossy().into_owned()));
+    }
     for (name, value) in &server.parameters {
         arguments.push("--setParameter".into());
         arguments.push(format!("{name}={value}"));
     }
     arguments
+}
+
+fn has_certificates(server: &ServerPlan) -> bool {
+    server.encryption != Encryption::Off
 }
 
 /// What `mongod` takes by itself of so much memory, and at least its minimum.

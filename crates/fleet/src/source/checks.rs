@@ -1,6 +1,5 @@
 //! What a fleet cannot do is refused before anything is started.
 
-use crate::secrets::{RunningSecrets, is_secured};
 use dyno_engine::deployment::placement::cpus_of_clients_alone;
 use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
@@ -48,9 +47,6 @@ pub(super) fn check<'a>(
     if fleet.clients.is_empty() && !in_cluster {
         return Err(bad("`fleet.clients` does not name a host"));
     }
-    if in_cluster {
-        check_cluster(plan, remote)?;
-    }
     if remote.is_none() && fleet.servers.is_empty() && !in_cluster {
         return Err(
             bad("`fleet.servers` is empty, so that no server would be started").with_hint(
@@ -74,18 +70,6 @@ pub(super) fn check<'a>(
         ));
     }
     Ok(fleet)
-}
-
-/// What pods cannot have: nobody gives them secrets but that of Redis.
-fn check_cluster(plan: &Plan, remote: Option<&Remote>) -> Result<(), Error> {
-    let running = remote.map(RunningSecrets::of).transpose()?.flatten();
-    let what = match (running, is_secured(&plan.server)) {
-        (Some(_), _) => "users, passwords and files of a connection string",
-        (None, true) => "`server.auth` and `server.encryption`",
-        (None, false) => return Ok(()),
-    };
-    let text = format!("{what} are not given to pods");
-    Err(Error::new(Kind::BadInput, text).with_hint("use hosts (`--inventory`)"))
 }
 
 /// What no plan of a fleet has. Agents ask it of their work again: whoever writes to Redis need not be a controller.

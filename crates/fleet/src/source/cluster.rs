@@ -2,22 +2,27 @@
 //! ports, and everything is deleted again. The controller stays where it is, and so does the run directory.
 
 use super::program::{self, Call};
+use super::secrets::FleetSecrets;
 use crate::endpoint::Endpoint;
 use crate::kubernetes::{
-    JOB, PodServer, REDIS, REDIS_PORT, SECRET, SERVERS, has_network_policy, pod_servers, render,
-    server_pod, servers_of_pod, watch_run, watches_servers,
+    AGENT_KEY, AGENT_SECRET, JOB, PodServer, REDIS, REDIS_PORT, RenderOptions, SECRET, SERVER_KEYS,
+    SERVER_SECRET, SERVERS, has_network_policy, pod_servers, render, server_pod, servers_of_pod,
+    watch_run, watches_servers,
 };
 use crate::permits::Permits;
 use crate::shares::even;
 use dyno_engine::Cancel;
 use dyno_engine::context::Context;
+use dyno_engine::deployment::with_options;
 use dyno_engine::files::{make_folder, write_file};
 use dyno_engine::{Error, Kind, OrFault};
+use dyno_load::connect::Connector;
 use dyno_plan::Plan;
 use dyno_plan::fleet::{FleetPlan, KubernetesPlan, Mapping};
-use dyno_plan::model::ServerKind;
+use dyno_plan::model::{Encryption, ServerKind};
 use dyno_plan::task::Remote;
-use serde_json::json;
+use dyno_servers::user_command;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -48,6 +53,8 @@ pub(super) struct Cluster {
     /// `server.pairs` of the plan whose servers run now.
     pairs: u32,
     permits: Permits,
+    /// Agents that load are given users or certificates.
+    with_secrets: bool,
     run: String,
     /// The namespace was not there before.
     made_namespace: bool,
@@ -66,7 +73,7 @@ impl Cluster {
     /// Writes the manifests into a folder that only this person can read. Nothing is applied.
     pub(super) fn new(
         plan: &Plan,
-        permits: Permits,
+        (permits, with_secrets): (Permits, bool),
         run: &str,
         path: Option<OsString>,
         folder: &Path,
@@ -89,6 +96,7 @@ impl Cluster {
             kubernetes,
             pairs: plan.server.pairs,
             permits,
+            with_secrets,
             run: run.to_owned(),
             made_namespace: false,
             redis: None,
@@ -101,7 +109,13 @@ impl Cluster {
     }
 
     fn write(&self, plan: &Plan) -> Result<(), Error> {
-        let manifests = render(plan, &self.permits, &self.run, self.starts);
+        let options = RenderOptions {
+            permits: &self.permits,
+            with_secrets: self.with_secrets,
+            run: &self.run,
+            start: self.starts,
+        };
+        let manifests = render(plan, &options);
         for manifest in manifests.map_err(|error| Error::from_cause(Kind::BadInput, error))? {
             manifest.write(&self.folder)?;
         }
@@ -136,8 +150,13 @@ impl Cluster {
         watches_servers(plan).then(|| (watch_run(&self.run, self.starts), pods.collect()))
     }
 
-    /// Makes the meeting point, and says where it is for this program. Its password is made here, and is in a `Secret` alone.
-    pub(super) fn meet(&mut self, cancel: &Cancel) -> Result<Endpoint, Error> {
+    /// Makes the meeting point, and says where it is for this program. Its password is made here, and is in a `Secret` alone, as
+    /// are the secrets of the agents.
+    pub(super) fn meet(
+        &mut self,
+        secrets: &FleetSecrets,
+        cancel: &Cancel,
+    ) -> Result<Endpoint, Error> {
         let namespace = self.kubernetes.namespace.clone();
         let by = Some(cancel);
         let found = self.kubectl(
@@ -170,16 +189,14 @@ impl Cluster {
         }
         let password =
             dyno_servers::random_text().or_fault(Kind::Environment, || "cannot make a password")?;
-        let secret = json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": SECRET, "namespace": namespace},
-            "stringData": {
-                "password": password,
-                "url": format!("redis://:{password}@{REDIS}:{REDIS_PORT}"),
-            },
+        let data = json!({
+            "password": password,
+            "url": format!("redis://:{password}@{REDIS}:{REDIS_PORT}"),
         });
-        self.kubectl(&["apply", "-f", "-"], &secret.to_string(), by)?;
+        self.make_secret(SECRET, &data, cancel)?;
+        if let Some(text) = secrets.of_client() {
+            self.make_secret(AGENT_SECRET, &json!({(AGENT_KEY): text}), cancel)?;
+        }
         self.apply("plan.yaml", by)?;
         if has_network_policy(&self.kubernetes) {
             self.apply("network.yaml", by)?;
@@ -193,13 +210,32 @@ impl Cluster {
         Ok(Endpoint::find(Some(&text), None, None)?)
     }
 
+    /// Makes a `Secret`, or changes it. What is in it goes by standard input.
+    fn make_secret(&self, name: &str, data: &Value, cancel: &Cancel) -> Result<(), Error> {
+        let secret = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": self.kubernetes.namespace},
+            "stringData": data,
+        });
+        let words = ["apply", "-f", "-"];
+        self.kubectl(&words, &secret.to_string(), Some(cancel))
+            .map(drop)
+    }
+
     /// Starts the clients, whose controller is there.
     pub(super) fn start(&self, cancel: &Cancel) -> Result<(), Error> {
         self.apply("clients.yaml", Some(cancel))
     }
 
-    /// Writes what the plan says of servers, after those that run have been deleted with their volumes.
-    pub(super) fn prepare_servers(&mut self, plan: &Plan, cancel: &Cancel) -> Result<(), Error> {
+    /// Writes what the plan says of servers, after those that run have been deleted with their volumes, and makes their
+    /// certificates for the names that the pods of the cluster know them by. This program comes to `127.0.0.1`.
+    pub(super) fn prepare_servers(
+        &mut self,
+        plan: &Plan,
+        secrets: &FleetSecrets,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
         self.servers.clear();
         if self.has_servers {
             self.delete("servers.yaml", Some(cancel))?;
@@ -207,11 +243,24 @@ impl Cluster {
             self.starts += 1;
         }
         self.pairs = plan.server.pairs;
+        let hosts = self.server_pods().into_iter().map(|server| server.host);
+        let mut names: Vec<String> = hosts.collect();
+        names.dedup();
+        if let Some((ca, server)) = secrets.of_pods(&plan.server, &names)? {
+            let [server_key, ca_key] = SERVER_KEYS;
+            let data = json!({(server_key): server, (ca_key): ca});
+            self.make_secret(SERVER_SECRET, &data, cancel)?;
+        }
         self.write(plan)
     }
 
-    /// Starts the servers that were prepared.
-    pub(super) fn serve(&mut self, cancel: &Cancel) -> Result<Vec<Seen>, Error> {
+    /// Starts the servers that were prepared, and makes their users.
+    pub(super) fn serve(
+        &mut self,
+        plan: &Plan,
+        secrets: &FleetSecrets,
+        cancel: &Cancel,
+    ) -> Result<Vec<Seen>, Error> {
         let by = Some(cancel);
         self.has_servers = true;
         self.apply("servers.yaml", by)?;
@@ -220,8 +269,12 @@ impl Cluster {
         for server in self.server_pods() {
             let pod = format!("pod/{}", server_pod(server.pod));
             let forward = self.forward(&pod, server.port)?;
-            let own = Remote::parse(&format!("mongodb://127.0.0.1:{}/", forward.port))?;
-            seen.push((own, format!("mongodb://{}:{}/", server.host, server.port)));
+            let own = uri("127.0.0.1", forward.port, plan);
+            let own = secrets.remote(&own, &plan.server)?;
+            make_user(&own).map_err(|error| {
+                error.context(format!("cannot make the user of the server in `{pod}`"))
+            })?;
+            seen.push((own, uri(&server.host, server.port, plan)));
             self.servers.push(forward);
         }
         Ok(seen)
@@ -265,8 +318,9 @@ impl Cluster {
                 results.push(self.delete(file, None));
             }
         }
-        let secret = ["delete", "secret", SECRET, "--ignore-not-found"];
-        results.push(self.kubectl(&secret, "", None).map(drop));
+        let secrets = [SECRET, AGENT_SECRET, SERVER_SECRET];
+        let words = [&["delete", "secret"], &secrets[..], &["--ignore-not-found"]].concat();
+        results.push(self.kubectl(&words, "", None).map(drop));
         if self.made_namespace {
             results.push(self.delete("namespace.yaml", None));
         }
@@ -416,6 +470,27 @@ impl Drop for Forward {
     fn drop(&mut self) {
         program::end(&mut self.child);
     }
+}
+
+/// A server of a pod without its user and its files.
+fn uri(host: &str, port: u16, plan: &Plan) -> String {
+    let tls = match plan.server.encryption {
+        Encryption::Off => "",
+        Encryption::Server | Encryption::Mutual => "?tls=true",
+    };
+    with_options(&format!("mongodb://{host}:{port}/{tls}"), plan)
+}
+
+/// Makes the user of a server that has none, if it is to have one. A forwarded port leads to loopback in the pod, from which a
+/// server takes its first user.
+fn make_user(remote: &Remote) -> Result<(), Error> {
+    let Some(credentials) = &remote.credentials else {
+        return Ok(());
+    };
+    let mut control = Connector::new(&remote.target, None)?.control()?;
+    let made = control.run("admin", user_command(credentials));
+    made.map(drop)
+        .or_fault(Kind::Environment, || "the server does not take it")
 }
 
 /// What the plan says of pods.

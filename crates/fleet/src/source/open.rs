@@ -198,7 +198,7 @@ impl Open {
         let Places::Cluster(cluster) = &mut self.places else {
             return Ok(Vec::new());
         };
-        cluster.prepare_servers(plan, context.cancel)?;
+        cluster.prepare_servers(plan, &self.secrets, context.cancel)?;
         self.server_hosts.clear();
         if let Some(before) = self.servers.take() {
             // Their pods have gone.
@@ -211,7 +211,7 @@ impl Open {
             let controller = open_controller(&self.endpoint, run, &self.plan, pods, needed, 1)?;
             self.servers = Some(controller);
         }
-        let served = cluster.serve(context.cancel);
+        let served = cluster.serve(plan, &self.secrets, context.cancel);
         let seen = served.map_err(|mut error| {
             error.log_tail.extend(cluster.last_words("server"));
             error

@@ -9,6 +9,7 @@ use super::open::{
     NEEDED_DISK_BYTES, Open, Places, PrivateFolder, needed_by_server, open_controller,
 };
 use super::secrets::FleetSecrets;
+use super::watched::running_servers;
 use crate::FleetError;
 use crate::error::reason_with_log;
 use crate::inventory::Inventory;
@@ -159,18 +160,25 @@ impl Fleet<'_> {
         &self,
         plan: &Plan,
         fleet: &FleetPlan,
+        remote: Option<&Remote>,
         context: Context<'_>,
     ) -> Result<Open, Error> {
         raise_file_limit();
+        if let Some(remote) = remote {
+            // One that does not let us in is told before there is a pod.
+            running_servers(plan, remote, &[], context)?;
+        }
         let run = self.run_of(plan)?;
         let (client_run, server_run) = (RunName::new(&run)?, RunName::for_servers(&run)?);
         let folder = PrivateFolder::create()?;
         let path = context.environment.path.clone();
         let permits = self.permits.borrow().clone();
+        let secrets = FleetSecrets::new(&self.needs.borrow())?;
+        let permits = (permits, secrets.of_client().is_some());
         let mut cluster = Cluster::new(plan, permits, &run, path, &folder.path)?;
         let pods = cluster.clients();
         context.note(format!("run `{run}`: {pods} agents in pods"));
-        let met = cluster.meet(context.cancel).and_then(|endpoint| {
+        let met = cluster.meet(&secrets, context.cancel).and_then(|endpoint| {
             let hosts = (0..pods).map(|pod| format!("pod {pod}")).collect();
             let run = client_run.clone();
             let most = most_servers(fleet, pods, cluster.server_pods().len() as u32);
@@ -200,7 +208,7 @@ impl Fleet<'_> {
                 addresses: Vec::new(),
                 names: Vec::new(),
             },
-            secrets: FleetSecrets::default(),
+            secrets,
             uris: Vec::new(),
             started: Vec::new(),
             misplaced: Vec::new(),

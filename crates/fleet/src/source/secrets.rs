@@ -4,7 +4,7 @@
 use crate::secrets::{Bundle, OwnSecrets, RunningSecrets, Secrets, ServerSecrets, is_secured};
 use dyno_engine::{Error, Kind, OrFault};
 use dyno_plan::Plan;
-use dyno_plan::model::ServerPlan;
+use dyno_plan::model::{Encryption, ServerPlan};
 use dyno_plan::task::Remote;
 use dyno_servers::{Authority, MemberKey, random_credentials};
 
@@ -88,20 +88,45 @@ impl FleetSecrets {
         Ok(Some(bundle.to_text()))
     }
 
+    /// Certificate of the authority, and certificate and key in one text of a server with these names; `None` if the plan asks for
+    /// no certificates.
+    ///
+    /// # Errors
+    /// A name that cannot be part of a certificate, and a plan that nobody was made ready for.
+    pub(super) fn of_pods(
+        &self,
+        server: &ServerPlan,
+        names: &[String],
+    ) -> Result<Option<(String, String)>, Error> {
+        match self.own(server)? {
+            Some(own) if server.encryption != Encryption::Off => {
+                let signed = own.authority.sign_server(names)?;
+                Ok(Some((own.authority.certificate(), signed.both())))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// A server that the fleet has started, as this program reaches it.
     ///
     /// # Errors
     /// A connection string that is not valid, and a plan that nobody was made ready for.
     pub(super) fn remote(&self, uri: &str, server: &ServerPlan) -> Result<Remote, Error> {
         let remote = Remote::parse(uri)?;
-        match &self.own {
+        match self.own(server)? {
             Some(own) => own.secrets.apply(remote, server),
+            None => Ok(remote),
+        }
+    }
+
+    fn own(&self, server: &ServerPlan) -> Result<Option<&Own>, Error> {
+        match &self.own {
             None if is_secured(server) => Err(Error::new(
                 Kind::BadInput,
                 "a later plan asks for users or certificates, and the hosts were made ready for one that does not",
             )
             .with_hint("ask for them in the first plan, too, or make a run of each")),
-            None => Ok(remote),
+            own => Ok(own.as_ref()),
         }
     }
 }
@@ -135,7 +160,7 @@ impl Own {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::model::{Encryption, ServerKind};
+    use dyno_plan::model::ServerKind;
 
     #[test]
     fn clients_are_given_nothing_of_servers_and_hosts_a_certificate_each() {

@@ -1,6 +1,6 @@
 //! Manifests are valid for the last four versions of Kubernetes, and Ansible understands its files. Both by programs that
 //! `scripts/python-tools.sh` installs.
-use dyno_fleet::kubernetes::render;
+use dyno_fleet::kubernetes::{RenderOptions, render};
 use dyno_fleet::permits::Permits;
 use dyno_plan::Plan;
 use dyno_testkit::{Skip, or_skip};
@@ -53,6 +53,18 @@ fn plans() -> Vec<(&'static str, Plan)> {
             )),
         ),
         (
+            "secured servers",
+            plan(&format!(
+                "{mongod}auth = true\nencryption = \"mutual\"\n[fleet.kubernetes]\nserver_pods = 2\n"
+            )),
+        ),
+        (
+            "servers that run with a certificate",
+            plan(
+                "base = \"a\"\n[server]\nkind = \"uri\"\nuri = \"mongodb://db.example/?tls=true&tlsCAFile=ca.pem\"\n[fleet.kubernetes]\n",
+            ),
+        ),
+        (
             "servers that run",
             plan(
                 "base = \"a\"\n[server]\nkind = \"uri\"\nuri = \"mongodb://db.example/\"\n[fleet.kubernetes]\n",
@@ -63,7 +75,7 @@ fn plans() -> Vec<(&'static str, Plan)> {
 
 fn written(folder: &Path, plan: &Plan) -> Vec<PathBuf> {
     let permits = Permits::of(&plan.server);
-    let manifests = render(plan, &permits, "run-1", 1).unwrap();
+    let manifests = render(plan, &RenderOptions::of(plan, &permits, "run-1")).unwrap();
     let write = |manifest: &dyno_fleet::kubernetes::Manifest| {
         let path = folder.join(&manifest.path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

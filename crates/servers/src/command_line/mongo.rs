@@ -6,6 +6,8 @@ use crate::address;
 use crate::settings::{ServerRole, StorageEngine};
 use crate::version::{Program, major_minor};
 use crate::{ServerError, ServerOptions, ServerProgram};
+use std::ffi::OsString;
+use std::path::Path;
 
 /// First version that always has a journal.
 /// Source: MongoDB 6.1 release notes, "Journaling always enabled".
@@ -274,18 +276,28 @@ fn quiesce(options: &ServerOptions, launch: Launch<'_>, parameter: &str, line: &
     }
 }
 
+/// Arguments of a server that takes no connection without TLS: the file with its certificate and key, that of its authority, and
+/// whether clients need a certificate, too.
+pub fn tls_arguments(server: &Path, ca: &Path, is_mutual: bool) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec!["--tlsMode".into(), "requireTLS".into()];
+    arguments.extend(["--tlsCertificateKeyFile".into(), server.into()]);
+    arguments.extend(["--tlsCAFile".into(), ca.into()]);
+    if !is_mutual {
+        arguments.push("--tlsAllowConnectionsWithoutCertificates".into());
+    }
+    arguments
+}
+
 /// What both programs take.
 fn common(options: &ServerOptions, line: &mut Builder) {
     if let Some(path) = &options.security.key_file {
         line.pair("--keyFile", path);
     }
     if let Some(tls) = &options.security.tls {
-        line.pair("--tlsMode", "requireTLS");
-        line.pair("--tlsCertificateKeyFile", &tls.server);
-        line.pair("--tlsCAFile", &tls.ca);
-        if !options.security.require_client_certificate {
-            line.flag("--tlsAllowConnectionsWithoutCertificates");
-        }
+        let is_mutual = options.security.require_client_certificate;
+        line.0
+            .arguments
+            .extend(tls_arguments(&tls.server, &tls.ca, is_mutual));
     }
     for (name, value) in &options.mongod.parameters {
         line.pair("--setParameter", format!("{name}={value}"));

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::address;
 use crate::admin_client::{AdminClient, COMMAND_NOT_FOUND};
+use crate::secret::user_command;
 use crate::settings::ServerRole;
 use crate::{CommandFailure, ServerError, ServerOptions};
 use dyno_plan::topology::Topology;
@@ -266,12 +267,7 @@ impl Deployment {
         let Some(credentials) = &self.secrets.credentials else {
             return Document::new();
         };
-        let mut command = doc! {
-            "createUser": &credentials.username,
-            "pwd": credentials.password(),
-            "roles": [{ "role": "root", "db": "admin" }],
-            "mechanisms": ["SCRAM-SHA-256"],
-        };
+        let mut command = user_command(credentials);
         if holders > 0 {
             let timeout = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
             command.insert("writeConcern", doc! { "w": holders, "wtimeout": timeout });

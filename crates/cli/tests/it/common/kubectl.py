@@ -16,6 +16,8 @@ import yaml
 STATE = os.environ["DYNO_TEST_CLUSTER"]
 DYNO = os.environ["DYNO_TEST_PROGRAM"]
 SERVER = os.environ["DYNO_EMBEDDED_SERVER"]
+# Takes the arguments of the manifest, as a container does; the embedded server has others of the same meaning.
+MONGOD = os.environ.get("DYNO_TEST_POD_MONGOD")
 # A network of this machine alone for each test.
 NETWORK = "127.%d.%d" % (100 + int(os.environ["DYNO_TEST_NUMBER"]) % 100, int(os.environ["DYNO_TEST_NUMBER"]) // 100 % 250)
 REDIS, DATABASE = NETWORK + ".2", NETWORK + ".3"
@@ -108,15 +110,54 @@ def agent(name, container, index, host):
     folder = at("work-" + name)
     os.makedirs(folder, exist_ok=True)
     script = 'mount --bind "$0" /etc/hosts && cd "$1" && shift && exec "$@"'
-    words = [word.replace("/data/disk-0", at("data")) for word in container["args"]]
+    words = located(container["args"])
     start(name, ["unshare", "--mount", "sh", "-c", script, at("hosts"), folder, DYNO] + words,
           DYNO_AGENT_INDEX=str(index), DYNO_AGENT_HOST=host, DYNO_REDIS_FILE=at("url"))
 
 
+def located(words):
+    """Arguments with folders of this machine in place of those of the container."""
+    for folder, own in (("/data/disk-0", "data"), ("/run/dyno-agents", "secrets/dyno-agents"), ("/run/dyno-servers", "secrets/dyno-servers")):
+        words = [word.replace(folder, at(own)) for word in words]
+    return words
+
+
+def server(container):
+    words = located(container["args"])
+    if MONGOD:
+        position = words.index("--bind_ip_all")
+        words[position:position + 1] = ["--bind_ip", DATABASE, "--nounixsocket"]
+        start("server", [MONGOD] + words)
+        return
+    write("empty.toml", "")
+    own = [SERVER, "--config", at("empty.toml"), "--host", DATABASE, "--port", "27017", "--storage-path", at("data"), "--standalone"]
+    if "--auth" in words:
+        own.append("--auth")
+    if "--tlsMode" in words:
+        pem, ca = (words[words.index(name) + 1] for name in ("--tlsCertificateKeyFile", "--tlsCAFile"))
+        own += ["--tls-cert-file", pem, "--tls-key-file", pem]
+        if "--tlsAllowConnectionsWithoutCertificates" not in words:
+            own += ["--tls-ca-file", ca, "--tls-require-client-cert"]
+    start("server", own)
+
+
+def keep(secret):
+    """Files as a pod has them: they cannot be written."""
+    name, data = secret["metadata"]["name"], secret["stringData"]
+    if name == "dyno-redis":
+        write("secret.json", json.dumps(data))
+        return
+    folder = at("secrets/" + name)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    for key, text in data.items():
+        with open(os.path.join(folder, key), "w", opener=lambda path, flags: os.open(path, flags, 0o400)) as file:
+            file.write(text)
+
+
 def apply(path):
     if path == "-":
-        secret = json.load(sys.stdin)
-        write("secret.json", json.dumps(secret["stringData"]))
+        keep(json.load(sys.stdin))
         return
     with open(path) as file:
         text = file.read()
@@ -129,12 +170,11 @@ def apply(path):
         # Volumes are new with each set of servers.
         shutil.rmtree(at("data"), ignore_errors=True)
         os.makedirs(at("data"))
-        write("empty.toml", "")
-        start("server", [SERVER, "--config", at("empty.toml"), "--host", DATABASE, "--port", "27017",
-                         "--storage-path", at("data"), "--standalone"])
         for container in parts["StatefulSet"]["template"]["spec"]["containers"]:
             if container["name"] == "dyno":
                 agent("server-watch", container, 0, "node-9/dyno-server-0")
+            else:
+                server(container)
     if name == "clients.yaml":
         container = parts["Job"]["template"]["spec"]["containers"][0]
         for pod in range(parts["Job"]["completions"]):
@@ -154,6 +194,9 @@ def main(words):
         forward((REDIS, 6379) if "redis" in words[1] else (DATABASE, 27017))
     elif words[:2] == ["delete", "-f"]:
         stop(part.get(os.path.basename(words[2]).split(".")[0], "nothing"))
+    elif words[:2] == ["delete", "secret"]:
+        for name in words[2:]:
+            shutil.rmtree(at("secrets/" + name), ignore_errors=True)
     elif words[0] == "logs":
         prefix = words[2].rsplit("=", 1)[1]
         for name in sorted(os.listdir(STATE)):
