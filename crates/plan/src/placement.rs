@@ -11,7 +11,7 @@ mod text;
 
 pub(crate) use id_set::is_list;
 pub use id_set::{CpuSet, IdSet, IdSetError, NodeSet};
-pub use text::PolicyError;
+pub use text::{PolicyError, names_clients};
 
 /// Where a process may run and where its memory comes from: one server, or one client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

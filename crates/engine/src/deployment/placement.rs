@@ -4,7 +4,7 @@ use crate::deployment;
 use crate::error::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
-use dyno_plan::placement::ClientPolicy;
+use dyno_plan::placement::{ClientPolicy, names_clients};
 use dyno_record::model::{Caveat, CaveatKind, PlacementRecord};
 use dyno_record::statement;
 use dyno_servers::MemoryShare;
@@ -192,8 +192,8 @@ fn texts(places: &[InstancePlacement]) -> Vec<String> {
 /// # Errors
 /// A text that is no placement, or a place that is relative to the servers.
 pub fn cpus_of_clients_alone(plan: &Plan) -> Result<Option<Vec<usize>>, Error> {
-    let is_given = |text: &String| text.contains(" client=");
-    if !plan.server.placement.as_ref().is_some_and(is_given) {
+    let placement = plan.server.placement.as_deref();
+    if !placement.is_some_and(names_clients) {
         return Ok(None);
     }
     match request(plan)?.map(|request| request.client) {

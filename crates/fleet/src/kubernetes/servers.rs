@@ -4,7 +4,7 @@
 use super::input::{RenderInput, SERVER_PORT, SERVERS, container_security, pod_security, quantity};
 use super::{agent, secrets};
 use dyno_plan::model::{Encryption, ServerPlan};
-use dyno_plan::placement::{ClientPolicy, PlacementRequest, Policy};
+use dyno_plan::placement::{ClientPolicy, PlacementRequest, Policy, names_clients};
 use dyno_plan::units::Bytes;
 use dyno_servers::tls_arguments;
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ pub(super) fn memory_policy(server: &ServerPlan) -> Result<Vec<String>, ()> {
         return Ok(Vec::new());
     };
     let request = PlacementRequest::parse(text, server.pairs.max(1)).map_err(drop)?;
-    let is_free = !text.contains(" client=") || request.client == ClientPolicy::Unpinned;
+    let is_free = !names_clients(text) || request.client == ClientPolicy::Unpinned;
     match request.policy {
         Policy::None if is_free => Ok(Vec::new()),
         Policy::Interleave if is_free => Ok(vec!["--interleave=all".to_owned()]),

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use super::{ClientPolicy, IdSet, InstancePlacement, MemoryPolicy, PlacementRequest, Policy};
 
+/// What the place of the clients begins with.
+const CLIENT_WORD: &str = "client=";
 const POLICY_FORMS: &str = "`none`, `interleave`, `spread`, `node=K`, `cores=LIST`, \
     `cores-per-instance=N`, `cores-per-instance=N,smt` or `custom=CPUS@MEMORY/CPUS@MEMORY`";
 const CLIENT_FORMS: &str = "`none`, `same`, `other`, a list of CPUs such as `8-15`, or \
@@ -38,7 +40,7 @@ impl PlacementRequest {
         let policy: Policy = words.next().unwrap_or_default().parse()?;
         let client = match (words.next(), words.next()) {
             (None, _) => policy.default_client(),
-            (Some(word), None) => match word.strip_prefix("client=") {
+            (Some(word), None) => match word.strip_prefix(CLIENT_WORD) {
                 Some(client) => client.parse()?,
                 None => return Err(syntax(text, "placement", REQUEST_FORMS)),
             },
@@ -50,6 +52,12 @@ impl PlacementRequest {
             client,
         })
     }
+}
+
+/// Whether the text of a request names a place of the clients.
+pub fn names_clients(text: &str) -> bool {
+    let mut words = text.split_whitespace().skip(1);
+    words.any(|word| word.starts_with(CLIENT_WORD))
 }
 
 impl FromStr for Policy {
@@ -242,6 +250,8 @@ mod tests {
         assert_eq!(client("interleave"), ClientPolicy::Unpinned);
         assert_eq!(client("spread"), ClientPolicy::Same);
         assert_eq!(client("cores=0-3"), ClientPolicy::Same);
+        assert!(!names_clients("spread") && !names_clients("client=none"));
+        assert!(names_clients("spread client=none") && names_clients(" none\tclient=1"));
     }
 
     #[test]
