@@ -1,6 +1,5 @@
 //! Where a server accepts connections, how this machine reaches it, and what others are told of it.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -48,20 +47,27 @@ pub(crate) fn certificate_names(
     let mut names: Vec<String> = host_name.map(str::to_owned).into_iter().collect();
     names.push(public(options));
     if options.listen.is_unspecified() {
-        names.extend(own_addresses()?.iter().map(IpAddr::to_string));
+        let mut own: Vec<IpAddr> = own_addresses()?.into_iter().map(|(_, own)| own).collect();
+        own.sort();
+        own.dedup();
+        names.extend(own.iter().map(IpAddr::to_string));
     } else {
         names.push(options.listen.to_string());
     }
     Ok(names)
 }
 
-/// All addresses of this machine.
-fn own_addresses() -> io::Result<BTreeSet<IpAddr>> {
+/// All addresses of this machine, each with the name of its network interface.
+///
+/// # Errors
+/// The kernel does not tell them.
+pub fn own_addresses() -> io::Result<Vec<(String, IpAddr)>> {
     let found = getifaddrs().map_err(io::Error::from)?;
     let addresses = found.filter_map(|interface| {
         let address = interface.address?;
         let v4 = address.as_sockaddr_in().map(|own| IpAddr::V4(own.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|own| IpAddr::V6(own.ip())))
+        let own = v4.or_else(|| address.as_sockaddr_in6().map(|own| IpAddr::V6(own.ip())))?;
+        Some((interface.interface_name, own))
     });
     Ok(addresses.collect())
 }
@@ -103,10 +109,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_an_address_of_loopback() {
-        assert!(
-            own_addresses()
-                .unwrap()
-                .contains(&Ipv4Addr::LOCALHOST.into())
-        );
+        let loopback = ("lo".to_owned(), Ipv4Addr::LOCALHOST.into());
+        assert!(own_addresses().unwrap().contains(&loopback));
     }
 }

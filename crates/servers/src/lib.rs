@@ -31,6 +31,7 @@ mod tls;
 mod version;
 mod watchdog;
 
+pub use address::own_addresses;
 pub use admin_client::{AdminClient, Target};
 pub use cache::{CacheDemand, CacheShares, MemoryShare, cache_shares, smallest_share};
 pub use command_line::tls_arguments;

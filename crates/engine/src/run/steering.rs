@@ -12,6 +12,7 @@ use dyno_plan::model::ServerKind;
 use dyno_record::model::{Caveat, CaveatKind, SteeredQueue, SteeringRecord};
 use dyno_record::statement;
 use dyno_record::verdict::Action;
+use dyno_servers::own_addresses;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -178,15 +179,8 @@ fn asked(plan: &Plan) -> Result<Option<String>, Error> {
 
 /// The network interface that has an address.
 fn interface_of(address: IpAddr) -> Option<String> {
-    let mut interfaces = nix::ifaddrs::getifaddrs().ok()?;
-    let has_it = |interface: &nix::ifaddrs::InterfaceAddress| {
-        let own = interface.address.as_ref();
-        let v4 = own.and_then(|own| own.as_sockaddr_in());
-        let v6 = own.and_then(|own| own.as_sockaddr_in6());
-        let ip = v4.map(|v4| IpAddr::V4(v4.ip()));
-        ip.or(v6.map(|v6| IpAddr::V6(v6.ip()))) == Some(address)
-    };
-    interfaces.find(has_it).map(|found| found.interface_name)
+    let mut all = own_addresses().ok()?.into_iter();
+    all.find_map(|(interface, own)| (own == address).then_some(interface))
 }
 
 /// All queues with what they hold now, those that need no change too.
