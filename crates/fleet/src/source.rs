@@ -406,3 +406,49 @@ fn last_lines(folder: &Path) -> Vec<(String, String)> {
     };
     entries.filter_map(line).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::RedisOptions;
+    use dyno_engine::Cancel;
+    use dyno_engine::environment::Environment;
+    use dyno_engine::observer::Unobserved;
+
+    #[test]
+    fn amounts_per_server_count_all_servers_of_all_pods_before_there_is_one() {
+        let options = FleetOptions {
+            inventory: None,
+            kubernetes: true,
+            redis: RedisOptions::default(),
+            run: None,
+            logs: None,
+            host_folder: String::new(),
+            apply: Vec::new(),
+        };
+        let (environment, cancel) = (Environment::default(), Cancel::new());
+        let context = Context {
+            environment: &environment,
+            cancel: &cancel,
+            observer: &Unobserved,
+            source: None,
+        };
+        let counted = |pairs: u32, disks: u32| {
+            let plan = format!(
+                "base = \"a\"\n[server]\nkind = \"mongod\"\npairs = {pairs}\n[client]\nclients = 8\n\
+                 [schedule]\nkind = \"constant\"\nrate_per_s = 100\n\
+                 [fleet]\nmapping = \"pairs\"\namounts = \"per-server\"\n\
+                 [fleet.kubernetes]\nserver_pods = 2\ndisks = {disks}\n"
+            );
+            let plan = dyno_plan::file::parse(&plan, "t").expect("it is valid");
+            let fleet = Fleet::new(&options);
+            fleet
+                .check_shares(&[(&plan, None)], context)
+                .expect("all have something to do");
+            (fleet.offered_rate_per_s(&plan), fleet.operations(&plan, 10))
+        };
+        assert_eq!(counted(1, 1), (Some(200.0), 20));
+        assert_eq!(counted(3, 1), (Some(600.0), 60));
+        assert_eq!(counted(1, 4), (Some(800.0), 80), "one for each disk");
+    }
+}
