@@ -311,7 +311,6 @@ fn main() {
         lease: Duration::from_secs(30),
         hosts: (0..agents).map(|index| format!("host-{index}")).collect(),
         needed_disk_bytes: 0,
-        servers_per_agent: 1,
     })
     .expect("nobody has the run");
     register(&endpoint, &run, agents);

@@ -23,7 +23,7 @@ use dyno_record::metrics::MetricId;
 pub(crate) use listen::{Clocks, ask, beat, keep, measure};
 use listen::{Heard, Listener};
 use send::{Outgoing, Sender};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -83,6 +83,8 @@ struct Shared {
     lease: Duration,
     /// The threads are to end, in order.
     leaving: AtomicBool,
+    /// Messages of all agents that stay in Redis unread.
+    unread: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -166,9 +168,10 @@ impl Agent {
             clocks: Mutex::new(clocks),
             lease: Duration::from_millis(announcement.lease_ms),
             leaving: AtomicBool::new(false),
+            unread: AtomicU64::new(announcement.unread),
         });
         let (heard, inbox) = channel();
-        let (sender, sending) = send::start(&options, announcement.unread, shared.clone());
+        let (sender, sending) = send::start(&options, shared.clone());
         let readings = readings::Outlet {
             endpoint: options.endpoint.clone(),
             run: options.run.clone(),
@@ -356,6 +359,15 @@ impl Agent {
             window: header,
         };
         self.put(message, blob, &last)
+    }
+
+    /// Tells that no more windows of a server come in this work.
+    ///
+    /// # Errors
+    /// The run has ended.
+    pub fn server_done(&self, work: u32, server: u32) -> Result<(), FleetError> {
+        let last = format!("done with server {server}");
+        self.say(Up::ServerDone { work, server }, &last)
     }
 
     /// A way for readings of this host, for a thread of its own. It is to be dropped before this agent leaves.

@@ -46,8 +46,6 @@ pub struct ControllerOptions {
     pub hosts: Vec<String>,
     /// Free disk that a host must have, in bytes.
     pub needed_disk_bytes: u64,
-    /// Servers that an agent loads at once, which it sends a window of each.
-    pub servers_per_agent: u32,
 }
 
 /// What comes from the fleet.
@@ -68,6 +66,13 @@ pub enum Event {
         server: u32,
         /// The window.
         window: IntervalRecord,
+    },
+    /// An agent sends no more windows of a server.
+    ServerDone {
+        /// Number of the agent.
+        agent: u32,
+        /// Number of the server.
+        server: u32,
     },
     /// An agent has ended a stage.
     Done {
@@ -127,11 +132,10 @@ impl Controller {
     pub fn open(options: ControllerOptions) -> Result<Self, FleetError> {
         let mut connection = options.endpoint.connect(BLOCK)?;
         let clocks = measure(&mut connection).map_err(|error| options.endpoint.error(&error))?;
-        let windows = options.hosts.len() as u64 * u64::from(options.servers_per_agent.max(1));
         let announcement = Announcement {
             version: options.version.clone(),
             lease_ms: options.lease.as_millis() as u64,
-            unread: UNREAD.1.max(UNREAD.0 * windows),
+            unread: unread(options.hosts.len()),
             token: u64::from(std::process::id()) << 32 | (monotonic_ns() as u64 & 0xffff_ffff),
         };
         let lease = Lease::take(&mut connection, &options, &announcement)?;
@@ -227,8 +231,11 @@ impl Controller {
         // What is left of the work before is not of this one.
         self.events
             .retain(|event| matches!(event, Event::Gone { .. }));
+        // An agent sends a window of each of its servers.
+        let links = shares.iter().map(|share| share.links.len().max(1)).sum();
         self.say(&Down::Work(Work {
             number: self.work,
+            unread: unread(links),
             ..work
         }))?;
         Ok(self.work)
@@ -505,6 +512,9 @@ impl Controller {
                     window,
                 }
             }
+            Up::ServerDone { work, server } if work == current => {
+                Event::ServerDone { agent, server }
+            }
             Up::Begun { work, began, .. } if work == current => Event::Begun { agent, began },
             Up::Done {
                 work,
@@ -554,6 +564,11 @@ impl Controller {
             }
         }
     }
+}
+
+/// Messages that stay in Redis unread where so many windows come in an interval.
+fn unread(windows: usize) -> u64 {
+    UNREAD.1.max(UNREAD.0 * windows as u64)
 }
 
 /// Takes away what is left of a run in Redis, once nobody of it is there any more.

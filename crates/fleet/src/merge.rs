@@ -15,7 +15,7 @@ use hdrhistogram::errors::AdditionError;
 use outcome::skew;
 pub use outcome::{AgentOutcome, CommonWindow, Outcome};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Open intervals behind the newest one. More wait longer for a slow agent and take more memory, about half a megabyte
 /// for each operation and interval.
@@ -67,6 +67,8 @@ pub struct Merged {
 struct AgentState {
     /// Its newest window of each server.
     progress: BTreeMap<u32, Option<(PhaseKind, u64)>>,
+    /// Servers that it sends no more windows of.
+    done: BTreeSet<u32>,
     /// Intervals that its windows are moved by.
     shift: i64,
     /// When it really began, and whether its windows are aligned with the intervals; absent as long as that is not known.
@@ -209,6 +211,13 @@ impl Merger {
         open.add(server, window)
     }
 
+    /// An agent sends no more windows of a server.
+    pub fn server_done(&mut self, agent: u32, server: u32) {
+        if let Some(state) = self.agents.get_mut(agent as usize) {
+            state.done.insert(server);
+        }
+    }
+
     /// An agent sends no more windows, in order.
     pub fn ended(&mut self, agent: u32) {
         if let Some(state) = self.agents.get_mut(agent as usize) {
@@ -236,7 +245,11 @@ impl Merger {
     pub fn closed(&mut self) -> Result<Vec<Merged>, AdditionError> {
         let going = self.agents.iter().filter(|state| !state.has_ended);
         // `None` comes first: an agent that has sent nothing keeps the first interval open.
-        let passed = going.flat_map(|state| state.progress.values().copied());
+        let passed = going.flat_map(|state| {
+            let servers = state.progress.iter();
+            let open = servers.filter(|(server, _)| !state.done.contains(server));
+            open.map(|(_, newest)| *newest)
+        });
         let passed = passed.min();
         let newest = self.open.keys().next_back().copied();
         let mut closed = Vec::new();

@@ -97,6 +97,30 @@ fn an_interval_closes_when_all_have_passed_it() {
 }
 
 #[test]
+fn a_server_that_an_agent_is_done_with_holds_up_nothing() {
+    let mut merger = Merger::new(MergeOptions {
+        servers: vec![vec![0, 1]],
+        ..merger(1).options
+    });
+    merger.begun(0, Began::default());
+    merger.add(0, 0, measure(0, &[10])).expect("added");
+    merger.add(0, 1, measure(0, &[10])).expect("added");
+    merger.add(0, 0, measure(1, &[10])).expect("added");
+    assert_eq!(
+        merger.closed().expect("merged").len(),
+        1,
+        "server 1 is awaited"
+    );
+    merger.server_done(0, 1);
+    let closed = merger.closed().expect("merged");
+    assert_eq!((closed.len(), closed[0].is_common), (1, false));
+    merger.add(0, 0, measure(2, &[10])).expect("added");
+    assert_eq!(merger.closed().expect("merged").len(), 1);
+    let (_, outcome) = merger.finish().expect("merged");
+    assert_eq!(outcome.agents[0].succeeded, 4);
+}
+
+#[test]
 fn a_slow_agent_holds_up_only_so_many_intervals_and_nothing_of_it_is_lost() {
     let mut merger = merger(2);
     for index in 0..10 {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Version of the messages. Raised when one side would misread the other.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 
 /// Who is in a version of the program and of its messages; both must be equal on all hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub struct Announcement {
     pub version: Version,
     /// How long somebody may be silent, in milliseconds.
     pub lease_ms: u64,
-    /// Messages of all agents together that stay in Redis unread; older ones are dropped then.
+    /// Messages of all agents together that stay in Redis unread; older ones are dropped then. A work has a bound of its own.
     pub unread: u64,
     /// Number of this very controller: a second one of the same run has another.
     pub token: u64,
@@ -92,6 +92,9 @@ pub struct HostFacts {
     pub environment: Option<Environment>,
     /// What `dyno doctor` says of it, one line for each finding that is not good.
     pub findings: Vec<String>,
+    /// What `--apply` could not change there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_applied: Vec<String>,
 }
 
 /// A part of the work that all do together, begun at one instant.
@@ -106,6 +109,8 @@ pub enum Stage {
     Serve,
     /// The servers of all hosts have become one replica set.
     Join,
+    /// The host of a server has looked what became of its settings.
+    Look,
 }
 
 impl From<load_source::Stage> for Stage {
@@ -124,6 +129,7 @@ impl fmt::Display for Stage {
             Stage::Run => "the run",
             Stage::Serve => "serving",
             Stage::Join => "joining the replica set",
+            Stage::Look => "looking at the settings",
         })
     }
 }
@@ -178,6 +184,9 @@ pub struct Work {
     /// servers divide them, with at least one for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
+    /// Messages of all agents together that stay in Redis unread; older ones are dropped then. That of the announcement if it is 0.
+    #[serde(default)]
+    pub unread: u64,
     /// Agents on each host, which share its CPUs; 0 is taken for 1.
     #[serde(default)]
     pub agents_per_host: u32,
@@ -264,6 +273,13 @@ pub enum Up {
         server: u32,
         /// The counters.
         window: crate::window::WindowHeader,
+    },
+    /// There are no more windows of a server in a stage: what it was to do there is done.
+    ServerDone {
+        /// Number of the work.
+        work: u32,
+        /// Number of the server.
+        server: u32,
     },
     /// A stage has ended.
     Done {

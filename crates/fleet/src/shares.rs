@@ -297,7 +297,7 @@ fn servers_of(fleet: &FleetPlan, agent: u32, agents: u32, servers: u32) -> Vec<u
 }
 
 /// Most servers that one agent loads.
-pub(crate) fn most_servers(fleet: &FleetPlan, agents: u32, servers: u32) -> u32 {
+fn most_servers(fleet: &FleetPlan, agents: u32, servers: u32) -> u32 {
     let each = (0..agents).map(|agent| servers_of(fleet, agent, agents, servers).len() as u32);
     each.max().unwrap_or(1).max(1)
 }

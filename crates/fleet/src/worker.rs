@@ -56,8 +56,8 @@ pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> 
     let result = secrets.and_then(|secrets| {
         let secrets = secrets.unwrap_or_default();
         // Before anybody hears of this host: what is found of it then is what the run has.
-        let _settings = HostSettings::apply(options, context)?;
-        let agent = join(options, context, stop)?;
+        let settings = HostSettings::apply(options, context)?;
+        let agent = join(options, &settings.not_applied, context, stop)?;
         if options.is_of_server() {
             return serve::serve(agent, options, &secrets, context);
         }
@@ -100,6 +100,7 @@ fn check_made(folder: &Path) -> Result<(), Error> {
 
 fn join(
     options: &WorkerOptions,
+    not_applied: &[String],
     context: Context<'_>,
     stop: Arc<AtomicBool>,
 ) -> Result<Agent, Error> {
@@ -113,13 +114,13 @@ fn join(
         run,
         index: options.index,
         version: Version::current(),
-        host: host_facts(options, context),
+        host: host_facts(options, not_applied, context),
         join_within: options.join_within,
         stop,
     })?)
 }
 
-fn host_facts(options: &WorkerOptions, context: Context<'_>) -> HostFacts {
+fn host_facts(options: &WorkerOptions, not_applied: &[String], context: Context<'_>) -> HostFacts {
     let environment = context.environment;
     let free = |folder: &Path| {
         let free = nix::sys::statvfs::statvfs(folder);
@@ -154,6 +155,7 @@ fn host_facts(options: &WorkerOptions, context: Context<'_>) -> HostFacts {
         findings: bad
             .map(|verdict| format!("{}: {}, {}", verdict.check, verdict.found, verdict.advised))
             .collect(),
+        not_applied: not_applied.to_vec(),
         environment: Some(Environment {
             doctor: verdicts,
             ..capture(watched.first().map(|folder| &**folder))

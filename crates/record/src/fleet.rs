@@ -111,6 +111,9 @@ pub struct FleetServerRecord {
     /// What the host says of itself that is not good for a measurement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
+    /// Checks of `dyno doctor` that were to be followed there and could not be, with the reason, at its first server.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_applied: Vec<String>,
 }
 
 /// What the agents of one host used of it in a phase.

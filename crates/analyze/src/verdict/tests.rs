@@ -807,6 +807,7 @@ fn fleet_of(servers: [f64; 2], may_use: u64, client: f64) -> Verdict {
         placement: None,
         packet_steering: None,
         findings: Vec::new(),
+        not_applied: Vec::new(),
     };
     document.fleet = Some(FleetRecord {
         clients: 16,

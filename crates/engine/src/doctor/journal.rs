@@ -58,6 +58,22 @@ pub struct Outcome {
     pub refused: usize,
 }
 
+/// Why [`Journal::apply`] changes nothing for a verdict; `None` if it does.
+pub fn not_applied(verdict: &Verdict) -> Option<String> {
+    let name = verdict.check;
+    match &verdict.change {
+        None => {
+            let level = verdict.level.as_str();
+            Some(format!("`{name}` ({level}): there is nothing to change"))
+        }
+        Some(change) if change.actions.is_empty() => {
+            let command = &change.command;
+            Some(format!("`{name}` must be changed by hand: {command}"))
+        }
+        Some(_) => None,
+    }
+}
+
 impl Journal {
     /// Opens the journal of a folder; one that is not there is empty. Waits while another one is open,
     /// so keep it for as long as its entries must not change, and no longer.
@@ -120,19 +136,17 @@ impl Journal {
             .iter()
             .filter(|verdict| wanted.contains(&verdict.check))
         {
-            let name = verdict.check;
-            let Some(change) = &verdict.change else {
-                if !all {
-                    let level = verdict.level.as_str();
-                    observer.note(&format!("`{name}` ({level}): there is nothing to change"));
+            if let Some(text) = not_applied(verdict) {
+                match verdict.change {
+                    Some(_) => observer.warning(&text),
+                    None if all => {}
+                    None => observer.note(&text),
                 }
                 continue;
-            };
-            if change.actions.is_empty() {
-                let command = &change.command;
-                observer.warning(&format!("`{name}` must be changed by hand: {command}"));
-                continue;
             }
+            let (name, Some(change)) = (verdict.check, &verdict.change) else {
+                continue;
+            };
             let command = &change.command;
             for step in
                 change::prepare(name, change, root).map_err(|error| failure(error, command))?

@@ -102,7 +102,7 @@ impl<'a> Steering<'a> {
     }
 
     /// What is there now, and a caveat if that is something else than was set.
-    pub(crate) fn look(&self) -> (SteeringRecord, Option<Caveat>) {
+    pub fn look(&self) -> (SteeringRecord, Option<Caveat>) {
         let mut record = self.record.clone();
         for (queue, undo) in record.queues.iter_mut().zip(&self.queues) {
             queue.at_end = change::value_now(undo, &self.root).ok();

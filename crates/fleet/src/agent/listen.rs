@@ -228,6 +228,9 @@ impl Listener {
             Ok(Down::Work(work)) => match self.share(connection)? {
                 Ok(share) => {
                     self.work = work.number;
+                    if work.unread > 0 {
+                        self.shared.unread.store(work.unread, Ordering::SeqCst);
+                    }
                     Heard::Work(work, share)
                 }
                 Err(error) => {

@@ -43,13 +43,11 @@ struct Queue {
     index: u32,
     shared: Arc<Shared>,
     keep_ms: u64,
-    unread: u64,
     connection: Option<Connection>,
 }
 
 pub(super) fn start(
     options: &AgentOptions,
-    unread: u64,
     shared: Arc<Shared>,
 ) -> (Sender, thread::JoinHandle<()>) {
     let (sender, receiver) = sync_channel(WAITING);
@@ -58,7 +56,6 @@ pub(super) fn start(
         stream: options.run.up(),
         index: options.index,
         keep_ms: super::listen::keep(shared.lease).as_millis() as u64,
-        unread,
         shared,
         connection: None,
     };
@@ -104,7 +101,9 @@ impl Queue {
         let connection = self.endpoint.kept(&mut self.connection, Duration::ZERO)?;
         let mut pipe = redis::pipe();
         let add = pipe.cmd("XADD").arg(&self.stream);
-        add.arg("MAXLEN").arg("~").arg(self.unread);
+        add.arg("MAXLEN")
+            .arg("~")
+            .arg(self.shared.unread.load(Ordering::SeqCst));
         add.arg("*").arg("i").arg(self.index).arg("n").arg(number);
         add.arg("j").arg(&message.text);
         if !message.blob.is_empty() {

@@ -160,11 +160,12 @@ impl Roster {
                 entry.window = Some(Instant::now());
                 format!("window {} of {}", window.index, window.phase.as_str())
             }
+            Up::ServerDone { server, .. } => format!("done with server {server}"),
             Up::Done { stage, .. } => {
                 entry.is_measuring = false;
                 match stage {
                     // It has the servers up, and keeps them so.
-                    Stage::Serve | Stage::Join => stage.to_string(),
+                    Stage::Serve | Stage::Join | Stage::Look => stage.to_string(),
                     Stage::Load | Stage::Run => format!("ended {stage}"),
                 }
             }

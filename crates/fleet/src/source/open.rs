@@ -45,7 +45,6 @@ pub(super) fn open_controller(
     fleet: &FleetPlan,
     hosts: Vec<String>,
     needed_disk_bytes: u64,
-    servers_per_agent: u32,
 ) -> Result<Controller, Error> {
     Ok(Controller::open(ControllerOptions {
         endpoint: endpoint.clone(),
@@ -54,7 +53,6 @@ pub(super) fn open_controller(
         lease: fleet.lease.0,
         hosts,
         needed_disk_bytes,
-        servers_per_agent,
     })?)
 }
 
@@ -107,7 +105,7 @@ pub(super) struct Open {
     pub(super) uris: Vec<String>,
     /// The servers that were started on hosts, in the order of their numbers.
     pub(super) started: Vec<StartedServer>,
-    /// Where servers are not as planned.
+    /// Where servers and settings are not as planned.
     pub(super) misplaced: Vec<Caveat>,
     /// Where all meet, and under which names.
     pub(super) endpoint: Endpoint,
@@ -120,6 +118,11 @@ impl Open {
         let until = Instant::now() + within;
         if let Some(servers) = &mut self.servers {
             self.server_hosts = gather(servers, within, until, context)?;
+            for server in &self.server_hosts {
+                for text in &server.host.not_applied {
+                    context.warning(format!("on `{}`, {text}", server.host.name));
+                }
+            }
         }
         if let Some(clients) = &mut self.clients {
             self.agents = gather(clients, within, until, context)?;
@@ -168,6 +171,27 @@ impl Open {
         uris.into_iter().map(seen).collect()
     }
 
+    /// Reads back what was set on the hosts of servers, at the end of a run. A host that has gone is a warning.
+    pub(super) fn look(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
+        let going = self.servers.as_ref().map_or(0, Controller::going);
+        let mut started = self.started.iter();
+        let is_set = started.any(|server| server.packet_steering.is_some());
+        // One that has gone takes its settings back.
+        if !is_set || going < self.server_hosts.len() || context.cancel.requested() {
+            return Ok(());
+        }
+        let seen = self.ask_servers(plan, Stage::Look, context)?;
+        for (host, one) in seen.into_iter().enumerate() {
+            let mut of_host = self.started.iter_mut().filter(|one| one.host == host);
+            // It is with the first server of the host.
+            if let (Some(first), Some(steering)) = (of_host.next(), one.packet_steering) {
+                first.packet_steering = Some(steering);
+            }
+            self.misplaced.extend(one.caveats);
+        }
+        Ok(())
+    }
+
     /// Lets the agents of servers that run already read them, as the plan says. What they cannot read is a warning, and so is an
     /// agent that is lost.
     pub(super) fn watch(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
@@ -208,7 +232,7 @@ impl Open {
         if let Some((run, pods)) = &watchers {
             let (run, pods) = (RunName::for_servers(run)?, pods.clone());
             let needed = needed_by_server(plan);
-            let controller = open_controller(&self.endpoint, run, &self.plan, pods, needed, 1)?;
+            let controller = open_controller(&self.endpoint, run, &self.plan, pods, needed)?;
             self.servers = Some(controller);
         }
         let served = cluster.serve(plan, &self.secrets, context.cancel);
@@ -267,7 +291,8 @@ impl Open {
         stage: Stage,
         context: Context<'_>,
     ) -> Result<Vec<StartedServers>, Error> {
-        let starts_servers = self.starts_servers();
+        // A look starts nothing.
+        let starts_servers = self.starts_servers() && stage != Stage::Look;
         let is_set = starts_servers && is_set(plan, self.server_hosts.len());
         let Some(controller) = &mut self.servers else {
             return Ok(Vec::new());

@@ -16,7 +16,7 @@ use crate::inventory::Inventory;
 use crate::limits::raise_file_limit;
 use crate::names::RunName;
 use crate::options::absolute;
-use crate::shares::{most_servers, shares};
+use crate::shares::shares;
 use dyno_engine::context::Context;
 use dyno_engine::deployment::choice;
 use dyno_engine::environment::Environment;
@@ -79,7 +79,6 @@ impl Fleet<'_> {
         let keys = [RunName::new(&run)?, RunName::for_servers(&run)?];
         let is_set = is_set(plan, servers.len());
         let programs = self.programs(&run, &agent_hosts, &servers, &on_servers, is_set);
-        let most = most_servers(fleet, agent_hosts.len() as u32, found_servers);
         warn_of_strangers(plan, &on_servers, context);
         let secrets = FleetSecrets::new(&self.needs.borrow())?;
         let needed = match on_servers {
@@ -87,14 +86,14 @@ impl Fleet<'_> {
             // Of a server that runs already nobody knows.
             OnServers::Watch { .. } => 0,
         };
-        let meet = |run: &RunName, hosts: &[String], needed_disk_bytes, servers| {
+        let meet = |run: &RunName, hosts: &[String], needed_disk_bytes| {
             let (run, hosts) = (run.clone(), hosts.to_vec());
-            open_controller(&endpoint, run, fleet, hosts, needed_disk_bytes, servers)
+            open_controller(&endpoint, run, fleet, hosts, needed_disk_bytes)
         };
-        let client_controller = meet(&keys[0], &agent_hosts, NEEDED_DISK_BYTES, most)?;
+        let client_controller = meet(&keys[0], &agent_hosts, NEEDED_DISK_BYTES)?;
         let server_controller = match servers.is_empty() {
             true => None,
-            false => Some(meet(&keys[1], &servers, needed, 1)?),
+            false => Some(meet(&keys[1], &servers, needed)?),
         };
         let wanted = Wanted {
             run: &run,
@@ -181,9 +180,7 @@ impl Fleet<'_> {
         let met = cluster.meet(&secrets, context.cancel).and_then(|endpoint| {
             let hosts = (0..pods).map(|pod| format!("pod {pod}")).collect();
             let run = client_run.clone();
-            let most = most_servers(fleet, pods, cluster.server_pods().len() as u32);
-            let controller =
-                open_controller(&endpoint, run, fleet, hosts, NEEDED_DISK_BYTES, most)?;
+            let controller = open_controller(&endpoint, run, fleet, hosts, NEEDED_DISK_BYTES)?;
             Ok((endpoint, controller))
         });
         let logs = self.options.logs_folder();

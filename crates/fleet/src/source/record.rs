@@ -54,6 +54,7 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
                     packet_steering: None,
                     environment: finder.and_then(|node| node.environment.clone()),
                     findings: finder.map_or_else(Vec::new, |node| node.findings.clone()),
+                    not_applied: Vec::new(),
                 }
             })
             .collect();
@@ -94,6 +95,10 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
                 environment: host.environment.clone().filter(|_| is_first),
                 findings: match is_first {
                     true => host.findings.clone(),
+                    false => Vec::new(),
+                },
+                not_applied: match is_first {
+                    true => host.not_applied.clone(),
                     false => Vec::new(),
                 },
             })

@@ -115,6 +115,12 @@ pub(super) fn perform(
     if result.is_ok() {
         run.collect();
     }
+    // What was set for the run, before its end takes it back.
+    let looked = match stage {
+        Stage::Run => run.open.look(phases.plan, context),
+        _ => Ok(()),
+    };
+    let result = result.and(looked);
     let finished = run.finish(sink);
     result.and(finished)
 }
@@ -295,6 +301,7 @@ impl FleetRun<'_, '_> {
                     .add(agent, server, window)
                     .map_err(out_of_bounds)?;
             }
+            Event::ServerDone { agent, server } => self.merger.server_done(agent, server),
             Event::Done {
                 agent,
                 summary,

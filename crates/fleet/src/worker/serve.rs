@@ -82,10 +82,7 @@ impl ServerHost<'_> {
 
     fn start(&mut self, work: &Work) -> Result<(), Error> {
         let plan = plan_of(work)?;
-        let stage = match work.stages.contains(&Stage::Join) {
-            true => Stage::Join,
-            false => Stage::Serve,
-        };
+        let stage = work.stages.first().copied().unwrap_or(Stage::Serve);
         let started = if !self.options.watch.is_empty() {
             StartedServers {
                 unread: self.watch_servers(&plan),
@@ -93,6 +90,8 @@ impl ServerHost<'_> {
             }
         } else if stage == Stage::Join {
             self.join(work, &plan)?
+        } else if stage == Stage::Look {
+            self.look_at_settings()
         } else {
             self.stop()?;
             let (started, subject) = self.start_servers(work, plan.clone())?;
@@ -102,6 +101,16 @@ impl ServerHost<'_> {
         let summary = serde_json::to_value(started).expect("texts are plain data");
         self.agent.done(work.number, stage, summary)?;
         Ok(())
+    }
+
+    /// What became of what was set on this host.
+    fn look_at_settings(&self) -> StartedServers {
+        let (packet_steering, caveat) = self.steering.as_ref().map(Steering::look).unzip();
+        StartedServers {
+            packet_steering,
+            caveats: caveat.flatten().into_iter().collect(),
+            ..StartedServers::default()
+        }
     }
 
     /// Makes the member of this host one of a set with those of the others.

@@ -4,8 +4,9 @@
 use crate::options::WorkerOptions;
 use dyno_engine::Error;
 use dyno_engine::context::Context;
-use dyno_engine::doctor::journal::Journal;
+use dyno_engine::doctor::journal::{Journal, not_applied};
 use dyno_observe::doctor::{Subject, examine, observe};
+use dyno_record::verdict::{CheckName, Level, Verdict};
 use std::path::{Path, PathBuf};
 
 /// Folder of the journal in that of the run.
@@ -29,6 +30,8 @@ pub(super) struct HostSettings<'a> {
     context: Context<'a>,
     /// Another agent may have its folder here, and change nothing.
     is_own: bool,
+    /// What could not be changed, in words.
+    pub(super) not_applied: Vec<String>,
 }
 
 impl<'a> HostSettings<'a> {
@@ -37,16 +40,25 @@ impl<'a> HostSettings<'a> {
     /// # Errors
     /// What the kernel refuses. What was changed before is taken back.
     pub(super) fn apply(options: &WorkerOptions, context: Context<'a>) -> Result<Self, Error> {
-        let settings = HostSettings {
+        let mut settings = HostSettings {
             folder: options.folder.clone(),
             context,
             is_own: options.is_of_server(),
+            not_applied: Vec::new(),
         };
         if !options.apply.is_empty() {
             let root = Path::new("/");
             let mut journal = Journal::open(&state_folder(&options.folder), root)?;
             let verdicts = examine(&observe(root, &Subject::default()));
             journal.apply(&verdicts, &options.apply, root, context.observer)?;
+            let is_all = options.apply.len() == CheckName::ALL.len();
+            // Who asks for all of them asks for what can be changed.
+            let is_wanted = |verdict: &&Verdict| {
+                let is_named = options.apply.contains(&verdict.check);
+                is_named && verdict.level != Level::Pass && (!is_all || verdict.change.is_some())
+            };
+            let wanted = verdicts.iter().filter(is_wanted);
+            settings.not_applied = wanted.filter_map(not_applied).collect();
         }
         Ok(settings)
     }

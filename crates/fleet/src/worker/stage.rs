@@ -145,6 +145,11 @@ impl StageRun<'_> {
                 Ok((link, Report::Ended(result))) => {
                     going -= 1;
                     self.merger.ended(link);
+                    // The others need not wait for its windows.
+                    if let (Some((server, _)), Ok(())) = (self.servers.get(link as usize), &result)
+                    {
+                        self.agent.server_done(self.work.number, *server)?;
+                    }
                     self.merge()?;
                     if let Err(error) = result {
                         self.stop.store(true, Ordering::Relaxed);

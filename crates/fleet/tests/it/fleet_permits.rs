@@ -29,7 +29,6 @@ fn controller(redis: &RedisServer, run: RunName) -> Controller {
         run,
         version: Version::current(),
         needed_disk_bytes: 0,
-        servers_per_agent: 1,
         ..controller_options(redis.endpoint(), 1)
     })
     .unwrap()

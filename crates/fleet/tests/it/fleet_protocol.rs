@@ -54,6 +54,7 @@ fn work(mut agent: Agent, index: u32) -> Result<u64, FleetError> {
                     agent.window(work.number, 0, &window(index, number, count))?;
                     did += count;
                 }
+                agent.server_done(work.number, 0)?;
             }
             let summary = serde_json::json!({ "succeeded": did });
             agent.done(work.number, stage, summary)?;
@@ -67,7 +68,7 @@ fn work(mut agent: Agent, index: u32) -> Result<u64, FleetError> {
 fn stage(controller: &mut Controller, stage: Stage, merger: &mut Merger, agents: usize) -> u64 {
     controller.barrier(stage, SOON).unwrap();
     controller.start(stage, Duration::from_millis(300)).unwrap();
-    let (mut done, mut told) = (0, 0);
+    let (mut done, mut told, mut without_server) = (0, 0, 0);
     while done < agents {
         match controller.next(SOON).unwrap().expect("agents go on") {
             Event::Begun { agent, began } => {
@@ -82,6 +83,10 @@ fn stage(controller: &mut Controller, stage: Stage, merger: &mut Merger, agents:
                 server,
                 window,
             } => merger.add(agent, server, window).unwrap(),
+            Event::ServerDone { agent, server } => {
+                merger.server_done(agent, server);
+                without_server += 1;
+            }
             Event::Done {
                 summary, realtime, ..
             } => {
@@ -93,6 +98,8 @@ fn stage(controller: &mut Controller, stage: Stage, merger: &mut Merger, agents:
             other => panic!("{other:?}"),
         }
     }
+    let expected = if stage == Stage::Run { agents } else { 0 };
+    assert_eq!(without_server, expected);
     told
 }
 
@@ -340,7 +347,7 @@ fn different_versions_do_not_work_together() {
     let mut controller = controller(&redis, 1);
     let mut options = agent_options(redis.endpoint(), 0);
     options.version = Version::of("0.9");
-    let expected = "`host-0` has version 0.9 (messages 5), and the controller has 1.0 (messages 5)";
+    let expected = "`host-0` has version 0.9 (messages 6), and the controller has 1.0 (messages 6)";
     assert_eq!(Agent::join(options).unwrap_err().to_string(), expected);
     // Both sides say so.
     assert_eq!(controller.gather(SOON).unwrap_err().to_string(), expected);
@@ -372,7 +379,6 @@ fn a_host_without_room_is_named() {
     };
     let mut controller = Controller::open(ControllerOptions {
         needed_disk_bytes: 64 << 20,
-        servers_per_agent: 1,
         ..controller_options(redis.endpoint(), 1)
     })
     .unwrap();
@@ -430,14 +436,15 @@ fn lost_connections_lose_and_repeat_nothing() {
     agent.check().unwrap();
 }
 
-#[test]
-fn messages_that_redis_dropped_are_missed() {
-    let Some(redis) = RedisServer::start() else {
-        return;
-    };
-    let mut controller = controller(&redis, 1);
-    let agent = join(&redis, 0).unwrap();
+/// What a controller misses that reads none of 2,600 messages of an agent, which loads so many servers, until it has left.
+fn missed(redis: &RedisServer, servers: u32) -> Option<u64> {
+    let mut controller = controller(redis, 1);
+    let agent = join(redis, 0).unwrap();
     controller.gather(SOON).unwrap();
+    let mut share = shares(&plan(), 1, 1).unwrap();
+    share[0].links = vec![share[0].links[0].clone(); servers as usize];
+    controller.give(Work::default(), &share).unwrap();
+    agent.next_work(SOON).unwrap().expect("there is some");
     let mut connection = redis.endpoint().connect(Duration::ZERO).unwrap();
     // Number of the newest message that has arrived.
     let mut arrived = || -> u64 {
@@ -467,15 +474,26 @@ fn messages_that_redis_dropped_are_missed() {
         }
     }
     agent.leave();
-    let event = controller.next(SOON).unwrap().expect("it is missed");
-    let Event::Missing {
-        agent: 0,
-        error: FleetError::MessagesLost { count, .. },
-    } = event
-    else {
-        panic!("{event:?}")
+    let event = controller.next(Duration::from_secs(1)).unwrap();
+    controller.finish(SOON).unwrap();
+    match event {
+        None => None,
+        Some(Event::Missing {
+            agent: 0,
+            error: FleetError::MessagesLost { count, .. },
+        }) => Some(count),
+        Some(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn messages_that_redis_dropped_are_missed_and_more_servers_have_room_for_more() {
+    let Some(redis) = RedisServer::start() else {
+        return;
     };
+    let count = missed(&redis, 1).expect("2,000 stay");
     assert!((400..=601).contains(&count), "{count}");
+    assert_eq!(missed(&redis, 150), None, "3,000 stay");
 }
 
 #[test]

@@ -188,6 +188,14 @@ fn host_notes(fleet: &FleetRecord) -> Vec<String> {
     for (host, findings) in findings.filter(|(_, findings)| !findings.is_empty()) {
         notes.push(format!("Of {host}: {}.", findings.join("; ")));
     }
+    let not_applied = fleet
+        .servers
+        .iter()
+        .filter(|one| !one.not_applied.is_empty());
+    notes.extend(not_applied.map(|server| {
+        let what = server.not_applied.join("; ");
+        format!("Not changed on {}: {what}.", server.host)
+    }));
     notes
 }
 

@@ -140,7 +140,6 @@ pub(crate) fn controller_options(endpoint: Endpoint, agents: u32) -> ControllerO
         lease: LEASE,
         hosts: (0..agents).map(|index| format!("host-{index}")).collect(),
         needed_disk_bytes: 1000,
-        servers_per_agent: 1,
     }
 }
 
