@@ -3,7 +3,7 @@
 use super::names::one_of;
 use super::run::{OF_STARTED, StartArguments};
 use super::trace::PageArguments;
-use super::values::quantity;
+use super::values::{count, quantity};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use dyno_plan::tail::TailMode;
@@ -52,8 +52,8 @@ pub(crate) struct SendingArguments {
     /// Drivers whose consumers get the messages; default: `wire`
     #[arg(long, value_name = "DRIVER,…", value_delimiter = ',')]
     pub(crate) consumer: Vec<String>,
-    /// Messages of each producer; default: 100000
-    #[arg(long, value_name = "N")]
+    /// Messages of each producer, such as `10k`; default: 100000
+    #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) messages: Option<u64>,
     /// Messages per second that are due, whatever the server does; default: each as soon as it may be sent
     #[arg(long, value_name = "R")]

@@ -48,6 +48,8 @@ fn what_is_wrong_is_said_before_anything_is_done() {
             "drivers need at least one connection",
         ),
         (&["tail", "--messages", "0"], "`tail.messages` is `0`"),
+        // Numbers as those of documents.
+        (&["tail", "--messages", "1.5"], "it must be a whole number"),
         (&["tail", "--write-concern", "all"], "`tail.write_concern`"),
         (&["tail", "--rate", "0"], "`tail.rate_per_s`"),
         (
@@ -138,7 +140,7 @@ fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
         "--producer",
         "wire",
         "--messages",
-        "600",
+        "0.6k",
         "--in-flight",
         "1,unbounded",
         "--pool",
