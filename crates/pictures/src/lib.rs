@@ -37,14 +37,23 @@ pub fn pictures(page: &Page) -> Result<Vec<Picture>, PictureError> {
             Chart::Plot(chart) => (&chart.title, drawn.next()),
             Chart::Density(chart) => (&chart.title, drawn.next()),
             Chart::Scatter(chart) => (&chart.title, drawn.next()),
-            // Those of a history, which is no record: `dyno history --picture` writes them.
+            // Those of a history, which has drawings of its own for files: see `named`.
             Chart::Picture(_) => continue,
         };
         let svg = svg.ok_or_else(|| PictureError::Script(format!("`{title}` is missing")))?;
-        let name = format!("{:02}-{}", pictures.len() + 1, slug(title));
-        pictures.push(Picture { name, svg });
+        pictures.push((title.clone(), svg));
     }
-    Ok(pictures)
+    Ok(named(pictures))
+}
+
+/// Drawings with their titles, each an SVG document, with names for files.
+pub fn named(drawings: Vec<(String, String)>) -> Vec<Picture> {
+    let numbered = (1..).zip(drawings);
+    let named = numbered.map(|(number, (title, svg))| Picture {
+        name: format!("{number:02}-{}", slug(&title)),
+        svg,
+    });
+    named.collect()
 }
 
 /// A title as a part of a file's name.

@@ -247,6 +247,9 @@ pub(crate) struct HistoryArguments {
     /// Replace that file if it exists
     #[arg(long, requires = "picture")]
     pub(crate) force: bool,
+    /// Write each series to this folder, as SVG and as PNG; it must be empty or absent
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pictures: Option<PathBuf>,
     /// What is printed on standard output
     #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = one_of(PageFormat::NAMES))]
     pub(crate) format: PageFormat,

@@ -1,6 +1,7 @@
 //! `dyno history`: runs of the same plan over time, and where their level changed.
 
 use crate::args::HistoryArguments;
+use crate::commands::pictures;
 use crate::exit::Exit;
 use crate::export::output;
 use crate::messages::{Messages, pretty_json, print_data};
@@ -12,6 +13,7 @@ use dyno_analyze::experiment::history::{HistoryRun, analyze};
 use dyno_analyze::uncertainty::series::Series;
 use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind};
+use dyno_pictures::named;
 use dyno_record::experiment::Statistic;
 use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
@@ -37,6 +39,9 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
     if !arguments.directory.is_dir() {
         let text = format!("no such folder `{}`", arguments.directory.display());
         return Err(Error::new(Kind::BadInput, text).with_hint(FOLDER_HINT));
+    }
+    if let Some(out) = &arguments.pictures {
+        pictures::check(out)?;
     }
     let mut folders = Vec::new();
     find_runs(&arguments.directory, DEPTH, &mut folders)?;
@@ -83,6 +88,10 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
             |file: &mut (dyn Write + Send)| file.write_all(text.as_bytes()).map_err(write_error);
         output::to_file(path, arguments.force, Box::new(write))?;
         messages.note(&format!("picture: {}", path.display()));
+    }
+    if let Some(out) = &arguments.pictures {
+        let written = pictures::write_all(&named(picture::drawings(&found)), out)?;
+        messages.note(&format!("{written} charts are in `{}`", out.display()));
     }
     print_data(&match arguments.format {
         PageFormat::Json => pretty_json(&found),

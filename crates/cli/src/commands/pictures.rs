@@ -2,28 +2,30 @@
 
 use dyno_engine::files::{make_folder, write_error, write_file, write_file_with};
 use dyno_engine::{Error, Kind};
-use dyno_pictures::{PictureError, pictures, png};
+use dyno_pictures::{Picture, PictureError, pictures, png};
 use dyno_report::page::Page;
 use std::path::Path;
 
 /// Refuses a folder that has something in it.
 pub(crate) fn check(folder: &Path) -> Result<(), Error> {
-    let refused = |text: String| Err(Error::new(Kind::BadInput, text));
-    match std::fs::read_dir(folder).map(|mut entries| entries.next()) {
-        Ok(Some(_)) => {
-            let text = format!("`{}` is not empty", folder.display());
-            refused(text).map_err(|error| error.with_hint("name a folder that is empty, or absent"))
-        }
-        Err(_) if folder.exists() => refused(format!("`{}` is not a folder", folder.display())),
-        _ => Ok(()),
-    }
+    let shown = folder.display();
+    let text = match std::fs::read_dir(folder).map(|mut entries| entries.next()) {
+        Ok(Some(_)) => format!("`{shown}` is not empty"),
+        Err(_) if folder.exists() => format!("`{shown}` is not a folder"),
+        _ => return Ok(()),
+    };
+    Err(Error::new(Kind::BadInput, text).with_hint("name a folder that is empty, or absent"))
 }
 
-/// Writes each chart as `NN-title.svg` and `NN-title.png`, and gives their number.
+/// Writes each chart of a page as `NN-title.svg` and `NN-title.png`, and gives their number.
 pub(crate) fn write(page: &Page, folder: &Path) -> Result<usize, Error> {
-    let pictures = pictures(page).map_err(unexpected)?;
+    write_all(&pictures(page).map_err(unexpected)?, folder)
+}
+
+/// The same for charts that are drawn.
+pub(crate) fn write_all(pictures: &[Picture], folder: &Path) -> Result<usize, Error> {
     make_folder(folder)?;
-    for picture in &pictures {
+    for picture in pictures {
         let path = |ending: &str| folder.join(format!("{}.{ending}", picture.name));
         write_file(&path("svg"), &picture.svg)?;
         let bytes = png(&picture.svg).map_err(unexpected)?;

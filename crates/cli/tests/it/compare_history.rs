@@ -1,7 +1,7 @@
 //! `dyno compare` and `dyno history` over run directories whose figures are known.
 
-use crate::common::Bench;
 use crate::common::runs::MadeUp;
+use crate::common::{Bench, names};
 use dyno_record::model::RunStatus;
 use std::path::Path;
 
@@ -247,6 +247,27 @@ fn a_lasting_loss_ends_a_history_with_status_1() {
         .expect(1);
     assert_eq!(picture.matches("<circle").count(), 4 * 16);
     assert!(picture.contains("<line class=\"worse\""));
+    // The same as files, one for each series.
+    let arguments = ["history", "nightly", "--pictures", "pictures"];
+    let said = bench.dyno(&arguments).expect(1);
+    said.says("4 charts are in `pictures`");
+    let files = names(&bench.path("pictures"));
+    let titles = [
+        "1-rate",
+        "2-mean-response",
+        "3-p95-response",
+        "4-p99-response",
+    ];
+    let expected = titles.map(|title| [format!("0{title}.png"), format!("0{title}.svg")]);
+    assert_eq!(files, expected.concat());
+    let rate = std::fs::read_to_string(bench.path("pictures/01-rate.svg")).unwrap();
+    assert_eq!(rate.matches("<circle").count(), 16);
+    let png = std::fs::read(bench.path("pictures/01-rate.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG"));
+    bench
+        .dyno(&arguments)
+        .expect(2)
+        .says("`pictures` is not empty");
     // What is of no interest is no regression.
     bench
         .dyno(&["history", "nightly", "--margin", "50%"])

@@ -304,6 +304,15 @@ fn series(pictures: &[SeriesPicture]) -> Section {
     }
 }
 
+/// Each series with its title, as an SVG document of its own.
+pub fn drawings(history: &History) -> Vec<(String, String)> {
+    let drawing = |one: SeriesPicture| {
+        let svg = picture::file(std::slice::from_ref(&one));
+        (one.title, svg)
+    };
+    pictures(history).into_iter().map(drawing).collect()
+}
+
 fn pictures(history: &History) -> Vec<SeriesPicture> {
     let days: Vec<String> = history.runs.iter().map(day).collect();
     let is_one_day = days.iter().all(|day| Some(day) == days.first());
