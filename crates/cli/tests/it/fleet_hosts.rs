@@ -394,30 +394,6 @@ fn assert_hosts_are_watched(run: &Path, document: &Value) {
 }
 
 #[test]
-fn experiments_do_not_know_that_they_run_on_a_fleet() {
-    let Some(hosts) = Hosts::up("sweep") else {
-        return;
-    };
-    let more = [
-        "--set",
-        "phases.duration=2s",
-        "--clients",
-        "6,12",
-        "--repeat",
-        "2",
-    ];
-    let more = [&more[..], &["--out", "sweep"]].concat();
-    hosts.run("sweep", &more).expect(0);
-    let runs = names(&hosts.bench.path("sweep/runs"));
-    assert_eq!(runs.len(), 4, "{runs:?}");
-    for run in runs {
-        let document = document(&hosts.bench.path("sweep/runs").join(run));
-        assert_eq!(document["fleet"]["agents"].as_array().unwrap().len(), 3);
-    }
-    hosts.assert_clean();
-}
-
-#[test]
 fn a_client_that_is_killed_is_named_and_the_others_go_on() {
     let Some(hosts) = Hosts::up("killed") else {
         return;

@@ -40,35 +40,54 @@ fn figure(text: &str, label: &str) -> f64 {
     values[0]
 }
 
-#[test]
-fn each_server_of_a_host_has_its_place_and_figures() {
-    let Some(hosts) = Hosts::up("several") else {
-        return;
-    };
-    let variables = [
-        (
-            "TESTCASE",
-            "test_static_ycsb_mongodb604_base_90read10update",
-        ),
-        ("CLIENT_SERVER_PAIR", "2"),
-        ("CLIENT_COUNT", "2"),
-        ("THREADS", "3"),
-        ("TARGET", "150"),
-        ("RECORD_COUNT", "1500"),
-        ("MAX_EXECUTION_TIME", "4"),
-        ("NUMACTL_OPTION", "2"),
-        ("CORES", "0,1"),
-        ("YCSB_CORES", "0"),
-    ];
-    // The inventory has two hosts of servers, and the workload one worker.
-    let worker = r#"fleet.servers=["server1"]"#;
-    let words = [
-        "run", "--wsf", "--warmup", "1s", "--set", worker, "--out", "r",
-    ];
-    let mut command = hosts.command(&[&words[..], &["--format", "kpi"]].concat());
-    let ended = Finished::from(command.envs(variables).output().unwrap()).expect(0);
-    let document = document(&hosts.bench.path("r"));
-    assert!(crate::common::run_schema().is_valid(&document));
+/// What the key figures and the records of servers say is what the agents recorded: with `pairs`, server *i* has the operations of
+/// agent *i*. Returns the key figures.
+fn assert_figures_are_those_of_the_agents(hosts: &Hosts, run: &str, document: &Value) -> String {
+    for name in ["load", "measure"] {
+        let merged = phase(&document["phases"], name);
+        for figure in ["/succeeded", "/failed"] {
+            let all = merged.pointer(figure).unwrap().as_u64().unwrap();
+            assert_eq!(sum(document, name, figure), all, "{run}, {name} {figure}");
+        }
+    }
+    let agents = document["fleet"]["agents"].as_array().unwrap().iter();
+    let servers = document["instances"].as_array().unwrap();
+    for (agent, server) in agents.zip(servers) {
+        let own = phase(&agent["phases"], "measure")["operations"].as_object();
+        let of_server = &phase(&server["phases"], "measure")["operations"];
+        for (operation, own) in own.unwrap() {
+            for figure in [
+                "/count",
+                "/errors",
+                "/response_time_us/p99",
+                "/service_time_us/max",
+            ] {
+                let told = of_server[operation].pointer(figure).unwrap();
+                assert_eq!(
+                    own.pointer(figure).unwrap(),
+                    told,
+                    "{run}, {operation} {figure}"
+                );
+            }
+        }
+    }
+    let report = hosts
+        .bench
+        .command(&["report", run, "--format", "kpi"])
+        .output();
+    let kpi = Finished::from(report.unwrap()).expect(0).stdout;
+    let rate = phase(&document["phases"], "measure")["achieved_rate_per_s"].as_f64();
+    let all = figure(&kpi, "*Sum of [RUN PHASE] Throughput(ops/sec)");
+    assert!((all / rate.unwrap() - 1.0).abs() < 1e-9, "{kpi}");
+    let mean = figure(&kpi, "Mean of [RUN PHASE] Throughput(ops/sec)");
+    assert!((2.0 * mean / all - 1.0).abs() < 0.01, "{kpi}");
+    assert_eq!(kpi.matches("Counter of [RUN PHASE]").count(), 2, "{kpi}");
+    assert!(kpi.contains("Agent 1 on client2: "), "{kpi}");
+    kpi
+}
+
+/// Each server is on a CPU of its own.
+fn assert_placed(document: &Value) {
     let fleet = &document["fleet"];
     assert_eq!(fleet["mapping"], "pairs");
     let servers = fleet["servers"].as_array().unwrap();
@@ -98,31 +117,127 @@ fn each_server_of_a_host_has_its_place_and_figures() {
     let doubts = document["caveats"].as_array().unwrap().iter();
     let placed_otherwise = |caveat: &&Value| caveat["code"] == "instance-placed-otherwise";
     assert_eq!(doubts.filter(placed_otherwise).count(), 0, "{document}");
-    assert_servers_make_up_the_whole(&document);
-    // 150/s on each server.
-    let measure = phase(&document["phases"], "measure");
-    assert_eq!(measure["offered_rate_per_s"], 300.0);
-    assert_eq!(
-        document["instances"][1]["phases"][2]["offered_rate_per_s"],
-        150.0
-    );
-    // Each has a data set of its own, which one client loaded.
-    for instance in document["instances"].as_array().unwrap() {
-        assert_eq!(instance["server"]["documents"], 1500);
-        let clients = format!("r/{}/run.json", instance["directory"].as_str().unwrap());
-        let own: Value =
-            serde_json::from_slice(&std::fs::read(hosts.bench.path(&clients)).unwrap()).unwrap();
-        assert_eq!(own["plan"]["client"]["clients"], 3);
+}
+
+/// A case of the benchmark: one worker with two servers on CPUs of their own, two client hosts.
+struct Case {
+    name: &'static str,
+    variables: &'static [(&'static str, &'static str)],
+    /// Documents and clients of each server.
+    documents: u64,
+    clients: u64,
+}
+
+const CASES: [Case; 2] = [
+    Case {
+        name: "90read10update",
+        variables: &[
+            ("THREADS", "3"),
+            ("TARGET", "150"),
+            ("RECORD_COUNT", "1500"),
+            ("MAX_EXECUTION_TIME", "2"),
+        ],
+        documents: 1500,
+        clients: 3,
+    },
+    Case {
+        name: "gated",
+        // A quarter of what it does by itself.
+        variables: &[("OPERATION_COUNT", "2500")],
+        documents: 1000,
+        clients: 1,
+    },
+];
+
+impl Case {
+    /// Runs it with and without a password, and with and without TLS, in one session of the hosts.
+    fn run(&self, hosts: &Hosts) -> Vec<(String, Value)> {
+        let test_case = format!("test_static_ycsb_mongodb604_base_{}", self.name);
+        let fixed = [
+            ("TESTCASE", test_case.as_str()),
+            ("CLIENT_SERVER_PAIR", "2"),
+            ("CLIENT_COUNT", "2"),
+            ("NUMACTL_OPTION", "2"),
+            ("CORES", "0,1"),
+            ("YCSB_CORES", "0"),
+        ];
+        // The inventory has two hosts of servers, and the workload one worker.
+        let words = [
+            "sweep",
+            "--wsf",
+            "--warmup",
+            "0s",
+            "--set",
+            r#"fleet.servers=["server1"]"#,
+            "--set",
+            "server.auth=false,true",
+            "--set",
+            "server.encryption=off,server",
+            "--out",
+            self.name,
+        ];
+        let mut command = hosts.command(&words);
+        let variables = fixed.iter().chain(self.variables).copied();
+        Finished::from(command.envs(variables).output().unwrap()).expect(0);
+        let runs = names(&hosts.bench.path(self.name).join("runs"));
+        let runs = runs.into_iter().map(|run| {
+            let run = format!("{}/runs/{run}", self.name);
+            let document = document(&hosts.bench.path(&run));
+            (run, document)
+        });
+        runs.collect()
     }
-    let kpi = &ended.stdout;
-    let sum = figure(kpi, "*Sum of [RUN PHASE] Throughput(ops/sec)");
-    let mean = figure(kpi, "Mean of [RUN PHASE] Throughput(ops/sec)");
-    let rate = measure["achieved_rate_per_s"].as_f64().unwrap();
-    assert!((sum / rate - 1.0).abs() < 1e-9, "{kpi}");
-    assert!((2.0 * mean / sum - 1.0).abs() < 0.01, "{kpi}");
-    assert_eq!(kpi.matches("Counter of [RUN PHASE]").count(), 2, "{kpi}");
-    assert!(kpi.contains("Agent 1 on client2: "), "{kpi}");
-    hosts.assert_clean();
+
+    fn check(&self, hosts: &Hosts) {
+        let runs = self.run(hosts);
+        let mut settings = Vec::new();
+        for (run, document) in &runs {
+            assert_eq!(document["status"], "complete", "{document}");
+            assert!(crate::common::run_schema().is_valid(document));
+            let server = &document["plan"]["server"];
+            let setting = ["auth", "encryption"].map(|key| match &server[key] {
+                Value::Null => "default".to_owned(),
+                value => value.to_string(),
+            });
+            settings.push(setting.join(" "));
+            assert_placed(document);
+            assert_servers_make_up_the_whole(document);
+            assert_figures_are_those_of_the_agents(hosts, run, document);
+            // Each has a data set of its own, which one client host loaded.
+            for instance in document["instances"].as_array().unwrap() {
+                assert_eq!(instance["server"]["documents"], self.documents);
+                let own = hosts.bench.path(run);
+                let own = own.join(instance["directory"].as_str().unwrap());
+                let own = super::document(&own);
+                assert_eq!(own["plan"]["client"]["clients"], self.clients);
+            }
+        }
+        settings.sort();
+        settings.dedup();
+        assert_eq!(settings.len(), 4, "{settings:?}");
+        hosts.assert_clean();
+        for (_, document) in &runs {
+            let measure = phase(&document["phases"], "measure");
+            assert_eq!(measure["failed"], 0, "{measure}");
+            match self.name {
+                "gated" => assert_eq!(measure["succeeded"], 2 * 2500),
+                // 150/s on each server.
+                _ => {
+                    assert_eq!(measure["offered_rate_per_s"], 300.0);
+                    let own = &document["instances"][1]["phases"];
+                    assert_eq!(phase(own, "measure")["offered_rate_per_s"], 150.0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn each_server_of_a_host_has_its_place_and_figures_secured_or_not() {
+    let Some(hosts) = Hosts::up("several") else {
+        return;
+    };
+    CASES.iter().for_each(|case| case.check(&hosts));
 }
 
 /// What a host says of a file of the kernel.
@@ -175,9 +290,14 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
         "--set",
         r#"fleet.servers=["server1"]"#,
         "--set",
+        r#"fleet.clients=["client1"]"#,
+        "--pairs",
+        "2",
+        "--set",
         "server.receive_packet_steering=auto=0",
         "--apply",
-        "max_map_count",
+        // Nobody knows the second without a server.
+        "max_map_count,cache_memory",
     ];
     let run = |name: &str| {
         let mut child = hosts.spawn("run", &[&words[..], &["--out", name]].concat());
@@ -202,6 +322,28 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
     let checks = server["environment"]["doctor"].as_array().unwrap().iter();
     let mut checks = checks.filter(|verdict| verdict["check"] == "max_map_count");
     assert_eq!(checks.next().unwrap()["level"], "pass", "{server}");
+    // And what it found at the end, and could not change.
+    let queue = &server["packet_steering"]["queues"][0];
+    assert_eq!(queue["at_end"], queue["set"], "{server}");
+    let left = "`cache_memory` (unknown): there is nothing to change";
+    assert_eq!(server["not_applied"], serde_json::json!([left]));
+    ended.says(&format!("on `server1`, {left}"));
+    let report = ["report", "whole", "--format", "markdown"];
+    let report = Finished::from(hosts.bench.command(&report).output().unwrap()).expect(0);
+    let told = format!("Not changed on server1: {left}.");
+    assert!(report.stdout.contains(&told), "{}", report.stdout);
+    hosts.assert_clean();
+    // One of two servers is killed: the run fails, and the other one goes as well.
+    let child = run("server");
+    let kill = hosts.ssh("server1", "kill -9 $(pgrep secantusd | head --lines=1)");
+    assert!(kill.status.success(), "{}", text(&kill));
+    let ended = Finished::from(child.wait_with_output().unwrap()).expect(3);
+    let ended = ended.says("ended by itself").says("`server1`");
+    assert_eq!(
+        super::document(&hosts.bench.path("server"))["status"],
+        "failed"
+    );
+    assert_eq!(of_host(), before, "{}", ended.stderr);
     hosts.assert_clean();
     // The agent of the server is killed: the controller takes it back.
     let child = run("killed");
