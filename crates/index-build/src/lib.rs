@@ -97,7 +97,7 @@ fn check_room(
     let is_here = plan.server.storage.is_none()
         && plan.server.data_dirs.is_empty()
         && plan.server.kind != ServerKind::Uri;
-    let free = estimate::free_bytes(folder).filter(|_| is_here);
+    let free = dyno_observe::environment::free_bytes(folder).filter(|_| is_here);
     for said in estimate.words(free) {
         context.note(said);
     }
