@@ -236,6 +236,7 @@ fn capacity_of(capacity: &DiskCapacity) -> String {
         bytes_per_s(capacity.read_bytes_per_s, "read"),
         bytes_per_s(capacity.write_bytes_per_s, "written"),
         error,
+        per_s(capacity.flush_per_s, "flushes at least"),
         limit,
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
