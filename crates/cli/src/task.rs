@@ -93,6 +93,7 @@ pub(crate) fn of_index_build(
     let mut start = arguments.start.clone();
     let topologies = take_topologies(&mut start);
     let mut request = starting(&start);
+    request.settings.splice(0..0, price(&arguments.price));
     request.work = Work::IndexBuild {
         collection: arguments.collection.clone(),
     };
@@ -143,6 +144,7 @@ pub(crate) fn of_tail(
     request.source = Some(arguments.plan.clone());
     request.uri.clone_from(&arguments.uri);
     request.overrides.seed = arguments.sending.seed;
+    request.settings.splice(0..0, price(&arguments.price));
     request.settings.extend(tail_settings(&arguments.sending));
     Ok(resolve(&request, &surroundings.environment)?)
 }

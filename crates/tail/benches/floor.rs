@@ -195,6 +195,7 @@ fn by_driver(uri: &str, found: &Found) -> f64 {
         uri,
         found,
         server: &[],
+        meter: None,
         judge: dyno_analyze::messages::judge,
         interrupted: &|| false,
         host_drivers: Path::new("."),

@@ -7,9 +7,10 @@ use crate::sums::what_is_wrong;
 use crate::{TailError, cells};
 use dyno_engine::context::Context;
 use dyno_engine::deployment::server::{ServerPaths, data_folder};
-use dyno_engine::deployment::{DeploymentUnderTest, data_servers, describe, topology_of};
+use dyno_engine::deployment::{DeploymentUnderTest, data_servers, describe, locality, topology_of};
 use dyno_engine::experiment::folder::ExperimentFolder;
 use dyno_engine::observer::Shared;
+use dyno_engine::run::consumption::WorkMeter;
 use dyno_engine::run::preflight;
 use dyno_engine::standalone::{self, FinishedStandalone, StandaloneOptions};
 use dyno_engine::{Cancel, Error, Kind, Observer, OrFault, VERSION};
@@ -207,6 +208,21 @@ impl Experiment<'_> {
         }
     }
 
+    /// Folders of this machine that hold the data of the servers.
+    fn data_folders(
+        &self,
+        deployment: &DeploymentUnderTest,
+        server: &ExperimentServer,
+    ) -> Vec<PathBuf> {
+        if let Some(storage) = deployment.storage() {
+            return vec![storage.data()];
+        }
+        match deployment.is_started() {
+            true => locality::planned_folders(&self.task.plan, &self.paths()),
+            false => locality::named_folders(std::iter::once(&server.settings)),
+        }
+    }
+
     /// Measures the cells on servers that are up.
     fn on_servers(
         &self,
@@ -237,11 +253,17 @@ impl Experiment<'_> {
         document.polls_heartbeats = document.server.product.starts_with(EMBEDDED_PRODUCT)
             && !has_option(&uri, "serverMonitoringMode");
         let processes = deployment.processes();
+        let meter = WorkMeter::of_deployment(
+            deployment,
+            &self.data_folders(deployment, &document.server),
+            context.cancel,
+        );
         let interrupted = || context.cancel.requested();
         let bench = Bench {
             uri: &uri,
             found: self.found,
             server: &processes,
+            meter: Some(&meter),
             host_drivers: self.host_drivers,
             polls_heartbeats: document.polls_heartbeats,
             judge: dyno_analyze::messages::judge,

@@ -7,9 +7,11 @@ pub use course::{
     Cause, Course, Direction, InFlight, Judgement, Part, PartTrend, Point, QueuePlace, Rates, Trend,
 };
 
+use crate::consumption::Consumption;
 use crate::document::Document;
 use crate::model::{Environment, RunStatus};
 use crate::named::named;
+use crate::plan::RecordedPlan;
 use crate::server::ExperimentServer;
 use crate::statement::Statement;
 use schemars::JsonSchema;
@@ -62,6 +64,13 @@ pub struct TailDocument {
     /// Reasons to doubt all of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caveats: Vec<Statement>,
+}
+
+impl TailDocument {
+    /// The plan by its fields.
+    pub fn recorded_plan(&self) -> RecordedPlan {
+        RecordedPlan::new(&self.plan)
+    }
 }
 
 impl Document for TailDocument {
@@ -463,6 +472,9 @@ pub struct Measured {
     pub consumers: Vec<ConsumerRecord>,
     /// What the server's processes on this machine used, if it was started for the experiment.
     pub server: Option<Resources>,
+    /// What the servers, their devices and the processors used from the start of the messages until the last process had
+    /// ended; absent in records of earlier versions.
+    pub consumption: Option<Consumption>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
     /// Clocks of other hosts.

@@ -13,6 +13,7 @@ mod view;
 mod words;
 
 use crate::caveat::CaveatBook;
+use crate::costs;
 use crate::error::ReportError;
 use crate::facts::plan_text;
 use crate::io_trace::{self, TraceJson, TracePair};
@@ -20,6 +21,7 @@ use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Definition, Finding as Shown, NO_ANSWER, Page, Status};
 use crate::render::show;
+use dyno_analyze::costs::work::{NamedCosts, of_builds};
 use dyno_record::experiment::Finding;
 use dyno_record::index_build::IndexBuildDocument;
 use serde::Serialize;
@@ -34,6 +36,9 @@ struct IndexBuildJson<'a> {
     /// What follows from all of it; what follows from a trace stands with the trace.
     findings: Vec<Finding>,
     traces: Vec<NamedTrace<'a>>,
+    /// What each build cost for each document; absent where nothing is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    costs: Vec<NamedCosts>,
 }
 
 /// A trace with the name of its build.
@@ -64,6 +69,7 @@ pub fn render(
                 trace: of_index_build(trace).json(),
             })
             .collect(),
+        costs: of_builds(view.document),
     };
     show(format, options, || page(view), document)
 }
@@ -88,6 +94,7 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
             configurations::sections(&rows),
         ),
     };
+    sections.extend(costs::of_builds(document));
     // Of several configurations each trace is a folder of its own, with a report of its own.
     let traced = traced(view);
     definitions.extend(traced.iter().flat_map(|traced| traced.definitions.clone()));

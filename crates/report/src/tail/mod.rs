@@ -6,6 +6,7 @@ mod tables;
 mod view;
 
 use crate::caveat::{CaveatBook, NumberedCaveat, Severity, numbered};
+use crate::costs;
 use crate::error::ReportError;
 use crate::experiment::figure::interval_or_why;
 use crate::facts::{plan_text, server_of, settings_of};
@@ -14,6 +15,7 @@ use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Definition, Fact, Figure, NO_ANSWER, Page, Status};
 use crate::render::show;
 use crate::texts::{hint, text};
+use dyno_analyze::costs::work::{NamedCosts, of_cells};
 use dyno_analyze::messages::across;
 use dyno_analyze::messages::lines::{self, Line};
 use dyno_analyze::messages::repeated::{Repeated, is_repeated, repeated};
@@ -34,6 +36,9 @@ struct TailJson<'a> {
     /// Each combination over its repetitions; absent where each was measured once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     repeated: Vec<Repeated>,
+    /// What each cell cost for each message that was received; absent where nothing is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    costs: Vec<NamedCosts>,
     /// What follows from all of it.
     findings: Vec<Finding>,
 }
@@ -50,6 +55,7 @@ pub fn render(
     let document = || TailJson {
         tail: view.document,
         repeated: over_repetitions(view.document),
+        costs: of_cells(view.document),
         findings: across::findings(view.document),
     };
     show(format, options, || page(view), document)
@@ -78,6 +84,7 @@ pub fn page(view: &TailView<'_>) -> Page {
     let mut sections: Vec<_> = repeated::section(&repeated).into_iter().collect();
     sections.extend(charts::sections(view, &lines, &repeated));
     sections.extend(tables::sections(document, &lines));
+    sections.extend(costs::of_cells(document));
     let mut facts = facts(document);
     facts.retain(|fact| !fact.value.is_empty());
     let machine = machine::list(document.environment.as_ref(), &CaveatBook::new(&[]));

@@ -13,6 +13,8 @@ pub struct Bench<'a> {
     pub found: &'a Found,
     /// Processes of the server on this machine that are looked at, too.
     pub server: &'a [u32],
+    /// Counts what the servers use.
+    pub meter: Option<&'a WorkMeter<'a>>,
     /// Folder of the drivers on other hosts.
     pub host_drivers: &'a Path,
     /// Whether drivers ask for each heartbeat, in place of having the server stream them.

@@ -36,6 +36,7 @@ fn bench<'a>(uri: &'a str, found: &'a Found) -> Bench<'a> {
         uri,
         found,
         server: &[],
+        meter: None,
         judge,
         interrupted: &|| false,
         host_drivers: Path::new("."),

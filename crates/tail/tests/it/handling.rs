@@ -68,6 +68,7 @@ fn experiment_in(
         uri,
         found: &found,
         server: &[],
+        meter: None,
         judge: dyno_analyze::messages::judge,
         interrupted,
         host_drivers: Path::new("."),

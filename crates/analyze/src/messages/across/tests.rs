@@ -85,7 +85,13 @@ fn course(in_flight: InFlight, pool: u64, median_us: f64, climbs: bool) -> Cours
     }
 }
 
-fn cell(name: &str, bound: Option<u64>, pool: u64, median_us: f64, climbs: bool) -> Cell {
+pub(crate) fn cell(
+    name: &str,
+    bound: Option<u64>,
+    pool: u64,
+    median_us: f64,
+    climbs: bool,
+) -> Cell {
     let in_flight = bound.map_or(InFlight::Unbounded, InFlight::Bounded);
     let course = course(in_flight, pool, median_us, climbs);
     let split = ProducerSplit {
@@ -159,13 +165,14 @@ fn cell(name: &str, bound: Option<u64>, pool: u64, median_us: f64, climbs: bool)
             producers: vec![producer],
             consumers: vec![consumer],
             server: None,
+            consumption: None,
             interrupted: false,
             clocks: Vec::new(),
         }),
     }
 }
 
-fn document(cells: Vec<Cell>) -> TailDocument {
+pub(crate) fn document(cells: Vec<Cell>) -> TailDocument {
     TailDocument {
         schema_version: 1,
         dyno_version: "0".into(),

@@ -110,6 +110,7 @@ fn before() -> BuildRecord {
             written_bytes: 7_340_032,
             busy_ratio: Some(0.991),
         }),
+        consumption: None,
         server,
         members: Vec::new(),
         tracing: Vec::new(),
