@@ -27,6 +27,8 @@ pub struct IndexBuildDocument {
     pub dyno_version: String,
     /// Its start, RFC 3339 in UTC.
     pub started_at: String,
+    /// Its end, RFC 3339 in UTC; absent before, and in records of earlier versions.
+    pub ended_at: Option<String>,
     /// How it ended.
     pub status: RunStatus,
     /// Why it ended early.

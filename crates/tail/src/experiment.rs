@@ -58,6 +58,7 @@ pub fn check(
     let context = options.common.context(&observer, cancel);
     let out = options.common.out.as_deref();
     out.map_or(Ok(()), ExperimentFolder::check)?;
+    preflight::watching(&task.plan)?;
     chosen(task, options, context)?;
     preflight::servers(task, options.common.embedded_server.as_deref(), context)
 }
@@ -78,6 +79,7 @@ pub fn perform(
         name if name.starts_with("tail") => name.to_owned(),
         name => format!("tail-{name}"),
     };
+    preflight::watching(&task.plan)?;
     let folder = ExperimentFolder::create(options.common.out.as_deref(), &name, Timestamp::now())?;
     folder.save_plan("plan.toml", task)?;
     let path = folder.path().to_owned();
@@ -109,6 +111,7 @@ fn measure_in(
         }
         result => result.err(),
     };
+    document.ended_at = Some(Timestamp::now().to_string());
     (document.status, document.status_reason) = standalone::status(fault.as_ref());
     document.write(&path)?;
     folder.finish();
@@ -393,6 +396,7 @@ fn empty(task: &Task) -> TailDocument {
         dyno_version: VERSION.to_owned(),
         started_at: Timestamp::now().to_string(),
         status: RunStatus::Running,
+        ended_at: None,
         status_reason: None,
         name: task.plan.name.clone(),
         plan: dyno_plan::file::recorded(&task.plan),

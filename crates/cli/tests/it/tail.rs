@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// A bench on a machine with the embedded server and the driver `wire`; `None` where it is not.
-fn bench() -> Option<Bench> {
+pub(crate) fn bench() -> Option<Bench> {
     or_skip(embedded_program())?;
     bench_of_drivers()
 }

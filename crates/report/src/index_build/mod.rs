@@ -15,7 +15,7 @@ mod words;
 use crate::caveat::CaveatBook;
 use crate::costs;
 use crate::error::ReportError;
-use crate::facts::plan_text;
+use crate::facts::{DASHBOARD_OF_MACHINES, dashboard_between, plan_text};
 use crate::io_trace::{self, TraceJson, TracePair};
 use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
@@ -123,6 +123,11 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
     Page {
         status: status(document, &book),
         started_at: document.started_at.clone(),
+        dashboard: dashboard_between(
+            DASHBOARD_OF_MACHINES,
+            &document.recorded_plan(),
+            (&document.started_at, document.ended_at.as_deref()),
+        ),
         dyno_version: document.dyno_version.clone(),
         no_answer: if document.builds.is_empty() {
             NO_ANSWER

@@ -9,7 +9,7 @@ use crate::caveat::{CaveatBook, NumberedCaveat, Severity, numbered};
 use crate::costs;
 use crate::error::ReportError;
 use crate::experiment::figure::interval_or_why;
-use crate::facts::{plan_text, server_of, settings_of};
+use crate::facts::{DASHBOARD_OF_MACHINES, dashboard_between, plan_text, server_of, settings_of};
 use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Definition, Fact, Figure, NO_ANSWER, Page, Status};
@@ -98,6 +98,11 @@ pub fn page(view: &TailView<'_>) -> Page {
     Page {
         status: status(document),
         started_at: document.started_at.clone(),
+        dashboard: dashboard_between(
+            DASHBOARD_OF_MACHINES,
+            &document.recorded_plan(),
+            (&document.started_at, document.ended_at.as_deref()),
+        ),
         dyno_version: document.dyno_version.clone(),
         no_answer: if lines.is_empty() { NO_ANSWER } else { "" },
         headline: figures(document, &lines, &repeated),

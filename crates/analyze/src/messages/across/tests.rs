@@ -178,6 +178,7 @@ pub(crate) fn document(cells: Vec<Cell>) -> TailDocument {
         dyno_version: "0".into(),
         started_at: String::new(),
         status: RunStatus::Complete,
+        ended_at: None,
         status_reason: None,
         name: "t".into(),
         plan: Value::Null,

@@ -20,6 +20,7 @@ pub(crate) fn rewritten() -> IndexBuildDocument {
         dyno_version: "0.1.0".into(),
         started_at: "2026-08-22T10:15:00Z".into(),
         status: RunStatus::Complete,
+        ended_at: None,
         status_reason: None,
         name: "churned".into(),
         plan: json!({
