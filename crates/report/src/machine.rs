@@ -17,6 +17,16 @@ pub(crate) fn list(environment: Option<&Environment>, book: &CaveatBook) -> Opti
     })
 }
 
+/// The machines of other hosts, each by the name of its host.
+pub(crate) fn of_hosts<'a>(
+    hosts: impl IntoIterator<Item = (&'a String, &'a Environment)>,
+) -> impl Iterator<Item = FactList> {
+    hosts.into_iter().map(|(host, environment)| FactList {
+        title: format!("Machine {host}").into(),
+        facts: facts(environment, &CaveatBook::new(&[])),
+    })
+}
+
 /// What a machine is, how it is set, and what the checks say of it.
 pub(crate) fn facts(environment: &Environment, book: &CaveatBook) -> Vec<Fact> {
     let marks = |topic| book.marks(topic, None);

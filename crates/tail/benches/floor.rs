@@ -196,6 +196,7 @@ fn by_driver(uri: &str, found: &Found) -> f64 {
         found,
         server: &[],
         meter: None,
+        machines: None,
         judge: dyno_analyze::messages::judge,
         interrupted: &|| false,
         host_drivers: Path::new("."),

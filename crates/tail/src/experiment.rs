@@ -17,14 +17,17 @@ use dyno_engine::{Cancel, Error, Kind, Observer, OrFault, VERSION};
 use dyno_plan::task::Task;
 use dyno_plan::uri::has_option;
 use dyno_record::Document;
-use dyno_record::model::RunStatus;
+use dyno_record::model::{Environment, RunStatus};
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
 use dyno_record::tail::{
-    Cell, CellStatus, EMBEDDED_PRODUCT, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument,
+    Cell, CellStatus, EMBEDDED_PRODUCT, HostMachine, Measured, SCHEMA_VERSION, SkippedDriver,
+    TailDocument,
 };
 use dyno_results::messages::CELLS;
 use jiff::Timestamp;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Data of a server, in the folder of the experiment.
@@ -262,8 +265,10 @@ impl Experiment<'_> {
             context.cancel,
         );
         let interrupted = || context.cancel.requested();
+        let machines = RefCell::default();
         let bench = Bench {
             uri: &uri,
+            machines: Some(&machines),
             found: self.found,
             server: &processes,
             meter: Some(&meter),
@@ -282,6 +287,7 @@ impl Experiment<'_> {
                 && (deployment.ended().is_some() || all == 1)
             {
                 document.cells.push(cell);
+                document.hosts = hosts_of(&machines);
                 return Err(failure);
             }
             if let Some(reason) = &cell.reason {
@@ -290,6 +296,7 @@ impl Experiment<'_> {
                 failed.push(text);
             }
             document.cells.push(cell);
+            document.hosts = hosts_of(&machines);
             // A process that is killed leaves what is known.
             document.write(self.path)?;
             context.cancel.check()?;
@@ -334,6 +341,16 @@ impl Experiment<'_> {
             }
         }
     }
+}
+
+/// The machines that were looked at, for the record.
+fn hosts_of(machines: &RefCell<BTreeMap<String, Environment>>) -> Vec<HostMachine> {
+    let machines = machines.borrow();
+    let machines = machines.iter().map(|(host, environment)| HostMachine {
+        host: host.clone(),
+        environment: environment.clone(),
+    });
+    machines.collect()
 }
 
 /// One line about a cell, while the next one is measured.
@@ -405,6 +422,7 @@ fn empty(task: &Task) -> TailDocument {
         clock: "CLOCK_MONOTONIC of this host".to_owned(),
         cpus,
         environment: None,
+        hosts: Vec::new(),
         skipped: Vec::<SkippedDriver>::new(),
         cells: Vec::new(),
         caveats: Vec::new(),

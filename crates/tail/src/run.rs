@@ -40,6 +40,7 @@ pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Meas
     check(settings)?;
     let (target, credentials) = dyno_plan::uri::parse(bench.uri)?;
     let mut hosts = Hosts::open(bench, settings)?;
+    hosts.look_at_machines(bench)?;
     let connector = Connector::new(&target, credentials)?;
     let mut control = connector.control()?;
     let capped = i64::try_from(settings.capped_bytes).unwrap_or(i64::MAX);

@@ -59,6 +59,9 @@ pub struct TailDocument {
     pub cpus: u64,
     /// The machine that it ran on; absent in records of earlier versions.
     pub environment: Option<Environment>,
+    /// Machines of the other hosts; empty where there are none, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostMachine>,
     /// Drivers that were wanted and cannot run.
     pub skipped: Vec<SkippedDriver>,
     /// What was measured, in this order, one at a time. A combination that was measured several times has a cell for each.
@@ -83,6 +86,15 @@ impl Document for TailDocument {
     fn schema_version(&mut self) -> &mut u32 {
         &mut self.schema_version
     }
+}
+
+/// The machine of another host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostMachine {
+    /// The host, as `ssh` takes it.
+    pub host: String,
+    /// What its files say, as a shell there may read them.
+    pub environment: Environment,
 }
 
 /// A driver that is left out.

@@ -88,6 +88,8 @@ pub fn page(view: &TailView<'_>) -> Page {
     let mut facts = facts(document);
     facts.retain(|fact| !fact.value.is_empty());
     let machine = machine::list(document.environment.as_ref(), &CaveatBook::new(&[]));
+    let hosts = document.hosts.iter();
+    let hosts = machine::of_hosts(hosts.map(|one| (&one.host, &one.environment)));
     let base = Page::new(
         "messages",
         format!("Messages through the database, {}", document.name),
@@ -109,7 +111,11 @@ pub fn page(view: &TailView<'_>) -> Page {
         findings: findings.iter().map(Into::into).collect(),
         caveats: caveats(document),
         sections,
-        method: Page::method_of(facts).into_iter().chain(machine).collect(),
+        method: Page::method_of(facts)
+            .into_iter()
+            .chain(machine)
+            .chain(hosts)
+            .collect(),
         plan: plan_text(&document.plan),
         definitions: DEFINITIONS.to_vec(),
         ..base

@@ -37,6 +37,7 @@ fn bench<'a>(uri: &'a str, found: &'a Found) -> Bench<'a> {
         found,
         server: &[],
         meter: None,
+        machines: None,
         judge,
         interrupted: &|| false,
         host_drivers: Path::new("."),

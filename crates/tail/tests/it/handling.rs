@@ -69,6 +69,7 @@ fn experiment_in(
         found: &found,
         server: &[],
         meter: None,
+        machines: None,
         judge: dyno_analyze::messages::judge,
         interrupted,
         host_drivers: Path::new("."),

@@ -187,6 +187,7 @@ pub(crate) fn document(cells: Vec<Cell>) -> TailDocument {
         clock: String::new(),
         cpus: 2,
         environment: None,
+        hosts: Vec::new(),
         skipped: Vec::new(),
         cells,
         caveats: Vec::new(),
