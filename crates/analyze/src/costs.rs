@@ -2,6 +2,7 @@
 //! takes the ratios from here.
 
 mod coverage;
+pub mod work;
 
 use crate::estimate::DEFAULT_CONFIDENCE_RATIO;
 use crate::uncertainty::mean::of_repetitions;
@@ -11,6 +12,7 @@ use dyno_record::experiment::{
     ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Figure, Figures,
 };
 use dyno_record::model::{CollectionRecord, PhaseEdge, PhaseKind, PhaseRecord, RunDocument};
+use dyno_record::plan::RecordedPrice;
 
 /// WiredTiger writes a checkpoint so long after the one before. Source: `storage.syncPeriodSecs` in the MongoDB manual.
 pub const CHECKPOINT_INTERVAL_S: f64 = 60.0;
@@ -30,7 +32,11 @@ pub fn of_phase(document: &RunDocument, phase: &PhaseRecord, rate_per_s: Figure)
     if used.is_none() && price.is_none() {
         return None;
     }
-    let mut tally = Tally::new(phase, used);
+    let (basis, basis_count) = match phase.name {
+        PhaseKind::Load => (CostBasis::Document, changed_documents(phase)),
+        _ => (CostBasis::Operation, phase.succeeded + phase.failed),
+    };
+    let mut tally = Tally::new(basis, basis_count, used);
     if let Some(used) = used {
         let span = Span::new(document, phase);
         tally.count(used, &span);
@@ -38,24 +44,13 @@ pub fn of_phase(document: &RunDocument, phase: &PhaseRecord, rate_per_s: Figure)
     }
     let client_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
     tally.put_each(CostKind::ClientCpu, Some(client_s * 1e6));
-    if let Some(per_h) = price.as_ref().and_then(|price| price.per_h) {
-        let of_million = |rate_per_s: f64| per_h / 3600.0 / rate_per_s * 1e6;
-        let rate_per_s = match tally.costs.basis {
-            CostBasis::Operation => rate_per_s,
-            // Its operations hold many documents each.
-            CostBasis::Document => Figure::bare(tally.costs.basis_count as f64 / phase.duration_s),
-        };
-        let value = Figure {
-            value: of_million(rate_per_s.value),
-            // The higher the rate, the lower the price.
-            low: rate_per_s.high.map(of_million),
-            high: rate_per_s.low.filter(|low| *low > 0.0).map(of_million),
-        };
-        tally.put(CostKind::Price, value);
-    }
-    tally.costs.currency = price.and_then(|price| price.currency);
-    tally.costs.values.sort_by_key(|cost| cost.kind);
-    (tally.costs.basis_count > 0).then_some(tally.costs)
+    let rate_per_s = match basis {
+        CostBasis::Operation => rate_per_s,
+        // Operations of the load phase hold many documents each.
+        _ => Figure::bare(basis_count as f64 / phase.duration_s),
+    };
+    tally.price(price, rate_per_s);
+    (basis_count > 0).then(|| tally.finished())
 }
 
 /// What the measure phase cost, by its mean rate.
@@ -70,11 +65,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(phase: &PhaseRecord, used: Option<&Consumption>) -> Self {
-        let (basis, basis_count) = match phase.name {
-            PhaseKind::Load => (CostBasis::Document, changed_documents(phase)),
-            _ => (CostBasis::Operation, phase.succeeded + phase.failed),
-        };
+    fn new(basis: CostBasis, basis_count: u64, used: Option<&Consumption>) -> Self {
         let mut unknown = used.map_or(Vec::new(), |used| used.unknown.clone());
         if used.is_none() {
             unknown.push(Unknown {
@@ -112,6 +103,28 @@ impl Tally {
             let count = self.costs.basis_count as f64;
             self.put(kind, held.figure(sum / count, error / count));
         }
+    }
+
+    /// By an hour of the bench, and how many there are in a second of what is divided by.
+    fn price(&mut self, price: Option<RecordedPrice>, rate_per_s: Figure) {
+        let Some(price) = price else { return };
+        if let Some(per_h) = price.per_h {
+            let of_million = |rate_per_s: f64| per_h / 3600.0 / rate_per_s * 1e6;
+            let value = Figure {
+                value: of_million(rate_per_s.value),
+                // The higher the rate, the lower the price.
+                low: rate_per_s.high.map(of_million),
+                high: rate_per_s.low.filter(|low| *low > 0.0).map(of_million),
+            };
+            self.put(CostKind::Price, value);
+        }
+        self.costs.currency = price.currency;
+    }
+
+    /// The costs in their order.
+    fn finished(mut self) -> Costs {
+        self.costs.values.sort_by_key(|cost| cost.kind);
+        self.costs
     }
 
     fn unknown(&mut self, what: Counted, reason: &str) {
@@ -257,7 +270,13 @@ fn changed_documents(phase: &PhaseRecord) -> u64 {
 /// The costs of runs with the same settings: the mean of each kind that all of them know, with Student's interval over the
 /// runs; of a single run its own.
 pub fn of_runs(runs: &[&Figures]) -> Vec<Cost> {
-    let Some(first) = runs.first().and_then(|run| run.costs.as_ref()) else {
+    let all: Option<Vec<&Costs>> = runs.iter().map(|run| run.costs.as_ref()).collect();
+    all.map_or_else(Vec::new, |all| mean_of(&all))
+}
+
+/// The same of costs that are known.
+fn mean_of(runs: &[&Costs]) -> Vec<Cost> {
+    let Some(first) = runs.first() else {
         return Vec::new();
     };
     let mean = |cost: &Cost| {
@@ -339,9 +358,8 @@ pub(crate) fn ratios_of_runs(documents: [&RunDocument; 2]) -> Vec<CostRatio> {
 }
 
 /// One kind of cost of each run; `None` unless all know it.
-fn values(runs: &[&Figures], kind: CostKind) -> Option<Vec<Figure>> {
-    let of_run = |run: &&Figures| run.costs.as_ref()?.of(kind);
-    runs.iter().map(of_run).collect()
+fn values(runs: &[&Costs], kind: CostKind) -> Option<Vec<Figure>> {
+    runs.iter().map(|run| run.of(kind)).collect()
 }
 
 fn half_width(figure: &Figure) -> Option<f64> {

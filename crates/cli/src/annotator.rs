@@ -9,6 +9,7 @@ use dyno_engine::{Error, Observer};
 use dyno_fleet::options::Hidden;
 use dyno_plan::model::GrafanaPlan;
 use dyno_results::AnalysedRun;
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// Longest time for the annotations of a run; the last one may take 2 s more.
@@ -53,6 +54,22 @@ impl Annotator {
     }
 }
 
+/// Tells the Grafana of a plan what happened in an experiment that has no runs. If it does not keep all, a warning says why.
+pub(crate) fn annotate(plan: &Value, all: &[Annotation], invocation: Invocation<'_>) {
+    let Some(grafana) = grafana_in(plan) else {
+        return;
+    };
+    if let Err(reason) = Annotator::new(invocation).post(&grafana, all) {
+        let text = format!("Grafana was not told all of it: {reason}");
+        invocation.messages.warning(&text);
+    }
+}
+
+/// The Grafana of a recorded plan.
+fn grafana_in(plan: &Value) -> Option<GrafanaPlan> {
+    serde_json::from_value(plan["observe"]["grafana"].clone()).ok()
+}
+
 impl Observer for Annotator {
     fn run_started(&mut self, run: &RunFacts) {
         self.directory.clone_from(&run.directory);
@@ -60,8 +77,7 @@ impl Observer for Annotator {
 
     fn run_saved(&mut self, saved: &AnalysedRun) -> Result<(), Error> {
         let run = &saved.run;
-        let plan = &run.document.plan["observe"]["grafana"];
-        let Ok(plan) = serde_json::from_value::<GrafanaPlan>(plan.clone()) else {
+        let Some(plan) = grafana_in(&run.document.plan) else {
             return Ok(());
         };
         // What happened to one of several servers happened in the run, and is told once.

@@ -93,6 +93,10 @@ pub(crate) fn of_index_build(
     let mut start = arguments.start.clone();
     let topologies = take_topologies(&mut start);
     let mut request = starting(&start);
+    let typed = grafana(&arguments.grafana)
+        .into_iter()
+        .chain(price(&arguments.price));
+    request.settings.splice(0..0, typed);
     request.work = Work::IndexBuild {
         collection: arguments.collection.clone(),
     };
@@ -143,6 +147,10 @@ pub(crate) fn of_tail(
     request.source = Some(arguments.plan.clone());
     request.uri.clone_from(&arguments.uri);
     request.overrides.seed = arguments.sending.seed;
+    let typed = grafana(&arguments.grafana)
+        .into_iter()
+        .chain(price(&arguments.price));
+    request.settings.splice(0..0, typed);
     request.settings.extend(tail_settings(&arguments.sending));
     Ok(resolve(&request, &surroundings.environment)?)
 }

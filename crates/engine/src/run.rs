@@ -2,7 +2,7 @@
 //! order, with everything taken back when nothing was recorded and everything kept once it was.
 
 pub mod collection;
-mod consumption;
+pub mod consumption;
 pub mod directory;
 pub mod document;
 mod documents;
@@ -27,7 +27,7 @@ use crate::cancel::Cancel;
 use crate::context::Context;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::{ServerPaths, ServerUnderTest, data_folder};
-use crate::deployment::{self, DeploymentUnderTest};
+use crate::deployment::{self, DeploymentUnderTest, locality};
 use crate::error::{Error, Kind};
 use crate::load_source::Readings;
 use crate::observer::{Observer, RunFacts, Shared};
@@ -162,9 +162,6 @@ struct Session<'a> {
     trace: Option<AnalysedTrace>,
 }
 
-/// What a server calls the folder of its data.
-const DATA_FOLDER_SETTING: &str = "storage.dbPath";
-
 impl<'a> Session<'a> {
     fn new(
         task: &'a Task,
@@ -292,22 +289,11 @@ impl<'a> Session<'a> {
             return vec![storage.data()];
         }
         if !self.is_elsewhere() {
-            let several = &self.plan.server.data_dirs;
-            let all = several.iter().map(PathBuf::from);
-            return if several.is_empty() || self.plan.server.data_dir.is_some() {
-                data_folder(self.plan, &self.paths).into_iter().collect()
-            } else {
-                all.collect()
-            };
+            return locality::planned_folders(self.plan, &self.paths);
         }
         let local = deployment.servers.iter().zip(&self.servers);
         let local = local.filter(|(server, _)| server.is_local());
-        let named = local.filter_map(|(_, record)| record.settings.get(DATA_FOLDER_SETTING));
-        // That of a server in a container is not a folder here.
-        named
-            .map(PathBuf::from)
-            .filter(|path| path.is_dir())
-            .collect()
+        locality::named_folders(local.map(|(_, record)| &record.settings))
     }
 
     fn with_servers(&mut self, deployment: &mut DeploymentUnderTest) -> Result<(), Error> {
@@ -327,7 +313,7 @@ impl<'a> Session<'a> {
         let mut named: Vec<String> = self
             .servers
             .iter()
-            .filter_map(|record| record.settings.get(DATA_FOLDER_SETTING).cloned())
+            .filter_map(|record| record.settings.get(locality::DATA_FOLDER_SETTING).cloned())
             .collect();
         named.sort_unstable();
         named.dedup();

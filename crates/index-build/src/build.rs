@@ -4,14 +4,18 @@
 use crate::figures::{self, Counters, Grown};
 use crate::layout::Collection;
 use crate::member::Member;
+use crate::server::Server;
 use bson::{Document, doc};
 use dyno_engine::context::Context;
 use dyno_engine::recording::roles::Tables;
 use dyno_engine::recording::trace::Recording;
+use dyno_engine::run::consumption::{EndedWork, WorkMeter};
 use dyno_engine::{Error, Kind};
 use dyno_load::connect::{CancelCheck, Control, ControlError};
 use dyno_observe::Device;
+use dyno_observe::consumption::ConsumptionSubject;
 use dyno_plan::index_build::{IndexBuildPlan, Start};
+use dyno_record::consumption::{Consumption, Counted, Unknown};
 use dyno_record::index_build::{BuildRecord, IndexBuildCaveat, IoFigures, MemberBuild};
 use dyno_record::io_trace::document::TraceTarget;
 use dyno_record::quantity::Unit;
@@ -68,6 +72,13 @@ struct Measured {
     grown: Grown,
 }
 
+/// What all servers did.
+struct MeasuredBuild {
+    started_at: String,
+    servers: Vec<Measured>,
+    metered: EndedWork,
+}
+
 /// A command that has ended, and how long after the common start.
 type Ended = (Result<Document, ControlError>, Duration);
 
@@ -87,11 +98,17 @@ impl Builder<'_> {
             member.limit()?;
         }
         let devices: Vec<Option<&Device>> = counted_devices(&starts);
-        let result = self.measure(members, &devices, name, traced);
+        let meter = self.meter(members);
+        let result = self.measure(members, &devices, (name, traced), &meter);
         for member in &mut *members {
             member.lift_limit();
         }
-        let (started_at, measured) = result.map_err(|failure| explained(members, failure))?;
+        let MeasuredBuild {
+            started_at,
+            servers: measured,
+            metered,
+        } = result.map_err(|failure| explained(members, failure))?;
+        let consumption = meter.finish(metered).map(without_network);
         let caveats = self.caveats(members, &starts, &measured, restarted);
         let caveats = caveats.into_iter().map(|statement| IndexBuildCaveat {
             statement,
@@ -112,6 +129,7 @@ impl Builder<'_> {
             data_bytes: all(|start| start.data_bytes),
             process,
             device,
+            consumption,
             server: figures::sum_of_counters(measured.iter().map(|one| &one.grown.server)),
             members: of_members(members, &measured, &devices),
             tracing: Vec::new(),
@@ -209,9 +227,9 @@ impl Builder<'_> {
         &self,
         members: &[Member<'_>],
         devices: &[Option<&Device>],
-        name: &str,
-        traced: bool,
-    ) -> Result<(String, Vec<Measured>), Error> {
+        (name, traced): (&str, bool),
+        meter: &WorkMeter<'_>,
+    ) -> Result<MeasuredBuild, Error> {
         let how = if traced { "" } else { ", without trace" };
         self.say(&format!("building the index ({name}{how})"));
         let controls = || -> Result<Vec<Control>, Error> {
@@ -232,7 +250,9 @@ impl Builder<'_> {
         };
         let before = counters(&mut asking);
         let started_at = Timestamp::now().to_string();
+        let meter = meter.start(Instant::now());
         let (ended, fault) = self.command_on_all(&mut building, recording.as_mut());
+        let metered = meter.end();
         let after = counters(&mut asking);
         if let Some(recording) = recording {
             let mut tables = Tables::default();
@@ -270,7 +290,28 @@ impl Builder<'_> {
             duration,
             grown: before.until(after),
         });
-        Ok((started_at, measured.collect()))
+        Ok(MeasuredBuild {
+            started_at,
+            servers: measured.collect(),
+            metered,
+        })
+    }
+
+    /// Counts what the servers use. Those that were started write to their files then what they have not yet.
+    fn meter(&self, members: &[Member<'_>]) -> WorkMeter<'_> {
+        let servers = || members.iter().map(|member| &member.server);
+        let processes = servers().flat_map(Server::processes).copied();
+        let subject = ConsumptionSubject {
+            processes: Ok(processes.collect()),
+            data_folders: Ok(servers().flat_map(Server::data_folders).collect()),
+            is_local: true,
+        };
+        WorkMeter::new(
+            subject,
+            servers().flat_map(Server::connectors).collect(),
+            servers().all(Server::is_own),
+            self.context.cancel,
+        )
     }
 
     /// Traces the servers from now on.
@@ -422,6 +463,22 @@ fn of_members(
         device: one.grown.device.filter(|_| have_own),
     });
     of_members.collect()
+}
+
+/// What goes over connections meanwhile is no cost of an index.
+fn without_network(used: Consumption) -> Consumption {
+    let others = used.unknown.into_iter();
+    let mut unknown: Vec<Unknown> = others.filter(|one| one.what != Counted::Network).collect();
+    unknown.push(Unknown {
+        what: Counted::Network,
+        reason: "a server builds an index by itself: its connections have the command and questions about it only"
+            .to_owned(),
+    });
+    Consumption {
+        network: None,
+        unknown,
+        ..used
+    }
 }
 
 /// Says which server ended, if one did.

@@ -126,14 +126,6 @@ impl Estimate {
     }
 }
 
-/// Room in the file system of a folder, or of the one above that is there.
-pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
-    let folder = std::path::absolute(folder).ok()?;
-    let existing = folder.ancestors().find(|folder| folder.is_dir())?;
-    let stat = nix::sys::statvfs::statvfs(existing).ok()?;
-    Some(stat.blocks_available() * stat.fragment_size())
-}
-
 /// Whether the server stores its documents as they are, so that their size is known.
 pub(crate) fn is_uncompressed(plan: &Plan) -> bool {
     plan.server.block_compressor.as_deref() == Some("none")

@@ -51,6 +51,7 @@ pub fn check(
 }
 
 fn check_task(task: &Task, options: &StandaloneOptions, context: Context<'_>) -> Result<(), Error> {
+    preflight::watching(&task.plan)?;
     let embedded = options.embedded_server.as_deref();
     let plan = task.plan.index_build.clone().unwrap_or_default();
     if let Some(refusal) = dyno_trace::possibilities(&LiveKernel::new()).refusal {
@@ -97,7 +98,7 @@ fn check_room(
     let is_here = plan.server.storage.is_none()
         && plan.server.data_dirs.is_empty()
         && plan.server.kind != ServerKind::Uri;
-    let free = estimate::free_bytes(folder).filter(|_| is_here);
+    let free = dyno_observe::environment::free_bytes(folder).filter(|_| is_here);
     for said in estimate.words(free) {
         context.note(said);
     }
@@ -214,6 +215,7 @@ fn perform(
         discard(&folder, &topologies(task)?);
         return Err(failure);
     }
+    document.ended_at = Some(Timestamp::now().to_string());
     (document.status, document.status_reason) = standalone::status(failure.as_ref());
     document.write(&path)?;
     folder.finish();
@@ -237,6 +239,7 @@ fn empty(plan: &Plan) -> IndexBuildDocument {
         dyno_version: VERSION.to_owned(),
         started_at: Timestamp::now().to_string(),
         status: RunStatus::Running,
+        ended_at: None,
         status_reason: None,
         name: plan.name.clone(),
         plan: dyno_plan::file::recorded(plan),

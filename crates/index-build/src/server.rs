@@ -84,6 +84,23 @@ impl<'a> Server<'a> {
         folder.filter(|_| self.is_own()).map(PathBuf::from)
     }
 
+    /// Folders with its data on this machine, as far as they are known.
+    pub(crate) fn data_folders(&self) -> Vec<PathBuf> {
+        if !self.is_own() {
+            let settings = self.describe().map(|server| server.settings);
+            return locality::named_folders(settings.iter());
+        }
+        locality::planned_folders(&self.plan, &self.paths())
+    }
+
+    fn paths(&self) -> ServerPaths<'_> {
+        ServerPaths {
+            environment: self.context.environment,
+            embedded: self.embedded,
+            folder: &self.folder,
+        }
+    }
+
     /// Whether a server that is started finds data in its folder.
     pub(crate) fn has_data(&self) -> bool {
         let server = &self.plan.server;
@@ -140,12 +157,7 @@ impl<'a> Server<'a> {
         if let Some(bytes) = cache {
             plan.server.cache = Some(CacheSize::Of(Bytes(bytes)));
         }
-        let paths = ServerPaths {
-            environment: self.context.environment,
-            embedded: self.embedded,
-            folder: &self.folder,
-        };
-        let deployment = DeploymentUnderTest::open(&plan, None, &paths, None, self.context)?;
+        let deployment = DeploymentUnderTest::open(&plan, None, &self.paths(), None, self.context)?;
         let server = deployment.servers.first().ok_or_else(|| {
             Error::new(Kind::Internal, "a deployment without servers was started")
         })?;
@@ -199,6 +211,18 @@ impl<'a> Server<'a> {
     /// Its processes with data.
     pub(crate) fn processes(&self) -> &[u32] {
         &self.running().processes
+    }
+
+    /// Reaches its servers with data: each member of a deployment.
+    pub(crate) fn connectors(&self) -> Vec<Connector> {
+        let running = self.running();
+        match &running.deployment {
+            Some(deployment) => {
+                let servers = deployment.data_servers().into_iter();
+                servers.map(|server| server.connector).collect()
+            }
+            None => vec![running.connector.clone()],
+        }
     }
 
     /// Makes connections. A command on one of them ends when the person interrupts.

@@ -20,7 +20,7 @@ use process::{ProcessCounters, Switches};
 pub use server::{ServerCounters, server_counters, write_back};
 
 /// What is counted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ConsumptionSubject {
     /// The processes of the servers that hold data, or why they cannot be read.
     pub processes: Known<Vec<u32>>,

@@ -67,7 +67,7 @@ pub fn may_drop_page_cache() -> std::io::Result<()> {
     storage::may_drop_page_cache(Path::new("/"))
 }
 
-fn observe_root(root: &Path, data_dir: Option<&Path>) -> Observation {
+pub(crate) fn observe_root(root: &Path, data_dir: Option<&Path>) -> Observation {
     let mut probes = Probes::default();
     let environment = Environment {
         hostname: probes.note("hostname", host::hostname(root)),

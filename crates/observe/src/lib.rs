@@ -7,6 +7,7 @@ pub mod clock;
 pub mod consumption;
 mod cpu_settings;
 pub mod doctor;
+pub mod elsewhere;
 pub mod environment;
 pub mod grafana;
 pub mod health;

@@ -1,4 +1,5 @@
-//! What a phase used of the servers' machine, as counters that were read at its start and its end.
+//! What a phase used of the servers' machine, as counters that were read at its start and its end. An index build and the
+//! messages of a cell are such a phase, too.
 
 use crate::model::PhaseKind;
 use crate::named::named;
@@ -10,9 +11,10 @@ use serde::{Deserialize, Serialize};
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Consumption {
-    /// The phase.
+    /// The phase; `measure` of an index build and of messages.
     pub phase: PhaseKind,
-    /// When the counters of the kernel were read first, from the start of the run.
+    /// When the counters of the kernel were read first, from the start of the run, of the index build or of the messages: before it, if
+    /// it is negative.
     pub start_s: f64,
     /// When they were read last.
     pub end_s: f64,
@@ -69,7 +71,7 @@ pub struct ReadTimes {
     pub servers_at_end: ReadTime,
 }
 
-/// When counters were read, from the start of the run: each at some instant between the two.
+/// When counters were read, from the same start: each at some instant between the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadTime {
     /// When the first was asked for.
@@ -117,6 +119,27 @@ pub struct EnergyUse {
     pub domains: Vec<String>,
 }
 
+impl Consumption {
+    /// The same with all times by a clock that reads 0 at `start_s`.
+    #[must_use]
+    pub fn since(mut self, start_s: f64) -> Self {
+        self.start_s -= start_s;
+        self.end_s -= start_s;
+        if let Some(read) = &mut self.read {
+            for time in [
+                &mut read.kernel_at_start,
+                &mut read.kernel_at_end,
+                &mut read.servers_at_start,
+                &mut read.servers_at_end,
+            ] {
+                time.from_s -= start_s;
+                time.until_s -= start_s;
+            }
+        }
+        self
+    }
+}
+
 /// Something that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unknown {
@@ -141,6 +164,8 @@ named! {
     Counted {
         /// CPU time of the servers.
         ServerCpu = "server_cpu",
+        /// CPU time of the drivers' processes.
+        ClientCpu = "client_cpu",
         /// Context switches of the servers.
         ContextSwitches = "context_switches",
         /// Memory of the servers.

@@ -78,7 +78,10 @@ pub struct DiskCapacity {
     pub read_bytes_per_s: Option<f64>,
     /// Bytes written per second, likewise.
     pub write_bytes_per_s: Option<f64>,
-    /// Half of the 95 % interval of the least certain of these, as a part of it.
+    /// Flushes of its cache per second, each behind at least one write: the lower end of the 95 % interval. Operations that wait at
+    /// the same time share flushes, so that this bounds no rate of theirs.
+    pub flush_per_s: Option<f64>,
+    /// Half of the 95 % interval of the least certain of the others, as a part of it.
     pub uncertainty_ratio: Option<f64>,
     /// Reads per second that it took from the servers at most during the whole run, and as many writes, by a limit of their
     /// control group. Writes of the kernel, such as those of a file system's journal, are not limited, and are counted as

@@ -1,6 +1,7 @@
 //! `index-build.json`: an index that was built under trace, once, or before and after something was done about the
 //! order of the documents. The traces are in folders beside it.
 
+use crate::consumption::Consumption;
 use crate::document::Document;
 use crate::model::{Environment, RunStatus};
 use crate::plan::RecordedPlan;
@@ -26,6 +27,8 @@ pub struct IndexBuildDocument {
     pub dyno_version: String,
     /// Its start, RFC 3339 in UTC.
     pub started_at: String,
+    /// Its end, RFC 3339 in UTC; absent before, and in records of earlier versions.
+    pub ended_at: Option<String>,
     /// How it ended.
     pub status: RunStatus,
     /// Why it ended early.
@@ -150,6 +153,8 @@ pub struct BuildRecord {
     pub process: Option<IoFigures>,
     /// What the device did while the index was built, for everybody.
     pub device: Option<IoFigures>,
+    /// What all servers, their devices and the processors used for it; absent in records of earlier versions.
+    pub consumption: Option<Consumption>,
     /// Counters of the server by dotted name: how much they grew while the index was built; those of several servers are
     /// added up.
     pub server: BTreeMap<String, f64>,

@@ -111,6 +111,12 @@ impl Document for RunDocument {
     }
 }
 
+/// A time of a record in milliseconds since 1970; `None` for a text that is none.
+pub fn milliseconds(time: &str) -> Option<i64> {
+    let time: Option<jiff::Timestamp> = time.parse().ok();
+    time.map(jiff::Timestamp::as_millisecond)
+}
+
 impl RunDocument {
     /// The plan by its fields.
     pub fn recorded_plan(&self) -> RecordedPlan {
@@ -119,8 +125,7 @@ impl RunDocument {
 
     /// Its start in milliseconds since 1970; absent if the record holds no time of it.
     pub fn started_ms(&self) -> Option<i64> {
-        let started: Option<jiff::Timestamp> = self.started_at.parse().ok();
-        started.map(jiff::Timestamp::as_millisecond)
+        milliseconds(&self.started_at)
     }
 
     /// Worker threads of all clients; absent if the plan does not tell.

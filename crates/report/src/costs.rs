@@ -1,15 +1,20 @@
-//! What a result costs, per operation: one table for a run, one for levels beside each other, one for a comparison.
+//! What a result costs, per operation: one table for a run, one for levels beside each other, one for a comparison. The same per
+//! document of an index build and per message.
+
+mod work;
 
 use crate::experiment::figure::interval;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
 use dyno_analyze::costs::CHECKPOINT_INTERVAL_S;
-use dyno_record::consumption::{Consumption, Counted, CountedBy, DeviceUse, ReadTime};
+use dyno_record::consumption::{Consumption, Counted, CountedBy, DeviceUse, ReadTime, Unknown};
 use dyno_record::experiment::{
     ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs, Experiment, Figure,
 };
 use dyno_record::model::PhaseRecord;
 use dyno_record::quantity::{NO_VALUE, Quantity, Unit};
+
+pub(crate) use work::{of_builds, of_cells};
 
 /// Share of what the devices wrote from which on unwritten changes from before a phase are worth a word.
 const SOME_RATIO: f64 = 0.05;
@@ -58,6 +63,7 @@ pub(crate) fn label(kind: CostKind) -> &'static str {
 fn counted(what: Counted) -> &'static str {
     match what {
         Counted::ServerCpu => "CPU time of the servers",
+        Counted::ClientCpu => "CPU time of the drivers",
         Counted::ContextSwitches => "context switches of the servers",
         Counted::Memory => "memory of the servers",
         Counted::Device => "what the device read and wrote",
@@ -100,14 +106,14 @@ fn amount(kind: CostKind, value: f64, currency: Option<&str>) -> String {
     format!("{}{}", quantity(kind, value), suffix(kind, currency))
 }
 
-/// What a phase used of a kind. Requests and the like are whole.
-fn whole(kind: CostKind, sum: f64) -> String {
+/// What was used of a kind altogether. Requests and the like are whole.
+fn whole(kind: CostKind, sum: f64, currency: Option<&str>) -> String {
     match kind {
         CostKind::ContextSwitches
         | CostKind::ReadRequests
         | CostKind::WriteRequests
         | CostKind::Flushes => Quantity::count(sum.round() as u64).to_string(),
-        _ => amount(kind, sum, None),
+        _ => amount(kind, sum, currency),
     }
 }
 
@@ -121,23 +127,47 @@ fn cell(cost: &Cost, currency: Option<&str>) -> Cell {
     Cell::from(amount(kind, value.value, currency)).with_detail(range)
 }
 
+/// What is divided by, one of them.
+fn noun(basis: CostBasis) -> &'static str {
+    match basis {
+        CostBasis::Operation => "operation",
+        CostBasis::Document => "document",
+        CostBasis::Message => "message",
+    }
+}
+
 /// The section of a run's page.
 pub(crate) fn section(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRecord) -> Section {
+    let each = noun(costs.basis);
+    Section {
+        title: format!("Cost per {each}").into(),
+        lead: format!(
+            "What phase {} used, divided by its {} finished {each}s; counters read at its start and its end.",
+            phase.name.as_str(),
+            Quantity::count(costs.basis_count)
+        ),
+        tables: vec![of_one(costs, used, "whole phase", "getrusage")],
+        notes: notes(costs, used, phase),
+        ..Section::default()
+    }
+}
+
+/// The table of one phase or piece of work, with where each number comes from.
+fn of_one(costs: &Costs, used: Option<&Consumption>, all: &str, client: &str) -> Table {
     let currency = costs.currency.as_deref();
     let columns = vec![
         Column::text("cost"),
         Column::number("amount", 200),
-        Column::number("whole phase", 100),
+        Column::number(all, 100),
         Column::text("by"),
     ];
-    let each = match costs.basis {
-        CostBasis::Operation => "operation",
-        CostBasis::Document => "document",
-    };
     let row = |cost: &Cost| {
         let kind = cost.kind;
-        let sum = cost.value.value * costs.basis_count as f64;
-        let total = kind.is_per_operation().then(|| whole(kind, sum));
+        let times = kind.operations();
+        let total = times.map(|operations| {
+            let sum = cost.value.value / operations * costs.basis_count as f64;
+            whole(kind, sum, currency)
+        });
         let tone = match used.is_some_and(is_shared) && is_of_writes(kind) {
             true => Tone::Doubt,
             false => Tone::Plain,
@@ -149,25 +179,15 @@ pub(crate) fn section(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRe
                 ..cell(cost, currency)
             },
             Cell::known(total),
-            Cell::new(source(kind, used), Tone::Soft),
+            Cell::new(source(kind, used, client), Tone::Soft),
         ]
     };
     let rows = costs.values.iter().map(row).collect();
-    Section {
-        title: format!("Cost per {each}").into(),
-        lead: format!(
-            "What phase {} used, divided by its {} finished {each}s; counters read at its start and its end.",
-            phase.name.as_str(),
-            Quantity::count(costs.basis_count)
-        ),
-        tables: vec![Table::new("Costs", columns, rows)],
-        notes: notes(costs, used, phase),
-        ..Section::default()
-    }
+    Table::new("Costs", columns, rows)
 }
 
 /// Where a number comes from.
-fn source(kind: CostKind, used: Option<&Consumption>) -> String {
+fn source(kind: CostKind, used: Option<&Consumption>, client: &str) -> String {
     let device = |used: &Consumption| {
         let device = used.device.as_ref()?;
         Some(format!("counters of {}", device.names.join(", ")))
@@ -186,7 +206,7 @@ fn source(kind: CostKind, used: Option<&Consumption>) -> String {
         | CostKind::PeakBytes
         | CostKind::ReceivedBytes
         | CostKind::SentBytes => "serverStatus".to_owned(),
-        CostKind::ClientCpu => "getrusage".to_owned(),
+        CostKind::ClientCpu => client.to_owned(),
         CostKind::ReadBytes
         | CostKind::ReadRequests
         | CostKind::WrittenBytes
@@ -211,26 +231,32 @@ fn notes(costs: &Costs, used: Option<&Consumption>, phase: &PhaseRecord) -> Vec<
     ];
     if let Some(used) = used {
         notes.extend(of_readings(used, phase));
-        notes.extend(of_servers(used));
-        notes.extend(used.device.as_ref().map(|device| of_device(device, used)));
-        if used.energy.is_some() {
-            notes.push(
-                "Energy is that of all processors and their memory, whoever they work for: of the client, too, if it is \
-                 on this machine."
-                    .to_owned(),
-            );
-        }
+        notes.extend(of_used(used));
     }
     if let (Some(changed), Some(used)) = (&costs.changed, used) {
         notes.extend(of_changes(changed, used, phase));
     }
-    notes.extend(
-        costs
-            .unknown
-            .iter()
-            .map(|one| format!("Not known: {} ({}).", counted(one.what), one.reason)),
-    );
+    notes.extend(costs.unknown.iter().map(not_known));
     notes
+}
+
+/// What there is to say of servers, devices and energy.
+fn of_used(used: &Consumption) -> Vec<String> {
+    let energy = used.energy.as_ref().map(|_| {
+        "Energy is that of all processors and their memory, whoever they work for: of the client, too, if it is on this \
+         machine."
+            .to_owned()
+    });
+    let device = used.device.as_ref().map(|device| of_device(device, used));
+    of_servers(used)
+        .into_iter()
+        .chain(device)
+        .chain(energy)
+        .collect()
+}
+
+fn not_known(one: &Unknown) -> String {
+    format!("Not known: {} ({}).", counted(one.what), one.reason)
 }
 
 fn is_of_threads(used: &Consumption) -> bool {

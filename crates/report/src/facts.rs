@@ -3,14 +3,18 @@
 
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::Fact;
-use dyno_record::model::{DroppedCollection, RunDocument, ServerRecord, TraceRecord};
+use dyno_record::model::{DroppedCollection, RunDocument, ServerRecord, TraceRecord, milliseconds};
 use dyno_record::plan::{RecordedFieldLength, RecordedPlan};
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
 use serde_json::Value;
 
+/// The dashboard of machines: its `uid` in `deploy/grafana/dashboards/node.json`. `dyno` tells Prometheus nothing of index builds
+/// and messages.
+pub(crate) const DASHBOARD_OF_MACHINES: &str = "mongodyno-node";
+
 /// The dashboard of runs: its `uid` in `deploy/grafana/dashboards/run.json`.
-const DASHBOARD: &str = "mongodyno-run";
+pub(crate) const DASHBOARD: &str = "mongodyno-run";
 
 /// What is shown for a fact that could not be read.
 pub(crate) const UNKNOWN: &str = "unknown";
@@ -213,15 +217,33 @@ fn secondary_indexes(document: &RunDocument) -> String {
 
 /// The dashboard of runs in the Grafana of the plan, from the start of the run to the end of its last phase.
 pub(crate) fn dashboard(document: &RunDocument) -> Option<String> {
-    let url = document.recorded_plan().observe.grafana.url?;
-    // A record may come from anybody, and its link must not run a script.
-    let is_page = url.starts_with("http://") || url.starts_with("https://");
-    let from_ms = document.started_ms().filter(|_| is_page)?;
+    let from_ms = document.started_ms()?;
     let phase = document.phases.last()?;
     let end_ms = (phase.start_s + phase.duration_s) * 1e3;
     let to_ms = from_ms + end_ms.ceil() as i64;
+    dashboard_at(DASHBOARD, &document.recorded_plan(), (from_ms, to_ms))
+}
+
+/// A dashboard in the Grafana of a plan, from the start of an experiment to its end.
+pub(crate) fn dashboard_between(
+    dashboard: &str,
+    plan: &RecordedPlan,
+    (started_at, ended_at): (&str, Option<&str>),
+) -> Option<String> {
+    let between = milliseconds(started_at).zip(milliseconds(ended_at?))?;
+    dashboard_at(dashboard, plan, between)
+}
+
+fn dashboard_at(
+    dashboard: &str,
+    plan: &RecordedPlan,
+    (from_ms, to_ms): (i64, i64),
+) -> Option<String> {
+    let url = plan.observe.grafana.url.as_ref()?;
+    // A record may come from anybody, and its link must not run a script.
+    let is_page = url.starts_with("http://") || url.starts_with("https://");
     let url = url.trim_end_matches('/');
-    Some(format!("{url}/d/{DASHBOARD}?from={from_ms}&to={to_ms}"))
+    is_page.then(|| format!("{url}/d/{dashboard}?from={from_ms}&to={to_ms}"))
 }
 
 /// What a collection held that was dropped before the run.

@@ -17,6 +17,16 @@ pub(crate) fn list(environment: Option<&Environment>, book: &CaveatBook) -> Opti
     })
 }
 
+/// The machines of other hosts, each by the name of its host.
+pub(crate) fn of_hosts<'a>(
+    hosts: impl IntoIterator<Item = (&'a String, &'a Environment)>,
+) -> impl Iterator<Item = FactList> {
+    hosts.into_iter().map(|(host, environment)| FactList {
+        title: format!("Machine {host}").into(),
+        facts: facts(environment, &CaveatBook::new(&[])),
+    })
+}
+
 /// What a machine is, how it is set, and what the checks say of it.
 pub(crate) fn facts(environment: &Environment, book: &CaveatBook) -> Vec<Fact> {
     let marks = |topic| book.marks(topic, None);
@@ -236,6 +246,7 @@ fn capacity_of(capacity: &DiskCapacity) -> String {
         bytes_per_s(capacity.read_bytes_per_s, "read"),
         bytes_per_s(capacity.write_bytes_per_s, "written"),
         error,
+        per_s(capacity.flush_per_s, "flushes at least"),
         limit,
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();

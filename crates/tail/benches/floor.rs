@@ -195,6 +195,8 @@ fn by_driver(uri: &str, found: &Found) -> f64 {
         uri,
         found,
         server: &[],
+        meter: None,
+        machines: None,
         judge: dyno_analyze::messages::judge,
         interrupted: &|| false,
         host_drivers: Path::new("."),

@@ -7,23 +7,27 @@ use crate::sums::what_is_wrong;
 use crate::{TailError, cells};
 use dyno_engine::context::Context;
 use dyno_engine::deployment::server::{ServerPaths, data_folder};
-use dyno_engine::deployment::{DeploymentUnderTest, data_servers, describe, topology_of};
+use dyno_engine::deployment::{DeploymentUnderTest, data_servers, describe, locality, topology_of};
 use dyno_engine::experiment::folder::ExperimentFolder;
 use dyno_engine::observer::Shared;
+use dyno_engine::run::consumption::WorkMeter;
 use dyno_engine::run::preflight;
 use dyno_engine::standalone::{self, FinishedStandalone, StandaloneOptions};
 use dyno_engine::{Cancel, Error, Kind, Observer, OrFault, VERSION};
 use dyno_plan::task::Task;
 use dyno_plan::uri::has_option;
 use dyno_record::Document;
-use dyno_record::model::RunStatus;
+use dyno_record::model::{Environment, RunStatus};
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
 use dyno_record::tail::{
-    Cell, CellStatus, EMBEDDED_PRODUCT, Measured, SCHEMA_VERSION, SkippedDriver, TailDocument,
+    Cell, CellStatus, EMBEDDED_PRODUCT, HostMachine, Measured, SCHEMA_VERSION, SkippedDriver,
+    TailDocument,
 };
 use dyno_results::messages::CELLS;
 use jiff::Timestamp;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Data of a server, in the folder of the experiment.
@@ -57,6 +61,7 @@ pub fn check(
     let context = options.common.context(&observer, cancel);
     let out = options.common.out.as_deref();
     out.map_or(Ok(()), ExperimentFolder::check)?;
+    preflight::watching(&task.plan)?;
     chosen(task, options, context)?;
     preflight::servers(task, options.common.embedded_server.as_deref(), context)
 }
@@ -77,6 +82,7 @@ pub fn perform(
         name if name.starts_with("tail") => name.to_owned(),
         name => format!("tail-{name}"),
     };
+    preflight::watching(&task.plan)?;
     let folder = ExperimentFolder::create(options.common.out.as_deref(), &name, Timestamp::now())?;
     folder.save_plan("plan.toml", task)?;
     let path = folder.path().to_owned();
@@ -108,6 +114,7 @@ fn measure_in(
         }
         result => result.err(),
     };
+    document.ended_at = Some(Timestamp::now().to_string());
     (document.status, document.status_reason) = standalone::status(fault.as_ref());
     document.write(&path)?;
     folder.finish();
@@ -207,6 +214,21 @@ impl Experiment<'_> {
         }
     }
 
+    /// Folders of this machine that hold the data of the servers.
+    fn data_folders(
+        &self,
+        deployment: &DeploymentUnderTest,
+        server: &ExperimentServer,
+    ) -> Vec<PathBuf> {
+        if let Some(storage) = deployment.storage() {
+            return vec![storage.data()];
+        }
+        match deployment.is_started() {
+            true => locality::planned_folders(&self.task.plan, &self.paths()),
+            false => locality::named_folders(std::iter::once(&server.settings)),
+        }
+    }
+
     /// Measures the cells on servers that are up.
     fn on_servers(
         &self,
@@ -237,11 +259,19 @@ impl Experiment<'_> {
         document.polls_heartbeats = document.server.product.starts_with(EMBEDDED_PRODUCT)
             && !has_option(&uri, "serverMonitoringMode");
         let processes = deployment.processes();
+        let meter = WorkMeter::of_deployment(
+            deployment,
+            &self.data_folders(deployment, &document.server),
+            context.cancel,
+        );
         let interrupted = || context.cancel.requested();
+        let machines = RefCell::default();
         let bench = Bench {
             uri: &uri,
+            machines: Some(&machines),
             found: self.found,
             server: &processes,
+            meter: Some(&meter),
             host_drivers: self.host_drivers,
             polls_heartbeats: document.polls_heartbeats,
             judge: dyno_analyze::messages::judge,
@@ -257,6 +287,7 @@ impl Experiment<'_> {
                 && (deployment.ended().is_some() || all == 1)
             {
                 document.cells.push(cell);
+                document.hosts = hosts_of(&machines);
                 return Err(failure);
             }
             if let Some(reason) = &cell.reason {
@@ -265,6 +296,7 @@ impl Experiment<'_> {
                 failed.push(text);
             }
             document.cells.push(cell);
+            document.hosts = hosts_of(&machines);
             // A process that is killed leaves what is known.
             document.write(self.path)?;
             context.cancel.check()?;
@@ -309,6 +341,16 @@ impl Experiment<'_> {
             }
         }
     }
+}
+
+/// The machines that were looked at, for the record.
+fn hosts_of(machines: &RefCell<BTreeMap<String, Environment>>) -> Vec<HostMachine> {
+    let machines = machines.borrow();
+    let machines = machines.iter().map(|(host, environment)| HostMachine {
+        host: host.clone(),
+        environment: environment.clone(),
+    });
+    machines.collect()
 }
 
 /// One line about a cell, while the next one is measured.
@@ -371,6 +413,7 @@ fn empty(task: &Task) -> TailDocument {
         dyno_version: VERSION.to_owned(),
         started_at: Timestamp::now().to_string(),
         status: RunStatus::Running,
+        ended_at: None,
         status_reason: None,
         name: task.plan.name.clone(),
         plan: dyno_plan::file::recorded(&task.plan),
@@ -379,6 +422,7 @@ fn empty(task: &Task) -> TailDocument {
         clock: "CLOCK_MONOTONIC of this host".to_owned(),
         cpus,
         environment: None,
+        hosts: Vec::new(),
         skipped: Vec::<SkippedDriver>::new(),
         cells: Vec::new(),
         caveats: Vec::new(),

@@ -9,6 +9,8 @@ use crate::driver::{self, Driver};
 use crate::error::TailError;
 use crate::resources::{Stats, Units, families};
 use dyno_fleet::clock::{Offset, OffsetEstimator, RoundTrip, realtime_ns};
+use dyno_observe::elsewhere;
+use dyno_record::model::Environment;
 use dyno_record::tail::{DriverVersion, HostClock, Sample};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -216,6 +218,18 @@ impl Host {
     /// Its name, as `ssh` takes it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Its machine.
+    ///
+    /// # Errors
+    /// [`TailError::Host`].
+    pub(crate) fn environment(&self) -> Result<Environment, TailError> {
+        let words = ["sh".as_ref(), "-c".as_ref(), elsewhere::SCRIPT.as_ref()];
+        let output = self.command(&words, &[], Stdio::piped(), COMMAND_LIMIT)?;
+        self.good(&output, "its machine cannot be looked at")?;
+        elsewhere::environment(&String::from_utf8_lossy(&output.stdout))
+            .map_err(|error| self.fault(format!("its machine cannot be looked at: {error}")))
     }
 
     /// The driver as it is on that host, where its version may be another.

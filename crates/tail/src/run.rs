@@ -26,9 +26,9 @@ const READY_LIMIT: Duration = Duration::from_secs(60);
 /// Longest time between two questions whether somebody interrupts.
 const READY_STEP: Duration = Duration::from_millis(100);
 /// From the word `start` to the start: every process has read it by then.
-const START_DELAY_NS: i64 = 200_000_000;
+const START_DELAY: Duration = Duration::from_millis(200);
 /// The same where other hosts are told.
-const HOSTS_START_DELAY_NS: i64 = 1_000_000_000;
+const HOSTS_START_DELAY: Duration = Duration::from_secs(1);
 
 /// Runs an experiment. What each message did is left in `folder`, which is there; see [`dyno_record::messages`]. The
 /// thread that calls it starts the processes, which end with it.
@@ -40,6 +40,7 @@ pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Meas
     check(settings)?;
     let (target, credentials) = dyno_plan::uri::parse(bench.uri)?;
     let mut hosts = Hosts::open(bench, settings)?;
+    hosts.look_at_machines(bench)?;
     let connector = Connector::new(&target, credentials)?;
     let mut control = connector.control()?;
     let capped = i64::try_from(settings.capped_bytes).unwrap_or(i64::MAX);
@@ -137,20 +138,23 @@ fn with_collection(
             *ahead_ns = host.compare_clocks()?.offset_ns;
         }
     }
-    let at_ns = if settings.is_here() {
-        monotonic_ns() + START_DELAY_NS
+    let (now_ns, delay) = if settings.is_here() {
+        (monotonic_ns(), START_DELAY)
     } else {
-        realtime_ns() + HOSTS_START_DELAY_NS
+        (realtime_ns(), HOSTS_START_DELAY)
     };
+    let at_ns = now_ns + delay.as_nanos() as i64;
+    let began = Instant::now();
     for member in consumers.iter_mut().chain(&mut producers) {
         member
             .process
             .say_start(at_ns + ahead_ns[member.role as usize])?;
     }
+    let metered = bench.meter.map(|meter| (meter, meter.start(began + delay)));
     let mut watch = Watch {
         bench,
         hosts,
-        began: Instant::now(),
+        began,
         units: Units::read(),
         server: Vec::new(),
         interrupted: false,
@@ -172,11 +176,13 @@ fn with_collection(
     };
     let stopped = watch.until(most, &mut consumers, &mut [])?;
     let (server, interrupted) = (watch.server(), watch.interrupted);
+    let metered = metered.map(|(meter, started)| (meter, started.end()));
     let mut measured = gather(bench, settings, hosts, producers, consumers, folder)?;
     for consumer in &mut measured.consumers {
         consumer.stopped = stopped && consumer.sum.lost > 0;
     }
     measured.server = server;
+    measured.consumption = metered.and_then(|(meter, ended)| meter.finish(ended));
     measured.interrupted = interrupted;
     Ok(measured)
 }

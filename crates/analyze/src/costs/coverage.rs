@@ -81,6 +81,17 @@ impl Span {
         }
     }
 
+    /// Of work by itself, which begins at 0.
+    pub(super) fn alone(duration_s: f64) -> Self {
+        Span {
+            start_s: 0.0,
+            end_s: duration_s,
+            is_led: false,
+            is_followed: false,
+            carried_ratio: 0.0,
+        }
+    }
+
     /// `None` if the readings hold too little of the phase.
     fn between(&self, first: ReadTime, last: ReadTime) -> Option<Coverage> {
         // Mirrored, the start is like the end.

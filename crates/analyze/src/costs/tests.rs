@@ -1,4 +1,5 @@
 mod late;
+mod work;
 
 use super::*;
 use dyno_record::consumption::{DeviceUse, EnergyUse, NetworkUse, ReadTime, ReadTimes};

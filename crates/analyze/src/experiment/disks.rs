@@ -9,7 +9,9 @@
 //!
 //! Either gives requests per second `C`, and with `V` requests per operation the bound `C / V`. Reads and writes were measured
 //! apart, and whether they share the time of a device is not known: the larger of their shares is what an operation needs at
-//! least. Flushes were not measured. Else there is no bound. What is
+//! least. Flushes bound no rate, because operations that wait at the same time share them, and at a higher load more of them do;
+//! but at the rate that was measured they took a share of what the device can flush, and at no higher rate more than in proportion.
+//! So they are known not to limit first where that share is small. Else there is no bound. What is
 //! known even then is that such a device takes at least what one that serves one request at a time would take.
 
 use super::figures::resource_name;
@@ -217,7 +219,7 @@ pub(super) fn limits(at: &At<'_>, loads: &[Loaded]) -> Option<DiskLimits> {
         let is_first = is_first(one);
         let open = one.open.iter();
         // That reads and writes may share its time does not matter where it limits first even if they do not.
-        open.filter(move |(reason, _)| *reason != NoLimit::ReadsBesideWrites || !is_first)
+        open.filter(move |(reason, _)| !is_of_sharing(*reason) || !is_first)
             .map(move |(reason, most_ratio)| {
                 let found = DiskWithoutLimit {
                     disk: one.disk.clone(),
@@ -256,8 +258,13 @@ impl Judged {
     /// Whether requests that take its time are in no capacity, so that an operation may need much more than is known.
     fn is_part(&self) -> bool {
         let mut open = self.open.iter();
-        open.any(|(reason, _)| *reason != NoLimit::ReadsBesideWrites)
+        open.any(|(reason, _)| !is_of_sharing(*reason))
     }
+}
+
+/// Whether all is known that it did, and only not how far that goes on at the same time.
+fn is_of_sharing(reason: NoLimit) -> bool {
+    matches!(reason, NoLimit::ReadsBesideWrites | NoLimit::FlushesBeside)
 }
 
 fn judge(disk: &DiskFigures, whole: &Demand, rate_per_s: f64, loads: &[Loaded]) -> Judged {
@@ -273,7 +280,13 @@ fn judge(disk: &DiskFigures, whole: &Demand, rate_per_s: f64, loads: &[Loaded]) 
         (Some(false), _) | (_, Some(_)) => None,
         _ if shares.least.is_none() => of_unknown(disk),
         _ if disk.flush_per_s.is_some_and(|flushes| flushes > 0.0) => {
-            Some((NoLimit::FlushesUnknown, disk.busy_ratio))
+            match shares.sum.zip(flushed_ratio(disk)) {
+                None => Some((NoLimit::FlushesUnknown, disk.busy_ratio)),
+                Some((sum, flushes)) => {
+                    Some((NoLimit::FlushesBeside, (sum + flushes).min(disk.busy_ratio)))
+                        .filter(|(_, beside)| *beside > known_ratio)
+                }
+            }
         }
         _ => match shares.sum {
             None => Some((NoLimit::PartUnknown, disk.busy_ratio)),
@@ -290,6 +303,12 @@ fn judge(disk: &DiskFigures, whole: &Demand, rate_per_s: f64, loads: &[Loaded]) 
         limit,
         open: open.into_iter().chain(writes).collect(),
     }
+}
+
+/// The part that its flushes are of those that it can do.
+pub(super) fn flushed_ratio(disk: &DiskFigures) -> Option<f64> {
+    let most = disk.capacity?.flush_per_s.filter(|most| *most > 0.0)?;
+    Some(disk.flush_per_s? / most)
 }
 
 /// Why nothing of a limit is known by the device itself. It worked at most as long as it had requests.

@@ -456,4 +456,4 @@ fn blind(document: &TailDocument) -> Vec<Finding> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -3,7 +3,7 @@
 use super::names::{one_of, some_of};
 use super::run::{DataArguments, ExtentArguments, OrderName, TargetArguments, WorkerArguments};
 use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments, PriceArguments};
-use super::values::{percentile, quantity, setting, share, share_or_all};
+use super::values::{percentile, quantity, setting, share, share_or_all, share_or_none};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use dyno_plan::request::ScheduleKind;
@@ -142,8 +142,8 @@ pub(crate) struct SloArguments {
     /// Largest value of any percentile of the response time, such as `75=5ms`; may be repeated
     #[arg(long, value_name = "PERCENT=TIME", value_parser = percentile, help_heading = "Objective")]
     pub(crate) percentile: Vec<(f64, Span)>,
-    /// Largest share of operations that may fail, 0 to 1; 0 if it is not given
-    #[arg(long, value_name = "RATIO", help_heading = "Objective")]
+    /// Largest share of operations that may fail, such as `1%` or `0.01`; 0 if it is not given
+    #[arg(long, value_name = "SHARE", value_parser = share_or_none, help_heading = "Objective")]
     pub(crate) errors: Option<f64>,
     /// Distance of neighbouring rates, such as `4%` or `0.04`: runs are made until the interval of the answer
     /// reaches 1.25 times as far to either side

@@ -2,7 +2,7 @@
 
 use super::names::{one_of, some_of};
 use super::standing::{GrafanaArguments, MetricsArguments, ObserveArguments, PriceArguments};
-use super::values::{count, property, quantity, setting, span_above_0};
+use super::values::{count, property, quantity, setting, share_or_none, span_above_0};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use dyno_plan::model::{Backend, ServerKind};
@@ -74,10 +74,11 @@ pub(crate) struct RunArguments {
     /// When operations start
     #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
     pub(crate) schedule: Option<ScheduleKind>,
-    /// Largest share of failed operations, 0 to 1, with which the exit status is still 0; default: 0
+    /// Largest share of failed operations with which the exit status is still 0, such as `1%` or `0.01`; default: 0
     #[arg(
         long,
-        value_name = "RATIO",
+        value_name = "SHARE",
+        value_parser = share_or_none,
         help_heading = "Load",
         hide_short_help = true
     )]

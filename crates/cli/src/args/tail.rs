@@ -2,6 +2,7 @@
 
 use super::names::one_of;
 use super::run::{OF_STARTED, StartArguments};
+use super::standing::{GrafanaArguments, PriceArguments};
 use super::trace::PageArguments;
 use super::values::{count, quantity};
 use clap::Args;
@@ -32,6 +33,10 @@ pub(crate) struct TailArguments {
     pub(crate) uri: Option<String>,
     #[command(flatten)]
     pub(crate) sending: SendingArguments,
+    #[command(flatten)]
+    pub(crate) price: PriceArguments,
+    #[command(flatten)]
+    pub(crate) grafana: GrafanaArguments,
     /// Folder of the experiment; default: `experiments/TIME-tail-NAME`
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) out: Option<PathBuf>,

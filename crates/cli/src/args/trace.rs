@@ -2,6 +2,7 @@
 
 use super::names::{one_of, some_of};
 use super::run::{ExtentArguments, OF_STARTED, StartArguments};
+use super::standing::{GrafanaArguments, PriceArguments};
 use super::values::{count, quantity};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -132,6 +133,10 @@ pub(crate) struct IndexBuildArguments {
     pub(crate) layout: String,
     #[command(flatten)]
     pub(crate) start: StartArguments,
+    #[command(flatten)]
+    pub(crate) price: PriceArguments,
+    #[command(flatten)]
+    pub(crate) grafana: GrafanaArguments,
     /// Build the index on a server on this machine that is already running: on one of its collections, or on documents that are loaded
     /// into it and stay
     ///

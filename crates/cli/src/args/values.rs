@@ -53,16 +53,26 @@ pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A share above 0 and below 1: `5%` or `0.05`.
-pub(super) fn share(text: &str) -> Result<f64, String> {
-    let (number, unit) = match text.trim().strip_suffix('%') {
-        Some(percent) => (percent, 0.01),
+/// A share, whatever its size: `5%` or `0.05`.
+fn any_share(text: &str) -> Option<f64> {
+    let (number, of) = match text.trim().strip_suffix('%') {
+        Some(percent) => (percent, 100.0),
         None => (text, 1.0),
     };
-    match number.trim().parse::<f64>() {
-        Ok(value) if value > 0.0 && value * unit < 1.0 => Ok(value * unit),
-        _ => Err("it must be above 0 and below 1, such as `5%` or `0.05`".into()),
-    }
+    let number: f64 = number.trim().parse().ok()?;
+    Some(number / of)
+}
+
+/// A share above 0 and below 1.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    any_share(text)
+        .filter(|share| *share > 0.0 && *share < 1.0)
+        .ok_or_else(|| "it must be above 0 and below 1, such as `5%` or `0.05`".into())
+}
+
+/// A share that may be none of it. The plan refuses one that is out of range, with all else that is wrong there.
+pub(super) fn share_or_none(text: &str) -> Result<f64, String> {
+    any_share(text).ok_or_else(|| "it must be from 0 to 1, such as `1%` or `0.01`".into())
 }
 
 /// A share that may be all of it.
@@ -138,6 +148,26 @@ mod tests {
         assert_eq!(span_above_0("1ns"), Ok(Span(Duration::from_nanos(1))));
         for text in ["0", "0ms", "-1s", ""] {
             assert!(span_above_0(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_share_that_may_be_none_is_read_in_percent_too() {
+        for (text, share) in [
+            ("0", 0.0),
+            ("0.01", 0.01),
+            ("1%", 0.01),
+            (" 7 % ", 0.07),
+            ("0.1%", 0.001),
+            ("100%", 1.0),
+            // For the plan to refuse.
+            ("2", 2.0),
+            ("-1%", -0.01),
+        ] {
+            assert_eq!(share_or_none(text), Ok(share), "{text}");
+        }
+        for text in ["", "%", "few", "1%%", "1 percent"] {
+            assert!(share_or_none(text).is_err(), "{text}");
         }
     }
 

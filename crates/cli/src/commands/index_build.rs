@@ -1,7 +1,9 @@
 //! `dyno index-build`: builds an index on documents that exist already, and shows how their files are read.
 
+use crate::annotator::annotate;
 use crate::args::IndexBuildArguments;
 use crate::exit::Exit;
+use crate::export::annotations;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::reports;
@@ -33,6 +35,8 @@ pub(crate) fn index_build(
     }
     let finished = run(&task, &options, &mut messages, invocation.cancel)?;
     let analysed = AnalysedIndexBuild::open(&finished.folder)?;
+    let annotations = annotations::of_builds(&analysed.document);
+    annotate(&analysed.document.plan, &annotations, invocation);
     let shown = (arguments.page.format, &arguments.page.extent);
     reports::present(&finished.folder, shown, invocation, |format, options| {
         reports::index_build_text(&analysed, format, options)

@@ -1,7 +1,9 @@
 //! `dyno tail`: sends messages through a capped collection by one driver after the other, and explains how long each took.
 
+use crate::annotator::annotate;
 use crate::args::TailArguments;
 use crate::exit::Exit;
+use crate::export::annotations;
 use crate::invocation::Invocation;
 use crate::messages::print_data;
 use crate::reports;
@@ -35,6 +37,8 @@ pub(crate) fn tail(arguments: &TailArguments, invocation: Invocation<'_>) -> Res
     let finished = perform(&task, &options, &mut messages, invocation.cancel)?;
     let folder = &finished.folder;
     let analysed = AnalysedMessages::open(folder)?;
+    let annotation = annotations::of_messages(&analysed.document);
+    annotate(&analysed.document.plan, annotation.as_slice(), invocation);
     let shown = (arguments.page.format, &arguments.page.extent);
     reports::present(folder, shown, invocation, |format, options| {
         reports::messages_text(&analysed, format, options)

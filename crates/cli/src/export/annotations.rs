@@ -4,9 +4,11 @@ use crate::export::rows::started;
 use dyno_analyze::course::{CourseChange, CourseSeries};
 use dyno_engine::Error;
 use dyno_record::document::variant_name;
-use dyno_record::model::{PhaseRecord, RunDocument};
+use dyno_record::index_build::{BuildRecord, IndexBuildDocument};
+use dyno_record::model::{PhaseRecord, RunDocument, milliseconds};
 use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
+use dyno_record::tail::TailDocument;
 use serde::Serialize;
 
 /// One annotation: of a time, or of the time from one to another.
@@ -38,6 +40,41 @@ pub(crate) fn all(run: &Run, changes: &[CourseChange]) -> Result<Vec<Annotation>
     Ok(found.annotations)
 }
 
+/// When each index build was made.
+pub(crate) fn of_builds(document: &IndexBuildDocument) -> Vec<Annotation> {
+    let of_one = |build: &BuildRecord| {
+        let start_ms = milliseconds(&build.started_at)?;
+        let took = Quantity::seconds(build.duration_s);
+        Some(Annotation {
+            time: start_ms,
+            time_end: Some(start_ms + (build.duration_s * 1e3).round() as i64),
+            tags: tags("index-build", &build.name),
+            text: format!("index build {} of {}: {took}", build.name, document.name),
+        })
+    };
+    document.builds.iter().filter_map(of_one).collect()
+}
+
+/// When messages were sent.
+pub(crate) fn of_messages(document: &TailDocument) -> Option<Annotation> {
+    let measured = document
+        .cells
+        .iter()
+        .filter_map(|cell| cell.measured.as_ref());
+    let producers = measured.flat_map(|measured| &measured.producers);
+    let sent: u64 = producers.map(|one| one.sum.acknowledged).sum();
+    Some(Annotation {
+        time: milliseconds(&document.started_at)?,
+        time_end: document.ended_at.as_deref().and_then(milliseconds),
+        tags: tags("messages", &document.name),
+        text: format!("{} messages of {}", Quantity::count(sent), document.name),
+    })
+}
+
+fn tags(kind: &str, name: &str) -> Vec<String> {
+    vec!["dyno".to_owned(), kind.to_owned(), name.to_owned()]
+}
+
 /// Annotations so far.
 struct Found {
     /// Start of the run in milliseconds since 1970.
@@ -52,7 +89,7 @@ impl Found {
         self.annotations.push(Annotation {
             time: at(start_s),
             time_end: end_s.map(at),
-            tags: vec!["dyno".to_owned(), kind.to_owned(), name.to_owned()],
+            tags: tags(kind, name),
             text,
         });
     }

@@ -16,6 +16,7 @@ fn write_empty(folder: &Path) {
         name: "a".into(),
         started_at: "2026-08-22T10:15:00Z".into(),
         status: RunStatus::Failed,
+        ended_at: None,
         status_reason: Some("the server did not start".into()),
         plan: serde_json::json!({}),
         options: BTreeMap::new(),

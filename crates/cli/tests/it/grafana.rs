@@ -179,7 +179,22 @@ fn a_grafana_that_is_silent_costs_an_experiment_one_warning_and_little_time() {
     assert!(started.elapsed() < Duration::from_secs(60));
     assert_eq!(finished.stderr.matches("Grafana was not told").count(), 1);
     assert_eq!(grafana.requests().len(), 1);
-    assert!(bench.path("s/report.html").exists());
+    let page = fs::read_to_string(bench.path("s/report.html")).unwrap();
+    let link = format!("{}/d/mongodyno-run?from=", grafana.url).replace('/', "&#x2f;");
+    let (_, times) = page.split_once(&link).unwrap();
+    let (from, to) = times
+        .split_once('"')
+        .unwrap()
+        .0
+        .split_once("&amp;to=")
+        .unwrap();
+    let (from, to): (i64, i64) = (from.parse().unwrap(), to.parse().unwrap());
+    let text = fs::read_to_string(bench.path("s/experiment.json")).unwrap();
+    let experiment: Value = serde_json::from_str(&text).unwrap();
+    let at = |key: &str| -> jiff::Timestamp { experiment[key].as_str().unwrap().parse().unwrap() };
+    assert_eq!(from, at("started_at").as_millisecond());
+    assert_eq!(to, at("ended_at").as_millisecond());
+    assert!((2_000..60_000).contains(&(to - from)), "{from} to {to}");
 }
 
 #[test]
@@ -223,6 +238,38 @@ fn a_token_that_cannot_be_read_ends_the_command_before_anything_is_done() {
     ));
     refused.expect(2).says("no-such-file");
     assert_eq!(bench.entries(), [""; 0]);
+}
+
+#[test]
+fn messages_are_told_as_one_time_and_their_page_links_to_the_machines() {
+    let Some(bench) = crate::tail::bench() else {
+        return;
+    };
+    let grafana = Grafana::start(Some(KEPT));
+    let send = ["tail", "--producer", "wire", "--messages", "300"];
+    let told = ["--in-flight", "1", "--grafana", &grafana.url, "--out", "t"];
+    let mut command = bench.command(&[&send[..], &told].concat());
+    let output = command.env("DYNO_GRAFANA_TOKEN", TOKEN).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let annotations = grafana.annotations();
+    let [told] = annotations.as_slice() else {
+        panic!("one annotation: {annotations:?}");
+    };
+    assert_eq!(
+        told["tags"],
+        serde_json::json!(["dyno", "messages", "tail"])
+    );
+    assert!(
+        told["text"].as_str().unwrap().starts_with("300 messages"),
+        "{told}"
+    );
+    let page = fs::read_to_string(bench.path("t/report.md")).unwrap();
+    let link = format!(
+        "{}/d/mongodyno-node?from={}&to={}",
+        grafana.url, told["time"], told["timeEnd"]
+    );
+    assert!(page.contains(&link), "{link}: {page}");
+    assert!(!holds(bench.folder.path(), TOKEN));
 }
 
 #[test]

@@ -154,10 +154,45 @@ fn a_remedy_makes_a_random_scan_sequential_and_changes_no_document() {
     let done = build(
         &bench,
         &[
-            "churned", "--remedy", "rewrite", "--out", "x", "--format", "json",
+            "churned", "--remedy", "rewrite", "--out", "x", "--format", "json", "--price", "0.36/h",
         ],
     );
     let report = done.expect(0).json();
+    for (number, name) in ["before", "after"].into_iter().enumerate() {
+        let costs = &report["costs"][number];
+        assert_eq!(
+            (&costs["name"], &costs["basis_count"]),
+            (&name.into(), &4000.into())
+        );
+        let of = |kind: &str| {
+            let mut all = costs["values"].as_array().unwrap().iter();
+            let found = all.find(|cost| cost["kind"] == kind);
+            let found = found.unwrap_or_else(|| panic!("{kind}: {costs}"));
+            found["value"]["value"].as_f64().unwrap()
+        };
+        let build = &report["index_build"]["builds"][number];
+        let price = 0.36 / 3600.0 * build["duration_s"].as_f64().unwrap() / 4000.0 * 1e6;
+        assert!(
+            (of("price_per_million") / price - 1.0).abs() < 1e-6,
+            "{costs}"
+        );
+        let used = &build["consumption"];
+        let cpu_us = used["server_cpu_s"].as_f64().unwrap() * 1e6 / 4000.0;
+        assert!((of("server_cpu_us") / cpu_us - 1.0).abs() < 1e-6, "{costs}");
+        // The command and its answer are all that a connection carries.
+        assert!(used.get("network").is_none(), "{used}");
+        // The documents do not fit into the cache, which is cold. The other counters are read a little earlier and later.
+        let read = |of: &Value| of.as_f64().unwrap();
+        let (own, all) = (&used["server_read_bytes"], &build["process"]["read_bytes"]);
+        assert!(
+            read(own) <= read(all) && read(own) > 0.5 * read(all),
+            "{own} of {all}"
+        );
+        assert!(
+            of("device_read_bytes") * 4000.0 > 0.9 * read(own),
+            "{costs}"
+        );
+    }
     let (before, after) = (score(&report, 0), score(&report, 1));
     assert!(before < 0.3, "before: {before}");
     let files = &report["traces"][1]["access_patterns"]["files"];
@@ -183,6 +218,7 @@ fn a_remedy_makes_a_random_scan_sequential_and_changes_no_document() {
     assert!(!bench.path("x/server-data").exists());
     let page = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
     assert!(page.contains("<html"), "{page}");
+    assert!(page.contains("Cost per document"), "{page}");
     let csv = bench.dyno(&["export", "x", "--to", "csv"]).expect(0).stdout;
     assert_eq!(csv.lines().next(), Some("build,source,metric,value,unit"));
     for (number, build) in document["builds"].as_array().unwrap().iter().enumerate() {

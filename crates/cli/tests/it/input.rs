@@ -61,6 +61,8 @@ fn values_out_of_range_are_refused_together() {
     refused(&["run", "a", "--clients", "0", "--tolerate-errors", "2"])
         .says("clients")
         .says("tolerated");
+    refused(&["run", "a", "--tolerate-errors", "150%"]).says("`1.5`, but must be 0 to 1");
+    refused(&["run", "a", "--tolerate-errors", "few"]).says("such as `1%` or `0.01`");
     refused(&["run", "a", "--schedule", "poisson"]).says("`--rate`");
 }
 

@@ -245,7 +245,7 @@ fn failures_beyond_the_tolerated_share_make_the_exit_status_1() {
     assert_eq!(failed, 50);
     assert_eq!(measure["operations"]["read"]["count"].as_u64(), Some(950));
     let responder = faulty();
-    let tolerant = [&arguments[..], &["--tolerate-errors", "0.05"]].concat();
+    let tolerant = [&arguments[..], &["--tolerate-errors", "5%"]].concat();
     bench.dyno(&reads(&responder.uri(), &tolerant)).expect(0);
 }
 

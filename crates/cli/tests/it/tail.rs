@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// A bench on a machine with the embedded server and the driver `wire`; `None` where it is not.
-fn bench() -> Option<Bench> {
+pub(crate) fn bench() -> Option<Bench> {
     or_skip(embedded_program())?;
     bench_of_drivers()
 }
@@ -149,8 +149,34 @@ fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
         "x",
         "--format",
         "json",
+        "--price",
+        "0.36 USD/h",
     ]);
-    let findings = finished.expect(0).json()["findings"].to_string();
+    let report = finished.expect(0).json();
+    let findings = report["findings"].to_string();
+    let costs = report["costs"].as_array().unwrap();
+    assert_eq!(costs.len(), 4);
+    for costs in costs {
+        assert_eq!(
+            (&costs["basis"], &costs["basis_count"]),
+            (&"message".into(), &600.into())
+        );
+        let of = |kind: &str| -> f64 {
+            let mut all = costs["values"].as_array().unwrap().iter();
+            let found = all.find(|cost| cost["kind"] == kind);
+            found.unwrap_or_else(|| panic!("{kind}: {costs}"))["value"]["value"]
+                .as_f64()
+                .unwrap()
+        };
+        assert!(
+            of("server_cpu_us") > 0.0 && of("client_cpu_us") > 0.0,
+            "{costs}"
+        );
+        assert!(
+            of("resident_bytes") > 1e6 && of("price_per_million") > 0.0,
+            "{costs}"
+        );
+    }
     assert!(findings.contains("the size of the connection pool (2, 10) makes"));
     assert!(
         findings.contains("the cause is the missing bound"),
@@ -169,6 +195,7 @@ fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
             (&600.into(), &0.into(), &0.into())
         );
         assert!(cell["measured"]["server"]["cpu_s"].as_f64().is_some());
+        assert!(cell["measured"]["consumption"]["server_cpu_s"].as_f64() > Some(0.0));
         let name = cell["name"].as_str().unwrap();
         let kept = crate::common::names(&folder.join("cells").join(name));
         assert_eq!(kept, ["messages.parquet", "receipts.parquet"]);
@@ -186,8 +213,11 @@ fn one_command_measures_every_combination_and_its_report_can_be_made_again() {
         ]
     );
     for format in ["human", "markdown", "json", "html"] {
-        let report = bench.dyno(&["report", "x", "--format", format]).expect(0);
+        let report = bench.dyno(&["report", "x", "--full", "--format", format]);
+        let report = report.expect(0);
         assert!(report.stdout.contains("wire"), "{format}");
+        let has_costs = report.stdout.contains("Cost per message");
+        assert!(has_costs || format == "json", "{format}");
     }
 
     let drawn = bench

@@ -163,6 +163,20 @@ fn latencies_between_hosts_are_true_though_their_clocks_are_seconds_apart() {
                 > 0.0
         );
     }
+    // Both are this machine, under other names.
+    let machine = |host: &Value| {
+        let of = |key: &str| host["environment"][key].clone();
+        ["cpu_model", "cpus", "kernel", "memory_bytes", "os"].map(of)
+    };
+    let there = found["hosts"].as_array().unwrap();
+    let names: Vec<&Value> = there.iter().map(|host| &host["host"]).collect();
+    assert_eq!(names, ["ahead", "behind"]);
+    for host in there {
+        assert_eq!(machine(host), machine(&found), "{host}");
+        assert!(!host["environment"]["doctor"].as_array().unwrap().is_empty());
+        // The clock there is read by others.
+        assert!(host["environment"]["clock_read_ns"].is_null(), "{host}");
+    }
     // The connection string is in no argument.
     let calls = std::fs::read_to_string(hosts.bench.path("calls")).unwrap();
     assert!(
@@ -175,7 +189,9 @@ fn latencies_between_hosts_are_true_though_their_clocks_are_seconds_apart() {
         .expect(0);
     assert!(
         report.stdout.contains("ahead of this one, ±")
-            && report.stdout.contains("- Clocks of other hosts: "),
+            && report.stdout.contains("- Clocks of other hosts: ")
+            && report.stdout.contains("Machine ahead")
+            && report.stdout.contains("Machine behind"),
         "{}",
         report.stdout
     );

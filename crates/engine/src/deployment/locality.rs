@@ -1,9 +1,36 @@
-//! Whether a server is on this machine.
+//! Whether a server is on this machine, and where its data is.
 
+use super::server::{ServerPaths, data_folder};
 use dyno_observe::doctor::network::{self, Relay};
+use dyno_plan::Plan;
 use dyno_plan::task::Remote;
 use dyno_plan::uri::Host;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What a server calls the folder of its data.
+pub(crate) const DATA_FOLDER_SETTING: &str = "storage.dbPath";
+
+/// Folders with the data of servers that a plan starts on this machine, on storage that was there.
+pub fn planned_folders(plan: &Plan, paths: &ServerPaths<'_>) -> Vec<PathBuf> {
+    let several = &plan.server.data_dirs;
+    if several.is_empty() || plan.server.data_dir.is_some() {
+        data_folder(plan, paths).into_iter().collect()
+    } else {
+        several.iter().map(PathBuf::from).collect()
+    }
+}
+
+/// Folders that servers on this machine name in their settings. That of a server in a container is not a folder here.
+pub fn named_folders<'a>(
+    settings: impl Iterator<Item = &'a BTreeMap<String, String>>,
+) -> Vec<PathBuf> {
+    let named = settings.filter_map(|settings| settings.get(DATA_FOLDER_SETTING));
+    named
+        .map(PathBuf::from)
+        .filter(|path| path.is_dir())
+        .collect()
+}
 
 /// Whether the server is on this machine, as far as its address tells, and who has its port open here. `hostname` is the
 /// name of this machine.

@@ -348,6 +348,7 @@ fn counted(devices: &[Device]) -> Result<Vec<DeviceDone>, String> {
             read_bytes: counters.read_bytes,
             writes: counters.writes,
             written_bytes: counters.written_bytes,
+            flushes: counters.flushes,
         })
     });
     done.collect()
@@ -368,6 +369,7 @@ impl MeasuredStorage {
                 write_per_s: one.write_per_s,
                 read_bytes_per_s: one.read_bytes_per_s,
                 write_bytes_per_s: one.write_bytes_per_s,
+                flush_per_s: one.flush_per_s,
                 uncertainty_ratio: one.uncertainty_ratio,
                 limit_per_s: None,
             };

@@ -26,6 +26,7 @@ use dyno_record::responses::responses;
 use dyno_record::storage::PreparedStorageRecord;
 use dyno_results::experiment::conclude;
 use dyno_results::run::stolen_ratio;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 /// An experiment under way.
@@ -140,6 +141,7 @@ impl<'a> Campaign<'a> {
                 .any(|pair| DeploymentKey::of(&pair[0].plan) != DeploymentKey::of(&pair[1].plan));
         campaign.document.status = RunStatus::Running;
         campaign.document.status_reason = None;
+        campaign.document.ended_at = None;
         campaign.save()?;
         Ok(campaign)
     }
@@ -504,6 +506,7 @@ impl<'a> Campaign<'a> {
     /// Stops the servers, says how the experiment ended, and writes it. With a failure this is that failure.
     pub(crate) fn end(&mut self, result: Result<(), Error>) -> Result<(), Error> {
         let result = result.and(self.close());
+        self.document.ended_at = Some(Timestamp::now().to_string());
         (self.document.status, self.document.status_reason) = match &result {
             Ok(()) => (RunStatus::Complete, None),
             Err(failure) if failure.kind == Kind::Interrupted => {

@@ -71,6 +71,7 @@ pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
         question,
         name: task.plan.name.clone(),
         started_at: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        ended_at: None,
         status: RunStatus::Running,
         status_reason: None,
         plan: dyno_plan::file::recorded(&task.plan),

@@ -5,6 +5,7 @@
 //! planned start; and the last one when its last operation has ended.
 
 pub(super) mod fleet;
+mod work;
 
 use super::observation::{Asker, WatchedServer};
 use super::trace::Over;
@@ -12,6 +13,7 @@ use crate::cancel::Cancel;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
 use dyno_load::clock::Clock;
+use dyno_load::connect::Connector;
 use dyno_load::job::OnEnded;
 use dyno_observe::consumption::{
     ConsumptionCounters, ConsumptionSubject, CountersAt, Known, ServerCounters, consumption,
@@ -25,6 +27,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+pub use work::{EndedWork, StartedMeter, WorkMeter};
 
 /// How often counters are followed that begin again at 0. The smallest go round in a minute at the highest power.
 const FOLLOW_EVERY: Duration = Duration::from_secs(10);
@@ -75,7 +78,10 @@ impl ConsumptionMeter {
         let mut reader = Reader {
             counters: ConsumptionCounters::new(Path::new("/"), subject),
             not_asked: (!asks).then(|| NOT_ASKED.to_owned()),
-            servers: servers.into_iter().map(asker).collect(),
+            servers: servers
+                .into_iter()
+                .map(|one| asker(one.connector))
+                .collect(),
             clock,
             readings: Vec::new(),
         };
@@ -138,14 +144,14 @@ impl EndedMeter {
 /// What a person is told while servers write what they have changed.
 pub(super) const WRITING_BACK: &str = "the servers write what was changed to their files";
 
-fn asker(server: WatchedServer) -> Asker {
-    Asker::new(server.connector)
+fn asker(server: Connector) -> Asker {
+    Asker::new(server)
 }
 
 /// Has servers write all that was changed to their files. One that does not writes it later.
 pub(super) fn write_all(servers: Vec<WatchedServer>, cancel: &Cancel) {
     for server in servers {
-        let mut server = asker(server);
+        let mut server = asker(server.connector);
         if let Err(reason) = write_back(server.patient(WRITE_BACK_LIMIT, cancel)) {
             tracing::debug!("a server has not written its changes: {reason}");
         }

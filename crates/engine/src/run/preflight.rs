@@ -43,6 +43,11 @@ pub fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
     page_cache(task, context)
 }
 
+/// Refuses exporters and a Grafana whose credentials or certificates cannot be read.
+pub fn watching(plan: &Plan) -> Result<(), Error> {
+    observation::check(plan)
+}
+
 /// Refuses a plan that was recorded and lacks a secret which it needs.
 pub fn secrets(plan: &Plan) -> Result<(), Error> {
     if !plan.lacks_secrets() {

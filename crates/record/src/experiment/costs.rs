@@ -11,7 +11,7 @@ named! {
     CostKind {
         /// CPU time of the servers per operation.
         ServerCpu = "server_cpu_us",
-        /// CPU time of the load generator per operation.
+        /// CPU time of the load generator, or of the drivers, per operation.
         ClientCpu = "client_cpu_us",
         /// Context switches of the servers per operation.
         ContextSwitches = "context_switches_count",
@@ -49,6 +49,14 @@ impl CostKind {
     pub fn is_per_operation(self) -> bool {
         self <= CostKind::SentBytes
     }
+
+    /// Of how many operations it is that much; `None` of what does not grow with them.
+    pub fn operations(self) -> Option<f64> {
+        match self {
+            CostKind::Energy | CostKind::Price => Some(1e6),
+            one => one.is_per_operation().then_some(1.0),
+        }
+    }
 }
 
 named! {
@@ -56,8 +64,10 @@ named! {
     CostBasis {
         /// Operations that finished, failed ones included.
         Operation = "operation",
-        /// Documents that were inserted by the load phase.
+        /// Documents that were inserted by the load phase, or that an index was built on.
         Document = "document",
+        /// Messages that consumers received, each consumer for itself.
+        Message = "message",
     }
 }
 

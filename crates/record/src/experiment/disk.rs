@@ -115,6 +115,9 @@ pub enum NoLimit {
     WritesLimited,
     /// It flushed its cache, and how much of its time a flush takes was not measured. That of its reads and writes is known.
     FlushesUnknown,
+    /// It flushed its cache, at a share of what was measured that does not tell whether flushes limit first: operations share them, and
+    /// whether reads and writes go on meanwhile is not known.
+    FlushesBeside,
     /// It did something whose limit was not measured. That of the rest is known.
     PartUnknown,
     /// Its limits of reads and of writes are known, and not whether they share its time.

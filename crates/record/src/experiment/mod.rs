@@ -94,6 +94,8 @@ pub struct Experiment {
     pub name: String,
     /// Start, RFC 3339 in UTC.
     pub started_at: String,
+    /// Its end, RFC 3339 in UTC; absent before, and in records of earlier versions.
+    pub ended_at: Option<String>,
     /// How it ended.
     pub status: RunStatus,
     /// Why it is partial or failed.

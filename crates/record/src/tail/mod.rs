@@ -7,9 +7,11 @@ pub use course::{
     Cause, Course, Direction, InFlight, Judgement, Part, PartTrend, Point, QueuePlace, Rates, Trend,
 };
 
+use crate::consumption::Consumption;
 use crate::document::Document;
 use crate::model::{Environment, RunStatus};
 use crate::named::named;
+use crate::plan::RecordedPlan;
 use crate::server::ExperimentServer;
 use crate::statement::Statement;
 use schemars::JsonSchema;
@@ -35,6 +37,8 @@ pub struct TailDocument {
     pub dyno_version: String,
     /// Its start, RFC 3339 in UTC.
     pub started_at: String,
+    /// Its end, RFC 3339 in UTC; absent before, and in records of earlier versions.
+    pub ended_at: Option<String>,
     /// How it ended.
     pub status: RunStatus,
     /// Why it ended early, or what is wrong with it.
@@ -55,6 +59,9 @@ pub struct TailDocument {
     pub cpus: u64,
     /// The machine that it ran on; absent in records of earlier versions.
     pub environment: Option<Environment>,
+    /// Machines of the other hosts; empty where there are none, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostMachine>,
     /// Drivers that were wanted and cannot run.
     pub skipped: Vec<SkippedDriver>,
     /// What was measured, in this order, one at a time. A combination that was measured several times has a cell for each.
@@ -62,6 +69,13 @@ pub struct TailDocument {
     /// Reasons to doubt all of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caveats: Vec<Statement>,
+}
+
+impl TailDocument {
+    /// The plan by its fields.
+    pub fn recorded_plan(&self) -> RecordedPlan {
+        RecordedPlan::new(&self.plan)
+    }
 }
 
 impl Document for TailDocument {
@@ -72,6 +86,15 @@ impl Document for TailDocument {
     fn schema_version(&mut self) -> &mut u32 {
         &mut self.schema_version
     }
+}
+
+/// The machine of another host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostMachine {
+    /// The host, as `ssh` takes it.
+    pub host: String,
+    /// What its files say, as a shell there may read them.
+    pub environment: Environment,
 }
 
 /// A driver that is left out.
@@ -463,6 +486,9 @@ pub struct Measured {
     pub consumers: Vec<ConsumerRecord>,
     /// What the server's processes on this machine used, if it was started for the experiment.
     pub server: Option<Resources>,
+    /// What the servers, their devices and the processors used from the start of the messages until the last process had
+    /// ended; absent in records of earlier versions.
+    pub consumption: Option<Consumption>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
     /// Clocks of other hosts.

@@ -114,7 +114,9 @@ impl Demands<'_> {
                 Some(NoLimit::ServesSeveral) => "serves several",
                 Some(NoLimit::WritesLimited) => "writes limited",
                 Some(NoLimit::FlushesUnknown) => "flushes unknown",
-                Some(NoLimit::PartUnknown | NoLimit::ReadsBesideWrites) => "known in part",
+                Some(
+                    NoLimit::PartUnknown | NoLimit::ReadsBesideWrites | NoLimit::FlushesBeside,
+                ) => "known in part",
                 Some(NoLimit::KindUnknown) | None => "kind unknown",
             };
         }

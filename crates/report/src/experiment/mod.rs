@@ -83,6 +83,11 @@ pub fn page(experiment: &Experiment) -> Page {
             book.marks(Topic::Status, None),
         ),
         started_at: experiment.started_at.clone(),
+        dashboard: facts::dashboard_between(
+            facts::DASHBOARD,
+            &experiment.recorded_plan(),
+            (&experiment.started_at, experiment.ended_at.as_deref()),
+        ),
         dyno_version: experiment.dyno_version.clone(),
         no_answer: if experiment.answer.is_some() {
             ""

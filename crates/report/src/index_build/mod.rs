@@ -13,13 +13,15 @@ mod view;
 mod words;
 
 use crate::caveat::CaveatBook;
+use crate::costs;
 use crate::error::ReportError;
-use crate::facts::plan_text;
+use crate::facts::{DASHBOARD_OF_MACHINES, dashboard_between, plan_text};
 use crate::io_trace::{self, TraceJson, TracePair};
 use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Definition, Finding as Shown, NO_ANSWER, Page, Status};
 use crate::render::show;
+use dyno_analyze::costs::work::{NamedCosts, of_builds};
 use dyno_record::experiment::Finding;
 use dyno_record::index_build::IndexBuildDocument;
 use serde::Serialize;
@@ -34,6 +36,9 @@ struct IndexBuildJson<'a> {
     /// What follows from all of it; what follows from a trace stands with the trace.
     findings: Vec<Finding>,
     traces: Vec<NamedTrace<'a>>,
+    /// What each build cost for each document; absent where nothing is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    costs: Vec<NamedCosts>,
 }
 
 /// A trace with the name of its build.
@@ -64,6 +69,7 @@ pub fn render(
                 trace: of_index_build(trace).json(),
             })
             .collect(),
+        costs: of_builds(view.document),
     };
     show(format, options, || page(view), document)
 }
@@ -88,6 +94,7 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
             configurations::sections(&rows),
         ),
     };
+    sections.extend(costs::of_builds(document));
     // Of several configurations each trace is a folder of its own, with a report of its own.
     let traced = traced(view);
     definitions.extend(traced.iter().flat_map(|traced| traced.definitions.clone()));
@@ -116,6 +123,11 @@ pub fn page(view: &IndexBuildView<'_>) -> Page {
     Page {
         status: status(document, &book),
         started_at: document.started_at.clone(),
+        dashboard: dashboard_between(
+            DASHBOARD_OF_MACHINES,
+            &document.recorded_plan(),
+            (&document.started_at, document.ended_at.as_deref()),
+        ),
         dyno_version: document.dyno_version.clone(),
         no_answer: if document.builds.is_empty() {
             NO_ANSWER

@@ -41,7 +41,7 @@ pub struct Page {
     pub subject: String,
     /// Its start, RFC 3339 in UTC; empty for runs that were made at different times.
     pub started_at: String,
-    /// Address of the dashboard in Grafana at the time of the run; absent if the plan names no Grafana.
+    /// Address of a dashboard in Grafana at the time of the run or the experiment; absent if the plan names no Grafana.
     pub dashboard: Option<String>,
     /// Version of the program that measured, or that compared what was measured.
     pub dyno_version: String,

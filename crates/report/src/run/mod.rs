@@ -195,13 +195,7 @@ fn hosts(document: &RunDocument) -> Vec<FactList> {
     let known: BTreeMap<&String, &Environment> = all
         .filter_map(|(host, environment)| Some((host, environment.as_ref()?)))
         .collect();
-    let known = known.into_iter();
-    known
-        .map(|(host, environment)| FactList {
-            title: format!("Machine {host}").into(),
-            facts: machine::facts(environment, &CaveatBook::new(&[])),
-        })
-        .collect()
+    machine::of_hosts(known).collect()
 }
 
 /// Names of all operations of the run: those of the result phase first, most frequent first.

@@ -6,14 +6,16 @@ mod tables;
 mod view;
 
 use crate::caveat::{CaveatBook, NumberedCaveat, Severity, numbered};
+use crate::costs;
 use crate::error::ReportError;
 use crate::experiment::figure::interval_or_why;
-use crate::facts::{plan_text, server_of, settings_of};
+use crate::facts::{DASHBOARD_OF_MACHINES, dashboard_between, plan_text, server_of, settings_of};
 use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Definition, Fact, Figure, NO_ANSWER, Page, Status};
 use crate::render::show;
 use crate::texts::{hint, text};
+use dyno_analyze::costs::work::{NamedCosts, of_cells};
 use dyno_analyze::messages::across;
 use dyno_analyze::messages::lines::{self, Line};
 use dyno_analyze::messages::repeated::{Repeated, is_repeated, repeated};
@@ -34,6 +36,9 @@ struct TailJson<'a> {
     /// Each combination over its repetitions; absent where each was measured once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     repeated: Vec<Repeated>,
+    /// What each cell cost for each message that was received; absent where nothing is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    costs: Vec<NamedCosts>,
     /// What follows from all of it.
     findings: Vec<Finding>,
 }
@@ -50,6 +55,7 @@ pub fn render(
     let document = || TailJson {
         tail: view.document,
         repeated: over_repetitions(view.document),
+        costs: of_cells(view.document),
         findings: across::findings(view.document),
     };
     show(format, options, || page(view), document)
@@ -78,9 +84,12 @@ pub fn page(view: &TailView<'_>) -> Page {
     let mut sections: Vec<_> = repeated::section(&repeated).into_iter().collect();
     sections.extend(charts::sections(view, &lines, &repeated));
     sections.extend(tables::sections(document, &lines));
+    sections.extend(costs::of_cells(document));
     let mut facts = facts(document);
     facts.retain(|fact| !fact.value.is_empty());
     let machine = machine::list(document.environment.as_ref(), &CaveatBook::new(&[]));
+    let hosts = document.hosts.iter();
+    let hosts = machine::of_hosts(hosts.map(|one| (&one.host, &one.environment)));
     let base = Page::new(
         "messages",
         format!("Messages through the database, {}", document.name),
@@ -91,13 +100,22 @@ pub fn page(view: &TailView<'_>) -> Page {
     Page {
         status: status(document),
         started_at: document.started_at.clone(),
+        dashboard: dashboard_between(
+            DASHBOARD_OF_MACHINES,
+            &document.recorded_plan(),
+            (&document.started_at, document.ended_at.as_deref()),
+        ),
         dyno_version: document.dyno_version.clone(),
         no_answer: if lines.is_empty() { NO_ANSWER } else { "" },
         headline: figures(document, &lines, &repeated),
         findings: findings.iter().map(Into::into).collect(),
         caveats: caveats(document),
         sections,
-        method: Page::method_of(facts).into_iter().chain(machine).collect(),
+        method: Page::method_of(facts)
+            .into_iter()
+            .chain(machine)
+            .chain(hosts)
+            .collect(),
         plan: plan_text(&document.plan),
         definitions: DEFINITIONS.to_vec(),
         ..base

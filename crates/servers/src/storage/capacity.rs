@@ -35,6 +35,8 @@ pub struct DeviceDone {
     pub writes: u64,
     /// Bytes written.
     pub written_bytes: u64,
+    /// Flushes that have ended; absent where they are counted elsewhere, as those of a partition are.
+    pub flushes: Option<u64>,
 }
 
 /// Reads the counters of the devices at which the requests for the storage end, or says why it cannot.
@@ -53,7 +55,9 @@ pub struct DeviceCapacity {
     pub read_bytes_per_s: Option<f64>,
     /// Bytes written per second, likewise.
     pub write_bytes_per_s: Option<f64>,
-    /// Half of the 95 % interval of the least certain of them, as a part of it: how much it varied within the second or two of
+    /// Flushes per second, each behind a write at least: the lower end of the 95 % interval.
+    pub flush_per_s: Option<f64>,
+    /// Half of the 95 % interval of the least certain of the others, as a part of it: how much it varied within the second or two of
     /// the measurement. What it is at another time is not known.
     pub uncertainty_ratio: Option<f64>,
 }
@@ -65,11 +69,17 @@ pub(super) enum Kind {
     Writes,
     ReadBytes,
     WriteBytes,
+    Flushes,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 4] =
-        [Kind::Reads, Kind::Writes, Kind::ReadBytes, Kind::WriteBytes];
+    pub(super) const ALL: [Kind; 5] = [
+        Kind::Reads,
+        Kind::Writes,
+        Kind::ReadBytes,
+        Kind::WriteBytes,
+        Kind::Flushes,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -77,6 +87,7 @@ impl Kind {
             Kind::Writes => "random writes",
             Kind::ReadBytes => "bytes read",
             Kind::WriteBytes => "bytes written",
+            Kind::Flushes => "flushes",
         }
     }
 
@@ -95,6 +106,7 @@ impl Kind {
             Kind::Writes => device.writes,
             Kind::ReadBytes => device.read_bytes,
             Kind::WriteBytes => device.written_bytes,
+            Kind::Flushes => device.flushes.unwrap_or(0),
         }
     }
 
@@ -112,6 +124,7 @@ impl Kind {
             Kind::Writes => &mut capacity.write_per_s,
             Kind::ReadBytes => &mut capacity.read_bytes_per_s,
             Kind::WriteBytes => &mut capacity.write_bytes_per_s,
+            Kind::Flushes => &mut capacity.flush_per_s,
         }
     }
 }
@@ -215,10 +228,13 @@ pub(super) fn rates(kind: Kind, looks: &[Look], job: &JobDone) -> Result<Vec<Dev
     };
     let size_factor =
         grown(from, to, Kind::bytes) / seconds / per_s / (job.bytes_per_s / job.requests_per_s);
-    if !kind.is_of_bytes() && size_factor > JOINED_FACTOR {
+    // Several writes may wait for one flush, and a file system may need two for a write.
+    let is_of_flushes = kind == Kind::Flushes;
+    if !kind.is_of_bytes() && !is_of_flushes && size_factor > JOINED_FACTOR {
         return Err("the file system joined the requests".to_owned());
     }
-    if per_s < asked_per_s * ARRIVED_RATIO || seconds < job.duration_s * LEAST_TIME_RATIO {
+    let has_arrived = is_of_flushes || per_s >= asked_per_s * ARRIVED_RATIO;
+    if !has_arrived || seconds < job.duration_s * LEAST_TIME_RATIO {
         return Err("a cache took part of the requests".to_owned());
     }
     let each = from.devices.iter();
@@ -277,6 +293,12 @@ pub(super) fn enter(kind: Kind, rates: &[DeviceRate], into: &mut Vec<DeviceCapac
             into.len() - 1
         });
         let capacity = &mut into[place];
+        if kind == Kind::Flushes {
+            // They vary more, and are no bound whose error matters.
+            let least = rate.per_s * (1.0 - rate.uncertainty_ratio);
+            capacity.flush_per_s = Some(least).filter(|least| *least > 0.0);
+            continue;
+        }
         *kind.place(capacity) = Some(rate.per_s);
         let worst = capacity.uncertainty_ratio.unwrap_or(0.0);
         capacity.uncertainty_ratio = Some(worst.max(rate.uncertainty_ratio));

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The program.
 pub(super) const FIO: &str = "fio";
 /// How long all measurements take with their file, on a device of ordinary speed.
-pub const MEASURING: Duration = Duration::from_secs(12);
+pub const MEASURING: Duration = Duration::from_secs(13);
 /// File that is read: larger than the buffers of most devices, and written in a second or two.
 const READ_BYTES: u64 = 256 << 20;
 /// Of a small file system it takes this part.
@@ -29,6 +29,8 @@ const DEPTH: usize = 256;
 const MOST_THREADS: usize = 4;
 /// Large requests that wait at once for a bandwidth.
 const LARGE_DEPTH: &str = "--iodepth=16";
+/// Threads that wait for a flush each: the kernel lets one flush serve all that wait, so that more bring no more of them.
+const SYNCING: &str = "--numjobs=8";
 /// Distance between two looks at the counters of the devices.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -199,6 +201,7 @@ impl Bench<'_> {
             Kind::Writes => (1.5, ["--rw=randwrite", "--bs=4k", &depth, &jobs]),
             Kind::ReadBytes => (1.0, ["--rw=read", "--bs=1m", LARGE_DEPTH, "--numjobs=1"]),
             Kind::WriteBytes => (1.0, ["--rw=write", "--bs=1m", LARGE_DEPTH, "--numjobs=1"]),
+            Kind::Flushes => (1.0, ["--rw=randwrite", "--bs=4k", "--fdatasync=1", SYNCING]),
         };
         let all = [
             "--direct=1",

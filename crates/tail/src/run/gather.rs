@@ -175,6 +175,7 @@ pub(super) fn gather(
         producers: records,
         consumers: consumer_records,
         server: None,
+        consumption: None,
         interrupted: false,
         clocks: clocks.records(hosts),
     })

@@ -37,6 +37,20 @@ impl Hosts {
         })
     }
 
+    /// Looks at the machines that are not known yet.
+    pub(super) fn look_at_machines(&self, bench: &Bench<'_>) -> Result<(), TailError> {
+        let Some(machines) = bench.machines else {
+            return Ok(());
+        };
+        let mut known = machines.borrow_mut();
+        for host in self.producers.iter().chain(&self.consumers) {
+            if !known.contains_key(host.name()) {
+                known.insert(host.name().to_owned(), host.environment()?);
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn of(&mut self, role: Role) -> Option<&mut Host> {
         match role {
             Role::Produce => self.producers.as_mut(),

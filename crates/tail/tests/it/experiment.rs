@@ -36,6 +36,8 @@ fn bench<'a>(uri: &'a str, found: &'a Found) -> Bench<'a> {
         uri,
         found,
         server: &[],
+        meter: None,
+        machines: None,
         judge,
         interrupted: &|| false,
         host_drivers: Path::new("."),

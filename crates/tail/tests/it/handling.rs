@@ -68,6 +68,8 @@ fn experiment_in(
         uri,
         found: &found,
         server: &[],
+        meter: None,
+        machines: None,
         judge: dyno_analyze::messages::judge,
         interrupted,
         host_drivers: Path::new("."),

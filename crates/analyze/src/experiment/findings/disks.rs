@@ -1,6 +1,6 @@
 //! What is known of the limit of a disk, and what is not.
 
-use crate::experiment::disks::busiest;
+use crate::experiment::disks::{busiest, flushed_ratio};
 use crate::values::{bytes_per_s, number, percent, rate, rate_of, time};
 use dyno_record::disk::DiskCapacity;
 use dyno_record::experiment::{
@@ -43,6 +43,11 @@ pub(super) fn without_bound(limits: Option<&DiskLimits>, at: &Statement) -> Opti
         NoLimit::FlushesUnknown => known_in_part(statement!(
             "disk-flushes-unknown",
             flushes = unknown.disk.flush_per_s.map(rate)
+        )),
+        NoLimit::FlushesBeside => known_in_part(statement!(
+            "disk-flushes-beside",
+            flushes = unknown.disk.flush_per_s.map(rate),
+            share = flushed_ratio(&unknown.disk).map(percent)
         )),
         NoLimit::PartUnknown => known_in_part(statement!("disk-part-unmeasured")),
         NoLimit::ReadsBesideWrites => known_in_part(statement!("disk-reads-beside-writes")),

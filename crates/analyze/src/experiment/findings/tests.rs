@@ -116,6 +116,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
         name: "a".into(),
         started_at: "2026-08-22T10:15:00Z".into(),
         status: RunStatus::Complete,
+        ended_at: None,
         status_reason: None,
         plan: serde_json::Value::Null,
         options: BTreeMap::new(),

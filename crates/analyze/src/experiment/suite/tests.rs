@@ -99,6 +99,7 @@ fn suite(workloads: &[&str], settings: &[&str], points: Vec<Point>) -> Experimen
         name: "suite".into(),
         started_at: "2026-08-22T10:15:00Z".into(),
         status: RunStatus::Complete,
+        ended_at: None,
         status_reason: None,
         plan: serde_json::Value::Null,
         options,

@@ -85,7 +85,13 @@ fn course(in_flight: InFlight, pool: u64, median_us: f64, climbs: bool) -> Cours
     }
 }
 
-fn cell(name: &str, bound: Option<u64>, pool: u64, median_us: f64, climbs: bool) -> Cell {
+pub(crate) fn cell(
+    name: &str,
+    bound: Option<u64>,
+    pool: u64,
+    median_us: f64,
+    climbs: bool,
+) -> Cell {
     let in_flight = bound.map_or(InFlight::Unbounded, InFlight::Bounded);
     let course = course(in_flight, pool, median_us, climbs);
     let split = ProducerSplit {
@@ -159,18 +165,20 @@ fn cell(name: &str, bound: Option<u64>, pool: u64, median_us: f64, climbs: bool)
             producers: vec![producer],
             consumers: vec![consumer],
             server: None,
+            consumption: None,
             interrupted: false,
             clocks: Vec::new(),
         }),
     }
 }
 
-fn document(cells: Vec<Cell>) -> TailDocument {
+pub(crate) fn document(cells: Vec<Cell>) -> TailDocument {
     TailDocument {
         schema_version: 1,
         dyno_version: "0".into(),
         started_at: String::new(),
         status: RunStatus::Complete,
+        ended_at: None,
         status_reason: None,
         name: "t".into(),
         plan: Value::Null,
@@ -179,6 +187,7 @@ fn document(cells: Vec<Cell>) -> TailDocument {
         clock: String::new(),
         cpus: 2,
         environment: None,
+        hosts: Vec::new(),
         skipped: Vec::new(),
         cells,
         caveats: Vec::new(),

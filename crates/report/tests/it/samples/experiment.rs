@@ -163,6 +163,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
         name: "a".into(),
         started_at: "2026-08-22T10:15:00Z".into(),
         status: RunStatus::Complete,
+        ended_at: None,
         status_reason: None,
         plan: json!({
             "name": "a",

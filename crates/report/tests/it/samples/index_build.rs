@@ -20,6 +20,7 @@ pub(crate) fn rewritten() -> IndexBuildDocument {
         dyno_version: "0.1.0".into(),
         started_at: "2026-08-22T10:15:00Z".into(),
         status: RunStatus::Complete,
+        ended_at: None,
         status_reason: None,
         name: "churned".into(),
         plan: json!({
@@ -110,6 +111,7 @@ fn before() -> BuildRecord {
             written_bytes: 7_340_032,
             busy_ratio: Some(0.991),
         }),
+        consumption: None,
         server,
         members: Vec::new(),
         tracing: Vec::new(),

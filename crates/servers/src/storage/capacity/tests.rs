@@ -16,6 +16,7 @@ fn looks(devices: &[(&str, DeviceDone)]) -> Vec<Look> {
             read_bytes: grown(per_s.read_bytes),
             writes: grown(per_s.writes),
             written_bytes: grown(per_s.written_bytes),
+            flushes: per_s.flushes.map(grown),
         }
     };
     let look = |step| Look {
@@ -51,6 +52,30 @@ fn job(per_s: f64, bytes: f64) -> JobDone {
 #[track_caller]
 fn assert_near(found: f64, expected: f64) {
     assert!((found / expected - 1.0).abs() < 0.01, "{found} {expected}");
+}
+
+#[test]
+fn flushes_are_counted_whatever_the_writes_that_wait_for_them() {
+    let device = |writes: u64, flushes| DeviceDone {
+        writes,
+        written_bytes: writes * 4096,
+        flushes,
+        ..DeviceDone::default()
+    };
+    // Eight writers share a flush, or each write needs two of them.
+    for (writes, flushes) in [(8_000, 1_000), (500, 1_000)] {
+        let looks = looks(&[("sda", device(writes, Some(flushes)))]);
+        let found = rates(Kind::Flushes, &looks, &job(writes as f64, 4096.0)).unwrap();
+        assert_near(found[0].per_s, 1_000.0);
+        let mut capacities = Vec::new();
+        enter(Kind::Flushes, &found, &mut capacities);
+        let most = capacities[0].flush_per_s.unwrap();
+        assert!(most <= found[0].per_s && most > 900.0, "{most}");
+        assert_eq!(capacities[0].uncertainty_ratio, None);
+    }
+    // Those of a partition are counted on its disk.
+    let partition = looks(&[("sda1", device(8_000, None))]);
+    assert!(rates(Kind::Flushes, &partition, &job(8_000.0, 4096.0)).is_err());
 }
 
 #[test]

@@ -39,6 +39,7 @@ fn experiment() -> Experiment {
         name: "a".into(),
         started_at: "2026-08-22T10:15:00Z".into(),
         status: RunStatus::Complete,
+        ended_at: None,
         status_reason: None,
         plan: serde_json::Value::Null,
         options: [("max_pairs".to_owned(), 5.into())].into(),

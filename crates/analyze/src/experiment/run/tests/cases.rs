@@ -97,6 +97,17 @@ fn mixed_disk(run: &mut Run, read_per_s: f64, write_per_s: Option<f64>) {
     capacity.expect("it was measured").write_per_s = write_per_s;
 }
 
+/// One that hardly reads and writes, and flushes 33 times per second of these at most.
+fn measured_flushes(run: &mut Run, flush_per_s: f64) {
+    mixed_disk(run, 2000.0, Some(2000.0));
+    let disk = run.0.resources.last_mut().expect("it was added");
+    disk.disks[0].flushes = Some(1000.0);
+    let storage = run.0.environment.data_storage.as_mut();
+    let storage = storage.expect("it was measured");
+    let capacity = storage.capacities.get_mut("sda");
+    capacity.expect("it was measured").flush_per_s = Some(flush_per_s);
+}
+
 /// One that does so many reads and writes per second, of which the servers may do 50 each. It has time left.
 fn limited_disk(run: &mut Run, read_per_s: f64, write_per_s: f64) {
     disk_of(run, 3.0, None);
@@ -257,6 +268,13 @@ fn disks() -> Vec<Case> {
             .not_without("name: disk", "not-watched", |run| {
                 unwatched(run, ResourceKind::Disk);
             }),
+        case(
+            "disk-known-in-part",
+            with(|run| measured_flushes(run, 35.0)),
+        )
+        .not_if("it can flush far more", |run| {
+            measured_flushes(run, 10_000.0);
+        }),
         case(
             "disk-known-in-part",
             with(|run| mixed_disk(run, 60.0, Some(60.0))),

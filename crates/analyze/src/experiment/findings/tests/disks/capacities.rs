@@ -109,6 +109,38 @@ fn flushes_were_not_measured_and_leave_the_limit_open() {
 }
 
 #[test]
+fn flushes_that_were_measured_are_known_not_to_limit_where_they_are_few() {
+    // Of what it can do alone it did 1/16 of reads and writes, and this share of flushes.
+    let flushing = |share: f64| {
+        move |disk: &mut DiskFigures| {
+            half_writes(disk);
+            disk.flush_per_s = Some(share * 1e3);
+            let capacity = disk.capacity.as_mut().expect("it has one");
+            let reads = disk.read_per_s.expect("it reads");
+            capacity.read_per_s = Some(reads * 32.0);
+            capacity.write_per_s = Some(reads * 32.0);
+            capacity.read_bytes_per_s = None;
+            capacity.write_bytes_per_s = None;
+            (disk.read_bytes_per_s, disk.write_bytes_per_s) = (None, None);
+            capacity.flush_per_s = Some(1e3);
+        }
+    };
+    let (sweep, few) = measured(400e-6, Some(1.0), Some(1.0), flushing(0.01));
+    assert!(few.unknown.is_none_or(|unknown| !unknown.may_be_first));
+    let codes = |sweep: &Experiment| format!("{:?}", sweep.findings);
+    assert!(!codes(&sweep).contains("disk-known-in-part"));
+    // Nine tenths of what it can flush may be the end, or may not.
+    let (sweep, many) = measured(400e-6, Some(1.0), Some(1.0), flushing(0.9));
+    let unknown = many.unknown.expect("flushes may limit");
+    assert_eq!(unknown.reason, NoLimit::FlushesBeside);
+    assert!(unknown.may_be_first, "{unknown:?}");
+    let part = the(&sweep, "disk-known-in-part").statement.to_string();
+    assert!(part.contains("disk-flushes-beside"), "{part}");
+    // What its reads and writes need at least is a bound all the same.
+    assert!(many.known.is_some());
+}
+
+#[test]
 fn what_was_measured_in_part_is_the_least_that_is_needed() {
     let (mut sweep, found) = measured(10e-6, Some(4e3), None, half_writes);
     let bound = answer(&mut sweep).bound_per_s.expect("reads are known");

@@ -1,0 +1,115 @@
+//! The machine of another host that a shell can be run on, by the same readers: what its files say is printed there, and laid
+//! down here as they are.
+
+use crate::doctor::{self, Subject};
+use crate::environment;
+use dyno_record::model::Environment;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Component, Path};
+
+/// For `sh`: prints each line of the files by which a machine is known, behind the file and a colon. Registers of a CPU are not
+/// among them, and what the shell may not read is left out.
+pub const SCRIPT: &str = r#"cd / && export LC_ALL=C || exit 1
+cpu=sys/devices/system/cpu
+grep -sH '' proc/cpuinfo proc/meminfo proc/loadavg proc/self/status proc/self/cgroup proc/net/route proc/mounts \
+    proc/sys/kernel/hostname proc/sys/kernel/ostype proc/sys/kernel/osrelease proc/sys/kernel/numa_balancing \
+    proc/sys/vm/swappiness proc/sys/vm/zone_reclaim_mode proc/sys/vm/max_map_count \
+    etc/os-release usr/lib/os-release run/systemd/container sys/hypervisor/type \
+    sys/class/dmi/id/sys_vendor sys/class/dmi/id/bios_vendor sys/class/dmi/id/bios_version sys/class/dmi/id/bios_date \
+    sys/kernel/mm/transparent_hugepage/enabled sys/kernel/mm/transparent_hugepage/defrag \
+    sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none \
+    sys/devices/system/clocksource/clocksource0/current_clocksource \
+    sys/devices/system/clocksource/clocksource0/available_clocksource \
+    sys/devices/system/node/online sys/devices/system/node/node[0-9]*/cpulist \
+    $cpu/online $cpu/smt/control $cpu/intel_pstate/* $cpu/cpufreq/boost $cpu/cpuidle/current_driver \
+    $cpu/cpu[0-9]*/cpufreq/scaling_governor $cpu/cpu[0-9]*/topology/physical_package_id \
+    $cpu/cpu0/cpufreq/scaling_driver $cpu/cpu0/cpufreq/energy_performance_preference $cpu/cpu0/microcode/version \
+    $cpu/cpu0/cpuidle/state[0-9]*/name $cpu/cpu0/cpuidle/state[0-9]*/latency $cpu/cpu0/cpuidle/state[0-9]*/disable
+grep -sHx irqbalance proc/[0-9]*/comm
+for mark in .dockerenv run/.containerenv proc/1/comm; do [ -e $mark ] && echo "$mark:"; done
+true
+"#;
+
+/// The environment of a machine by what [`SCRIPT`] printed there. The cost of reading its clock is not known.
+///
+/// # Errors
+/// The files cannot be laid down.
+pub fn environment(printed: &str) -> io::Result<Environment> {
+    let folder = tempfile::tempdir()?;
+    let root = folder.path();
+    for line in printed.lines() {
+        let Some((file, text)) = line.split_once(':') else {
+            continue;
+        };
+        // Another host does not say where something is written on this one.
+        let file = Path::new(file);
+        let is_below = |part: Component<'_>| matches!(part, Component::Normal(_));
+        if file.components().all(is_below) {
+            append(&root.join(file), text)?;
+        }
+    }
+    Ok(Environment {
+        clock_read_ns: None,
+        doctor: doctor::examine(&doctor::observe(root, &Subject::default())),
+        ..environment::observe_root(root, None).environment
+    })
+}
+
+fn append(file: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut file = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)?;
+    writeln!(file, "{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::verdict::Level;
+    use std::process::Command;
+
+    #[test]
+    fn this_machine_is_the_same_by_what_a_shell_prints() {
+        let output = Command::new("sh").args(["-c", SCRIPT]).output();
+        let output = output.expect("there is a shell");
+        assert!(output.status.success(), "{output:?}");
+        let printed = String::from_utf8(output.stdout).expect("it is text");
+        let elsewhere = environment(&printed).expect("it can be laid down");
+        let here = environment::examine(&Subject::default());
+        let expected = Environment {
+            clock_read_ns: None,
+            load_average: elsewhere.load_average,
+            doctor: elsewhere.doctor.clone(),
+            ..here.clone()
+        };
+        assert_eq!(elsewhere, expected);
+        assert!(elsewhere.cpu_model.is_some() && elsewhere.memory_bytes.is_some());
+        for (there, here) in elsewhere.doctor.iter().zip(&here.doctor) {
+            let is_known = there.level != Level::Unknown;
+            // How much a process or the machine uses at this moment is said, too.
+            let is_same = (there.check, there.level) == (here.check, here.level);
+            assert!(!is_known || is_same, "{there:?}, here {here:?}");
+        }
+        let known = elsewhere.doctor.iter();
+        let known = known.filter(|one| one.level != Level::Unknown);
+        assert!(known.count() >= 5, "{:?}", elsewhere.doctor);
+    }
+
+    #[test]
+    fn a_host_cannot_name_files_of_this_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("mine");
+        let printed = format!(
+            "{}:theirs\n../../../../../../../../tmp/mine:theirs\nproc/sys/kernel/hostname:db7\nno file\n",
+            file.display()
+        );
+        let environment = environment(&printed).expect("it can be laid down");
+        assert_eq!(environment.hostname.as_deref(), Some("db7"));
+        assert!(!file.exists());
+    }
+}

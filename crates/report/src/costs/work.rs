@@ -1,0 +1,184 @@
+//! What index builds and messages cost: of one alone with where each number comes from, of several beside each other.
+
+use super::{Row, is_shared, not_known, noun, of_one, of_used, table};
+use crate::page::Section;
+use crate::page::table::{Cell, Column, Table, Tone};
+use dyno_analyze::costs::work::{self, NamedCosts};
+use dyno_record::consumption::Consumption;
+use dyno_record::experiment::{Cost, CostBasis};
+use dyno_record::index_build::IndexBuildDocument;
+use dyno_record::quantity::{Quantity, Unit};
+use dyno_record::tail::TailDocument;
+
+/// What tells the tables of index builds and of messages apart.
+struct Words {
+    /// Column of the whole of one.
+    whole: &'static str,
+    /// Column of the names of several.
+    key: &'static str,
+    /// Where the CPU time of clients comes from.
+    client: &'static str,
+    /// What was divided by what, of one and of each of several.
+    lead: String,
+    /// Why there are intervals.
+    intervals: &'static str,
+}
+
+/// The costs of index builds; `None` if nothing is known.
+pub(crate) fn of_builds(document: &IndexBuildDocument) -> Option<Section> {
+    let all = work::of_builds(document);
+    let used = document.builds.iter();
+    let used = used.filter_map(|build| build.consumption.as_ref());
+    let lead = match all.as_slice() {
+        [only] => format!(
+            "What the build used, divided by the {} documents of the collection; counters read at its start and its end.",
+            Quantity::count(only.costs.basis_count)
+        ),
+        _ => "What each build used, divided by the documents of its collection; counters read at its start and its end."
+            .to_owned(),
+    };
+    let words = Words {
+        whole: "whole build",
+        key: "build",
+        client: "",
+        lead,
+        intervals: "Intervals hold the resolution of CPU times, and the time between the ends of the build and the readings \
+                    of the counters; those within ±0.5 % are not shown. How much a cost differs from build to build is seen \
+                    by repeating it.",
+    };
+    let rows: Vec<(String, Vec<Cost>)> = all
+        .iter()
+        .map(|one| (one.name.clone(), one.costs.values.clone()))
+        .collect();
+    section(&all, &rows, used.collect(), &words)
+}
+
+/// The costs of messages; `None` if nothing is known.
+pub(crate) fn of_cells(document: &TailDocument) -> Option<Section> {
+    let all = work::of_cells(document);
+    let measured = document
+        .cells
+        .iter()
+        .filter_map(|one| one.measured.as_ref());
+    let used = measured.filter_map(|measured| measured.consumption.as_ref());
+    let counted =
+        "counters read just before the first message, and when the last process had ended";
+    let lead = match all.as_slice() {
+        [only] => format!(
+            "What the messages used, divided by the {} that consumers received; {counted}.",
+            Quantity::count(only.costs.basis_count)
+        ),
+        _ => format!(
+            "What the messages of each used, divided by those that consumers received; {counted}."
+        ),
+    };
+    let words = Words {
+        whole: "all messages",
+        key: "producer",
+        client: "/proc of the drivers",
+        lead,
+        intervals: "Below a value stands its 95 % interval over the repetitions; of one alone what its counters leave open, \
+                    if that is more than ±0.5 %: the resolution of CPU times, and whatever was used from the last message \
+                    until the processes had ended.",
+    };
+    section(
+        &all,
+        &work::of_combinations(document),
+        used.collect(),
+        &words,
+    )
+}
+
+fn section(
+    all: &[NamedCosts],
+    rows: &[(String, Vec<Cost>)],
+    used: Vec<&Consumption>,
+    words: &Words,
+) -> Option<Section> {
+    let basis = all.first()?.costs.basis;
+    let table = match (all, used.as_slice()) {
+        ([only], used) => Some(of_one(
+            &only.costs,
+            used.first().copied(),
+            words.whole,
+            words.client,
+        )),
+        _ => beside(rows, all, words.key),
+    }?;
+    let mut notes = vec![words.intervals.to_owned()];
+    match used.as_slice() {
+        [only] => notes.extend(of_used(only)),
+        several => notes.extend(of_several(several)),
+    }
+    notes.extend(deferred(&used));
+    let mut unknown: Vec<String> = Vec::new();
+    for one in all.iter().flat_map(|one| &one.costs.unknown).map(not_known) {
+        if !unknown.contains(&one) {
+            unknown.push(one);
+        }
+    }
+    notes.extend(unknown);
+    Some(Section {
+        title: title(basis).into(),
+        lead: words.lead.clone(),
+        tables: vec![table],
+        notes,
+        ..Section::default()
+    })
+}
+
+fn title(basis: CostBasis) -> String {
+    format!("Cost per {}", noun(basis))
+}
+
+fn beside(rows: &[(String, Vec<Cost>)], all: &[NamedCosts], key: &str) -> Option<Table> {
+    let currency = all.iter().find_map(|one| one.costs.currency.as_deref());
+    let rows: Vec<Row<'_>> = rows
+        .iter()
+        .map(|(name, costs)| (vec![Cell::new(name, Tone::Strong)], costs.as_slice()))
+        .collect();
+    table(&[Column::text(key)], &rows, currency)
+}
+
+/// What there is to say of the devices of several.
+fn of_several(all: &[&Consumption]) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    let devices = all.iter().filter_map(|used| used.device.as_ref());
+    for name in devices.flat_map(|device| &device.names) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let shared = all.iter().filter(|used| is_shared(used)).count();
+    let others = match shared {
+        0 => String::new(),
+        _ => format!(
+            " In {shared} of {} others wrote most of it: what stands there of writes is not that of the servers.",
+            all.len()
+        ),
+    };
+    (!names.is_empty()).then(|| {
+        format!(
+            "The counters of {} hold what everybody does there, also other programs and the file system.{others}",
+            names.join(", ")
+        )
+    })
+}
+
+/// What servers wrote later, from the least to the most.
+fn deferred(all: &[&Consumption]) -> Option<String> {
+    let devices = all.iter().filter_map(|used| used.device.as_ref());
+    let later: Vec<u64> = devices.filter_map(|device| device.deferred_bytes).collect();
+    let (least, most) = (*later.iter().min()?, *later.iter().max()?);
+    let bytes = |bytes: u64| Quantity::new(bytes as f64, Unit::Bytes).to_string();
+    let amount = match least == most {
+        true => bytes(most),
+        false => format!("{} to {}", bytes(least), bytes(most)),
+    };
+    (most > 0).then(|| {
+        format!(
+            "Not in the table: {amount} that the servers wrote afterwards, when they were asked to (`fsync`) so that nothing \
+             of it was left in memory."
+        )
+    })
+}
