@@ -280,9 +280,10 @@ fn judge(disk: &DiskFigures, whole: &Demand, rate_per_s: f64, loads: &[Loaded]) 
         (Some(false), _) | (_, Some(_)) => None,
         _ if shares.least.is_none() => of_unknown(disk),
         _ if disk.flush_per_s.is_some_and(|flushes| flushes > 0.0) => {
-            match shares.sum.zip(flushed_ratio(disk)) {
-                None => Some((NoLimit::FlushesUnknown, disk.busy_ratio)),
-                Some((sum, flushes)) => {
+            match (flushed_ratio(disk), shares.sum) {
+                (None, _) => Some((NoLimit::FlushesUnknown, disk.busy_ratio)),
+                (Some(_), None) => Some((NoLimit::PartUnknown, disk.busy_ratio)),
+                (Some(flushes), Some(sum)) => {
                     Some((NoLimit::FlushesBeside, (sum + flushes).min(disk.busy_ratio)))
                         .filter(|(_, beside)| *beside > known_ratio)
                 }

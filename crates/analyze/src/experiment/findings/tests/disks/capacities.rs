@@ -136,6 +136,14 @@ fn flushes_that_were_measured_are_known_not_to_limit_where_they_are_few() {
     assert!(unknown.may_be_first, "{unknown:?}");
     let part = the(&sweep, "disk-known-in-part").statement.to_string();
     assert!(part.contains("disk-flushes-beside"), "{part}");
+    // Where writes were not measured, flushes are not what is missing.
+    let (_, part) = measured(400e-6, Some(1.0), None, |disk| {
+        flushing(0.01)(disk);
+        let capacity = disk.capacity.as_mut().expect("it has one");
+        capacity.write_per_s = None;
+    });
+    let reason = part.unknown.map(|unknown| unknown.reason);
+    assert_eq!(reason, Some(NoLimit::PartUnknown));
     // What its reads and writes need at least is a bound all the same.
     assert!(many.known.is_some());
 }
