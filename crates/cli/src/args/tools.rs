@@ -194,4 +194,10 @@ pub(crate) struct ResponderArguments {
     /// KIND is `error=CODE`, `write-error=CODE`, `drop`, `hang`, `garbage`, `truncate`, `wrong-response` or `not-found`.
     #[arg(long, value_name = "KIND:N", value_parser = crate::commands::responder::fault_rule)]
     pub(crate) fault: Vec<dyno_load::responder::FaultRule>,
+    /// A server parameter with its value; may be repeated
+    ///
+    /// `getParameter` reads it, `setParameter` sets it. With `best` the service time is longer by the factor 1 + Σ weight ·
+    /// (log2(value / best))² over all such parameters. While a value is above its `limit`, data commands get error code 1.
+    #[arg(long, value_name = "NAME=VALUE[,best=V,weight=W][,limit=V]", value_parser = crate::commands::responder::parameter)]
+    pub(crate) parameter: Vec<dyno_load::responder::Parameter>,
 }

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::messages::print_data;
 use dyno_engine::{Cancel, Error, Kind, OrFault};
 use dyno_load::responder::{
-    Behaviour, Fault, FaultRule, Listener, Service, ServiceTime, Stall, serve,
+    Behaviour, Fault, FaultRule, Listener, Parameter, Service, ServiceTime, Stall, serve,
 };
 use std::io::Read;
 use std::net::Ipv4Addr;
@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// See the module.
 pub(crate) fn responder(arguments: &ResponderArguments, cancel: &Cancel) -> Result<Exit, Error> {
+    let behaviour = behaviour(arguments);
+    behaviour.check().map_err(cannot_serve)?;
     let port = arguments.port;
     let listener = Listener::tcp((Ipv4Addr::LOCALHOST, port).into())
         .or_fault(Kind::Environment, || {
@@ -31,16 +33,16 @@ pub(crate) fn responder(arguments: &ResponderArguments, cancel: &Cancel) -> Resu
         let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
         ended.store(true, Ordering::Relaxed);
     });
-    match serve(listener, behaviour(arguments), &stop) {
-        Ok(_) => Ok(Exit::Done),
-        Err(error) => {
-            let kind = match error.kind() {
-                std::io::ErrorKind::InvalidInput => Kind::BadInput,
-                _ => Kind::Environment,
-            };
-            Err(Error::from_cause(kind, error).context("cannot serve"))
-        }
-    }
+    serve(listener, behaviour, &stop).map_err(cannot_serve)?;
+    Ok(Exit::Done)
+}
+
+fn cannot_serve(error: std::io::Error) -> Error {
+    let kind = match error.kind() {
+        std::io::ErrorKind::InvalidInput => Kind::BadInput,
+        _ => Kind::Environment,
+    };
+    Error::from_cause(kind, error).context("cannot serve")
 }
 
 fn behaviour(arguments: &ResponderArguments) -> Behaviour {
@@ -64,6 +66,7 @@ fn behaviour(arguments: &ResponderArguments) -> Behaviour {
         service,
         stall,
         faults: arguments.fault.clone(),
+        parameters: arguments.parameter.clone(),
         ..Behaviour::default()
     }
 }
@@ -99,6 +102,33 @@ pub(crate) fn fault_rule(text: &str) -> Result<FaultRule, String> {
     Ok(FaultRule { every, kind })
 }
 
+/// Reads `NAME=VALUE[,best=V,weight=W][,limit=V]`.
+pub(crate) fn parameter(text: &str) -> Result<Parameter, String> {
+    let number = |text: &str| {
+        let number = text.trim().parse().ok();
+        number
+            .filter(|number: &f64| number.is_finite())
+            .ok_or_else(|| format!("`{text}` is no number"))
+    };
+    let mut parts = text.split(',');
+    let first = parts.next().and_then(|first| first.split_once('='));
+    let (name, value) = first.ok_or("expected NAME=VALUE at first")?;
+    let mut parameter = Parameter::new(name.trim(), number(value)?);
+    for part in parts {
+        let (key, value) = part.split_once('=').unwrap_or((part, ""));
+        let place = match key.trim() {
+            "best" => &mut parameter.best,
+            "weight" => &mut parameter.weight,
+            "limit" => &mut parameter.limit,
+            key => return Err(format!("`{key}` is none of `best`, `weight` and `limit`")),
+        };
+        if place.replace(number(value)?).is_some() {
+            return Err(format!("`{}` is there twice", key.trim()));
+        }
+    }
+    Ok(parameter)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +160,42 @@ mod tests {
             ":5",
         ] {
             assert!(fault_rule(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_read() {
+        assert_eq!(parameter("p=-2.5"), Ok(Parameter::new("p", -2.5)));
+        let whole = Parameter {
+            best: Some(64.0),
+            weight: Some(0.5),
+            limit: Some(1e3),
+            ..Parameter::new("tickets", 128.0)
+        };
+        for text in [
+            "tickets=128,best=64,weight=0.5,limit=1000",
+            "tickets=128, limit=1e3, weight=.5, best=64.0",
+        ] {
+            assert_eq!(parameter(text), Ok(whole.clone()), "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_no_parameters_are_refused_with_a_reason() {
+        for (text, reason) in [
+            ("", "expected NAME=VALUE"),
+            ("p", "expected NAME=VALUE"),
+            ("p=", "`` is no number"),
+            ("p=x", "`x` is no number"),
+            ("p=nan", "`nan` is no number"),
+            ("p=1,best", "`` is no number"),
+            ("p=1,best=inf", "`inf` is no number"),
+            ("p=1,worst=3", "`worst` is none of"),
+            ("p=1,", "`` is none of"),
+            ("p=1,limit=2,limit=3", "`limit` is there twice"),
+        ] {
+            let refused = parameter(text).unwrap_err();
+            assert!(refused.starts_with(reason), "{text}: {refused}");
         }
     }
 }

@@ -72,6 +72,28 @@ fn a_plan_that_differs_from_what_the_responder_has_is_still_refused() {
     assert!(refused.stderr.contains("10 fields"), "{}", refused.stderr);
 }
 
+#[test]
+fn parameters_that_contradict_themselves_are_refused_before_it_listens() {
+    let bench = Bench::new();
+    for (parameters, reason) in [
+        (
+            &["p=1,best=2"][..],
+            "parameter `p`: `best` needs a `weight`",
+        ),
+        (&["p=0,best=2,weight=1"], "value must be above 0"),
+        (&["p=1", "p=2"], "parameter `p` is there twice"),
+        (
+            &["p=1,worst=2"],
+            "`worst` is none of `best`, `weight` and `limit`",
+        ),
+    ] {
+        let options = parameters.iter().flat_map(|text| ["--parameter", text]);
+        let arguments: Vec<&str> = std::iter::once("responder").chain(options).collect();
+        let refused = bench.dyno(&arguments).expect(2).says(reason);
+        assert_eq!(refused.stdout, "", "it listened");
+    }
+}
+
 /// The walk of `docs/measuring.md` with shorter stalls: one arrival in ten meets a stall and waits uniformly up to its end.
 #[test]
 fn a_stall_shows_in_an_open_loop_as_arithmetic_demands_and_hides_in_a_closed_one() {

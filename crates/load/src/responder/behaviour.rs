@@ -1,5 +1,6 @@
 //! What a responder is told to do, and the check that it can be done.
 
+use super::parameters::is_possible_name;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::Duration;
@@ -21,6 +22,10 @@ pub struct Behaviour {
     pub stall: Option<Stall>,
     /// Commands that are answered wrongly. A command meets the first rule that applies to it.
     pub faults: Vec<FaultRule>,
+    /// What `getParameter` and `setParameter` know. The service time is multiplied by 1 + Σ `weight` · (log2(value / `best`))²
+    /// over those that have a `best`.
+    #[serde(default)]
+    pub parameters: Vec<Parameter>,
     /// Start of the random sequence of service times and document bytes.
     pub seed: u64,
 }
@@ -33,6 +38,7 @@ impl Default for Behaviour {
             service: Service::Null,
             stall: None,
             faults: Vec::new(),
+            parameters: Vec::new(),
             seed: 1,
         }
     }
@@ -127,10 +133,89 @@ pub enum Fault {
     NotFound,
 }
 
+/// A server parameter with a known effect. What is set holds for all commands that arrive later.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parameter {
+    /// Letters, digits, `_`, `.` and `-`; no name of something else in the commands, such as `comment`.
+    pub name: String,
+    /// Value at first, later the one that was set. Integers above 2⁵³ are rounded.
+    pub value: f64,
+    /// Value of the shortest service time, above 0; the parameter takes no other values than those above 0 then. Without it
+    /// the parameter has no effect on the service time.
+    pub best: Option<f64>,
+    /// What a value of half or twice the `best` adds to the factor of the service time; at least 0. It goes with `best`.
+    pub weight: Option<f64>,
+    /// While the value is above this, every data command gets the error code 1 (`InternalError`), before any fault rule; it
+    /// is counted as a fault of that kind.
+    pub limit: Option<f64>,
+}
+
+impl Parameter {
+    /// A parameter without any effect.
+    #[must_use]
+    pub fn new(name: impl Into<String>, value: f64) -> Self {
+        Parameter {
+            name: name.into(),
+            value,
+            best: None,
+            weight: None,
+            limit: None,
+        }
+    }
+
+    /// Whether it can be set to this value.
+    pub(super) fn allows(&self, value: f64) -> bool {
+        value.is_finite() && (self.best.is_none() || value > 0.0)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let name = &self.name;
+        if !is_possible_name(name) {
+            return Err(format!("`{name}` cannot be the name of a parameter"));
+        }
+        match (self.best, self.weight) {
+            (None, None) => {}
+            (Some(_), None) => return Err(format!("parameter `{name}`: `best` needs a `weight`")),
+            (None, Some(_)) => return Err(format!("parameter `{name}`: `weight` needs a `best`")),
+            (Some(best), Some(weight)) => {
+                if !(best.is_finite() && best > 0.0) {
+                    return Err(format!("parameter `{name}`: `best` must be above 0"));
+                }
+                if !(weight.is_finite() && weight >= 0.0) {
+                    return Err(format!("parameter `{name}`: `weight` must not be negative"));
+                }
+            }
+        }
+        if self.limit.is_some_and(|limit| !limit.is_finite()) {
+            return Err(format!("parameter `{name}`: `limit` must be a number"));
+        }
+        if !self.allows(self.value) {
+            let wanted = match self.best {
+                Some(_) => "above 0, because it has a `best`",
+                None => "a number",
+            };
+            return Err(format!("parameter `{name}`: its value must be {wanted}"));
+        }
+        Ok(())
+    }
+}
+
 impl Behaviour {
-    /// Refuses what cannot be done: rules that never or always apply by mistake.
-    pub(super) fn check(&self) -> io::Result<()> {
+    /// Refuses what cannot be done: rules that never or always apply by mistake, and parameters that contradict themselves.
+    ///
+    /// # Errors
+    /// `InvalidInput` that says which.
+    pub fn check(&self) -> io::Result<()> {
         let refuse = |message: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        for (index, parameter) in self.parameters.iter().enumerate() {
+            if let Err(message) = parameter.check() {
+                return refuse(&message);
+            }
+            let name = &parameter.name;
+            if self.parameters[..index].iter().any(|p| p.name == *name) {
+                return refuse(&format!("parameter `{name}` is there twice"));
+            }
+        }
         if self.faults.iter().any(|rule| rule.every == 0) {
             return refuse("a fault rule needs `every` of at least 1");
         }
@@ -185,5 +270,69 @@ mod tests {
                 io::ErrorKind::InvalidInput
             );
         }
+    }
+
+    fn with(parameters: Vec<Parameter>) -> Behaviour {
+        Behaviour {
+            parameters,
+            ..Behaviour::default()
+        }
+    }
+
+    #[test]
+    fn a_behaviour_from_before_there_were_parameters_is_read() {
+        let mut stored = bson::serialize_to_document(&Behaviour::default()).unwrap();
+        stored.remove("parameters").unwrap();
+        let read: Behaviour = bson::deserialize_from_document(stored).unwrap();
+        assert_eq!(read, Behaviour::default());
+    }
+
+    #[test]
+    fn possible_parameters_are_accepted() {
+        let plain = Parameter::new("zero", 0.0);
+        let free = Parameter {
+            best: Some(0.5),
+            weight: Some(0.0),
+            limit: Some(-3.0),
+            ..Parameter::new("free", 1e-9)
+        };
+        with(vec![plain, free]).check().unwrap();
+    }
+
+    #[test]
+    fn parameters_that_contradict_themselves_are_refused_by_name() {
+        let optimum = |value, best, weight| Parameter {
+            best,
+            weight,
+            ..Parameter::new("p", value)
+        };
+        let refused = [
+            (optimum(1.0, Some(1.0), None), "`best` needs a `weight`"),
+            (optimum(1.0, None, Some(1.0)), "`weight` needs a `best`"),
+            (optimum(1.0, Some(0.0), Some(1.0)), "`best` must be above 0"),
+            (optimum(1.0, Some(f64::NAN), Some(1.0)), "`best` must be"),
+            (optimum(1.0, Some(1.0), Some(-0.1)), "`weight` must not be"),
+            (optimum(0.0, Some(1.0), Some(1.0)), "value must be above 0"),
+            (optimum(f64::INFINITY, None, None), "must be a number"),
+            (
+                Parameter {
+                    limit: Some(f64::NAN),
+                    ..Parameter::new("p", 1.0)
+                },
+                "`limit` must be a number",
+            ),
+        ];
+        for (parameter, message) in refused {
+            let error = with(vec![parameter]).check().unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+            let error = error.to_string();
+            assert!(error.starts_with("parameter `p`: "), "{error}");
+            assert!(error.contains(message), "{error}");
+        }
+        let twice = with(vec![Parameter::new("p", 1.0), Parameter::new("p", 2.0)]);
+        let error = twice.check().unwrap_err().to_string();
+        assert_eq!(error, "parameter `p` is there twice");
+        let error = with(vec![Parameter::new("$db", 1.0)]).check().unwrap_err();
+        assert!(error.to_string().contains("`$db` cannot be"), "{error}");
     }
 }

@@ -6,13 +6,15 @@
 use super::behaviour::{Behaviour, Fault, FaultRule};
 use super::counters::SharedCounters;
 use super::listener::{Listener, Stream};
+use super::parameters::Parameters;
+use super::pending::{Pending, Reply};
 use super::protocol::{self, Command, Request};
 use super::replies::{Outcome, Replies};
 use super::timing::{Timing, WakeUp};
+use dyno_wire::bson::Document;
 use dyno_wire::frame;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -48,38 +50,6 @@ struct Connection {
     reading_paused: bool,
 }
 
-/// A reply that is not due yet.
-#[derive(Debug)]
-struct Pending {
-    due_ns: u64,
-    sequence: u64,
-    index: usize,
-    connection_id: u64,
-    request: Request,
-    fault: Option<Fault>,
-}
-
-impl Ord for Pending {
-    /// Reversed, because the heap gives the greatest: the earliest due time, then the earliest arrival.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.due_ns, other.sequence).cmp(&(self.due_ns, self.sequence))
-    }
-}
-
-impl PartialOrd for Pending {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Pending {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Pending {}
-
 /// State of the thread.
 #[derive(Debug)]
 pub(super) struct EventLoop {
@@ -98,6 +68,10 @@ pub(super) struct EventLoop {
 struct ServiceDesk {
     replies: Replies,
     timing: Timing,
+    parameters: Parameters,
+    /// Rules that were told.
+    told_faults: Vec<FaultRule>,
+    /// Rules in force: those of the parameters, then those that were told.
     faults: Vec<FaultRule>,
     counters: Arc<SharedCounters>,
     pending: BinaryHeap<Pending>,
@@ -122,6 +96,21 @@ impl EventLoop {
         poll.registry()
             .register(&mut SourceFd(&wake_up.raw_fd()), TIMER, Interest::READABLE)?;
         counters.documents.set(behaviour.documents);
+        let mut service = ServiceDesk {
+            replies: Replies::new(behaviour.document_bytes, behaviour.seed)
+                .map_err(io::Error::other)?,
+            timing: Timing::new(behaviour.service, behaviour.stall, behaviour.seed),
+            parameters: Parameters::new(behaviour.parameters),
+            told_faults: behaviour.faults,
+            faults: Vec::new(),
+            counters,
+            pending: BinaryHeap::new(),
+            out: Vec::with_capacity(READ_BYTES),
+            start: Instant::now(),
+            now_ns: 0,
+            sequence: 0,
+        };
+        service.apply_parameters();
         Ok(EventLoop {
             poll,
             waker,
@@ -130,18 +119,7 @@ impl EventLoop {
             free: Vec::new(),
             wake_up,
             read_buffer: vec![0; READ_BYTES].into(),
-            service: ServiceDesk {
-                replies: Replies::new(behaviour.document_bytes, behaviour.seed)
-                    .map_err(io::Error::other)?,
-                timing: Timing::new(behaviour.service, behaviour.stall, behaviour.seed),
-                faults: behaviour.faults,
-                counters,
-                pending: BinaryHeap::new(),
-                out: Vec::with_capacity(READ_BYTES),
-                start: Instant::now(),
-                now_ns: 0,
-                sequence: 0,
-            },
+            service,
         })
     }
 
@@ -266,9 +244,13 @@ impl EventLoop {
                 continue;
             }
             let mut out = std::mem::take(&mut self.service.out);
-            let keep = self
-                .service
-                .answer(&mut out, &pending.request, pending.fault);
+            let keep = match pending.reply {
+                Reply::ToMake { request, fault } => self.service.answer(&mut out, &request, fault),
+                Reply::Made(message) => {
+                    self.service.give(&mut out, &message);
+                    true
+                }
+            };
             let open = connection.send_and_clear(&mut out, keep);
             self.service.out = out;
             if !open {
@@ -405,7 +387,7 @@ impl ServiceDesk {
     ) -> (usize, bool) {
         let mut used = 0;
         loop {
-            let request = match frame::parse(&bytes[used..]) {
+            let asked = match frame::parse(&bytes[used..]) {
                 Ok(None) => return (used, true),
                 Ok(Some(frame)) => {
                     used += frame.length;
@@ -413,26 +395,80 @@ impl ServiceDesk {
                 }
                 Err(_) => None,
             };
-            let Some(request) = request else {
+            let Some((request, document)) = asked else {
                 self.counters.malformed.add(1);
                 return (used, false);
             };
             let fault = self.admit(request.command);
             let due_ns = self.due_ns(request.command);
-            if due_ns > self.now_ns {
-                self.sequence += 1;
-                self.pending.push(Pending {
+            if matches!(
+                request.command,
+                Command::GetParameter | Command::SetParameter
+            ) {
+                let message = self.use_parameters(&request, document);
+                if due_ns > self.now_ns {
+                    self.wait(due_ns, index, connection_id, Reply::Made(message));
+                } else {
+                    self.give(out, &message);
+                }
+            } else if due_ns > self.now_ns {
+                self.wait(
                     due_ns,
-                    sequence: self.sequence,
                     index,
                     connection_id,
-                    request,
-                    fault,
-                });
+                    Reply::ToMake { request, fault },
+                );
             } else if !self.answer(out, &request, fault) {
                 return (used, false);
             }
         }
+    }
+
+    fn wait(&mut self, due_ns: u64, index: usize, connection_id: u64, reply: Reply) {
+        self.sequence += 1;
+        self.pending.push(Pending {
+            due_ns,
+            sequence: self.sequence,
+            index,
+            connection_id,
+            reply,
+        });
+    }
+
+    /// Carries out a command on parameters and returns its reply as a message, empty if none is wanted. This is done on
+    /// arrival, so that what is set holds for all commands that arrive later, even in a stall.
+    fn use_parameters(&mut self, request: &Request, command: Document<'_>) -> Vec<u8> {
+        let reply = if request.command == Command::SetParameter {
+            let reply = self.parameters.set(command);
+            self.apply_parameters();
+            reply
+        } else {
+            self.parameters.get(command)
+        };
+        let mut message = Vec::new();
+        if request.wants_reply {
+            self.replies.append_document(&mut message, request, &reply);
+        }
+        message
+    }
+
+    /// Gives the values of the parameters their effect.
+    fn apply_parameters(&mut self) {
+        self.timing.set_factor(self.parameters.factor());
+        self.faults.clear();
+        self.faults.extend(self.parameters.fault());
+        self.faults.extend(&self.told_faults);
+    }
+
+    /// Appends a message that [`use_parameters`](Self::use_parameters) made.
+    fn give(&self, out: &mut Vec<u8>, message: &[u8]) {
+        out.extend_from_slice(message);
+        let count = if message.is_empty() {
+            &self.counters.unacknowledged
+        } else {
+            &self.counters.replies
+        };
+        count.add(1);
     }
 
     /// Counts a command, and finds the fault that it meets.

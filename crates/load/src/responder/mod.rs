@@ -1,5 +1,5 @@
 //! A server with a known truth: speaks enough of the MongoDB protocol to be loaded, answers with
-//! canned replies, and behaves exactly as told (service time, queue, stalls, faults).
+//! canned replies, and behaves exactly as told (service time, queue, stalls, faults, server parameters).
 //!
 //! `dyno selfcheck` measures the generator against it, and the tests of the measurement compare
 //! what was measured with what it did. It stores nothing: documents are counted, not kept.
@@ -8,11 +8,13 @@ mod behaviour;
 mod counters;
 mod event_loop;
 mod listener;
+mod parameters;
+mod pending;
 mod protocol;
 mod replies;
 mod timing;
 
-pub use behaviour::{Behaviour, Fault, FaultRule, Service, ServiceTime, Stall};
+pub use behaviour::{Behaviour, Fault, FaultRule, Parameter, Service, ServiceTime, Stall};
 pub use counters::{Counters, FaultCounts};
 pub use listener::{Address, Listener};
 

@@ -61,6 +61,8 @@ pub(super) enum Command {
     /// An aggregation that counts.
     Aggregate,
     Drop,
+    GetParameter,
+    SetParameter,
     /// Anything that is answered by `{ok: 1}`.
     Acknowledge,
     Find(Batch),
@@ -120,9 +122,9 @@ impl Command {
     }
 }
 
-/// Reads a command; `None` when the frame holds none that can be answered.
+/// Reads a command with its document; `None` when the frame holds none that can be answered.
 #[inline]
-pub(super) fn read(frame: &Frame<'_>) -> Option<Request> {
+pub(super) fn read<'a>(frame: &Frame<'a>) -> Option<(Request, Document<'a>)> {
     match frame.opcode {
         Opcode::Message => {
             let message = frame.message().ok()?;
@@ -132,24 +134,26 @@ pub(super) fn read(frame: &Frame<'_>) -> Option<Request> {
                 .sum();
             let body = Document::new(message.document).ok()?;
             let command = command(body, statements)?;
-            Some(Request {
+            let request = Request {
                 request_id: frame.request_id,
                 command,
                 key: key_of(command, body),
                 wants_reply: message.flags & FLAG_MORE_TO_COME == 0,
                 legacy: false,
-            })
+            };
+            Some((request, body))
         }
         Opcode::Query => {
             let body = query_document(frame.body)?;
             let command = command(body, 0)?;
-            Some(Request {
+            let request = Request {
                 request_id: frame.request_id,
                 command,
                 key: key_of(command, body),
                 wants_reply: true,
                 legacy: true,
-            })
+            };
+            Some((request, body))
         }
         // No compression is agreed on, and replies are not for a server.
         Opcode::Compressed | Opcode::Reply => None,
@@ -199,6 +203,8 @@ fn command(body: Document<'_>, in_sequences: u32) -> Option<Command> {
         b"count" => Command::Count,
         b"aggregate" => aggregate(body),
         b"drop" | b"dropDatabase" => Command::Drop,
+        b"getParameter" => Command::GetParameter,
+        b"setParameter" => Command::SetParameter,
         b"ping" | b"endSessions" | b"killCursors" | b"create" | b"createIndexes"
         | b"killSessions" | b"refreshSessions" => Command::Acknowledge,
         _ => Command::Unknown,
@@ -371,6 +377,8 @@ mod tests {
             doc! {"hello": 1},
             doc! {"ping": 1},
             doc! {"count": "c"},
+            doc! {"getParameter": "*"},
+            doc! {"setParameter": 1, "p": 1},
             doc! {"frobnicate": 1},
         ] {
             assert!(!parsed(&control).is_data(), "{control}");

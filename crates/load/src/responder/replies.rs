@@ -83,6 +83,19 @@ impl Replies {
         patch(out, start, length);
     }
 
+    /// Appends a reply that is this document.
+    pub(super) fn append_document(
+        &mut self,
+        out: &mut Vec<u8>,
+        request: &Request,
+        document: &Document,
+    ) {
+        let start = self.begin(out, request);
+        write_document(out, document);
+        let length = (out.len() - start) as i32;
+        patch(out, start, length);
+    }
+
     /// Header, and what stands between it and the document.
     #[inline]
     fn begin(&mut self, out: &mut Vec<u8>, request: &Request) -> usize {
@@ -131,6 +144,9 @@ impl Replies {
             Command::Aggregate => {
                 let counted = doc! {"_id": 1, "n": number(documents)};
                 write_document(out, &cursor("firstBatch", vec![counted.into()]));
+            }
+            Command::GetParameter | Command::SetParameter => {
+                unreachable!("their replies are made when they arrive")
             }
             Command::Unknown => write_document(out, &error(59)),
         }
@@ -284,7 +300,12 @@ fn cursor(batch_name: &str, documents: Vec<Bson>) -> Document {
 }
 
 fn error(code: i32) -> Document {
-    doc! {"ok": 0.0, "errmsg": message(code), "code": code, "codeName": code_name(code)}
+    refusal(code, &message(code))
+}
+
+/// The reply to a command that is refused.
+pub(super) fn refusal(code: i32, message: &str) -> Document {
+    doc! {"ok": 0.0, "errmsg": message, "code": code, "codeName": code_name(code)}
 }
 
 fn write_error(code: i32) -> Document {
@@ -302,10 +323,13 @@ fn message(code: i32) -> String {
 fn code_name(code: i32) -> String {
     let name = match code {
         1 => "InternalError",
+        2 => "BadValue",
         6 => "HostUnreachable",
         13 => "Unauthorized",
+        14 => "TypeMismatch",
         50 => "MaxTimeMSExpired",
         59 => "CommandNotFound",
+        72 => "InvalidOptions",
         112 => "WriteConflict",
         189 => "PrimarySteppedDown",
         10_107 => "NotWritablePrimary",

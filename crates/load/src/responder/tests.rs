@@ -1,5 +1,7 @@
 //! The responder as clients see it, over plain blocking sockets.
 
+mod parameters;
+
 use super::*;
 use bson::{Document, doc};
 use std::io::{Read, Write};

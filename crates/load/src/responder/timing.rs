@@ -18,6 +18,8 @@ const POLL_AHEAD_NS: u64 = 100_000;
 #[derive(Debug)]
 pub(super) struct Timing {
     service: Service,
+    /// What service times are multiplied by.
+    factor: f64,
     stall: Option<StallNs>,
     rng: Xoshiro256PlusPlus,
     /// End of the last service of the single queue.
@@ -35,6 +37,7 @@ impl Timing {
     pub(super) fn new(service: Service, stall: Option<Stall>, seed: u64) -> Self {
         Timing {
             service,
+            factor: 1.0,
             stall: stall.map(|stall| StallNs {
                 every: nanoseconds(stall.every),
                 length: nanoseconds(stall.length),
@@ -43,6 +46,11 @@ impl Timing {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             server_free_ns: 0,
         }
+    }
+
+    /// Multiplies the service times of commands that arrive from now on.
+    pub(super) fn set_factor(&mut self, factor: f64) {
+        self.factor = factor;
     }
 
     /// Whether every reply is due on arrival, so that nobody needs to read a clock.
@@ -59,10 +67,10 @@ impl Timing {
             Service::Null => arrival_ns,
             Service::SingleQueue { time } => {
                 let begin_ns = arrival_ns.max(self.server_free_ns);
-                self.server_free_ns = begin_ns + self.draw_ns(time);
+                self.server_free_ns = begin_ns.saturating_add(self.draw_ns(time));
                 self.server_free_ns
             }
-            Service::Parallel { time } => arrival_ns + self.draw_ns(time),
+            Service::Parallel { time } => arrival_ns.saturating_add(self.draw_ns(time)),
         };
         self.release_ns(end_ns)
     }
@@ -77,20 +85,21 @@ impl Timing {
         };
         let into_period = since_first % stall.every;
         if into_period < stall.length {
-            ready_ns + (stall.length - into_period)
+            ready_ns.saturating_add(stall.length - into_period)
         } else {
             ready_ns
         }
     }
 
     fn draw_ns(&mut self, time: ServiceTime) -> u64 {
-        match time {
-            ServiceTime::Fixed(time) => nanoseconds(time),
+        let ns = match time {
+            ServiceTime::Fixed(time) => nanoseconds(time) as f64,
             ServiceTime::Exponential { mean } => {
                 let u: f64 = self.rng.random();
-                (-(-u).ln_1p() * nanoseconds(mean) as f64) as u64
+                -(-u).ln_1p() * nanoseconds(mean) as f64
             }
-        }
+        };
+        (ns * self.factor) as u64
     }
 }
 
@@ -197,6 +206,39 @@ mod tests {
         let above = times.iter().filter(|&&t| t > 2.0).count() as f64 / times.len() as f64;
         assert!((mean - 2.0).abs() < 0.02, "{mean}");
         assert!((above - (-1.0_f64).exp()).abs() < 0.005, "{above}");
+    }
+
+    #[test]
+    fn a_factor_stretches_the_services_of_what_arrives_later() {
+        let mut queue = Timing::new(Service::SingleQueue { time: fixed(4) }, None, 1);
+        let mut due = |factor: f64, at: u64| {
+            queue.set_factor(factor);
+            queue.data_due_ns(at * MS) / MS
+        };
+        // The second waits for the first, whose service keeps its length.
+        assert_eq!([due(2.5, 0), due(1.0, 1), due(1.25, 100)], [10, 14, 105]);
+        let mean = Duration::from_millis(2);
+        let exponential = Service::Parallel {
+            time: ServiceTime::Exponential { mean },
+        };
+        let draws = |factor: f64| {
+            let mut timing = Timing::new(exponential, None, 3);
+            timing.set_factor(factor);
+            [0; 1000].map(|at| timing.data_due_ns(at) as f64)
+        };
+        for (plain, stretched) in draws(1.0).into_iter().zip(draws(3.5)) {
+            assert!(
+                (stretched - 3.5 * plain).abs() <= 5.0,
+                "{plain} {stretched}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_service_without_end_is_never_done() {
+        let mut timing = Timing::new(Service::SingleQueue { time: fixed(1) }, None, 1);
+        timing.set_factor(f64::INFINITY);
+        assert_eq!([5, 6].map(|at| timing.data_due_ns(at)), [u64::MAX; 2]);
     }
 
     #[test]
