@@ -4,3 +4,4 @@
 
 pub mod clients;
 pub mod objective;
+pub mod tuning;

@@ -1,0 +1,501 @@
+//! Which settings to try next, which of them is the best, and which of its changes count.
+//!
+//! The search compares two settings at a time, measured one beside the other. It starts with settings that are spread over
+//! the space, and goes on where the surface that it has learned ([`surface`]) expects the largest improvement on the best
+//! setting so far, away from what went wrong ([`limits`]). The best is the one with the highest expected gain, not the one
+//! that was seen highest: the highest of many noisy numbers is too high.
+//!
+//! What was found is only a candidate. Changes without an effect on the surface are taken back; what is left is compared
+//! with the defaults anew, in as many pairs as it takes. Then each change is taken back alone. Those that do not prove an
+//! effect (Holm, *Scandinavian Journal of Statistics* 6, 1979, over all of them) go back for good, and what remains is
+//! compared with the defaults once more.
+
+mod cholesky;
+mod limits;
+pub mod space;
+pub mod surface;
+#[cfg(test)]
+mod tests;
+
+use limits::Limits;
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+use space::{Parameter, Setting, any, defaults, neighbours, spread};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use surface::{Difference, Normal, Surface};
+
+/// Settings at random among which the next one is sought.
+const CANDIDATES: usize = 400;
+/// Settings near the best one among which it is sought as well.
+const NEAR: usize = 200;
+/// Confidence of what is stated.
+const CONFIDENCE_RATIO: f64 = 0.95;
+
+/// Limits and costs of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TuningSettings {
+    /// Seed: with the same outcomes the same one gives the same search.
+    pub seed: u64,
+    /// Comparisons of the search itself, at most; without those of the confirmation.
+    pub trials: usize,
+    /// Gains below are not looked for, as a logarithm of the ratio.
+    pub margin: f64,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TuningStep {
+    /// Measure `one` beside `other`, and [record](Tuning::record) the outcome.
+    Compare {
+        /// What for.
+        purpose: Purpose,
+        /// The setting that is tried.
+        one: Setting,
+        /// What it is measured beside.
+        other: Setting,
+    },
+    /// The search is over.
+    Done(TuningResult),
+}
+
+/// What a comparison is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To learn the surface. A setting that is certainly worse may be given up early.
+    Search,
+    /// The candidate beside the defaults: fresh servers, as many pairs as an answer takes.
+    Confirm,
+    /// One change of the candidate is taken back, and compared as for [`Purpose::Confirm`].
+    Ablate {
+        /// Place of the parameter.
+        parameter: usize,
+    },
+}
+
+/// How a comparison went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outcome {
+    /// Both were measured.
+    Compared(Comparison),
+    /// The setting that was tried did harm, and was taken back.
+    Violated,
+}
+
+/// How much better `one` is than `other`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// Logarithm of the ratio of the objectives; above 0 if it is better.
+    pub log_ratio: f64,
+    /// Its standard error.
+    pub error: f64,
+    /// Degrees of freedom of the error.
+    pub degrees_of_freedom: f64,
+}
+
+impl Comparison {
+    /// The probability of a ratio this far above 1, or further, if there is no difference.
+    fn p_value(&self) -> f64 {
+        match StudentsT::new(0.0, 1.0, self.degrees_of_freedom) {
+            Ok(student) if self.error > 0.0 => student.sf(self.log_ratio / self.error),
+            _ => 1.0,
+        }
+    }
+
+    fn is_better(&self) -> bool {
+        self.p_value() < (1.0 - CONFIDENCE_RATIO) / 2.0
+    }
+}
+
+/// How a search ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TuningResult {
+    /// No setting was found that is certainly better than the defaults.
+    Nothing {
+        /// The best candidate, and what its comparison with the defaults said, if it came to one.
+        candidate: Option<(Setting, Outcome)>,
+    },
+    /// A setting that is.
+    Better {
+        /// The setting, with the fewest changes.
+        setting: Setting,
+        /// How much better it is than the defaults.
+        gain: Comparison,
+        /// Changes that the candidate had with what taking each back did: below 0 if it made it worse.
+        ablation: Vec<(usize, Outcome)>,
+    },
+}
+
+/// Where the search is.
+#[derive(Clone, Debug)]
+enum Stage {
+    Search,
+    Confirm(Setting),
+    Ablate {
+        candidate: Setting,
+        gain: Comparison,
+        outcomes: Vec<(usize, Outcome)>,
+    },
+    Reduced {
+        setting: Setting,
+        candidate: Setting,
+        gain: Comparison,
+        outcomes: Vec<(usize, Outcome)>,
+    },
+    Done(TuningResult),
+}
+
+/// A search.
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    settings: TuningSettings,
+    parameters: Vec<Parameter>,
+    random: Xoshiro256PlusPlus,
+    surface: Surface,
+    limits: Limits,
+    /// Settings that are tried first.
+    start: Vec<Setting>,
+    trials: usize,
+    /// The best setting so far.
+    best: Setting,
+    /// What is tried next in the stage of the search.
+    next: Option<Setting>,
+    stage: Stage,
+}
+
+impl Tuning {
+    /// A search over these parameters, with two values each at least.
+    pub fn new(parameters: Vec<Parameter>, settings: TuningSettings) -> Tuning {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(settings.seed);
+        let count = (parameters.len() + 4).min(settings.trials / 3).max(1);
+        let start = spread(&parameters, count, &mut random);
+        let mut limits = Limits::new(&parameters);
+        let best = defaults(&parameters);
+        limits.went(&best, true);
+        let mut tuning = Tuning {
+            settings,
+            surface: Surface::new(&parameters),
+            limits,
+            start,
+            parameters,
+            random,
+            trials: 0,
+            best,
+            next: None,
+            stage: Stage::Search,
+        };
+        tuning.choose();
+        tuning
+    }
+
+    /// What to do next.
+    pub fn step(&self) -> TuningStep {
+        let defaults = || defaults(&self.parameters);
+        let (purpose, one, other) = match &self.stage {
+            Stage::Search => {
+                let one = self.next.clone().unwrap_or_else(defaults);
+                (Purpose::Search, one, self.best.clone())
+            }
+            Stage::Confirm(setting) | Stage::Reduced { setting, .. } => {
+                (Purpose::Confirm, setting.clone(), defaults())
+            }
+            Stage::Ablate {
+                candidate,
+                outcomes,
+                ..
+            } => {
+                let parameter = self.changes(candidate)[outcomes.len()];
+                let one = self.without(candidate, parameter);
+                (Purpose::Ablate { parameter }, one, candidate.clone())
+            }
+            Stage::Done(result) => return TuningStep::Done(result.clone()),
+        };
+        TuningStep::Compare {
+            purpose,
+            one,
+            other,
+        }
+    }
+
+    /// Takes the outcome of the comparison that [`Tuning::step`] asked for.
+    pub fn record(&mut self, outcome: Outcome) {
+        let TuningStep::Compare { one, other, .. } = self.step() else {
+            return;
+        };
+        self.stage = match std::mem::replace(&mut self.stage, Stage::Search) {
+            Stage::Search => {
+                self.learn(one, other, outcome);
+                return;
+            }
+            Stage::Confirm(candidate) => self.confirmed(candidate, outcome),
+            Stage::Ablate {
+                candidate,
+                gain,
+                mut outcomes,
+            } => {
+                outcomes.push((self.changes(&candidate)[outcomes.len()], outcome));
+                self.ablated(candidate, gain, outcomes)
+            }
+            Stage::Reduced {
+                setting,
+                candidate,
+                gain,
+                outcomes,
+            } => {
+                match outcome {
+                    Outcome::Compared(found) if found.is_better() => done(setting, found, outcomes),
+                    _ if setting == candidate => nothing(Some((candidate, outcome))),
+                    // Changes without an effect of their own have one together.
+                    _ => done(candidate, gain, outcomes),
+                }
+            }
+            done @ Stage::Done(_) => done,
+        };
+    }
+
+    /// How much better a setting is than the defaults, as far as it is known.
+    pub fn gain(&self, setting: &Setting) -> Normal {
+        self.surface.gain(setting, &defaults(&self.parameters))
+    }
+
+    fn learn(&mut self, one: Setting, other: Setting, outcome: Outcome) {
+        self.trials += 1;
+        match outcome {
+            Outcome::Compared(found) => {
+                self.limits.went(&one, true);
+                let difference = Difference {
+                    one,
+                    other,
+                    log_ratio: found.log_ratio,
+                    error: found.error,
+                };
+                self.surface.learn(&difference, &mut self.random);
+                self.best = self.best_tried();
+            }
+            Outcome::Violated => self.limits.went(&one, false),
+        }
+        self.choose();
+    }
+
+    /// The setting with the highest expected gain of those that were tried.
+    fn best_tried(&self) -> Setting {
+        let base = defaults(&self.parameters);
+        let gain = |setting: &Setting| self.surface.gain(setting, &base).mean;
+        let tried = self
+            .surface
+            .tried()
+            .iter()
+            .map(|setting| (gain(setting), setting));
+        let best = tried.max_by(|one, other| one.0.total_cmp(&other.0));
+        best.map_or(base.clone(), |(_, setting)| setting.clone())
+    }
+
+    /// Chooses what is tried next, or ends the search.
+    fn choose(&mut self) {
+        if self.trials < self.settings.trials {
+            while let Some(setting) = self.start.pop() {
+                let near = self.safe(setting);
+                if near.is_some() {
+                    self.next = near;
+                    return;
+                }
+            }
+            if let Some((improvement, setting)) = self.most_promising()
+                && improvement > self.settings.margin / 20.0
+            {
+                self.next = Some(setting);
+                return;
+            }
+        }
+        self.next = None;
+        let candidate = self.simplified(self.best.clone());
+        self.stage = if self.gain(&candidate).mean < self.settings.margin {
+            nothing(None)
+        } else {
+            Stage::Confirm(candidate)
+        };
+    }
+
+    /// This setting, or the one with the fewest values of the best one in place of its own that is not likely to go wrong.
+    fn safe(&self, setting: Setting) -> Option<Setting> {
+        let mut near = vec![setting];
+        while !near.contains(&self.best) {
+            let risks = near.iter().map(|one| (self.limits.risk(one), one));
+            let safe = risks.filter_map(|(risk, one)| Some((risk?, one)));
+            if let Some((_, one)) = safe.min_by(|one, other| one.0.total_cmp(&other.0)) {
+                return Some(one.clone());
+            }
+            near = near.iter().flat_map(|one| self.nearer(one)).collect();
+        }
+        None
+    }
+
+    /// The settings that have one more value of the best one.
+    fn nearer<'a>(&'a self, setting: &'a Setting) -> impl Iterator<Item = Setting> + 'a {
+        let places = (0..setting.len()).filter(|place| setting[*place] != self.best[*place]);
+        places.map(|place| {
+            let mut near = setting.clone();
+            near[place] = self.best[place];
+            near
+        })
+    }
+
+    /// The setting with the largest expected improvement on the best one, of many at random and near it, and then uphill.
+    fn most_promising(&mut self) -> Option<(f64, Setting)> {
+        let mut candidates: Vec<Setting> = (0..CANDIDATES)
+            .map(|_| any(&self.parameters, &mut self.random))
+            .collect();
+        candidates.extend(neighbours(&self.parameters, &self.best));
+        for _ in 0..NEAR {
+            // Each of its values changes with one chance in four.
+            let random = any(&self.parameters, &mut self.random);
+            let draw = any(
+                &vec![Parameter::choice(4, 0); random.len()],
+                &mut self.random,
+            );
+            let values = self.best.iter().zip(random).zip(draw);
+            candidates.push(
+                values
+                    .map(|((own, other), draw)| if draw == 0 { other } else { *own })
+                    .collect(),
+            );
+        }
+        let mut found = self.best_of(candidates.into_iter())?;
+        loop {
+            let around: Vec<_> = neighbours(&self.parameters, &found.1).collect();
+            match self.best_of(around.into_iter()) {
+                Some(better) if better.0 > found.0 * 1.001 => found = better,
+                _ => return Some(found),
+            }
+        }
+    }
+
+    fn best_of(&self, candidates: impl Iterator<Item = Setting>) -> Option<(f64, Setting)> {
+        let judged = candidates.filter_map(|setting| {
+            let risk = self
+                .limits
+                .risk(&setting)
+                .filter(|_| setting != self.best)?;
+            let improvement = self.surface.expected_improvement(&setting, &self.best);
+            Some(((1.0 - risk) * improvement, setting))
+        });
+        judged.max_by(|one, other| one.0.total_cmp(&other.0))
+    }
+
+    /// Takes back what costs less than a part of the margin on the surface, the least effect first.
+    fn simplified(&self, mut setting: Setting) -> Setting {
+        let mut spent = 0.0;
+        loop {
+            let losses = self.changes(&setting).into_iter().map(|parameter| {
+                let other = self.without(&setting, parameter);
+                (self.surface.gain(&setting, &other).mean, other)
+            });
+            match losses.min_by(|one, other| one.0.total_cmp(&other.0)) {
+                Some((loss, other)) if spent + loss.max(0.0) < self.settings.margin / 2.0 => {
+                    spent += loss.max(0.0);
+                    setting = other;
+                }
+                _ => return setting,
+            }
+        }
+    }
+
+    fn confirmed(&self, candidate: Setting, outcome: Outcome) -> Stage {
+        match outcome {
+            Outcome::Compared(gain) if gain.is_better() => match self.changes(&candidate).len() {
+                1 => done(candidate, gain, Vec::new()),
+                _ => Stage::Ablate {
+                    candidate,
+                    gain,
+                    outcomes: Vec::new(),
+                },
+            },
+            _ => nothing(Some((candidate, outcome))),
+        }
+    }
+
+    fn ablated(
+        &self,
+        candidate: Setting,
+        gain: Comparison,
+        outcomes: Vec<(usize, Outcome)>,
+    ) -> Stage {
+        if outcomes.len() < self.changes(&candidate).len() {
+            return Stage::Ablate {
+                candidate,
+                gain,
+                outcomes,
+            };
+        }
+        let proven = proven(&outcomes);
+        let mut setting = candidate.clone();
+        for (parameter, _) in outcomes
+            .iter()
+            .filter(|(parameter, _)| !proven.contains(parameter))
+        {
+            setting[*parameter] = self.parameters[*parameter].default;
+        }
+        if setting == candidate {
+            return done(candidate, gain, outcomes);
+        }
+        if proven.is_empty() {
+            // Its changes do the same, or have an effect only together, or the gain was chance: once more tells.
+            setting.clone_from(&candidate);
+        }
+        Stage::Reduced {
+            setting,
+            candidate,
+            gain,
+            outcomes,
+        }
+    }
+
+    /// Places of the parameters that a setting changes.
+    fn changes(&self, setting: &Setting) -> Vec<usize> {
+        let places = 0..self.parameters.len();
+        places
+            .filter(|place| setting[*place] != self.parameters[*place].default)
+            .collect()
+    }
+
+    fn without(&self, setting: &Setting, parameter: usize) -> Setting {
+        let mut other = setting.clone();
+        other[parameter] = self.parameters[parameter].default;
+        other
+    }
+}
+
+fn nothing(candidate: Option<(Setting, Outcome)>) -> Stage {
+    Stage::Done(TuningResult::Nothing { candidate })
+}
+
+fn done(setting: Setting, gain: Comparison, ablation: Vec<(usize, Outcome)>) -> Stage {
+    Stage::Done(TuningResult::Better {
+        setting,
+        gain,
+        ablation,
+    })
+}
+
+/// The parameters without whose change the candidate is certainly worse, over all of them at once. One that it fails without
+/// counts.
+fn proven(outcomes: &[(usize, Outcome)]) -> Vec<usize> {
+    let mut p_values: Vec<(f64, usize)> = outcomes
+        .iter()
+        .map(|(parameter, outcome)| match outcome {
+            Outcome::Compared(found) => {
+                let worse = Comparison {
+                    log_ratio: -found.log_ratio,
+                    ..*found
+                };
+                (worse.p_value(), *parameter)
+            }
+            Outcome::Violated => (0.0, *parameter),
+        })
+        .collect();
+    p_values.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let alpha = (1.0 - CONFIDENCE_RATIO) / 2.0;
+    let count = p_values.len();
+    let ranked = p_values.into_iter().enumerate();
+    let certain = ranked.take_while(|(rank, (p, _))| *p < alpha / (count - rank) as f64);
+    certain.map(|(_, (_, parameter))| parameter).collect()
+}

@@ -1,0 +1,171 @@
+//! Where the search does not go any more: settings that went wrong tell of regions in which others would.
+//!
+//! What harms a server is mostly too much or too little of one thing, sometimes of two together (a large cache and many
+//! connections). So each setting that went wrong is explained by each parameter, and by each pair, whose values no setting
+//! that went well had as well, or further out. A parameter of which little is known beyond the settings that went well
+//! explains more than one of which nearly all is known to be well. A setting is avoided when what explains a failure likely
+//! holds for it too.
+
+use super::space::{Parameter, Setting};
+
+/// Settings that fail more likely than this are not tried: after one failure, after two, and after more. The first leaves
+/// open what it was due to, and to find that out is worth a second one.
+const MOST_RISKS: [f64; 3] = [0.3, 0.15, 0.05];
+/// What a pair of parameters explains, relative to one.
+const PAIR: f64 = 0.25;
+/// Weight of an explanation that explains another failure as well.
+const AGAIN: f64 = 4.0;
+
+/// Settings that went well and those that went wrong.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    parameters: Vec<Parameter>,
+    well: Vec<Setting>,
+    wrong: Vec<Setting>,
+}
+
+/// A value of a parameter and the side of it that fails.
+#[derive(Clone, Copy)]
+struct Side {
+    place: usize,
+    value: usize,
+    /// Larger values fail as well; else smaller ones. Of values without an order only this one.
+    is_upper: bool,
+}
+
+impl Limits {
+    pub(super) fn new(parameters: &[Parameter]) -> Limits {
+        Limits {
+            parameters: parameters.to_vec(),
+            well: Vec::new(),
+            wrong: Vec::new(),
+        }
+    }
+
+    pub(super) fn went(&mut self, setting: &Setting, is_well: bool) {
+        let all = if is_well {
+            &mut self.well
+        } else {
+            &mut self.wrong
+        };
+        all.push(setting.clone());
+    }
+
+    /// How likely the setting goes wrong; `None` if that is too likely to try it.
+    pub(super) fn risk(&self, setting: &Setting) -> Option<f64> {
+        let risks = self.wrong.iter().map(|wrong| self.risk_as(setting, wrong));
+        let risk = risks.fold(0.0, f64::max);
+        let Some(last) = self.wrong.len().checked_sub(1) else {
+            return Some(risk);
+        };
+        (risk <= MOST_RISKS[last.min(MOST_RISKS.len() - 1)]).then_some(risk)
+    }
+
+    /// How likely the setting fails for the reason for which `wrong` did.
+    fn risk_as(&self, setting: &Setting, wrong: &Setting) -> f64 {
+        let sides = self.sides(wrong);
+        let one = sides.iter().map(|side| (vec![*side], 1.0));
+        let two = sides.iter().enumerate().flat_map(|(place, side)| {
+            let others = sides[place + 1..]
+                .iter()
+                .filter(|other| other.place != side.place);
+            others.map(|other| (vec![*side, *other], PAIR))
+        });
+        let (mut all, mut risk) = (0.0, 0.0);
+        for (sides, weight) in one.chain(two) {
+            let weight = weight * self.weight(&sides);
+            all += weight;
+            risk += weight * self.share(&sides, setting);
+        }
+        if all > 0.0 { risk / all } else { 1.0 }
+    }
+
+    fn sides(&self, wrong: &Setting) -> Vec<Side> {
+        let both = wrong.iter().enumerate().flat_map(|(place, value)| {
+            let side = move |is_upper| Side {
+                place,
+                value: *value,
+                is_upper,
+            };
+            let has_order = self.parameters[place].places.is_some();
+            [Some(side(true)), has_order.then(|| side(false))]
+        });
+        both.flatten().collect()
+    }
+
+    /// How much of the parameters is unknown between what went well and what failed; 0 if something went well there.
+    fn weight(&self, sides: &[Side]) -> f64 {
+        let explains = |setting: &Setting| {
+            sides
+                .iter()
+                .all(|side| self.is_on(side, setting[side.place]))
+        };
+        if self.well.iter().any(explains) {
+            return 0.0;
+        }
+        let unknown: f64 = sides.iter().map(|side| self.unknown(sides, side)).product();
+        let failures = self.wrong.iter().filter(|wrong| explains(wrong)).count();
+        unknown * AGAIN.powi(failures as i32 - 1)
+    }
+
+    fn is_on(&self, side: &Side, value: usize) -> bool {
+        match (&self.parameters[side.place].places, side.is_upper) {
+            (None, _) => value == side.value,
+            (Some(_), true) => value >= side.value,
+            (Some(_), false) => value <= side.value,
+        }
+    }
+
+    fn unknown(&self, sides: &[Side], side: &Side) -> f64 {
+        match (
+            &self.parameters[side.place].places,
+            self.nearest(sides, side),
+        ) {
+            (Some(places), Some(nearest)) => (places[nearest] - places[side.value]).abs(),
+            (Some(places), None) if side.is_upper => places[side.value],
+            (Some(places), None) => 1.0 - places[side.value],
+            (None, _) => 0.5,
+        }
+    }
+
+    /// The outermost value that went well, with values of the other sides that explain nothing by themselves.
+    fn nearest(&self, sides: &[Side], side: &Side) -> Option<usize> {
+        let others = |setting: &&Setting| {
+            let mut others = sides.iter().filter(|other| other.place != side.place);
+            others.all(|other| self.is_on(other, setting[other.place]))
+        };
+        let values = self
+            .well
+            .iter()
+            .filter(others)
+            .map(|setting| setting[side.place]);
+        if side.is_upper {
+            values.max()
+        } else {
+            values.min()
+        }
+    }
+
+    /// How far the setting is beyond what went well, where 1 is as far as what failed.
+    fn share(&self, sides: &[Side], setting: &Setting) -> f64 {
+        let one = |side: &Side| {
+            let value = setting[side.place];
+            if self.is_on(side, value) {
+                return 1.0;
+            }
+            let (Some(places), Some(nearest)) = (
+                &self.parameters[side.place].places,
+                self.nearest(sides, side),
+            ) else {
+                return 0.0;
+            };
+            let ratio = (places[value] - places[nearest]) / (places[side.value] - places[nearest]);
+            if ratio.is_finite() {
+                ratio.clamp(0.0, 1.0)
+            } else {
+                0.0
+            }
+        };
+        sides.iter().map(one).product()
+    }
+}

@@ -1,0 +1,427 @@
+//! Searches on simulated benches whose best setting is known.
+
+use super::*;
+use rand_distr::{Distribution, StandardNormal};
+
+/// Standard deviation of the logarithm of a measurement.
+const NOISE: f64 = 0.05;
+/// Pairs of a comparison of the search, and of one that an answer rests on.
+const PAIRS: (usize, usize) = (2, 24);
+const MARGIN: f64 = 0.04;
+
+/// Eight parameters, one of them without an order.
+fn parameters() -> Vec<Parameter> {
+    let one = |place: usize| match place {
+        5 => Parameter::choice(2, 0),
+        1 => Parameter::ordered(9, 3),
+        _ => Parameter::ordered(9, 4),
+    };
+    (0..8).map(one).collect()
+}
+
+fn places(setting: &Setting) -> Vec<f64> {
+    let parameters = parameters();
+    let pairs = setting.iter().zip(&parameters);
+    pairs
+        .map(|(value, one)| match &one.places {
+            Some(places) => places[*value],
+            None => *value as f64,
+        })
+        .collect()
+}
+
+/// Service time of an operation: parameters 0, 3 and 5 count, the first two together more than alone.
+fn service_time(setting: &Setting) -> f64 {
+    let x = places(setting);
+    let (first, second) = (x[0] - 0.9, x[3] - 0.1);
+    let third = if setting[5] == 0 { 0.18 } else { 0.0 };
+    1.0 + 1.5 * first * first + 1.2 * second * second + 0.8 * first * second + third
+}
+
+/// The logarithm of the objective; `None` for a setting that fails.
+type Truth = fn(&Setting) -> Option<f64>;
+
+fn slope(setting: &Setting) -> Option<f64> {
+    Some(-service_time(setting).ln())
+}
+
+/// The same with a region that fails, of a fifth of all settings.
+fn cliff(setting: &Setting) -> Option<f64> {
+    (setting[1] < 7).then(|| -service_time(setting).ln())
+}
+
+fn flat(_: &Setting) -> Option<f64> {
+    Some(0.0)
+}
+
+/// A bench, and what a search did on it.
+struct Bench {
+    truth: Truth,
+    random: Xoshiro256PlusPlus,
+    searched: usize,
+    failed: usize,
+}
+
+impl Bench {
+    fn new(truth: Truth, seed: u64) -> Bench {
+        Bench {
+            truth,
+            random: Xoshiro256PlusPlus::seed_from_u64(seed + 1000),
+            searched: 0,
+            failed: 0,
+        }
+    }
+
+    fn compare(&mut self, purpose: Purpose, one: &Setting, other: &Setting) -> Outcome {
+        let pairs = if purpose == Purpose::Search {
+            self.searched += 1;
+            PAIRS.0
+        } else {
+            PAIRS.1
+        };
+        let Some(found) = (self.truth)(one) else {
+            self.failed += 1;
+            return Outcome::Violated;
+        };
+        let beside = (self.truth)(other).expect("it went well before");
+        let logs: Vec<f64> = (0..pairs)
+            .map(|_| {
+                let [one, other]: [f64; 2] =
+                    [(); 2].map(|()| StandardNormal.sample(&mut self.random));
+                found - beside + NOISE * (one - other)
+            })
+            .collect();
+        let mean = logs.iter().sum::<f64>() / pairs as f64;
+        let freedom = pairs as f64 - 1.0;
+        let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+        // Two pairs say nothing of their own error: it is known from the baseline.
+        let deviation = if pairs > 2 {
+            (squares / freedom).sqrt()
+        } else {
+            NOISE * 2f64.sqrt()
+        };
+        Outcome::Compared(Comparison {
+            log_ratio: mean,
+            error: deviation / (pairs as f64).sqrt(),
+            degrees_of_freedom: freedom,
+        })
+    }
+
+    fn search(&mut self, seed: u64) -> TuningResult {
+        let settings = TuningSettings {
+            seed,
+            trials: 40,
+            margin: MARGIN,
+        };
+        let mut tuning = Tuning::new(parameters(), settings);
+        loop {
+            match tuning.step() {
+                TuningStep::Compare {
+                    purpose,
+                    one,
+                    other,
+                } => {
+                    let outcome = self.compare(purpose, &one, &other);
+                    tuning.record(outcome);
+                }
+                TuningStep::Done(result) => return result,
+            }
+        }
+    }
+}
+
+fn changed(setting: &Setting) -> Vec<usize> {
+    let base = defaults(&parameters());
+    (0..setting.len())
+        .filter(|place| setting[*place] != base[*place])
+        .collect()
+}
+
+/// The largest value of the objective.
+fn best() -> f64 {
+    let mut settings = Vec::new();
+    for first in 0..9 {
+        for second in 0..9 {
+            let mut setting = defaults(&parameters());
+            (setting[0], setting[3], setting[5]) = (first, second, 1);
+            settings.push(-service_time(&setting).ln());
+        }
+    }
+    settings.into_iter().fold(f64::NEG_INFINITY, f64::max)
+}
+
+#[test]
+fn the_best_setting_is_found_and_the_changes_that_count_are_named() {
+    let found = (0..10).filter(|seed| {
+        let mut bench = Bench::new(slope, *seed);
+        let result = bench.search(*seed);
+        assert!(bench.searched <= 40);
+        let TuningResult::Better { setting, .. } = result else {
+            return false;
+        };
+        changed(&setting) == [0, 3, 5] && best() - slope(&setting).unwrap() < MARGIN
+    });
+    assert!(found.count() >= 9);
+}
+
+#[test]
+fn the_gain_that_is_stated_is_the_true_one() {
+    let mut bench = Bench::new(slope, 3);
+    let TuningResult::Better {
+        setting,
+        gain,
+        ablation,
+    } = bench.search(3)
+    else {
+        panic!("there is a better one");
+    };
+    let truth = slope(&setting).unwrap() - slope(&defaults(&parameters())).unwrap();
+    assert!(
+        (gain.log_ratio - truth).abs() < 3.0 * gain.error,
+        "{gain:?}, {truth}"
+    );
+    // Whatever the candidate changed was taken back alone; what counts made it worse.
+    for parameter in changed(&setting) {
+        let (_, outcome) = ablation
+            .iter()
+            .find(|(place, _)| *place == parameter)
+            .unwrap();
+        assert!(matches!(outcome, Outcome::Compared(found) if found.log_ratio < 0.0));
+    }
+}
+
+#[test]
+fn where_nothing_is_to_be_gained_nothing_is_claimed() {
+    let claimed = (0..20).filter(|seed| {
+        let result = Bench::new(flat, *seed).search(*seed);
+        matches!(result, TuningResult::Better { .. })
+    });
+    assert!(claimed.count() <= 1);
+}
+
+#[test]
+fn a_region_that_fails_is_visited_three_times_at_most() {
+    let mut found = 0;
+    for seed in 0..10 {
+        let mut bench = Bench::new(cliff, seed);
+        let result = bench.search(seed);
+        assert!(bench.failed <= 3, "seed {seed}: {} visits", bench.failed);
+        if let TuningResult::Better { setting, .. } = result {
+            found += usize::from(best() - slope(&setting).unwrap() < 2.0 * MARGIN);
+        }
+    }
+    assert!(found >= 7, "{found}");
+}
+
+#[test]
+fn the_same_outcomes_lead_to_the_same_search() {
+    let run = || Bench::new(cliff, 5).search(5);
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn a_bench_on_which_everything_fails_ends_with_nothing() {
+    let result = Bench::new(
+        |setting| (*setting == defaults(&parameters())).then_some(0.0),
+        1,
+    )
+    .search(1);
+    assert_eq!(result, TuningResult::Nothing { candidate: None });
+}
+
+#[test]
+fn a_gain_that_is_not_confirmed_is_not_stated() {
+    let settings = TuningSettings {
+        seed: 1,
+        trials: 9,
+        margin: MARGIN,
+    };
+    let mut tuning = Tuning::new(parameters(), settings);
+    let outcome = |log_ratio| {
+        Outcome::Compared(Comparison {
+            log_ratio,
+            error: 0.02,
+            degrees_of_freedom: 5.0,
+        })
+    };
+    let candidate = loop {
+        match tuning.step() {
+            TuningStep::Compare {
+                purpose: Purpose::Search,
+                ..
+            } => tuning.record(outcome(0.2)),
+            TuningStep::Compare {
+                purpose,
+                one,
+                other,
+            } => {
+                assert_eq!(
+                    (purpose, other),
+                    (Purpose::Confirm, defaults(&parameters()))
+                );
+                break one;
+            }
+            TuningStep::Done(result) => panic!("{result:?}"),
+        }
+    };
+    tuning.record(outcome(0.03));
+    let result = TuningResult::Nothing {
+        candidate: Some((candidate, outcome(0.03))),
+    };
+    assert_eq!(tuning.step(), TuningStep::Done(result));
+}
+
+#[test]
+fn changes_that_prove_nothing_alone_must_prove_it_together_twice() {
+    let run = |again: f64| {
+        let settings = TuningSettings {
+            seed: 2,
+            trials: 9,
+            margin: MARGIN,
+        };
+        let mut tuning = Tuning::new(parameters(), settings);
+        let mut confirmed = 0;
+        loop {
+            let log_ratio = match tuning.step() {
+                TuningStep::Compare {
+                    purpose: Purpose::Search,
+                    ..
+                } => 0.3,
+                TuningStep::Compare {
+                    purpose: Purpose::Ablate { .. },
+                    ..
+                } => 0.0,
+                TuningStep::Compare {
+                    purpose: Purpose::Confirm,
+                    ..
+                } => {
+                    confirmed += 1;
+                    if confirmed == 1 { 0.3 } else { again }
+                }
+                TuningStep::Done(result) => return result,
+            };
+            let found = Comparison {
+                log_ratio,
+                error: 0.02,
+                degrees_of_freedom: 9.0,
+            };
+            tuning.record(Outcome::Compared(found));
+        }
+    };
+    assert!(matches!(run(0.3), TuningResult::Better { .. }));
+    assert!(matches!(
+        run(0.0),
+        TuningResult::Nothing { candidate: Some(_) }
+    ));
+}
+
+#[test]
+fn a_failure_is_explained_by_what_no_good_setting_has() {
+    let parameters = vec![
+        Parameter::ordered(11, 5),
+        Parameter::ordered(11, 5),
+        Parameter::choice(3, 0),
+    ];
+    let mut limits = Limits::new(&parameters);
+    for setting in [[5, 5, 0], [6, 10, 1], [0, 0, 2]] {
+        limits.went(&setting.to_vec(), true);
+    }
+    assert_eq!(limits.risk(&vec![10, 10, 2]), Some(0.0));
+    limits.went(&vec![9, 9, 1], false);
+    // Only the first parameter was never as large.
+    assert_eq!(limits.risk(&vec![9, 0, 0]), None);
+    assert_eq!(limits.risk(&vec![10, 5, 2]), None);
+    assert!(limits.risk(&vec![6, 10, 1]).unwrap() < 0.05);
+    assert_eq!(limits.risk(&vec![2, 9, 2]), Some(0.0));
+}
+
+#[test]
+fn a_surface_without_other_knowledge_is_a_regression_by_hand() {
+    let parameters = vec![Parameter::ordered(3, 0)];
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut surface = Surface::new(&parameters);
+    let difference = Difference {
+        one: vec![2],
+        other: vec![0],
+        log_ratio: 0.3,
+        error: 1e-4,
+    };
+    surface.learn(&difference, &mut random);
+    let gain = |one: usize, other: usize| surface.gain(&vec![one], &vec![other]);
+    // What was measured nearly exactly is known, its opposite as well, and nothing is better than itself.
+    assert!((gain(2, 0).mean - 0.3).abs() < 0.02 && gain(2, 0).deviation < 0.05);
+    assert!((gain(0, 2).mean + gain(2, 0).mean).abs() < 1e-12);
+    assert_eq!((gain(1, 1).mean, gain(1, 1).deviation), (0.0, 0.0));
+    // By symmetry the middle lies in the middle, and is less sure than the ends.
+    assert!((gain(1, 0).mean - gain(2, 0).mean / 2.0).abs() < 1e-9);
+    assert!(gain(1, 0).deviation > gain(2, 0).deviation);
+    // The middle may be better than the end, but is not expected to.
+    let improvement = surface.expected_improvement(&vec![1], &vec![2]);
+    assert!(improvement > 0.0 && improvement < 0.1, "{improvement}");
+}
+
+#[test]
+fn intervals_of_the_surface_hold_the_truth() {
+    let parameters = parameters();
+    let (mut all, mut held) = (0, 0);
+    for seed in 0..10 {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut bench = Bench::new(slope, seed);
+        let mut surface = Surface::new(&parameters);
+        let base = defaults(&parameters);
+        for setting in spread(&parameters, 25, &mut random) {
+            let Outcome::Compared(found) = bench.compare(Purpose::Search, &setting, &base) else {
+                continue;
+            };
+            let difference = Difference {
+                one: setting,
+                other: base.clone(),
+                log_ratio: found.log_ratio,
+                error: found.error,
+            };
+            surface.learn(&difference, &mut random);
+        }
+        for _ in 0..50 {
+            let setting = any(&parameters, &mut random);
+            let gain = surface.gain(&setting, &base);
+            let truth = slope(&setting).unwrap() - slope(&base).unwrap();
+            all += 1;
+            held += usize::from((gain.mean - truth).abs() < 1.96 * gain.deviation);
+        }
+    }
+    let share = f64::from(held as u32) / f64::from(all);
+    assert!((0.85..=1.0).contains(&share), "{share}");
+}
+
+mod factors {
+    use super::super::cholesky::{Cholesky, dot};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Solving L·x = b and then measuring x: bᵀ·A⁻¹·b, which for A = B·Bᵀ + I is found another way for one column.
+        #[test]
+        fn a_factor_solves(column in prop::collection::vec(-2.0..2.0_f64, 1..8), scale in 0.1..3.0_f64) {
+            let size = column.len();
+            let mut matrix = vec![0.0; size * size];
+            for row in 0..size {
+                for other in 0..size {
+                    matrix[row * size + other] = column[row] * column[other];
+                }
+                matrix[row * size + row] += scale;
+            }
+            let factor = Cholesky::of(matrix, size).unwrap();
+            let solved = factor.forward(column.clone());
+            // Sherman and Morrison: for b = column, bᵀ(s·I + b·bᵀ)⁻¹b = |b|² / (s + |b|²).
+            let norm = dot(&column, &column);
+            prop_assert!((dot(&solved, &solved) - norm / (scale + norm)).abs() < 1e-9);
+            let determinant = scale.powi(size as i32 - 1) * (scale + norm);
+            prop_assert!((2.0 * factor.half_log_determinant() - determinant.ln()).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn what_is_not_positive_definite_has_no_factor() {
+        assert!(Cholesky::of(vec![1.0, 2.0, 2.0, 1.0], 2).is_none());
+        assert!(Cholesky::of(vec![f64::NAN], 1).is_none());
+    }
+}
