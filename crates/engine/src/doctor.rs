@@ -2,5 +2,6 @@
 //! keeping what was changed until it is taken back.
 
 pub mod journal;
+pub mod parameters;
 pub mod subject;
 pub mod tracing;

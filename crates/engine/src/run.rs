@@ -12,6 +12,7 @@ pub mod guard;
 #[cfg(test)]
 mod hour;
 mod instance;
+pub mod limits;
 pub mod live;
 pub mod observation;
 pub mod options;
@@ -25,6 +26,7 @@ mod trace;
 
 use crate::cancel::Cancel;
 use crate::context::Context;
+use crate::deployment::parameters::RuntimeParameters;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::{ServerPaths, ServerUnderTest, data_folder};
 use crate::deployment::{self, DeploymentUnderTest, locality};
@@ -297,6 +299,8 @@ impl<'a> Session<'a> {
     }
 
     fn with_servers(&mut self, deployment: &mut DeploymentUnderTest) -> Result<(), Error> {
+        // What was there before comes back when the servers are no longer needed.
+        let parameters = RuntimeParameters::set(self.plan, deployment, self.context)?;
         let mut controls = Vec::new();
         for server in &deployment.servers {
             let mut control = server.control()?;
@@ -308,6 +312,9 @@ impl<'a> Session<'a> {
             self.servers.push(server.describe(control, self.plan)?);
         }
         self.describe_members(deployment);
+        if let Some(parameters) = &parameters {
+            self.describe_parameters(parameters);
+        }
         self.document_servers();
         self.record_servers_of_hosts()?;
         let mut named: Vec<String> = self
@@ -468,6 +475,23 @@ impl<'a> Session<'a> {
             several => {
                 for (server, member) in several.iter_mut().zip(members) {
                     server.members = vec![member];
+                }
+            }
+        }
+    }
+
+    /// What servers say of the parameters that were set, beside what else they have.
+    fn describe_parameters(&mut self, parameters: &RuntimeParameters<'_>) {
+        for (number, server) in self.servers.iter_mut().enumerate() {
+            let own = parameters.found.get(number).or(parameters.found.first());
+            let named =
+                |(name, value): (&String, &String)| (format!("parameter.{name}"), value.clone());
+            let own = own.into_iter().flat_map(|(_, values)| values);
+            server.settings.extend(own.map(named));
+            for member in &mut server.members {
+                let mut all = parameters.found.iter();
+                if let Some((_, values)) = all.find(|(name, _)| *name == member.name) {
+                    member.found.extend(values.iter().map(named));
                 }
             }
         }

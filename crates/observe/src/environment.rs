@@ -51,6 +51,11 @@ pub fn free_bytes(folder: &Path) -> Option<u64> {
     storage::free_bytes(&storage::nearest_existing(folder))
 }
 
+/// Share of the memory of this machine that processes may still have; `None` if the kernel does not tell.
+pub fn available_memory_ratio() -> Option<f64> {
+    host::available_memory_ratio(Path::new("/")).ok()
+}
+
 /// Makes this machine forget what it keeps of files in memory.
 ///
 /// # Errors

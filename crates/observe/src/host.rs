@@ -66,6 +66,12 @@ pub(crate) fn memory_bytes(root: &Path) -> Reading<u64> {
     meminfo_bytes(root, "MemTotal")
 }
 
+/// Share of it that processes may still have.
+pub(crate) fn available_memory_ratio(root: &Path) -> Reading<f64> {
+    let available = meminfo_bytes(root, "MemAvailable")?;
+    Ok(available as f64 / memory_bytes(root)?.max(1) as f64)
+}
+
 /// Swap of the machine; 0 without.
 pub(crate) fn swap_bytes(root: &Path) -> Reading<u64> {
     meminfo_bytes(root, "SwapTotal")

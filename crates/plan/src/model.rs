@@ -147,6 +147,10 @@ pub struct ServerPlan {
     /// Parameters of `mongod` by name, as after `--setParameter`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
+    /// Parameters that are set by the command `setParameter` on every server with data once it runs, by name: those that need
+    /// no restart. What was set before comes back at the end of the run, also on servers that ran already.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub runtime_parameters: BTreeMap<String, String>,
     /// Options of the connection string to servers that we start, such as `w=majority&readConcernLevel=majority`:
     /// the concerns of the run, compression, read preference.
     pub connection_options: Option<String>,
@@ -290,6 +294,7 @@ impl Default for ServerPlan {
             journal_compressor: None,
             storage_engine: None,
             parameters: BTreeMap::new(),
+            runtime_parameters: BTreeMap::new(),
             connection_options: None,
             listen: None,
             advertise: None,

@@ -27,6 +27,7 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_fresh(&mut problems, plan);
     server::check_server(&mut problems, &plan.server);
     server::check_durable(&mut problems, plan);
+    server::check_runtime_parameters(&mut problems, plan);
     data::check_data(&mut problems, &plan.data, plan.client.batch);
     data::check_times_cache(&mut problems, plan);
     check_operations(&mut problems, plan);
@@ -521,7 +522,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 47] = [
+        let cases: [(&str, Change); 50] = [
             ("`server.listen` is `0.0.0.0`, which is no address", |p| {
                 p.server.listen = Some("0.0.0.0".into());
             }),
@@ -574,6 +575,18 @@ mod tests {
             }),
             ("server.parameters", |p| {
                 p.server.parameters.insert("a=b".into(), "1".into());
+            }),
+            ("server.runtime_parameters", |p| {
+                p.server.runtime_parameters.insert("a=b".into(), "1".into());
+            }),
+            ("`server.runtime_parameters` are set", |p| {
+                p.server.kind = ServerKind::Mongod;
+                p.server.runtime_parameters.insert("a".into(), "1".into());
+                p.tail = Some(crate::tail::TailPlan::default());
+            }),
+            ("the embedded server has none", |p| {
+                p.server.kind = ServerKind::Embedded;
+                p.server.runtime_parameters.insert("a".into(), "1".into());
             }),
             ("has `tls`", |p| {
                 p.server.connection_options = Some("w=1&tls=true".into());

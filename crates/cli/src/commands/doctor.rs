@@ -3,8 +3,9 @@
 use crate::args::DoctorArguments;
 use crate::commands::doctor_text as text;
 use crate::exit::Exit;
-use crate::messages::{Messages, pretty_json, print_data};
+use crate::messages::{Messages, print_data};
 use crate::surroundings::Surroundings;
+use dyno_engine::doctor::parameters::ParameterJournal;
 use dyno_engine::doctor::subject::CheckRequest;
 use dyno_engine::doctor::{journal, subject, tracing};
 use dyno_engine::observer::Shared;
@@ -92,12 +93,21 @@ fn revert(
 ) -> Result<Exit, Error> {
     let root = arguments.root.as_path();
     let mut journal = journal::Journal::open(journal::folder(state_dir)?, root)?;
-    let outcome = journal.revert(root, &Shared::new(&mut messages))?;
+    let outcome = journal.revert(root, &Shared::new(&mut messages));
+    // Both lists have one lock.
+    drop(journal);
+    let mut parameters = (Vec::new(), 0);
+    if root == Path::new("/") {
+        let mut journal = ParameterJournal::open(journal::folder(state_dir)?)?;
+        parameters = journal.revert(arguments.uri.as_deref(), &Shared::new(&mut messages))?;
+    }
+    let (parameters, not_put_back) = parameters;
+    let outcome = outcome?;
     print_data(&match arguments.format {
-        Format::Json => pretty_json(&outcome),
-        _ => text::reverted_human(&outcome),
+        Format::Json => text::reverted_json(&outcome, &parameters, not_put_back),
+        _ => text::reverted_human(&outcome, &parameters, not_put_back),
     })?;
-    Ok(Exit::of_check(outcome.refused == 0))
+    Ok(Exit::of_check(outcome.refused + not_put_back == 0))
 }
 
 /// Names of the checks whose advice is to be followed; `None` if nothing is to be changed.

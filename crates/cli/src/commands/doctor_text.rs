@@ -2,6 +2,7 @@
 
 use crate::messages::pretty_json;
 use dyno_engine::doctor::journal::Outcome;
+use dyno_engine::doctor::parameters::ChangedParameter;
 use dyno_engine::doctor::tracing::Tracing;
 use dyno_observe::doctor::change::Undo;
 use dyno_record::verdict::{Level, Verdict};
@@ -101,7 +102,11 @@ fn summary(verdicts: &[Verdict]) -> String {
 }
 
 /// What was taken back, for people.
-pub(crate) fn reverted_human(outcome: &Outcome) -> String {
+pub(crate) fn reverted_human(
+    outcome: &Outcome,
+    parameters: &[ChangedParameter],
+    not_put_back: usize,
+) -> String {
     let mut text = String::new();
     for undo in &outcome.reverted {
         let place = undo.target().display();
@@ -112,10 +117,26 @@ pub(crate) fn reverted_human(outcome: &Outcome) -> String {
             undo.value()
         );
     }
-    if outcome.reverted.is_empty() && outcome.refused == 0 {
+    for change in parameters {
+        let _ = writeln!(text, "{}", change.reverted());
+    }
+    if text.is_empty() && outcome.refused + not_put_back == 0 {
         text.push_str("there is nothing to take back\n");
     }
     text
+}
+
+/// The same for programs; `not_put_back` parameters are as they were found.
+pub(crate) fn reverted_json(
+    outcome: &Outcome,
+    parameters: &[ChangedParameter],
+    not_put_back: usize,
+) -> String {
+    pretty_json(&serde_json::json!({
+        "reverted": outcome.reverted,
+        "parameters": parameters,
+        "refused": outcome.refused + not_put_back,
+    }))
 }
 
 #[cfg(test)]

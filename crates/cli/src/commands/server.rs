@@ -70,6 +70,11 @@ fn start(
         &arguments.start,
         invocation.surroundings,
     )?;
+    if !plan.server.runtime_parameters.is_empty() {
+        let text = "`server.runtime_parameters` are set for the time of a load";
+        return Err(Error::new(Kind::BadInput, text)
+            .with_hint("`server.parameters` are given to a server when it is started"));
+    }
     let state_dir = std::path::absolute(state_dir)
         .or_fault(Kind::Environment, || "cannot use the state folder")?;
     let place = DetachedDeployment::of(&state_dir, &arguments.name)?;

@@ -206,15 +206,8 @@ impl ServerUnderTest {
 
     /// A way to one server of the deployment, whatever its role, that does not wait long.
     pub fn connector_to(&self, host: Host) -> Result<Connector, Error> {
-        let mut target = control_target(&self.target, self.backend);
-        target.hosts = vec![host];
-        target.srv = None;
-        target.options.replica_set = None;
-        target.options.direct_connection = Some(true);
-        target.options.connect_timeout_ms = Some(WATCHED_CONNECT_MS);
-        target.options.server_selection_timeout_ms = Some(WATCHED_CONNECT_MS);
-        Connector::new(&target, self.credentials.clone())
-            .map_err(|error| Error::from(error).context("cannot use the connection string"))
+        let target = control_target(&self.target, self.backend);
+        connector_to(&target, self.credentials.clone(), host)
     }
 
     /// Port of the one server that was named.
@@ -295,6 +288,23 @@ impl ServerUnderTest {
             instances,
         }
     }
+}
+
+/// A way to one server of a deployment, whatever its role, that does not wait long.
+pub(crate) fn connector_to(
+    deployment: &Target,
+    credentials: Option<Credentials>,
+    host: Host,
+) -> Result<Connector, Error> {
+    let mut target = deployment.clone();
+    target.hosts = vec![host];
+    target.srv = None;
+    target.options.replica_set = None;
+    target.options.direct_connection = Some(true);
+    target.options.connect_timeout_ms = Some(WATCHED_CONNECT_MS);
+    target.options.server_selection_timeout_ms = Some(WATCHED_CONNECT_MS);
+    Connector::new(&target, credentials)
+        .map_err(|error| Error::from(error).context("cannot use the connection string"))
 }
 
 /// Refuses durable writes of a server that is already running and promises them without keeping that.

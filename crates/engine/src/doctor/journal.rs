@@ -275,7 +275,7 @@ impl Journal {
 }
 
 /// Reads a journal that this user alone can have written: what it says is done, often by root.
-fn read_own(path: &Path) -> io::Result<String> {
+pub(super) fn read_own(path: &Path) -> io::Result<String> {
     let mut file = File::options()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW)
@@ -292,7 +292,7 @@ fn read_own(path: &Path) -> io::Result<String> {
 
 /// Waits for the others that use the journal of this folder. The lock ends with the file, and so with
 /// the process.
-fn lock(folder: &Path) -> Result<File, Error> {
+pub(super) fn lock(folder: &Path) -> Result<File, Error> {
     std::fs::create_dir_all(folder)
         .or_fault(Kind::Environment, || {
             format!("cannot make the folder `{}`", folder.display())
@@ -343,7 +343,7 @@ fn failure(error: ChangeError, command: &str) -> Error {
     }
 }
 
-fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {
+pub(super) fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {
     Error::from_cause(Kind::Environment, error)
         .context(format!(
             "cannot use the list of changes `{}`",

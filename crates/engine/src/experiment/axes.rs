@@ -11,13 +11,14 @@ use dyno_record::experiment::Axis;
 use std::path::Path;
 
 /// Keys whose values may hold commas; theirs are separated by `;`.
-const KEYS_WITH_COMMAS: [&str; 7] = [
+const KEYS_WITH_COMMAS: [&str; 8] = [
     "server.uri",
     "server.topology",
     "server.storage",
     "server.placement",
     "server.connection_options",
     "server.receive_packet_steering",
+    "server.runtime_parameters.wiredTigerEngineRuntimeConfig",
     "description",
 ];
 

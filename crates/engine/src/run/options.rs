@@ -4,6 +4,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::load_source::LoadSource;
 use crate::run::guard::Guard;
+use crate::run::limits::WindowLimits;
 use dyno_load::job::RetryRule;
 use dyno_results::AnalysedRun;
 use std::path::PathBuf;
@@ -47,6 +48,8 @@ pub struct RunOptions<'a> {
     pub selfcheck: Option<serde_json::Value>,
     /// What makes a long run safe to leave alone.
     pub guard: Option<Guard>,
+    /// What ends it early, because what is tried does harm.
+    pub limits: Option<WindowLimits>,
     /// Where the load comes from, if not from this process.
     pub source: Option<&'a dyn LoadSource>,
 }

@@ -1,6 +1,7 @@
 //! Takes the windows of phases: records them, and looks at disks, servers and clients meanwhile.
 
 use super::guard::GuardCheck;
+use super::limits::LimitCheck;
 use super::phases::LoadTarget;
 use super::recorder::Recorder;
 use crate::deployment::DeploymentUnderTest;
@@ -27,13 +28,14 @@ pub(super) struct WindowSink<'a, 'r> {
     /// Worker threads of each client.
     pub(super) threads: usize,
     pub(super) guard: Option<GuardCheck>,
+    pub(super) limits: Option<LimitCheck>,
     pub(super) sampler: UsageSampler,
     pub(super) clock: Clock,
     /// Set where the phases have to end early.
     pub(super) stop: Arc<AtomicBool>,
     /// How the places of the clients differ from the plan, once they were seen.
     pub(super) clients: Option<Vec<Caveat>>,
-    /// What the guard found.
+    /// What the guard or the limits found.
     pub(super) fault: Option<Error>,
     /// Whether a server has ended.
     pub(super) ended: bool,
@@ -43,6 +45,7 @@ impl WindowSink<'_, '_> {
     pub(super) fn take(&mut self, window: &Window) -> Result<(), Refused> {
         self.recorder.record(&window.merged)?;
         self.guard()?;
+        self.check_limits(window);
         self.record_instances(window)?;
         if self.clients.is_none()
             && let Some(placement) = self.placement
@@ -91,6 +94,16 @@ impl WindowSink<'_, '_> {
             self.stop.store(true, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    fn check_limits(&mut self, window: &Window) {
+        let Some(limits) = self.limits.as_mut().filter(|_| self.fault.is_none()) else {
+            return;
+        };
+        self.fault = limits.fault(&window.merged);
+        if self.fault.is_some() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Passes the windows of single instances to their records.

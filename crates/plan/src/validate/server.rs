@@ -121,6 +121,17 @@ pub(super) fn check_durable(problems: &mut Problems, plan: &Plan) {
     });
 }
 
+/// Parameters that nothing would set.
+pub(super) fn check_runtime_parameters(problems: &mut Problems, plan: &Plan) {
+    let is_load = plan.index_build.is_none() && plan.tail.is_none();
+    let hint = "`server.parameters` are given to a server when it is started";
+    problems.require_or(
+        is_load || plan.server.runtime_parameters.is_empty(),
+        hint,
+        || "`server.runtime_parameters` are set for a load, and this is none".into(),
+    );
+}
+
 /// The texts of the topology and of the placement, and whether the servers can form the topology.
 fn check_deployment(problems: &mut Problems, server: &ServerPlan) {
     match server.topology() {
@@ -180,15 +191,27 @@ fn check_topology(problems: &mut Problems, server: &ServerPlan) {
         server.disk_mapping == DiskMapping::RoundRobin || !server.data_dirs.is_empty(),
         || "`server.disk_mapping` is `direct`, but `server.data_dirs` names no folders".into(),
     );
-    let empty = server
-        .parameters
-        .keys()
-        .find(|name| name.is_empty() || name.contains('='));
-    problems.require(empty.is_none(), || {
-        format!(
-            "`server.parameters` has `{}`, which is not a valid name of a parameter",
-            empty.map_or("", String::as_str)
-        )
+    check_parameters(problems, server);
+}
+
+/// The names of parameters, and whether there is a server that takes them while it runs.
+fn check_parameters(problems: &mut Problems, server: &ServerPlan) {
+    for (key, parameters) in [
+        ("parameters", &server.parameters),
+        ("runtime_parameters", &server.runtime_parameters),
+    ] {
+        let mut names = parameters.keys();
+        let wrong = names.find(|name| name.is_empty() || name.contains('='));
+        problems.require(wrong.is_none(), || {
+            format!(
+                "`server.{key}` has `{}`, which is not a valid name of a parameter",
+                wrong.map_or("", String::as_str)
+            )
+        });
+    }
+    let takes_them = server.kind != ServerKind::Embedded || server.runtime_parameters.is_empty();
+    problems.require(takes_them, || {
+        "`server.runtime_parameters` is given, but the embedded server has none".into()
     });
 }
 

@@ -1,0 +1,150 @@
+//! Parameters of servers that are set for the time of a run: read back in the record, and put back on servers that ran already,
+//! whatever ends the run.
+
+use crate::common::{Bench, control, wait_for_windows};
+use bson::{Bson, doc};
+use dyno_testkit::{TestServer, mongod, mongod_program, or_skip};
+
+/// What the server has: of the time between checkpoints in seconds, and of its engine's configuration what was set last.
+fn parameters(server: &TestServer) -> (f64, String) {
+    let command = doc! { "getParameter": 1, "syncdelay": 1, "wiredTigerEngineRuntimeConfig": 1 };
+    let mut control = control(&server.uri());
+    let reply = control.run("admin", command).unwrap();
+    let syncdelay = match reply.get("syncdelay").unwrap() {
+        Bson::Double(seconds) => *seconds,
+        Bson::Int32(seconds) => f64::from(*seconds),
+        other => panic!("{other}"),
+    };
+    let configuration = reply.get_str("wiredTigerEngineRuntimeConfig").unwrap();
+    (syncdelay, configuration.to_owned())
+}
+
+const SET: [&str; 4] = [
+    "--set",
+    "server.runtime_parameters.syncdelay=7",
+    "--set",
+    "server.runtime_parameters.wiredTigerEngineRuntimeConfig=eviction=(threads_max=8),eviction_dirty_target=3",
+];
+
+fn run<'a>(uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let fixed = ["run", "a", "--uri", uri, "--records", "300"];
+    let small = ["--clients", "2", "--warmup", "0s", "--out", "r"];
+    [&fixed[..], &small, &SET, more].concat()
+}
+
+#[test]
+fn what_a_run_sets_is_recorded_and_comes_back() {
+    let bench = Bench::new();
+    let Some(server) = or_skip(mongod()) else {
+        return;
+    };
+    let uri = server.uri();
+    let short = ["--operations", "300", "--format", "json"];
+    let document = bench.dyno(&run(&uri, &short)).expect(0).json();
+    assert_eq!(document["server"]["settings"]["parameter.syncdelay"], "7.0");
+    let told = &document["server"]["settings"]["parameter.wiredTigerEngineRuntimeConfig"];
+    assert_eq!(told, "eviction=(threads_max=8),eviction_dirty_target=3");
+    let defaults = "eviction=(threads_max=4),eviction_dirty_target=5";
+    assert_eq!(parameters(&server), (60.0, defaults.to_owned()));
+    assert!(!bench.path("state/parameters-undo.json").exists());
+}
+
+#[test]
+fn a_killed_run_leaves_a_list_from_which_they_are_put_back() {
+    let bench = Bench::new();
+    let Some(server) = or_skip(mongod()) else {
+        return;
+    };
+    let uri = server.uri();
+    let mut child = bench.spawn(&run(&uri, &["--duration", "10m"]));
+    wait_for_windows(&mut child, &bench.path("r"), 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(parameters(&server).0, 7.0);
+    // The next run would take what the killed one has set for what was there before.
+    std::fs::remove_dir_all(bench.path("r")).unwrap();
+    let refused = bench.dyno(&run(&uri, &["--operations", "300"])).expect(3);
+    refused.says("not put it back").says("dyno doctor --revert");
+    let reverted = bench.dyno(&["doctor", "--revert"]).expect(0);
+    assert!(
+        reverted.stdout.contains("`syncdelay` of") && reverted.stdout.contains("is `60.0` again"),
+        "{}",
+        reverted.stdout
+    );
+    assert_eq!(parameters(&server).0, 60.0);
+    let again = bench.dyno(&["doctor", "--revert"]).expect(0);
+    assert!(
+        again.stdout.contains("nothing to take back"),
+        "{}",
+        again.stdout
+    );
+}
+
+#[test]
+fn what_a_server_does_not_take_is_one_error_and_changes_nothing() {
+    let bench = Bench::new();
+    let Some(server) = or_skip(mongod()) else {
+        return;
+    };
+    let uri = server.uri();
+    for (key, value, says) in [
+        ("syncDelay", "7", "has no parameter `syncDelay`"),
+        (
+            "ttlMonitorSleepSecs",
+            "often",
+            "give a value of the same kind",
+        ),
+        (
+            "ttlMonitorSleepSecs",
+            "-5",
+            "cannot set `ttlMonitorSleepSecs`",
+        ),
+        (
+            "wiredTigerEngineRuntimeConfig",
+            "log=(enabled=false)",
+            "no server tells what it is",
+        ),
+    ] {
+        let set = format!("server.runtime_parameters.{key}={value}");
+        let short = ["--operations", "300", "--set", &set];
+        // In the order of their names others are set before, and put back.
+        bench.dyno(&run(&uri, &short)).expect(2).says(says);
+        assert_eq!(parameters(&server).0, 60.0, "{key}");
+        assert!(!bench.path("state/parameters-undo.json").exists(), "{key}");
+    }
+}
+
+#[test]
+fn a_server_that_is_started_is_not_started_again_for_them() {
+    let bench = Bench::new();
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let fixed = ["sweep", "a", "--mongod", mongod.to_str().unwrap()];
+    let small = ["--cache", "256MiB", "--records", "300", "--duration", "1s"];
+    let set = [
+        "--set",
+        "server.runtime_parameters.syncdelay=20,40",
+        "--out",
+        "s",
+    ];
+    let how = ["--warmup", "0s", "--clients", "2"];
+    bench
+        .dyno(&[&fixed[..], &small, &set, &how].concat())
+        .expect(0);
+    let logs = crate::common::names(&bench.path("s/server-logs"));
+    assert_eq!(logs, ["server.log"]);
+    let found = crate::common::names(&bench.path("s/runs"))
+        .into_iter()
+        .map(|run| {
+            let text =
+                std::fs::read_to_string(bench.path(&format!("s/runs/{run}/run.json"))).unwrap();
+            let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let member = &document["server"]["members"][0];
+            member["found"]["parameter.syncdelay"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        });
+    assert_eq!(found.collect::<Vec<_>>(), ["20.0", "40.0"]);
+}

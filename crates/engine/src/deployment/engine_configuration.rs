@@ -1,0 +1,119 @@
+//! Options of the storage engine that can be changed while a server runs, by the parameter `wiredTigerEngineRuntimeConfig`.
+//! A server tells the last text that was set and not what the engine has, so that what an option was before must be known.
+
+/// Name of the parameter.
+pub(crate) const PARAMETER: &str = "wiredTigerEngineRuntimeConfig";
+
+/// Options, and what an engine has that a `mongod` has opened: `eviction=(threads_min=4,threads_max=4)` is what `mongod` asks for
+/// (its log line "Opening WiredTiger", versions 4.4 to 8.0), the others are defaults of WiredTiger (`dist/api_data.py`).
+const DEFAULTS: [(&str, &str); 8] = [
+    ("eviction.threads_min", "4"),
+    ("eviction.threads_max", "4"),
+    ("eviction_target", "80"),
+    ("eviction_trigger", "95"),
+    ("eviction_dirty_target", "5"),
+    ("eviction_dirty_trigger", "20"),
+    ("eviction_updates_target", "0"),
+    ("eviction_updates_trigger", "0"),
+];
+
+/// Names of the options that can be put back.
+pub(crate) fn known() -> Vec<&'static str> {
+    DEFAULTS.iter().map(|(name, _)| *name).collect()
+}
+
+/// The text that puts back what `asked` changes: of each option its value in `now`, the text that was set last, or else its
+/// default.
+///
+/// # Errors
+/// The first option whose value is in neither.
+pub(crate) fn before(now: &str, asked: &str) -> Result<String, String> {
+    let now = options(now, "");
+    // Of a group that comes twice the engine takes the last one alone.
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, _) in options(asked, "") {
+        let known = now.iter().rev().find(|(other, _)| *other == name);
+        let known = known.map(|(_, value)| value.as_str());
+        let default = DEFAULTS.iter().find(|(other, _)| *other == name);
+        let value = known.or(default.map(|(_, value)| *value));
+        let value = value.ok_or_else(|| name.clone())?;
+        let (group, text) = match name.split_once('.') {
+            Some((group, option)) => (group.to_owned(), format!("{option}={value}")),
+            None => (name.clone(), value.to_owned()),
+        };
+        match groups.iter_mut().find(|(other, _)| *other == group) {
+            Some((_, texts)) => texts.push(text),
+            None => groups.push((group, vec![text])),
+        }
+    }
+    let is_group = |name: &str| DEFAULTS.iter().any(|(option, _)| in_group(option, name));
+    let texts = groups.iter().map(|(name, texts)| match texts.join(",") {
+        inner if is_group(name) => format!("{name}=({inner})"),
+        value => format!("{name}={value}"),
+    });
+    Ok(texts.collect::<Vec<_>>().join(","))
+}
+
+/// The options of a text by name; those of a group, `eviction=(threads_min=4)`, as `eviction.threads_min`.
+fn options(text: &str, group: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for part in parts(text) {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let name = format!("{group}{}", name.trim());
+        let inner = value
+            .trim()
+            .strip_prefix('(')
+            .and_then(|inner| inner.strip_suffix(')'));
+        match inner {
+            Some(inner)
+                if group.is_empty() && DEFAULTS.iter().any(|(known, _)| in_group(known, &name)) =>
+            {
+                found.extend(options(inner, &format!("{name}.")));
+            }
+            _ => found.push((name, value.trim().to_owned())),
+        }
+    }
+    found
+}
+
+fn in_group(option: &str, group: &str) -> bool {
+    option.split_once('.').is_some_and(|(own, _)| own == group)
+}
+
+/// The parts between commas outside of brackets.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_usize;
+    let parts = text.split(move |c| {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    parts.map(str::trim).filter(|part| !part.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_set_last_is_put_back_and_else_the_default() {
+        let asked = "eviction=(threads_min=2,threads_max=8), eviction_trigger=90";
+        assert_eq!(
+            before("", asked).as_deref(),
+            Ok("eviction=(threads_min=4,threads_max=4),eviction_trigger=95")
+        );
+        let now = "eviction=(threads_max=6),eviction_trigger=92";
+        assert_eq!(
+            before(now, asked).as_deref(),
+            Ok("eviction=(threads_min=4,threads_max=6),eviction_trigger=92")
+        );
+        assert_eq!(before("", "log=(enabled=false)"), Err("log".to_owned()));
+        assert_eq!(
+            before("", "eviction=(evict_sample_inmem=true)"),
+            Err("eviction.evict_sample_inmem".to_owned())
+        );
+    }
+}

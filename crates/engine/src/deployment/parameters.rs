@@ -1,0 +1,381 @@
+//! Server parameters for the time of a run: set by the command `setParameter` once the servers run, and put back at its end,
+//! whatever that is. What servers that ran already had before is kept in the list of changes, so that `dyno doctor --revert`
+//! can put it back when this program was killed.
+
+use super::DeploymentUnderTest;
+use super::engine_configuration;
+use crate::context::Context;
+use crate::doctor::parameters::{ChangedParameter, ParameterJournal};
+use crate::error::{Error, Kind, OrFault};
+use crate::observer::SharedObserver;
+use crate::run::observation::WatchedServer;
+use bson::{Bson, Document, doc};
+use dyno_load::connect::{Control, ControlError};
+use dyno_plan::Plan;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Longest time for a command: one that changes the size of a cache waits until it is that small.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Parameters that are set. They are what they were before when this is dropped.
+pub(crate) struct RuntimeParameters<'a> {
+    observer: &'a dyn SharedObserver,
+    servers: Vec<WatchedServer>,
+    /// What is remembered of them in the list of changes.
+    remembered: Vec<ChangedParameter>,
+    /// In the order in which they were set.
+    changed: Vec<ChangedParameter>,
+    /// Folder of the list of changes, of servers that ran already.
+    folder: Option<PathBuf>,
+    /// What each server says that it has now: its name, and the values by their names.
+    pub(crate) found: Vec<(String, BTreeMap<String, String>)>,
+}
+
+impl<'a> RuntimeParameters<'a> {
+    /// Sets what a plan asks for on all servers with data; `None` if it asks for nothing.
+    ///
+    /// # Errors
+    /// A parameter that a server has not, a value that is none of its kind or that it refuses, and one whose value before is
+    /// not known. What was set until then is put back.
+    pub(crate) fn set(
+        plan: &Plan,
+        deployment: &DeploymentUnderTest,
+        context: Context<'a>,
+    ) -> Result<Option<Self>, Error> {
+        let wanted = &plan.server.runtime_parameters;
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let servers = deployment.data_servers();
+        if servers.is_empty() {
+            let text = "no server was found to set `server.runtime_parameters` on";
+            return Err(Error::new(Kind::Environment, text));
+        }
+        let mut changes = Vec::new();
+        for server in &servers {
+            changes.extend(changes_of(server, &deployment.uris(), wanted)?);
+        }
+        let folder = match context.environment.state_dir.as_deref() {
+            // What is started here ends with this program.
+            _ if deployment.is_started() => None,
+            given => Some(crate::doctor::journal::folder(given)?.to_owned()),
+        };
+        if let Some(folder) = &folder {
+            let mut journal = ParameterJournal::open(folder)?;
+            for server in &servers {
+                let mut names = wanted.keys();
+                names.try_for_each(|name| journal.check(&server.address, name))?;
+            }
+            journal.remember(&changes)?;
+        }
+        let mut parameters = RuntimeParameters {
+            observer: context.observer,
+            servers,
+            remembered: changes.clone(),
+            changed: Vec::new(),
+            folder,
+            found: Vec::new(),
+        };
+        for change in changes {
+            // An error may come after the change.
+            parameters.changed.push(change.clone());
+            parameters.apply(&change, &change.set)?;
+        }
+        let names: Vec<&String> = wanted.keys().collect();
+        for server in &parameters.servers {
+            let found = read(&mut connect(server)?, &names, server)?;
+            let texts = found.into_iter().map(|(name, value)| (name, text(&value)));
+            parameters
+                .found
+                .push((server.name.clone(), texts.collect()));
+        }
+        Ok(Some(parameters))
+    }
+
+    fn apply(&self, change: &ChangedParameter, value: &Bson) -> Result<(), Error> {
+        let of = |server: &&WatchedServer| server.address == change.server;
+        let server = self.servers.iter().find(of);
+        let server = server.ok_or_else(|| Error::new(Kind::Internal, "a server has gone"))?;
+        apply(&mut connect(server)?, change, value)
+    }
+}
+
+impl Drop for RuntimeParameters<'_> {
+    fn drop(&mut self) {
+        let changed = std::mem::take(&mut self.changed);
+        // What was never set needs no way back.
+        let mut done = std::mem::take(&mut self.remembered);
+        for change in changed.into_iter().rev() {
+            match self.apply(&change, &change.before) {
+                Ok(()) => {}
+                // A server that was started here takes what was set with it.
+                Err(failure) if self.folder.is_none() && failure.kind == Kind::Environment => {}
+                Err(failure) => {
+                    self.observer.warning(&format!(
+                        "`{}` of `{}` is not `{}` again: {}; `dyno doctor --revert` tries again",
+                        change.name,
+                        change.server,
+                        text(&change.before),
+                        failure.reason()
+                    ));
+                    done.retain(|one| *one != change);
+                }
+            }
+        }
+        let Some(folder) = self.folder.as_deref().filter(|_| !done.is_empty()) else {
+            return;
+        };
+        let forgotten =
+            ParameterJournal::open(folder).and_then(|mut journal| journal.forget(&done));
+        if let Err(failure) = forgotten {
+            self.observer.warning(&failure.reason());
+        }
+    }
+}
+
+/// What the first server with data has of these parameters; those that it has not are left out.
+///
+/// # Errors
+/// It cannot be asked.
+pub(crate) fn values(
+    deployment: &DeploymentUnderTest,
+    names: &[&String],
+) -> Result<BTreeMap<String, String>, Error> {
+    let servers = deployment.data_servers();
+    let Some(server) = servers.first().filter(|_| !names.is_empty()) else {
+        return Ok(BTreeMap::new());
+    };
+    let found = read(&mut connect(server)?, names, server)?;
+    Ok(found
+        .into_iter()
+        .map(|(name, value)| (name, text(&value)))
+        .collect())
+}
+
+/// What is to be changed on a server, with what it has now.
+fn changes_of(
+    server: &WatchedServer,
+    uris: &[String],
+    wanted: &BTreeMap<String, String>,
+) -> Result<Vec<ChangedParameter>, Error> {
+    let names: Vec<&String> = wanted.keys().collect();
+    let found = read(&mut connect(server)?, &names, server)?;
+    let mut changes = Vec::new();
+    for (name, asked) in wanted {
+        let now = found.get(name).ok_or_else(|| unknown(name, server))?;
+        let set = typed(asked, now).ok_or_else(|| {
+            let text = format!(
+                "`server.runtime_parameters.{name}` is `{asked}`, but `{}` has `{}`",
+                server.address,
+                text(now)
+            );
+            Error::new(Kind::BadInput, text).with_hint("give a value of the same kind")
+        })?;
+        if set == *now {
+            continue;
+        }
+        changes.push(ChangedParameter {
+            uri: uris.first().cloned().unwrap_or_default(),
+            server: server.address.clone(),
+            name: name.clone(),
+            before: before(name, now, asked)?,
+            set,
+        });
+    }
+    Ok(changes)
+}
+
+fn unknown(name: &str, server: &WatchedServer) -> Error {
+    let text = format!("`{}` has no parameter `{name}`", server.address);
+    Error::new(Kind::BadInput, text).with_hint(
+        "`db.adminCommand({getParameter: \"*\"})` lists those that it has; their names depend on the version",
+    )
+}
+
+/// What is put back. The configuration of the engine is not told by a server, and defaults stand for what was not set by
+/// command.
+fn before(name: &str, now: &Bson, asked: &str) -> Result<Bson, Error> {
+    if name != engine_configuration::PARAMETER {
+        return Ok(now.clone());
+    }
+    let known = now.as_str().unwrap_or_default();
+    engine_configuration::before(known, asked)
+        .map(Bson::String)
+        .map_err(|option| {
+            let text = format!(
+                "`{option}` in `server.runtime_parameters.{name}` could not be put back: no server tells what it is"
+            );
+            let known = engine_configuration::known().join("`, `");
+            Error::new(Kind::BadInput, text).with_hint(format!("these can be set: `{known}`"))
+        })
+}
+
+fn connect(server: &WatchedServer) -> Result<Control, Error> {
+    let control = server.connector.control();
+    let mut control = control.map_err(|error| {
+        Error::from(error).context(format!("cannot connect to `{}`", server.address))
+    })?;
+    control.set_limit(Some(LIMIT));
+    Ok(control)
+}
+
+/// The values of parameters; those that a server has not are left out.
+fn read(
+    control: &mut Control,
+    names: &[&String],
+    server: &WatchedServer,
+) -> Result<BTreeMap<String, Bson>, Error> {
+    let mut command = doc! { "getParameter": 1 };
+    command.extend(names.iter().map(|name| ((*name).clone(), Bson::Int32(1))));
+    let reply = match control.run("admin", command) {
+        Ok(reply) => reply,
+        // None of them is known. Some versions have no code for that, so all but a lack of rights is taken for it.
+        Err(ControlError::Server { code, .. }) if !NO_RIGHTS.contains(&code) => Document::new(),
+        Err(error) => {
+            let intent = format!("cannot read the parameters of `{}`", server.address);
+            return Err(Error::from_cause(Kind::Environment, error).context(intent));
+        }
+    };
+    let value = |name: &&String| Some(((*name).clone(), unwrapped(reply.get(*name)?).clone()));
+    Ok(names.iter().filter_map(value).collect())
+}
+
+/// `Unauthorized` and `AuthenticationFailed`.
+const NO_RIGHTS: [i32; 2] = [13, 18];
+
+/// Newer versions wrap some parameters.
+fn unwrapped(value: &Bson) -> &Bson {
+    let inner = value.as_document().and_then(|wrapped| wrapped.get("value"));
+    inner.unwrap_or(value)
+}
+
+/// Sets a parameter.
+///
+/// # Errors
+/// What the server says.
+pub(crate) fn apply(
+    control: &mut Control,
+    change: &ChangedParameter,
+    value: &Bson,
+) -> Result<(), Error> {
+    let command = doc! { "setParameter": 1, &change.name: value.clone() };
+    let refused = |error: &ControlError| match error.code() {
+        Some(_) => Kind::BadInput,
+        None => Kind::Environment,
+    };
+    control.run("admin", command).map(drop).map_err(|error| {
+        let kind = refused(&error);
+        Error::from_cause(kind, error).context(format!(
+            "cannot set `{}` of `{}` to `{}`",
+            change.name,
+            change.server,
+            text(value)
+        ))
+    })
+}
+
+/// What a server has now.
+///
+/// # Errors
+/// It does not answer.
+pub(crate) fn value_now(
+    control: &mut Control,
+    change: &ChangedParameter,
+) -> Result<Option<Bson>, Error> {
+    let command = doc! { "getParameter": 1, &change.name: 1 };
+    let reply = control
+        .run("admin", command)
+        .or_fault(Kind::Environment, || {
+            format!("cannot read `{}` of `{}`", change.name, change.server)
+        })?;
+    Ok(reply.get(&change.name).map(unwrapped).cloned())
+}
+
+/// A value of the same kind as one that is there.
+fn typed(asked: &str, now: &Bson) -> Option<Bson> {
+    let asked = asked.trim();
+    Some(match now {
+        Bson::Boolean(_) => match asked {
+            "true" | "1" => Bson::Boolean(true),
+            "false" | "0" => Bson::Boolean(false),
+            _ => return None,
+        },
+        Bson::Int32(_) => match asked.parse() {
+            Ok(value) => Bson::Int32(value),
+            Err(_) => Bson::Int64(asked.parse().ok()?),
+        },
+        Bson::Int64(_) => Bson::Int64(asked.parse().ok()?),
+        Bson::Double(_) => {
+            Bson::Double(asked.parse().ok().filter(|value: &f64| value.is_finite())?)
+        }
+        Bson::Document(_) | Bson::Array(_) => serde_json::from_str(asked).ok()?,
+        _ => Bson::String(asked.to_owned()),
+    })
+}
+
+/// Whether two values are the same, whatever the width of their numbers.
+pub(crate) fn is_same(one: &Bson, other: &Bson) -> bool {
+    text(one) == text(other)
+}
+
+/// A value as people write it.
+pub(crate) fn text(value: &Bson) -> String {
+    match value {
+        Bson::String(text) => text.clone(),
+        // With a fraction, also if it is 0.
+        Bson::Double(number) => format!("{number:?}"),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_of_the_kind_that_the_server_has() {
+        let cases = [
+            ("30", Bson::Double(60.0), Some(Bson::Double(30.0))),
+            ("30", Bson::Int32(60), Some(Bson::Int32(30))),
+            (
+                "5000000000",
+                Bson::Int32(60),
+                Some(Bson::Int64(5_000_000_000)),
+            ),
+            ("30", Bson::Int64(60), Some(Bson::Int64(30))),
+            ("true", Bson::Boolean(false), Some(Bson::Boolean(true))),
+            (
+                "30",
+                Bson::String("x".into()),
+                Some(Bson::String("30".into())),
+            ),
+            (
+                r#"{"samplingRate": 0.5}"#,
+                Bson::Document(doc! { "samplingRate": 0.01 }),
+                Some(Bson::Document(doc! { "samplingRate": 0.5 })),
+            ),
+            ("many", Bson::Int32(60), None),
+            ("nan", Bson::Double(60.0), None),
+            ("2", Bson::Boolean(false), None),
+        ];
+        for (asked, now, expected) in cases {
+            assert_eq!(typed(asked, &now), expected, "{asked} for {now}");
+        }
+    }
+
+    #[test]
+    fn of_the_engine_what_no_server_tells_is_its_default() {
+        let name = engine_configuration::PARAMETER;
+        let now = Bson::String(String::new());
+        let asked = "eviction=(threads_max=20),eviction_dirty_target=1";
+        let found = before(name, &now, asked).expect("both are known");
+        assert_eq!(
+            found.as_str(),
+            Some("eviction=(threads_max=4),eviction_dirty_target=5")
+        );
+        let error = before(name, &now, "log=(enabled=false)").expect_err("it is not known");
+        assert!(error.reason().contains("`log`"), "{}", error.reason());
+    }
+}

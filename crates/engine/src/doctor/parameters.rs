@@ -1,0 +1,250 @@
+//! Keeps which parameters of servers that ran already were set, until they are put back. An entry is written before its change
+//! is made: a program that is killed in between leaves an entry too many, never one too few.
+
+use super::journal::{lock, read_own, unusable};
+use crate::deployment::engine_configuration;
+use crate::deployment::parameters::{apply, is_same, text, value_now};
+use crate::deployment::server::connector_to;
+use crate::error::{Error, Kind};
+use crate::files::{replace_private_file, write_error};
+use crate::observer::SharedObserver;
+use bson::Bson;
+use dyno_plan::task::Remote;
+use dyno_plan::uri::Target;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const FILE: &str = "parameters-undo.json";
+
+/// A parameter that was set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChangedParameter {
+    /// Connection string of the deployment, without credentials.
+    pub uri: String,
+    /// Address of the server.
+    pub server: String,
+    /// Name of the parameter.
+    pub name: String,
+    /// What it was.
+    pub before: Bson,
+    /// What it was set to.
+    pub set: Bson,
+}
+
+impl ChangedParameter {
+    /// As a person is told of it: `syncdelay` of `127.0.0.1:27017` is `60.0` again.
+    pub fn reverted(&self) -> String {
+        format!(
+            "`{}` of `{}` is `{}` again",
+            self.name,
+            self.server,
+            text(&self.before)
+        )
+    }
+}
+
+/// See the module. One process at a time has it open.
+#[derive(Debug)]
+pub struct ParameterJournal {
+    path: PathBuf,
+    entries: Vec<ChangedParameter>,
+    /// Others wait until it is closed.
+    _lock: File,
+}
+
+impl ParameterJournal {
+    /// Opens the list of a folder; one that is not there is empty.
+    ///
+    /// # Errors
+    /// It cannot be read, or others can write to it.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        let lock = lock(folder)?;
+        let path = folder.join(FILE);
+        let entries = match read_own(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            text => {
+                let text = text.map_err(|error| unusable(&path, error))?;
+                serde_json::from_str(&text).map_err(|error| unusable(&path, error))?
+            }
+        };
+        Ok(ParameterJournal {
+            path,
+            entries,
+            _lock: lock,
+        })
+    }
+
+    /// Refuses a parameter that another run has set and not put back: what it was before would be lost.
+    ///
+    /// # Errors
+    /// There is such a run.
+    pub fn check(&self, server: &str, name: &str) -> Result<(), Error> {
+        let is_same = |entry: &ChangedParameter| entry.server == server && entry.name == name;
+        if !self.entries.iter().any(is_same) {
+            return Ok(());
+        }
+        let text = format!("another run has set `{name}` of `{server}` and not put it back");
+        Err(Error::new(Kind::Environment, text)
+            .with_hint("`dyno doctor --revert` does, once that run has ended"))
+    }
+
+    /// As [`check`](Self::check), of all servers of a deployment by its connection string.
+    ///
+    /// # Errors
+    /// There is such a run.
+    pub fn check_deployment(&self, uri: &str) -> Result<(), Error> {
+        let mut own = self.entries.iter().filter(|entry| entry.uri == uri);
+        own.try_for_each(|entry| self.check(&entry.server, &entry.name))
+    }
+
+    /// Keeps changes that are about to be made.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn remember(&mut self, changes: &[ChangedParameter]) -> Result<(), Error> {
+        self.entries.extend(changes.iter().cloned());
+        self.save()
+    }
+
+    /// Forgets changes that were taken back.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn forget(&mut self, changes: &[ChangedParameter]) -> Result<(), Error> {
+        let is = |entry: &ChangedParameter, change: &ChangedParameter| {
+            (&entry.server, &entry.name) == (&change.server, &change.name)
+        };
+        self.entries
+            .retain(|entry| !changes.iter().any(|change| is(entry, change)));
+        self.save()
+    }
+
+    /// Puts everything back, the last change first; `uri` names the deployment and its user, if one is given. What somebody
+    /// else has changed is left alone, and so is what cannot be reached: that many are returned after those that were put
+    /// back.
+    ///
+    /// # Errors
+    /// A connection string that is not valid, and a list that cannot be written.
+    pub fn revert(
+        &mut self,
+        uri: Option<&str>,
+        observer: &dyn SharedObserver,
+    ) -> Result<(Vec<ChangedParameter>, usize), Error> {
+        let given = uri.map(Remote::parse).transpose()?;
+        let (mut reverted, mut refused) = (Vec::new(), 0);
+        for entry in self.entries.clone().into_iter().rev() {
+            match put_back(&entry, given.as_ref()) {
+                Ok(is_news) => {
+                    self.forget(std::slice::from_ref(&entry))?;
+                    if is_news {
+                        reverted.push(entry);
+                    } else {
+                        observer.note(&format!("{} already", entry.reverted()));
+                    }
+                }
+                Err(failure) => {
+                    refused += 1;
+                    let hint = failure.hint.clone().unwrap_or_else(|| {
+                        format!(
+                            "if the server is gone, remove the entry from `{}`",
+                            self.path.display()
+                        )
+                    });
+                    observer.warning(&format!("{}; {hint}", failure.reason()));
+                }
+            }
+        }
+        Ok((reverted, refused))
+    }
+
+    fn save(&self) -> Result<(), Error> {
+        if self.entries.is_empty() {
+            return match std::fs::remove_file(&self.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(unusable(&self.path, error))
+                }
+                _ => Ok(()),
+            };
+        }
+        let text = serde_json::to_string_pretty(&self.entries).expect("it is plain data");
+        replace_private_file(&self.path, text.as_bytes()).map_err(|error| {
+            write_error(error).context(format!("cannot write `{}`", self.path.display()))
+        })
+    }
+}
+
+/// Puts one parameter back; whether that was needed.
+fn put_back(entry: &ChangedParameter, given: Option<&Remote>) -> Result<bool, Error> {
+    let stored = Remote::parse(&entry.uri)?;
+    let remote = given.unwrap_or(&stored);
+    let server = Remote::parse(&format!("mongodb://{}/", entry.server))?;
+    let Target { hosts, .. } = server.target;
+    let host = hosts.into_iter().next();
+    let host = host.ok_or_else(|| Error::new(Kind::BadInput, "an entry names no server"))?;
+    let connector = connector_to(&remote.target, remote.credentials.clone(), host)?;
+    let control = connector.control();
+    let mut control = control.map_err(|error| {
+        Error::from(error).context(format!("cannot connect to `{}`", entry.server))
+    })?;
+    let refused = |failure: Error| {
+        if remote.credentials.is_some() {
+            return failure;
+        }
+        failure.with_hint(
+            "if the server asks for a password, give its connection string by `DYNO_URI`",
+        )
+    };
+    let now = value_now(&mut control, entry).map_err(refused)?;
+    let is = |value: &Bson| now.as_ref().is_some_and(|now| is_same(now, value));
+    // Of the engine a server tells the text that was set last, and nothing after a start: what is not ours is not there any more.
+    let is_lost = entry.name == engine_configuration::PARAMETER && !is(&entry.set);
+    if is(&entry.before) || is_lost {
+        return Ok(false);
+    }
+    if !is(&entry.set) {
+        let found = now.map_or_else(|| "not there".to_owned(), |now| format!("`{}`", text(&now)));
+        let text = format!(
+            "`{}` of `{}` is {found}, not `{}`: it was changed after this program set it",
+            entry.name,
+            entry.server,
+            text(&entry.set)
+        );
+        return Err(Error::new(Kind::Environment, text));
+    }
+    apply(&mut control, entry, &entry.before).map_err(refused)?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    fn change(name: &str) -> ChangedParameter {
+        ChangedParameter {
+            uri: "mongodb://127.0.0.1:27017/".into(),
+            server: "127.0.0.1:27017".into(),
+            name: name.into(),
+            before: Bson::Double(60.0),
+            set: Bson::Double(5.0),
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_outlives_the_program_with_its_types() {
+        let folder = TempDir::new().unwrap();
+        let mut journal = ParameterJournal::open(folder.path()).unwrap();
+        journal.remember(&[change("a"), change("b")]).unwrap();
+        drop(journal);
+        let mut journal = ParameterJournal::open(folder.path()).unwrap();
+        assert_eq!(journal.entries, [change("a"), change("b")]);
+        let twice = journal.check("127.0.0.1:27017", "b").unwrap_err();
+        assert!(twice.reason().contains("`b`"), "{}", twice.reason());
+        assert!(journal.check("127.0.0.1:27018", "b").is_ok());
+        journal.forget(&[change("a"), change("b")]).unwrap();
+        drop(journal);
+        assert!(!folder.path().join(FILE).exists());
+    }
+}

@@ -1,0 +1,197 @@
+//! What ends a run early because what is tried does harm: looked at in every window, so that a setting of `dyno tune` that fails
+//! or stalls does not last longer than one or two of them.
+
+use crate::error::{Error, Kind};
+use dyno_record::interval::IntervalRecord;
+use dyno_record::model::PhaseKind;
+use dyno_record::quantity::Quantity;
+
+/// Fewest operations of a window by which it is judged.
+const FEWEST_OPERATIONS: u64 = 20;
+
+/// Share of the operations that may take longer than the limit in a window: five times what a 99th percentile allows, as a
+/// window is short.
+const MOST_LONGER_RATIO: f64 = 0.05;
+
+/// Share of the usual rate below which a server stands still.
+const STALL_RATIO: f64 = 0.1;
+
+/// Windows in a row below it: one may be a checkpoint.
+const STALLED_WINDOWS: u32 = 2;
+
+/// Share of the memory of the machine that must stay available: with less the kernel begins to kill.
+const LEAST_MEMORY_RATIO: f64 = 0.03;
+
+/// Limits of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowLimits {
+    /// Largest share of the operations that may fail.
+    pub failed_ratio: f64,
+    /// Time that an operation may take.
+    pub response_ns: u64,
+    /// Operations per second that are usual.
+    pub usual_rate_per_s: f64,
+    /// Whether the servers are on this machine, whose memory counts then.
+    pub is_local: bool,
+}
+
+/// Limits at work.
+#[derive(Debug)]
+pub(crate) struct LimitCheck {
+    limits: WindowLimits,
+    stalled: u32,
+}
+
+impl WindowLimits {
+    pub(crate) fn watch(self) -> LimitCheck {
+        LimitCheck {
+            limits: self,
+            stalled: 0,
+        }
+    }
+}
+
+impl LimitCheck {
+    /// Why the run must end after this window, if it must.
+    pub(crate) fn fault(&mut self, window: &IntervalRecord) -> Option<Error> {
+        if window.phase == PhaseKind::Load {
+            return None;
+        }
+        // Before it is warm a server may well be slow.
+        let is_warm = window.phase == PhaseKind::Measure;
+        let reason = failures(window, self.limits.failed_ratio)
+            .or_else(|| self.memory())
+            .or_else(|| longer(window, self.limits.response_ns).filter(|_| is_warm))
+            .or_else(|| self.stall(window).filter(|_| is_warm));
+        reason.map(|reason| Error::new(Kind::CheckFailed, reason))
+    }
+
+    fn stall(&mut self, window: &IntervalRecord) -> Option<String> {
+        let seconds = window.duration_ns as f64 / 1e9;
+        let ended = (window.counts.succeeded + window.counts.failed) as f64;
+        // The last window of a phase may be very short.
+        if seconds < 0.5 || ended >= STALL_RATIO * self.limits.usual_rate_per_s * seconds {
+            self.stalled = 0;
+            return None;
+        }
+        self.stalled += 1;
+        (self.stalled >= STALLED_WINDOWS).then(|| {
+            let rate = Quantity::per_second(ended / seconds);
+            let usual = Quantity::per_second(self.limits.usual_rate_per_s);
+            format!("the rate fell to {rate}, of {usual} before")
+        })
+    }
+
+    fn memory(&self) -> Option<String> {
+        let available = dyno_observe::environment::available_memory_ratio();
+        let available =
+            available.filter(|ratio| self.limits.is_local && *ratio < LEAST_MEMORY_RATIO)?;
+        Some(format!(
+            "only {} of the memory of this machine is available",
+            Quantity::ratio(available)
+        ))
+    }
+}
+
+fn failures(window: &IntervalRecord, most_ratio: f64) -> Option<String> {
+    let counts = &window.counts;
+    let ended = counts.succeeded + counts.failed;
+    let ratio = counts.failed as f64 / ended.max(1) as f64;
+    (ended >= FEWEST_OPERATIONS && ratio > most_ratio).then(|| {
+        format!(
+            "{} of the operations of a second failed",
+            Quantity::ratio(ratio)
+        )
+    })
+}
+
+fn longer(window: &IntervalRecord, limit_ns: u64) -> Option<String> {
+    let (mut all, mut longer) = (0.0, 0.0);
+    for operation in &window.operations {
+        let count = operation.response.len() as f64;
+        all += count;
+        longer += count * (1.0 - operation.response.quantile_below(limit_ns));
+    }
+    let ratio = longer / all;
+    (all >= FEWEST_OPERATIONS as f64 && ratio > MOST_LONGER_RATIO).then(|| {
+        format!(
+            "{} of the operations of a second took longer than {}",
+            Quantity::ratio(ratio),
+            Quantity::microseconds(limit_ns as f64 / 1e3)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::interval::{OperationInterval, WindowCounts, latency_histogram};
+
+    const LIMITS: WindowLimits = WindowLimits {
+        failed_ratio: 0.01,
+        response_ns: 5_000_000,
+        usual_rate_per_s: 1_000.0,
+        is_local: false,
+    };
+
+    fn window(phase: PhaseKind, times_ms: &[(u64, u64)], failed: u64) -> IntervalRecord {
+        let mut response = latency_histogram();
+        for (time_ms, count) in times_ms {
+            response.record_n(time_ms * 1_000_000, *count).unwrap();
+        }
+        let succeeded = response.len();
+        let operation = OperationInterval {
+            name: "read",
+            service: response.clone(),
+            start_delay: latency_histogram(),
+            response,
+            response_sum_ns: 0,
+            service_sum_ns: 0,
+            start_delay_sum_ns: 0,
+            documents: succeeded,
+            errors: failed,
+            clamped: 0,
+        };
+        IntervalRecord {
+            duration_ns: 1_000_000_000,
+            operations: vec![operation],
+            counts: WindowCounts {
+                succeeded,
+                failed,
+                ..WindowCounts::default()
+            },
+            ..IntervalRecord::empty(phase, 0, 0)
+        }
+    }
+
+    fn fault(windows: &[IntervalRecord]) -> Option<String> {
+        let mut check = LIMITS.watch();
+        let faults = windows.iter().map(|window| check.fault(window));
+        faults
+            .map(|fault| fault.map(|fault| fault.reason()))
+            .last()
+            .flatten()
+    }
+
+    #[test]
+    fn one_window_of_failures_or_of_long_times_is_enough() {
+        use PhaseKind::{Load, Measure, Warmup};
+        assert_eq!(fault(&[window(Measure, &[(1, 990), (6, 40)], 10)]), None);
+        let failed = fault(&[window(Warmup, &[(1, 900)], 100)]).unwrap();
+        assert!(failed.contains("10.0 % of the operations"), "{failed}");
+        let longer = fault(&[window(Measure, &[(1, 900), (6, 100)], 0)]).unwrap();
+        assert!(longer.contains("took longer than 5.00 ms"), "{longer}");
+        assert_eq!(fault(&[window(Warmup, &[(1, 900), (6, 100)], 0)]), None);
+        assert_eq!(fault(&[window(Load, &[(1, 900)], 900)]), None);
+    }
+
+    #[test]
+    fn a_server_that_stands_still_is_given_one_window() {
+        let slow = || window(PhaseKind::Measure, &[(1, 50)], 0);
+        let usual = window(PhaseKind::Measure, &[(1, 1_000)], 0);
+        assert_eq!(fault(&[slow()]), None);
+        assert_eq!(fault(&[slow(), usual, slow()]), None);
+        let stalled = fault(&[slow(), slow()]).unwrap();
+        assert!(stalled.contains("fell to 50.00/s, of 1,000/s"), "{stalled}");
+    }
+}
