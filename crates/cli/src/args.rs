@@ -10,6 +10,7 @@ mod standing;
 mod tail;
 mod tools;
 pub(crate) mod trace;
+mod tune;
 mod values;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -41,6 +42,7 @@ pub(crate) use tools::{
     ReportArguments, ResponderArguments, SelfcheckArguments,
 };
 pub(crate) use trace::{IndexBuildArguments, TraceArguments};
+pub(crate) use tune::{AllowName, TuneArguments};
 pub(crate) use values::property;
 
 /// A dynamometer for MongoDB: puts a server on the bench, loads it, and says what it saw and how far to trust it
@@ -134,6 +136,11 @@ pub(crate) enum Command {
     ///
     /// Exit status: 0 done; 1 more operations of a run failed than `client.tolerated_error_ratio` of its plan.
     Ab(Box<AbArguments>),
+    /// Find the settings that really help, prove it, and say which of them matter
+    ///
+    /// What is changed on a server comes back after each run. Nothing that makes writes less durable is changed unless
+    /// `--allow durability`. Exit status: 0 done, also if there is nothing to gain.
+    Tune(Box<TuneArguments>),
     /// Compare two runs that exist already
     ///
     /// Exit status: 0 done; 1 with `--fail-if-slower`: B is slower, or the runs cannot be compared.

@@ -10,6 +10,7 @@ pub mod request;
 pub mod slo;
 pub mod suite;
 pub mod sweep;
+pub mod tune;
 pub mod xmax;
 
 use crate::cancel::Cancel;
@@ -147,7 +148,7 @@ pub fn resume(
     let all = match document.verb {
         Verb::Ab => [Side::A, Side::B].map(WhichPlan::Side).into(),
         Verb::Suite => document.points.iter().map(WhichPlan::of).collect(),
-        Verb::Sweep | Verb::Xmax | Verb::Slo => BTreeSet::from([WhichPlan::Only]),
+        Verb::Sweep | Verb::Xmax | Verb::Slo | Verb::Tune => BTreeSet::from([WhichPlan::Only]),
     };
     let mut tasks = BTreeMap::new();
     for which in all {
@@ -297,6 +298,7 @@ fn perform(campaign: &mut Campaign<'_>) -> Result<FinishedExperiment, Error> {
         Verb::Slo => slo::run(campaign),
         Verb::Ab => ab::run(campaign),
         Verb::Suite => suite::run(campaign),
+        Verb::Tune => tune::run(campaign),
     };
     campaign.end(result)?;
     let document = &campaign.document;
@@ -310,8 +312,8 @@ fn perform(campaign: &mut Campaign<'_>) -> Result<FinishedExperiment, Error> {
     })
 }
 
-/// The runs in which more operations failed than their plan tolerates, with both shares. A search for an objective
-/// has a limit of its own, and is meant to go beyond it.
+/// The runs in which more operations failed than their plan tolerates, with both shares. A search for an objective or for
+/// settings has a limit of its own, and may go beyond it.
 fn failed_runs(
     verb: Verb,
     points: &[Point],
@@ -319,7 +321,8 @@ fn failed_runs(
 ) -> Result<Vec<String>, Error> {
     let mut failed = Vec::new();
     for point in points {
-        let Some(figures) = point.figures.as_ref().filter(|_| verb != Verb::Slo) else {
+        let is_search = matches!(verb, Verb::Slo | Verb::Tune);
+        let Some(figures) = point.figures.as_ref().filter(|_| !is_search) else {
             continue;
         };
         let tolerated = tolerated(point)?;

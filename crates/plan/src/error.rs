@@ -36,6 +36,9 @@ pub enum PlanError {
     /// A property file or `-p` is wrong.
     #[error("the YCSB properties are not valid:{}", problem::list(.0))]
     Properties(Vec<Problem>),
+    /// The knobs of a search for settings are wrong.
+    #[error("the knobs cannot be turned:{}", problem::list(.0))]
+    Knobs(Vec<Problem>),
     /// File and options together make no valid plan.
     #[error("the plan is not valid:{}", problem::list(.0))]
     Invalid(Vec<Problem>),
@@ -147,6 +150,7 @@ impl PlanError {
             | PlanError::Properties(_)
             | PlanError::Invalid(_)
             | PlanError::Framework(_)
+            | PlanError::Knobs(_)
             | PlanError::Folder { .. }
             | PlanError::NotText { .. }
             | PlanError::Host(_) => None,

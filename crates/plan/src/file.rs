@@ -22,7 +22,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 pub struct FileError {
     /// Name of the file.
     pub origin: String,
-    /// What it should be: `plan` or `suite`.
+    /// What it should be, such as `plan` or `suite`.
     pub kind: &'static str,
     /// What is wrong, in the order of the file; at least one.
     pub problems: Vec<Problem>,

@@ -10,6 +10,7 @@ pub mod fleet;
 pub mod host;
 pub mod index_build;
 pub mod io_trace;
+pub mod knobs;
 pub mod model;
 pub mod names;
 mod nearest;

@@ -6,7 +6,7 @@ use dyno_plan::fleet::{FleetPlan, KubernetesPlan};
 use dyno_plan::index_build::IndexBuildPlan;
 use dyno_plan::tail::TailPlan;
 use dyno_plan::ycsb::{PROPERTIES, Property, Treatment};
-use dyno_plan::{builtin, file};
+use dyno_plan::{builtin, file, knobs};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,21 +35,33 @@ fn objections(toml_text: &str) -> String {
 }
 
 #[test]
-fn the_committed_schema_is_that_of_the_code() {
-    let path = in_crate("schema/plan.schema.json");
-    let current = format!(
-        "{}\n",
-        serde_json::to_string_pretty(&file::schema()).unwrap()
-    );
-    if std::env::var_os("UPDATE_SCHEMA").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &current).unwrap();
+fn the_committed_schemas_are_those_of_the_code() {
+    for (name, schema) in [("plan", file::schema()), ("knobs", knobs::schema())] {
+        let path = in_crate(&format!("schema/{name}.schema.json"));
+        let current = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
+        if std::env::var_os("UPDATE_SCHEMA").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &current).unwrap();
+        }
+        assert!(
+            read(&path) == current,
+            "{} is out of date, run `UPDATE_SCHEMA=1 cargo test -p dyno-plan --test schema`",
+            path.display()
+        );
     }
-    assert!(
-        read(&path) == current,
-        "{} is out of date, run `UPDATE_SCHEMA=1 cargo test -p dyno-plan --test schema`",
-        path.display()
-    );
+}
+
+#[test]
+fn the_built_in_knobs_conform_to_their_schema() {
+    let text = read(&in_crate("../../workloads/knobs/mongod.toml"));
+    let document: toml::Table = toml::from_str(&text).unwrap();
+    let document = serde_json::to_value(document).unwrap();
+    let validator = jsonschema::validator_for(&knobs::schema()).unwrap();
+    let objections: Vec<String> = validator
+        .iter_errors(&document)
+        .map(|one| one.to_string())
+        .collect();
+    assert_eq!(objections, Vec::<String>::new());
 }
 
 #[test]

@@ -17,4 +17,5 @@ pub mod run;
 pub mod slo;
 pub mod suite;
 pub mod sweep;
+pub mod tune;
 pub mod xmax;

@@ -252,6 +252,11 @@ impl Tuning {
         };
     }
 
+    /// The best setting so far.
+    pub fn best(&self) -> &Setting {
+        &self.best
+    }
+
     /// How much better a setting is than the defaults, as far as it is known.
     pub fn gain(&self, setting: &Setting) -> Normal {
         self.surface.gain(setting, &defaults(&self.parameters))

@@ -5,6 +5,7 @@ use super::experiments::{
 };
 use super::run::SuiteArguments;
 use super::standing::SoakArguments;
+use super::tune::TuneArguments;
 use super::values::quantity;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
@@ -34,6 +35,8 @@ pub(crate) enum FleetCommand {
     Slo(Box<OnHosts<SloArguments>>),
     /// As `dyno ab`
     Ab(Box<OnHosts<AbArguments>>),
+    /// As `dyno tune`
+    Tune(Box<OnHosts<TuneArguments>>),
     /// As `dyno resume`, of an experiment that began on a fleet
     Resume(Box<OnHosts<ResumeArguments>>),
     /// Write what another system needs to run the fleet of a plan

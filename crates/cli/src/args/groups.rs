@@ -9,7 +9,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         "Measure",
         &["run", "load", "ycsb", "soak", "index-build", "tail"],
     ),
-    ("Ask", &["sweep", "xmax", "slo", "ab", "resume"]),
+    ("Ask", &["sweep", "xmax", "slo", "ab", "tune", "resume"]),
     ("Watch", &["status", "stop", "trace"]),
     (
         "Look at results",

@@ -1,8 +1,8 @@
 //! `dyno sweep`, `xmax`, `slo`, `ab` and `resume`: from what was typed to the answer of an experiment.
 
 use crate::args::{
-    AbArguments, ExperimentArguments, ExtentArguments, MetricsArguments, OrderName,
-    ResumeArguments, SloArguments, SweepArguments, XmaxArguments,
+    AbArguments, AllowName, ExperimentArguments, ExtentArguments, MetricsArguments, OrderName,
+    ResumeArguments, SloArguments, SweepArguments, TuneArguments, XmaxArguments,
 };
 use crate::commands::run::observer;
 use crate::exit::Exit;
@@ -16,10 +16,12 @@ use dyno_engine::experiment::ab::AbRequest;
 use dyno_engine::experiment::request::{ExperimentOptions, Tasks, WhichPlan};
 use dyno_engine::experiment::slo::SloRequest;
 use dyno_engine::experiment::sweep::SweepRequest;
+use dyno_engine::experiment::tune::TuneRequest;
 use dyno_engine::experiment::xmax::XmaxRequest;
-use dyno_engine::experiment::{self, FinishedExperiment, ab, slo, sweep, xmax};
+use dyno_engine::experiment::{self, FinishedExperiment, ab, slo, sweep, tune, xmax};
 use dyno_engine::observer::Shared;
 use dyno_engine::task::announce;
+use dyno_plan::knobs::Allowed;
 use dyno_plan::task::Task;
 use dyno_plan::units::Span;
 use dyno_record::Document;
@@ -128,6 +130,29 @@ pub(crate) fn ab(arguments: &AbArguments, invocation: Invocation<'_>) -> Result<
     begin(document, tasks, common, invocation)
 }
 
+/// `dyno tune`: which settings make a server better.
+pub(crate) fn tune(arguments: &TuneArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
+    let common = &arguments.experiment;
+    let request = TuneRequest {
+        settings: common.target.start.settings.clone(),
+        goal: arguments.goal,
+        rate: arguments.rate.map(|rate| rate.0),
+        schedule: arguments.schedule,
+        clients: arguments.clients,
+        p99: arguments.p99.map(|limit| limit.0),
+        budget: arguments.budget.0,
+        knobs: arguments.knobs.clone(),
+        allowed: Allowed {
+            restart: arguments.allow.contains(&AllowName::Restart),
+            durability: arguments.allow.contains(&AllowName::Durability),
+        },
+        margin: arguments.margin,
+        seed: arguments.search_seed,
+    };
+    let (document, task) = tune::plan(&request, &resolver(common, invocation))?;
+    begin(document, vec![(WhichPlan::Only, task)], common, invocation)
+}
+
 /// `dyno resume`: an experiment that was interrupted goes on where it stopped.
 pub(crate) fn resume(
     arguments: &ResumeArguments,
@@ -224,6 +249,11 @@ pub(super) fn perform(
             .for_each(|(_, task)| announce(task, &Shared::new(&mut messages)));
         experiment::check_plans(&document, &tasks, &options)?;
         print_data(&design(&document))?;
+        if let Some((_, task)) = tasks.first()
+            && let Some(preview) = tune::preview(&document, task)
+        {
+            print_data(&preview)?;
+        }
         experiment::check(
             &document,
             &tasks,

@@ -34,6 +34,7 @@ pub(crate) fn fleet(arguments: &FleetArguments, invocation: Invocation<'_>) -> R
         FleetCommand::Xmax(typed) => on_hosts(typed, invocation, experiments::xmax),
         FleetCommand::Slo(typed) => on_hosts(typed, invocation, experiments::slo),
         FleetCommand::Ab(typed) => on_hosts(typed, invocation, experiments::ab),
+        FleetCommand::Tune(typed) => on_hosts(typed, invocation, experiments::tune),
         FleetCommand::Resume(typed) => on_hosts(typed, invocation, experiments::resume),
         FleetCommand::Render(arguments) => render(arguments),
     }

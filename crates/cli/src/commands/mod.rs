@@ -79,6 +79,7 @@ pub(crate) fn dispatch(
         Command::Xmax(xmax) => experiments::xmax(&xmax, invocation),
         Command::Slo(slo) => experiments::slo(&slo, invocation),
         Command::Ab(ab) => experiments::ab(&ab, invocation),
+        Command::Tune(tune) => experiments::tune(&tune, invocation),
         Command::Resume(resume) => experiments::resume(&resume, invocation),
         Command::Fleet(fleet) => fleet::fleet(&fleet, invocation),
         Command::Agent(agent) => fleet::agent(&agent, invocation),

@@ -8,10 +8,13 @@ use super::points::{
 use super::request::ExperimentOptions;
 use crate::context::Context;
 use crate::deployment::DeploymentUnderTest;
+use crate::deployment::parameters;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::ServerPaths;
+use crate::doctor::parameters::ParameterJournal;
 use crate::error::{Error, Kind, OrFault};
 use crate::observer::Observer;
+use crate::run::limits::WindowLimits;
 use crate::run::options::{Extent, RunOptions};
 use crate::run::run_on;
 use dyno_analyze::experiment::figures::{self, measured};
@@ -74,8 +77,13 @@ fn prepared(environment: &Environment) -> Option<&PreparedStorageRecord> {
 
 impl DeploymentKey {
     fn of(plan: &Plan) -> Self {
+        // These are set for each run.
+        let runtime_parameters = BTreeMap::new();
         DeploymentKey {
-            server: plan.server.clone(),
+            server: ServerPlan {
+                runtime_parameters,
+                ..plan.server.clone()
+            },
             observe: plan.fleet.is_some().then(|| plan.observe.clone()),
             backend: plan.client.backend,
             namespace: (plan.data.database.clone(), plan.data.collection.clone()),
@@ -285,6 +293,90 @@ impl<'a> Campaign<'a> {
         }
     }
 
+    /// As [`Campaign::measure`], for settings that may do harm: the reason if they did. With limits the run ends as soon as one
+    /// of them is not kept.
+    pub(crate) fn attempt(
+        &mut self,
+        settings: &[(&str, String)],
+        number: usize,
+        limits: WindowLimits,
+    ) -> Result<Result<Figures, String>, Error> {
+        self.ask(settings, None, number);
+        let point = &self.document.points[number];
+        if let Some(figures) = &point.figures {
+            return Ok(Ok(figures.clone()));
+        }
+        if let Some(problem) = &point.problem {
+            return Ok(Err(problem.clone()));
+        }
+        match self.run_within(number, Some(limits)) {
+            Ok(figures) => Ok(Ok(figures)),
+            Err(failure) => {
+                // A limit that was not kept, or a value that was refused, says nothing against the server: it is as it was.
+                let is_usable = matches!(failure.kind, Kind::CheckFailed | Kind::BadInput);
+                if failure.kind == Kind::Interrupted || !is_usable && !self.has_harmed(number) {
+                    return Err(failure);
+                }
+                let reason = if is_usable {
+                    failure.cause.root_cause().to_string()
+                } else {
+                    failure.reason()
+                };
+                self.context.warning(&reason);
+                self.document.points[number].problem = Some(reason.clone());
+                if !is_usable {
+                    // Of a server that has died the end is no news.
+                    drop(self.close());
+                }
+                self.save()?;
+                Ok(Err(reason))
+            }
+        }
+    }
+
+    /// Whether a run failed by what it set: nothing succeeded, or a server that was started for it ended or did not start. All
+    /// else, such as a full disk, says nothing of the setting.
+    fn has_harmed(&mut self, number: usize) -> bool {
+        let is_started = !self.is_remote() && self.context.source.is_none();
+        let has_ended = match &mut self.deployment {
+            Some(open) => open.deployment.ended().is_some(),
+            None => true,
+        };
+        self.document.points[number].problem.is_some() || is_started && has_ended
+    }
+
+    /// What the servers have of these parameters; they are started if they are not up.
+    pub(crate) fn server_parameters(
+        &mut self,
+        names: &[&String],
+    ) -> Result<BTreeMap<String, String>, Error> {
+        if self.deployment.is_none()
+            && let Some(task) = self.tasks.values().next().cloned()
+        {
+            self.open_deployment(&task, 0)?;
+        }
+        let open = self.deployment.as_ref();
+        open.map_or(Ok(BTreeMap::new()), |open| {
+            parameters::values(&open.deployment, names)
+        })
+    }
+
+    /// Refuses servers that run already and have what a killed run has set.
+    pub(crate) fn check_parameters(&self) -> Result<(), Error> {
+        let Some(folder) = self.context.environment.state_dir.as_deref() else {
+            return Ok(());
+        };
+        let journal = ParameterJournal::open(folder)?;
+        let remotes = self.tasks.values().filter_map(|task| task.remote.as_ref());
+        let mut uris = remotes.map(|remote| remote.target.to_string());
+        uris.try_for_each(|uri| journal.check_deployment(&uri))
+    }
+
+    /// Whether the servers run already, so that they cannot be started anew.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.tasks.values().any(|task| task.remote.is_some())
+    }
+
     /// Makes point `number` one with these settings, unless it is one.
     fn ask(&mut self, settings: &[(&str, String)], side: Option<Side>, number: usize) {
         let settings: BTreeMap<String, String> = settings
@@ -313,6 +405,10 @@ impl<'a> Campaign<'a> {
     }
 
     fn run(&mut self, index: usize) -> Result<Figures, Error> {
+        self.run_within(index, None)
+    }
+
+    fn run_within(&mut self, index: usize, limits: Option<WindowLimits>) -> Result<Figures, Error> {
         self.context.cancel.check()?;
         let point = &self.document.points[index];
         let repeat = point.repeat;
@@ -343,6 +439,7 @@ impl<'a> Campaign<'a> {
             embedded_server: self.options.embedded_server.clone(),
             selfcheck: self.options.selfcheck.clone(),
             guard: None,
+            limits,
             source: context.source,
         };
         let deployment = self.deployment.as_mut().map(|open| {
@@ -389,13 +486,23 @@ impl<'a> Campaign<'a> {
 
     /// The recording windows of all points that were run, by their place.
     pub(crate) fn windows(&self) -> Result<BTreeMap<usize, Vec<IntervalSample>>, Error> {
+        let places: Vec<usize> = (0..self.document.points.len()).collect();
+        self.windows_of(&places)
+    }
+
+    /// The recording windows of these points, in their order, of those that were run.
+    pub(crate) fn windows_of(
+        &self,
+        places: &[usize],
+    ) -> Result<BTreeMap<usize, Vec<IntervalSample>>, Error> {
         let mut all = BTreeMap::new();
-        for (place, point) in self.document.points.iter().enumerate() {
+        for (number, place) in places.iter().enumerate() {
+            let point = &self.document.points[*place];
             if let Some(figures) = &point.figures {
                 let is_open = figures.offered_rate_per_s.is_some();
                 let directory = self.folder.path().join(&point.directory);
                 let windows = responses(&directory, PhaseKind::Measure, None)?;
-                all.insert(place, measured(&windows, is_open).samples);
+                all.insert(number, measured(&windows, is_open).samples);
             }
         }
         Ok(all)

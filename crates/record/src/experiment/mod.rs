@@ -10,6 +10,7 @@ mod models;
 mod search;
 mod suite;
 mod sweep;
+mod tune;
 
 pub use comparison::{
     AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DemandRatio, DisturbedPair, Explanation,
@@ -29,6 +30,10 @@ pub use search::{
 };
 pub use suite::{BELOW_US, PLANS, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow, WORKLOAD};
 pub use sweep::{AgainstBase, BASE, Base, BlocksAnswer, Level, Relative, SweepAnswer};
+pub use tune::{
+    Ablation, Knob, KnobEffect, KnobReach, LeftOutKnob, TUNE, TuneAnswer, TuneGoal, TuneOptions,
+    TunePurpose, TuneTrial,
+};
 
 use crate::document::Document;
 use crate::model::{Caveat, Environment, RunStatus};
@@ -75,6 +80,8 @@ named! {
         Ab = "ab",
         /// How fast each of several workloads is.
         Suite = "suite",
+        /// Which settings make a server better.
+        Tune = "tune",
     }
 }
 
@@ -164,6 +171,8 @@ pub enum Answer {
     Ab(Box<AbAnswer>),
     /// See [`Verb::Suite`].
     Suite(Box<SuiteAnswer>),
+    /// See [`Verb::Tune`].
+    Tune(Box<TuneAnswer>),
 }
 
 /// A plan key and its values.

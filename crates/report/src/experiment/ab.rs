@@ -93,7 +93,7 @@ fn section(experiment: &Experiment, answer: &AbAnswer) -> Option<Section> {
 }
 
 /// What an operation needed of each resource on both sides.
-fn demands(answer: &AbAnswer, [a, b]: &[String; 2]) -> Option<Table> {
+pub(super) fn demands(answer: &AbAnswer, [a, b]: &[String; 2]) -> Option<Table> {
     let columns = vec![
         Column::text("service demand"),
         Column::number(a.as_str(), 120),

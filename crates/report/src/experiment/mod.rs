@@ -22,6 +22,9 @@ mod suite;
 mod suite_csv;
 mod sweep;
 mod sweep_charts;
+mod tune;
+mod tune_commands;
+mod tune_picture;
 mod xmax;
 
 use crate::caveat::{CaveatBook, Topic};
@@ -70,6 +73,7 @@ pub fn page(experiment: &Experiment) -> Page {
         Some(Answer::Slo(answer)) => slo::parts(experiment, answer, &book),
         Some(Answer::Ab(answer)) => ab::parts(experiment, answer, &book),
         Some(Answer::Suite(answer)) => suite::parts(experiment, answer, &book),
+        Some(Answer::Tune(answer)) => tune::parts(experiment, answer, &book),
         None => Parts::default(),
     };
     let mut sections = parts.sections;
@@ -111,6 +115,7 @@ fn title(experiment: &Experiment) -> String {
         Verb::Xmax => "Highest rate",
         Verb::Slo => "Objective",
         Verb::Ab => "Comparison",
+        Verb::Tune => "Settings",
         Verb::Suite => return format!("Suite {}", experiment.name),
     };
     format!("{what} of workload {}", experiment.name)

@@ -18,6 +18,7 @@ mod slo;
 mod stages;
 mod suite;
 mod trust;
+mod tune;
 mod view;
 mod watched;
 mod xmax;
@@ -45,6 +46,7 @@ pub fn findings(experiment: &Experiment) -> Vec<Finding> {
         Answer::Slo(answer) => found.extend(slo::all(answer)),
         Answer::Ab(answer) => found.extend(ab::all(experiment, answer)),
         Answer::Suite(answer) => found.extend(suite::all(experiment, answer)),
+        Answer::Tune(answer) => found.extend(tune::all(experiment, answer)),
     }
     if !matches!(answer, Answer::Sweep(_) | Answer::Blocks(_)) {
         found.extend(runs::all(experiment, answer));

@@ -16,8 +16,7 @@ impl Cholesky {
                 let product = dot(&one[..column], &other[..column]);
                 let rest = matrix[row * size + column] - product;
                 matrix[row * size + column] = if row == column {
-                    // NaN compares false.
-                    if !(rest > 0.0) {
+                    if rest.is_nan() || rest <= 0.0 {
                         return None;
                     }
                     rest.sqrt()

@@ -8,6 +8,7 @@ mod plans;
 mod searches;
 mod suites;
 mod sweeps;
+mod tunings;
 
 type Case = dyno_testkit::findings::Case<Experiment>;
 
@@ -20,6 +21,7 @@ fn every_finding_is_measured_and_silent_where_it_is_not() {
         searches::cases(),
         plans::cases(),
         suites::cases(),
+        tunings::cases(),
     ];
     for cases in all {
         told.check(findings, cases);

@@ -1,0 +1,139 @@
+//! The findings of searches for better settings.
+
+use super::*;
+use crate::experiment::tune::{RunOutcome, TuneCourse, TuneNext};
+use dyno_record::experiment::{
+    AbAnswer, AbEnd, DemandRatio, Explanation, Knob, KnobReach, LeftOutKnob, Statistic, TUNE,
+    TuneAnswer, TuneGoal, TuneOptions,
+};
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        case("tune-better", tuned(1.2, false))
+            .not_if("nothing is better", |it| *it = tuned(1.0, false))
+            .not_if("the ratio is not known", |it| answer(it).ratio = None),
+        case("tune-nothing-to-gain", tuned(1.0, false))
+            .not_if("something is better", |it| *it = tuned(1.2, false))
+            .not_if("more may have been missed", |it| {
+                answer(it).visible_ratio = 0.2
+            }),
+        case(
+            "tune-not-proven",
+            with(tuned(1.0, false), |it| answer(it).visible_ratio = 0.2),
+        )
+        .not_if("it would have been seen", |it| {
+            answer(it).visible_ratio = 0.02
+        }),
+        case("explanation", explained())
+            .not_if("nothing is better", |it| answer(it).settings.clear())
+            .not_if("nothing was compared", |it| answer(it).comparison = None),
+        case("tune-harmful-settings", tuned(1.2, true))
+            .not_if("all went well", |it| *it = tuned(1.2, false)),
+        case("tune-left-out", tuned(1.2, false)).not_if("the server has all", |it| {
+            let options = &mut it.options;
+            let known = options.get_mut(TUNE).unwrap();
+            known["left_out"] = serde_json::json!([]);
+        }),
+    ]
+}
+
+fn answer(experiment: &mut Experiment) -> &mut TuneAnswer {
+    match experiment.answer.as_mut() {
+        Some(Answer::Tune(answer)) => answer,
+        other => panic!("it is no search for settings: {other:?}"),
+    }
+}
+
+fn options() -> TuneOptions {
+    let knob = |name: &str| Knob {
+        name: name.into(),
+        group: "own".into(),
+        key: format!("server.runtime_parameters.{name}"),
+        text: None,
+        values: ["1", "2", "4"].map(Into::into).into(),
+        default: 0,
+        ordered: true,
+        reach: KnobReach::RunTime,
+        risk: None,
+        documentation: None,
+    };
+    TuneOptions {
+        goal: TuneGoal::Rate,
+        p99_limit_us: None,
+        failed_ratio: 0.001,
+        seed: 1,
+        margin_ratio: 0.04,
+        budget_s: 600.0,
+        allows_less_durable: false,
+        knobs: Some(vec![knob("threads"), knob("delay")]),
+        left_out: vec![LeftOutKnob {
+            name: "tickets".into(),
+            key: "server.runtime_parameters.tickets".into(),
+        }],
+        run_s: Some(10.0),
+        trials: Some(9),
+        max_pairs: Some(6),
+    }
+}
+
+/// A search on a bench on which threads at 4 multiply the rate, and a delay of 4 does harm or nothing.
+fn tuned(factor: f64, harms: bool) -> Experiment {
+    let options = options();
+    let mut done = Vec::new();
+    let mut run = |factor: f64| {
+        // A little noise that repeats.
+        let noise = [1.0, 1.003, 0.998, 1.001, 0.997][done.len() % 5];
+        let figures = figures(8, None, 10_000.0 * factor * noise, 425.0);
+        done.push(figures.clone());
+        figures
+    };
+    let baseline: Vec<Figures> = (0..4).map(|_| run(1.0)).collect();
+    let baseline: Vec<&Figures> = baseline.iter().collect();
+    let mut course = TuneCourse::new(&options, &baseline).expect("it goes well");
+    while let TuneNext::Run { keys, .. } = course.next_run() {
+        let is = |name: &str| {
+            let value = keys.get(&format!("server.runtime_parameters.{name}"));
+            value.is_some_and(|value| value == "4")
+        };
+        let taken = if harms && is("delay") {
+            course.take(RunOutcome::Harmful("it hangs"))
+        } else {
+            let figures = run(if is("threads") { factor } else { 1.0 });
+            course.take(RunOutcome::Measured(&figures))
+        };
+        taken.expect("the defaults go well");
+    }
+    let mut experiment = experiment(
+        (CLIENTS, &["8", "8"]),
+        vec![done[0].clone(), done[1].clone()],
+    );
+    experiment.options.insert(
+        TUNE.into(),
+        serde_json::to_value(&options).expect("it is plain data"),
+    );
+    experiment.answer = Some(Answer::Tune(Box::new(course.answer())));
+    experiment
+}
+
+fn explained() -> Experiment {
+    let mut experiment = tuned(1.2, false);
+    answer(&mut experiment).comparison = Some(Box::new(AbAnswer {
+        comparisons: Vec::new(),
+        deciding: Statistic::Rate,
+        pairs_needed: None,
+        end: AbEnd::Spent,
+        set_aside: Vec::new(),
+        demands: vec![DemandRatio {
+            name: "server CPU".into(),
+            servers: 2,
+            baseline_s: 60e-6,
+            candidate_s: 50e-6,
+            ratio: figure(0.83, 0.01),
+        }],
+        costs: Vec::new(),
+        explanation: Some(Explanation::Demand {
+            name: "server CPU".into(),
+        }),
+    }));
+    experiment
+}

@@ -1,0 +1,125 @@
+//! What a search for better settings means.
+
+use super::difference::{self, explained};
+use crate::values::{percent, times_of};
+use dyno_record::experiment::{Experiment, Finding, TUNE, TuneAnswer, TuneOptions};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
+use std::collections::BTreeMap;
+
+/// Most settings that did harm that are told one by one.
+const MOST_HARMFUL: usize = 4;
+
+/// All rules.
+pub(super) fn all(experiment: &Experiment, answer: &TuneAnswer) -> Vec<Finding> {
+    let options = experiment.options.get(TUNE).cloned();
+    let options = options.and_then(|options| serde_json::from_value::<TuneOptions>(options).ok());
+    let Some(options) = options else {
+        return Vec::new();
+    };
+    let rules = [
+        result(&options, answer),
+        cause(answer),
+        harmful(answer),
+        left_out(&options),
+    ];
+    rules.into_iter().flatten().collect()
+}
+
+/// Whether there is something to gain.
+fn result(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
+    let goal = options.goal.as_str();
+    let noise = statement!(
+        "tune-noise",
+        noise = percent(answer.noise_ratio),
+        trials = answer.trials.len()
+    );
+    let pairs = || {
+        let confirmed = answer.confirmation()?;
+        Some(statement!(
+            "tune-compared-with-defaults",
+            pairs = confirmed.pairs().count(),
+            ratio = times_of(&confirmed.ratio?)
+        ))
+    };
+    if answer.settings.is_empty() {
+        let candidate = answer.candidate.as_ref().map(named);
+        let evidence = pairs().into_iter().chain([noise]);
+        // Less than what is of no interest would have been seen, or more may have been missed.
+        let is_sharp = answer.visible_ratio <= options.margin_ratio;
+        let code = match is_sharp {
+            true => "tune-nothing-to-gain",
+            false => "tune-not-proven",
+        };
+        let said = statement!(
+            code,
+            visible = percent(answer.visible_ratio),
+            candidate = candidate
+        );
+        let evidence = evidence.collect();
+        return Some(match is_sharp {
+            true => Finding::found(said, evidence),
+            false => Finding::warning(said, evidence),
+        });
+    }
+    let said = statement!(
+        "tune-better",
+        goal = goal,
+        settings = named(&answer.settings),
+        ratio = times_of(&answer.ratio?)
+    );
+    Some(Finding::found(said, vec![pairs()?, noise]))
+}
+
+/// Knobs and their values, one by one.
+fn named(settings: &BTreeMap<String, String>) -> Vec<Statement> {
+    let all = settings.iter();
+    all.map(|(knob, value)| statement!("knob-at-value", knob = knob, value = value))
+        .collect()
+}
+
+/// The demand that fell.
+fn cause(answer: &TuneAnswer) -> Option<Finding> {
+    let compared = answer
+        .comparison
+        .as_ref()
+        .filter(|_| !answer.settings.is_empty())?;
+    let explanation = explained("", compared.explanation.as_ref()?, &compared.demands)?;
+    let evidence = difference::evidence(&compared.demands);
+    let said = statement!("explanation", explanation = explanation);
+    (!evidence.is_empty()).then(|| Finding::found(said, evidence))
+}
+
+/// Settings that did harm and were given up.
+fn harmful(answer: &TuneAnswer) -> Option<Finding> {
+    let harmful: Vec<Statement> = answer
+        .trials
+        .iter()
+        .filter_map(|trial| {
+            let reason = trial.problem.as_ref()?;
+            let settings = named(&trial.settings);
+            Some(statement!(
+                "tune-harm",
+                settings = settings,
+                reason = reason
+            ))
+        })
+        .collect();
+    (!harmful.is_empty()).then(|| {
+        let said = statement!("tune-harmful-settings", trials = harmful.len());
+        let told = harmful.into_iter().take(MOST_HARMFUL);
+        Finding::warning(said, told.collect())
+    })
+}
+
+/// Knobs that the server has not.
+fn left_out(options: &TuneOptions) -> Option<Finding> {
+    let all = options.left_out.iter();
+    let names: Vec<&String> = all.clone().map(|knob| &knob.name).collect();
+    let keys: Vec<&String> = all.map(|knob| &knob.key).collect();
+    (!keys.is_empty()).then(|| {
+        let tried = options.knobs.as_ref().map_or(0, Vec::len);
+        let evidence = statement!("server-has-no-keys", keys = keys, tried = tried);
+        Finding::found(statement!("tune-left-out", knobs = names), vec![evidence])
+    })
+}

@@ -1,0 +1,560 @@
+//! A search for better settings, run by run: which run is next, what a finished one says, and the answer of those that are
+//! done. The same figures give the same course, so that a search that was interrupted goes on where it stopped.
+
+use crate::search::tuning::space::{Parameter, Setting};
+use crate::search::tuning::surface::Normal;
+use crate::search::tuning::{
+    Comparison, Outcome, Purpose, Tuning, TuningResult, TuningSettings, TuningStep,
+};
+use crate::student::two_sided;
+use dyno_record::experiment::{
+    Ablation, CostKind, Figure, Figures, Knob, KnobEffect, TuneAnswer, TuneGoal, TuneOptions,
+    TunePurpose, TuneTrial,
+};
+use std::collections::BTreeMap;
+
+/// Runs with the defaults at the beginning, from which the noise is known.
+pub const BASELINE_RUNS: usize = 4;
+/// Pairs of a comparison of the search.
+const SEARCH_PAIRS: usize = 2;
+/// Fewest pairs of a comparison that an answer rests on.
+pub const LEAST_PAIRS: usize = 4;
+/// Confidence with which a setting is worse that is given up after its first pair.
+const CERTAINLY_WORSE_RATIO: f64 = 0.99;
+/// Runs of a confirmation that may break a limit by their figures: one may be chance.
+const FORGIVEN: usize = 1;
+/// Confidence of all intervals.
+const CONFIDENCE_RATIO: f64 = 0.95;
+/// Standard normal deviate that is exceeded in one of five cases: a gain must be larger than the half-width of the interval by that
+/// many standard errors to be shown in four of five.
+const POWER: f64 = 0.8416;
+
+/// Keys of the plan with their values.
+pub type Keys = BTreeMap<String, String>;
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TuneNext {
+    /// A run with these keys set.
+    Run {
+        /// The keys.
+        keys: Keys,
+        /// Whether it is of what is tried; else of what that is measured beside.
+        is_tried: bool,
+        /// Whether servers that were started for the search are started anew before it.
+        on_new_servers: bool,
+    },
+    /// The search is over.
+    Done,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug)]
+pub enum RunOutcome<'a> {
+    /// It was measured.
+    Measured(&'a Figures),
+    /// It did harm and was ended, for this reason.
+    Harmful(&'a str),
+}
+
+/// A comparison that goes on.
+#[derive(Clone, Debug)]
+struct UnderWay {
+    purpose: Purpose,
+    one: Setting,
+    other: Setting,
+    /// Places of the runs: for each pair that of `one`, then that of `other`, as far as they are done.
+    runs: Vec<Vec<usize>>,
+    /// Logarithms of the goals of the pair that is not complete: of `one` and of `other`.
+    half: [Option<f64>; 2],
+    /// Logarithms of the ratios of the pairs; above 0 if `one` is better.
+    ratios: Vec<f64>,
+    /// Runs of `one` that broke a limit and were forgiven.
+    forgiven: usize,
+}
+
+/// What is known of the variation between pairs.
+#[derive(Clone, Copy, Debug)]
+struct Noise {
+    /// Sum of the squared deviations of the logarithms of pairs.
+    squares: f64,
+    degrees_of_freedom: f64,
+}
+
+impl Noise {
+    fn pair_variance(&self) -> f64 {
+        self.squares / self.degrees_of_freedom.max(1.0)
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct TuneCourse {
+    options: TuneOptions,
+    knobs: Vec<Knob>,
+    search: Tuning,
+    noise: Noise,
+    baseline: Figure,
+    max_pairs: usize,
+    /// Place of the next run in the experiment.
+    place: usize,
+    trials: Vec<TuneTrial>,
+    under_way: Option<UnderWay>,
+}
+
+/// The goal of a run: operations per second, or microseconds. `None` if it does not tell.
+pub fn goal_of(goal: TuneGoal, figures: &Figures) -> Option<f64> {
+    let value = match goal {
+        TuneGoal::Rate => figures.rate_per_s.value,
+        TuneGoal::P99 => figures.response_us.get("p99")?.value,
+        TuneGoal::Cpu => figures.costs.as_ref()?.of(CostKind::ServerCpu)?.value,
+    };
+    Some(value).filter(|value| *value > 0.0)
+}
+
+/// Why a run does harm, by its figures; `None` if it does none.
+pub fn harm(options: &TuneOptions, figures: &Figures) -> Option<String> {
+    if figures.failed_ratio > options.failed_ratio {
+        return Some(format!(
+            "{:.3} % of the operations failed",
+            figures.failed_ratio * 100.0
+        ));
+    }
+    let p99 = figures.response_us.get("p99").map(|p99| p99.value);
+    if let Some((p99, limit)) = p99.zip(options.p99_limit_us)
+        && p99 > limit
+    {
+        return Some(format!("p99 was {:.3} ms", p99 / 1e3));
+    }
+    let ended = figures.rate_per_s.value / (1.0 - figures.failed_ratio).max(f64::MIN_POSITIVE);
+    let offered = figures.offered_rate_per_s?;
+    let is_kept = super::queueing::is_sustained(ended, offered, figures.succeeded)
+        && figures.dropped_ratio == 0.0;
+    (!is_kept).then(|| format!("{ended:.0} of {offered:.0} operations per second were done"))
+}
+
+/// How many comparisons and pairs a time allows: comparisons of the search, and the most pairs of each that an answer rests on.
+/// `None` if the time is too short for a search and a confirmation.
+pub fn budget(budget_s: f64, run_s: f64) -> Option<(u32, u32)> {
+    /// Part of the time that is for the search.
+    const SEARCH_PART: f64 = 0.6;
+    /// Comparisons that an answer rests on, as a rule: the candidate, four changes, and what is left of them.
+    const CONFIRMATIONS: f64 = 6.0;
+    let runs = (budget_s / run_s).floor() - BASELINE_RUNS as f64;
+    let trials = (runs * SEARCH_PART / (2 * SEARCH_PAIRS) as f64).floor();
+    let pairs = (runs * (1.0 - SEARCH_PART) / 2.0 / CONFIRMATIONS).floor();
+    let is_enough = trials >= 3.0 && runs * (1.0 - SEARCH_PART) >= (2 * LEAST_PAIRS) as f64;
+    is_enough.then(|| {
+        let pairs = (pairs / 2.0).floor() * 2.0;
+        let pairs = pairs.clamp(LEAST_PAIRS as f64, 24.0);
+        (trials.min(400.0) as u32, pairs as u32)
+    })
+}
+
+/// The smallest gain, as a share, that this many pairs show in four of five cases.
+pub fn visible_ratio(noise_ratio: f64, pairs: u32) -> f64 {
+    let n = f64::from(pairs);
+    let error = noise_ratio * std::f64::consts::SQRT_2 / n.sqrt();
+    (error * (two_sided(CONFIDENCE_RATIO, n - 1.0) + POWER)).exp_m1()
+}
+
+impl TuneCourse {
+    /// Begins after the runs with the defaults.
+    ///
+    /// # Errors
+    /// In words, why no search can follow: a run that does not tell the goal, or does harm without any change.
+    pub fn new(options: &TuneOptions, baseline: &[&Figures]) -> Result<TuneCourse, String> {
+        let mut logs = Vec::new();
+        for figures in baseline {
+            if let Some(reason) = harm(options, figures) {
+                return Err(format!(
+                    "it does not keep the limits without any change: {reason}"
+                ));
+            }
+            let goal = goal_of(options.goal, figures).ok_or("a run does not tell the goal")?;
+            logs.push(goal.ln());
+        }
+        let count = logs.len().max(1) as f64;
+        let mean = logs.iter().sum::<f64>() / count;
+        let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+        let freedom = (count - 1.0).max(1.0);
+        let half = two_sided(CONFIDENCE_RATIO, freedom) * (squares / freedom / count).sqrt();
+        let knobs = options.knobs.clone().unwrap_or_default();
+        let parameters = knobs.iter().map(parameter).collect();
+        let settings = TuningSettings {
+            seed: options.seed,
+            trials: options.trials.unwrap_or_default() as usize,
+            margin: options.margin_ratio.ln_1p(),
+        };
+        Ok(TuneCourse {
+            search: Tuning::new(parameters, settings),
+            // A pair differs by the noise of both of its runs.
+            noise: Noise {
+                squares: 2.0 * squares,
+                degrees_of_freedom: freedom,
+            },
+            baseline: Figure {
+                value: mean.exp(),
+                low: Some((mean - half).exp()),
+                high: Some((mean + half).exp()),
+            },
+            max_pairs: options
+                .max_pairs
+                .map_or(LEAST_PAIRS, |pairs| pairs as usize),
+            place: baseline.len(),
+            options: options.clone(),
+            knobs,
+            trials: Vec::new(),
+            under_way: None,
+        })
+    }
+
+    /// What comes next.
+    pub fn next_run(&mut self) -> TuneNext {
+        if self.under_way.is_none() {
+            let TuningStep::Compare {
+                purpose,
+                one,
+                other,
+            } = self.search.step()
+            else {
+                return TuneNext::Done;
+            };
+            self.under_way = Some(UnderWay {
+                purpose,
+                one,
+                other,
+                runs: Vec::new(),
+                half: [None; 2],
+                ratios: Vec::new(),
+                forgiven: 0,
+            });
+        }
+        let Some(now) = &self.under_way else {
+            return TuneNext::Done;
+        };
+        let is_tried = now.is_tried_next();
+        let begins_pair = now.half == [None; 2];
+        TuneNext::Run {
+            keys: self.keys(if is_tried { &now.one } else { &now.other }),
+            is_tried,
+            on_new_servers: begins_pair && now.purpose != Purpose::Search,
+        }
+    }
+
+    /// Takes the end of the run that was next.
+    ///
+    /// # Errors
+    /// In words, why the search cannot go on: what it compares with went wrong, or does not tell the goal.
+    pub fn take(&mut self, outcome: RunOutcome<'_>) -> Result<(), String> {
+        let Some(mut now) = self.under_way.take() else {
+            return Ok(());
+        };
+        let is_tried = now.is_tried_next();
+        now.note_run(self.place);
+        self.place += 1;
+        let harmful = match outcome {
+            RunOutcome::Harmful(reason) => Some(reason.to_owned()),
+            RunOutcome::Measured(figures) if is_tried => harm(&self.options, figures),
+            RunOutcome::Measured(_) => None,
+        };
+        let may_be_chance = matches!(outcome, RunOutcome::Measured(_));
+        if harmful.is_some()
+            && may_be_chance
+            && now.purpose != Purpose::Search
+            && now.forgiven < FORGIVEN
+        {
+            // The pair is made again.
+            now.forgiven += 1;
+            now.half = [None; 2];
+            self.under_way = Some(now);
+            return Ok(());
+        }
+        if let Some(reason) = harmful {
+            if !is_tried {
+                return Err(format!(
+                    "the settings that others are compared with failed: {reason}"
+                ));
+            }
+            self.finish(&now, Outcome::Violated, Some(reason), false);
+            return Ok(());
+        }
+        let RunOutcome::Measured(figures) = outcome else {
+            return Ok(());
+        };
+        let goal = goal_of(self.options.goal, figures).ok_or("a run does not tell the goal")?;
+        let log = if self.options.goal.larger_is_better() {
+            goal.ln()
+        } else {
+            -goal.ln()
+        };
+        now.half[usize::from(!is_tried)] = Some(log);
+        if let [Some(one), Some(other)] = now.half {
+            now.half = [None; 2];
+            now.ratios.push(one - other);
+            if let Some((found, is_dropped)) = self.judged(&now) {
+                self.finish(&now, Outcome::Compared(found), None, is_dropped);
+                return Ok(());
+            }
+        }
+        self.under_way = Some(now);
+        Ok(())
+    }
+
+    /// What a comparison says, once it has enough pairs, and whether it was given up before it had.
+    fn judged(&self, now: &UnderWay) -> Option<(Comparison, bool)> {
+        let count = now.ratios.len() as f64;
+        let mean = now.ratios.iter().sum::<f64>() / count;
+        let pooled = self.noise.pair_variance();
+        if now.purpose == Purpose::Search {
+            let freedom = self.noise.degrees_of_freedom;
+            let certain = two_sided(CERTAINLY_WORSE_RATIO, freedom);
+            let is_dropped = mean < -certain * (pooled / count).sqrt();
+            let is_over = now.ratios.len() >= SEARCH_PAIRS;
+            let found = Comparison {
+                log_ratio: mean,
+                error: (pooled / count).sqrt(),
+                degrees_of_freedom: self.noise.degrees_of_freedom,
+            };
+            return (is_over || is_dropped).then_some((found, is_dropped && !is_over));
+        }
+        // As often in one order as in the other, so that a drift is in none.
+        if now.ratios.len() < LEAST_PAIRS || !now.ratios.len().is_multiple_of(2) {
+            return None;
+        }
+        let own = now.squares() / (count - 1.0);
+        // Few pairs may agree by chance.
+        let found = Comparison {
+            log_ratio: mean,
+            error: (own.max(pooled / 2.0) / count).sqrt(),
+            degrees_of_freedom: count - 1.0,
+        };
+        // By the width alone, which says nothing about the side.
+        let half = two_sided(CONFIDENCE_RATIO, count - 1.0) * found.error;
+        let is_over = now.ratios.len() >= self.max_pairs;
+        (is_over || half <= self.options.margin_ratio.ln_1p() / 2.0).then_some((found, false))
+    }
+
+    fn finish(
+        &mut self,
+        now: &UnderWay,
+        outcome: Outcome,
+        problem: Option<String>,
+        is_dropped: bool,
+    ) {
+        if now.ratios.len() > 1 {
+            self.noise.squares += now.squares();
+            self.noise.degrees_of_freedom += now.ratios.len() as f64 - 1.0;
+        }
+        let knob = match now.purpose {
+            Purpose::Ablate { parameter } => Some(self.knobs[parameter].name.clone()),
+            _ => None,
+        };
+        self.search.record(outcome);
+        let best = self.search.gain(self.search.best());
+        self.trials.push(TuneTrial {
+            purpose: match now.purpose {
+                Purpose::Search => TunePurpose::Search,
+                Purpose::Confirm => TunePurpose::Confirm,
+                Purpose::Ablate { .. } => TunePurpose::Ablate,
+            },
+            knob,
+            settings: self.named(&now.one),
+            beside: self.named(&now.other),
+            runs: now.runs.clone(),
+            ratio: match outcome {
+                Outcome::Compared(found) => Some(self.ratio(&found)),
+                Outcome::Violated => None,
+            },
+            problem,
+            is_dropped,
+            best_ratio: (now.purpose == Purpose::Search).then(|| self.of_model(best)),
+        });
+    }
+
+    /// The answer, once the search is over; what is known until then before.
+    pub fn answer(&self) -> TuneAnswer {
+        let result = match self.search.step() {
+            TuningStep::Done(result) => Some(result),
+            TuningStep::Compare { .. } => None,
+        };
+        let none = Setting::new();
+        let (setting, gain, ablation, candidate) = match &result {
+            Some(TuningResult::Better {
+                setting,
+                gain,
+                ablation,
+            }) => (setting, Some(*gain), ablation.as_slice(), None),
+            Some(TuningResult::Nothing {
+                candidate: Some((candidate, outcome)),
+            }) => {
+                let gain = match outcome {
+                    Outcome::Compared(gain) => Some(*gain),
+                    Outcome::Violated => None,
+                };
+                (&none, gain, [].as_slice(), Some(self.named(candidate)))
+            }
+            Some(TuningResult::Nothing { candidate: None }) | None => {
+                (&none, None, [].as_slice(), None)
+            }
+        };
+        let of_one_change = |(place, outcome): &(usize, Outcome)| {
+            let knob = &self.knobs[*place];
+            let trial = self.trials.iter().rev();
+            let mut trials = trial.filter(|trial| trial.knob.as_ref() == Some(&knob.name));
+            let trial = trials.next();
+            Ablation {
+                knob: knob.name.clone(),
+                value: trial
+                    .and_then(|trial| trial.beside.get(&knob.name).cloned())
+                    .unwrap_or_default(),
+                ratio: match outcome {
+                    Outcome::Compared(found) => Some(self.ratio(found)),
+                    Outcome::Violated => None,
+                },
+                problem: trial.and_then(|trial| trial.problem.clone()),
+                stays: setting
+                    .get(*place)
+                    .is_some_and(|value| *value != knob.default),
+            }
+        };
+        let noise_ratio = (self.noise.pair_variance() / 2.0).sqrt();
+        TuneAnswer {
+            baseline: self.baseline,
+            noise_ratio,
+            visible_ratio: self.visible_ratio(),
+            trials: self.trials.clone(),
+            settings: self.named(setting),
+            keys: self.keys(setting),
+            ratio: gain.map(|gain| self.ratio(&gain)),
+            ablation: ablation.iter().map(of_one_change).collect(),
+            candidate,
+            effects: self.effects(setting),
+            comparison: None,
+        }
+    }
+
+    /// The smallest gain that would have been seen in four of five cases: by the last confirmation, or else by the comparisons of
+    /// the search.
+    fn visible_ratio(&self) -> f64 {
+        let mut confirmed = self.trials.iter().rev();
+        let last = confirmed.find(|trial| trial.purpose == TunePurpose::Confirm);
+        let last = last.and_then(|trial| Some((trial.ratio?, trial.pairs().count() as f64)));
+        let (error, freedom) = match last {
+            Some((ratio, pairs)) => {
+                let half = (ratio.high.unwrap_or(f64::INFINITY) / ratio.value).ln();
+                (half / two_sided(CONFIDENCE_RATIO, pairs - 1.0), pairs - 1.0)
+            }
+            None => {
+                let error = (self.noise.pair_variance() / SEARCH_PAIRS as f64).sqrt();
+                (error, self.noise.degrees_of_freedom)
+            }
+        };
+        (error * (two_sided(CONFIDENCE_RATIO, freedom) + POWER)).exp_m1()
+    }
+
+    fn effects(&self, setting: &Setting) -> Vec<KnobEffect> {
+        let defaults: Setting = self.knobs.iter().map(|knob| knob.default).collect();
+        let base = if setting.is_empty() {
+            &defaults
+        } else {
+            setting
+        };
+        let of_knob = |(place, knob): (usize, &Knob)| {
+            let of_value = |value: usize| {
+                let mut other = base.clone();
+                other[place] = value;
+                self.of_model(self.search.gain(&other))
+            };
+            KnobEffect {
+                knob: knob.name.clone(),
+                ratios: (0..knob.values.len()).map(of_value).collect(),
+            }
+        };
+        self.knobs.iter().enumerate().map(of_knob).collect()
+    }
+
+    /// The keys of the plan that a setting changes. Texts of several knobs for one key are joined.
+    fn keys(&self, setting: &Setting) -> Keys {
+        let mut keys = Keys::new();
+        for (knob, value) in self.changed(setting) {
+            let text = knob.set(value);
+            keys.entry(knob.key.clone())
+                .and_modify(|all| *all = format!("{all},{text}"))
+                .or_insert(text);
+        }
+        keys
+    }
+
+    fn named(&self, setting: &Setting) -> BTreeMap<String, String> {
+        let changed = self.changed(setting);
+        changed
+            .map(|(knob, value)| (knob.name.clone(), value.to_owned()))
+            .collect()
+    }
+
+    fn changed<'a>(&'a self, setting: &'a Setting) -> impl Iterator<Item = (&'a Knob, &'a str)> {
+        let all = self.knobs.iter().zip(setting);
+        all.filter(|(knob, value)| **value != knob.default)
+            .map(|(knob, value)| (knob, knob.values[*value].as_str()))
+    }
+
+    /// The goal of one setting divided by that of another, from the logarithm by which it is better.
+    fn ratio(&self, found: &Comparison) -> Figure {
+        let half = two_sided(CONFIDENCE_RATIO, found.degrees_of_freedom) * found.error;
+        self.of_logs(found.log_ratio, half)
+    }
+
+    fn of_model(&self, gain: Normal) -> Figure {
+        self.of_logs(gain.mean, 1.96 * gain.deviation)
+    }
+
+    fn of_logs(&self, better: f64, half: f64) -> Figure {
+        let log = if self.options.goal.larger_is_better() {
+            better
+        } else {
+            -better
+        };
+        Figure {
+            value: log.exp(),
+            low: Some((log - half).exp()),
+            high: Some((log + half).exp()),
+        }
+    }
+}
+
+impl UnderWay {
+    /// AB, BA, AB and so on: what is tried first in every second pair.
+    fn is_tried_next(&self) -> bool {
+        match self.half {
+            [None, None] => self.ratios.len() % 2 == 1,
+            [one, _] => one.is_none(),
+        }
+    }
+
+    fn note_run(&mut self, run: usize) {
+        let is_tried = self.is_tried_next();
+        match self.runs.last_mut().filter(|_| self.half != [None; 2]) {
+            Some(pair) if is_tried => pair.insert(0, run),
+            Some(pair) => pair.push(run),
+            None => self.runs.push(vec![run]),
+        }
+    }
+
+    fn squares(&self) -> f64 {
+        let mean = self.ratios.iter().sum::<f64>() / self.ratios.len() as f64;
+        self.ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum()
+    }
+}
+
+/// A knob as the search knows it: its values by their numbers.
+fn parameter(knob: &Knob) -> Parameter {
+    if knob.ordered {
+        Parameter::ordered(knob.values.len(), knob.default)
+    } else {
+        Parameter::choice(knob.values.len(), knob.default)
+    }
+}
+
+#[cfg(test)]
+mod tests;

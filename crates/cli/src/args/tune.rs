@@ -1,0 +1,80 @@
+//! Arguments of `dyno tune`.
+
+use super::experiments::ExperimentArguments;
+use super::names::one_of;
+use super::values::{quantity, share, span_above_0};
+use clap::{Args, ValueEnum};
+use dyno_plan::names::Names;
+use dyno_plan::request::ScheduleKind;
+use dyno_plan::units::{Rate, Span};
+use dyno_record::experiment::TuneGoal;
+
+/// What can become better.
+const GOALS: Names<TuneGoal> = &[
+    (
+        TuneGoal::Rate,
+        "rate",
+        "More operations per second in a closed loop",
+    ),
+    (
+        TuneGoal::P99,
+        "p99",
+        "A shorter p99 of the response time at `--rate`",
+    ),
+    (
+        TuneGoal::Cpu,
+        "cpu",
+        "Less CPU time of the servers per operation at `--rate`",
+    ),
+];
+
+/// What must be allowed before it is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AllowName {
+    /// Settings that need another start of the server
+    Restart,
+    /// Settings with which acknowledged writes may be lost
+    Durability,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TuneArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    /// What is to become better
+    #[arg(long, value_name = "GOAL", default_value = "rate", value_parser = one_of(GOALS), help_heading = "Goal")]
+    pub(crate) goal: TuneGoal,
+    /// Rate in operations per second at which p99 or CPU time are looked at
+    #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>, help_heading = "Goal")]
+    pub(crate) rate: Option<Rate>,
+    /// With the goal `rate`: no setting may have a longer p99 of the response time
+    #[arg(long, value_name = "TIME", value_parser = span_above_0, help_heading = "Goal")]
+    pub(crate) p99: Option<Span>,
+    /// Concurrent connections; default: those of the plan
+    #[arg(long, value_name = "N", help_heading = "Client")]
+    pub(crate) clients: Option<u32>,
+    /// When operations start; default: that of the plan with the goal `rate`, else `constant`
+    #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
+    pub(crate) schedule: Option<ScheduleKind>,
+    /// Time for all runs together, about: what a run takes is known after the first ones
+    #[arg(long, value_name = "TIME", value_parser = span_above_0, default_value = "1h", help_heading = "Search")]
+    pub(crate) budget: Span,
+    /// What may be changed: a group of knobs, a file of them, or a parameter of running servers with its values, such as
+    /// `syncdelay=20,60,120`; may be repeated. Default: all groups but `client`
+    #[arg(long, value_name = "KNOBS", help_heading = "Search")]
+    pub(crate) knobs: Vec<String>,
+    /// Change these as well; without it parameters of running servers alone are changed
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_delimiter = ',',
+        help_heading = "Search"
+    )]
+    pub(crate) allow: Vec<AllowName>,
+    /// Gain that is of no interest, such as `5%` or `0.05`
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "5%", help_heading = "Search")]
+    pub(crate) margin: f64,
+    /// Start of all that the search draws at random; default: that of the plan
+    #[arg(long, value_name = "N", help_heading = "Search")]
+    pub(crate) search_seed: Option<u64>,
+}

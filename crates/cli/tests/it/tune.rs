@@ -1,0 +1,242 @@
+//! Searches for better settings, against responders whose parameters have a known effect, and on a real `mongod`.
+
+use crate::common::{Bench, Responder, names, signal, wait_for};
+use dyno_testkit::{go_before_others, mongod_program, or_skip};
+use serde_json::Value;
+
+/// A command takes 2 ms with the best values, `threads` at 16 and `delay` at 8, and 3.36 ms with those that it begins with. Two
+/// parameters do nothing.
+const SURFACE: [&str; 10] = [
+    "--service-us",
+    "2000",
+    "--parameter",
+    "threads=4,best=16,weight=0.08",
+    "--parameter",
+    "delay=64,best=8,weight=0.04",
+    "--parameter",
+    "idle=4",
+    "--parameter",
+    "other=4",
+];
+
+const KNOBS: [&str; 8] = [
+    "--knobs",
+    "threads=2,4,8,16,32",
+    "--knobs",
+    "delay=4,8,16,32,64",
+    "--knobs",
+    "idle=1,2,4,8",
+    "--knobs",
+    "other=1,2,4,8",
+];
+
+fn against<'a>(uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let fixed = [
+        "tune", "read", "--uri", uri, "--out", "t", "--format", "json",
+    ];
+    let data = ["--records", "1000", "-p", "insertorder=ordered"];
+    let short = ["--warmup", "0s", "--duration", "500ms", "--clients", "2"];
+    [&fixed[..], &data, &short, more].concat()
+}
+
+fn surface() -> Responder {
+    go_before_others();
+    Responder::with_documents(&SURFACE)
+}
+
+fn comparisons(document: &Value, purpose: &str) -> usize {
+    let trials = document["answer"]["trials"].as_array().unwrap().iter();
+    trials.filter(|trial| trial["purpose"] == purpose).count()
+}
+
+#[test]
+fn the_settings_that_count_are_found_confirmed_and_told() {
+    let (bench, server) = (Bench::new(), surface());
+    let uri = server.uri();
+    let more = ["--budget", "50s", "--margin", "10%"];
+    let arguments = against(&uri, &[&KNOBS[..], &more].concat());
+    let found = bench.dyno(&arguments).expect(0).json();
+    let answer = &found["answer"];
+    // Neighbours of the best value are as good as it, by a difference that is of no interest.
+    let threads = answer["settings"]["threads"].as_str().unwrap();
+    assert!(["8", "16", "32"].contains(&threads), "{answer}");
+    for idle in ["idle", "other"] {
+        assert_eq!(answer["settings"][idle], Value::Null, "{answer}");
+    }
+    assert!(answer["ratio"]["low"].as_f64().unwrap() > 1.0, "{answer}");
+    assert!(comparisons(&found, "search") >= 3 && comparisons(&found, "confirm") >= 1);
+    // What was set during the search is what it was before.
+    let state = names(&bench.path("state"));
+    assert!(
+        !state.contains(&"parameters-undo.json".to_owned()),
+        "{state:?}"
+    );
+    let key = answer["keys"]["server.runtime_parameters.threads"]
+        .as_str()
+        .unwrap();
+    assert_eq!(key, threads);
+    let text = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
+    let command = format!("db.adminCommand({{setParameter: 1, threads: {threads}}})");
+    assert!(text.contains(&command), "{text}");
+    assert!(
+        text.contains("db.adminCommand({setParameter: 1, threads: 4})"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_fails_is_given_up_within_a_window_and_put_back() {
+    go_before_others();
+    let bench = Bench::new();
+    let cliff = [
+        "--service-us",
+        "2000",
+        "--parameter",
+        "threads=4,best=16,weight=0.05,limit=8",
+    ];
+    let server = Responder::with_documents(&cliff);
+    let uri = server.uri();
+    let knobs = ["--knobs", "threads=2,4,8,16,32,64", "--budget", "45s"];
+    let mut arguments = against(&uri, &knobs);
+    let place = arguments.iter().position(|word| *word == "500ms").unwrap();
+    arguments[place] = "1s";
+    let found = bench.dyno(&arguments).expect(0).json();
+    let trials = found["answer"]["trials"].as_array().unwrap();
+    let failed: Vec<&Value> = trials
+        .iter()
+        .filter(|trial| trial["problem"].is_string())
+        .collect();
+    assert!((1..=3).contains(&failed.len()), "{trials:?}");
+    for trial in failed {
+        let pair = trial["runs"].as_array().unwrap().last().unwrap();
+        let run = &pair[0];
+        let point = &found["points"][run.as_u64().unwrap() as usize];
+        assert_eq!(point["figures"], Value::Null);
+    }
+    assert_ne!(found["answer"]["settings"]["threads"], "16");
+}
+
+#[test]
+fn a_search_that_was_killed_goes_on_where_it_stopped() {
+    let (bench, server) = (Bench::new(), surface());
+    let uri = server.uri();
+    let arguments = against(&uri, &["--knobs", "threads=2,4,8,16", "--budget", "30s"]);
+    let mut child = bench.spawn(&arguments);
+    let runs = bench.path("t/runs");
+    wait_for("six runs", || runs.exists() && names(&runs).len() >= 6);
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    let kept = names(&runs);
+    // What was set when it was killed must be put back first.
+    let reverted = bench.dyno(&["doctor", "--revert"]).expect(0).stdout;
+    assert!(
+        reverted.contains("is `4` again") || reverted.contains("nothing to take back"),
+        "{reverted}"
+    );
+    let document: Value = bench
+        .dyno(&["resume", "t", "--uri", &uri, "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(document["status"], "complete");
+    let all: Vec<&str> = document["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|point| {
+            point["directory"]
+                .as_str()
+                .unwrap()
+                .trim_start_matches("runs/")
+        })
+        .collect();
+    assert!(
+        kept[..5].iter().all(|run| all.contains(&run.as_str())),
+        "{kept:?} {all:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_searched_for_is_refused_before_anything_is_run() {
+    let bench = Bench::new();
+    let refused = |more: &[&str], says: &str| {
+        let fixed = [
+            "tune",
+            "read",
+            "--uri",
+            "mongodb://127.0.0.1:1/",
+            "--out",
+            "t",
+        ];
+        bench
+            .dyno(&[&fixed[..], more].concat())
+            .expect(2)
+            .says(says);
+        assert!(!bench.path("t").exists());
+    };
+    refused(&["--goal", "p99"], "needs the rate");
+    refused(&["--rate", "100"], "offers a rate");
+    refused(
+        &["--goal", "p99", "--rate", "100", "--p99", "5ms"],
+        "the p99 is the goal",
+    );
+    refused(&["--budget", "10s"], "too short for runs of");
+    refused(&["--knobs", "evictions"], "no group of knobs");
+    refused(&["--knobs", "cache"], "--allow restart");
+    refused(&["--knobs", "cache", "--allow", "restart"], "runs already");
+    let embedded = ["tune", "read", "--server", "embedded", "--out", "t"];
+    bench.dyno(&embedded).expect(2).says("has no parameters");
+}
+
+#[test]
+fn a_server_is_started_anew_for_what_needs_it() {
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let bench = Bench::new();
+    let folder = bench.path("knobs.toml");
+    std::fs::write(
+        &folder,
+        "[[knobs]]\nname = 'compressor'\ngroup = 'own'\nkey = 'server.journal_compressor'\nvalues = ['none', 'snappy']\n\
+         ordered = false\ndefault = 'snappy'\n\
+         [[knobs]]\nname = 'eviction'\ngroup = 'own'\nkey = 'server.runtime_parameters.wiredTigerEngineRuntimeConfig'\n\
+         text = 'eviction_dirty_target={}'\nvalues = ['2', '5']\ndefault = '5'\n",
+    )
+    .unwrap();
+    let fixed = [
+        "tune",
+        "a",
+        "--mongod",
+        mongod.to_str().unwrap(),
+        "--cache",
+        "256MiB",
+    ];
+    let small = [
+        "--records",
+        "300",
+        "--clients",
+        "2",
+        "--warmup",
+        "0s",
+        "--duration",
+        "1s",
+    ];
+    let knobs = ["--knobs", folder.to_str().unwrap(), "--allow", "restart"];
+    let more = ["--budget", "100s", "--out", "t", "--format", "json"];
+    let found = bench
+        .dyno(&[&fixed[..], &small, &knobs, &more].concat())
+        .expect(0)
+        .json();
+    assert_eq!(found["status"], "complete");
+    let options = &found["options"]["tune"];
+    assert_eq!(options["knobs"].as_array().unwrap().len(), 2);
+    let points = found["points"].as_array().unwrap();
+    let key = "server.journal_compressor";
+    let set = points.iter().find(|point| point["settings"][key] == "none");
+    let run = set.expect("it was tried")["directory"].as_str().unwrap();
+    let text = std::fs::read_to_string(bench.path(&format!("t/{run}/run.json"))).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        document["server"]["members"][0]["found"]["journal_compressor"],
+        "none"
+    );
+}

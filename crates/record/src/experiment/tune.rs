@@ -1,0 +1,235 @@
+//! A search for the settings that make a server better at its work: what was asked for, every comparison, and the answer.
+
+use super::comparison::AbAnswer;
+use super::figures::Figure;
+use crate::named::named;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Name of the option that holds the [`TuneOptions`].
+pub const TUNE: &str = "tune";
+
+named! {
+    /// What is to become better.
+    TuneGoal {
+        /// More operations per second.
+        Rate = "rate",
+        /// A shorter 99th percentile of the response time.
+        P99 = "p99",
+        /// Less CPU time of the servers per operation.
+        Cpu = "cpu",
+    }
+}
+
+impl TuneGoal {
+    /// Whether more of it is better.
+    pub fn larger_is_better(self) -> bool {
+        self == TuneGoal::Rate
+    }
+}
+
+named! {
+    /// How a knob is set.
+    KnobReach {
+        /// By a command to a server that runs.
+        RunTime = "run-time",
+        /// By a start of the server.
+        Restart = "restart",
+        /// By what clients do.
+        Client = "client",
+    }
+}
+
+/// A key of the plan with the values that are tried.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Knob {
+    /// Its name.
+    pub name: String,
+    /// Its group.
+    pub group: String,
+    /// The key of the plan that it sets.
+    pub key: String,
+    /// The value of the key, with `{}` where the value of the knob stands; the value alone when absent.
+    pub text: Option<String>,
+    /// The values, in their order if they have one.
+    pub values: Vec<String>,
+    /// Number of the value that it has unless it is set, from 0.
+    pub default: usize,
+    /// Whether the values have an order.
+    pub ordered: bool,
+    /// How it is set.
+    pub reach: KnobReach,
+    /// What it can break.
+    pub risk: Option<String>,
+    /// Where it is described.
+    pub documentation: Option<String>,
+}
+
+impl Knob {
+    /// The value that it has unless it is set.
+    pub fn default_value(&self) -> &str {
+        self.values.get(self.default).map_or("", String::as_str)
+    }
+
+    /// The value of its key for one of its values.
+    pub fn set(&self, value: &str) -> String {
+        match &self.text {
+            Some(text) => text.replace("{}", value),
+            None => value.to_owned(),
+        }
+    }
+}
+
+/// A knob that was asked for and not tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOutKnob {
+    /// Its name.
+    pub name: String,
+    /// The key that the server has not.
+    pub key: String,
+}
+
+/// How the search is done. What is not known before the first runs is absent until they are done.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TuneOptions {
+    /// What is to become better.
+    pub goal: TuneGoal,
+    /// The 99th percentile of the response time, in microseconds, that no setting may exceed.
+    pub p99_limit_us: Option<f64>,
+    /// Share of the operations that may fail with any setting.
+    pub failed_ratio: f64,
+    /// Start of all that is drawn at random.
+    pub seed: u64,
+    /// Gains below are of no interest, as a share.
+    pub margin_ratio: f64,
+    /// Time for all runs.
+    pub budget_s: f64,
+    /// Whether settings were tried with which acknowledged writes may be lost.
+    #[serde(default)]
+    pub allows_less_durable: bool,
+    /// The knobs; those without a known default are among the wanted ones only.
+    pub knobs: Option<Vec<Knob>>,
+    /// Knobs that the server has not.
+    #[serde(default)]
+    pub left_out: Vec<LeftOutKnob>,
+    /// Time that a run takes with all that belongs to it.
+    pub run_s: Option<f64>,
+    /// Comparisons of the search, at most.
+    pub trials: Option<u32>,
+    /// Pairs of runs of a comparison that an answer rests on, at most.
+    pub max_pairs: Option<u32>,
+}
+
+named! {
+    /// What a comparison was made for.
+    TunePurpose {
+        /// To learn what settings do.
+        Search = "search",
+        /// To know whether the settings that were found are better than those before.
+        Confirm = "confirm",
+        /// To know whether one of the changes counts: it is taken back.
+        Ablate = "ablate",
+    }
+}
+
+/// Two settings, measured one beside the other.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TuneTrial {
+    /// What for.
+    pub purpose: TunePurpose,
+    /// Name of the knob that is taken back, if one is.
+    pub knob: Option<String>,
+    /// What was tried: knobs and their values, without those at their defaults.
+    pub settings: BTreeMap<String, String>,
+    /// What it was measured beside, likewise.
+    pub beside: BTreeMap<String, String>,
+    /// Runs by their places in the experiment, from 0: in each pair that of what was tried, then the other one. A pair that was
+    /// not finished has one.
+    pub runs: Vec<Vec<usize>>,
+    /// The goal of what was tried, divided by that of the other one: absent if that did harm.
+    pub ratio: Option<Figure>,
+    /// What went wrong with what was tried.
+    pub problem: Option<String>,
+    /// Whether it was given up early, as certainly worse.
+    #[serde(default)]
+    pub is_dropped: bool,
+    /// The best settings so far by what was known then, divided by the defaults.
+    pub best_ratio: Option<Figure>,
+}
+
+/// What a change is worth: the goal without it, divided by the goal with it.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ablation {
+    /// Name of the knob.
+    pub knob: String,
+    /// The value that was taken back.
+    pub value: String,
+    /// Absent if it went wrong without the change.
+    pub ratio: Option<Figure>,
+    /// What went wrong without it.
+    pub problem: Option<String>,
+    /// Whether the change is among the settings of the answer.
+    pub stays: bool,
+}
+
+/// What the search has learned of a knob: the goal with each value, the others as in the answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KnobEffect {
+    /// Name of the knob.
+    pub knob: String,
+    /// For each of its values the goal divided by that of the defaults, as the model has it, with its 95 % interval.
+    pub ratios: Vec<Figure>,
+}
+
+/// The answer.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TuneAnswer {
+    /// The goal before any change, over the first runs: operations per second, or microseconds.
+    pub baseline: Figure,
+    /// Standard deviation of a run, as a share.
+    pub noise_ratio: f64,
+    /// Smallest gain that the pairs of a confirmation show in four of five cases, as a share.
+    pub visible_ratio: f64,
+    /// All comparisons in their order.
+    pub trials: Vec<TuneTrial>,
+    /// Knobs and their values that are certainly better than the defaults, and no others; empty if nothing is to be gained.
+    pub settings: BTreeMap<String, String>,
+    /// The same as keys of the plan.
+    pub keys: BTreeMap<String, String>,
+    /// The goal with them, divided by that of the defaults, as it was confirmed; of the best candidate if that is not certainly
+    /// better.
+    pub ratio: Option<Figure>,
+    /// What each change of the candidate is worth.
+    pub ablation: Vec<Ablation>,
+    /// The candidate that was not confirmed, if there was one.
+    pub candidate: Option<BTreeMap<String, String>>,
+    /// What the search has learned of each knob.
+    pub effects: Vec<KnobEffect>,
+    /// The runs of the last confirmation compared as `dyno ab` does, defaults as A: what explains the gain.
+    pub comparison: Option<Box<AbAnswer>>,
+}
+
+impl TuneAnswer {
+    /// The comparison of the settings of the answer with those before, or of the candidate that was not confirmed.
+    pub fn confirmation(&self) -> Option<&TuneTrial> {
+        let settings = self.candidate.as_ref().unwrap_or(&self.settings);
+        let is_it = |trial: &&TuneTrial| {
+            trial.purpose == TunePurpose::Confirm && trial.settings == *settings
+        };
+        self.trials.iter().rev().find(is_it)
+    }
+}
+
+impl TuneTrial {
+    /// The pairs whose runs are both done: of what was tried, and of what that was measured beside.
+    pub fn pairs(&self) -> impl Iterator<Item = [usize; 2]> {
+        let pairs = self.runs.iter();
+        pairs.filter_map(|pair| Some([*pair.first()?, *pair.get(1)?]))
+    }
+}

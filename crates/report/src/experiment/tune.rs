@@ -1,0 +1,446 @@
+//! What a report says about a search for better settings.
+
+use super::figure::{TOO_SHORT, cell, interval_of, interval_or_why};
+use super::parts::Parts;
+use super::ratios::{chart, ratios, table_of};
+use super::tune_commands;
+use super::tune_picture::parallel;
+use crate::caveat::{CaveatBook, Topic};
+use crate::page::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
+use crate::page::rows::RowValue;
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Chart, Definition, Fact, Figure, Section, charts_of};
+use dyno_record::experiment::{
+    Ablation, Experiment, Figure as Value, Figures, Knob, TUNE, TuneAnswer, TuneGoal, TuneOptions,
+    TunePurpose, TuneTrial,
+};
+use dyno_record::experiment::{PERCENTILES, Side, Statistic};
+use dyno_record::quantity::Quantity;
+use std::collections::BTreeMap;
+
+/// All that such a search contributes to the report.
+pub(super) fn parts(experiment: &Experiment, answer: &TuneAnswer, book: &CaveatBook) -> Parts {
+    let options = experiment.options.get(TUNE).cloned();
+    let options = options.and_then(|options| serde_json::from_value::<TuneOptions>(options).ok());
+    let Some(options) = options else {
+        return Parts::default();
+    };
+    let page = TunePage {
+        experiment,
+        answer,
+        knobs: options.knobs.as_deref().unwrap_or_default(),
+        options: &options,
+    };
+    let sections = [
+        page.result(),
+        page.confirmation(),
+        page.search(),
+        page.effects(),
+        Some(page.trials()),
+    ];
+    Parts {
+        headline: page.headline(book),
+        facts: page.facts(),
+        sections: sections.into_iter().flatten().collect(),
+        definitions: DEFINITIONS.to_vec(),
+    }
+}
+
+/// The parts of the page.
+struct TunePage<'a> {
+    experiment: &'a Experiment,
+    answer: &'a TuneAnswer,
+    knobs: &'a [Knob],
+    options: &'a TuneOptions,
+}
+
+impl TunePage<'_> {
+    fn goal(&self) -> &'static str {
+        match self.options.goal {
+            TuneGoal::Rate => "rate",
+            TuneGoal::P99 => "p99 response",
+            TuneGoal::Cpu => "server CPU per operation",
+        }
+    }
+
+    fn quantity(&self) -> fn(f64) -> Quantity {
+        match self.options.goal {
+            TuneGoal::Rate => Quantity::per_second,
+            TuneGoal::P99 | TuneGoal::Cpu => Quantity::microseconds,
+        }
+    }
+
+    fn headline(&self, book: &CaveatBook) -> Vec<Figure> {
+        let answer = self.answer;
+        let topic = match self.options.goal {
+            TuneGoal::P99 => Topic::Latency,
+            TuneGoal::Rate | TuneGoal::Cpu => Topic::Rate,
+        };
+        let marks = book.marks(topic, None);
+        let is_found = !answer.settings.is_empty();
+        let ratio = answer.ratio.filter(|_| is_found);
+        let label = format!("{}, tuned / before", self.goal());
+        let gain = match &ratio {
+            Some(ratio) => Figure::new(label, Quantity::plain(ratio.value)).with_note(format!(
+                "{}; confirmed",
+                interval_or_why(ratio, Quantity::plain, TOO_SHORT)
+            )),
+            None => {
+                let visible = Quantity::ratio(answer.visible_ratio);
+                let is_sharp = answer.visible_ratio <= self.options.margin_ratio;
+                let what = if is_sharp {
+                    "nothing to gain"
+                } else {
+                    "no gain is proven"
+                };
+                Figure::new(label, Quantity::plain(1.0)).with_note(format!(
+                    "{what}; {visible} or more would most likely have been seen"
+                ))
+            }
+        };
+        let baseline = &answer.baseline;
+        let before = Figure::new(
+            format!("{} before", self.goal()),
+            self.quantity()(baseline.value),
+        )
+        .with_note(interval_or_why(baseline, self.quantity(), TOO_SHORT))
+        .marked(&marks);
+        let noise = Figure::new("noise of a run", Quantity::ratio(answer.noise_ratio))
+            .with_note("standard deviation of the goal".to_owned());
+        vec![gain.marked(&marks), before, noise]
+    }
+
+    fn facts(&self) -> Vec<Fact> {
+        let options = self.options;
+        let mut facts = vec![
+            Fact::new("Goal", self.goal()),
+            Fact::new(
+                "Difference of no interest",
+                Quantity::ratio(options.margin_ratio),
+            ),
+            Fact::new("Time", Quantity::seconds(options.budget_s)),
+            Fact::new("Seed of the search", options.seed),
+            Fact::new(
+                "Failed operations, at most",
+                Quantity::ratio(options.failed_ratio),
+            ),
+        ];
+        if options.allows_less_durable {
+            let said = "acknowledged writes may be lost with some of them";
+            facts.push(Fact::new("Less durable settings", said));
+        }
+        if let Some(limit) = options.p99_limit_us {
+            facts.push(Fact::new("p99, at most", Quantity::microseconds(limit)));
+        }
+        let knobs = self.knobs.iter();
+        facts.extend(knobs.map(|knob| {
+            let values = knob.values.join(", ");
+            Fact::new(
+                knob.name.clone(),
+                format!("{values}; before: {}", knob.default_value()),
+            )
+        }));
+        facts
+    }
+
+    /// What to set, and what each change is worth.
+    fn result(&self) -> Option<Section> {
+        let answer = self.answer;
+        if answer.settings.is_empty() {
+            return None;
+        }
+        let columns = vec![
+            Column::text("setting"),
+            Column::number("before", 100),
+            Column::number("set", 200),
+            Column::number("without it", 180),
+            Column::text("how it is set"),
+            Column::text("what it can break"),
+        ];
+        let rows = answer.settings.iter().filter_map(|(name, value)| {
+            let knob = self.knob(name)?;
+            let mut ablation = answer.ablation.iter();
+            let without = ablation.find(|one| one.knob == *name);
+            Some(vec![
+                Cell::new(name, Tone::Strong),
+                knob.default_value().into(),
+                value.into(),
+                without.map_or_else(Cell::default, of_ablation),
+                knob.reach.as_str().into(),
+                Cell::known(knob.risk.as_ref()),
+            ])
+        });
+        let table = Table::new("What to set", columns, rows.collect());
+        Some(Section {
+            title: "What to set".into(),
+            charts: charts_of(self.ablation()),
+            tables: vec![table],
+            lists: tune_commands::lists(&self.experiment.name, self.knobs, answer),
+            notes: vec![format!(
+                "Without it: the {} without this change, divided by that with all changes of the candidate. A change whose effect is not \
+                 proven, over all of them at once (Holm), was taken back, unless the settings prove a gain only together.",
+                self.goal()
+            )],
+            ..Section::default()
+        })
+    }
+
+    /// What the candidate loses without each of its changes.
+    fn ablation(&self) -> Option<crate::page::rows::RowsChart> {
+        let row = |one: &Ablation| {
+            let ratio = one.ratio?;
+            Some(RowValue {
+                label: format!("without {} {}", one.knob, one.value),
+                value_text: format!("{:.3}", ratio.value),
+                detail: if one.stays { "" } else { "taken back" }.to_owned(),
+                is_strong: one.stays,
+                value: ratio.value,
+                interval: ratio.low.zip(ratio.high),
+            })
+        };
+        let rows: Vec<RowValue> = self.answer.ablation.iter().filter_map(row).collect();
+        (!rows.is_empty()).then(|| {
+            chart(
+                "What each change is worth",
+                "All changes that the search had found, each taken back alone.",
+                "without the change, divided by with all",
+                self.options.margin_ratio,
+                rows,
+            )
+        })
+    }
+
+    /// The confirmation as a comparison, with what explains it.
+    fn confirmation(&self) -> Option<Section> {
+        let compared = self.answer.comparison.as_ref()?;
+        let labels = ["before".to_owned(), "tuned".to_owned()];
+        let runs = self.confirmed_runs();
+        let typical = |side: Side, statistic: Statistic| {
+            let place = usize::from(side == Side::B);
+            let values = runs
+                .iter()
+                .filter_map(|pair| statistic_of(pair[place], statistic));
+            let logs: Vec<f64> = values.map(f64::ln).collect();
+            let count = logs.len() as f64;
+            let value = (logs.iter().sum::<f64>() / count).exp();
+            let quantity = match statistic {
+                Statistic::Rate => Quantity::per_second(value),
+                _ => Quantity::microseconds(value),
+            };
+            if logs.is_empty() {
+                String::new()
+            } else {
+                quantity.to_string()
+            }
+        };
+        let rows = &compared.comparisons;
+        Some(Section {
+            title: "Tuned against before".into(),
+            charts: charts_of((!rows.is_empty()).then(|| ratios(rows))),
+            tables: std::iter::once(table_of(rows, &labels, typical))
+                .chain(super::ab::demands(compared, &labels))
+                .chain(crate::costs::comparison(&compared.costs, &labels))
+                .collect(),
+            notes: vec![
+                "The pairs of the confirmation, which the search had not seen; A is before, B is tuned.".to_owned(),
+            ],
+            ..Section::default()
+        })
+    }
+
+    /// The runs of the last confirmation: before, and tuned.
+    fn confirmed_runs(&self) -> Vec<[&Figures; 2]> {
+        let figures = |place: usize| self.experiment.points.get(place)?.figures.as_ref();
+        let confirmed = self.answer.confirmation().into_iter();
+        let pairs = confirmed.flat_map(|trial| trial.pairs());
+        pairs
+            .filter_map(|[tuned, before]| Some([figures(before)?, figures(tuned)?]))
+            .collect()
+    }
+
+    /// What was expected of the best settings so far, and what single comparisons said.
+    fn search(&self) -> Option<Section> {
+        let search = || {
+            let trials = self.answer.trials.iter();
+            trials
+                .filter(|trial| trial.purpose == TunePurpose::Search)
+                .zip(1_u32..)
+        };
+        let points = |pick: fn(&TuneTrial) -> Option<Value>| {
+            let known =
+                search().filter_map(move |(trial, number)| Some((f64::from(number), pick(trial)?)));
+            known.collect::<Vec<(f64, Value)>>()
+        };
+        let best = points(|trial| trial.best_ratio);
+        let tried = points(|trial| trial.ratio);
+        if best.len() < 2 {
+            return None;
+        }
+        let series = |label: &str, role, stroke, points: Vec<(f64, Value)>| PlotSeries {
+            low: points.iter().map(|(_, value)| value.low).collect(),
+            high: points.iter().map(|(_, value)| value.high).collect(),
+            ..PlotSeries::curve(
+                label,
+                role,
+                stroke,
+                points.iter().map(|(at, value)| (*at, value.value)),
+            )
+        };
+        let plot = Plot {
+            id: "plot-tune-search".to_owned(),
+            title: "The search".to_owned(),
+            caption: "What the model expects of the best settings so far, divided by the settings before, and what single \
+                      comparisons with the best ones at that time said."
+                .to_owned(),
+            x: PlotAxis::linear("comparison", Measure::Count),
+            y: PlotAxis::linear("ratio", Measure::Count),
+            series: vec![
+                series("tried, divided by the best so far", Role::Measured, Stroke::Points, tried),
+                series("best so far, divided by before", Role::Model, Stroke::LineAndPoints, best),
+            ],
+            marks: Vec::new(),
+        };
+        let tried = search().map(|(trial, _)| trial);
+        Some(Section {
+            title: "The search".into(),
+            charts: vec![
+                Chart::Plot(plot),
+                Chart::Picture(parallel(self.knobs, tried, self.answer, self.options.goal)),
+            ],
+            ..Section::default()
+        })
+    }
+
+    /// What the model has learned of each knob.
+    fn effects(&self) -> Option<Section> {
+        let knob = |name: &String| self.knob(name);
+        let charts = self.answer.effects.iter().filter_map(|effect| {
+            let knob = knob(&effect.knob)?;
+            let own = self.answer.settings.get(&effect.knob);
+            let own = own.map_or(knob.default_value(), String::as_str);
+            let rows = effect.ratios.iter().zip(&knob.values).map(|(ratio, value)| RowValue {
+                label: value.clone(),
+                value_text: format!("{:.3}", ratio.value),
+                detail: if value == knob.default_value() { "before" } else { "" }.to_owned(),
+                is_strong: value == own,
+                value: ratio.value,
+                interval: ratio.low.zip(ratio.high),
+            });
+            Some(chart(
+                &effect.knob,
+                "What the model expects, divided by the settings before, with the others as in the answer.",
+                "divided by before",
+                self.options.margin_ratio,
+                rows.collect(),
+            ))
+        });
+        let charts = charts_of(charts);
+        (!charts.is_empty()).then(|| Section {
+            title: "What the search has learned of each knob".into(),
+            charts,
+            ..Section::default()
+        })
+    }
+
+    /// Every comparison.
+    fn trials(&self) -> Section {
+        let columns = vec![
+            Column::number("comparison", 90),
+            Column::text("what for"),
+            Column::text("settings"),
+            Column::text("beside"),
+            Column::number("pairs", 80),
+            Column::number("ratio", 200),
+            Column::text("notes"),
+        ];
+        let row = |(trial, number): (&TuneTrial, u32)| {
+            let purpose = match &trial.knob {
+                Some(knob) => format!("without {knob}"),
+                None => trial.purpose.as_str().to_owned(),
+            };
+            let note = match &trial.problem {
+                Some(problem) => Cell::new(problem, Tone::Alarm),
+                None if trial.is_dropped => "certainly worse after the first pair".into(),
+                None => Cell::default(),
+            };
+            vec![
+                Cell::new(number, Tone::Soft),
+                purpose.into(),
+                settings(&trial.settings).into(),
+                Cell::new(settings(&trial.beside), Tone::Soft),
+                trial.pairs().count().into(),
+                cell(trial.ratio.as_ref(), Quantity::plain),
+                note,
+            ]
+        };
+        let trials = self.answer.trials.iter().zip(1_u32..);
+        Section {
+            title: "Comparisons".into(),
+            tables: vec![Table::new(
+                "Comparisons",
+                columns,
+                trials.map(row).collect(),
+            )],
+            is_folded: true,
+            ..Section::default()
+        }
+    }
+
+    fn knob(&self, name: &str) -> Option<&Knob> {
+        self.knobs.iter().find(|knob| knob.name == *name)
+    }
+}
+
+fn of_ablation(one: &Ablation) -> Cell {
+    match (&one.ratio, &one.problem) {
+        (Some(ratio), _) => Cell::from(Quantity::plain(ratio.value))
+            .with_detail(interval_of(ratio, Quantity::plain)),
+        (None, Some(problem)) => Cell::new(problem, Tone::Alarm),
+        (None, None) => Cell::default(),
+    }
+}
+
+fn settings(settings: &BTreeMap<String, String>) -> String {
+    let all: Vec<String> = settings
+        .iter()
+        .map(|(knob, value)| format!("{knob} {value}"))
+        .collect();
+    if all.is_empty() {
+        "as before".to_owned()
+    } else {
+        all.join(", ")
+    }
+}
+
+fn statistic_of(figures: &Figures, statistic: Statistic) -> Option<f64> {
+    match statistic {
+        Statistic::Rate => Some(figures.rate_per_s.value),
+        Statistic::MeanTime => Some(figures.response_mean_us.value),
+        Statistic::Percentile { percent } => {
+            let (name, _) = PERCENTILES.iter().find(|(_, level)| *level == percent)?;
+            figures.percentile(name).map(|figure| figure.value)
+        }
+    }
+}
+
+/// The terms that the report of a search for settings uses.
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        term: "before",
+        meaning: "The plan as it was given, with the settings that the server had.",
+    },
+    Definition {
+        term: "comparison",
+        meaning: "Runs of two settings one beside the other, in the orders AB, BA, AB, so that a drift of the machine meets \
+                  both alike. Those of the search have two pairs; those that the answer rests on have as many as it takes.",
+    },
+    Definition {
+        term: "confirmed",
+        meaning: "Compared with the settings before in pairs of runs of its own: the highest of many noisy numbers of a search \
+                  is too high, and is never the answer.",
+    },
+    Definition {
+        term: "95 % interval",
+        meaning: "Of many such intervals, 95 in 100 hold the true ratio. It rests on what differs from pair to pair.",
+    },
+];
