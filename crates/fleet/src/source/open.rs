@@ -171,7 +171,8 @@ impl Open {
         uris.into_iter().map(seen).collect()
     }
 
-    /// Reads back what was set on the hosts of servers, at the end of a run. A host that has gone is a warning.
+    /// Reads back what was set on the hosts of servers, at the end of a run. A host that has gone is a warning, and so is one that
+    /// does not answer in time.
     pub(super) fn look(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
         let going = self.servers.as_ref().map_or(0, Controller::going);
         let mut started = self.started.iter();
@@ -180,7 +181,15 @@ impl Open {
         if !is_set || going < self.server_hosts.len() || context.cancel.requested() {
             return Ok(());
         }
-        let seen = self.ask_servers(plan, Stage::Look, context)?;
+        let seen = match self.ask_servers(plan, Stage::Look, context) {
+            Err(error) if is_absence(&error) => {
+                context.warning(format!(
+                    "what was set on the hosts of servers is not read back: {error:#}"
+                ));
+                return Ok(());
+            }
+            seen => seen?,
+        };
         for (host, one) in seen.into_iter().enumerate() {
             let mut of_host = self.started.iter_mut().filter(|one| one.host == host);
             // It is with the first server of the host.
