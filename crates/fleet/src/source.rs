@@ -340,7 +340,7 @@ impl LoadSource for Fleet<'_> {
     fn caveats(&self, record: &FleetRecord) -> Vec<Caveat> {
         let mut caveats = record::caveats(record);
         if let Some(open) = self.state.borrow().as_ref() {
-            caveats.extend(open.misplaced.iter().cloned());
+            caveats.extend(open.misplaced.iter().chain(&open.changed).cloned());
         }
         caveats
     }

@@ -23,7 +23,7 @@ use dyno_load::clock::Clock;
 use dyno_load::job::{Job, Pair};
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_observe::doctor::{self, Subject};
-use dyno_observe::environment::capture;
+use dyno_observe::environment::{capture, free_bytes};
 use dyno_observe::usage::UsageSampler;
 use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
@@ -122,10 +122,7 @@ fn join(
 
 fn host_facts(options: &WorkerOptions, not_applied: &[String], context: Context<'_>) -> HostFacts {
     let environment = context.environment;
-    let free = |folder: &Path| {
-        let free = nix::sys::statvfs::statvfs(folder);
-        free.map_or(0, |disk| disk.blocks_available() * disk.fragment_size())
-    };
+    let free = |folder: &Path| free_bytes(folder).unwrap_or(0);
     let watched = watched::folders(Path::new("/"), &options.watch);
     // The fullest disk is the one that counts.
     let free_disk_bytes = watched.iter().map(|folder| free(folder)).min();

@@ -169,6 +169,11 @@ fn pods_are_applied_waited_for_collected_and_deleted() {
     let secret: Value = serde_json::from_str(&secret).unwrap();
     let password = secret["password"].as_str().unwrap();
     let calls = calls(&bench);
+    let mut secrets = calls.iter().filter(|call| call.ends_with(" -f -"));
+    // No annotation has a copy of it.
+    let is_by_server = |call: &String| call.contains(" apply --server-side ");
+    assert!(secrets.next().is_some_and(is_by_server), "{calls:?}");
+    assert!(secrets.all(is_by_server), "{calls:?}");
     assert!(!calls.join("\n").contains(password));
     assert!(!text.contains(password) && !ended.stderr.contains(password));
     // All that was applied is deleted, the namespace last.
@@ -277,7 +282,8 @@ fn pods_load_a_server_of_somebody_else() {
     assert_eq!(agents.len(), 2);
     let applied: Vec<String> = calls(&bench)
         .iter()
-        .filter_map(|call| call.split(" apply -f ").nth(1))
+        .filter(|call| call.contains(" apply "))
+        .filter_map(|call| call.split(" -f ").nth(1))
         .map(|path| path.rsplit('/').next().unwrap().to_owned())
         .collect();
     let expected = [

@@ -210,7 +210,9 @@ impl Cluster {
         Ok(Endpoint::find(Some(&text), None, None)?)
     }
 
-    /// Makes a `Secret`, or changes it. What is in it goes by standard input.
+    /// Makes a `Secret`, or changes it, whoever made it. What is in it goes by standard input. The API of the cluster applies it:
+    /// otherwise `kubectl` would put a copy in clear text into the annotation `last-applied-configuration`, which `kubectl get`
+    /// and many tools show.
     fn make_secret(&self, name: &str, data: &Value, cancel: &Cancel) -> Result<(), Error> {
         let secret = json!({
             "apiVersion": "v1",
@@ -218,7 +220,7 @@ impl Cluster {
             "metadata": {"name": name, "namespace": self.kubernetes.namespace},
             "stringData": data,
         });
-        let words = ["apply", "-f", "-"];
+        let words = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
         self.kubectl(&words, &secret.to_string(), Some(cancel))
             .map(drop)
     }

@@ -224,6 +224,8 @@ impl Hosts {
             .env("ANSIBLE_NOCOLOR", "1")
             .env("ANSIBLE_RETRY_FILES_ENABLED", "0")
             .env("ANSIBLE_PIPELINING", "1")
+            // Who keeps them has no pipelining.
+            .env("ANSIBLE_KEEP_REMOTE_FILES", "0")
             .env("ANSIBLE_SSH_ARGS", SSH_ARGS)
             .env("ANSIBLE_FORKS", "50")
             .env("ANSIBLE_INTERPRETER_PYTHON", "auto_silent")
@@ -295,6 +297,7 @@ fn reason(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_testkit::{Skip, or_skip, project_dir};
 
     #[test]
     fn hosts_that_fail_are_named_with_what_they_say() {
@@ -350,6 +353,80 @@ mod tests {
         let error = start(folder.path(), "7=/data/{a}");
         assert_eq!(error.kind, Kind::Environment, "{error:#}");
         assert!(variables.exists());
+    }
+
+    /// A program for tests.
+    fn script(path: &Path, text: &str) {
+        std::fs::write(path, format!("#!/bin/sh\n{text}\n")).expect("there is room");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, mode).expect("it is ours");
+    }
+
+    #[test]
+    fn ansible_neither_tells_secrets_nor_writes_them_into_files() {
+        let ansible = project_dir().join(".cache/python/bin/ansible-playbook");
+        let is_there = ansible.exists().then_some(());
+        let skip = || Skip::new("no Ansible", "run `scripts/setup.sh test`");
+        if or_skip(is_there.ok_or_else(skip)).is_none() {
+            return;
+        }
+        let folder = tempfile::tempdir().expect("there is room");
+        let at = |name: &str| folder.path().join(name);
+        let (log, said, found) = (at("log"), at("said"), at("found"));
+        // This machine, with an Ansible that keeps all it says, and a program that starts nothing: it looks for its secret in files.
+        let playbook = format!(
+            "export ANSIBLE_LOG_PATH={}\n{} \"$@\" >{said} 2>&1\ncode=$?\ncat {said}\nexit $code",
+            log.display(),
+            ansible.display(),
+            said = said.display(),
+        );
+        script(&at("ansible-playbook"), &playbook);
+        let daemon = format!(
+            "grep -rlF \"$(cat)\" {} >{}\necho 'no such luck' >&2; exit 3",
+            folder.path().display(),
+            found.display()
+        );
+        script(&at("start-stop-daemon"), &daemon);
+        let inventory = at("inventory");
+        let host = format!(
+            "db ansible_connection=local ansible_pipelining=false ansible_remote_tmp={} ansible_python_interpreter={}\n",
+            at("remote").display(),
+            ansible.with_file_name("python3").display()
+        );
+        std::fs::write(&inventory, host).expect("there is room");
+        let own = std::env::var("PATH").expect("there is one");
+        let path = format!("{}:{own}", folder.path().display());
+        let hosts = Hosts::new(&inventory, Some(path.as_ref()), folder.path().to_owned());
+        let program = Started {
+            name: "server-0".into(),
+            host: "db".into(),
+            words: vec!["--serve".into()],
+        };
+        let secret = "a-secret-of-tests";
+        let wanted = Wanted {
+            run: "r",
+            programs: &[program],
+            server_program: None,
+            servers: &[],
+            secrets: [("server-0".into(), secret.into())].into(),
+            redis: RedisAddress::Text("redis://:a-password-of-tests@127.0.0.1".into()),
+            redis_ca: None,
+            base: &folder.path().display().to_string(),
+            program: "/bin/true".into(),
+        };
+        let started = hosts.expect("there is room").start(&wanted, &Cancel::new());
+        let error = started.expect_err("it starts nothing");
+        let text = format!("{error:#}");
+        let reason = "`db`: `server-0` cannot be started: no such luck";
+        assert!(text.contains(reason), "{text} {:?}", error.log_tail);
+        let files = std::fs::read_to_string(found).expect("it was asked to start one");
+        assert_eq!(files, "", "the secret is in files");
+        for file in [log, said] {
+            let told = std::fs::read_to_string(file).expect("Ansible said something");
+            assert!(told.contains("no such luck"), "{told}");
+            assert!(!told.contains(secret), "{told}");
+            assert!(!told.contains("a-password-of-tests"), "{told}");
+        }
     }
 
     #[test]

@@ -105,8 +105,10 @@ pub(super) struct Open {
     pub(super) uris: Vec<String>,
     /// The servers that were started on hosts, in the order of their numbers.
     pub(super) started: Vec<StartedServer>,
-    /// Where servers and settings are not as planned.
+    /// Where servers and settings are not as planned, since the servers have been started.
     pub(super) misplaced: Vec<Caveat>,
+    /// What the newest run found changed on the hosts of servers at its end.
+    pub(super) changed: Vec<Caveat>,
     /// Where all meet, and under which names.
     pub(super) endpoint: Endpoint,
     pub(super) keys: [RunName; 2],
@@ -171,7 +173,18 @@ impl Open {
         uris.into_iter().map(seen).collect()
     }
 
-    /// Reads back what was set on the hosts of servers, at the end of a run. A host that has gone is a warning.
+    /// Forgets what an earlier run on the same servers has read back.
+    pub(super) fn forget_looks(&mut self) {
+        self.changed.clear();
+        let steering = self.started.iter_mut();
+        let steering = steering.filter_map(|server| server.packet_steering.as_mut());
+        for queue in steering.flat_map(|steering| &mut steering.queues) {
+            queue.at_end = None;
+        }
+    }
+
+    /// Reads back what was set on the hosts of servers, at the end of a run. A host that has gone is a warning, and so is one that
+    /// does not answer in time.
     pub(super) fn look(&mut self, plan: &Plan, context: Context<'_>) -> Result<(), Error> {
         let going = self.servers.as_ref().map_or(0, Controller::going);
         let mut started = self.started.iter();
@@ -180,15 +193,16 @@ impl Open {
         if !is_set || going < self.server_hosts.len() || context.cancel.requested() {
             return Ok(());
         }
-        let seen = self.ask_servers(plan, Stage::Look, context)?;
-        for (host, one) in seen.into_iter().enumerate() {
-            let mut of_host = self.started.iter_mut().filter(|one| one.host == host);
-            // It is with the first server of the host.
-            if let (Some(first), Some(steering)) = (of_host.next(), one.packet_steering) {
-                first.packet_steering = Some(steering);
+        let seen = match self.ask_servers(plan, Stage::Look, context) {
+            Err(error) if is_absence(&error) => {
+                context.warning(format!(
+                    "what was set on the hosts of servers is not read back: {error:#}"
+                ));
+                return Ok(());
             }
-            self.misplaced.extend(one.caveats);
-        }
+            seen => seen?,
+        };
+        read_back(seen, &mut self.started, &mut self.changed);
         Ok(())
     }
 
@@ -381,6 +395,19 @@ impl Open {
     }
 }
 
+/// Takes what each host of servers reads back at the end of a run, in place of what it said before.
+fn read_back(seen: Vec<StartedServers>, started: &mut [StartedServer], changed: &mut Vec<Caveat>) {
+    changed.clear();
+    for (host, one) in seen.into_iter().enumerate() {
+        let mut of_host = started.iter_mut().filter(|one| one.host == host);
+        // It is with the first server of the host.
+        if let (Some(first), Some(steering)) = (of_host.next(), one.packet_steering) {
+            first.packet_steering = Some(steering);
+        }
+        changed.extend(one.caveats);
+    }
+}
+
 /// A warning that an agent that only reads is lost: the others read on.
 ///
 /// # Errors
@@ -469,6 +496,41 @@ impl Drop for PrivateFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::model::CaveatKind;
+    use dyno_record::statement::Statement;
+
+    #[test]
+    fn what_a_host_reads_back_takes_the_place_of_what_it_said_before() {
+        let steering = |cpu| SteeringRecord {
+            interface: "eth0".into(),
+            cpus: vec![cpu],
+            queues: Vec::new(),
+        };
+        let server = |host, cpu| StartedServer {
+            host,
+            place: "db:27017".into(),
+            cpus: None,
+            placement: None,
+            packet_steering: Option::map(cpu, steering),
+        };
+        // Two hosts; the first has two servers.
+        let mut started = [server(0, Some(0)), server(0, None), server(1, Some(0))];
+        let caveat = Caveat::of_run(CaveatKind::Fleet, Statement::new("changed"));
+        let looks = || {
+            [1, 2].map(|cpu| StartedServers {
+                packet_steering: Some(steering(cpu)),
+                caveats: (cpu == 2).then(|| caveat.clone()).into_iter().collect(),
+                ..StartedServers::default()
+            })
+        };
+        let mut changed = Vec::new();
+        for run in 1..=3 {
+            read_back(looks().into(), &mut started, &mut changed);
+            assert_eq!(changed, [caveat.clone()], "run {run} on the same servers");
+        }
+        let cpus = started.map(|server| server.packet_steering.map(|one| one.cpus[0]));
+        assert_eq!(cpus, [Some(1), None, Some(2)]);
+    }
 
     #[test]
     fn a_lost_agent_ends_a_run_only_if_it_was_to_start_servers() {

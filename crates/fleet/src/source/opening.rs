@@ -128,6 +128,7 @@ impl Fleet<'_> {
             uris: Vec::new(),
             started: Vec::new(),
             misplaced: Vec::new(),
+            changed: Vec::new(),
             endpoint,
             keys,
         };
@@ -209,6 +210,7 @@ impl Fleet<'_> {
             uris: Vec::new(),
             started: Vec::new(),
             misplaced: Vec::new(),
+            changed: Vec::new(),
             endpoint,
             keys: [client_run, server_run],
         })

@@ -48,6 +48,7 @@ pub(super) fn perform(
     let fleet =
         fleet.ok_or_else(|| Error::new(Kind::BadInput, "the plan has no table `[fleet]`"))?;
     let stage = Stage::from(phases.stage);
+    open.forget_looks();
     let shares = stage_shares(open, phases)?;
     let works = |link: &&Link| stage != Stage::Load || link.load_count > 0;
     let servers = shares.iter().map(|share| {

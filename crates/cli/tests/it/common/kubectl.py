@@ -187,7 +187,10 @@ def main(words):
     words = words[2:]
     part = {"clients": "client", "servers": "server", "redis": "redis"}
     if words[0] == "apply":
-        apply(words[2])
+        path = words[words.index("-f") + 1]
+        if path == "-" and "--server-side" not in words:
+            sys.exit("an annotation would show the `Secret`")
+        apply(path)
     elif words[:2] == ["rollout", "status"]:
         answers((REDIS, 6379) if "redis" in words[2] else (DATABASE, 27017))
     elif words[0] == "port-forward":
