@@ -176,13 +176,14 @@ fn with_collection(
     };
     let stopped = watch.until(most, &mut consumers, &mut [])?;
     let (server, interrupted) = (watch.server(), watch.interrupted);
-    let metered = metered.map(|(meter, started)| (meter, started.end()));
+    // Before anything is gathered, which is written to what may be the disk of the servers.
+    let consumption = metered.and_then(|(meter, started)| meter.finish(started.end()));
     let mut measured = gather(bench, settings, hosts, producers, consumers, folder)?;
     for consumer in &mut measured.consumers {
         consumer.stopped = stopped && consumer.sum.lost > 0;
     }
     measured.server = server;
-    measured.consumption = metered.and_then(|(meter, ended)| meter.finish(ended));
+    measured.consumption = consumption;
     measured.interrupted = interrupted;
     Ok(measured)
 }
