@@ -6,8 +6,8 @@
 #
 # DURATION (default: 1s) takes the place of what follows `--duration` and `--warmup`, and of what `sleep` is told. DYNO names the
 # program (default: the one that was built last). A block that begins with ```sh is run. One that needs what is not everywhere says
-# so, as in ```sh needs-a-cloud, and is counted instead; ```sh needs-root-and-loop-devices is run where both are there. A guide has
-# to end what it has started.
+# so, as in ```sh needs-a-cloud, and is counted instead; ```sh needs-root-and-loop-devices is run where both are there, and
+# ```sh needs-two-cpus where a process may use two. A guide has to end what it has started.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -68,12 +68,14 @@ chmod +x "$scratch/bin"/*
 # Splits a guide into a file for each block. In those that are run every other line is empty, so that bash names the lines of the
 # guide; the others hold their line and what they need.
 split() {
-    local loops=0
-    if [ "$(id -u)" = 0 ] && [ -e /dev/loop-control ]; then loops=1; fi
-    awk -v folder="$2" -v loops="$loops" '
+    local there=
+    if [ "$(id -u)" = 0 ] && [ -e /dev/loop-control ]; then there+=' needs-root-and-loop-devices'; fi
+    if [ "$(nproc)" -ge 2 ]; then there+=' needs-two-cpus'; fi
+    awk -v folder="$2" -v there="$there" '
+        BEGIN { split(there, names, " "); for (place in names) run["```sh " names[place]] }
         inside && /^```/ { inside = 0; close(file); next }
         inside { if (runs) { print >file }; next }
-        /^```sh$/ || loops && /^```sh needs-root-and-loop-devices$/ {
+        /^```sh$/ || $0 in run {
             inside = runs = 1
             file = sprintf("%s/run-%03d.sh", folder, ++count)
             for (line = 1; line <= NR; line++) { print "" >file }

@@ -83,6 +83,18 @@ class GuidesTest(unittest.TestCase):
         self.assertEqual(self.log(), ["one", "two"] if can else ["one"])
         self.assertIn(f"{1 + can} blocks ran, {1 - can} were left out", said)
 
+    def test_blocks_that_need_two_cpus_run_where_a_process_may_use_them(self):
+        nproc = self.place / "nproc"
+        for cpus, ran in [(1, ["one"]), (2, ["one", "two"]), (16, ["one", "two"])]:
+            with self.subTest(cpus):
+                nproc.write_text(f"#!/bin/sh\necho {cpus}\n")
+                nproc.chmod(0o755)
+                (self.place / "log").unlink(missing_ok=True)
+                path = f"{self.place}:{os.environ['PATH']}"
+                said = self.run_guide("```sh", "dyno one", "```", "```sh needs-two-cpus", "dyno two", "```", PATH=path)
+                self.assertEqual(self.log(), ran)
+                self.assertEqual("guide.md:4: left out, needs two cpus" in said, cpus == 1)
+
     def test_a_mark_that_says_nothing_is_an_error(self):
         for mark in ["```sh skip", "```sh needs-", "```sh needs a cloud"]:
             with self.subTest(mark):

@@ -9,7 +9,7 @@ use bson::{Document, doc};
 use dyno_engine::context::Context;
 use dyno_engine::recording::roles::Tables;
 use dyno_engine::recording::trace::Recording;
-use dyno_engine::run::consumption::{EndedWork, WorkMeter};
+use dyno_engine::run::consumption::WorkMeter;
 use dyno_engine::{Error, Kind};
 use dyno_load::connect::{CancelCheck, Control, ControlError};
 use dyno_observe::Device;
@@ -76,7 +76,7 @@ struct Measured {
 struct MeasuredBuild {
     started_at: String,
     servers: Vec<Measured>,
-    metered: EndedWork,
+    consumption: Option<Consumption>,
 }
 
 /// A command that has ended, and how long after the common start.
@@ -106,9 +106,8 @@ impl Builder<'_> {
         let MeasuredBuild {
             started_at,
             servers: measured,
-            metered,
+            consumption,
         } = result.map_err(|failure| explained(members, failure))?;
-        let consumption = meter.finish(metered).map(without_network);
         let caveats = self.caveats(members, &starts, &measured, restarted);
         let caveats = caveats.into_iter().map(|statement| IndexBuildCaveat {
             statement,
@@ -225,7 +224,7 @@ impl Builder<'_> {
 
     fn measure(
         &self,
-        members: &[Member<'_>],
+        members: &mut [Member<'_>],
         devices: &[Option<&Device>],
         (name, traced): (&str, bool),
         meter: &WorkMeter<'_>,
@@ -250,35 +249,33 @@ impl Builder<'_> {
         };
         let before = counters(&mut asking);
         let started_at = Timestamp::now().to_string();
-        let meter = meter.start(Instant::now());
+        let started = meter.start(Instant::now());
         let (ended, fault) = self.command_on_all(&mut building, recording.as_mut());
-        let metered = meter.end();
+        let metered = started.end();
         let after = counters(&mut asking);
-        if let Some(recording) = recording {
+        // What servers write from here on is no part of the build.
+        let recorded = recording.map(Recording::stop).transpose()?;
+        for member in &mut *members {
+            member.lift_limit();
+        }
+        // Before the trace is written, which may go to the same disk.
+        let has_failed = ended.iter().any(|(result, _)| result.is_err());
+        let consumption = match has_failed {
+            true => None,
+            false => meter.finish(metered).map(without_network),
+        };
+        if let Some(recorded) = recorded {
             let mut tables = Tables::default();
-            for member in members {
+            for member in &*members {
                 tables.join(member.server.tables());
             }
-            let document = recording.stop()?.finish(&tables)?;
+            let document = recorded.finish(&tables)?;
             for caveat in &document.caveats {
                 self.context.doubt(&caveat.statement);
             }
         }
-        let mut durations = Vec::new();
-        let mut failure: Option<(ControlError, Duration, &str)> = None;
-        for ((result, duration), member) in ended.into_iter().zip(members) {
-            durations.push(duration);
-            // The others are asked to end after the first one that failed.
-            let is_first = failure
-                .as_ref()
-                .is_none_or(|(_, first, _)| duration < *first);
-            if let Err(error) = result
-                && is_first
-            {
-                failure = Some((error, duration, &member.name));
-            }
-        }
-        if let Some((error, _, name)) = failure {
+        let (durations, failure) = first_failure(ended, members);
+        if let Some((error, name)) = failure {
             let name = (members.len() > 1).then_some(name);
             return Err(self.failed(members, error, name));
         }
@@ -293,7 +290,7 @@ impl Builder<'_> {
         Ok(MeasuredBuild {
             started_at,
             servers: measured.collect(),
-            metered,
+            consumption,
         })
     }
 
@@ -417,6 +414,21 @@ impl Builder<'_> {
     fn say(&self, text: &str) {
         self.context.note(text);
     }
+}
+
+/// How long each server took, and the first one that failed: the others are asked to end after it.
+fn first_failure<'a>(
+    ended: Vec<Ended>,
+    members: &'a [Member<'_>],
+) -> (Vec<Duration>, Option<(ControlError, &'a str)>) {
+    let durations = ended.iter().map(|(_, duration)| *duration).collect();
+    let failed = ended.into_iter().zip(members);
+    let failed = failed.filter_map(|((result, duration), member)| {
+        let error = result.err()?;
+        Some((duration, error, member.name.as_str()))
+    });
+    let first = failed.min_by_key(|(duration, ..)| *duration);
+    (durations, first.map(|(_, error, name)| (error, name)))
 }
 
 /// The device of each server; only of the first one if they share it, whose counters are those of all.

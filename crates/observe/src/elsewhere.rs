@@ -31,6 +31,10 @@ for mark in .dockerenv run/.containerenv proc/1/comm; do [ -e $mark ] && echo "$
 true
 "#;
 
+/// Folders whose files it prints; a mark of containers lies beside them.
+const FOLDERS: [&str; 5] = ["proc", "sys", "etc", "usr", "run"];
+const MARK: &str = ".dockerenv";
+
 /// The environment of a machine by what [`SCRIPT`] printed there. The cost of reading its clock is not known.
 ///
 /// # Errors
@@ -42,10 +46,8 @@ pub fn environment(printed: &str) -> io::Result<Environment> {
         let Some((file, text)) = line.split_once(':') else {
             continue;
         };
-        // Another host does not say where something is written on this one.
-        let file = Path::new(file);
-        let is_below = |part: Component<'_>| matches!(part, Component::Normal(_));
-        if file.components().all(is_below) {
+        // Lines of a `.bashrc` are among them.
+        if is_printed(file) {
             append(&root.join(file), text)?;
         }
     }
@@ -54,6 +56,19 @@ pub fn environment(printed: &str) -> io::Result<Environment> {
         doctor: doctor::examine(&doctor::observe(root, &Subject::default())),
         ..environment::observe_root(root, None).environment
     })
+}
+
+/// Whether the script prints a file of this name. Another host does not say where something is written on this one.
+fn is_printed(file: &str) -> bool {
+    let mut parts = Path::new(file).components();
+    let is_name = |part: Component<'_>| matches!(part, Component::Normal(_));
+    let is_below = FOLDERS.iter().any(|folder| {
+        let below = file
+            .strip_prefix(folder)
+            .and_then(|file| file.strip_prefix('/'));
+        below.is_some_and(|file| !file.is_empty() && !file.ends_with('/'))
+    });
+    file == MARK || is_below && parts.all(is_name)
 }
 
 fn append(file: &Path, text: &str) -> io::Result<()> {
@@ -111,5 +126,29 @@ mod tests {
         let environment = environment(&printed).expect("it can be laid down");
         assert_eq!(environment.hostname.as_deref(), Some("db7"));
         assert!(!file.exists());
+    }
+
+    #[test]
+    fn what_a_shell_says_at_its_start_names_no_file() {
+        let said = ": hello\nproc: mounted\nproc/: mounted\nsys:\n./proc:\nproc//: x\nmotd: welcome\netc/../mark: x\n.dockerenv:\n";
+        let printed = format!("{said}proc/sys/kernel/hostname:db7\n");
+        let environment = environment(&printed).expect("it can be laid down");
+        assert_eq!(environment.hostname.as_deref(), Some("db7"));
+        let named = [
+            "",
+            "proc",
+            "proc/",
+            "proc//",
+            "sys",
+            "motd",
+            "etc/../mark",
+            "/proc/cpuinfo",
+        ];
+        assert!(!named.into_iter().any(is_printed));
+        assert!(
+            ["proc/1/comm", "run/.containerenv", MARK]
+                .into_iter()
+                .all(is_printed)
+        );
     }
 }

@@ -2,7 +2,7 @@
 //! measured by itself, one after the other.
 
 use crate::driver::{Found, find};
-use crate::run::{Bench, run};
+use crate::run::{Bench, Machines, run};
 use crate::sums::what_is_wrong;
 use crate::{TailError, cells};
 use dyno_engine::context::Context;
@@ -17,7 +17,7 @@ use dyno_engine::{Cancel, Error, Kind, Observer, OrFault, VERSION};
 use dyno_plan::task::Task;
 use dyno_plan::uri::has_option;
 use dyno_record::Document;
-use dyno_record::model::{Environment, RunStatus};
+use dyno_record::model::RunStatus;
 use dyno_record::quantity::Quantity;
 use dyno_record::server::ExperimentServer;
 use dyno_record::tail::{
@@ -26,8 +26,6 @@ use dyno_record::tail::{
 };
 use dyno_results::messages::CELLS;
 use jiff::Timestamp;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Data of a server, in the folder of the experiment.
@@ -265,7 +263,8 @@ impl Experiment<'_> {
             context.cancel,
         );
         let interrupted = || context.cancel.requested();
-        let machines = RefCell::default();
+        let warn = |text: &str| context.warning(text);
+        let machines = Machines::new(&warn);
         let bench = Bench {
             uri: &uri,
             machines: Some(&machines),
@@ -344,13 +343,15 @@ impl Experiment<'_> {
 }
 
 /// The machines that were looked at, for the record.
-fn hosts_of(machines: &RefCell<BTreeMap<String, Environment>>) -> Vec<HostMachine> {
-    let machines = machines.borrow();
-    let machines = machines.iter().map(|(host, environment)| HostMachine {
-        host: host.clone(),
-        environment: environment.clone(),
+fn hosts_of(machines: &Machines<'_>) -> Vec<HostMachine> {
+    let known = machines.known.borrow();
+    let looked_at = known.iter().filter_map(|(host, environment)| {
+        Some(HostMachine {
+            host: host.clone(),
+            environment: environment.clone()?,
+        })
     });
-    machines.collect()
+    looked_at.collect()
 }
 
 /// One line about a cell, while the next one is measured.

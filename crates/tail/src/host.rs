@@ -37,7 +37,7 @@ const OPTIONS: [&str; 8] = [
     "-oForwardAgent=no",
     "-T",
 ];
-/// Longest time for an answer of the session.
+/// Longest time for an answer of the session, and for a look at the machine.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// Longest time for a command of its own: a Java runtime that says its version, stamps of many messages that are fetched.
 const COMMAND_LIMIT: Duration = Duration::from_secs(120);
@@ -226,7 +226,7 @@ impl Host {
     /// [`TailError::Host`].
     pub(crate) fn environment(&self) -> Result<Environment, TailError> {
         let words = ["sh".as_ref(), "-c".as_ref(), elsewhere::SCRIPT.as_ref()];
-        let output = self.command(&words, &[], Stdio::piped(), COMMAND_LIMIT)?;
+        let output = self.command(&words, &[], Stdio::piped(), ANSWER_LIMIT)?;
         self.good(&output, "its machine cannot be looked at")?;
         elsewhere::environment(&String::from_utf8_lossy(&output.stdout))
             .map_err(|error| self.fault(format!("its machine cannot be looked at: {error}")))

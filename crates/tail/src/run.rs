@@ -6,7 +6,7 @@ mod gather;
 mod member;
 mod watch;
 
-pub use bench::Bench;
+pub use bench::{Bench, Machines};
 
 use crate::error::TailError;
 use crate::messages::MOST_MESSAGES;
@@ -40,7 +40,9 @@ pub fn run(bench: &Bench<'_>, settings: &Settings, folder: &Path) -> Result<Meas
     check(settings)?;
     let (target, credentials) = dyno_plan::uri::parse(bench.uri)?;
     let mut hosts = Hosts::open(bench, settings)?;
-    hosts.look_at_machines(bench)?;
+    if let Some(machines) = bench.machines {
+        hosts.look_at(machines);
+    }
     let connector = Connector::new(&target, credentials)?;
     let mut control = connector.control()?;
     let capped = i64::try_from(settings.capped_bytes).unwrap_or(i64::MAX);
@@ -176,13 +178,14 @@ fn with_collection(
     };
     let stopped = watch.until(most, &mut consumers, &mut [])?;
     let (server, interrupted) = (watch.server(), watch.interrupted);
-    let metered = metered.map(|(meter, started)| (meter, started.end()));
+    // Before anything is gathered, which is written to what may be the disk of the servers.
+    let consumption = metered.and_then(|(meter, started)| meter.finish(started.end()));
     let mut measured = gather(bench, settings, hosts, producers, consumers, folder)?;
     for consumer in &mut measured.consumers {
         consumer.stopped = stopped && consumer.sum.lost > 0;
     }
     measured.server = server;
-    measured.consumption = metered.and_then(|(meter, ended)| meter.finish(ended));
+    measured.consumption = consumption;
     measured.interrupted = interrupted;
     Ok(measured)
 }

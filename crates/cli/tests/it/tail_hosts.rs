@@ -10,7 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// In place of `ssh`: `ahead` and `behind` are hosts with other clocks, `gone` is none. What it is called with is kept.
+/// In place of `ssh`: `ahead` and `behind` are hosts with other clocks, `gone` is none, and `hidden` shows
+/// nothing of its machine. What it is called with is kept.
 const SSH: &str = r#"#!/bin/bash
 echo "$@" >> "$CALLS"
 for word; do [ "$word" = -- ] && break; host=$word; done
@@ -18,6 +19,7 @@ case $host in
     ahead) export LD_PRELOAD=$FAKE FAKETIME=+5.25s FAKETIME_DONT_FAKE_MONOTONIC=1 ;;
     behind) export LD_PRELOAD=$FAKE FAKETIME=-3.5s FAKETIME_DONT_FAKE_MONOTONIC=1 ;;
     gone) echo "ssh: connect to host gone port 22: No route to host" >&2; exit 255 ;;
+    hidden) case $* in *proc/cpuinfo*) echo "no such command" >&2; exit 1 ;; esac ;;
     unwilling) echo "this account is not available"; exit 1 ;;
 esac
 exec sh -c "${@: -1}"
@@ -207,6 +209,34 @@ fn one_host_beside_this_one_shares_its_clock() {
     assert_eq!(measured["clocks"].as_array().unwrap().len(), 1);
     let delivery = measured["consumers"][0]["deliveries"][0]["delivery"]["p50_us"].as_f64();
     assert!((10.0..3e6).contains(&delivery.unwrap()));
+}
+
+#[test]
+fn messages_are_measured_on_a_host_whose_machine_cannot_be_looked_at() {
+    let Some(hosts) = Hosts::new() else { return };
+    let finished = hosts
+        .dyno(&[
+            "--messages",
+            "100",
+            "--producer-host",
+            "hidden",
+            "--repeat",
+            "2",
+        ])
+        .expect(0);
+    let said = "host `hidden`: its machine cannot be looked at: no such command; it is not part of the record";
+    assert_eq!(
+        finished.stderr.matches(said).count(),
+        1,
+        "{}",
+        finished.stderr
+    );
+    let found = document(&hosts);
+    assert_eq!(found["cells"].as_array().unwrap().len(), 2);
+    assert!(
+        found["hosts"].as_array().is_none_or(Vec::is_empty),
+        "{found}"
+    );
 }
 
 #[test]

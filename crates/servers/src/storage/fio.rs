@@ -29,7 +29,7 @@ const DEPTH: usize = 256;
 const MOST_THREADS: usize = 4;
 /// Large requests that wait at once for a bandwidth.
 const LARGE_DEPTH: &str = "--iodepth=16";
-/// Threads that wait for a flush each: the kernel lets one flush serve all that wait, so that more bring no more of them.
+/// Threads that wait for a flush each. Whether more of them bring more was not measured: it is what a device does at least.
 const SYNCING: &str = "--numjobs=8";
 /// Distance between two looks at the counters of the devices.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);

@@ -1,6 +1,6 @@
 //! The processes of an experiment: on which host each is, and the options that it is started with.
 
-use super::bench::Bench;
+use super::bench::{Bench, Machines};
 use crate::driver::Driver;
 use crate::error::TailError;
 use crate::host::Host;
@@ -37,18 +37,11 @@ impl Hosts {
         })
     }
 
-    /// Looks at the machines that are not known yet.
-    pub(super) fn look_at_machines(&self, bench: &Bench<'_>) -> Result<(), TailError> {
-        let Some(machines) = bench.machines else {
-            return Ok(());
-        };
-        let mut known = machines.borrow_mut();
+    /// Looks at their machines.
+    pub(super) fn look_at(&self, machines: &Machines<'_>) {
         for host in self.producers.iter().chain(&self.consumers) {
-            if !known.contains_key(host.name()) {
-                known.insert(host.name().to_owned(), host.environment()?);
-            }
+            machines.look_at(host);
         }
-        Ok(())
     }
 
     pub(super) fn of(&mut self, role: Role) -> Option<&mut Host> {
