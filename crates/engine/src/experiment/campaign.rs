@@ -19,6 +19,7 @@ use crate::run::options::{Extent, RunOptions};
 use crate::run::run_on;
 use dyno_analyze::experiment::figures::{self, measured};
 use dyno_analyze::uncertainty::series::IntervalSample;
+use dyno_load::connect::ControlError;
 use dyno_load::job::RetryRule;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
@@ -68,6 +69,15 @@ struct DeploymentKey {
     observe: Option<ObservePlan>,
     backend: Backend,
     namespace: (String, String),
+}
+
+/// Whether a server answered with an error: it is there, and refuses with what was set what it took before.
+fn is_of_server(failure: &Error) -> bool {
+    let mut causes = failure.cause.chain();
+    causes.any(|cause| {
+        let answer = cause.downcast_ref::<ControlError>();
+        matches!(answer, Some(ControlError::Server { .. }))
+    })
 }
 
 /// The storage that was made for the servers of a run.
@@ -313,7 +323,8 @@ impl<'a> Campaign<'a> {
             Ok(figures) => Ok(Ok(figures)),
             Err(failure) => {
                 // A limit that was not kept, or a value that was refused, says nothing against the server: it is as it was.
-                let is_usable = matches!(failure.kind, Kind::CheckFailed | Kind::BadInput);
+                let is_usable = matches!(failure.kind, Kind::CheckFailed | Kind::BadInput)
+                    || is_of_server(&failure);
                 if failure.kind == Kind::Interrupted || !is_usable && !self.has_harmed(number) {
                     return Err(failure);
                 }

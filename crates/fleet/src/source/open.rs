@@ -526,7 +526,11 @@ mod tests {
         let mut changed = Vec::new();
         for run in 1..=3 {
             read_back(looks().into(), &mut started, &mut changed);
-            assert_eq!(changed, [caveat.clone()], "run {run} on the same servers");
+            assert_eq!(
+                changed,
+                std::slice::from_ref(&caveat),
+                "run {run} on the same servers"
+            );
         }
         let cpus = started.map(|server| server.packet_steering.map(|one| one.cpus[0]));
         assert_eq!(cpus, [Some(1), None, Some(2)]);

@@ -160,7 +160,7 @@ fn typical(
     (count > 0.0).then(|| (logarithms.iter().sum::<f64>() / count).exp())
 }
 
-fn value(figures: &Figures, statistic: Statistic) -> Option<f64> {
+pub(super) fn value(figures: &Figures, statistic: Statistic) -> Option<f64> {
     match statistic {
         Statistic::Rate => Some(figures.rate_per_s.value),
         Statistic::MeanTime => Some(figures.response_mean_us.value),

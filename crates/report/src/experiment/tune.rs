@@ -14,7 +14,7 @@ use dyno_record::experiment::{
     Ablation, Experiment, Figure as Value, Figures, Knob, TUNE, TuneAnswer, TuneGoal, TuneOptions,
     TunePurpose, TuneTrial,
 };
-use dyno_record::experiment::{PERCENTILES, Side, Statistic};
+use dyno_record::experiment::{Side, Statistic};
 use dyno_record::quantity::Quantity;
 use std::collections::BTreeMap;
 
@@ -219,7 +219,7 @@ impl TunePage<'_> {
             let place = usize::from(side == Side::B);
             let values = runs
                 .iter()
-                .filter_map(|pair| statistic_of(pair[place], statistic));
+                .filter_map(|pair| super::ab::value(pair[place], statistic));
             let logs: Vec<f64> = values.map(f64::ln).collect();
             let count = logs.len() as f64;
             let value = (logs.iter().sum::<f64>() / count).exp();
@@ -409,17 +409,6 @@ fn settings(settings: &BTreeMap<String, String>) -> String {
         "as before".to_owned()
     } else {
         all.join(", ")
-    }
-}
-
-fn statistic_of(figures: &Figures, statistic: Statistic) -> Option<f64> {
-    match statistic {
-        Statistic::Rate => Some(figures.rate_per_s.value),
-        Statistic::MeanTime => Some(figures.response_mean_us.value),
-        Statistic::Percentile { percent } => {
-            let (name, _) = PERCENTILES.iter().find(|(_, level)| *level == percent)?;
-            figures.percentile(name).map(|figure| figure.value)
-        }
     }
 }
 
