@@ -2,7 +2,7 @@
 //!
 //! The search compares two settings at a time, measured one beside the other. It starts with settings that are spread over
 //! the space, and goes on where the surface that it has learned ([`surface`]) expects the largest improvement on the best
-//! setting so far, away from what went wrong ([`limits`]). The best is the one with the highest expected gain, not the one
+//! setting so far, away from what went wrong (`limits`). The best is the one with the highest expected gain, not the one
 //! that was seen highest: the highest of many noisy numbers is too high.
 //!
 //! What was found is only a candidate. Changes without an effect on the surface are taken back; what is left is compared
