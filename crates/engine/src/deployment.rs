@@ -3,7 +3,7 @@
 
 pub mod admin;
 pub mod choice;
-pub(crate) mod engine_configuration;
+mod engine_configuration;
 pub mod locality;
 pub(crate) mod parameters;
 pub mod placement;

@@ -16,7 +16,10 @@ const BUILT_IN: (&str, &str) = (
 );
 
 /// Keys below this one are set while a server runs.
-const RUNTIME: &str = "server.runtime_parameters.";
+pub const RUNTIME_PARAMETERS: &str = "server.runtime_parameters.";
+
+/// The parameter of a running `mongod` that holds options of its storage engine.
+pub const ENGINE_CONFIGURATION: &str = "wiredTigerEngineRuntimeConfig";
 
 /// Most values of a knob.
 const MOST_VALUES: usize = 24;
@@ -78,7 +81,7 @@ impl Knob {
 
     /// The parameter of a running server that it sets by itself, if it does.
     pub fn runtime_parameter(&self) -> Option<&str> {
-        self.key.strip_prefix(RUNTIME)
+        self.key.strip_prefix(RUNTIME_PARAMETERS)
     }
 
     /// Makes this value the one that it has unless it is set. One that is not among its values is put there, where its
@@ -282,7 +285,7 @@ fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> 
         .split(',')
         .map(|value| value.trim().to_owned())
         .collect();
-    let key = format!("{RUNTIME}{name}");
+    let key = format!("{RUNTIME_PARAMETERS}{name}");
     let known = built_in().into_iter().find(|knob| knob.key == key);
     let weaker = known.map(|knob| knob.less_durable).unwrap_or_default();
     if let Some(value) = values
@@ -324,7 +327,7 @@ fn less_durable(what: &str) -> PlanError {
 
 /// A knob with its values; `None` if it is not allowed.
 fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option<Knob>, PlanError> {
-    let reach = if plan.key.starts_with(RUNTIME) {
+    let reach = if plan.key.starts_with(RUNTIME_PARAMETERS) {
         Reach::RunTime
     } else if plan.key.starts_with("server.") {
         Reach::Restart

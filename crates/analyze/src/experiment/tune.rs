@@ -9,7 +9,7 @@ use crate::search::tuning::{
 use crate::student::two_sided;
 use dyno_record::experiment::{
     Ablation, CostKind, Figure, Figures, Knob, KnobEffect, TuneAnswer, TuneGoal, TuneOptions,
-    TunePurpose, TuneTrial,
+    TunePurpose, TuneTrial, keys_of,
 };
 use std::collections::BTreeMap;
 
@@ -153,9 +153,14 @@ pub fn budget(budget_s: f64, run_s: f64) -> Option<(u32, u32)> {
 
 /// The smallest gain, as a share, that this many pairs show in four of five cases.
 pub fn visible_ratio(noise_ratio: f64, pairs: u32) -> f64 {
-    let n = f64::from(pairs);
-    let error = noise_ratio * std::f64::consts::SQRT_2 / n.sqrt();
-    (error * (two_sided(CONFIDENCE_RATIO, n - 1.0) + POWER)).exp_m1()
+    let pairs = f64::from(pairs);
+    let error = noise_ratio * std::f64::consts::SQRT_2 / pairs.sqrt();
+    visible_beyond(error, pairs - 1.0)
+}
+
+/// The same by the standard error of a logarithm.
+fn visible_beyond(error: f64, degrees_of_freedom: f64) -> f64 {
+    (error * (two_sided(CONFIDENCE_RATIO, degrees_of_freedom) + POWER)).exp_m1()
 }
 
 impl TuneCourse {
@@ -450,7 +455,7 @@ impl TuneCourse {
                 (error, self.noise.degrees_of_freedom)
             }
         };
-        (error * (two_sided(CONFIDENCE_RATIO, freedom) + POWER)).exp_m1()
+        visible_beyond(error, freedom)
     }
 
     fn effects(&self, setting: &Setting) -> Vec<KnobEffect> {
@@ -474,16 +479,9 @@ impl TuneCourse {
         self.knobs.iter().enumerate().map(of_knob).collect()
     }
 
-    /// The keys of the plan that a setting changes. Texts of several knobs for one key are joined.
+    /// The keys of the plan that a setting changes.
     fn keys(&self, setting: &Setting) -> Keys {
-        let mut keys = Keys::new();
-        for (knob, value) in self.changed(setting) {
-            let text = knob.set(value);
-            keys.entry(knob.key.clone())
-                .and_modify(|all| *all = format!("{all},{text}"))
-                .or_insert(text);
-        }
-        keys
+        keys_of(self.changed(setting))
     }
 
     fn named(&self, setting: &Setting) -> BTreeMap<String, String> {

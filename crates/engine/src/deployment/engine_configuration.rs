@@ -1,9 +1,6 @@
 //! Options of the storage engine that can be changed while a server runs, by the parameter `wiredTigerEngineRuntimeConfig`.
 //! A server tells the last text that was set and not what the engine has, so that what an option was before must be known.
 
-/// Name of the parameter.
-pub(crate) const PARAMETER: &str = "wiredTigerEngineRuntimeConfig";
-
 /// Options, and what an engine has that a `mongod` has opened: `eviction=(threads_min=4,threads_max=4)` is what `mongod` asks for
 /// (its log line "Opening WiredTiger", versions 4.4 to 8.0), the others are defaults of WiredTiger (`dist/api_data.py`).
 const DEFAULTS: [(&str, &str); 8] = [
@@ -46,7 +43,6 @@ pub(crate) fn before(now: &str, asked: &str) -> Result<String, String> {
             None => groups.push((group, vec![text])),
         }
     }
-    let is_group = |name: &str| DEFAULTS.iter().any(|(option, _)| in_group(option, name));
     let texts = groups.iter().map(|(name, texts)| match texts.join(",") {
         inner if is_group(name) => format!("{name}=({inner})"),
         value => format!("{name}={value}"),
@@ -65,9 +61,7 @@ fn options(text: &str, group: &str) -> Vec<(String, String)> {
             .strip_prefix('(')
             .and_then(|inner| inner.strip_suffix(')'));
         match inner {
-            Some(inner)
-                if group.is_empty() && DEFAULTS.iter().any(|(known, _)| in_group(known, &name)) =>
-            {
+            Some(inner) if group.is_empty() && is_group(&name) => {
                 found.extend(options(inner, &format!("{name}.")));
             }
             _ => found.push((name, value.trim().to_owned())),
@@ -76,8 +70,12 @@ fn options(text: &str, group: &str) -> Vec<(String, String)> {
     found
 }
 
-fn in_group(option: &str, group: &str) -> bool {
-    option.split_once('.').is_some_and(|(own, _)| own == group)
+/// Whether options that are known are in a group of this name.
+fn is_group(name: &str) -> bool {
+    let mut groups = DEFAULTS
+        .iter()
+        .filter_map(|(option, _)| option.split_once('.'));
+    groups.any(|(group, _)| group == name)
 }
 
 /// The parts between commas outside of brackets.

@@ -12,6 +12,7 @@ use crate::run::observation::WatchedServer;
 use bson::{Bson, Document, doc};
 use dyno_load::connect::{Control, ControlError};
 use dyno_plan::Plan;
+use dyno_plan::knobs::ENGINE_CONFIGURATION;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -85,11 +86,8 @@ impl<'a> RuntimeParameters<'a> {
         }
         let names: Vec<&String> = wanted.keys().collect();
         for server in &parameters.servers {
-            let found = read(&mut connect(server)?, &names, server)?;
-            let texts = found.into_iter().map(|(name, value)| (name, text(&value)));
-            parameters
-                .found
-                .push((server.name.clone(), texts.collect()));
+            let found = texts(server, &names)?;
+            parameters.found.push((server.name.clone(), found));
         }
         Ok(Some(parameters))
     }
@@ -147,11 +145,14 @@ pub(crate) fn values(
     let Some(server) = servers.first().filter(|_| !names.is_empty()) else {
         return Ok(BTreeMap::new());
     };
+    texts(server, names)
+}
+
+/// What a server has, as people write it.
+fn texts(server: &WatchedServer, names: &[&String]) -> Result<BTreeMap<String, String>, Error> {
     let found = read(&mut connect(server)?, names, server)?;
-    Ok(found
-        .into_iter()
-        .map(|(name, value)| (name, text(&value)))
-        .collect())
+    let found = found.into_iter();
+    Ok(found.map(|(name, value)| (name, text(&value))).collect())
 }
 
 /// What is to be changed on a server, with what it has now.
@@ -197,7 +198,7 @@ fn unknown(name: &str, server: &WatchedServer) -> Error {
 /// What is put back. The configuration of the engine is not told by a server, and defaults stand for what was not set by
 /// command.
 fn before(name: &str, now: &Bson, asked: &str) -> Result<Bson, Error> {
-    if name != engine_configuration::PARAMETER {
+    if name != ENGINE_CONFIGURATION {
         return Ok(now.clone());
     }
     let known = now.as_str().unwrap_or_default();
@@ -367,7 +368,7 @@ mod tests {
 
     #[test]
     fn of_the_engine_what_no_server_tells_is_its_default() {
-        let name = engine_configuration::PARAMETER;
+        let name = ENGINE_CONFIGURATION;
         let now = Bson::String(String::new());
         let asked = "eviction=(threads_max=20),eviction_dirty_target=1";
         let found = before(name, &now, asked).expect("both are known");

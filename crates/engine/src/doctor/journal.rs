@@ -257,21 +257,24 @@ impl Journal {
 
     /// A journal without entries is no file.
     fn save(&self) -> Result<(), Error> {
-        if self.content.entries.is_empty() {
-            return match std::fs::remove_file(&self.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(unusable(&self.path, error))
-                }
-                _ => Ok(()),
-            };
-        }
-        let mut text = serde_json::to_string_pretty(&self.content)
-            .expect("paths from options and texts can be written");
-        text.push('\n');
-        replace_private_file(&self.path, text.as_bytes()).map_err(|error| {
-            write_error(error).context(format!("cannot write `{}`", self.path.display()))
-        })
+        let is_empty = self.content.entries.is_empty();
+        keep(&self.path, (!is_empty).then_some(&self.content))
     }
+}
+
+/// Writes a list of changes; without one there is no file.
+pub(super) fn keep(path: &Path, list: Option<&impl Serialize>) -> Result<(), Error> {
+    let Some(list) = list else {
+        return match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unusable(path, error)),
+            _ => Ok(()),
+        };
+    };
+    let mut text =
+        serde_json::to_string_pretty(list).expect("paths from options and texts can be written");
+    text.push('\n');
+    replace_private_file(path, text.as_bytes())
+        .map_err(|error| write_error(error).context(format!("cannot write `{}`", path.display())))
 }
 
 /// Reads a journal that this user alone can have written: what it says is done, often by root.

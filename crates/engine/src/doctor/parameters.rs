@@ -1,14 +1,13 @@
 //! Keeps which parameters of servers that ran already were set, until they are put back. An entry is written before its change
 //! is made: a program that is killed in between leaves an entry too many, never one too few.
 
-use super::journal::{lock, read_own, unusable};
-use crate::deployment::engine_configuration;
+use super::journal::{keep, lock, read_own, unusable};
 use crate::deployment::parameters::{apply, is_same, text, value_now};
 use crate::deployment::server::connector_to;
 use crate::error::{Error, Kind};
-use crate::files::{replace_private_file, write_error};
 use crate::observer::SharedObserver;
 use bson::Bson;
+use dyno_plan::knobs::ENGINE_CONFIGURATION;
 use dyno_plan::task::Remote;
 use dyno_plan::uri::Target;
 use serde::{Deserialize, Serialize};
@@ -160,18 +159,10 @@ impl ParameterJournal {
     }
 
     fn save(&self) -> Result<(), Error> {
-        if self.entries.is_empty() {
-            return match std::fs::remove_file(&self.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(unusable(&self.path, error))
-                }
-                _ => Ok(()),
-            };
-        }
-        let text = serde_json::to_string_pretty(&self.entries).expect("it is plain data");
-        replace_private_file(&self.path, text.as_bytes()).map_err(|error| {
-            write_error(error).context(format!("cannot write `{}`", self.path.display()))
-        })
+        keep(
+            &self.path,
+            (!self.entries.is_empty()).then_some(&self.entries),
+        )
     }
 }
 
@@ -199,7 +190,7 @@ fn put_back(entry: &ChangedParameter, given: Option<&Remote>) -> Result<bool, Er
     let now = value_now(&mut control, entry).map_err(refused)?;
     let is = |value: &Bson| now.as_ref().is_some_and(|now| is_same(now, value));
     // Of the engine a server tells the text that was set last, and nothing after a start: what is not ours is not there any more.
-    let is_lost = entry.name == engine_configuration::PARAMETER && !is(&entry.set);
+    let is_lost = entry.name == ENGINE_CONFIGURATION && !is(&entry.set);
     if is(&entry.before) || is_lost {
         return Ok(false);
     }

@@ -100,7 +100,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         trials: None,
         max_pairs: None,
     };
-    check_budget(&options, planned_run_s(&task))?;
+    check_budget(options.budget_s, planned_run_s(&task))?;
     let kept = &mut experiment.options;
     kept.insert(
         TUNE.into(),
@@ -203,15 +203,12 @@ fn check_knobs(knobs: &[Knob], task: &Task) -> Result<(), Error> {
         return Err(Error::new(Kind::BadInput, text)
             .with_hint("leave out `--allow restart`, or let `dyno` start the server"));
     }
-    let mut set = knobs
-        .iter()
-        .filter(|knob| knob.key.starts_with("server.runtime_parameters."));
     let own = |knob: &&Knob| {
         let parameters = &task.plan.server.runtime_parameters;
         knob.runtime_parameter()
             .is_some_and(|name| parameters.contains_key(name))
     };
-    if let Some(knob) = set.find(own) {
+    if let Some(knob) = knobs.iter().find(own) {
         let text = format!(
             "`{}` is set by the plan and turned by the knob `{}`",
             knob.key, knob.name
@@ -228,27 +225,28 @@ fn planned_run_s(task: &Task) -> f64 {
     phases.warmup.0.as_secs_f64() + duration + OVERHEAD_S
 }
 
-/// Comparisons of the search, and the most pairs of a comparison that an answer rests on.
-fn check_budget(options: &TuneOptions, run_s: f64) -> Result<(u32, u32), Error> {
-    budget(options.budget_s, run_s).ok_or_else(|| {
-        let text = format!(
-            "`--budget` is {}, too short for runs of {} each",
-            Quantity::seconds(options.budget_s),
-            Quantity::seconds(run_s)
-        );
-        let hint = format!(
-            "give {} at least, or make the runs shorter with `--duration` and `--warmup`",
-            Quantity::seconds((run_s * 30.0).ceil())
-        );
-        Error::new(Kind::BadInput, text).with_hint(hint)
-    })
+/// Refuses a time that is too short for a search.
+fn check_budget(budget_s: f64, run_s: f64) -> Result<(), Error> {
+    if budget(budget_s, run_s).is_some() {
+        return Ok(());
+    }
+    let text = format!(
+        "`--budget` is {}, too short for runs of {} each",
+        Quantity::seconds(budget_s),
+        Quantity::seconds(run_s)
+    );
+    let hint = format!(
+        "give {} at least, or make the runs shorter with `--duration` and `--warmup`",
+        Quantity::seconds((run_s * 30.0).ceil())
+    );
+    Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
 /// What the time allows, before anything is run: knobs with their values, comparisons, and what can be seen.
 pub fn preview(document: &Experiment, task: &Task) -> Option<String> {
     /// Noise of a run on a quiet machine, for the time before it is known.
     const NOISE: [f64; 2] = [0.01, 0.03];
-    let options: TuneOptions = serde_json::from_value(document.options.get(TUNE)?.clone()).ok()?;
+    let options = TuneOptions::among(&document.options)?;
     let knobs: Vec<Knob> = serde_json::from_value(document.options.get(WANTED)?.clone()).ok()?;
     let run_s = planned_run_s(task);
     let (trials, pairs) = budget(options.budget_s, run_s)?;
@@ -366,7 +364,7 @@ fn settled(campaign: &mut Campaign<'_>, run_s: &[f64]) -> Result<TuneOptions, Er
                 continue;
             };
             if knob.text.is_none() {
-                knob.set_default(&value.clone());
+                knob.set_default(value);
             }
         }
         knobs.push(recorded(knob));

@@ -13,7 +13,6 @@ use crate::cancel::Cancel;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
 use dyno_load::clock::Clock;
-use dyno_load::connect::Connector;
 use dyno_load::job::OnEnded;
 use dyno_observe::consumption::{
     ConsumptionCounters, ConsumptionSubject, CountersAt, Known, ServerCounters, consumption,
@@ -80,7 +79,7 @@ impl ConsumptionMeter {
             not_asked: (!asks).then(|| NOT_ASKED.to_owned()),
             servers: servers
                 .into_iter()
-                .map(|one| asker(one.connector))
+                .map(|one| Asker::new(one.connector))
                 .collect(),
             clock,
             readings: Vec::new(),
@@ -144,14 +143,10 @@ impl EndedMeter {
 /// What a person is told while servers write what they have changed.
 pub(super) const WRITING_BACK: &str = "the servers write what was changed to their files";
 
-fn asker(server: Connector) -> Asker {
-    Asker::new(server)
-}
-
 /// Has servers write all that was changed to their files. One that does not writes it later.
 pub(super) fn write_all(servers: Vec<WatchedServer>, cancel: &Cancel) {
     for server in servers {
-        let mut server = asker(server.connector);
+        let mut server = Asker::new(server.connector);
         if let Err(reason) = write_back(server.patient(WRITE_BACK_LIMIT, cancel)) {
             tracing::debug!("a server has not written its changes: {reason}");
         }

@@ -83,13 +83,16 @@ impl LimitCheck {
     }
 
     fn memory(&self) -> Option<String> {
-        let available = dyno_observe::environment::available_memory_ratio();
-        let available =
-            available.filter(|ratio| self.limits.is_local && *ratio < LEAST_MEMORY_RATIO)?;
-        Some(format!(
-            "only {} of the memory of this machine is available",
-            Quantity::ratio(available)
-        ))
+        if !self.limits.is_local {
+            return None;
+        }
+        let available = dyno_observe::environment::available_memory_ratio()?;
+        (available < LEAST_MEMORY_RATIO).then(|| {
+            format!(
+                "only {} of the memory of this machine is available",
+                Quantity::ratio(available)
+            )
+        })
     }
 }
 

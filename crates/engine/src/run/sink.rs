@@ -57,7 +57,7 @@ impl WindowSink<'_, '_> {
         // A server of ours that has ended does not come back: no need to try for long. What the
         // clients still see of its end belongs to the record.
         self.ended = self.ended || self.deployment.ended().is_some();
-        if self.ended {
+        if self.ended || self.fault.is_some() {
             self.stop.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -90,19 +90,12 @@ impl WindowSink<'_, '_> {
             }
         }
         self.fault = guard.fault();
-        if self.fault.is_some() {
-            self.stop.store(true, Ordering::Relaxed);
-        }
         Ok(())
     }
 
     fn check_limits(&mut self, window: &Window) {
-        let Some(limits) = self.limits.as_mut().filter(|_| self.fault.is_none()) else {
-            return;
-        };
-        self.fault = limits.fault(&window.merged);
-        if self.fault.is_some() {
-            self.stop.store(true, Ordering::Relaxed);
+        if let Some(limits) = self.limits.as_mut().filter(|_| self.fault.is_none()) {
+            self.fault = limits.fault(&window.merged);
         }
     }
 

@@ -32,7 +32,7 @@ pub use suite::{BELOW_US, PLANS, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRo
 pub use sweep::{AgainstBase, BASE, Base, BlocksAnswer, Level, Relative, SweepAnswer};
 pub use tune::{
     Ablation, Knob, KnobEffect, KnobReach, LeftOutKnob, TUNE, TuneAnswer, TuneGoal, TuneOptions,
-    TunePurpose, TuneTrial,
+    TunePurpose, TuneTrial, keys_of,
 };
 
 use crate::document::Document;

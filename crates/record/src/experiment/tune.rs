@@ -82,6 +82,20 @@ impl Knob {
     }
 }
 
+/// The keys of the plan that knobs set to these values. Texts of several knobs for one key are joined by commas.
+pub fn keys_of<'a>(
+    settings: impl Iterator<Item = (&'a Knob, &'a str)>,
+) -> BTreeMap<String, String> {
+    let mut keys = BTreeMap::<String, String>::new();
+    for (knob, value) in settings {
+        let text = knob.set(value);
+        keys.entry(knob.key.clone())
+            .and_modify(|all| *all = format!("{all},{text}"))
+            .or_insert(text);
+    }
+    keys
+}
+
 /// A knob that was asked for and not tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOutKnob {
@@ -213,6 +227,13 @@ pub struct TuneAnswer {
     pub effects: Vec<KnobEffect>,
     /// The runs of the last confirmation compared as `dyno ab` does, defaults as A: what explains the gain.
     pub comparison: Option<Box<AbAnswer>>,
+}
+
+impl TuneOptions {
+    /// Those among the options of an experiment; `None` if it is no search for settings.
+    pub fn among(options: &BTreeMap<String, serde_json::Value>) -> Option<TuneOptions> {
+        serde_json::from_value(options.get(TUNE)?.clone()).ok()
+    }
 }
 
 impl TuneAnswer {

@@ -11,7 +11,7 @@ use crate::page::rows::RowValue;
 use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Chart, Definition, Fact, Figure, Section, charts_of};
 use dyno_record::experiment::{
-    Ablation, Experiment, Figure as Value, Figures, Knob, TUNE, TuneAnswer, TuneGoal, TuneOptions,
+    Ablation, Experiment, Figure as Value, Figures, Knob, TuneAnswer, TuneGoal, TuneOptions,
     TunePurpose, TuneTrial,
 };
 use dyno_record::experiment::{Side, Statistic};
@@ -20,9 +20,7 @@ use std::collections::BTreeMap;
 
 /// All that such a search contributes to the report.
 pub(super) fn parts(experiment: &Experiment, answer: &TuneAnswer, book: &CaveatBook) -> Parts {
-    let options = experiment.options.get(TUNE).cloned();
-    let options = options.and_then(|options| serde_json::from_value::<TuneOptions>(options).ok());
-    let Some(options) = options else {
+    let Some(options) = TuneOptions::among(&experiment.options) else {
         return Parts::default();
     };
     let page = TunePage {

@@ -1,17 +1,12 @@
 //! Settings in the words of those who make them: commands for a running server, lines of `mongod.conf`, and `dyno run`.
 
 use crate::page::FoldedList;
-use dyno_record::experiment::{Knob, TuneAnswer};
+use dyno_plan::knobs::{ENGINE_CONFIGURATION, RUNTIME_PARAMETERS};
+use dyno_record::experiment::{Knob, TuneAnswer, keys_of};
 use std::collections::BTreeMap;
 
-/// Keys below this one are parameters of running servers.
-const RUNTIME: &str = "server.runtime_parameters.";
-
-/// A parameter that is taken by the command alone; a start takes its options in another place.
-const ENGINE: &str = "wiredTigerEngineRuntimeConfig";
-
 /// Keys of the plan and their places in `mongod.conf`.
-const PLACES: [(&str, &str); 4] = [
+const PLACES: [(&str, &str); 3] = [
     (
         "server.block_compressor",
         "storage.wiredTiger.collectionConfig.blockCompressor",
@@ -21,11 +16,10 @@ const PLACES: [(&str, &str); 4] = [
         "storage.wiredTiger.engineConfig.journalCompressor",
     ),
     ("server.cache", CACHE),
-    (
-        "server.runtime_parameters.wiredTigerEngineRuntimeConfig",
-        "storage.wiredTiger.engineConfig.configString",
-    ),
 ];
+
+/// Place of what a running server takes as [`ENGINE_CONFIGURATION`].
+const ENGINE: &str = "storage.wiredTiger.engineConfig.configString";
 
 const CACHE: &str = "storage.wiredTiger.engineConfig.cacheSizeGB";
 
@@ -64,23 +58,15 @@ pub(super) fn lists(workload: &str, knobs: &[Knob], answer: &TuneAnswer) -> Vec<
 
 /// The same keys as they were.
 fn before(knobs: &[Knob], answer: &TuneAnswer) -> BTreeMap<String, String> {
-    let mut keys = BTreeMap::<String, String>::new();
-    for knob in knobs
-        .iter()
-        .filter(|knob| answer.settings.contains_key(&knob.name))
-    {
-        let text = knob.set(knob.default_value());
-        keys.entry(knob.key.clone())
-            .and_modify(|all| *all = format!("{all},{text}"))
-            .or_insert(text);
-    }
-    keys
+    let knobs = knobs.iter();
+    let changed = knobs.filter(|knob| answer.settings.contains_key(&knob.name));
+    keys_of(changed.map(|knob| (knob, knob.default_value())))
 }
 
 fn commands(keys: &BTreeMap<String, String>) -> Vec<String> {
     let own = keys
         .iter()
-        .filter_map(|(key, value)| Some((key.strip_prefix(RUNTIME)?, value)));
+        .filter_map(|(key, value)| Some((key.strip_prefix(RUNTIME_PARAMETERS)?, value)));
     own.map(|(name, value)| {
         format!(
             "db.adminCommand({{setParameter: 1, {name}: {}}})",
@@ -108,9 +94,9 @@ fn configuration(
     let (mut lines, mut parameters) = (Vec::new(), Vec::new());
     for (key, value) in keys {
         let place = PLACES.iter().find(|(own, _)| own == key);
-        let parameter = key.strip_prefix(RUNTIME).filter(|name| *name != ENGINE);
-        let (place, lines) = match (place, parameter) {
+        let (place, lines) = match (place, key.strip_prefix(RUNTIME_PARAMETERS)) {
             (Some((_, place)), _) => (*place, &mut lines),
+            (None, Some(ENGINE_CONFIGURATION)) => (ENGINE, &mut lines),
             (None, Some(name)) => (name, &mut parameters),
             (None, None) => continue,
         };

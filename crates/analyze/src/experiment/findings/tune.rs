@@ -2,7 +2,7 @@
 
 use super::difference::{self, explained};
 use crate::values::{percent, times_of};
-use dyno_record::experiment::{Experiment, Finding, TUNE, TuneAnswer, TuneOptions};
+use dyno_record::experiment::{Experiment, Finding, TuneAnswer, TuneOptions};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 use std::collections::BTreeMap;
@@ -12,9 +12,7 @@ const MOST_HARMFUL: usize = 4;
 
 /// All rules.
 pub(super) fn all(experiment: &Experiment, answer: &TuneAnswer) -> Vec<Finding> {
-    let options = experiment.options.get(TUNE).cloned();
-    let options = options.and_then(|options| serde_json::from_value::<TuneOptions>(options).ok());
-    let Some(options) = options else {
+    let Some(options) = TuneOptions::among(&experiment.options) else {
         return Vec::new();
     };
     let rules = [

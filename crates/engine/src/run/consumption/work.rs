@@ -1,9 +1,10 @@
 //! The same for work that has no phases, such as an index build or the messages of drivers: counters are read when whoever
 //! does it says so.
 
-use super::{AHEAD, Clock, EndedMeter, Over, Reader, ask, asker, subject};
+use super::{AHEAD, Clock, EndedMeter, Over, Reader, ask, subject};
 use crate::cancel::Cancel;
 use crate::deployment::DeploymentUnderTest;
+use crate::run::observation::Asker;
 use dyno_load::connect::Connector;
 use dyno_observe::consumption::{ConsumptionCounters, ConsumptionSubject};
 use dyno_record::consumption::Consumption;
@@ -73,7 +74,7 @@ impl<'a> WorkMeter<'a> {
         let servers = self.servers.iter().cloned();
         let mut reader = Reader {
             counters: ConsumptionCounters::new(Path::new("/"), self.subject.clone()),
-            servers: servers.map(asker).collect(),
+            servers: servers.map(Asker::new).collect(),
             not_asked: None,
             clock,
             readings: Vec::new(),
