@@ -20,7 +20,8 @@ pub(crate) fn known() -> Vec<&'static str> {
 }
 
 /// The text that puts back what `asked` changes: of each option its value in `now`, the text that was set last, or else its
-/// default.
+/// default. The other options of `now` follow as they are: a server tells the last text alone, and what is not in it would be
+/// taken for the default next time.
 ///
 /// # Errors
 /// The first option whose value is in neither.
@@ -28,7 +29,12 @@ pub(crate) fn before(now: &str, asked: &str) -> Result<String, String> {
     let now = options(now, "");
     // Of a group that comes twice the engine takes the last one alone.
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for (name, _) in options(asked, "") {
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in options(asked, "").into_iter().chain(now.iter().cloned()) {
+        if names.contains(&name) {
+            continue;
+        }
+        names.push(name.clone());
         let known = now.iter().rev().find(|(other, _)| *other == name);
         let known = known.map(|(_, value)| value.as_str());
         let default = DEFAULTS.iter().find(|(other, _)| *other == name);
@@ -107,6 +113,14 @@ mod tests {
         assert_eq!(
             before(now, asked).as_deref(),
             Ok("eviction=(threads_min=4,threads_max=6),eviction_trigger=92")
+        );
+        let other = "eviction_target=70,eviction=(threads_min=2)";
+        let back = before(other, "eviction_dirty_target=2");
+        let kept = "eviction_dirty_target=5,eviction_target=70,eviction=(threads_min=2)";
+        assert_eq!(back.as_deref(), Ok(kept));
+        assert_eq!(
+            before(kept, "eviction_target=60").as_deref(),
+            Ok("eviction_target=70,eviction_dirty_target=5,eviction=(threads_min=2)")
         );
         assert_eq!(before("", "log=(enabled=false)"), Err("log".to_owned()));
         assert_eq!(
