@@ -71,8 +71,9 @@ fn phase(kind: PhaseKind, [start_s, end_s]: [f64; 2], succeeded: u64) -> PhaseRe
     }
 }
 
-/// The cost that is found with readings that late, the true one, and what comes out without allowing for that.
-fn costs(start_late_s: f64, end_late_s: f64) -> (Figure, f64, f64) {
+/// The cost that is found with readings that late, the true one, what comes out without allowing for that, and what of the true
+/// one the first reading missed.
+fn costs(start_late_s: f64, end_late_s: f64) -> (Figure, [f64; 3]) {
     let mut burner = Burner::start();
     burner.operate();
     let subject = ConsumptionSubject {
@@ -90,15 +91,19 @@ fn costs(start_late_s: f64, end_late_s: f64) -> (Figure, f64, f64) {
         sleep_until(began, PHASE_S[1] + end_late_s);
         consumption(PhaseKind::Measure, &first, &counters.read(&now_s, &mut ask))
     });
-    let (mut before_us, mut count) = (None, 0);
+    let (mut before_us, mut read_us, mut count) = (None, None, 0);
     while now_s() < PHASE_S[1] {
         if now_s() >= PHASE_S[0] {
             before_us.get_or_insert_with(|| burner.cpu_us());
             count += 1;
         }
+        if now_s() >= PHASE_S[0] + start_late_s {
+            read_us.get_or_insert_with(|| burner.cpu_us());
+        }
         burner.operate();
     }
     let truth_us = (burner.cpu_us() - before_us.unwrap()) / count as f64;
+    let missed_us = (read_us.unwrap() - before_us.unwrap()) / count as f64;
     let ended_s = now_s();
     let used = reader.join().unwrap();
     let unscaled_us = used.server_cpu_s.unwrap() * 1e6 / count as f64;
@@ -120,8 +125,7 @@ fn costs(start_late_s: f64, end_late_s: f64) -> (Figure, f64, f64) {
     let found = of_measure(&document).unwrap();
     (
         found.of(CostKind::ServerCpu).unwrap(),
-        truth_us,
-        unscaled_us,
+        [truth_us, unscaled_us, missed_us],
     )
 }
 
@@ -129,7 +133,7 @@ fn costs(start_late_s: f64, end_late_s: f64) -> (Figure, f64, f64) {
 fn the_cpu_time_of_an_operation_is_true_within_its_interval_however_late_it_is_read() {
     go_before_others();
     for (start_late_s, end_late_s) in [(0.0, 0.0), (0.3, 0.0), (0.3, 0.4)] {
-        let (found, truth_us, unscaled_us) = costs(start_late_s, end_late_s);
+        let (found, [truth_us, unscaled_us, missed_us]) = costs(start_late_s, end_late_s);
         let said = format!(
             "{start_late_s} {end_late_s}: {found:?}, truth {truth_us}, unscaled {unscaled_us}"
         );
@@ -140,7 +144,11 @@ fn the_cpu_time_of_an_operation_is_true_within_its_interval_however_late_it_is_r
         assert!(low > truth_us * (1.0 - 1.3 * doubt), "{said}");
         assert!(high < truth_us * (1.0 + 1.3 * doubt), "{said}");
         if start_late_s > 0.0 {
-            assert!(unscaled_us < truth_us * 0.92, "{said}");
+            // Half of what the late reading missed, since it may itself have come late.
+            assert!(
+                unscaled_us < truth_us - missed_us / 2.0,
+                "{said}, missed {missed_us}"
+            );
         }
     }
 }

@@ -345,8 +345,15 @@ impl TunePage<'_> {
         let columns = vec![
             Column::number("comparison", 90),
             Column::text("what for"),
-            Column::text("settings"),
-            Column::text("beside"),
+            // Settings are long, and the ratios are what a narrow terminal must keep.
+            Column {
+                rank: 60,
+                ..Column::text("settings")
+            },
+            Column {
+                rank: 50,
+                ..Column::text("beside")
+            },
             Column::number("pairs", 80),
             Column::number("ratio", 200),
             Column::text("notes"),
