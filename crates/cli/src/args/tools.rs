@@ -197,7 +197,8 @@ pub(crate) struct ResponderArguments {
     /// A server parameter with its value; may be repeated
     ///
     /// `getParameter` reads it, `setParameter` sets it. With `best` the service time is longer by the factor 1 + Σ weight ·
-    /// (log2(value / best))² over all such parameters. While a value is above its `limit`, data commands get error code 1.
-    #[arg(long, value_name = "NAME=VALUE[,best=V,weight=W][,limit=V]", value_parser = crate::commands::responder::parameter)]
+    /// (log2(value / best))² over all such parameters; `with` and `product` make the effect of one depend on another. While a
+    /// value is above its `limit`, data commands get error code 1.
+    #[arg(long, value_name = "NAME=VALUE[,best=V,weight=W[,with=NAME,product=W]][,limit=V]", value_parser = crate::commands::responder::parameter)]
     pub(crate) parameter: Vec<dyno_load::responder::Parameter>,
 }

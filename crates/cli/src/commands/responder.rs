@@ -102,7 +102,7 @@ pub(crate) fn fault_rule(text: &str) -> Result<FaultRule, String> {
     Ok(FaultRule { every, kind })
 }
 
-/// Reads `NAME=VALUE[,best=V,weight=W][,limit=V]`.
+/// Reads `NAME=VALUE[,best=V,weight=W[,with=NAME,product=W]][,limit=V]`.
 pub(crate) fn parameter(text: &str) -> Result<Parameter, String> {
     let number = |text: &str| {
         let number = text.trim().parse().ok();
@@ -119,8 +119,19 @@ pub(crate) fn parameter(text: &str) -> Result<Parameter, String> {
         let place = match key.trim() {
             "best" => &mut parameter.best,
             "weight" => &mut parameter.weight,
+            "product" => &mut parameter.product,
             "limit" => &mut parameter.limit,
-            key => return Err(format!("`{key}` is none of `best`, `weight` and `limit`")),
+            "with" => {
+                if parameter.with.replace(value.trim().to_owned()).is_some() {
+                    return Err("`with` is there twice".to_owned());
+                }
+                continue;
+            }
+            key => {
+                return Err(format!(
+                    "`{key}` is none of `best`, `weight`, `with`, `product` and `limit`"
+                ));
+            }
         };
         if place.replace(number(value)?).is_some() {
             return Err(format!("`{}` is there twice", key.trim()));
@@ -178,6 +189,8 @@ mod tests {
         ] {
             assert_eq!(parameter(text), Ok(whole.clone()), "{text}");
         }
+        let paired = parameter("a=1,best=2,weight=3,with=b,product=-4").unwrap();
+        assert_eq!((paired.with.as_deref(), paired.product), (Some("b"), Some(-4.0)));
     }
 
     #[test]
@@ -193,6 +206,8 @@ mod tests {
             ("p=1,worst=3", "`worst` is none of"),
             ("p=1,", "`` is none of"),
             ("p=1,limit=2,limit=3", "`limit` is there twice"),
+            ("p=1,with=a,with=b", "`with` is there twice"),
+            ("p=1,product=a", "`a` is no number"),
         ] {
             let refused = parameter(text).unwrap_err();
             assert!(refused.starts_with(reason), "{text}: {refused}");

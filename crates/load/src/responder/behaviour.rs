@@ -22,8 +22,8 @@ pub struct Behaviour {
     pub stall: Option<Stall>,
     /// Commands that are answered wrongly. A command meets the first rule that applies to it.
     pub faults: Vec<FaultRule>,
-    /// What `getParameter` and `setParameter` know. The service time is multiplied by 1 + Σ `weight` · (log2(value / `best`))²
-    /// over those that have a `best`.
+    /// What `getParameter` and `setParameter` know. The service time is multiplied by 1 + Σ `weight` · d² + Σ `product` · d · d′,
+    /// where d is log2(value / `best`) of a parameter and d′ that of the one that it goes `with`.
     #[serde(default)]
     pub parameters: Vec<Parameter>,
     /// Start of the random sequence of service times and document bytes.
@@ -145,6 +145,14 @@ pub struct Parameter {
     pub best: Option<f64>,
     /// What a value of half or twice the `best` adds to the factor of the service time; at least 0. It goes with `best`.
     pub weight: Option<f64>,
+    /// Name of another parameter on whose value the effect of this one depends. Both have a `best`, and go with no others. It
+    /// goes with `product`.
+    #[serde(default)]
+    pub with: Option<String>,
+    /// What the product of the distances of both, in doublings from their `best`, adds to the factor of the service time.
+    /// Its square is four times the product of both weights at most: then no other values are better than the best ones.
+    #[serde(default)]
+    pub product: Option<f64>,
     /// While the value is above this, every data command gets the error code 1 (`InternalError`), before any fault rule; it
     /// is counted as a fault of that kind.
     pub limit: Option<f64>,
@@ -159,6 +167,8 @@ impl Parameter {
             value,
             best: None,
             weight: None,
+            with: None,
+            product: None,
             limit: None,
         }
     }
@@ -185,6 +195,9 @@ impl Parameter {
                     return Err(format!("parameter `{name}`: `weight` must not be negative"));
                 }
             }
+        }
+        if self.with.is_some() != self.product.is_some() {
+            return Err(format!("parameter `{name}`: `with` and `product` go together"));
         }
         if self.limit.is_some_and(|limit| !limit.is_finite()) {
             return Err(format!("parameter `{name}`: `limit` must be a number"));
@@ -215,6 +228,9 @@ impl Behaviour {
             if self.parameters[..index].iter().any(|p| p.name == *name) {
                 return refuse(&format!("parameter `{name}` is there twice"));
             }
+            if let Err(message) = self.check_product(parameter) {
+                return refuse(&format!("parameter `{name}`: {message}"));
+            }
         }
         if self.faults.iter().any(|rule| rule.every == 0) {
             return refuse("a fault rule needs `every` of at least 1");
@@ -228,6 +244,31 @@ impl Behaviour {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Behaviour {
+    fn check_product(&self, parameter: &Parameter) -> Result<(), String> {
+        let Some((with, product)) = parameter.with.as_ref().zip(parameter.product) else {
+            return Ok(());
+        };
+        let is_other = |other: &&Parameter| other.name == *with && other.name != parameter.name;
+        let other = self.parameters.iter().find(is_other);
+        let weights = other.and_then(|other| parameter.weight.zip(other.weight));
+        let Some((one, other)) = weights else {
+            return Err(format!("it and `{with}`, another one, need a `best`"));
+        };
+        let own = [&parameter.name, with];
+        let ends = |of: &Parameter| of.with.iter().any(|with| own.contains(&with)) || own.contains(&&of.name);
+        let pairs = self.parameters.iter().filter(|of| of.with.is_some() && ends(of));
+        if pairs.count() > 1 {
+            return Err(format!("it or `{with}` goes with another one already"));
+        }
+        // NaN is refused as well.
+        if product * product <= 4.0 * one * other {
+            return Ok(());
+        }
+        Err("the square of `product` is four times the product of both weights at most".to_owned())
     }
 }
 
@@ -306,6 +347,11 @@ mod tests {
             weight,
             ..Parameter::new("p", value)
         };
+        let product = |with: &str, product| Parameter {
+            with: Some(with.to_owned()),
+            product,
+            ..optimum(1.0, Some(1.0), Some(1.0))
+        };
         let refused = [
             (optimum(1.0, Some(1.0), None), "`best` needs a `weight`"),
             (optimum(1.0, None, Some(1.0)), "`weight` needs a `best`"),
@@ -321,6 +367,9 @@ mod tests {
                 },
                 "`limit` must be a number",
             ),
+            (product("q", None), "go together"),
+            (product("q", Some(0.1)), "need a `best`"),
+            (product("p", Some(0.1)), "need a `best`"),
         ];
         for (parameter, message) in refused {
             let error = with(vec![parameter]).check().unwrap_err();

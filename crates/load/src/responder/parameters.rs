@@ -55,11 +55,18 @@ impl Parameters {
         Parameters(parameters)
     }
 
-    /// What the service time is multiplied by: 1 + Σ weight · (log2(value / best))².
+    /// What the service time is multiplied by: 1 + Σ weight · d² + Σ product · d · d′, see [`Behaviour::parameters`].
+    ///
+    /// [`Behaviour::parameters`]: super::Behaviour::parameters
     pub(super) fn factor(&self) -> f64 {
+        let doublings = |parameter: &Parameter| Some((parameter.value / parameter.best?).log2());
         let excess = self.0.iter().filter_map(|parameter| {
-            let doublings = (parameter.value / parameter.best?).log2();
-            Some(parameter.weight? * doublings * doublings)
+            let own = doublings(parameter)?;
+            let mut all = self.0.iter();
+            let other = all.find(|other| parameter.with.as_ref() == Some(&other.name));
+            let product = other.and_then(doublings).zip(parameter.product);
+            let product = product.map_or(0.0, |(other, product)| product * own * other);
+            Some(parameter.weight? * own * own + product)
         });
         1.0 + excess.sum::<f64>()
     }
@@ -333,6 +340,19 @@ mod tests {
         set(&mut parameters, doc! {"tickets": 64, "share": 0.5});
         assert_eq!(parameters.factor(), 1.0);
         assert_eq!(Parameters::new(Vec::new()).factor(), 1.0);
+    }
+
+    #[test]
+    fn the_effect_of_one_value_depends_on_the_other() {
+        let mut parameters = parameters();
+        parameters.0[0].with = Some("share".to_owned());
+        parameters.0[0].product = Some(-1.5);
+        // One doubling above and one below: the product of both is -1.
+        assert_eq!(parameters.factor(), 1.0 + 0.5 + 2.0 + 1.5);
+        set(&mut parameters, doc! {"share": 2.0});
+        assert_eq!(parameters.factor(), 1.0 + 0.5 + 2.0 * 4.0 - 1.5 * 2.0);
+        set(&mut parameters, doc! {"tickets": 64});
+        assert_eq!(parameters.factor(), 1.0 + 2.0 * 4.0);
     }
 
     #[test]
