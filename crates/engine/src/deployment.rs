@@ -69,6 +69,8 @@ pub struct DeploymentUnderTest {
     settings: Vec<MemberSettings>,
     /// Goes away after the servers.
     storage: Option<StorageUnderTest>,
+    /// Whether its servers end with this program: it has started them, or agents have for it.
+    ends_with_program: bool,
     /// One for each client: the pairs, or the deployment as a whole.
     pub servers: Vec<ServerUnderTest>,
 }
@@ -98,6 +100,7 @@ impl DeploymentUnderTest {
                 deployment: None,
                 settings: Vec::new(),
                 storage: None,
+                ends_with_program: remote.is_none(),
                 servers,
             });
         }
@@ -132,6 +135,7 @@ impl DeploymentUnderTest {
             deployment: Some(deployment),
             settings,
             storage,
+            ends_with_program: true,
             servers,
         })
     }
@@ -161,6 +165,7 @@ impl DeploymentUnderTest {
             deployment: Some(deployment),
             settings: Vec::new(),
             storage: None,
+            ends_with_program: true,
             servers: Vec::new(),
         })
     }
@@ -278,6 +283,11 @@ impl DeploymentUnderTest {
     /// Whether its servers were started by this program.
     pub fn is_started(&self) -> bool {
         self.deployment.is_some()
+    }
+
+    /// Whether its servers end with this program, so that nothing that was changed of them outlives it.
+    pub fn ends_with_program(&self) -> bool {
+        self.ends_with_program
     }
 
     /// Servers that run already, each with a name; several are numbered.

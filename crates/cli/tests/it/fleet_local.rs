@@ -1,8 +1,8 @@
 //! A fleet whose hosts are this machine, by an inventory without SSH: real Ansible, real Redis, real agents, and a responder
 //! for a server. For what needs no hosts of their own, which are dear.
-use crate::common::{Bench, Finished, Responder, names, wait_for};
+use crate::common::{Bench, Finished, Responder, names, signal, wait_for, wait_for_windows};
 use crate::record_changes::assert_every_change_is_told;
-use dyno_testkit::{Skip, free_port, or_skip, project_dir};
+use dyno_testkit::{Skip, free_port, mongod_program, or_skip, project_dir};
 use serde_json::Value;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -232,6 +232,34 @@ fn a_change_of_the_record_of_a_fleet_is_told() {
     let merged = ["run.json", "latency.hlog", "series/intervals.csv"];
     let all = of_hosts.iter().map(String::as_str).chain(merged);
     assert_every_change_is_told(&local.bench, "sums", &all.collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_set_on_servers_of_agents_is_on_no_list_that_outlives_them() {
+    let Some(local) = Local::new() else {
+        return;
+    };
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let plan = std::fs::read_to_string(local.bench.path("local.toml")).unwrap();
+    let (plan, _) = plan.split_once("[server]").unwrap();
+    let plan = plan.replace("agents_per_host = 2", "servers = [\"here\"]");
+    let server =
+        "[server]\nkind = \"mongod\"\n[server.runtime_parameters]\nsyncdelay = \"30\"\n";
+    std::fs::write(local.bench.path("local.toml"), plan + server).unwrap();
+    let program = mongod.display().to_string();
+    let long = ["--out", "set", "--duration", "10m", "--mongod", &program];
+    let mut child = local.spawn("run", &long);
+    wait_for_windows(&mut child, &local.bench.path("set"), 1);
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    assert!(!local.bench.path("state/parameters-undo.json").exists());
+    let reverted = local.bench.dyno(&["doctor", "--revert"]).expect(0).stdout;
+    assert!(reverted.contains("nothing to take back"), "{reverted}");
+    wait_for("the end of the agents", || {
+        names(&local.bench.path("hosts")).is_empty()
+    });
 }
 
 #[test]

@@ -59,8 +59,8 @@ impl<'a> RuntimeParameters<'a> {
             changes.extend(changes_of(server, &deployment.uris(), wanted)?);
         }
         let folder = match context.environment.state_dir.as_deref() {
-            // What is started here ends with this program.
-            _ if deployment.is_started() => None,
+            // The list would name servers that are gone.
+            _ if deployment.ends_with_program() => None,
             given => Some(crate::doctor::journal::folder(given)?.to_owned()),
         };
         if let Some(folder) = &folder {
