@@ -8,6 +8,7 @@
 mod bare;
 mod measure;
 mod truth;
+mod tuning;
 mod verdict;
 
 use anyhow::{Context, Result, bail};
@@ -44,6 +45,8 @@ fn main() -> Result<()> {
             verdict(&Subject::Mongod(Path::new(program).to_owned()), rest)
         }
         ["verdict", rest @ ..] => verdict(&Subject::Embedded, rest),
+        ["tuning"] => tuning::all(None),
+        ["tuning", folder] => tuning::all(Some(Path::new(folder))),
         ["cost"] => cost(),
         ["rate"] => rate(),
         ["memory"] => memory(),
@@ -73,7 +76,7 @@ fn truths() -> Result<()> {
 }
 
 const USAGE: &str =
-    "usage: dyno-bench [all|cost|rate|memory|truth|quick|verdict [--mongod PATH] [NAME [FOLDER]]]";
+    "usage: dyno-bench [all|cost|rate|memory|truth|quick|tuning [FOLDER]|verdict [--mongod PATH] [NAME [FOLDER]]]";
 
 /// `rest` is a part of the names of the scenarios, and a folder for what is recorded.
 fn verdict(subject: &Subject, rest: &[&str]) -> Result<()> {

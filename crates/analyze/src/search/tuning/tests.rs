@@ -1,6 +1,9 @@
 //! Searches on simulated benches whose best setting is known.
 
 use super::*;
+use dyno_testkit::simulate::{
+    EFFECTIVE, SURFACE, SurfaceSetting, service_time, shortest_service_time,
+};
 use rand_distr::{Distribution, StandardNormal};
 
 /// Standard deviation of the logarithm of a measurement.
@@ -9,33 +12,13 @@ const NOISE: f64 = 0.05;
 const PAIRS: (usize, usize) = (2, 24);
 const MARGIN: f64 = 0.04;
 
-/// Eight parameters, one of them without an order.
+/// Those of the simulated server.
 fn parameters() -> Vec<Parameter> {
-    let one = |place: usize| match place {
-        5 => Parameter::choice(2, 0),
-        1 => Parameter::ordered(9, 3),
-        _ => Parameter::ordered(9, 4),
+    let one = |setting: &SurfaceSetting| match setting.is_ordered {
+        true => Parameter::ordered(setting.values, setting.default),
+        false => Parameter::choice(setting.values, setting.default),
     };
-    (0..8).map(one).collect()
-}
-
-fn places(setting: &Setting) -> Vec<f64> {
-    let parameters = parameters();
-    let pairs = setting.iter().zip(&parameters);
-    pairs
-        .map(|(value, one)| match &one.places {
-            Some(places) => places[*value],
-            None => *value as f64,
-        })
-        .collect()
-}
-
-/// Service time of an operation: parameters 0, 3 and 5 count, the first two together more than alone.
-fn service_time(setting: &Setting) -> f64 {
-    let x = places(setting);
-    let (first, second) = (x[0] - 0.9, x[3] - 0.1);
-    let third = if setting[5] == 0 { 0.18 } else { 0.0 };
-    1.0 + 1.5 * first * first + 1.2 * second * second + 0.8 * first * second + third
+    SURFACE.iter().map(one).collect()
 }
 
 /// The logarithm of the objective; `None` for a setting that fails.
@@ -139,15 +122,7 @@ fn changed(setting: &Setting) -> Vec<usize> {
 
 /// The largest value of the objective.
 fn best() -> f64 {
-    let mut settings = Vec::new();
-    for first in 0..9 {
-        for second in 0..9 {
-            let mut setting = defaults(&parameters());
-            (setting[0], setting[3], setting[5]) = (first, second, 1);
-            settings.push(-service_time(&setting).ln());
-        }
-    }
-    settings.into_iter().fold(f64::NEG_INFINITY, f64::max)
+    -shortest_service_time().ln()
 }
 
 #[test]
@@ -159,7 +134,7 @@ fn the_best_setting_is_found_and_the_changes_that_count_are_named() {
         let TuningResult::Better { setting, .. } = result else {
             return false;
         };
-        changed(&setting) == [0, 3, 5] && best() - slope(&setting).unwrap() < MARGIN
+        changed(&setting) == EFFECTIVE && best() - slope(&setting).unwrap() < MARGIN
     });
     assert!(found.count() >= 9);
 }
