@@ -4,6 +4,7 @@
 pub mod ab;
 pub mod axes;
 pub mod campaign;
+mod clock;
 pub mod folder;
 mod points;
 pub mod request;

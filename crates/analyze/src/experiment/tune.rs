@@ -133,22 +133,28 @@ pub fn harm(options: &TuneOptions, figures: &Figures) -> Option<String> {
     (!is_kept).then(|| format!("{ended:.0} of {offered:.0} operations per second were done"))
 }
 
+/// Part of the time that is for the search.
+pub const SEARCH_PART: f64 = 0.6;
+
+/// Most pairs of a comparison that an answer rests on.
+const MOST_PAIRS: f64 = 24.0;
+
 /// How many comparisons and pairs a time allows: comparisons of the search, and the most pairs of each that an answer rests on.
 /// `None` if the time is too short for a search and a confirmation.
 pub fn budget(budget_s: f64, run_s: f64) -> Option<(u32, u32)> {
-    /// Part of the time that is for the search.
-    const SEARCH_PART: f64 = 0.6;
     /// Comparisons that an answer rests on, as a rule: the candidate, four changes, and what is left of them.
-    const CONFIRMATIONS: f64 = 6.0;
+    const CONFIRMATIONS: u32 = 6;
     let runs = (budget_s / run_s).floor() - BASELINE_RUNS as f64;
     let trials = (runs * SEARCH_PART / (2 * SEARCH_PAIRS) as f64).floor();
-    let pairs = (runs * (1.0 - SEARCH_PART) / 2.0 / CONFIRMATIONS).floor();
-    let is_enough = trials >= 3.0 && runs * (1.0 - SEARCH_PART) >= (2 * LEAST_PAIRS) as f64;
-    is_enough.then(|| {
-        let pairs = (pairs / 2.0).floor() * 2.0;
-        let pairs = pairs.clamp(LEAST_PAIRS as f64, 24.0);
-        (trials.min(400.0) as u32, pairs as u32)
-    })
+    let rest = runs * (1.0 - SEARCH_PART);
+    let is_enough = trials >= 3.0 && rest >= (2 * LEAST_PAIRS) as f64;
+    is_enough.then(|| (trials.min(400.0) as u32, pairs_in(rest, 2.0, CONFIRMATIONS)))
+}
+
+/// Most pairs of each of so many comparisons in a time, when a pair takes this long; an even number.
+pub fn pairs_in(time_s: f64, pair_s: f64, comparisons: u32) -> u32 {
+    let twos = (time_s / pair_s / f64::from(comparisons.max(1)) / 2.0).floor();
+    (twos * 2.0).clamp(LEAST_PAIRS as f64, MOST_PAIRS) as u32
 }
 
 /// The smallest gain, as a share, that this many pairs show in four of five cases.
@@ -212,6 +218,38 @@ impl TuneCourse {
             trials: Vec::new(),
             under_way: None,
         })
+    }
+
+    /// Comparisons of the search so far, if the next run would begin another one.
+    pub fn searched(&self) -> Option<u32> {
+        let is_search = |step| matches!(step, TuningStep::Compare { purpose: Purpose::Search, .. });
+        let begins = self.under_way.is_none() && is_search(self.search.step());
+        begins.then_some(self.trials.len() as u32)
+    }
+
+    /// Ends the search itself: what it has found until now is confirmed next.
+    pub fn end_search(&mut self) {
+        self.search.end_search();
+    }
+
+    /// How many comparisons the answer takes, if the next run would begin the first of them: the candidate, each of its changes,
+    /// and what is left of them.
+    pub fn to_confirm(&self) -> Option<u32> {
+        let begins = self.under_way.is_none()
+            && self.trials.iter().all(|trial| trial.purpose == TunePurpose::Search);
+        let step = self.search.step();
+        let TuningStep::Compare { purpose: Purpose::Confirm, one, .. } = step else {
+            return None;
+        };
+        begins.then(|| match self.changed(&one).count() as u32 {
+            1 => 1,
+            changes => changes + 2,
+        })
+    }
+
+    /// Changes how many pairs a comparison has at most that the answer rests on.
+    pub fn set_max_pairs(&mut self, pairs: u32) {
+        self.max_pairs = pairs as usize;
     }
 
     /// What comes next.

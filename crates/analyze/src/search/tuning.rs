@@ -252,6 +252,14 @@ impl Tuning {
         };
     }
 
+    /// Ends the search itself: what it has found until now is confirmed next.
+    pub fn end_search(&mut self) {
+        if matches!(self.stage, Stage::Search) {
+            self.settings.trials = self.trials;
+            self.choose();
+        }
+    }
+
     /// The best setting so far.
     pub fn best(&self) -> &Setting {
         &self.best

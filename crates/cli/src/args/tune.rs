@@ -56,7 +56,7 @@ pub(crate) struct TuneArguments {
     /// When operations start; default: that of the plan with the goal `rate`, else `constant`
     #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
     pub(crate) schedule: Option<ScheduleKind>,
-    /// Time for all runs together, about: what a run takes is known after the first ones
+    /// Time for all runs together: three fifths for the search, the rest for what confirms its answer
     #[arg(long, value_name = "TIME", value_parser = span_above_0, default_value = "1h", help_heading = "Search")]
     pub(crate) budget: Span,
     /// What may be changed: a group of knobs, a file of them, or a parameter of running servers with its values, such as

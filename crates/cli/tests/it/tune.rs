@@ -1,16 +1,17 @@
 //! Searches for better settings, against responders whose parameters have a known effect, and on a real `mongod`.
 
-use crate::common::{Bench, Responder, names, signal, wait_for};
+use crate::common::{Bench, Finished, Responder, control, names, signal, wait_for};
+use bson::doc;
 use dyno_testkit::{go_before_others, mongod_program, or_skip};
 use serde_json::Value;
 
-/// A command takes 2 ms with the best values, `threads` at 16 and `delay` at 8, and 3.36 ms with those that it begins with. Two
-/// parameters do nothing.
+/// A command takes 2 ms with the best values, `threads` at 16 and `delay` at 8, and 3.6 ms with those that it begins with: half as
+/// many threads cost more with a longer delay. Two parameters do nothing.
 const SURFACE: [&str; 10] = [
     "--service-us",
     "2000",
     "--parameter",
-    "threads=4,best=16,weight=0.08",
+    "threads=4,best=16,weight=0.08,with=delay,product=-0.02",
     "--parameter",
     "delay=64,best=8,weight=0.04",
     "--parameter",
@@ -153,6 +154,33 @@ fn a_search_that_was_killed_goes_on_where_it_stopped() {
         kept[..5].iter().all(|run| all.contains(&run.as_str())),
         "{kept:?} {all:?}"
     );
+}
+
+#[test]
+fn what_was_set_is_taken_back_when_the_search_is_interrupted_or_the_server_goes() {
+    let (bench, server) = (Bench::new(), surface());
+    let uri = server.uri();
+    let threads = || {
+        let command = doc! { "getParameter": 1, "threads": 1 };
+        let reply = control(&uri).run("admin", command).unwrap();
+        reply.get_i32("threads").unwrap()
+    };
+    let arguments = against(&uri, &["--knobs", "threads=8,16", "--budget", "30s"]);
+    let child = bench.spawn(&arguments);
+    wait_for("a run that has set it", || threads() != 4);
+    signal(&child, "INT");
+    let ended = Finished::from(child.wait_with_output().unwrap()).expect(130);
+    ended.says("dyno resume t");
+    assert_eq!(threads(), 4);
+    assert!(!bench.path("state/parameters-undo.json").exists());
+    // A server that is gone cannot be given back what it had: the list tells what that was.
+    let mut child = bench.spawn(&["resume", "t", "--uri", &uri]);
+    wait_for("a run that has set it again", || threads() != 4);
+    drop(server);
+    assert_ne!(child.wait().unwrap().code(), Some(0));
+    let list = std::fs::read_to_string(bench.path("state/parameters-undo.json")).unwrap();
+    assert!(list.contains("threads"), "{list}");
+    bench.dyno(&["doctor", "--revert"]).expect(3).says("threads");
 }
 
 #[test]

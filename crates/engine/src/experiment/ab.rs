@@ -1,6 +1,7 @@
 //! `dyno ab`: two plans in interleaved pairs, until the ratio is known well enough.
 
 use super::campaign::Campaign;
+use super::clock::Clock;
 use super::request::{PLAN_OF_B, Resolve, Tasks, WhichPlan, document, may_hold_secrets};
 use crate::error::{Error, Kind};
 use dyno_analyze::comparison::is_precise;
@@ -10,7 +11,7 @@ use dyno_plan::model::Schedule;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{AbAnswer, Answer, DisturbedPair, Experiment, Side, Verb};
 use dyno_record::quantity::Quantity;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What is compared, and when it is known well enough.
 #[derive(Clone, Debug, Default)]
@@ -199,36 +200,6 @@ fn measure_pair(campaign: &mut Campaign<'_>, pair: usize, clock: &Clock) -> Resu
         measured?;
     }
     Ok(())
-}
-
-/// The time that the experiment has taken, also before an interruption.
-struct Clock {
-    before_s: f64,
-    begin: Instant,
-}
-
-/// Name of the option that holds the time.
-const TIME_SPENT: &str = "time_spent_s";
-
-impl Clock {
-    fn of(campaign: &Campaign<'_>) -> Result<Clock, Error> {
-        let before_s: Option<f64> = campaign.value(TIME_SPENT)?;
-        Ok(Clock {
-            before_s: before_s.unwrap_or(0.0),
-            begin: Instant::now(),
-        })
-    }
-
-    fn spent_s(&self) -> f64 {
-        self.before_s + self.begin.elapsed().as_secs_f64()
-    }
-
-    /// Writes it into the document.
-    fn keep(&self, campaign: &mut Campaign<'_>) -> Result<(), Error> {
-        let options = &mut campaign.document.options;
-        options.insert(TIME_SPENT.into(), self.spent_s().into());
-        campaign.save()
-    }
 }
 
 fn boxed(answer: AbAnswer) -> Answer {

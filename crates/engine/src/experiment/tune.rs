@@ -1,12 +1,14 @@
 //! `dyno tune`: which settings make a server better at its work, by comparisons of runs one beside the other.
 
 use super::campaign::Campaign;
+use super::clock::Clock;
 use super::request::{Resolve, document};
 use crate::error::{Error, Kind};
 use crate::run::limits::WindowLimits;
 use dyno_analyze::experiment::ab::{Deciding, analyze, explained, pairs};
 use dyno_analyze::experiment::tune::{
-    BASELINE_RUNS, LEAST_PAIRS, RunOutcome, TuneCourse, TuneNext, budget, visible_ratio,
+    BASELINE_RUNS, LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneCourse, TuneNext, budget, pairs_in,
+    visible_ratio,
 };
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::knobs::{self, Allowed, Knob, Machine, Reach};
@@ -97,7 +99,9 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         knobs: None,
         left_out: Vec::new(),
         run_s: None,
+        start_s: None,
         trials: None,
+        ended_after: None,
         max_pairs: None,
     };
     check_budget(options.budget_s, planned_run_s(&task))?;
@@ -280,6 +284,7 @@ pub fn preview(document: &Experiment, task: &Task) -> Option<String> {
 /// Searches and confirms.
 pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     campaign.check_parameters()?;
+    let clock = Clock::of(campaign)?;
     let mut baseline = Vec::new();
     let mut run_s = Vec::new();
     for number in 0..BASELINE_RUNS {
@@ -289,7 +294,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         baseline.push(campaign.measure(&[], None, number)?);
         run_s.extend(is_new.then(|| begin.elapsed().as_secs_f64()));
     }
-    let options = settled(campaign, &run_s)?;
+    let mut options = settled(campaign, &run_s)?;
     let figures: Vec<&Figures> = baseline.iter().collect();
     let unusable = |text: String| Error::new(Kind::Environment, text);
     let mut course = TuneCourse::new(&options, &figures).map_err(|text| {
@@ -298,17 +303,21 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     let is_local = !campaign.is_remote() && campaign.context.source.is_none();
     let limits = limits(&options, &baseline, is_local);
     let mut number = BASELINE_RUNS;
-    while let TuneNext::Run {
-        keys,
-        is_tried,
-        on_new_servers,
-    } = course.next_run()
-    {
+    loop {
+        let is_new = campaign.document.points.len() <= number;
+        keep_to_time(campaign, &mut options, &mut course, is_new.then_some(&clock))?;
+        let TuneNext::Run {
+            keys,
+            is_tried,
+            on_new_servers,
+        } = course.next_run()
+        else {
+            break;
+        };
         let keys: Vec<(&str, String)> = keys
             .iter()
             .map(|(key, value)| (key.as_str(), value.clone()))
             .collect();
-        let is_new = campaign.document.points.len() <= number;
         if on_new_servers && is_new && !campaign.is_remote() {
             campaign.close()?;
         }
@@ -322,6 +331,9 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
             Err(reason) => course.take(RunOutcome::Harmful(reason)),
         };
         taken.map_err(unusable)?;
+        if is_new {
+            clock.keep(campaign)?;
+        }
         number += 1;
     }
     let mut answer = course.answer();
@@ -333,6 +345,46 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     answer.comparison = compared(campaign, &confirmed, &options)?.map(Box::new);
     campaign.document.answer = Some(Answer::Tune(Box::new(answer)));
     Ok(())
+}
+
+/// Ends the search when its part of the time is over, and lets what confirms its answer have the time that is left. Both are kept,
+/// so that a search that goes on later takes the same course; runs that are known already have no clock.
+fn keep_to_time(
+    campaign: &mut Campaign<'_>,
+    options: &mut TuneOptions,
+    course: &mut TuneCourse,
+    clock: Option<&Clock>,
+) -> Result<(), Error> {
+    if let Some(comparisons) = course.searched() {
+        let is_over = |clock: &Clock| clock.spent_s() > options.budget_s * SEARCH_PART;
+        if options.ended_after.is_none() && clock.is_some_and(is_over) {
+            options.ended_after = Some(comparisons);
+            keep(campaign, options)?;
+        }
+        if options.ended_after == Some(comparisons) {
+            course.end_search();
+        }
+    }
+    let Some(comparisons) = course.to_confirm() else {
+        return Ok(());
+    };
+    if let Some(clock) = clock {
+        let left_s = options.budget_s - clock.spent_s();
+        let start_s = if campaign.is_remote() { None } else { options.start_s };
+        let pair_s = 2.0 * options.run_s.unwrap_or_default() + start_s.unwrap_or_default();
+        options.max_pairs = Some(pairs_in(left_s, pair_s, comparisons));
+        keep(campaign, options)?;
+    }
+    if let Some(pairs) = options.max_pairs {
+        course.set_max_pairs(pairs);
+    }
+    Ok(())
+}
+
+fn keep(campaign: &mut Campaign<'_>, options: &TuneOptions) -> Result<(), Error> {
+    let value = serde_json::to_value(options).expect("it is plain data");
+    campaign.document.options.insert(TUNE.into(), value);
+    campaign.save()
 }
 
 /// The options with what the first runs have shown: which knobs the server has and where they stand, and how long a run takes.
@@ -373,11 +425,12 @@ fn settled(campaign: &mut Campaign<'_>, run_s: &[f64]) -> Result<TuneOptions, Er
         let text = "the server has none of these knobs";
         return Err(Error::new(Kind::BadInput, text).with_hint("name others with `--knobs`"));
     }
+    let first_s = run_s.first().copied();
     let planned = campaign.tasks().next().map_or(0.0, planned_run_s);
     // The first run starts the servers and loads the documents, as each does that needs another start.
     let mut reaches = knobs.iter().map(|knob: &record::Knob| knob.reach);
     let found_s = if reaches.any(|reach| reach == KnobReach::Restart) {
-        run_s.first().copied()
+        first_s
     } else {
         run_s.iter().copied().reduce(f64::min)
     };
@@ -391,12 +444,11 @@ fn settled(campaign: &mut Campaign<'_>, run_s: &[f64]) -> Result<TuneOptions, Er
         ));
     }
     options.run_s = Some(run_s);
+    options.start_s = first_s.map(|first| (first - run_s).max(0.0));
     options.trials = Some(trials);
     options.max_pairs = Some(pairs);
     options.knobs = Some(knobs);
-    let value = serde_json::to_value(&options).expect("it is plain data");
-    campaign.document.options.insert(TUNE.into(), value);
-    campaign.save()?;
+    keep(campaign, &options)?;
     let noun = if trials == 1 {
         "comparison"
     } else {

@@ -131,9 +131,13 @@ pub struct TuneOptions {
     pub left_out: Vec<LeftOutKnob>,
     /// Time that a run takes with all that belongs to it.
     pub run_s: Option<f64>,
+    /// Time that the start of the servers and the load of the documents take besides.
+    pub start_s: Option<f64>,
     /// Comparisons of the search, at most.
     pub trials: Option<u32>,
-    /// Pairs of runs of a comparison that an answer rests on, at most.
+    /// Comparisons after which the time of the search was over, if it was before all were made.
+    pub ended_after: Option<u32>,
+    /// Pairs of runs of a comparison that an answer rests on, at most: at first as planned, then as the time that is left allows.
     pub max_pairs: Option<u32>,
 }
 

@@ -41,6 +41,8 @@ fn options(goal: TuneGoal) -> TuneOptions {
         ]),
         left_out: Vec::new(),
         run_s: Some(10.0),
+        start_s: None,
+        ended_after: None,
         trials: Some(30),
         max_pairs: Some(12),
     }
@@ -68,6 +70,7 @@ fn value(keys: &Keys, key: &str, option: &str) -> f64 {
 struct Bench {
     random: Xoshiro256PlusPlus,
     fails_from_threads: f64,
+    is_flat: bool,
     runs: Vec<Keys>,
 }
 
@@ -76,6 +79,7 @@ impl Bench {
         Bench {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             fails_from_threads: f64::INFINITY,
+            is_flat: false,
             runs: Vec::new(),
         }
     }
@@ -87,19 +91,34 @@ impl Bench {
             return Err("the server is busy with itself".into());
         }
         let delay = value(keys, "server.runtime_parameters.delay", "");
-        let log = 0.15 * (threads / 4.0).log2() - 0.1 * (delay / 4.0).log2().abs().min(1.0);
+        let slope = if self.is_flat { 0.0 } else { 1.0 };
+        let log = slope * 0.15 * (threads / 4.0).log2() - slope * 0.1 * (delay / 4.0).log2().abs().min(1.0);
         let noise: f64 = StandardNormal.sample(&mut self.random);
         Ok(figures(10_000.0 * (log + NOISE * noise).exp()))
     }
 
     fn search(&mut self, options: &TuneOptions) -> TuneCourse {
+        self.search_until(options, u32::MAX)
+    }
+
+    /// The search, whose time is over after so many comparisons.
+    fn search_until(&mut self, options: &TuneOptions, comparisons: u32) -> TuneCourse {
         let none = Keys::new();
         let first: Vec<Figures> = (0..BASELINE_RUNS)
             .map(|_| self.run(&none).unwrap())
             .collect();
         let first: Vec<&Figures> = first.iter().collect();
         let mut course = TuneCourse::new(options, &first).unwrap();
-        while let TuneNext::Run { keys, .. } = course.next_run() {
+        loop {
+            if course.searched() == Some(comparisons) {
+                course.end_search();
+            }
+            if course.to_confirm().is_some() && comparisons < u32::MAX {
+                course.set_max_pairs(6);
+            }
+            let TuneNext::Run { keys, .. } = course.next_run() else {
+                break;
+            };
             match self.run(&keys) {
                 Ok(figures) => course.take(RunOutcome::Measured(&figures)).unwrap(),
                 Err(reason) => course.take(RunOutcome::Harmful(&reason)).unwrap(),
@@ -202,6 +221,41 @@ fn what_is_certainly_worse_is_given_up_after_a_pair() {
 }
 
 #[test]
+fn a_flat_surface_yields_nothing_in_nineteen_of_twenty_searches() {
+    let claims = |seed: &u64| {
+        let mut bench = Bench::new(*seed);
+        bench.is_flat = true;
+        let options = TuneOptions {
+            seed: *seed,
+            ..options(TuneGoal::Rate)
+        };
+        !bench.search(&options).answer().settings.is_empty()
+    };
+    assert!((0..20).filter(claims).count() <= 1);
+}
+
+#[test]
+fn what_was_found_when_the_time_is_over_is_confirmed_in_the_time_that_is_left() {
+    let options = options(TuneGoal::Rate);
+    let mut bench = Bench::new(7);
+    let course = bench.search_until(&options, 6);
+    let answer = course.answer();
+    let count = |purpose| {
+        let trials = answer.trials.iter();
+        trials.filter(|trial| trial.purpose == purpose).count()
+    };
+    assert_eq!(count(TunePurpose::Search), 6);
+    assert!(count(TunePurpose::Confirm) >= 1);
+    let rests = answer.trials.iter().filter(|trial| trial.purpose != TunePurpose::Search);
+    for trial in rests {
+        assert!(trial.runs.len() <= 6, "{trial:?}");
+    }
+    // The same figures and the same end give the same course.
+    let again = Bench::new(7).search_until(&options, 6).answer();
+    assert_eq!(again, answer);
+}
+
+#[test]
 fn limits_hold_for_every_run() {
     let mut limited = options(TuneGoal::Rate);
     limited.p99_limit_us = Some(20_000.0);
@@ -234,6 +288,9 @@ fn the_time_is_for_search_and_confirmation() {
     assert_eq!(budget(3600.0, 300.0), None);
     let (trials, pairs) = budget(600.0, 10.0).unwrap();
     assert_eq!((trials, pairs), (8, 4));
+    assert_eq!(pairs_in(300.0, 20.0, 3), 4);
+    assert_eq!(pairs_in(1300.0, 20.0, 3), 20);
+    assert_eq!((pairs_in(-5.0, 20.0, 3), pairs_in(1e6, 20.0, 1)), (4, 24));
     // With 2 % of noise in a run, 12 pairs show about 2.5 %.
     let visible = visible_ratio(0.02, 12);
     assert!((0.02..0.03).contains(&visible), "{visible}");

@@ -72,6 +72,8 @@ fn options() -> TuneOptions {
         }],
         run_s: Some(10.0),
         trials: Some(9),
+        ended_after: None,
+        start_s: None,
         max_pairs: Some(6),
     }
 }
