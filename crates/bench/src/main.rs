@@ -75,8 +75,7 @@ fn truths() -> Result<()> {
     truth::faults(20_000)
 }
 
-const USAGE: &str =
-    "usage: dyno-bench [all|cost|rate|memory|truth|quick|tuning [FOLDER]|verdict [--mongod PATH] [NAME [FOLDER]]]";
+const USAGE: &str = "usage: dyno-bench [all|cost|rate|memory|truth|quick|tuning [FOLDER]|verdict [--mongod PATH] [NAME [FOLDER]]]";
 
 /// `rest` is a part of the names of the scenarios, and a folder for what is recorded.
 fn verdict(subject: &Subject, rest: &[&str]) -> Result<()> {

@@ -222,7 +222,15 @@ impl TuneCourse {
 
     /// Comparisons of the search so far, if the next run would begin another one.
     pub fn searched(&self) -> Option<u32> {
-        let is_search = |step| matches!(step, TuningStep::Compare { purpose: Purpose::Search, .. });
+        let is_search = |step| {
+            matches!(
+                step,
+                TuningStep::Compare {
+                    purpose: Purpose::Search,
+                    ..
+                }
+            )
+        };
         let begins = self.under_way.is_none() && is_search(self.search.step());
         begins.then_some(self.trials.len() as u32)
     }
@@ -236,9 +244,17 @@ impl TuneCourse {
     /// and what is left of them.
     pub fn to_confirm(&self) -> Option<u32> {
         let begins = self.under_way.is_none()
-            && self.trials.iter().all(|trial| trial.purpose == TunePurpose::Search);
+            && self
+                .trials
+                .iter()
+                .all(|trial| trial.purpose == TunePurpose::Search);
         let step = self.search.step();
-        let TuningStep::Compare { purpose: Purpose::Confirm, one, .. } = step else {
+        let TuningStep::Compare {
+            purpose: Purpose::Confirm,
+            one,
+            ..
+        } = step
+        else {
             return None;
         };
         begins.then(|| match self.changed(&one).count() as u32 {

@@ -28,6 +28,8 @@ use surface::{Difference, Normal, Surface};
 const CANDIDATES: usize = 400;
 /// Settings near the best one among which it is sought as well.
 const NEAR: usize = 200;
+/// Standard normal deviate above which a twentieth lies: a gain that is as unlikely is ruled out.
+const POSSIBLE: f64 = 1.645;
 /// Confidence of what is stated.
 const CONFIDENCE_RATIO: f64 = 0.95;
 
@@ -320,12 +322,22 @@ impl Tuning {
             }
         }
         self.next = None;
-        let candidate = self.simplified(self.best.clone());
-        self.stage = if self.gain(&candidate).mean < self.settings.margin {
-            nothing(None)
-        } else {
-            Stage::Confirm(candidate)
+        self.stage = match self.candidate() {
+            Some(candidate) => Stage::Confirm(candidate),
+            None => nothing(None),
         };
+    }
+
+    /// What is worth a confirmation: the best setting without what it does not need, or all of it where the search was too noisy
+    /// to rule out a gain.
+    fn candidate(&self) -> Option<Setting> {
+        let simple = self.simplified(self.best.clone());
+        if self.gain(&simple).mean >= self.settings.margin {
+            return Some(simple);
+        }
+        let gain = self.gain(&self.best);
+        let is_possible = gain.mean + POSSIBLE * gain.deviation >= self.settings.margin;
+        (is_possible && !self.changes(&self.best).is_empty()).then(|| self.best.clone())
     }
 
     /// This setting, or the one with the fewest values of the best one in place of its own that is not likely to go wrong.

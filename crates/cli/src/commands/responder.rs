@@ -190,7 +190,10 @@ mod tests {
             assert_eq!(parameter(text), Ok(whole.clone()), "{text}");
         }
         let paired = parameter("a=1,best=2,weight=3,with=b,product=-4").unwrap();
-        assert_eq!((paired.with.as_deref(), paired.product), (Some("b"), Some(-4.0)));
+        assert_eq!(
+            (paired.with.as_deref(), paired.product),
+            (Some("b"), Some(-4.0))
+        );
     }
 
     #[test]

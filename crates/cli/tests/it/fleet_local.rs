@@ -245,9 +245,14 @@ fn what_is_set_on_servers_of_agents_is_on_no_list_that_outlives_them() {
     let plan = std::fs::read_to_string(local.bench.path("local.toml")).unwrap();
     let (plan, _) = plan.split_once("[server]").unwrap();
     let plan = plan.replace("agents_per_host = 2", "servers = [\"here\"]");
-    let server =
-        "[server]\nkind = \"mongod\"\n[server.runtime_parameters]\nsyncdelay = \"30\"\n";
+    let server = "[server]\nkind = \"mongod\"\n[server.runtime_parameters]\nsyncdelay = \"30\"\n";
     std::fs::write(local.bench.path("local.toml"), plan + server).unwrap();
+    let address = "      dyno_address: 127.0.0.1\n";
+    std::fs::write(
+        local.bench.path("inventory.yml"),
+        INVENTORY.to_owned() + address,
+    )
+    .unwrap();
     let program = mongod.display().to_string();
     let long = ["--out", "set", "--duration", "10m", "--mongod", &program];
     let mut child = local.spawn("run", &long);

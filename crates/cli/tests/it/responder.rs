@@ -84,7 +84,7 @@ fn parameters_that_contradict_themselves_are_refused_before_it_listens() {
         (&["p=1", "p=2"], "parameter `p` is there twice"),
         (
             &["p=1,worst=2"],
-            "`worst` is none of `best`, `weight` and `limit`",
+            "`worst` is none of `best`, `weight`, `with`, `product` and `limit`",
         ),
     ] {
         let options = parameters.iter().flat_map(|text| ["--parameter", text]);

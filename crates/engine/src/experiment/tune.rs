@@ -305,7 +305,12 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     let mut number = BASELINE_RUNS;
     loop {
         let is_new = campaign.document.points.len() <= number;
-        keep_to_time(campaign, &mut options, &mut course, is_new.then_some(&clock))?;
+        keep_to_time(
+            campaign,
+            &mut options,
+            &mut course,
+            is_new.then_some(&clock),
+        )?;
         let TuneNext::Run {
             keys,
             is_tried,
@@ -370,7 +375,11 @@ fn keep_to_time(
     };
     if let Some(clock) = clock {
         let left_s = options.budget_s - clock.spent_s();
-        let start_s = if campaign.is_remote() { None } else { options.start_s };
+        let start_s = if campaign.is_remote() {
+            None
+        } else {
+            options.start_s
+        };
         let pair_s = 2.0 * options.run_s.unwrap_or_default() + start_s.unwrap_or_default();
         options.max_pairs = Some(pairs_in(left_s, pair_s, comparisons));
         keep(campaign, options)?;

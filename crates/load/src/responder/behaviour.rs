@@ -197,7 +197,9 @@ impl Parameter {
             }
         }
         if self.with.is_some() != self.product.is_some() {
-            return Err(format!("parameter `{name}`: `with` and `product` go together"));
+            return Err(format!(
+                "parameter `{name}`: `with` and `product` go together"
+            ));
         }
         if self.limit.is_some_and(|limit| !limit.is_finite()) {
             return Err(format!("parameter `{name}`: `limit` must be a number"));
@@ -259,8 +261,13 @@ impl Behaviour {
             return Err(format!("it and `{with}`, another one, need a `best`"));
         };
         let own = [&parameter.name, with];
-        let ends = |of: &Parameter| of.with.iter().any(|with| own.contains(&with)) || own.contains(&&of.name);
-        let pairs = self.parameters.iter().filter(|of| of.with.is_some() && ends(of));
+        let ends = |of: &Parameter| {
+            of.with.iter().any(|with| own.contains(&with)) || own.contains(&&of.name)
+        };
+        let pairs = self
+            .parameters
+            .iter()
+            .filter(|of| of.with.is_some() && ends(of));
         if pairs.count() > 1 {
             return Err(format!("it or `{with}` goes with another one already"));
         }

@@ -12,9 +12,7 @@ mod surface;
 
 pub use engine::simulate;
 pub use noise::{autoregressive, normal};
-pub use surface::{
-    EFFECTIVE, SURFACE, SurfaceSetting, service_time, shortest_service_time,
-};
+pub use surface::{EFFECTIVE, SURFACE, SurfaceSetting, service_time, shortest_service_time};
 
 /// Where operations come from.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -92,7 +92,8 @@ impl Bench {
         }
         let delay = value(keys, "server.runtime_parameters.delay", "");
         let slope = if self.is_flat { 0.0 } else { 1.0 };
-        let log = slope * 0.15 * (threads / 4.0).log2() - slope * 0.1 * (delay / 4.0).log2().abs().min(1.0);
+        let log = slope * 0.15 * (threads / 4.0).log2()
+            - slope * 0.1 * (delay / 4.0).log2().abs().min(1.0);
         let noise: f64 = StandardNormal.sample(&mut self.random);
         Ok(figures(10_000.0 * (log + NOISE * noise).exp()))
     }
@@ -246,7 +247,10 @@ fn what_was_found_when_the_time_is_over_is_confirmed_in_the_time_that_is_left() 
     };
     assert_eq!(count(TunePurpose::Search), 6);
     assert!(count(TunePurpose::Confirm) >= 1);
-    let rests = answer.trials.iter().filter(|trial| trial.purpose != TunePurpose::Search);
+    let rests = answer
+        .trials
+        .iter()
+        .filter(|trial| trial.purpose != TunePurpose::Search);
     for trial in rests {
         assert!(trial.runs.len() <= 6, "{trial:?}");
     }
