@@ -1,0 +1,35 @@
+//! The time that an experiment has taken, also before an interruption.
+
+use super::campaign::Campaign;
+use crate::error::Error;
+use std::time::Instant;
+
+/// Name of the option that holds the time.
+const TIME_SPENT: &str = "time_spent_s";
+
+/// See the module.
+pub(super) struct Clock {
+    before_s: f64,
+    begin: Instant,
+}
+
+impl Clock {
+    pub(super) fn of(campaign: &Campaign<'_>) -> Result<Clock, Error> {
+        let before_s: Option<f64> = campaign.value(TIME_SPENT)?;
+        Ok(Clock {
+            before_s: before_s.unwrap_or(0.0),
+            begin: Instant::now(),
+        })
+    }
+
+    pub(super) fn spent_s(&self) -> f64 {
+        self.before_s + self.begin.elapsed().as_secs_f64()
+    }
+
+    /// Writes it into the document.
+    pub(super) fn keep(&self, campaign: &mut Campaign<'_>) -> Result<(), Error> {
+        let options = &mut campaign.document.options;
+        options.insert(TIME_SPENT.into(), self.spent_s().into());
+        campaign.save()
+    }
+}
