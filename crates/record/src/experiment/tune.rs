@@ -146,6 +146,10 @@ named! {
         Confirm = "confirm",
         /// To know whether one of the changes counts: it is taken back.
         Ablate = "ablate",
+        /// To know what the settings that were found for another workload do to this one.
+        Across = "across",
+        /// To know whether settings are good for all workloads.
+        ForAll = "for-all",
     }
 }
 

@@ -44,7 +44,7 @@ fn answer(experiment: &mut Experiment) -> &mut TuneAnswer {
     }
 }
 
-fn options() -> TuneOptions {
+pub(super) fn options() -> TuneOptions {
     let knob = |name: &str| Knob {
         name: name.into(),
         group: "own".into(),
