@@ -149,7 +149,8 @@ pub fn resume(
     let all = match document.verb {
         Verb::Ab => [Side::A, Side::B].map(WhichPlan::Side).into(),
         Verb::Suite => document.points.iter().map(WhichPlan::of).collect(),
-        Verb::Sweep | Verb::Xmax | Verb::Slo | Verb::Tune => BTreeSet::from([WhichPlan::Only]),
+        Verb::Tune => tune::across::plans(&document).into_iter().collect(),
+        Verb::Sweep | Verb::Xmax | Verb::Slo => BTreeSet::from([WhichPlan::Only]),
     };
     let mut tasks = BTreeMap::new();
     for which in all {

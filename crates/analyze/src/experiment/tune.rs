@@ -13,6 +13,8 @@ use dyno_record::experiment::{
 };
 use std::collections::BTreeMap;
 
+pub mod across;
+
 /// Runs with the defaults at the beginning, from which the noise is known.
 pub const BASELINE_RUNS: usize = 4;
 /// Pairs of a comparison of the search.
@@ -60,7 +62,9 @@ pub enum RunOutcome<'a> {
 /// A comparison that goes on.
 #[derive(Clone, Debug)]
 struct UnderWay {
-    purpose: Purpose,
+    purpose: TunePurpose,
+    /// Place of the knob that is taken back, if one is.
+    knob: Option<usize>,
     one: Setting,
     other: Setting,
     /// Places of the runs: for each pair that of `one`, then that of `other`, as far as they are done.
@@ -96,9 +100,13 @@ pub struct TuneCourse {
     noise: Noise,
     baseline: Figure,
     max_pairs: usize,
+    /// The same for what the answer of the search rests on, once the time that is left for it is known.
+    confirmation_pairs: Option<usize>,
     /// Place of the next run in the experiment.
     place: usize,
     trials: Vec<TuneTrial>,
+    /// How each of them went.
+    outcomes: Vec<Outcome>,
     under_way: Option<UnderWay>,
 }
 
@@ -189,6 +197,10 @@ impl TuneCourse {
         let mean = logs.iter().sum::<f64>() / count;
         let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
         let freedom = (count - 1.0).max(1.0);
+        // A count is known to one operation, however equal those of a few short runs are.
+        let counted = baseline.iter().map(|figures| figures.succeeded.max(1));
+        let resolution = 1.0 / counted.min().unwrap_or(1) as f64;
+        let squares = squares.max(freedom * resolution.powi(2));
         let half = two_sided(CONFIDENCE_RATIO, freedom) * (squares / freedom / count).sqrt();
         let knobs = options.knobs.clone().unwrap_or_default();
         let parameters = knobs.iter().map(parameter).collect();
@@ -212,10 +224,12 @@ impl TuneCourse {
             max_pairs: options
                 .max_pairs
                 .map_or(LEAST_PAIRS, |pairs| pairs as usize),
+            confirmation_pairs: None,
             place: baseline.len(),
             options: options.clone(),
             knobs,
             trials: Vec::new(),
+            outcomes: Vec::new(),
             under_way: None,
         })
     }
@@ -263,9 +277,9 @@ impl TuneCourse {
         })
     }
 
-    /// Changes how many pairs a comparison has at most that the answer rests on.
-    pub fn set_max_pairs(&mut self, pairs: u32) {
-        self.max_pairs = pairs as usize;
+    /// Sets how many pairs a comparison has at most that the answer of this search rests on.
+    pub fn set_confirmation_pairs(&mut self, pairs: u32) {
+        self.confirmation_pairs = Some(pairs as usize);
     }
 
     /// What comes next.
@@ -279,14 +293,14 @@ impl TuneCourse {
             else {
                 return TuneNext::Done;
             };
+            let (purpose, knob) = match purpose {
+                Purpose::Search => (TunePurpose::Search, None),
+                Purpose::Confirm => (TunePurpose::Confirm, None),
+                Purpose::Ablate { parameter } => (TunePurpose::Ablate, Some(parameter)),
+            };
             self.under_way = Some(UnderWay {
-                purpose,
-                one,
-                other,
-                runs: Vec::new(),
-                half: [None; 2],
-                ratios: Vec::new(),
-                forgiven: 0,
+                knob,
+                ..UnderWay::new(purpose, one, other)
             });
         }
         let Some(now) = &self.under_way else {
@@ -297,7 +311,7 @@ impl TuneCourse {
         TuneNext::Run {
             keys: self.keys(if is_tried { &now.one } else { &now.other }),
             is_tried,
-            on_new_servers: begins_pair && now.purpose != Purpose::Search,
+            on_new_servers: begins_pair && now.purpose != TunePurpose::Search,
         }
     }
 
@@ -320,7 +334,7 @@ impl TuneCourse {
         let may_be_chance = matches!(outcome, RunOutcome::Measured(_));
         if harmful.is_some()
             && may_be_chance
-            && now.purpose != Purpose::Search
+            && now.purpose != TunePurpose::Search
             && now.forgiven < FORGIVEN
         {
             // The pair is made again.
@@ -365,7 +379,7 @@ impl TuneCourse {
         let count = now.ratios.len() as f64;
         let mean = now.ratios.iter().sum::<f64>() / count;
         let pooled = self.noise.pair_variance();
-        if now.purpose == Purpose::Search {
+        if now.purpose == TunePurpose::Search {
             let freedom = self.noise.degrees_of_freedom;
             let certain = two_sided(CERTAINLY_WORSE_RATIO, freedom);
             let is_dropped = mean < -certain * (pooled / count).sqrt();
@@ -390,7 +404,9 @@ impl TuneCourse {
         };
         // By the width alone, which says nothing about the side.
         let half = two_sided(CONFIDENCE_RATIO, count - 1.0) * found.error;
-        let is_over = now.ratios.len() >= self.max_pairs;
+        let is_own = [TunePurpose::Confirm, TunePurpose::Ablate].contains(&now.purpose);
+        let of_own = self.confirmation_pairs.filter(|_| is_own);
+        let is_over = now.ratios.len() >= of_own.unwrap_or(self.max_pairs);
         (is_over || half <= self.options.margin_ratio.ln_1p() / 2.0).then_some((found, false))
     }
 
@@ -405,19 +421,13 @@ impl TuneCourse {
             self.noise.squares += now.squares();
             self.noise.degrees_of_freedom += now.ratios.len() as f64 - 1.0;
         }
-        let knob = match now.purpose {
-            Purpose::Ablate { parameter } => Some(self.knobs[parameter].name.clone()),
-            _ => None,
-        };
+        // Of what is compared after the search it takes no notice.
         self.search.record(outcome);
         let best = self.search.gain(self.search.best());
+        self.outcomes.push(outcome);
         self.trials.push(TuneTrial {
-            purpose: match now.purpose {
-                Purpose::Search => TunePurpose::Search,
-                Purpose::Confirm => TunePurpose::Confirm,
-                Purpose::Ablate { .. } => TunePurpose::Ablate,
-            },
-            knob,
+            purpose: now.purpose,
+            knob: now.knob.map(|place| self.knobs[place].name.clone()),
             settings: self.named(&now.one),
             beside: self.named(&now.other),
             runs: now.runs.clone(),
@@ -427,7 +437,7 @@ impl TuneCourse {
             },
             problem,
             is_dropped,
-            best_ratio: (now.purpose == Purpose::Search).then(|| self.of_model(best)),
+            best_ratio: (now.purpose == TunePurpose::Search).then(|| self.of_model(best)),
         });
     }
 
@@ -496,20 +506,22 @@ impl TuneCourse {
     /// The smallest gain that would have been seen in four of five cases: by the last confirmation, or else by the comparisons of
     /// the search.
     fn visible_ratio(&self) -> f64 {
-        let mut confirmed = self.trials.iter().rev();
-        let last = confirmed.find(|trial| trial.purpose == TunePurpose::Confirm);
-        let last = last.and_then(|trial| Some((trial.ratio?, trial.pairs().count() as f64)));
-        let (error, freedom) = match last {
-            Some((ratio, pairs)) => {
-                let half = (ratio.high.unwrap_or(f64::INFINITY) / ratio.value).ln();
-                (half / two_sided(CONFIDENCE_RATIO, pairs - 1.0), pairs - 1.0)
-            }
-            None => {
+        let is_confirmation = |trial: &TuneTrial| trial.purpose == TunePurpose::Confirm;
+        let (error, freedom) = match self.last_outcome(is_confirmation) {
+            Some(Outcome::Compared(found)) => (found.error, found.degrees_of_freedom),
+            _ => {
                 let error = (self.noise.pair_variance() / SEARCH_PAIRS as f64).sqrt();
                 (error, self.noise.degrees_of_freedom)
             }
         };
         visible_beyond(error, freedom)
+    }
+
+    /// How the last of these comparisons went.
+    fn last_outcome(&self, is_it: impl Fn(&TuneTrial) -> bool) -> Option<Outcome> {
+        let mut done = self.trials.iter().zip(&self.outcomes).rev();
+        done.find(|(trial, _)| is_it(trial))
+            .map(|(_, outcome)| *outcome)
     }
 
     fn effects(&self, setting: &Setting) -> Vec<KnobEffect> {
@@ -576,6 +588,19 @@ impl TuneCourse {
 }
 
 impl UnderWay {
+    fn new(purpose: TunePurpose, one: Setting, other: Setting) -> UnderWay {
+        UnderWay {
+            purpose,
+            knob: None,
+            one,
+            other,
+            runs: Vec::new(),
+            half: [None; 2],
+            ratios: Vec::new(),
+            forgiven: 0,
+        }
+    }
+
     /// AB, BA, AB and so on: what is tried first in every second pair.
     fn is_tried_next(&self) -> bool {
         match self.half {

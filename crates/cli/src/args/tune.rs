@@ -3,6 +3,7 @@
 use super::experiments::ExperimentArguments;
 use super::names::one_of;
 use super::values::{quantity, share, span_above_0};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use dyno_plan::names::Names;
 use dyno_plan::request::ScheduleKind;
@@ -41,6 +42,11 @@ pub(crate) enum AllowName {
 pub(crate) struct TuneArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
+    /// Search for each of these workloads as well, such as `c,e`: what the settings of one do to the others, and which are good
+    /// for all
+    #[arg(long, value_name = "WORKLOAD", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new(),
+          conflicts_with = "wsf", help_heading = "Search")]
+    pub(crate) across: Vec<String>,
     /// What is to become better
     #[arg(long, value_name = "GOAL", default_value = "rate", value_parser = one_of(GOALS), help_heading = "Goal")]
     pub(crate) goal: TuneGoal,

@@ -134,6 +134,7 @@ pub(crate) fn ab(arguments: &AbArguments, invocation: Invocation<'_>) -> Result<
 pub(crate) fn tune(arguments: &TuneArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
     let common = &arguments.experiment;
     let request = TuneRequest {
+        across: arguments.across.clone(),
         settings: common.target.start.settings.clone(),
         goal: arguments.goal,
         rate: arguments.rate.map(|rate| rate.0),
@@ -149,8 +150,8 @@ pub(crate) fn tune(arguments: &TuneArguments, invocation: Invocation<'_>) -> Res
         margin: arguments.margin,
         seed: arguments.search_seed,
     };
-    let (document, task) = tune::plan(&request, &resolver(common, invocation))?;
-    begin(document, vec![(WhichPlan::Only, task)], common, invocation)
+    let (document, tasks) = tune::plan(&request, &resolver(common, invocation))?;
+    begin(document, tasks, common, invocation)
 }
 
 /// `dyno resume`: an experiment that was interrupted goes on where it stopped.
@@ -249,9 +250,7 @@ pub(super) fn perform(
             .for_each(|(_, task)| announce(task, &Shared::new(&mut messages)));
         experiment::check_plans(&document, &tasks, &options)?;
         print_data(&design(&document))?;
-        if let Some((_, task)) = tasks.first()
-            && let Some(preview) = tune::preview(&document, task)
-        {
+        if let Some(preview) = tune::preview(&document, &tasks) {
             print_data(&preview)?;
         }
         experiment::check(

@@ -156,6 +156,96 @@ fn a_search_that_was_killed_goes_on_where_it_stopped() {
     );
 }
 
+/// Reads without a pause, and reads after which each client thinks for 40 ms: two clients keep the server busy with the first, and
+/// eight do not with the second. So only the service time limits the first one, and only the number of clients the second.
+fn busy_and_thinking(bench: &Bench) {
+    let read = "[operations]\nread = 1.0\n[keys]\ndistribution = 'uniform'\n";
+    let busy = format!("name = 'busy'\n{read}");
+    let thinking = format!("name = 'thinking'\n{read}[client]\nthink_time = '40ms'\n");
+    let clients = "[[knobs]]\nname = 'clients'\ngroup = 'own'\nkey = 'client.clients'\nvalues = ['2', '8']\ndefault = '2'\n";
+    for (file, text) in [
+        ("busy.toml", busy.as_str()),
+        ("thinking.toml", &thinking),
+        ("knobs.toml", clients),
+    ] {
+        std::fs::write(bench.path(file), text).unwrap();
+    }
+}
+
+#[test]
+fn workloads_with_different_optima_are_compared_with_the_settings_of_each_other() {
+    go_before_others();
+    let bench = Bench::new();
+    busy_and_thinking(&bench);
+    // A command takes 1.8 ms as it is, and 1 ms with the best value.
+    let best = "threads=4,best=16,weight=0.2";
+    let server = Responder::with_documents(&["--service-us", "1000", "--parameter", best]);
+    let uri = server.uri();
+    let more = ["--across", "thinking.toml", "--knobs", "./knobs.toml"];
+    let knobs = [
+        "--knobs",
+        "threads=4,16",
+        "--budget",
+        "110s",
+        "--margin",
+        "10%",
+    ];
+    let mut arguments = against(&uri, &[&more[..], &knobs].concat());
+    arguments[1] = "busy.toml";
+    let planned = bench.dyno(&[&arguments[..], &["--dry-run"]].concat());
+    let planned = planned.expect(0).stdout;
+    assert!(
+        planned.contains("for each of `busy` and `thinking`: 4 runs"),
+        "{planned}"
+    );
+    // It goes on after it was killed, here in the search for the first one.
+    let mut child = bench.spawn(&arguments);
+    let runs = bench.path("t/runs");
+    wait_for("twelve runs", || runs.exists() && names(&runs).len() >= 12);
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    bench.dyno(&["doctor", "--revert"]).expect(0);
+    let resume = ["resume", "t", "--uri", &uri, "--format", "json"];
+    let found = bench.dyno(&resume).expect(0).json();
+    assert_eq!(found["status"], "complete");
+    let answer = &found["answer"];
+    assert_eq!(answer["kind"], "tune_across");
+    let [busy, thinking] = [0, 1].map(|place| &answer["winners"][place]);
+    assert!(busy["settings"]["threads"].is_string(), "{busy}");
+    assert_eq!(busy["settings"]["clients"], Value::Null, "{busy}");
+    assert_eq!(thinking["settings"]["clients"], "8", "{thinking}");
+    for (winner, other) in [(busy, 1), (thinking, 0)] {
+        let on = &winner["on"][other];
+        assert!(on["pairs"].as_u64().unwrap() >= 4, "{on}");
+    }
+    // Without the clients it does a quarter; a stall of the machine takes some of that from four pairs.
+    let without = &busy["on"][1]["beside_own"]["value"];
+    assert!(without.as_f64().unwrap() < 0.8, "{busy}");
+    // Together they serve both, which a stall may keep from being proven.
+    let for_all = [&answer["for_all"], &answer["not_for_all"][0]];
+    let together = for_all.into_iter().find(|found| found.is_object()).unwrap();
+    assert_eq!(together["settings"]["clients"], "8", "{answer}");
+    assert_eq!(together["settings"]["threads"], "16", "{answer}");
+    assert_eq!(together["on"].as_array().unwrap().len(), 2, "{together}");
+    let text = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
+    for part in [
+        "What the settings of one workload do to the others",
+        "The settings side by side",
+        "dyno run thinking --set 'client.clients=8'",
+        "db.adminCommand({setParameter: 1, threads: 4})",
+        "thinking: Comparisons",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let table = bench.dyno(&["export", "t", "--to", "csv"]).expect(0).stdout;
+    assert!(table.contains(",thinking,"), "{table}");
+    let state = names(&bench.path("state"));
+    assert!(
+        !state.contains(&"parameters-undo.json".to_owned()),
+        "{state:?}"
+    );
+}
+
 #[test]
 fn what_was_set_is_taken_back_when_the_search_is_interrupted_or_the_server_goes() {
     let (bench, server) = (Bench::new(), surface());
@@ -213,9 +303,22 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_run() {
         "the p99 is the goal",
     );
     refused(&["--budget", "10s"], "too short for runs of");
+    refused(
+        &["--across", "a,read"],
+        "two workloads have the name `read`",
+    );
+    refused(&["--across", "a,nowhere"], "nowhere");
+    refused(
+        &["--across", "a", "--budget", "200s"],
+        "too short for a search for each of 2 workloads",
+    );
+    // Each run would find what those before it have inserted.
+    refused(&["--across", "d"], "`d` inserts");
     refused(&["--knobs", "evictions"], "no group of knobs");
     refused(&["--knobs", "cache"], "--allow restart");
     refused(&["--knobs", "cache", "--allow", "restart"], "runs already");
+    let alone = ["tune", "d", "--uri", "mongodb://127.0.0.1:1/", "--out", "t"];
+    bench.dyno(&alone).expect(2).says("give `--fresh`");
     let embedded = ["tune", "read", "--server", "embedded", "--out", "t"];
     bench.dyno(&embedded).expect(2).says("has no parameters");
 }

@@ -195,7 +195,8 @@ fn set_aside(campaign: &Campaign<'_>) -> Result<Vec<DisturbedPair>, Error> {
 
 fn measure_pair(campaign: &mut Campaign<'_>, pair: usize, clock: &Clock) -> Result<(), Error> {
     for number in [2 * pair, 2 * pair + 1] {
-        let measured = campaign.measure(&[], Some(side(number)), number);
+        let which = WhichPlan::Side(side(number));
+        let measured = campaign.measure(&[], &which, number);
         clock.keep(campaign)?;
         measured?;
     }

@@ -24,7 +24,7 @@ use dyno_load::job::RetryRule;
 use dyno_plan::Plan;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::task::Task;
-use dyno_record::experiment::{Experiment, Figures, Point, Side, Verb};
+use dyno_record::experiment::{Experiment, Figures, Point, Verb};
 use dyno_record::model::{Environment, PhaseKind, RunStatus};
 use dyno_record::responses::responses;
 use dyno_record::storage::PreparedStorageRecord;
@@ -169,6 +169,11 @@ impl<'a> Campaign<'a> {
         self.tasks.values()
     }
 
+    /// The task of one of the plans.
+    pub(crate) fn task(&self, which: &WhichPlan) -> &Task {
+        &self.tasks[which]
+    }
+
     /// An option of the experiment.
     pub(crate) fn value<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
         let value = self.document.options.get(name).cloned().unwrap_or_default();
@@ -271,15 +276,15 @@ impl<'a> Campaign<'a> {
         Err(Error::new(Kind::Environment, text))
     }
 
-    /// Runs one more point with these settings, or gives the figures of an interrupted experiment that
+    /// Runs one more point of this plan with these settings, or gives the figures of an interrupted experiment that
     /// has it. Searches ask for the same points again when they are resumed.
     pub(crate) fn measure(
         &mut self,
         settings: &[(&str, String)],
-        side: Option<Side>,
+        which: &WhichPlan,
         number: usize,
     ) -> Result<Figures, Error> {
-        self.ask(settings, side, number);
+        self.ask(settings, which, number);
         match &self.document.points[number].figures {
             Some(figures) => Ok(figures.clone()),
             None => self.run(number),
@@ -292,12 +297,12 @@ impl<'a> Campaign<'a> {
         settings: &[(&str, String)],
         number: usize,
     ) -> Result<Option<Figures>, Error> {
-        self.ask(settings, None, number);
+        self.ask(settings, &WhichPlan::Only, number);
         let has_failed = |campaign: &Self| campaign.document.points[number].problem.is_some();
         if has_failed(self) {
             return Ok(None);
         }
-        match self.measure(settings, None, number) {
+        match self.measure(settings, &WhichPlan::Only, number) {
             Err(_) if has_failed(self) => Ok(None),
             result => result.map(Some),
         }
@@ -308,10 +313,11 @@ impl<'a> Campaign<'a> {
     pub(crate) fn attempt(
         &mut self,
         settings: &[(&str, String)],
+        which: &WhichPlan,
         number: usize,
         limits: WindowLimits,
     ) -> Result<Result<Figures, String>, Error> {
-        self.ask(settings, None, number);
+        self.ask(settings, which, number);
         let point = &self.document.points[number];
         if let Some(figures) = &point.figures {
             return Ok(Ok(figures.clone()));
@@ -356,14 +362,15 @@ impl<'a> Campaign<'a> {
         self.document.points[number].problem.is_some() || is_started && has_ended
     }
 
-    /// What the servers have of these parameters; they are started if they are not up.
+    /// What the servers of this plan have of these parameters; they are started if they are not up.
     pub(crate) fn server_parameters(
         &mut self,
+        which: &WhichPlan,
         names: &[&String],
     ) -> Result<BTreeMap<String, String>, Error> {
-        if self.deployment.is_none()
-            && let Some(task) = self.tasks.values().next().cloned()
-        {
+        let task = self.tasks[which].clone();
+        let key = DeploymentKey::of(&task.plan);
+        if self.deployment.as_ref().is_none_or(|open| open.key != key) {
             self.open_deployment(&task, 0)?;
         }
         let open = self.deployment.as_ref();
@@ -389,13 +396,13 @@ impl<'a> Campaign<'a> {
     }
 
     /// Makes point `number` one with these settings, unless it is one.
-    fn ask(&mut self, settings: &[(&str, String)], side: Option<Side>, number: usize) {
+    fn ask(&mut self, settings: &[(&str, String)], which: &WhichPlan, number: usize) {
         let settings: BTreeMap<String, String> = settings
             .iter()
             .map(|(key, value)| ((*key).to_owned(), value.clone()))
             .collect();
         if let Some(known) = self.document.points.get(number) {
-            if known.settings == settings && known.side == side {
+            if known.settings == settings && WhichPlan::of(known) == *which {
                 return;
             }
             // The search went another way.
@@ -405,12 +412,12 @@ impl<'a> Campaign<'a> {
             .document
             .points
             .iter()
-            .filter(|point| point.settings == settings && point.side == side)
+            .filter(|point| point.settings == settings && WhichPlan::of(point) == *which)
             .count();
         self.document.points.push(point(
             number,
             settings,
-            side.map_or(WhichPlan::Only, WhichPlan::Side),
+            which.clone(),
             u32::try_from(repeat).unwrap_or(u32::MAX),
         ));
     }

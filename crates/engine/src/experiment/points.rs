@@ -76,8 +76,19 @@ pub(crate) fn planned(
         points
     };
     let varies_data = check_data(&tasks, fresh, no_load)?;
-    if document.verb == Verb::Suite {
-        check_inserts(&tasks, fresh)?;
+    match document.verb {
+        Verb::Suite => check_inserts(
+            &tasks,
+            fresh,
+            "give `--fresh`, so that each run loads its own, or a single workload that inserts, and no `--repeat`",
+        )?,
+        // Each of them is run again and again.
+        Verb::Tune => check_inserts(
+            &[&tasks[..], &tasks[..]].concat(),
+            fresh,
+            "give `--fresh`, so that each run loads its own",
+        )?,
+        Verb::Sweep | Verb::Xmax | Verb::Slo | Verb::Ab => {}
     }
     let changes_data = tasks.iter().any(|task| changes_the_collection(&task.plan));
     if changes_data && no_load && !tasks.iter().all(is_kept) {
@@ -114,7 +125,7 @@ fn check_data(plans: &[Task], fresh: bool, no_load: bool) -> Result<bool, Error>
 
 /// Refuses runs that would find the documents which an earlier one has inserted, as nothing takes them away. Those that an
 /// earlier one has deleted are loaded again.
-fn check_inserts(plans: &[Task], fresh: bool) -> Result<(), Error> {
+fn check_inserts(plans: &[Task], fresh: bool, hint: &str) -> Result<(), Error> {
     for (number, task) in plans.iter().enumerate() {
         let mut later = plans[number + 1..].iter();
         let finds_them = |other: &Task| {
@@ -125,7 +136,6 @@ fn check_inserts(plans: &[Task], fresh: bool) -> Result<(), Error> {
             let text = format!(
                 "`{name}` inserts, and the runs after it would find these documents besides their own"
             );
-            let hint = "give `--fresh`, so that each run loads its own, or a single workload that inserts, and no `--repeat`";
             return Err(Error::new(Kind::BadInput, text).with_hint(hint));
         }
     }

@@ -1,6 +1,7 @@
 //! `dyno slo`: open-loop runs at rates that close in on the highest one that keeps an objective.
 
 use super::campaign::Campaign;
+use super::points::WhichPlan;
 use super::request::{Resolve, document, kind_at_rate, refuse_think_time};
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::figures::measured;
@@ -163,7 +164,7 @@ fn objectives(request: &SloRequest) -> Result<Objectives, Error> {
 /// Searches and finds the answer.
 pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     let objectives: Objectives = campaign.value("objectives")?;
-    let closed = campaign.measure(&[], None, 0)?;
+    let closed = campaign.measure(&[], &WhichPlan::Only, 0)?;
     let closed_rate_per_s = closed.rate_per_s;
     let mut search = ObjectiveSearch::new(ObjectiveSettings {
         resolution_ratio: campaign.value("resolution")?,

@@ -60,13 +60,7 @@ pub fn plan(
         let task = resolve(Some(workload), &settled, (None, rate_per_s))?;
         axes.iter()
             .try_for_each(|axis| check_secrets(axis, &task))?;
-        let name = task.plan.name.clone();
-        if tasks.iter().any(|(other, _)| *other == name) {
-            let text = format!("two workloads have the name `{name}`");
-            return Err(Error::new(Kind::BadInput, text)
-                .with_hint("give each once, and plans of your own a `name` of their own"));
-        }
-        tasks.push((name, task));
+        add(&mut tasks, task)?;
     }
     let names: Vec<String> = tasks.iter().map(|(name, _)| name.clone()).collect();
     let (_, first) = &tasks[0];
@@ -78,13 +72,8 @@ pub fn plan(
         values: names,
     };
     experiment.axes = std::iter::once(workloads).chain(axes).collect();
-    let plans = tasks.iter();
-    let plans = plans.map(|(name, task)| (name.clone(), dyno_plan::file::recorded(&task.plan)));
     let options = &mut experiment.options;
-    options.insert(
-        PLANS.into(),
-        plans.collect::<serde_json::Map<_, _>>().into(),
-    );
+    options.insert(PLANS.into(), recorded(&tasks));
     options.insert("repeat".into(), request.repeat.into());
     if let Some(below) = request.below {
         options.insert(BELOW_US.into(), (below.as_secs_f64() * 1e6).into());
@@ -98,20 +87,44 @@ pub fn plan(
     Ok((experiment, tasks.collect()))
 }
 
+/// Puts the task of one more workload, which has a name of its own, to the others.
+pub(super) fn add(tasks: &mut Vec<(String, Task)>, task: Task) -> Result<(), Error> {
+    let name = task.plan.name.clone();
+    if tasks.iter().any(|(other, _)| *other == name) {
+        let text = format!("two workloads have the name `{name}`");
+        return Err(Error::new(Kind::BadInput, text)
+            .with_hint("give each once, and plans of your own a `name` of their own"));
+    }
+    tasks.push((name, task));
+    Ok(())
+}
+
+/// The plans of all workloads by their names, as the document has them.
+pub(super) fn recorded(tasks: &[(String, Task)]) -> serde_json::Value {
+    let plans = tasks.iter();
+    let plans = plans.map(|(name, task)| (name.clone(), dyno_plan::file::recorded(&task.plan)));
+    plans.collect::<serde_json::Map<_, _>>().into()
+}
+
 /// `a-b-c`, cut where it is too long for the name of a folder.
-fn joined(names: &[String]) -> String {
+pub(super) fn joined(names: &[String]) -> String {
     let mut text = names.join("-");
     text.truncate(NAME_CHARACTERS);
     text
 }
 
-fn question(names: &[String], axes: &[Axis]) -> String {
+/// `` `a`, `b` and `c` ``.
+pub(super) fn quoted(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    let what = match quoted.as_slice() {
-        [only] => format!("How fast is {only}"),
-        [first @ .., last] => format!("How fast are {} and {last}", first.join(", ")),
-        [] => String::new(),
-    };
+    match quoted.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+fn question(names: &[String], axes: &[Axis]) -> String {
+    let is_or_are = if names.len() == 1 { "is" } else { "are" };
+    let what = format!("How fast {is_or_are} {}", quoted(names));
     let settings = axes.iter();
     let settings = settings.map(|axis| format!("{} of {}", axis.key, axis.values.join(" and of ")));
     match settings.collect::<Vec<_>>().as_slice() {

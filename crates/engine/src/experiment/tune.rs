@@ -1,13 +1,17 @@
 //! `dyno tune`: which settings make a server better at its work, by comparisons of runs one beside the other.
 
+pub(super) mod across;
+
 use super::campaign::Campaign;
 use super::clock::Clock;
-use super::request::{Resolve, document};
+use super::points::WhichPlan;
+use super::request::{Resolve, Tasks, document};
 use crate::error::{Error, Kind};
 use crate::run::limits::WindowLimits;
 use dyno_analyze::experiment::ab::{Deciding, analyze, explained, pairs};
+use dyno_analyze::experiment::tune::across::{AcrossCourse, budget_across, own_part};
 use dyno_analyze::experiment::tune::{
-    BASELINE_RUNS, LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneCourse, TuneNext, budget, pairs_in,
+    BASELINE_RUNS, LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneCourse, TuneNext, pairs_in,
     visible_ratio,
 };
 use dyno_analyze::resampling::Resampling;
@@ -16,8 +20,8 @@ use dyno_plan::model::{Schedule, ServerKind};
 use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{
-    self as record, AbAnswer, Answer, Experiment, Figures, KnobReach, LeftOutKnob, Side, TUNE,
-    TuneGoal, TuneOptions, Verb,
+    self as record, AbAnswer, Experiment, Figures, KnobReach, LeftOutKnob, Side, TUNE, TuneGoal,
+    TuneOptions, Verb,
 };
 use dyno_record::quantity::Quantity;
 use std::time::{Duration, Instant};
@@ -31,6 +35,9 @@ const LONGER: f64 = 20.0;
 /// Comparisons of a search whose runs take longer than the time allows.
 const LEAST_TRIALS: u32 = 4;
 
+/// Runs of each workload in a time that is recommended where one is too short, at least.
+const LEAST_RUNS: u32 = 30;
+
 /// Time of a run besides its phases, before one was made.
 const OVERHEAD_S: f64 = 0.5;
 
@@ -40,6 +47,8 @@ const WANTED: &str = "knobs";
 /// What is searched for.
 #[derive(Clone, Debug)]
 pub struct TuneRequest {
+    /// The workloads of which each is searched for as well.
+    pub across: Vec<String>,
     /// Keys of the plan and their values.
     pub settings: Vec<(String, String)>,
     /// What is to become better.
@@ -64,31 +73,31 @@ pub struct TuneRequest {
     pub seed: Option<u64>,
 }
 
-/// The experiment that was asked for.
+/// The experiment that was asked for, and the tasks of its workloads.
 ///
 /// # Errors
-/// A plan that is not valid, knobs that cannot be turned, a goal without its rate, and a time that is too short.
-pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, Task), Error> {
-    let mut task = resolve(None, &request.settings, offered(request)?)?;
-    if let Some(clients) = request.clients {
-        task.set_clients(clients)?;
-    }
-    let is_closed = matches!(task.plan.schedule, Schedule::Closed {});
-    if request.goal == TuneGoal::Rate && !is_closed {
-        let text = "the goal `rate` needs a closed loop, and the plan offers a rate";
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("give `--goal p99` or `--goal cpu` with `--rate`, or `--schedule closed`"));
-    }
+/// A plan that is not valid, two workloads of one name, knobs that cannot be turned, a goal without its rate, and a time that is
+/// too short.
+pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, Tasks), Error> {
+    let offered = offered(request)?;
+    let tasks = across::tasks(&request.across, |workload| {
+        let mut task = resolve(workload, &request.settings, offered)?;
+        if let Some(clients) = request.clients {
+            task.set_clients(clients)?;
+        }
+        check_schedule(request.goal, &task)?;
+        Ok(task)
+    })?;
     let mut knobs = knobs::find(&request.knobs, request.allowed, machine())?;
-    as_planned(&mut knobs, &task);
-    check_knobs(&knobs, &task)?;
-    let question = format!(
-        "Which settings make `{}` better, by its {}?",
-        task.plan.name,
-        in_words(request)
-    );
-    let mut experiment = document(Verb::Tune, question, &task);
-    let options = TuneOptions {
+    for (_, task) in &tasks {
+        as_planned(&mut knobs, task);
+        check_knobs(&knobs, task)?;
+    }
+    let names: Vec<String> = tasks.iter().map(|(name, _)| name.clone()).collect();
+    let question = across::question(&names, &in_words(request));
+    let (_, first) = &tasks[0];
+    let mut experiment = document(Verb::Tune, question, first);
+    let options = |task: &Task| TuneOptions {
         goal: request.goal,
         p99_limit_us: request.p99.map(|limit| limit.as_secs_f64() * 1e6),
         failed_ratio: task.plan.client.tolerated_error_ratio.max(FAILED_RATIO),
@@ -103,18 +112,39 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         trials: None,
         ended_after: None,
         max_pairs: None,
+        confirmation_pairs: None,
     };
-    check_budget(options.budget_s, planned_run_s(&task))?;
+    check_budget(request.budget.as_secs_f64(), &tasks)?;
     let kept = &mut experiment.options;
     kept.insert(
         TUNE.into(),
-        serde_json::to_value(&options).expect("it is plain data"),
+        serde_json::to_value(options(first)).expect("it is plain data"),
     );
     kept.insert(
         WANTED.into(),
         serde_json::to_value(&knobs).expect("it is plain data"),
     );
-    Ok((experiment, task))
+    if let [(_, task)] = &tasks[..] {
+        return Ok((experiment, vec![(WhichPlan::Only, task.clone())]));
+    }
+    across::keep_plans(&mut experiment, &tasks, options);
+    let tasks = tasks.into_iter();
+    let tasks = tasks.map(|(name, task)| (WhichPlan::Workload(name), task));
+    Ok((experiment, tasks.collect()))
+}
+
+/// Refuses a goal that the schedule of a plan has no meaning for.
+fn check_schedule(goal: TuneGoal, task: &Task) -> Result<(), Error> {
+    let is_closed = matches!(task.plan.schedule, Schedule::Closed {});
+    if goal != TuneGoal::Rate || is_closed {
+        return Ok(());
+    }
+    let text = format!(
+        "the goal `rate` needs a closed loop, and the plan of `{}` offers a rate",
+        task.plan.name
+    );
+    Err(Error::new(Kind::BadInput, text)
+        .with_hint("give `--goal p99` or `--goal cpu` with `--rate`, or `--schedule closed`"))
 }
 
 /// The rate at which the goal is looked at.
@@ -229,31 +259,40 @@ fn planned_run_s(task: &Task) -> f64 {
     phases.warmup.0.as_secs_f64() + duration + OVERHEAD_S
 }
 
-/// Refuses a time that is too short for a search.
-fn check_budget(budget_s: f64, run_s: f64) -> Result<(), Error> {
-    if budget(budget_s, run_s).is_some() {
+/// Refuses a time that is too short for a search of each workload.
+fn check_budget(budget_s: f64, tasks: &[(String, Task)]) -> Result<(), Error> {
+    let round_s: f64 = tasks.iter().map(|(_, task)| planned_run_s(task)).sum();
+    let fits = |budget_s: f64| budget_across(budget_s, round_s, tasks.len()).is_some();
+    if fits(budget_s) {
         return Ok(());
     }
+    let run_s = round_s / tasks.len() as f64;
+    let of_each = match tasks.len() {
+        1 => "runs".to_owned(),
+        several => format!("a search for each of {several} workloads with runs"),
+    };
     let text = format!(
-        "`--budget` is {}, too short for runs of {} each",
+        "`--budget` is {}, too short for {of_each} of {} each",
         Quantity::seconds(budget_s),
         Quantity::seconds(run_s)
     );
+    let least = (LEAST_RUNS..).find(|runs| fits(f64::from(*runs) * round_s));
     let hint = format!(
         "give {} at least, or make the runs shorter with `--duration` and `--warmup`",
-        Quantity::seconds((run_s * 30.0).ceil())
+        Quantity::seconds((round_s * f64::from(least.unwrap_or(LEAST_RUNS))).ceil())
     );
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
 /// What the time allows, before anything is run: knobs with their values, comparisons, and what can be seen.
-pub fn preview(document: &Experiment, task: &Task) -> Option<String> {
+pub fn preview(document: &Experiment, tasks: &Tasks) -> Option<String> {
     /// Noise of a run on a quiet machine, for the time before it is known.
     const NOISE: [f64; 2] = [0.01, 0.03];
     let options = TuneOptions::among(&document.options)?;
     let knobs: Vec<Knob> = serde_json::from_value(document.options.get(WANTED)?.clone()).ok()?;
-    let run_s = planned_run_s(task);
-    let (trials, pairs) = budget(options.budget_s, run_s)?;
+    let round_s = tasks.iter().map(|(_, task)| planned_run_s(task)).sum();
+    let (trials, pairs) = budget_across(options.budget_s, round_s, tasks.len())?;
+    let (of_each, afterwards) = across::preview(tasks, pairs);
     let mut text = String::from("knobs:\n");
     for knob in &knobs {
         let how = match knob.reach {
@@ -274,51 +313,68 @@ pub fn preview(document: &Experiment, task: &Task) -> Option<String> {
         ""
     };
     text.push_str(&format!(
-        "{BASELINE_RUNS} runs as it is, up to {trials} comparisons of two pairs each, then confirmations of {LEAST_PAIRS} to {pairs} pairs{restarts}\n\
+        "{of_each}{BASELINE_RUNS} runs as it is, up to {trials} comparisons of two pairs each, then confirmations of {LEAST_PAIRS} to {pairs} pairs{restarts}\n{afterwards}\
          a gain below {} cannot be seen where a run varies by 1 %, one below {} where it varies by 3 %\n",
         visible[0], visible[1]
     ));
     Some(text)
 }
 
-/// Searches and confirms.
+/// Searches and confirms: for one workload, or for each of several and over all of them.
 pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     campaign.check_parameters()?;
     let clock = Clock::of(campaign)?;
-    let mut baseline = Vec::new();
-    let mut run_s = Vec::new();
-    for number in 0..BASELINE_RUNS {
-        let point = campaign.document.points.get(number);
-        let is_new = point.is_none_or(|point| point.figures.is_none());
-        let begin = Instant::now();
-        baseline.push(campaign.measure(&[], None, number)?);
-        run_s.extend(is_new.then(|| begin.elapsed().as_secs_f64()));
+    let plans = across::plans(&campaign.document);
+    let mut baselines: Vec<Vec<Figures>> = Vec::new();
+    let mut run_s: Vec<Vec<f64>> = Vec::new();
+    for which in &plans {
+        let (mut baseline, mut own_s) = (Vec::new(), Vec::new());
+        for _ in 0..BASELINE_RUNS {
+            let number = baselines.len() * BASELINE_RUNS + baseline.len();
+            let point = campaign.document.points.get(number);
+            let is_new = point.is_none_or(|point| point.figures.is_none());
+            let begin = Instant::now();
+            baseline.push(campaign.measure(&[], which, number)?);
+            own_s.extend(is_new.then(|| begin.elapsed().as_secs_f64()));
+        }
+        baselines.push(baseline);
+        run_s.push(own_s);
     }
-    let mut options = settled(campaign, &run_s)?;
-    let figures: Vec<&Figures> = baseline.iter().collect();
-    let unusable = |text: String| Error::new(Kind::Environment, text);
-    let mut course = TuneCourse::new(&options, &figures).map_err(|text| {
-        unusable(text).with_hint("give another goal, other limits, or another plan")
-    })?;
+    let mut of_each = settled(campaign, &plans, &run_s)?;
     let is_local = !campaign.is_remote() && campaign.context.source.is_none();
-    let limits = limits(&options, &baseline, is_local);
-    let mut number = BASELINE_RUNS;
+    let (mut searches, mut limits_of_each) = (Vec::new(), Vec::new());
+    for ((which, options), baseline) in plans.iter().zip(&of_each).zip(&baselines) {
+        let figures: Vec<&Figures> = baseline.iter().collect();
+        let name = campaign.task(which).plan.name.clone();
+        let course = TuneCourse::new(options, &figures).map_err(|text| {
+            unusable(format!("`{name}`: {text}"))
+                .with_hint("give another goal, other limits, or another plan")
+        })?;
+        searches.push((name, course));
+        limits_of_each.push(limits(options, baseline, is_local));
+    }
+    let mut course = AcrossCourse::new(searches);
+    let mut number = BASELINE_RUNS * plans.len();
     loop {
         let is_new = campaign.document.points.len() <= number;
         keep_to_time(
             campaign,
-            &mut options,
+            &mut of_each,
             &mut course,
             is_new.then_some(&clock),
         )?;
-        let TuneNext::Run {
-            keys,
-            is_tried,
-            on_new_servers,
-        } = course.next_run()
+        let (
+            workload,
+            TuneNext::Run {
+                keys,
+                is_tried,
+                on_new_servers,
+            },
+        ) = course.next_run()
         else {
             break;
         };
+        let which = &plans[workload];
         let keys: Vec<(&str, String)> = keys
             .iter()
             .map(|(key, value)| (key.as_str(), value.clone()))
@@ -327,9 +383,9 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
             campaign.close()?;
         }
         let outcome = if is_tried {
-            campaign.attempt(&keys, number, limits)?
+            campaign.attempt(&keys, which, number, limits_of_each[workload])?
         } else {
-            Ok(campaign.measure(&keys, None, number)?)
+            Ok(campaign.measure(&keys, which, number)?)
         };
         let taken = match &outcome {
             Ok(figures) => course.take(RunOutcome::Measured(figures)),
@@ -342,132 +398,187 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         number += 1;
     }
     let mut answer = course.answer();
-    let confirmed: Vec<[usize; 2]> = answer
-        .confirmation()
-        .into_iter()
-        .flat_map(|trial| trial.pairs())
-        .collect();
-    answer.comparison = compared(campaign, &confirmed, &options)?.map(Box::new);
-    campaign.document.answer = Some(Answer::Tune(Box::new(answer)));
+    for search in &mut answer.searches {
+        let confirmation = search.answer.confirmation().into_iter();
+        let confirmed: Vec<[usize; 2]> = confirmation.flat_map(|trial| trial.pairs()).collect();
+        let compared = compared(campaign, &confirmed, &search.options)?;
+        search.answer.comparison = compared.map(Box::new);
+    }
+    campaign.document.answer = across::answered(answer, &plans);
     Ok(())
 }
 
-/// Ends the search when its part of the time is over, and lets what confirms its answer have the time that is left. Both are kept,
-/// so that a search that goes on later takes the same course; runs that are known already have no clock.
+/// Ends a search when its part of the time is over, and lets what confirms its answer have the time that is left to it. Both are
+/// kept, so that a search that goes on later takes the same course; runs that are known already have no clock.
 fn keep_to_time(
     campaign: &mut Campaign<'_>,
-    options: &mut TuneOptions,
-    course: &mut TuneCourse,
+    of_each: &mut [TuneOptions],
+    course: &mut AcrossCourse,
     clock: Option<&Clock>,
 ) -> Result<(), Error> {
-    if let Some(comparisons) = course.searched() {
-        let is_over = |clock: &Clock| clock.spent_s() > options.budget_s * SEARCH_PART;
-        if options.ended_after.is_none() && clock.is_some_and(is_over) {
-            options.ended_after = Some(comparisons);
-            keep(campaign, options)?;
-        }
-        if options.ended_after == Some(comparisons) {
-            course.end_search();
-        }
-    }
-    let Some(comparisons) = course.to_confirm() else {
+    let own_part = own_part(of_each.len());
+    let shares_s = of_each.iter().map(|options| options.budget_s * own_part);
+    let shares_s: Vec<f64> = shares_s.collect();
+    let Some((workload, search)) = course.search() else {
         return Ok(());
     };
-    if let Some(clock) = clock {
-        let left_s = options.budget_s - clock.spent_s();
-        let start_s = if campaign.is_remote() {
-            None
-        } else {
-            options.start_s
-        };
-        let pair_s = 2.0 * options.run_s.unwrap_or_default() + start_s.unwrap_or_default();
-        options.max_pairs = Some(pairs_in(left_s, pair_s, comparisons));
-        keep(campaign, options)?;
+    // What the searches before have left of their time is for those that follow.
+    let end_s: f64 = shares_s[..=workload].iter().sum();
+    let options = &mut of_each[workload];
+    let mut is_changed = false;
+    if let Some(comparisons) = search.searched() {
+        let rest_s = shares_s[workload] * (1.0 - SEARCH_PART);
+        let is_over = |clock: &Clock| clock.spent_s() > end_s - rest_s;
+        if options.ended_after.is_none() && clock.is_some_and(is_over) {
+            options.ended_after = Some(comparisons);
+            is_changed = true;
+        }
+        if options.ended_after == Some(comparisons) {
+            search.end_search();
+        }
     }
-    if let Some(pairs) = options.max_pairs {
-        course.set_max_pairs(pairs);
+    if let Some(comparisons) = search.to_confirm() {
+        if let Some(clock) = clock {
+            let start_s = options.start_s.filter(|_| !campaign.is_remote());
+            let pair_s = 2.0 * options.run_s.unwrap_or_default() + start_s.unwrap_or_default();
+            let left_s = end_s - clock.spent_s();
+            options.confirmation_pairs = Some(pairs_in(left_s, pair_s, comparisons));
+            is_changed = true;
+        }
+        if let Some(pairs) = options.confirmation_pairs {
+            search.set_confirmation_pairs(pairs);
+        }
+    }
+    if is_changed {
+        across::keep_options(campaign, of_each)?;
     }
     Ok(())
 }
 
-fn keep(campaign: &mut Campaign<'_>, options: &TuneOptions) -> Result<(), Error> {
-    let value = serde_json::to_value(options).expect("it is plain data");
-    campaign.document.options.insert(TUNE.into(), value);
-    campaign.save()
+fn unusable(text: String) -> Error {
+    Error::new(Kind::Environment, text)
 }
 
-/// The options with what the first runs have shown: which knobs the server has and where they stand, and how long a run takes.
-/// What is settled stays, also when the search goes on later.
-fn settled(campaign: &mut Campaign<'_>, run_s: &[f64]) -> Result<TuneOptions, Error> {
-    let mut options: TuneOptions = campaign.value(TUNE)?;
-    if options.knobs.is_some() {
-        return Ok(options);
+/// The options of each search with what the first runs have shown: which knobs the servers have and where they stand, and how long
+/// a run takes. What is settled stays, also when the search goes on later.
+fn settled(
+    campaign: &mut Campaign<'_>,
+    plans: &[WhichPlan],
+    run_s: &[Vec<f64>],
+) -> Result<Vec<TuneOptions>, Error> {
+    let mut of_each = across::options(campaign)?;
+    if of_each.iter().all(|options| options.knobs.is_some()) {
+        return Ok(of_each);
     }
-    let wanted: Vec<Knob> = campaign.value(WANTED)?;
-    let names: Vec<String> = wanted
-        .iter()
-        .filter_map(|knob| knob.runtime_parameter().map(str::to_owned))
-        .collect();
-    let names: Vec<&String> = names.iter().collect();
-    let found = campaign.server_parameters(&names)?;
-    let mut knobs = Vec::new();
-    for mut knob in wanted {
-        if let Some(name) = knob.runtime_parameter() {
-            let Some(value) = found.get(name) else {
-                campaign.context.note(format!(
-                    "the server has no `{name}`: `{}` is left out",
-                    knob.name
-                ));
-                options.left_out.push(LeftOutKnob {
-                    name: knob.name,
-                    key: knob.key,
-                });
-                continue;
-            };
-            if knob.text.is_none() {
-                knob.set_default(value);
-            }
-        }
-        knobs.push(recorded(knob));
+    let (knobs, left_out) = knobs_of_each(campaign, plans)?;
+    let first_s: Vec<Option<f64>> = run_s.iter().map(|own| own.first().copied()).collect();
+    let mut typical_s = Vec::new();
+    for ((which, knobs), run_s) in plans.iter().zip(&knobs).zip(run_s) {
+        let planned = planned_run_s(campaign.task(which));
+        // The first run starts the servers and loads the documents, as each does that needs another start.
+        let mut reaches = knobs.iter().map(|knob| knob.reach);
+        let found_s = if reaches.any(|reach| reach == KnobReach::Restart) {
+            run_s.first().copied()
+        } else {
+            run_s.iter().copied().reduce(f64::min)
+        };
+        typical_s.push(found_s.map_or(planned, |own| own.max(planned - OVERHEAD_S)));
     }
-    if knobs.is_empty() {
-        let text = "the server has none of these knobs";
-        return Err(Error::new(Kind::BadInput, text).with_hint("name others with `--knobs`"));
-    }
-    let first_s = run_s.first().copied();
-    let planned = campaign.tasks().next().map_or(0.0, planned_run_s);
-    // The first run starts the servers and loads the documents, as each does that needs another start.
-    let mut reaches = knobs.iter().map(|knob: &record::Knob| knob.reach);
-    let found_s = if reaches.any(|reach| reach == KnobReach::Restart) {
-        first_s
-    } else {
-        run_s.iter().copied().reduce(f64::min)
-    };
-    let run_s = found_s.map_or(planned, |own| own.max(planned - OVERHEAD_S));
-    let fits = budget(options.budget_s, run_s);
+    let budget_s = campaign.value::<TuneOptions>(TUNE)?.budget_s;
+    let round_s: f64 = typical_s.iter().sum();
+    let fits = budget_across(budget_s, round_s, plans.len());
     let (trials, pairs) = fits.unwrap_or((LEAST_TRIALS, LEAST_PAIRS as u32));
+    let run_s = Quantity::seconds(round_s / plans.len() as f64);
     if fits.is_none() {
         campaign.context.warning(format!(
-            "runs take {} each, longer than their phases: the search goes beyond `--budget`",
-            Quantity::seconds(run_s)
+            "runs take {run_s} each, longer than their phases: the search goes beyond `--budget`"
         ));
     }
-    options.run_s = Some(run_s);
-    options.start_s = first_s.map(|first| (first - run_s).max(0.0));
-    options.trials = Some(trials);
-    options.max_pairs = Some(pairs);
-    options.knobs = Some(knobs);
-    keep(campaign, &options)?;
+    let settled = of_each.iter_mut().zip(knobs).zip(typical_s).zip(first_s);
+    for (((options, knobs), run_s), first_s) in settled {
+        options.left_out.clone_from(&left_out);
+        options.run_s = Some(run_s);
+        options.start_s = first_s.map(|first| (first - run_s).max(0.0));
+        options.trials = Some(trials);
+        options.max_pairs = Some(pairs);
+        options.knobs = Some(knobs);
+        if plans.len() > 1 {
+            options.budget_s = budget_s * run_s / round_s;
+        }
+    }
+    across::keep_options(campaign, &of_each)?;
     let noun = if trials == 1 {
         "comparison"
     } else {
         "comparisons"
     };
+    let of_each_workload = if plans.len() > 1 {
+        ", for each workload"
+    } else {
+        ""
+    };
     campaign.context.note(format!(
-        "a run takes {}: up to {trials} {noun}, then confirmations of {LEAST_PAIRS} to {pairs} pairs",
-        Quantity::seconds(run_s)
+        "a run takes {run_s}: up to {trials} {noun}, then confirmations of {LEAST_PAIRS} to {pairs} pairs{of_each_workload}"
     ));
-    Ok(options)
+    Ok(of_each)
+}
+
+/// The knobs that the servers of all plans have, for each plan with its own defaults and with the same values, and those that some
+/// have not.
+fn knobs_of_each(
+    campaign: &mut Campaign<'_>,
+    plans: &[WhichPlan],
+) -> Result<(Vec<Vec<record::Knob>>, Vec<LeftOutKnob>), Error> {
+    let mut wanted: Vec<Knob> = campaign.value(WANTED)?;
+    let mut left_out = Vec::new();
+    let parameters = wanted
+        .iter()
+        .filter_map(|knob| knob.runtime_parameter().map(str::to_owned));
+    let parameters: Vec<String> = parameters.collect();
+    let parameters: Vec<&String> = parameters.iter().collect();
+    let mut found = Vec::new();
+    for which in plans {
+        let found_here = campaign.server_parameters(which, &parameters)?;
+        wanted.retain_mut(|knob| {
+            let Some(name) = knob.runtime_parameter() else {
+                return true;
+            };
+            let Some(value) = found_here.get(name) else {
+                campaign.context.note(format!(
+                    "the server has no `{name}`: `{}` is left out",
+                    knob.name
+                ));
+                left_out.push(LeftOutKnob {
+                    name: knob.name.clone(),
+                    key: knob.key.clone(),
+                });
+                return false;
+            };
+            if knob.text.is_none() {
+                knob.set_default(value);
+            }
+            true
+        });
+        found.push(found_here);
+    }
+    if wanted.is_empty() {
+        let text = "the server has none of these knobs";
+        return Err(Error::new(Kind::BadInput, text).with_hint("name others with `--knobs`"));
+    }
+    // All values are known now, and each plan begins with its own.
+    let of_each = plans.iter().zip(&found).map(|(which, found)| {
+        let mut knobs = wanted.clone();
+        as_planned(&mut knobs, campaign.task(which));
+        let own = knobs.iter_mut().filter(|knob| knob.text.is_none());
+        for knob in own {
+            let name = knob.runtime_parameter().map(str::to_owned);
+            if let Some(value) = name.and_then(|name| found.get(&name)) {
+                knob.set_default(value);
+            }
+        }
+        knobs.into_iter().map(recorded).collect()
+    });
+    Ok((of_each.collect(), left_out))
 }
 
 /// A knob as it is kept.

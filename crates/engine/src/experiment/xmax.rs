@@ -1,6 +1,7 @@
 //! `dyno xmax`: closed-loop runs with more and more clients, then open-loop runs just below the best.
 
 use super::campaign::Campaign;
+use super::points::WhichPlan;
 use super::request::{Resolve, document, refuse_think_time};
 use crate::error::{Error, Kind};
 use dyno_analyze::experiment::xmax::{CONFIRMATION_RATIOS, answer, confirmation, without_success};
@@ -76,7 +77,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
                 let settings = [(CLIENTS, clients.to_string())];
                 // More clients may be too many; of none that succeeds nothing follows.
                 let figures = match number {
-                    0 => Some(campaign.measure(&settings, None, number)?),
+                    0 => Some(campaign.measure(&settings, &WhichPlan::Only, number)?),
                     _ => campaign.probe(&settings, number)?,
                 };
                 search.record(figures.map_or(0.0, |figures| figures.rate_per_s.value));

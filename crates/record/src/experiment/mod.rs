@@ -11,6 +11,7 @@ mod search;
 mod suite;
 mod sweep;
 mod tune;
+mod tune_across;
 
 pub use comparison::{
     AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DemandRatio, DisturbedPair, Explanation,
@@ -33,6 +34,10 @@ pub use sweep::{AgainstBase, BASE, Base, BlocksAnswer, Level, Relative, SweepAns
 pub use tune::{
     Ablation, Knob, KnobEffect, KnobReach, LeftOutKnob, TUNE, TuneAnswer, TuneGoal, TuneOptions,
     TunePurpose, TuneTrial, keys_of,
+};
+pub use tune_across::{
+    AcrossSettings, Dependence, OnWorkload, TUNE_ACROSS, TuneAcrossAnswer, WorkloadOptions,
+    WorkloadSearch,
 };
 
 use crate::document::Document;
@@ -173,6 +178,8 @@ pub enum Answer {
     Suite(Box<SuiteAnswer>),
     /// See [`Verb::Tune`].
     Tune(Box<TuneAnswer>),
+    /// The same for each of several workloads.
+    TuneAcross(Box<TuneAcrossAnswer>),
 }
 
 /// A plan key and its values.
@@ -239,7 +246,7 @@ pub struct Point {
     pub settings: BTreeMap<String, String>,
     /// Which of two plans it runs.
     pub side: Option<Side>,
-    /// Which workload of a suite it runs.
+    /// Which of several workloads it runs.
     pub workload: Option<String>,
     /// Which part of a sweep it belongs to; absent where there is one only.
     pub block: Option<Block>,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Key of the axis of the workloads. It is no key of a plan.
 pub const WORKLOAD: &str = "workload";
 
-/// Name of the option of an experiment that holds the plan of each workload by its name, without secrets.
+/// Name of the option of an experiment with several workloads that holds the plan of each by its name, without secrets.
 pub const PLANS: &str = "plans";
 
 /// Name of the option of an experiment that holds [`SuiteAnswer::below_us`].

@@ -137,8 +137,10 @@ pub struct TuneOptions {
     pub trials: Option<u32>,
     /// Comparisons after which the time of the search was over, if it was before all were made.
     pub ended_after: Option<u32>,
-    /// Pairs of runs of a comparison that an answer rests on, at most: at first as planned, then as the time that is left allows.
+    /// Pairs of runs of a comparison that an answer rests on, at most.
     pub max_pairs: Option<u32>,
+    /// The same for the confirmation and the changes that are taken back, by the time that was left when the search itself ended.
+    pub confirmation_pairs: Option<u32>,
 }
 
 named! {
@@ -150,6 +152,10 @@ named! {
         Confirm = "confirm",
         /// To know whether one of the changes counts: it is taken back.
         Ablate = "ablate",
+        /// To know what the settings that were found for another workload do to this one.
+        Across = "across",
+        /// To know whether settings are good for all workloads.
+        ForAll = "for-all",
     }
 }
 

@@ -23,6 +23,7 @@ mod suite_csv;
 mod sweep;
 mod sweep_charts;
 mod tune;
+mod tune_across;
 mod tune_commands;
 mod tune_picture;
 mod xmax;
@@ -34,6 +35,7 @@ use crate::machine;
 use crate::options::{PageFormat, RenderOptions};
 use crate::page::{Fact, FactList, NO_ANSWER, Page, Status};
 use crate::render::show;
+use crate::texts::list;
 use dyno_record::experiment::{Answer, Experiment, Verb};
 use dyno_record::plan::RecordedPlan;
 use parts::{Parts, option};
@@ -74,6 +76,7 @@ pub fn page(experiment: &Experiment) -> Page {
         Some(Answer::Ab(answer)) => ab::parts(experiment, answer, &book),
         Some(Answer::Suite(answer)) => suite::parts(experiment, answer, &book),
         Some(Answer::Tune(answer)) => tune::parts(experiment, answer, &book),
+        Some(Answer::TuneAcross(answer)) => tune_across::parts(experiment, answer, &book),
         None => Parts::default(),
     };
     let mut sections = parts.sections;
@@ -118,7 +121,10 @@ fn title(experiment: &Experiment) -> String {
         Verb::Tune => "Settings",
         Verb::Suite => return format!("Suite {}", experiment.name),
     };
-    format!("{what} of workload {}", experiment.name)
+    match suite::workload_names(experiment).as_slice() {
+        [] => format!("{what} of workload {}", experiment.name),
+        names => format!("{what} of workloads {}", list(names)),
+    }
 }
 
 /// Length of the phases of each run.

@@ -47,12 +47,12 @@ pub(super) fn parts(experiment: &Experiment, answer: &SuiteAnswer, book: &Caveat
     }
 }
 
-/// The plans by the names of the workloads; `None` of what is no suite.
+/// The plans by the names of the workloads; `None` of what has one workload only.
 fn all_plans(experiment: &Experiment) -> Option<&Map<String, Value>> {
     option(experiment, PLANS)?.as_object()
 }
 
-/// The plans of all workloads, one below the other; `None` of what is no suite.
+/// The plans of all workloads, one below the other; `None` of what has one workload only.
 pub(super) fn plans(experiment: &Experiment) -> Option<String> {
     let texts: Vec<String> = all_plans(experiment)?
         .values()
@@ -67,8 +67,14 @@ pub(super) fn recorded_plans(experiment: &Experiment) -> Option<Vec<RecordedPlan
     Some(plans.map(RecordedPlan::new).collect())
 }
 
+/// Names of the workloads in the order of the plans; empty of what has only one.
+pub(super) fn workload_names(experiment: &Experiment) -> Vec<&String> {
+    let plans = all_plans(experiment).into_iter();
+    plans.flat_map(Map::keys).collect()
+}
+
 /// What each workload does.
-fn workloads(experiment: &Experiment) -> Vec<Fact> {
+pub(super) fn workloads(experiment: &Experiment) -> Vec<Fact> {
     let plans = all_plans(experiment).into_iter().flatten();
     plans
         .map(|(name, plan)| {

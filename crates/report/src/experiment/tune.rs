@@ -23,42 +23,96 @@ pub(super) fn parts(experiment: &Experiment, answer: &TuneAnswer, book: &CaveatB
     let Some(options) = TuneOptions::among(&experiment.options) else {
         return Parts::default();
     };
-    let page = TunePage {
-        experiment,
-        answer,
-        knobs: options.knobs.as_deref().unwrap_or_default(),
-        options: &options,
-    };
-    let sections = [
-        page.result(),
-        page.confirmation(),
-        page.search(),
-        page.effects(),
-        Some(page.trials()),
-    ];
+    let page = TunePage::new(experiment, &experiment.name, &options, answer);
     Parts {
         headline: page.headline(book),
-        facts: page.facts(),
-        sections: sections.into_iter().flatten().collect(),
+        facts: facts(&options, page.knobs, |knob| knob.default_value().to_owned()),
+        sections: page.sections(),
         definitions: DEFINITIONS.to_vec(),
     }
 }
 
-/// The parts of the page.
-struct TunePage<'a> {
+/// The goal in a word or a few.
+pub(super) fn goal(goal: TuneGoal) -> &'static str {
+    match goal {
+        TuneGoal::Rate => "rate",
+        TuneGoal::P99 => "p99 response",
+        TuneGoal::Cpu => "server CPU per operation",
+    }
+}
+
+/// How it was searched, with what each knob had before.
+pub(super) fn facts(
+    options: &TuneOptions,
+    knobs: &[Knob],
+    before: impl Fn(&Knob) -> String,
+) -> Vec<Fact> {
+    let mut facts = vec![
+        Fact::new("Goal", goal(options.goal)),
+        Fact::new(
+            "Difference of no interest",
+            Quantity::ratio(options.margin_ratio),
+        ),
+        Fact::new("Time", Quantity::seconds(options.budget_s)),
+        Fact::new("Seed of the search", options.seed),
+        Fact::new(
+            "Failed operations, at most",
+            Quantity::ratio(options.failed_ratio),
+        ),
+    ];
+    if options.allows_less_durable {
+        let said = "acknowledged writes may be lost with some of them";
+        facts.push(Fact::new("Less durable settings", said));
+    }
+    if let Some(limit) = options.p99_limit_us {
+        facts.push(Fact::new("p99, at most", Quantity::microseconds(limit)));
+    }
+    facts.extend(knobs.iter().map(|knob| {
+        let values = knob.values.join(", ");
+        let before = before(knob);
+        Fact::new(knob.name.clone(), format!("{values}; before: {before}"))
+    }));
+    facts
+}
+
+/// The parts of the page about one search.
+pub(super) struct TunePage<'a> {
     experiment: &'a Experiment,
+    workload: &'a str,
     answer: &'a TuneAnswer,
     knobs: &'a [Knob],
     options: &'a TuneOptions,
 }
 
-impl TunePage<'_> {
-    fn goal(&self) -> &'static str {
-        match self.options.goal {
-            TuneGoal::Rate => "rate",
-            TuneGoal::P99 => "p99 response",
-            TuneGoal::Cpu => "server CPU per operation",
+impl<'a> TunePage<'a> {
+    pub(super) fn new(
+        experiment: &'a Experiment,
+        workload: &'a str,
+        options: &'a TuneOptions,
+        answer: &'a TuneAnswer,
+    ) -> TunePage<'a> {
+        TunePage {
+            experiment,
+            workload,
+            answer,
+            knobs: options.knobs.as_deref().unwrap_or_default(),
+            options,
         }
+    }
+
+    pub(super) fn sections(&self) -> Vec<Section> {
+        let sections = [
+            self.result(),
+            self.confirmation(),
+            self.search(),
+            self.effects(),
+            Some(self.trials()),
+        ];
+        sections.into_iter().flatten().collect()
+    }
+
+    fn goal(&self) -> &'static str {
+        goal(self.options.goal)
     }
 
     fn quantity(&self) -> fn(f64) -> Quantity {
@@ -68,7 +122,7 @@ impl TunePage<'_> {
         }
     }
 
-    fn headline(&self, book: &CaveatBook) -> Vec<Figure> {
+    pub(super) fn headline(&self, book: &CaveatBook) -> Vec<Figure> {
         let answer = self.answer;
         let topic = match self.options.goal {
             TuneGoal::P99 => Topic::Latency,
@@ -108,39 +162,6 @@ impl TunePage<'_> {
         vec![gain.marked(&marks), before, noise]
     }
 
-    fn facts(&self) -> Vec<Fact> {
-        let options = self.options;
-        let mut facts = vec![
-            Fact::new("Goal", self.goal()),
-            Fact::new(
-                "Difference of no interest",
-                Quantity::ratio(options.margin_ratio),
-            ),
-            Fact::new("Time", Quantity::seconds(options.budget_s)),
-            Fact::new("Seed of the search", options.seed),
-            Fact::new(
-                "Failed operations, at most",
-                Quantity::ratio(options.failed_ratio),
-            ),
-        ];
-        if options.allows_less_durable {
-            let said = "acknowledged writes may be lost with some of them";
-            facts.push(Fact::new("Less durable settings", said));
-        }
-        if let Some(limit) = options.p99_limit_us {
-            facts.push(Fact::new("p99, at most", Quantity::microseconds(limit)));
-        }
-        let knobs = self.knobs.iter();
-        facts.extend(knobs.map(|knob| {
-            let values = knob.values.join(", ");
-            Fact::new(
-                knob.name.clone(),
-                format!("{values}; before: {}", knob.default_value()),
-            )
-        }));
-        facts
-    }
-
     /// What to set, and what each change is worth.
     fn result(&self) -> Option<Section> {
         let answer = self.answer;
@@ -173,7 +194,7 @@ impl TunePage<'_> {
             title: "What to set".into(),
             charts: charts_of(self.ablation()),
             tables: vec![table],
-            lists: tune_commands::lists(&self.experiment.name, self.knobs, answer),
+            lists: tune_commands::lists(self.workload, self.knobs, &answer.settings, &answer.keys),
             notes: vec![format!(
                 "Without it: the {} without this change, divided by that with all changes of the candidate. A change whose effect is not \
                  proven, over all of them at once (Holm), was taken back, unless the settings prove a gain only together.",
@@ -258,19 +279,18 @@ impl TunePage<'_> {
 
     /// What was expected of the best settings so far, and what single comparisons said.
     fn search(&self) -> Option<Section> {
-        let search = || {
-            let trials = self.answer.trials.iter();
-            trials
-                .filter(|trial| trial.purpose == TunePurpose::Search)
-                .zip(1_u32..)
+        let made_for = |purpose: TunePurpose| {
+            let trials = self.answer.trials.iter().zip(1_u32..);
+            trials.filter(move |(trial, _)| trial.purpose == purpose)
         };
-        let points = |pick: fn(&TuneTrial) -> Option<Value>| {
-            let known =
-                search().filter_map(move |(trial, number)| Some((f64::from(number), pick(trial)?)));
+        let points = |purpose: TunePurpose, pick: fn(&TuneTrial) -> Option<Value>| {
+            let known = made_for(purpose)
+                .filter_map(move |(trial, number)| Some((f64::from(number), pick(trial)?)));
             known.collect::<Vec<(f64, Value)>>()
         };
-        let best = points(|trial| trial.best_ratio);
-        let tried = points(|trial| trial.ratio);
+        let best = points(TunePurpose::Search, |trial| trial.best_ratio);
+        let tried = points(TunePurpose::Search, |trial| trial.ratio);
+        let confirmed = points(TunePurpose::Confirm, |trial| trial.ratio);
         if best.len() < 2 {
             return None;
         }
@@ -285,20 +305,26 @@ impl TunePage<'_> {
             )
         };
         let plot = Plot {
-            id: "plot-tune-search".to_owned(),
+            id: format!("plot-tune-search-{}", self.workload),
             title: "The search".to_owned(),
-            caption: "What the model expects of the best settings so far, divided by the settings before, and what single \
-                      comparisons with the best ones at that time said."
+            caption: "What the model expects of the best settings so far, divided by the settings before; what single \
+                      comparisons with the best ones at that time said; and what the confirmations said, whose runs the \
+                      search has not seen."
                 .to_owned(),
             x: PlotAxis::linear("comparison", Measure::Count),
             y: PlotAxis::linear("ratio", Measure::Count),
             series: vec![
                 series("tried, divided by the best so far", Role::Measured, Stroke::Points, tried),
                 series("best so far, divided by before", Role::Model, Stroke::LineAndPoints, best),
-            ],
+            ]
+            .into_iter()
+            .chain((!confirmed.is_empty()).then(|| {
+                series("confirmed, divided by before", Role::P99, Stroke::Points, confirmed)
+            }))
+            .collect(),
             marks: Vec::new(),
         };
-        let tried = search().map(|(trial, _)| trial);
+        let tried = made_for(TunePurpose::Search).map(|(trial, _)| trial);
         Some(Section {
             title: "The search".into(),
             charts: vec![
@@ -359,9 +385,11 @@ impl TunePage<'_> {
             Column::text("notes"),
         ];
         let row = |(trial, number): (&TuneTrial, u32)| {
-            let purpose = match &trial.knob {
-                Some(knob) => format!("without {knob}"),
-                None => trial.purpose.as_str().to_owned(),
+            let purpose = match (&trial.knob, trial.purpose) {
+                (Some(knob), _) => format!("without {knob}"),
+                (None, TunePurpose::Across) => "found for another".to_owned(),
+                (None, TunePurpose::ForAll) => "good for all".to_owned(),
+                (None, purpose) => purpose.as_str().to_owned(),
             };
             let note = match &trial.problem {
                 Some(problem) => Cell::new(problem, Tone::Alarm),
@@ -405,7 +433,7 @@ fn of_ablation(one: &Ablation) -> Cell {
     }
 }
 
-fn settings(settings: &BTreeMap<String, String>) -> String {
+pub(super) fn settings(settings: &BTreeMap<String, String>) -> String {
     let all: Vec<String> = settings
         .iter()
         .map(|(knob, value)| format!("{knob} {value}"))
@@ -418,7 +446,7 @@ fn settings(settings: &BTreeMap<String, String>) -> String {
 }
 
 /// The terms that the report of a search for settings uses.
-const DEFINITIONS: &[Definition] = &[
+pub(super) const DEFINITIONS: &[Definition] = &[
     Definition {
         term: "before",
         meaning: "The plan as it was given, with the settings that the server had.",

@@ -2,7 +2,7 @@
 
 use crate::page::FoldedList;
 use dyno_plan::knobs::{ENGINE_CONFIGURATION, RUNTIME_PARAMETERS};
-use dyno_record::experiment::{Knob, TuneAnswer, keys_of};
+use dyno_record::experiment::{Knob, keys_of};
 use std::collections::BTreeMap;
 
 /// Keys of the plan and their places in `mongod.conf`.
@@ -23,32 +23,31 @@ const ENGINE: &str = "storage.wiredTiger.engineConfig.configString";
 
 const CACHE: &str = "storage.wiredTiger.engineConfig.cacheSizeGB";
 
-/// How the settings of an answer are made, lasting, repeated and taken back.
-pub(super) fn lists(workload: &str, knobs: &[Knob], answer: &TuneAnswer) -> Vec<FoldedList> {
-    let before = before(knobs, answer);
+/// How settings are made, lasting, repeated with a workload or several, and taken back: the knobs that they turn, and the keys of
+/// the plan that these set.
+pub(super) fn lists(
+    workloads: &str,
+    knobs: &[Knob],
+    settings: &BTreeMap<String, String>,
+    keys: &BTreeMap<String, String>,
+) -> Vec<FoldedList> {
+    let before = before(knobs, settings);
     let list = |title: &str, entries: Vec<String>| FoldedList {
         title: title.to_owned(),
         entries,
         is_open: true,
     };
-    let sets: Vec<String> = answer
-        .keys
+    let sets: Vec<String> = keys
         .iter()
         .map(|(key, value)| format!("--set '{key}={value}'"))
         .collect();
     [
-        list(
-            "Set them on a running server, in `mongosh`",
-            commands(&answer.keys),
-        ),
+        list("Set them on a running server, in `mongosh`", commands(keys)),
         list("Take them back there", commands(&before)),
-        list(
-            "Keep them, in `mongod.conf`",
-            configuration(&answer.keys, &before),
-        ),
+        list("Keep them, in `mongod.conf`", configuration(keys, &before)),
         list(
             "Run the workload with them",
-            vec![format!("dyno run {workload} {}", sets.join(" "))],
+            vec![format!("dyno run {workloads} {}", sets.join(" "))],
         ),
     ]
     .into_iter()
@@ -57,9 +56,9 @@ pub(super) fn lists(workload: &str, knobs: &[Knob], answer: &TuneAnswer) -> Vec<
 }
 
 /// The same keys as they were.
-fn before(knobs: &[Knob], answer: &TuneAnswer) -> BTreeMap<String, String> {
+fn before(knobs: &[Knob], settings: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let knobs = knobs.iter();
-    let changed = knobs.filter(|knob| answer.settings.contains_key(&knob.name));
+    let changed = knobs.filter(|knob| settings.contains_key(&knob.name));
     keys_of(changed.map(|knob| (knob, knob.default_value())))
 }
 

@@ -2,6 +2,7 @@
 //! of `web/` opens.
 
 use crate::samples::experiment as support;
+use crate::samples::tune;
 use dyno_record::experiment::Answer;
 use dyno_record::experiment::Experiment;
 use dyno_record::statement::Statement;
@@ -41,7 +42,7 @@ fn the_findings_of_the_recorded_suite_are_those_that_its_answer_gives_today() {
     assert_eq!(today, recorded.findings);
 }
 
-fn all() -> [(&'static str, Experiment); 13] {
+fn all() -> [(&'static str, Experiment); 14] {
     [
         ("clients", support::clients_sweep()),
         ("doubtful", support::doubtful_sweep()),
@@ -56,6 +57,7 @@ fn all() -> [(&'static str, Experiment); 13] {
         ("client", support::highest_rate(true)),
         ("slo", support::objective()),
         ("suite", suite()),
+        ("tune-across", tune::good_for_all()),
     ]
 }
 
@@ -169,6 +171,37 @@ fn a_maximum_of_the_client_is_never_called_x_max() {
 #[test]
 fn terminal_report_of_a_search_for_an_objective() {
     assert_snapshot!(human(&support::objective()));
+}
+
+#[test]
+fn terminal_report_of_a_search_for_two_workloads() {
+    assert_snapshot!(human(&tune::good_for_all()));
+}
+
+#[test]
+fn settings_that_are_good_for_one_workload_only_are_marked_in_every_form() {
+    let experiment = tune::good_for_none();
+    for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
+        let text = text(&experiment, format, 150);
+        for part in ["worse", "better", "harm", "it hangs"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("What is good for all"), "{text}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&text(&experiment, PageFormat::Json, 0)).unwrap();
+    assert_eq!(json["answer"]["dependence"], "depends");
+    assert_eq!(json["answer"]["winners"][0]["on"][1]["problem"], "it hangs");
+}
+
+#[test]
+fn the_chart_of_a_search_has_what_was_confirmed() {
+    let html = page(&tune::good_for_all());
+    for workload in ["a", "c"] {
+        let id = format!("id=\"plot-tune-search-{workload}\"");
+        assert_eq!(html.matches(&id).count(), 1, "{id}");
+    }
+    assert!(html.contains("confirmed, divided by before"));
 }
 
 #[test]

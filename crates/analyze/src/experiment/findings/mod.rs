@@ -19,6 +19,7 @@ mod stages;
 mod suite;
 mod trust;
 mod tune;
+mod tune_across;
 mod view;
 mod watched;
 mod xmax;
@@ -47,6 +48,7 @@ pub fn findings(experiment: &Experiment) -> Vec<Finding> {
         Answer::Ab(answer) => found.extend(ab::all(experiment, answer)),
         Answer::Suite(answer) => found.extend(suite::all(experiment, answer)),
         Answer::Tune(answer) => found.extend(tune::all(experiment, answer)),
+        Answer::TuneAcross(answer) => found.extend(tune_across::all(answer)),
     }
     if !matches!(answer, Answer::Sweep(_) | Answer::Blocks(_)) {
         found.extend(runs::all(experiment, answer));

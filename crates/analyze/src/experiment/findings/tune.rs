@@ -15,12 +15,13 @@ pub(super) fn all(experiment: &Experiment, answer: &TuneAnswer) -> Vec<Finding> 
     let Some(options) = TuneOptions::among(&experiment.options) else {
         return Vec::new();
     };
-    let rules = [
-        result(&options, answer),
-        cause(answer),
-        harmful(answer),
-        left_out(&options),
-    ];
+    let of_search = of_search(&options, answer).into_iter();
+    of_search.chain(left_out(&options)).collect()
+}
+
+/// What a search says.
+pub(super) fn of_search(options: &TuneOptions, answer: &TuneAnswer) -> Vec<Finding> {
+    let rules = [result(options, answer), cause(answer), harmful(answer)];
     rules.into_iter().flatten().collect()
 }
 
@@ -70,7 +71,7 @@ fn result(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
 }
 
 /// Knobs and their values, one by one.
-fn named(settings: &BTreeMap<String, String>) -> Vec<Statement> {
+pub(super) fn named(settings: &BTreeMap<String, String>) -> Vec<Statement> {
     let all = settings.iter();
     all.map(|(knob, value)| statement!("knob-at-value", knob = knob, value = value))
         .collect()
@@ -111,7 +112,7 @@ fn harmful(answer: &TuneAnswer) -> Option<Finding> {
 }
 
 /// Knobs that the server has not.
-fn left_out(options: &TuneOptions) -> Option<Finding> {
+pub(super) fn left_out(options: &TuneOptions) -> Option<Finding> {
     let all = options.left_out.iter();
     let names: Vec<&String> = all.clone().map(|knob| &knob.name).collect();
     let keys: Vec<&String> = all.map(|knob| &knob.key).collect();

@@ -7,7 +7,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
 
 /// Standard deviation of the logarithm of a run.
-const NOISE: f64 = 0.02;
+pub(super) const NOISE: f64 = 0.02;
 
 fn knob(name: &str, key: &str, text: Option<&str>) -> Knob {
     Knob {
@@ -24,7 +24,7 @@ fn knob(name: &str, key: &str, text: Option<&str>) -> Knob {
     }
 }
 
-fn options(goal: TuneGoal) -> TuneOptions {
+pub(super) fn options(goal: TuneGoal) -> TuneOptions {
     const ENGINE: &str = "server.runtime_parameters.engine";
     TuneOptions {
         goal,
@@ -45,10 +45,11 @@ fn options(goal: TuneGoal) -> TuneOptions {
         ended_after: None,
         trials: Some(30),
         max_pairs: Some(12),
+        confirmation_pairs: None,
     }
 }
 
-fn figures(rate_per_s: f64) -> Figures {
+pub(super) fn figures(rate_per_s: f64) -> Figures {
     let text = serde_json::json!({
         "clients": 1, "threads": 1, "rate_per_s": {"value": rate_per_s},
         "response_mean_us": {"value": 10.0}, "response_us": {"p99": {"value": 1e8 / rate_per_s}},
@@ -59,7 +60,7 @@ fn figures(rate_per_s: f64) -> Figures {
 }
 
 /// The value of a knob that keys set, 4 unless they do.
-fn value(keys: &Keys, key: &str, option: &str) -> f64 {
+pub(super) fn value(keys: &Keys, key: &str, option: &str) -> f64 {
     let text = keys.get(key).map_or("4", String::as_str);
     let rest = text.split_once(option).map_or("4", |(_, rest)| rest);
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -69,6 +70,7 @@ fn value(keys: &Keys, key: &str, option: &str) -> f64 {
 /// A bench on which more threads and a shorter delay help, and what it was asked for.
 struct Bench {
     random: Xoshiro256PlusPlus,
+    noise: f64,
     fails_from_threads: f64,
     is_flat: bool,
     runs: Vec<Keys>,
@@ -78,6 +80,7 @@ impl Bench {
     fn new(seed: u64) -> Bench {
         Bench {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            noise: NOISE,
             fails_from_threads: f64::INFINITY,
             is_flat: false,
             runs: Vec::new(),
@@ -95,7 +98,7 @@ impl Bench {
         let log = slope * 0.15 * (threads / 4.0).log2()
             - slope * 0.1 * (delay / 4.0).log2().abs().min(1.0);
         let noise: f64 = StandardNormal.sample(&mut self.random);
-        Ok(figures(10_000.0 * (log + NOISE * noise).exp()))
+        Ok(figures(10_000.0 * (log + self.noise * noise).exp()))
     }
 
     fn search(&mut self, options: &TuneOptions) -> TuneCourse {
@@ -115,7 +118,7 @@ impl Bench {
                 course.end_search();
             }
             if course.to_confirm().is_some() && comparisons < u32::MAX {
-                course.set_max_pairs(6);
+                course.set_confirmation_pairs(6);
             }
             let TuneNext::Run { keys, .. } = course.next_run() else {
                 break;
@@ -190,6 +193,16 @@ fn every_run_is_named_once_and_pairs_alternate() {
         assert!(bench.runs[beside].is_empty());
         assert_eq!(bench.runs[tried], answer.keys);
     }
+}
+
+#[test]
+fn runs_that_are_all_alike_prove_a_gain_too() {
+    let mut bench = Bench::new(7);
+    bench.noise = 0.0;
+    let answer = bench.search(&options(TuneGoal::Rate)).answer();
+    let expected = BTreeMap::from([("threads".to_owned(), "16".to_owned())]);
+    assert_eq!(answer.settings, expected);
+    assert!(answer.noise_ratio > 0.0 && answer.noise_ratio < 1e-4);
 }
 
 #[test]

@@ -36,7 +36,7 @@ const DEMANDS_S: [f64; 3] = [80e-6, 20e-6, 1e-6];
 
 /// A run as it is described in a line: load, rate, mean response time in microseconds, and the share by which
 /// the rate is uncertain.
-type Line = (u32, Option<f64>, f64, f64, f64);
+pub(super) type Line = (u32, Option<f64>, f64, f64, f64);
 
 fn figure(value: f64, error_ratio: f64) -> Figure {
     Figure {
@@ -62,7 +62,7 @@ fn resources(rate: f64) -> Vec<Resource> {
     ]
 }
 
-fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> Figures {
+pub(super) fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio): Line) -> Figures {
     let rate_per_s = figure(rate, error_ratio);
     let resources = resources(rate);
     let tail = [0.85, 1.6, 2.1, 4.2, 11.0];
@@ -412,7 +412,7 @@ pub(crate) fn empty_sweep() -> Experiment {
 }
 
 /// An experiment that is no sweep, with an answer.
-fn other(verb: Verb, question: &str, lines: &[Line], answer: Answer) -> Experiment {
+pub(super) fn other(verb: Verb, question: &str, lines: &[Line], answer: Answer) -> Experiment {
     let named: Vec<(String, Line)> = lines.iter().map(|line| ("run".to_owned(), *line)).collect();
     let named: Vec<(&str, Line)> = named
         .iter()
@@ -430,7 +430,7 @@ fn other(verb: Verb, question: &str, lines: &[Line], answer: Answer) -> Experime
     experiment
 }
 
-fn found(mut experiment: Experiment) -> Experiment {
+pub(super) fn found(mut experiment: Experiment) -> Experiment {
     experiment.findings = findings(&experiment);
     experiment
 }

@@ -9,6 +9,7 @@ mod searches;
 mod suites;
 mod sweeps;
 mod tunings;
+mod tunings_across;
 
 type Case = dyno_testkit::findings::Case<Experiment>;
 
@@ -22,6 +23,7 @@ fn every_finding_is_measured_and_silent_where_it_is_not() {
         plans::cases(),
         suites::cases(),
         tunings::cases(),
+        tunings_across::cases(),
     ];
     for cases in all {
         told.check(findings, cases);

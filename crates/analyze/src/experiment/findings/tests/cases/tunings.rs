@@ -44,7 +44,7 @@ fn answer(experiment: &mut Experiment) -> &mut TuneAnswer {
     }
 }
 
-fn options() -> TuneOptions {
+pub(super) fn options() -> TuneOptions {
     let knob = |name: &str| Knob {
         name: name.into(),
         group: "own".into(),
@@ -75,6 +75,7 @@ fn options() -> TuneOptions {
         ended_after: None,
         start_s: None,
         max_pairs: Some(6),
+        confirmation_pairs: None,
     }
 }
 

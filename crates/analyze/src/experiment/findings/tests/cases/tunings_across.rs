@@ -1,0 +1,133 @@
+//! The findings of searches for several workloads.
+
+use super::tunings::options;
+use super::*;
+use crate::experiment::tune::across::AcrossCourse;
+use crate::experiment::tune::{BASELINE_RUNS, RunOutcome, TuneCourse, TuneNext};
+use dyno_record::experiment::{Dependence, OnWorkload, TuneAcrossAnswer};
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        case("tune-across-same", together())
+            .not_if("each loses what the other gains", |it| *it = opposed())
+            .not_if("it cannot be told", |it| {
+                answer(it).dependence = Dependence::NotTold
+            }),
+        case("tune-across-depends", opposed()).not_if("both have the same", |it| *it = together()),
+        case("tune-across-depends", harmful()).not_if("it cannot be told", |it| {
+            answer(it).dependence = Dependence::NotTold
+        }),
+        case(
+            "tune-across-not-told",
+            with(opposed(), |it| answer(it).dependence = Dependence::NotTold),
+        )
+        .not_if("nothing was compared", |it| {
+            for found in &mut answer(it).winners {
+                found.on.clear();
+            }
+        }),
+        case("tune-across-nothing", flat()).not_if("something is better", |it| *it = together()),
+        case(
+            "tune-across-nothing-proven",
+            with(flat(), |it| answer(it).dependence = Dependence::NotTold),
+        )
+        .not_if("it would have been seen", |it| *it = flat()),
+        case("tune-good-for-all", together())
+            .not_if("it is not proven", |it| *it = not_proven())
+            .not_if("the ratio is not known", |it| {
+                answer(it).for_all.as_mut().unwrap().mean_ratio = None
+            }),
+        case("tune-not-proven-for-all", not_proven()).not_if("nothing was compared for it", |it| {
+            answer(it).not_for_all.clear()
+        }),
+        case(
+            "tune-not-proven-for-all",
+            with(not_proven(), |it| {
+                do_harm(&mut answer(it).not_for_all[0].on[0]);
+            }),
+        )
+        .not_if("it is proven", |it| *it = together()),
+        case("tune-good-for-none", opposed())
+            .not_if("some are", |it| *it = together())
+            .not_if("nothing is better", |it| *it = flat()),
+        case("tune-of-workload", together())
+            .not_if("nothing was searched for", |it| answer(it).searches.clear()),
+    ]
+}
+
+fn answer(experiment: &mut Experiment) -> &mut TuneAcrossAnswer {
+    match experiment.answer.as_mut() {
+        Some(Answer::TuneAcross(answer)) => answer,
+        other => panic!("it is no search for several workloads: {other:?}"),
+    }
+}
+
+/// Threads at 4 help the first workload, a delay of 4 the second.
+fn together() -> Experiment {
+    across([(1.2, 1.0), (1.0, 1.3)])
+}
+
+/// The same, and each costs the other workload more than that.
+fn opposed() -> Experiment {
+    across([(1.2, 0.6), (0.6, 1.2)])
+}
+
+fn flat() -> Experiment {
+    across([(1.0, 1.0); 2])
+}
+
+/// As [`opposed`], and the first settings do harm to the second workload.
+fn harmful() -> Experiment {
+    with(opposed(), |it| do_harm(&mut answer(it).winners[0].on[1]))
+}
+
+fn not_proven() -> Experiment {
+    with(together(), |it| {
+        let answer = answer(it);
+        answer.not_for_all.extend(answer.for_all.take());
+    })
+}
+
+fn do_harm(on: &mut OnWorkload) {
+    (on.ratio, on.beside_own) = (None, None);
+    on.problem = Some("it hangs".into());
+}
+
+/// Searches for two workloads, whose rates threads at 4 and a delay of 4 multiply by these factors.
+fn across(factors: [(f64, f64); 2]) -> Experiment {
+    let options = options();
+    let mut done = Vec::new();
+    let mut run = |factor: f64| {
+        // A little noise that repeats.
+        let noise = [1.0, 1.003, 0.998, 1.001, 0.997][done.len() % 5];
+        let figures = figures(8, None, 10_000.0 * factor * noise, 425.0);
+        done.push(figures.clone());
+        figures
+    };
+    let mut searches = Vec::new();
+    for workload in ["a", "c"] {
+        let runs: Vec<Figures> = (0..BASELINE_RUNS).map(|_| run(1.0)).collect();
+        let runs: Vec<&Figures> = runs.iter().collect();
+        let course = TuneCourse::new(&options, &runs).expect("it goes well");
+        searches.push((workload.to_owned(), course));
+    }
+    let mut course = AcrossCourse::new(searches);
+    while let (workload, TuneNext::Run { keys, .. }) = course.next_run() {
+        let is = |name: &str| {
+            let value = keys.get(&format!("server.runtime_parameters.{name}"));
+            value.is_some_and(|value| value == "4")
+        };
+        let (threads, delay) = factors[workload];
+        let threads = if is("threads") { threads } else { 1.0 };
+        let delay = if is("delay") { delay } else { 1.0 };
+        let figures = run(threads * delay);
+        let taken = course.take(RunOutcome::Measured(&figures));
+        taken.expect("the defaults go well");
+    }
+    let mut experiment = experiment(
+        (CLIENTS, &["8", "8"]),
+        vec![done[0].clone(), done[1].clone()],
+    );
+    experiment.answer = Some(Answer::TuneAcross(Box::new(course.answer())));
+    experiment
+}

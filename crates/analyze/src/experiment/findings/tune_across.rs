@@ -1,0 +1,203 @@
+//! What the searches for several workloads mean together: whether the best settings depend on the workload, which are good for
+//! all, and what each search says itself.
+
+use super::tune::{left_out, named, of_search};
+use crate::values::{percent, times_of};
+use dyno_record::experiment::{
+    AcrossSettings, Dependence, Figure, Finding, OnWorkload, TuneAcrossAnswer, TuneOptions,
+};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
+use std::collections::BTreeMap;
+
+/// All rules.
+pub(super) fn all(answer: &TuneAcrossAnswer) -> Vec<Finding> {
+    let Some(first) = answer.searches.first() else {
+        return Vec::new();
+    };
+    let options = &first.options;
+    let together = [dependence(options, answer), for_all(options, answer)];
+    let mut found: Vec<Finding> = together.into_iter().flatten().collect();
+    for search in &answer.searches {
+        let own = of_search(&search.options, &search.answer).into_iter();
+        found.extend(own.map(|one| Finding {
+            statement: of_workload(&search.workload, &one.statement),
+            ..one
+        }));
+    }
+    // They have the same knobs.
+    found.extend(left_out(options));
+    found
+}
+
+fn of_workload(workload: &str, said: &Statement) -> Statement {
+    statement!("tune-of-workload", workload = workload, said = said)
+}
+
+/// Whether the best settings depend on the workload.
+fn dependence(options: &TuneOptions, answer: &TuneAcrossAnswer) -> Option<Finding> {
+    let visible = percent(answer.visible_ratio);
+    if answer.is_empty() {
+        let noise = answer.searches.iter().map(|search| {
+            let found = &search.answer;
+            let noise = percent(found.noise_ratio);
+            let said = statement!("tune-noise", noise = noise, trials = found.trials.len());
+            of_workload(&search.workload, &said)
+        });
+        return Some(match answer.dependence {
+            Dependence::Same | Dependence::Depends => Finding::found(
+                statement!("tune-across-nothing", visible = visible),
+                noise.collect(),
+            ),
+            Dependence::NotTold => {
+                let said = statement!("tune-across-nothing-proven", visible = visible);
+                Finding::warning(said, noise.collect())
+            }
+        });
+    }
+    // Of each of the settings that were found the workload that it serves worst.
+    let worst = answer.winners.iter().filter_map(|found| {
+        let worst = worst(options, &found.on, |on| on.beside_own.as_ref())?;
+        Some(beside_own(found, worst, worst.beside_own.as_ref()))
+    });
+    match answer.dependence {
+        Dependence::Same => {
+            let same = answer.same.as_ref()?;
+            let rows = answer.for_all.iter().chain(&answer.not_for_all);
+            let mut rows = rows.chain(&answer.winners);
+            let row = rows.find(|row| row.settings == *same)?;
+            let beside = row.on.iter().map(|on| match &on.beside_own {
+                Some(_) => beside_own(row, on, on.beside_own.as_ref()),
+                None => on_workload(on),
+            });
+            let said = statement!(
+                "tune-across-same",
+                settings = named(same),
+                margin = percent(options.margin_ratio),
+                visible = visible
+            );
+            Some(Finding::found(said, beside.collect()))
+        }
+        Dependence::Depends => {
+            let harm = harm(&answer.winners);
+            let said = statement!("tune-across-depends");
+            Some(Finding::found(said, worst.chain(harm).collect()))
+        }
+        Dependence::NotTold => {
+            let said = statement!("tune-across-not-told", visible = visible);
+            let evidence: Vec<Statement> = worst.collect();
+            (!evidence.is_empty()).then(|| Finding::warning(said, evidence))
+        }
+    }
+}
+
+/// Which settings are good for all workloads.
+fn for_all(options: &TuneOptions, answer: &TuneAcrossAnswer) -> Option<Finding> {
+    let margin = percent(options.margin_ratio);
+    if answer.is_empty() {
+        return None;
+    }
+    if let Some(found) = &answer.for_all {
+        let said = statement!(
+            "tune-good-for-all",
+            goal = options.goal.as_str(),
+            settings = named(&found.settings),
+            ratio = times_of(&found.mean_ratio?),
+            margin = margin
+        );
+        return Some(Finding::found(
+            said,
+            found.on.iter().map(on_workload).collect(),
+        ));
+    }
+    if let Some(tried) = answer.not_for_all.first() {
+        let said = statement!(
+            "tune-not-proven-for-all",
+            settings = named(&tried.settings),
+            margin = margin
+        );
+        return Some(Finding::warning(
+            said,
+            tried.on.iter().map(on_workload).collect(),
+        ));
+    }
+    let worst = answer.winners.iter().filter_map(|found| {
+        let worst = worst(options, &found.on, |on| on.ratio.as_ref())?;
+        (!found.settings.is_empty()).then(|| found_on(found, worst, worst.ratio.as_ref()))
+    });
+    let evidence: Vec<Statement> = worst.chain(harm(&answer.winners)).collect();
+    let said = statement!("tune-good-for-none", margin = margin);
+    (!evidence.is_empty()).then(|| Finding::found(said, evidence))
+}
+
+/// The workload on which a ratio is worst.
+fn worst<'a>(
+    options: &TuneOptions,
+    on: &'a [OnWorkload],
+    ratio: impl Fn(&'a OnWorkload) -> Option<&'a Figure>,
+) -> Option<&'a OnWorkload> {
+    let better = |ratio: &Figure| match options.goal.larger_is_better() {
+        true => ratio.value,
+        false => 1.0 / ratio.value,
+    };
+    let known = on.iter().filter_map(|on| Some((better(ratio(on)?), on)));
+    let worst = known.min_by(|(one, _), (other, _)| one.total_cmp(other));
+    worst.map(|(_, on)| on)
+}
+
+/// What was found for one workload, beside what was found for another.
+fn beside_own(found: &AcrossSettings, on: &OnWorkload, ratio: Option<&Figure>) -> Statement {
+    statement!(
+        "tune-beside-own",
+        workload = &on.workload,
+        settings = settings(&found.settings),
+        ratio = ratio.map(times_of)
+    )
+}
+
+/// What was found for one workload, on another.
+fn found_on(found: &AcrossSettings, on: &OnWorkload, ratio: Option<&Figure>) -> Statement {
+    statement!(
+        "tune-found-on",
+        workload = &on.workload,
+        settings = settings(&found.settings),
+        ratio = ratio.map(times_of)
+    )
+}
+
+/// Settings one by one; absent if nothing is changed.
+fn settings(settings: &BTreeMap<String, String>) -> Option<Vec<Statement>> {
+    (!settings.is_empty()).then(|| named(settings))
+}
+
+/// What settings that are named before do to a workload.
+fn on_workload(on: &OnWorkload) -> Statement {
+    match (&on.ratio, &on.problem) {
+        (Some(ratio), _) => statement!(
+            "tune-on-workload",
+            workload = &on.workload,
+            ratio = times_of(ratio),
+            pairs = on.pairs
+        ),
+        (None, problem) => statement!(
+            "tune-harm-on-workload",
+            workload = &on.workload,
+            reason = problem.as_ref()
+        ),
+    }
+}
+
+/// What was found for one workload and did harm to another.
+fn harm(found: &[AcrossSettings]) -> impl Iterator<Item = Statement> {
+    found.iter().flat_map(|found| {
+        let harmful = found.on.iter().filter(|on| on.problem.is_some());
+        harmful.map(move |on| {
+            statement!(
+                "tune-found-harmful-on",
+                workload = &on.workload,
+                settings = named(&found.settings),
+                reason = on.problem.as_ref()
+            )
+        })
+    })
+}

@@ -1,0 +1,291 @@
+//! Searches for several workloads on simulated benches, whose best settings are known.
+
+use super::super::tests::{NOISE, figures, options, value};
+use super::super::{Keys, Knob, TuneGoal, TuneOptions};
+use super::*;
+use dyno_record::experiment::Figures;
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand_distr::{Distribution, StandardNormal};
+
+/// The logarithm of the rate of a workload, by the doublings of threads and of the delay from 4.
+type Surface = fn(f64, f64) -> f64;
+
+const MORE_THREADS: Surface = |threads, _| 0.15 * threads;
+const FEWER_THREADS: Surface = |threads, _| -0.15 * threads;
+const SHORTER_DELAY: Surface = |_, delay| -0.12 * delay;
+const NOTHING: Surface = |_, _| 0.0;
+
+/// Workloads `w0`, `w1` and so on, and what was run: the place of the workload and the keys.
+struct Bench {
+    random: Xoshiro256PlusPlus,
+    surfaces: Vec<Surface>,
+    /// Of the last workload.
+    fails_from_threads: f64,
+    runs: Vec<(usize, Keys)>,
+}
+
+impl Bench {
+    fn new(seed: u64, surfaces: &[Surface]) -> Bench {
+        Bench {
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            surfaces: surfaces.to_vec(),
+            fails_from_threads: f64::INFINITY,
+            runs: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, workload: usize, keys: &Keys, default: f64) -> Result<Figures, String> {
+        self.runs.push((workload, keys.clone()));
+        let threads = match keys.get("server.runtime_parameters.engine") {
+            Some(text) if text.contains("threads_max=") => {
+                value(keys, "server.runtime_parameters.engine", "threads_max=")
+            }
+            _ => default,
+        };
+        if workload + 1 == self.surfaces.len() && threads >= self.fails_from_threads {
+            return Err("the server is busy with itself".into());
+        }
+        let delay = value(keys, "server.runtime_parameters.delay", "");
+        let log = self.surfaces[workload]((threads / 4.0).log2(), (delay / 4.0).log2());
+        let noise: f64 = StandardNormal.sample(&mut self.random);
+        Ok(figures(10_000.0 * (log + NOISE * noise).exp()))
+    }
+
+    fn search(&mut self, of_each: &[TuneOptions]) -> AcrossCourse {
+        let default = |options: &TuneOptions| {
+            let knobs = options.knobs.as_ref().unwrap();
+            knobs[0].default_value().parse::<f64>().unwrap()
+        };
+        let mut searches = Vec::new();
+        for (workload, options) in of_each.iter().enumerate() {
+            let runs = (0..BASELINE_RUNS)
+                .map(|_| self.run(workload, &Keys::new(), default(options)).unwrap());
+            let runs: Vec<Figures> = runs.collect();
+            let runs: Vec<&Figures> = runs.iter().collect();
+            let course = TuneCourse::new(options, &runs).unwrap();
+            searches.push((format!("w{workload}"), course));
+        }
+        let mut course = AcrossCourse::new(searches);
+        while let (workload, TuneNext::Run { keys, .. }) = course.next_run() {
+            match self.run(workload, &keys, default(&of_each[workload])) {
+                Ok(figures) => course.take(RunOutcome::Measured(&figures)).unwrap(),
+                Err(reason) => course.take(RunOutcome::Harmful(&reason)).unwrap(),
+            }
+        }
+        course
+    }
+}
+
+fn searched(seed: u64, surfaces: &[Surface]) -> TuneAcrossAnswer {
+    let options: Vec<TuneOptions> = surfaces.iter().map(|_| options(TuneGoal::Rate)).collect();
+    Bench::new(seed, surfaces).search(&options).answer()
+}
+
+fn named(settings: &[(&str, &str)]) -> Named {
+    let pairs = settings.iter();
+    pairs
+        .map(|(knob, value)| ((*knob).to_owned(), (*value).to_owned()))
+        .collect()
+}
+
+/// Asserts that a ratio is that of a logarithm, as far as its interval tells.
+fn assert_is(ratio: Option<Figure>, log: f64) {
+    let ratio = ratio.unwrap();
+    assert!(
+        (ratio.value.ln() - log).abs() < 0.04,
+        "{ratio:?}, not {log}"
+    );
+}
+
+fn comparisons(answer: &TuneAcrossAnswer, purpose: TunePurpose) -> usize {
+    let all = answer.searches.iter();
+    let trials = all.flat_map(|search| &search.answer.trials);
+    trials.filter(|trial| trial.purpose == purpose).count()
+}
+
+#[test]
+fn settings_that_help_one_workload_each_are_good_for_both_together() {
+    let answer = searched(3, &[MORE_THREADS, SHORTER_DELAY]);
+    let [threads, delay] = [("threads", "16"), ("delay", "1")];
+    assert_eq!(answer.winners[0].settings, named(&[threads]));
+    assert_eq!(answer.winners[1].settings, named(&[delay]));
+    // The matrix: each on its own workload, and on the other one.
+    for (winner, logs) in answer.winners.iter().zip([[0.3, 0.0], [0.0, 0.24]]) {
+        for (on, log) in winner.on.iter().zip(logs) {
+            assert_is(on.ratio, log);
+        }
+    }
+    assert_is(answer.winners[0].mean_ratio, 0.15);
+    assert_is(answer.winners[0].on[1].beside_own, -0.24);
+    assert_eq!(answer.winners[0].on[0].beside_own, None);
+    let for_all = answer.for_all.as_ref().unwrap();
+    assert_eq!(for_all.settings, named(&[delay, threads]));
+    assert_eq!(for_all.found_for, ["w0", "w1"]);
+    assert_eq!(
+        for_all.keys["server.runtime_parameters.engine"],
+        "eviction=(threads_max=16)"
+    );
+    assert_is(for_all.mean_ratio, 0.27);
+    // Both have their best settings at once, so that it does not depend on the workload.
+    assert_eq!(answer.dependence, Dependence::Same);
+    assert_eq!(answer.same, Some(named(&[delay, threads])));
+}
+
+#[test]
+fn settings_that_help_one_workload_and_harm_the_other_are_good_for_none() {
+    let answer = searched(5, &[MORE_THREADS, FEWER_THREADS]);
+    assert_eq!(answer.winners[0].settings, named(&[("threads", "16")]));
+    assert_eq!(answer.winners[1].settings, named(&[("threads", "1")]));
+    assert_is(answer.winners[0].on[1].ratio, -0.3);
+    assert_is(answer.winners[0].on[1].beside_own, -0.6);
+    assert_eq!((answer.for_all, answer.not_for_all.len()), (None, 0));
+    assert_eq!(answer.dependence, Dependence::Depends);
+    assert!(answer.visible_ratio < 0.1, "{}", answer.visible_ratio);
+}
+
+#[test]
+fn what_both_can_have_is_good_for_all_although_the_best_depends_on_the_workload() {
+    let second: Surface = |threads, delay| -0.15 * threads - 0.12 * delay;
+    let answer = searched(7, &[MORE_THREADS, second]);
+    let own = named(&[("threads", "1"), ("delay", "1")]);
+    assert_eq!(answer.winners[1].settings, own);
+    let for_all = answer.for_all.unwrap();
+    assert_eq!(for_all.settings, named(&[("delay", "1")]));
+    assert_eq!(for_all.found_for, ["w1"]);
+    assert_is(for_all.on[0].ratio, 0.0);
+    assert_is(for_all.on[1].ratio, 0.24);
+    assert_is(for_all.on[1].beside_own, -0.3);
+    assert_eq!(answer.dependence, Dependence::Depends);
+}
+
+#[test]
+fn one_answer_for_all_workloads_is_not_measured_again() {
+    let answer = searched(1, &[MORE_THREADS; 3]);
+    let best = named(&[("threads", "16")]);
+    assert!(answer.winners.iter().all(|winner| winner.settings == best));
+    let for_all = answer.for_all.as_ref().unwrap();
+    assert_eq!((&for_all.settings, for_all.on.len()), (&best, 3));
+    assert_eq!(answer.dependence, Dependence::Same);
+    for purpose in [TunePurpose::Across, TunePurpose::ForAll] {
+        assert_eq!(comparisons(&answer, purpose), 0);
+    }
+}
+
+#[test]
+fn a_gain_for_one_workload_that_costs_the_others_nothing_is_for_all() {
+    let answer = searched(2, &[NOTHING, MORE_THREADS, NOTHING]);
+    assert!(answer.winners[0].settings.is_empty());
+    // What changes nothing is not measured.
+    let as_before = &answer.winners[0].on[1];
+    assert_eq!(
+        (as_before.ratio, as_before.pairs),
+        (Some(Figure::bare(1.0)), 0)
+    );
+    assert_is(as_before.beside_own, -0.3);
+    assert_eq!(comparisons(&answer, TunePurpose::Across), 2);
+    assert_eq!(comparisons(&answer, TunePurpose::ForAll), 3);
+    assert_is(answer.for_all.unwrap().mean_ratio, 0.1);
+    assert_eq!(answer.dependence, Dependence::Same);
+}
+
+#[test]
+fn settings_that_do_harm_to_another_workload_are_named_and_not_for_all() {
+    let of_each = [options(TuneGoal::Rate), options(TuneGoal::Rate)];
+    let mut bench = Bench::new(4, &[MORE_THREADS, NOTHING]);
+    bench.fails_from_threads = 16.0;
+    let answer = bench.search(&of_each).answer();
+    let harmful = &answer.winners[0].on[1];
+    assert_eq!(harmful.ratio, None);
+    let problem = harmful.problem.as_deref();
+    assert_eq!(problem, Some("the server is busy with itself"));
+    assert_eq!(answer.winners[0].mean_ratio, None);
+    assert_eq!((answer.for_all, answer.not_for_all.len()), (None, 0));
+    // What is best for the second one is worse for the first.
+    assert_eq!(answer.dependence, Dependence::Depends);
+}
+
+#[test]
+fn each_workload_is_compared_with_its_own_defaults() {
+    let mut second = options(TuneGoal::Rate);
+    let knob: &mut Knob = &mut second.knobs.as_mut().unwrap()[0];
+    knob.default = 4;
+    let of_each = [options(TuneGoal::Rate), second];
+    let mut bench = Bench::new(6, &[MORE_THREADS, MORE_THREADS]);
+    let answer = bench.search(&of_each).answer();
+    assert_eq!(answer.winners[0].settings, named(&[("threads", "16")]));
+    // It has them already.
+    assert!(answer.winners[1].settings.is_empty());
+    let on = &answer.winners[0].on[1];
+    assert_eq!((on.ratio, on.beside_own), (Some(Figure::bare(1.0)), None));
+    assert_eq!(answer.dependence, Dependence::Same);
+}
+
+#[test]
+fn every_run_is_named_once_by_its_own_workload() {
+    let mut bench = Bench::new(8, &[MORE_THREADS, SHORTER_DELAY]);
+    let of_each = [options(TuneGoal::Rate), options(TuneGoal::P99)];
+    let answer = bench.search(&of_each).answer();
+    let mut all: Vec<usize> = (0..BASELINE_RUNS * 2).collect();
+    for (workload, search) in answer.searches.iter().enumerate() {
+        let keys = |settings: &Named| {
+            let knobs = search.options.knobs.as_ref().unwrap().iter();
+            keys_of(knobs.filter_map(|knob| Some((knob, settings.get(&knob.name)?.as_str()))))
+        };
+        for trial in &search.answer.trials {
+            for [tried, beside] in trial.pairs() {
+                assert_eq!(bench.runs[tried], (workload, keys(&trial.settings)));
+                assert_eq!(bench.runs[beside], (workload, keys(&trial.beside)));
+            }
+            all.extend(trial.runs.concat());
+        }
+    }
+    all.sort_unstable();
+    assert_eq!(all, (0..bench.runs.len()).collect::<Vec<_>>());
+    // Of times less is better.
+    let slower = answer.winners[0].on[1].beside_own.unwrap();
+    assert!(slower.low.unwrap() > 1.0, "{slower:?}");
+}
+
+#[test]
+fn noise_is_neither_a_gain_for_all_nor_a_difference_between_workloads() {
+    let (mut gains, mut differences) = (0, 0);
+    for seed in 0..20 {
+        let flat = searched(seed, &[NOTHING, NOTHING]);
+        gains += usize::from(flat.for_all.is_some());
+        // From 8 on more threads do the same, so that either may be found.
+        let plateau: Surface = |threads, _| 0.15 * threads.min(1.0);
+        let same = searched(seed, &[plateau, plateau]);
+        assert!(same.for_all.is_some(), "{seed}");
+        differences += usize::from(same.dependence == Dependence::Depends);
+    }
+    assert!(gains <= 1 && differences <= 1, "{gains} {differences}");
+}
+
+#[test]
+fn the_time_is_for_the_searches_and_for_what_they_say_together() {
+    assert_eq!(budget_across(3600.0, 10.0, 1), budget(3600.0, 10.0));
+    // An hour for each of two workloads: 300 runs and 60 for the settings of the other one and those for both.
+    assert_eq!(budget_across(7200.0, 20.0, 2), budget(3000.0, 10.0));
+    // 24 runs of each, and 24 for what follows.
+    assert_eq!(budget_across(47.9, 1.0, 2), None);
+    assert_eq!(budget_across(48.0, 1.0, 2), budget(24.0, 1.0));
+    assert!(budget(24.0, 1.0).is_some());
+}
+
+#[test]
+fn errors_of_independent_comparisons_add_up() {
+    let one = |error: f64, degrees_of_freedom: f64| Comparison {
+        log_ratio: 0.1,
+        error,
+        degrees_of_freedom,
+    };
+    // Two equal variances have the freedom of both, one alone has its own.
+    let both = weighted(&[(1.0, one(0.03, 5.0)), (-1.0, one(0.03, 5.0))]);
+    assert!((both.error - 0.03 * 2.0_f64.sqrt()).abs() < 1e-12);
+    assert!((both.degrees_of_freedom - 10.0).abs() < 1e-9 && both.log_ratio == 0.0);
+    let alone = weighted(&[(0.5, one(0.03, 5.0)), (0.5, one(0.0, 1.0))]);
+    assert!((alone.error - 0.015).abs() < 1e-12);
+    assert!((alone.degrees_of_freedom - 5.0).abs() < 1e-9);
+    assert_eq!(half(&weighted(&[]), CONFIDENCE_RATIO), 0.0);
+}

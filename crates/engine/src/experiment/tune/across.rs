@@ -1,0 +1,126 @@
+//! `dyno tune --across`: a search for each of several workloads, and what the settings of one do to the others. One workload is
+//! the same with nothing to compare afterwards.
+
+use super::super::campaign::Campaign;
+use super::super::points::WhichPlan;
+use super::super::request::Tasks;
+use super::super::suite::{add, joined, quoted, recorded};
+use crate::error::Error;
+use dyno_analyze::experiment::tune::LEAST_PAIRS;
+use dyno_plan::task::Task;
+use dyno_record::experiment::{
+    Answer, Experiment, PLANS, TUNE, TUNE_ACROSS, TuneAcrossAnswer, TuneOptions, WorkloadOptions,
+};
+
+/// The tasks of the workload and of the others by their names.
+pub(super) fn tasks(
+    others: &[String],
+    task_of: impl Fn(Option<&str>) -> Result<Task, Error>,
+) -> Result<Vec<(String, Task)>, Error> {
+    let mut tasks = Vec::new();
+    add(&mut tasks, task_of(None)?)?;
+    for workload in others {
+        add(&mut tasks, task_of(Some(workload))?)?;
+    }
+    Ok(tasks)
+}
+
+pub(super) fn question(names: &[String], goal: &str) -> String {
+    let quoted = quoted(names);
+    match names.len() {
+        1 => format!("Which settings make {quoted} better, by its {goal}?"),
+        _ => format!(
+            "Which settings make {quoted} better, each by its {goal}, and does it depend on the workload?"
+        ),
+    }
+}
+
+/// Puts the plans of several workloads into the document, and how each is searched for.
+pub(super) fn keep_plans(
+    experiment: &mut Experiment,
+    tasks: &[(String, Task)],
+    options: impl Fn(&Task) -> TuneOptions,
+) {
+    let names: Vec<String> = tasks.iter().map(|(name, _)| name.clone()).collect();
+    experiment.name = joined(&names);
+    let of_each = tasks.iter().map(|(workload, task)| WorkloadOptions {
+        workload: workload.clone(),
+        options: options(task),
+    });
+    let of_each: Vec<WorkloadOptions> = of_each.collect();
+    let kept = &mut experiment.options;
+    kept.insert(PLANS.into(), recorded(tasks));
+    kept.insert(
+        TUNE_ACROSS.into(),
+        serde_json::to_value(of_each).expect("it is plain data"),
+    );
+}
+
+/// The plans that are searched for, in their order.
+pub(crate) fn plans(document: &Experiment) -> Vec<WhichPlan> {
+    let workloads = WorkloadOptions::among(&document.options).into_iter();
+    let plans: Vec<WhichPlan> = workloads
+        .map(|one| WhichPlan::Workload(one.workload))
+        .collect();
+    if plans.is_empty() {
+        vec![WhichPlan::Only]
+    } else {
+        plans
+    }
+}
+
+/// How each search is done.
+pub(super) fn options(campaign: &Campaign<'_>) -> Result<Vec<TuneOptions>, Error> {
+    let of_each = WorkloadOptions::among(&campaign.document.options);
+    if of_each.is_empty() {
+        return Ok(vec![campaign.value(TUNE)?]);
+    }
+    Ok(of_each.into_iter().map(|one| one.options).collect())
+}
+
+/// Writes into the document how each search is done.
+pub(super) fn keep_options(
+    campaign: &mut Campaign<'_>,
+    options: &[TuneOptions],
+) -> Result<(), Error> {
+    let mut of_each = WorkloadOptions::among(&campaign.document.options);
+    let (name, value) = if of_each.is_empty() {
+        (TUNE, serde_json::to_value(&options[0]))
+    } else {
+        for (one, options) in of_each.iter_mut().zip(options) {
+            one.options.clone_from(options);
+        }
+        (TUNE_ACROSS, serde_json::to_value(&of_each))
+    };
+    let value = value.expect("it is plain data");
+    campaign.document.options.insert(name.into(), value);
+    campaign.save()
+}
+
+/// What the dry run says of several workloads: before the figures of one search, and after them.
+pub(super) fn preview(tasks: &Tasks, pairs: u32) -> (String, String) {
+    if tasks.len() == 1 {
+        return Default::default();
+    }
+    let names: Vec<String> = tasks
+        .iter()
+        .map(|(_, task)| task.plan.name.clone())
+        .collect();
+    (
+        format!("for each of {}: ", quoted(&names)),
+        format!(
+            "then the settings of each on the others, and on each what may be good for all: {LEAST_PAIRS} to {pairs} pairs each\n"
+        ),
+    )
+}
+
+/// The answer of one search, or that over all workloads.
+pub(super) fn answered(mut answer: TuneAcrossAnswer, plans: &[WhichPlan]) -> Option<Answer> {
+    match plans {
+        [WhichPlan::Only] => {
+            let search = answer.searches.pop()?;
+            Some(Answer::Tune(Box::new(search.answer)))
+        }
+        _ => Some(Answer::TuneAcross(Box::new(answer))),
+    }
+}

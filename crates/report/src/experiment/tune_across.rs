@@ -1,0 +1,360 @@
+//! What a report says about searches for settings for several workloads: what the settings of each do to the others, what they
+//! are, which are good for all, and each search itself.
+
+use super::figure::{TOO_SHORT, interval_of, interval_or_why};
+use super::parts::Parts;
+use super::ratios::chart;
+use super::suite;
+use super::tune::{self, TunePage, facts, goal, settings};
+use super::tune_commands;
+use crate::caveat::{CaveatBook, Topic};
+use crate::page::rows::{RowValue, RowsChart};
+use crate::page::table::{Cell, Column, Table, Tone};
+use crate::page::{Definition, Figure, Section, charts_of};
+use crate::texts::list;
+use dyno_record::experiment::{
+    AcrossSettings, Experiment, Figure as Ratio, Knob, OnWorkload, TuneAcrossAnswer, TuneGoal,
+    TuneOptions, WorkloadSearch,
+};
+use dyno_record::quantity::Quantity;
+use std::collections::BTreeSet;
+
+/// All that such searches contribute to the report.
+pub(super) fn parts(
+    experiment: &Experiment,
+    answer: &TuneAcrossAnswer,
+    book: &CaveatBook,
+) -> Parts {
+    let Some(options) = TuneOptions::among(&experiment.options) else {
+        return Parts::default();
+    };
+    let page = AcrossPage {
+        experiment,
+        answer,
+        options: &options,
+    };
+    let mut sections = vec![page.matrix(), page.side_by_side()];
+    sections.extend(page.for_all());
+    sections.extend(page.searches());
+    let mut own = facts(&options, page.knobs(), |knob| page.before(knob));
+    own.extend(suite::workloads(experiment));
+    Parts {
+        headline: page.headline(book),
+        facts: own,
+        sections,
+        definitions: [DEFINITIONS, tune::DEFINITIONS].concat(),
+    }
+}
+
+/// The parts of the page.
+struct AcrossPage<'a> {
+    experiment: &'a Experiment,
+    answer: &'a TuneAcrossAnswer,
+    options: &'a TuneOptions,
+}
+
+impl AcrossPage<'_> {
+    /// The knobs, with the defaults of the first workload.
+    fn knobs(&self) -> &[Knob] {
+        let first = self.answer.searches.first();
+        let knobs = first.and_then(|search| search.options.knobs.as_deref());
+        knobs.unwrap_or_default()
+    }
+
+    /// What a knob had before, for each workload where that differs.
+    fn before(&self, knob: &Knob) -> String {
+        let of_each = self.answer.searches.iter().filter_map(|search| {
+            let mut knobs = search.options.knobs.iter().flatten();
+            let own = knobs.find(|own| own.name == knob.name)?;
+            Some((search.workload.as_str(), own.default_value()))
+        });
+        let of_each: Vec<(&str, &str)> = of_each.collect();
+        let values: BTreeSet<&str> = of_each.iter().map(|(_, value)| *value).collect();
+        if values.len() == 1 {
+            return knob.default_value().to_owned();
+        }
+        let named = of_each.iter();
+        let named: Vec<String> = named
+            .map(|(workload, value)| format!("{value} ({workload})"))
+            .collect();
+        named.join(", ")
+    }
+
+    fn headline(&self, book: &CaveatBook) -> Vec<Figure> {
+        let topic = match self.options.goal {
+            TuneGoal::P99 => Topic::Latency,
+            TuneGoal::Rate | TuneGoal::Cpu => Topic::Rate,
+        };
+        let marks = book.marks(topic, None);
+        let goal = goal(self.options.goal);
+        let label = format!("{goal}, good for all / before");
+        let mean = self
+            .answer
+            .for_all
+            .as_ref()
+            .and_then(|found| found.mean_ratio);
+        let together = match &mean {
+            Some(mean) => Figure::new(label, Quantity::plain(mean.value)).with_note(format!(
+                "{}; geometric mean, confirmed",
+                interval_or_why(mean, Quantity::plain, TOO_SHORT)
+            )),
+            None => {
+                let what = match (self.answer.is_empty(), self.answer.not_for_all.is_empty()) {
+                    (true, _) => "nothing was found for any workload",
+                    (false, true) => "none of the settings is good for all",
+                    (false, false) => "none is proven to be good for all",
+                };
+                Figure::new(label, Quantity::plain(1.0)).with_note(what.to_owned())
+            }
+        };
+        let of_each = self.answer.searches.iter().filter_map(|search| {
+            let page = self.page(search);
+            let gain = page.headline(book).into_iter().next()?;
+            let label = format!("{}: {}", search.workload, gain.label);
+            Some(Figure { label, ..gain })
+        });
+        std::iter::once(together.marked(&marks))
+            .chain(of_each)
+            .collect()
+    }
+
+    fn page<'b>(&'b self, search: &'b WorkloadSearch) -> TunePage<'b> {
+        TunePage::new(
+            self.experiment,
+            &search.workload,
+            &search.options,
+            &search.answer,
+        )
+    }
+
+    /// What was found for each workload, and what was compared as good for all.
+    fn rows(&self) -> impl Iterator<Item = (String, &AcrossSettings)> {
+        let answer = self.answer;
+        let found = answer.winners.iter();
+        let found = found.map(|found| (found.found_for.concat(), found));
+        let for_all = answer.for_all.iter();
+        let for_all = for_all.map(|found| ("all".to_owned(), found));
+        let is_one_of_several = answer.not_for_all.len() > 1;
+        let others = (1..).zip(&answer.not_for_all).map(move |(number, found)| {
+            let name = if is_one_of_several {
+                format!("all, not proven ({number})")
+            } else {
+                "all, not proven".to_owned()
+            };
+            (name, found)
+        });
+        found.chain(for_all).chain(others)
+    }
+
+    /// What the settings of each workload do to all.
+    fn matrix(&self) -> Section {
+        let goal = goal(self.options.goal);
+        let before = self.table("Divided by before", |on| self.cell(on), true);
+        let own = self.table(
+            "Divided by the workload's own",
+            |on| self.cell_of_own(on),
+            false,
+        );
+        Section {
+            title: "What the settings of one workload do to the others".into(),
+            lead: format!(
+                "The {goal} of each workload with the settings that were found for one of them, divided by that with the settings \
+                 before."
+            ),
+            charts: charts_of(self.chart()),
+            tables: vec![before, own],
+            notes: vec![
+                "Below each ratio stands its 95 % interval, and whether it is certainly better or worse. The first table compares \
+                 pairs of runs on new servers; the second one has quotients of the first: a workload with the settings of another, \
+                 divided by the same workload with its own."
+                    .to_owned(),
+            ],
+            ..Section::default()
+        }
+    }
+
+    fn table(&self, label: &str, cell: impl Fn(&OnWorkload) -> Cell, has_mean: bool) -> Table {
+        let workloads = self.answer.workloads();
+        let mut columns = vec![
+            Column::text("found for"),
+            // Settings are long, and the ratios are what a narrow terminal must keep.
+            Column {
+                rank: 60,
+                ..Column::text("settings")
+            },
+        ];
+        columns.extend(workloads.clone().map(|name| Column::number(name, 200)));
+        columns.push(Column::number("geometric mean", 150));
+        let row = |(name, found): (String, &AcrossSettings)| {
+            let mut cells = vec![
+                Cell::new(name, Tone::Strong),
+                Cell::new(settings(&found.settings), Tone::Soft),
+            ];
+            let of_each = workloads.clone();
+            cells.extend(of_each.map(|name| found.on(name).map_or_else(Cell::default, &cell)));
+            let mean = found.mean_ratio.as_ref().filter(|_| has_mean);
+            cells.push(mean.map_or_else(Cell::default, |mean| self.ratio(mean)));
+            cells
+        };
+        Table::new(label, columns, self.rows().map(row).collect())
+    }
+
+    fn cell(&self, on: &OnWorkload) -> Cell {
+        match (&on.ratio, &on.problem) {
+            (Some(_), _) if on.pairs == 0 => Cell::new("as before", Tone::Soft),
+            (Some(ratio), _) => self.ratio(ratio),
+            (None, problem) => Cell::new("harm", Tone::Alarm).with_detail(problem.clone()),
+        }
+    }
+
+    fn cell_of_own(&self, on: &OnWorkload) -> Cell {
+        match (&on.beside_own, &on.ratio) {
+            (Some(ratio), _) => self.ratio(ratio),
+            (None, Some(_)) => Cell::new("its own", Tone::Soft),
+            (None, None) => Cell::new("harm", Tone::Alarm),
+        }
+    }
+
+    /// A ratio with its interval, marked where it is certainly better or worse.
+    fn ratio(&self, ratio: &Ratio) -> Cell {
+        let is_rising = self.options.goal.larger_is_better();
+        let is_above = ratio.low.is_some_and(|low| low > 1.0);
+        let is_below = ratio.high.is_some_and(|high| high < 1.0);
+        let (word, tone) = match (is_above, is_below) {
+            (false, false) => ("", Tone::Plain),
+            (above, _) if above == is_rising => (", better", Tone::Strong),
+            _ => (", worse", Tone::Alarm),
+        };
+        let interval = interval_of(ratio, Quantity::plain);
+        Cell::new(Quantity::plain(ratio.value), tone)
+            .with_detail(interval.map(|interval| format!("{interval}{word}")))
+    }
+
+    fn chart(&self) -> Option<RowsChart> {
+        let rows = self.rows().flat_map(|(name, found)| {
+            let measured = found.on.iter().filter(|on| on.pairs > 0);
+            measured.filter_map(move |on| {
+                let ratio = on.ratio?;
+                let is_own = found.found_for.contains(&on.workload);
+                Some(RowValue {
+                    label: format!("{} with those for {name}", on.workload),
+                    value_text: format!("{:.3}", ratio.value),
+                    detail: interval_of(&ratio, Quantity::plain).unwrap_or_default(),
+                    is_strong: is_own,
+                    value: ratio.value,
+                    interval: ratio.low.zip(ratio.high),
+                })
+            })
+        });
+        let rows: Vec<RowValue> = rows.collect();
+        (!rows.is_empty()).then(|| {
+            chart(
+                "Each workload with the settings of each",
+                "Divided by the settings before, with 95 % intervals; the shaded band holds differences that are of no interest.",
+                "with the settings, divided by before",
+                self.options.margin_ratio,
+                rows,
+            )
+        })
+    }
+
+    /// What was found for each workload, knob by knob.
+    fn side_by_side(&self) -> Section {
+        let found: Vec<(String, &AcrossSettings)> = self.rows().collect();
+        let mut columns = vec![Column::text("setting"), Column::number("before", 100)];
+        columns.extend(found.iter().map(|(name, _)| {
+            let rank = if name == "all" { 220 } else { 200 };
+            Column::number(format!("for {name}"), rank)
+        }));
+        let is_turned = |knob: &&Knob| {
+            let mut found = found.iter();
+            found.any(|(_, found)| found.settings.contains_key(&knob.name))
+        };
+        let rows = self.knobs().iter().filter(is_turned).map(|knob| {
+            let mut cells = vec![
+                Cell::new(&knob.name, Tone::Strong),
+                Cell::new(self.before(knob), Tone::Soft),
+            ];
+            cells.extend(
+                found
+                    .iter()
+                    .map(|(_, found)| Cell::known(found.settings.get(&knob.name))),
+            );
+            cells
+        });
+        let rows: Vec<Vec<Cell>> = rows.collect();
+        let is_empty = rows.is_empty();
+        Section {
+            title: "The settings side by side".into(),
+            lead: if is_empty {
+                "The searches have found nothing to change.".to_owned()
+            } else {
+                String::new()
+            },
+            tables: (!is_empty)
+                .then(|| Table::new("Settings", columns, rows))
+                .into_iter()
+                .collect(),
+            ..Section::default()
+        }
+    }
+
+    /// How the settings that are good for all are set and taken back.
+    fn for_all(&self) -> Option<Section> {
+        let found = self.answer.for_all.as_ref()?;
+        let columns = vec![
+            Column::text("setting"),
+            Column::number("before", 100),
+            Column::number("set", 200),
+            Column::text("how it is set"),
+            Column::text("what it can break"),
+        ];
+        let rows = found.settings.iter().filter_map(|(name, value)| {
+            let knob = self.knobs().iter().find(|knob| knob.name == *name)?;
+            Some(vec![
+                Cell::new(name, Tone::Strong),
+                self.before(knob).into(),
+                value.into(),
+                knob.reach.as_str().into(),
+                Cell::known(knob.risk.as_ref()),
+            ])
+        });
+        let workloads: Vec<&str> = self.answer.workloads().collect();
+        Some(Section {
+            title: "What is good for all".into(),
+            lead: format!("Found for {}.", list(&found.found_for)),
+            tables: vec![Table::new("What is good for all", columns, rows.collect())],
+            lists: tune_commands::lists(
+                &workloads.join(" "),
+                self.knobs(),
+                &found.settings,
+                &found.keys,
+            ),
+            ..Section::default()
+        })
+    }
+
+    /// Each search with what it found.
+    fn searches(&self) -> impl Iterator<Item = Section> {
+        self.answer.searches.iter().flat_map(|search| {
+            let sections = self.page(search).sections().into_iter();
+            sections.map(move |section| Section {
+                title: format!("{}: {}", search.workload, section.title).into(),
+                ..section
+            })
+        })
+    }
+}
+
+/// The terms that this page has besides those of one search.
+const DEFINITIONS: &[Definition] = &[
+    Definition {
+        term: "good for all",
+        meaning: "Certainly not worse than before by more than the difference of no interest on any workload, and certainly better \
+                  in the geometric mean, by pairs of runs that were made to confirm it.",
+    },
+    Definition {
+        term: "geometric mean",
+        meaning: "Of the ratios of all workloads, each of which counts alike: half on one and double on another is 1.",
+    },
+];
