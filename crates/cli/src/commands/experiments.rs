@@ -144,6 +144,7 @@ pub(crate) fn tune(arguments: &TuneArguments, invocation: Invocation<'_>) -> Res
         knobs: arguments.knobs.clone(),
         allowed: Allowed {
             restart: arguments.allow.contains(&AllowName::Restart),
+            host: arguments.allow.contains(&AllowName::Host),
             durability: arguments.allow.contains(&AllowName::Durability),
         },
         margin: arguments.margin,
@@ -250,7 +251,7 @@ pub(super) fn perform(
         experiment::check_plans(&document, &tasks, &options)?;
         print_data(&design(&document))?;
         if let Some((_, task)) = tasks.first()
-            && let Some(preview) = tune::preview(&document, task)
+            && let Some(preview) = tune::preview(&document, task, &options.environment)
         {
             print_data(&preview)?;
         }

@@ -1,23 +1,29 @@
 //! `dyno tune`: which settings make a server better at its work, by comparisons of runs one beside the other.
 
-use super::campaign::Campaign;
+mod knobs;
+mod preview;
+
+pub use preview::preview;
+
+use super::campaign::{Campaign, Failure};
 use super::request::{Resolve, document};
 use crate::error::{Error, Kind};
 use crate::run::limits::WindowLimits;
 use dyno_analyze::experiment::ab::{Deciding, analyze, explained, pairs};
 use dyno_analyze::experiment::tune::{
-    BASELINE_RUNS, LEAST_PAIRS, RunOutcome, TuneCourse, TuneNext, budget, visible_ratio,
+    BASELINE_RUNS, LEAST_PAIRS, RunOutcome, TuneCourse, TuneNext, budget,
 };
 use dyno_analyze::resampling::Resampling;
-use dyno_plan::knobs::{self, Allowed, Knob, Machine, Reach};
-use dyno_plan::model::{Schedule, ServerKind};
+use dyno_plan::knobs::{Allowed, Knob};
+use dyno_plan::model::Schedule;
 use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{
-    self as record, AbAnswer, Answer, Experiment, Figures, KnobReach, LeftOutKnob, Side, TUNE,
+    self as record, AbAnswer, Answer, Experiment, Figures, LeftOutKnob, LeftOutReason, Side, TUNE,
     TuneGoal, TuneOptions, Verb,
 };
 use dyno_record::quantity::Quantity;
+use knobs::Facts;
 use std::time::{Duration, Instant};
 
 /// Share of the operations that may fail, where the plan tolerates none: a few fail on any bench.
@@ -77,9 +83,11 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         return Err(Error::new(Kind::BadInput, text)
             .with_hint("give `--goal p99` or `--goal cpu` with `--rate`, or `--schedule closed`"));
     }
-    let mut knobs = knobs::find(&request.knobs, request.allowed, machine())?;
-    as_planned(&mut knobs, &task);
-    check_knobs(&knobs, &task)?;
+    let mut wanted = dyno_plan::knobs::find(&request.knobs, request.allowed, knobs::machine())?;
+    knobs::as_planned(&mut wanted, &task);
+    let left_out = knobs::sift(&mut wanted, &Facts::planned(&task, None));
+    knobs::check_some(&wanted, &left_out)?;
+    knobs::check(&wanted, &task)?;
     let question = format!(
         "Which settings make `{}` better, by its {}?",
         task.plan.name,
@@ -95,7 +103,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         budget_s: request.budget.as_secs_f64(),
         allows_less_durable: request.allowed.durability,
         knobs: None,
-        left_out: Vec::new(),
+        left_out,
         run_s: None,
         trials: None,
         max_pairs: None,
@@ -108,7 +116,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     );
     kept.insert(
         WANTED.into(),
-        serde_json::to_value(&knobs).expect("it is plain data"),
+        serde_json::to_value(&wanted).expect("it is plain data"),
     );
     Ok((experiment, task))
 }
@@ -156,68 +164,6 @@ fn in_words(request: &TuneRequest) -> String {
     }
 }
 
-/// What the plan says itself is what a knob has unless it is turned.
-fn as_planned(knobs: &mut [Knob], task: &Task) {
-    let plan = dyno_plan::file::recorded(&task.plan);
-    let own = knobs
-        .iter_mut()
-        .filter(|knob| knob.reach != Reach::RunTime && knob.text.is_none());
-    for knob in own {
-        let planned = match plan.pointer(&format!("/{}", knob.key.replace('.', "/"))) {
-            Some(serde_json::Value::String(text)) => text.clone(),
-            Some(serde_json::Value::Null) | None => continue,
-            Some(other) => other.to_string(),
-        };
-        knob.set_default(&planned);
-    }
-}
-
-fn machine() -> Machine {
-    let environment = dyno_observe::environment::capture(None);
-    Machine {
-        memory_bytes: environment.memory_bytes.unwrap_or_default(),
-        cores: u32::try_from(environment.cpus.unwrap_or(1)).unwrap_or(u32::MAX),
-    }
-}
-
-/// Refuses knobs that this server has not, as far as its kind tells.
-fn check_knobs(knobs: &[Knob], task: &Task) -> Result<(), Error> {
-    let reaches = |reach: Reach| knobs.iter().find(|knob| knob.reach == reach);
-    if let Some(knob) = reaches(Reach::RunTime)
-        && task.plan.server.kind == ServerKind::Embedded
-    {
-        let text = format!(
-            "the embedded server has no parameters, such as `{}`",
-            knob.name
-        );
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("give `--server mongod`; `dyno server install` gets one"));
-    }
-    if let Some(knob) = reaches(Reach::Restart)
-        && task.remote.is_some()
-    {
-        let text = format!(
-            "`{}` needs another start of the server, which runs already",
-            knob.name
-        );
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("leave out `--allow restart`, or let `dyno` start the server"));
-    }
-    let own = |knob: &&Knob| {
-        let parameters = &task.plan.server.runtime_parameters;
-        knob.runtime_parameter()
-            .is_some_and(|name| parameters.contains_key(name))
-    };
-    if let Some(knob) = knobs.iter().find(own) {
-        let text = format!(
-            "`{}` is set by the plan and turned by the knob `{}`",
-            knob.key, knob.name
-        );
-        return Err(Error::new(Kind::BadInput, text).with_hint("leave one of them out"));
-    }
-    Ok(())
-}
-
 /// Time of a run by its plan.
 fn planned_run_s(task: &Task) -> f64 {
     let phases = &task.plan.phases;
@@ -242,44 +188,10 @@ fn check_budget(budget_s: f64, run_s: f64) -> Result<(), Error> {
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
-/// What the time allows, before anything is run: knobs with their values, comparisons, and what can be seen.
-pub fn preview(document: &Experiment, task: &Task) -> Option<String> {
-    /// Noise of a run on a quiet machine, for the time before it is known.
-    const NOISE: [f64; 2] = [0.01, 0.03];
-    let options = TuneOptions::among(&document.options)?;
-    let knobs: Vec<Knob> = serde_json::from_value(document.options.get(WANTED)?.clone()).ok()?;
-    let run_s = planned_run_s(task);
-    let (trials, pairs) = budget(options.budget_s, run_s)?;
-    let mut text = String::from("knobs:\n");
-    for knob in &knobs {
-        let how = match knob.reach {
-            Reach::RunTime => "while the server runs",
-            Reach::Restart => "by another start of the server",
-            Reach::Client => "by the clients",
-        };
-        text.push_str(&format!(
-            "  {} ({how}): {}\n",
-            knob.name,
-            knob.values.join(", ")
-        ));
-    }
-    let visible = NOISE.map(|noise| Quantity::ratio(visible_ratio(noise, pairs)).to_string());
-    let restarts = if knobs.iter().any(|knob| knob.reach == Reach::Restart) {
-        "; each run then starts the server and loads the documents, which takes from the time"
-    } else {
-        ""
-    };
-    text.push_str(&format!(
-        "{BASELINE_RUNS} runs as it is, up to {trials} comparisons of two pairs each, then confirmations of {LEAST_PAIRS} to {pairs} pairs{restarts}\n\
-         a gain below {} cannot be seen where a run varies by 1 %, one below {} where it varies by 3 %\n",
-        visible[0], visible[1]
-    ));
-    Some(text)
-}
-
 /// Searches and confirms.
 pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
-    campaign.check_parameters()?;
+    campaign.check_undone()?;
+    begin(campaign)?;
     let mut baseline = Vec::new();
     let mut run_s = Vec::new();
     for number in 0..BASELINE_RUNS {
@@ -319,7 +231,10 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         };
         let taken = match &outcome {
             Ok(figures) => course.take(RunOutcome::Measured(figures)),
-            Err(reason) => course.take(RunOutcome::Harmful(reason)),
+            Err(Failure::Harm(reason)) => course.take(RunOutcome::Harmful(reason)),
+            Err(Failure::Refused { reason, key }) => {
+                course.take(RunOutcome::Refused { reason, key })
+            }
         };
         taken.map_err(unusable)?;
         number += 1;
@@ -335,6 +250,26 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Takes out, before the first run, the knobs that the program of the server is known not to have, and tells which are left out.
+fn begin(campaign: &mut Campaign<'_>) -> Result<(), Error> {
+    let mut options: TuneOptions = campaign.value(TUNE)?;
+    if options.knobs.is_some() {
+        return Ok(());
+    }
+    let mut wanted: Vec<Knob> = campaign.value(WANTED)?;
+    let task = campaign.tasks().next().cloned();
+    let environment = campaign.context.environment;
+    let facts = task.map_or(Facts::default(), |task| {
+        Facts::planned(&task, Some(environment))
+    });
+    options.left_out.extend(knobs::sift(&mut wanted, &facts));
+    knobs::note(&options.left_out, campaign.context);
+    knobs::check_some(&wanted, &options.left_out)?;
+    campaign.keep(TUNE, &options);
+    campaign.keep(WANTED, &wanted);
+    campaign.save()
+}
+
 /// The options with what the first runs have shown: which knobs the server has and where they stand, and how long a run takes.
 /// What is settled stays, also when the search goes on later.
 fn settled(campaign: &mut Campaign<'_>, run_s: &[f64]) -> Result<TuneOptions, Error> {
@@ -342,41 +277,10 @@ fn settled(campaign: &mut Campaign<'_>, run_s: &[f64]) -> Result<TuneOptions, Er
     if options.knobs.is_some() {
         return Ok(options);
     }
-    let wanted: Vec<Knob> = campaign.value(WANTED)?;
-    let names: Vec<String> = wanted
-        .iter()
-        .filter_map(|knob| knob.runtime_parameter().map(str::to_owned))
-        .collect();
-    let names: Vec<&String> = names.iter().collect();
-    let found = campaign.server_parameters(&names)?;
-    let mut knobs = Vec::new();
-    for mut knob in wanted {
-        if let Some(name) = knob.runtime_parameter() {
-            let Some(value) = found.get(name) else {
-                campaign.context.note(format!(
-                    "the server has no `{name}`: `{}` is left out",
-                    knob.name
-                ));
-                options.left_out.push(LeftOutKnob {
-                    name: knob.name,
-                    key: knob.key,
-                });
-                continue;
-            };
-            if knob.text.is_none() {
-                knob.set_default(value);
-            }
-        }
-        knobs.push(recorded(knob));
-    }
-    if knobs.is_empty() {
-        let text = "the server has none of these knobs";
-        return Err(Error::new(Kind::BadInput, text).with_hint("name others with `--knobs`"));
-    }
+    let (knobs, needs_start) = found_knobs(campaign, &mut options.left_out)?;
     let planned = campaign.tasks().next().map_or(0.0, planned_run_s);
     // The first run starts the servers and loads the documents, as each does that needs another start.
-    let mut reaches = knobs.iter().map(|knob: &record::Knob| knob.reach);
-    let found_s = if reaches.any(|reach| reach == KnobReach::Restart) {
+    let found_s = if needs_start {
         run_s.first().copied()
     } else {
         run_s.iter().copied().reduce(f64::min)
@@ -394,8 +298,7 @@ fn settled(campaign: &mut Campaign<'_>, run_s: &[f64]) -> Result<TuneOptions, Er
     options.trials = Some(trials);
     options.max_pairs = Some(pairs);
     options.knobs = Some(knobs);
-    let value = serde_json::to_value(&options).expect("it is plain data");
-    campaign.document.options.insert(TUNE.into(), value);
+    campaign.keep(TUNE, &options);
     campaign.save()?;
     let noun = if trials == 1 {
         "comparison"
@@ -409,24 +312,53 @@ fn settled(campaign: &mut Campaign<'_>, run_s: &[f64]) -> Result<TuneOptions, Er
     Ok(options)
 }
 
-/// A knob as it is kept.
-fn recorded(knob: Knob) -> record::Knob {
-    record::Knob {
-        default: knob.default.unwrap_or(0),
-        reach: match knob.reach {
-            Reach::RunTime => KnobReach::RunTime,
-            Reach::Restart => KnobReach::Restart,
-            Reach::Client => KnobReach::Client,
-        },
-        name: knob.name,
-        group: knob.group,
-        key: knob.key,
-        text: knob.text,
-        values: knob.values,
-        ordered: knob.ordered,
-        risk: knob.risk,
-        documentation: knob.documentation,
+/// The knobs that the server and its machine have, with where they stand, and whether one of them needs another start.
+fn found_knobs(
+    campaign: &mut Campaign<'_>,
+    all_left_out: &mut Vec<LeftOutKnob>,
+) -> Result<(Vec<record::Knob>, bool), Error> {
+    let mut wanted: Vec<Knob> = campaign.value(WANTED)?;
+    let facts = campaign
+        .server_of(0)?
+        .map_or(Facts::default(), |server| Facts::told(&server));
+    let mut left_out = knobs::sift(&mut wanted, &facts);
+    let names: Vec<String> = wanted
+        .iter()
+        .filter_map(|knob| knob.runtime_parameter().map(str::to_owned))
+        .collect();
+    let names: Vec<&String> = names.iter().collect();
+    let found = campaign.server_parameters(&names)?;
+    let folders = campaign.data_folders();
+    let mut settled = Vec::new();
+    for mut knob in wanted {
+        let mut files = Vec::new();
+        if let Some(name) = knob.runtime_parameter() {
+            let Some(value) = found.get(name) else {
+                left_out.push(knobs::left(&knob, LeftOutReason::NotThere));
+                continue;
+            };
+            if knob.text.is_none() {
+                knob.set_default(value);
+            }
+        } else if let Some(setting) = knob.host_setting() {
+            match knobs::settle_host(&mut knob, setting, &folders) {
+                Ok(found) => files = found,
+                Err(reason) => {
+                    left_out.push(knobs::left(&knob, reason));
+                    continue;
+                }
+            }
+        }
+        settled.push((knob, files));
     }
+    knobs::note(&left_out, campaign.context);
+    all_left_out.extend(left_out);
+    let all: Vec<Knob> = settled.iter().map(|(knob, _)| knob.clone()).collect();
+    knobs::check_some(&all, all_left_out)?;
+    let needs_start = all.iter().any(Knob::needs_start);
+    let settled = settled.into_iter();
+    let knobs = settled.map(|(knob, files)| knobs::recorded(knob, files));
+    Ok((knobs.collect(), needs_start))
 }
 
 /// What ends a run that does harm.

@@ -364,6 +364,9 @@ impl TunePage<'_> {
                 None => trial.purpose.as_str().to_owned(),
             };
             let note = match &trial.problem {
+                Some(reason) if trial.is_refused => {
+                    Cell::new(format!("refused: {reason}"), Tone::Soft)
+                }
                 Some(problem) => Cell::new(problem, Tone::Alarm),
                 None if trial.is_dropped => "certainly worse after the first pair".into(),
                 None => Cell::default(),
