@@ -9,11 +9,13 @@ mod documents;
 mod elsewhere;
 mod exporters;
 pub mod guard;
+pub(crate) mod host_settings;
 #[cfg(test)]
 mod hour;
 mod instance;
 pub mod limits;
 pub mod live;
+mod machine;
 pub mod observation;
 pub mod options;
 mod phases;
@@ -28,13 +30,14 @@ use crate::cancel::Cancel;
 use crate::context::Context;
 use crate::deployment::parameters::RuntimeParameters;
 use crate::deployment::placement::HostPlacement;
-use crate::deployment::server::{ServerPaths, ServerUnderTest, data_folder};
-use crate::deployment::{self, DeploymentUnderTest, locality};
+use crate::deployment::server::{ServerPaths, data_folder};
+use crate::deployment::{DeploymentUnderTest, locality};
 use crate::error::{Error, Kind};
 use crate::load_source::Readings;
 use crate::observer::{Observer, RunFacts, Shared};
 use crate::run::directory::RunDirectory;
 use crate::run::guard::SYNC_EVERY;
+use crate::run::host_settings::HostSettings;
 use crate::run::instance::InstanceRun;
 use crate::run::live::Live;
 use crate::run::observation::DataFolders;
@@ -47,10 +50,8 @@ use dyno_load::clock::Clock;
 use dyno_load::connect::Control;
 use dyno_load::prepare;
 use dyno_load::workload::Workload;
-use dyno_observe::doctor::{self, Subject};
 use dyno_observe::watch::{Board, OutputOptions, Watcher};
 use dyno_plan::Plan;
-use dyno_plan::model::PageCache;
 use dyno_plan::task::Task;
 use dyno_record::document::variant_name;
 use dyno_record::model::{Caveat, FleetRecord, PhaseEdge, RunDocument, ServerRecord};
@@ -94,15 +95,17 @@ pub fn run(
         observer: &observer,
         source: options.source,
     };
-    run_on(task, options, context, None)
+    run_on(task, options, context, None, None)
 }
 
-/// As [`run`], on servers that are open already and stay open, or on its own.
-pub(crate) fn run_on(
+/// As [`run`], on servers that are open already and stay open, with the settings of the machine that were made before they
+/// were, or on its own.
+pub(crate) fn run_on<'a>(
     task: &Task,
     options: &RunOptions<'_>,
-    context: Context<'_>,
+    context: Context<'a>,
     deployment: Option<&mut DeploymentUnderTest>,
+    settings: Option<HostSettings<'a>>,
 ) -> Result<Option<Finished>, Error> {
     task::announce(task, context.observer);
     preflight::machine(task, context)?;
@@ -117,6 +120,7 @@ pub(crate) fn run_on(
             return Err(error);
         }
     };
+    session.note_host(settings);
     let result = session.perform(deployment);
     if session.recorder.is_empty() {
         drop(session);
@@ -152,6 +156,8 @@ struct Session<'a> {
     clients_as_planned: Option<bool>,
     /// Packets of a network card that go to other CPUs until the run is over.
     steering: Option<Steering<'a>>,
+    /// Settings of this machine that hold until the run is over.
+    host_settings: Vec<HostSettings<'a>>,
     /// What the sources that watch the run told last, while they do.
     board: Option<Board>,
     /// Caveats that only this program can know of.
@@ -230,6 +236,7 @@ impl<'a> Session<'a> {
             placement,
             clients_as_planned: None,
             steering: None,
+            host_settings: Vec::new(),
             board: None,
             keeps: Vec::new(),
             fleet: RefCell::default(),
@@ -263,17 +270,21 @@ impl<'a> Session<'a> {
         };
         // Packets go again where they went before.
         self.steering = None;
+        self.host_settings.clear();
         result
     }
 
     fn with_own_servers(&mut self) -> Result<(), Error> {
         let remote = self.task.remote.as_ref();
+        self.note_host(HostSettings::of_kernel(self.plan, self.context)?);
         let placement = self.placement.as_ref();
         let mut deployment =
             DeploymentUnderTest::open(self.plan, remote, &self.paths, placement, self.context)?;
         let result = self
             .with_servers(&mut deployment)
             .map_err(|failure| explain(failure, &mut deployment));
+        // Before the disk of the data is taken away.
+        self.host_settings.clear();
         let (stopped, caveats) = deployment.stop();
         self.caveats.extend(caveats);
         result.and(stopped)
@@ -299,6 +310,8 @@ impl<'a> Session<'a> {
     }
 
     fn with_servers(&mut self, deployment: &mut DeploymentUnderTest) -> Result<(), Error> {
+        let folders = self.data_folders(deployment);
+        self.note_host(HostSettings::of_disk(self.plan, &folders, self.context)?);
         // What was there before comes back when the servers are no longer needed.
         let parameters = RuntimeParameters::set(self.plan, deployment, self.context)?;
         let mut controls = Vec::new();
@@ -419,6 +432,7 @@ impl<'a> Session<'a> {
         }
         self.verify_placement(deployment);
         self.verify_steering();
+        self.verify_host();
         self.save_progress()?;
         for (number, control) in controls.iter_mut().enumerate() {
             self.look_back(number, control);
@@ -455,17 +469,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Takes the files out of the machine's memory, if the plan wants reads from the disk.
-    fn drop_page_cache(&self, deployment: &DeploymentUnderTest) -> Result<(), Error> {
-        if self.plan.data.page_cache == PageCache::Keep {
-            return Ok(());
-        }
-        if !deployment.servers.iter().all(ServerUnderTest::is_local) {
-            return Err(preflight::page_cache_of_others());
-        }
-        dyno_observe::environment::drop_page_cache().map_err(preflight::page_cache_stays)
-    }
-
     /// Passes the processes that were started to the records of those that they belong to.
     fn describe_members(&mut self, deployment: &DeploymentUnderTest) {
         let (members, caveats) = deployment.describe();
@@ -495,64 +498,6 @@ impl<'a> Session<'a> {
                 }
             }
         }
-    }
-
-    /// Looks where the servers were after they have worked, when their memory is where it will be.
-    fn verify_placement(&mut self, deployment: &DeploymentUnderTest) {
-        let Some(placement) = &self.placement else {
-            return;
-        };
-        let (mut record, caveats) = placement.verify(&deployment.processes());
-        record.clients_as_planned = self.clients_as_planned;
-        self.document.placement = Some(record);
-        self.caveats.extend(caveats);
-    }
-
-    /// Looks whether the packets of the network card went where they should to the end.
-    fn verify_steering(&mut self) {
-        let Some(steering) = &self.steering else {
-            return;
-        };
-        let (record, caveat) = steering.look();
-        self.document.packet_steering = Some(record);
-        self.caveats.extend(caveat);
-    }
-
-    /// What `dyno doctor` says of the machine and the first server goes into the record; a check that
-    /// fails becomes a caveat there.
-    fn check_machine(&mut self, deployment: &DeploymentUnderTest, controls: &mut [Control]) {
-        let servers = &deployment.servers;
-        let own_folder = || data_folder(self.plan, &self.paths).filter(|_| !self.is_elsewhere());
-        let (Some(server), Some(control)) = (servers.first(), controls.first_mut()) else {
-            return;
-        };
-        // A server of ours with a folder of its own has nothing yet; of others it is not known what is missing.
-        let is_kept = self.plan.server.data_dir.is_some() || !self.plan.server.data_dirs.is_empty();
-        let is_empty = !self.is_elsewhere() && !is_kept;
-        let documents = collection::own_documents(self.plan).saturating_mul(servers.len() as u64);
-        let instances = match &self.task.remote {
-            None => deployment::topology_of(self.plan)
-                .map_or(1, |topology| deployment::data_servers(&topology)),
-            Some(_) => 1,
-        };
-        let instances = u64::from(instances);
-        let subject = Subject {
-            data_dir: match deployment.storage() {
-                Some(storage) => Some(storage.data()),
-                None => own_folder(),
-            },
-            planned_data_bytes: is_empty
-                .then(|| collection::planned_bytes(&self.plan.data, documents))
-                .flatten(),
-            connections: Some(u64::from(self.plan.client.clients)),
-            server: Some(server.checked(control, &self.servers[0], instances)),
-            found: Vec::new(),
-            watch: WATCH,
-        };
-        let round_trip = subject.server.as_ref().and_then(|server| server.round_trip);
-        self.servers[0].round_trip_us = round_trip.map(|time| time.median_us);
-        let facts = doctor::observe(Path::new("/"), &subject);
-        self.document.environment.doctor = doctor::examine(&facts);
     }
 
     /// Puts what is known of the servers into the document.

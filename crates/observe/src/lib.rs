@@ -12,6 +12,7 @@ pub mod environment;
 pub mod grafana;
 pub mod health;
 mod host;
+pub mod host_setting;
 pub mod http;
 pub mod process;
 pub mod reported_use;

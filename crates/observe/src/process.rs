@@ -1,6 +1,8 @@
 //! What this process has used since it started.
 
+use crate::doctor::processes;
 use crate::health::{Health, Reading};
+use crate::host;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::unistd::{SysconfVar, sysconf};
@@ -28,7 +30,7 @@ pub fn usage_self() -> Usage {
         user_ns: nanoseconds(usage.user_time()),
         system_ns: nanoseconds(usage.system_time()),
         max_rss_bytes: u64::try_from(usage.max_rss()).unwrap_or(0) * 1024,
-        current_rss_bytes: resident_bytes(Path::new("/"), page_bytes()).ok(),
+        current_rss_bytes: resident_bytes(Path::new("/"), "self", page_bytes()).ok(),
     }
 }
 
@@ -49,9 +51,27 @@ pub(crate) fn ticks_per_s() -> f64 {
     ticks.map_or(100.0, |ticks| ticks as f64)
 }
 
+/// Memory that a process has now; `None` if it has ended.
+pub fn resident_bytes_of(pid: u32) -> Option<u64> {
+    resident_bytes(Path::new("/"), &pid.to_string(), page_bytes()).ok()
+}
+
+/// Memory that a process may have: that of its control group, or of the machine; `None` if the kernel does not tell.
+pub fn memory_of(pid: u32) -> Option<u64> {
+    let root = Path::new("/");
+    let machine = host::memory_bytes(root).ok()?;
+    let limit = processes::memory_limit(root, &pid.to_string());
+    Some(
+        limit
+            .ok()
+            .flatten()
+            .map_or(machine, |limit| limit.min(machine)),
+    )
+}
+
 /// The second number of `statm` is the resident set in pages.
-fn resident_bytes(root: &Path, page_bytes: u64) -> Reading<u64> {
-    let path = root.join("proc/self/statm");
+fn resident_bytes(root: &Path, process: &str, page_bytes: u64) -> Reading<u64> {
+    let path = root.join(format!("proc/{process}/statm"));
     let text = fs::read_to_string(&path).map_err(|error| Health::from_io(&path, &error))?;
     let pages = text.split_ascii_whitespace().nth(1);
     let pages: Option<u64> = pages.and_then(|pages| pages.parse().ok());
@@ -70,15 +90,15 @@ mod tests {
         let folder = root.path().join("proc/self");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("statm"), "2345 678 400 12 0 150 0\n").unwrap();
-        assert_eq!(resident_bytes(root.path(), 4096), Ok(678 * 4096));
+        assert_eq!(resident_bytes(root.path(), "self", 4096), Ok(678 * 4096));
         fs::write(folder.join("statm"), "2345\n").unwrap();
         assert!(matches!(
-            resident_bytes(root.path(), 4096),
+            resident_bytes(root.path(), "self", 4096),
             Err(Health::Degraded { .. })
         ));
         fs::remove_file(folder.join("statm")).unwrap();
         assert!(matches!(
-            resident_bytes(root.path(), 4096),
+            resident_bytes(root.path(), "self", 4096),
             Err(Health::Unsupported { .. })
         ));
     }

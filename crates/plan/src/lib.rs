@@ -8,6 +8,7 @@ pub mod error;
 pub mod file;
 pub mod fleet;
 pub mod host;
+pub mod host_setting;
 pub mod index_build;
 pub mod io_trace;
 pub mod knobs;

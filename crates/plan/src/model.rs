@@ -151,6 +151,12 @@ pub struct ServerPlan {
     /// no restart. What was set before comes back at the end of the run, also on servers that ran already.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub runtime_parameters: BTreeMap<String, String>,
+    /// Settings of the kernel and of devices of this machine, made for the time of the run and put back after it, by name:
+    /// `swappiness`, `dirty_ratio`, `dirty_background_ratio`, `zone_reclaim`, `numa_balancing`, `huge_pages`,
+    /// `huge_pages_defrag`, `cpu_governor`, and of the disk with the data `readahead` and `io_scheduler`. They need root, and a
+    /// server that we start.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub host_settings: BTreeMap<String, String>,
     /// Options of the connection string to servers that we start, such as `w=majority&readConcernLevel=majority`:
     /// the concerns of the run, compression, read preference.
     pub connection_options: Option<String>,
@@ -295,6 +301,7 @@ impl Default for ServerPlan {
             storage_engine: None,
             parameters: BTreeMap::new(),
             runtime_parameters: BTreeMap::new(),
+            host_settings: BTreeMap::new(),
             connection_options: None,
             listen: None,
             advertise: None,

@@ -27,7 +27,7 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_fresh(&mut problems, plan);
     server::check_server(&mut problems, &plan.server);
     server::check_durable(&mut problems, plan);
-    server::check_runtime_parameters(&mut problems, plan);
+    server::check_set_for_load(&mut problems, plan);
     data::check_data(&mut problems, &plan.data, plan.client.batch);
     data::check_times_cache(&mut problems, plan);
     check_operations(&mut problems, plan);
@@ -522,7 +522,7 @@ mod tests {
     #[test]
     fn each_check_names_the_key_and_the_value() {
         type Change = fn(&mut Plan);
-        let cases: [(&str, Change); 50] = [
+        let cases: [(&str, Change); 54] = [
             ("`server.listen` is `0.0.0.0`, which is no address", |p| {
                 p.server.listen = Some("0.0.0.0".into());
             }),
@@ -583,6 +583,27 @@ mod tests {
                 p.server.kind = ServerKind::Mongod;
                 p.server.runtime_parameters.insert("a".into(), "1".into());
                 p.tail = Some(crate::tail::TailPlan::default());
+            }),
+            ("`server.host_settings` are set", |p| {
+                p.server
+                    .host_settings
+                    .insert("swappiness".into(), "1".into());
+                p.tail = Some(crate::tail::TailPlan::default());
+            }),
+            ("`server.host_settings` has `vm`", |p| {
+                p.server.host_settings.insert("vm".into(), "1".into());
+            }),
+            ("`server.host_settings.readahead` is `6KiB`", |p| {
+                p.server
+                    .host_settings
+                    .insert("readahead".into(), "6KiB".into());
+            }),
+            ("`server.host_settings` applies only to a server", |p| {
+                p.server.kind = ServerKind::Uri;
+                p.server.uri = Some("mongodb://h".into());
+                p.server
+                    .host_settings
+                    .insert("swappiness".into(), "1".into());
             }),
             ("the embedded server has none", |p| {
                 p.server.kind = ServerKind::Embedded;

@@ -53,15 +53,17 @@ fn the_committed_schemas_are_those_of_the_code() {
 
 #[test]
 fn the_built_in_knobs_conform_to_their_schema() {
-    let text = read(&in_crate("../../workloads/knobs/mongod.toml"));
-    let document: toml::Table = toml::from_str(&text).unwrap();
-    let document = serde_json::to_value(document).unwrap();
     let validator = jsonschema::validator_for(&knobs::schema()).unwrap();
-    let objections: Vec<String> = validator
-        .iter_errors(&document)
-        .map(|one| one.to_string())
-        .collect();
-    assert_eq!(objections, Vec::<String>::new());
+    for file in ["mongod.toml", "host.toml"] {
+        let text = read(&in_crate("../../workloads/knobs").join(file));
+        let document: toml::Table = toml::from_str(&text).unwrap();
+        let document = serde_json::to_value(document).unwrap();
+        let objections: Vec<String> = validator
+            .iter_errors(&document)
+            .map(|one| one.to_string())
+            .collect();
+        assert_eq!(objections, Vec::<String>::new(), "{file}");
+    }
 }
 
 #[test]

@@ -52,6 +52,9 @@ pub struct RunDocument {
     pub placement: Option<PlacementRecord>,
     /// How the packets of a network card were spread over CPUs for the time of the run, if that was asked for.
     pub packet_steering: Option<SteeringRecord>,
+    /// Settings of the kernel and of devices that were made for the time of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_settings: Vec<HostSettingRecord>,
     /// Programs that watched during a window of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceRecord>,
@@ -205,6 +208,22 @@ pub struct SteeredQueue {
     pub set: String,
     /// What it held at the end of the run; absent if it could not be read, the run did not get there, or it is on a host of a fleet,
     /// where it is read back only when it is set.
+    pub at_end: Option<String>,
+}
+
+/// A setting of the kernel or of a device, in one file: set for the run, and put back after it.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostSettingRecord {
+    /// Its name in the plan.
+    pub name: String,
+    /// File of the kernel.
+    pub file: String,
+    /// What it held before the run, and was put back.
+    pub before: String,
+    /// What was set, and read back.
+    pub set: String,
+    /// What it held at the end of the run; absent if it could not be read, or the run did not get there.
     pub at_end: Option<String>,
 }
 

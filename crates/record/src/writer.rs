@@ -296,6 +296,7 @@ mod tests {
             fleet: None,
             placement: None,
             packet_steering: None,
+            host_settings: Vec::new(),
             traces: Vec::new(),
             consumption: Vec::new(),
             resources: Vec::new(),

@@ -85,6 +85,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         fleet: None,
         placement: None,
         packet_steering: None,
+        host_settings: Vec::new(),
         traces: Vec::new(),
         consumption: Vec::new(),
         resources: Vec::new(),

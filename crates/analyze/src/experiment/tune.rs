@@ -57,6 +57,13 @@ pub enum RunOutcome<'a> {
     Measured(&'a Figures),
     /// It did harm and was ended, for this reason.
     Harmful(&'a str),
+    /// The server refused to set it.
+    Refused {
+        /// What it said.
+        reason: &'a str,
+        /// The key of the plan whose value it refused.
+        key: &'a str,
+    },
 }
 
 /// A comparison that goes on.
@@ -326,8 +333,18 @@ impl TuneCourse {
         let is_tried = now.is_tried_next();
         now.note_run(self.place);
         self.place += 1;
+        if let RunOutcome::Refused { reason, key } = outcome
+            && is_tried
+        {
+            let parameter = self.refused_parameter(&now.one, key);
+            let outcome = Outcome::Refused { parameter };
+            self.finish(&now, outcome, Some(reason.to_owned()), false);
+            return Ok(());
+        }
         let harmful = match outcome {
-            RunOutcome::Harmful(reason) => Some(reason.to_owned()),
+            RunOutcome::Harmful(reason) | RunOutcome::Refused { reason, .. } => {
+                Some(reason.to_owned())
+            }
             RunOutcome::Measured(figures) if is_tried => harm(&self.options, figures),
             RunOutcome::Measured(_) => None,
         };
@@ -372,6 +389,17 @@ impl TuneCourse {
         }
         self.under_way = Some(now);
         Ok(())
+    }
+
+    /// The parameter whose value was refused: the only one that changes this key.
+    fn refused_parameter(&self, setting: &Setting, key: &str) -> Option<usize> {
+        let mut own = self
+            .knobs
+            .iter()
+            .enumerate()
+            .filter(|(_, knob)| knob.key == key);
+        let (place, knob) = own.next()?;
+        (own.next().is_none() && setting[place] != knob.default).then_some(place)
     }
 
     /// What a comparison says, once it has enough pairs, and whether it was given up before it had.
@@ -433,9 +461,10 @@ impl TuneCourse {
             runs: now.runs.clone(),
             ratio: match outcome {
                 Outcome::Compared(found) => Some(self.ratio(&found)),
-                Outcome::Violated => None,
+                Outcome::Violated | Outcome::Refused { .. } => None,
             },
             problem,
+            is_refused: matches!(outcome, Outcome::Refused { .. }),
             is_dropped,
             best_ratio: (now.purpose == TunePurpose::Search).then(|| self.of_model(best)),
         });
@@ -459,7 +488,7 @@ impl TuneCourse {
             }) => {
                 let gain = match outcome {
                     Outcome::Compared(gain) => Some(*gain),
-                    Outcome::Violated => None,
+                    Outcome::Violated | Outcome::Refused { .. } => None,
                 };
                 (&none, gain, [].as_slice(), Some(self.named(candidate)))
             }
@@ -479,7 +508,7 @@ impl TuneCourse {
                     .unwrap_or_default(),
                 ratio: match outcome {
                     Outcome::Compared(found) => Some(self.ratio(found)),
-                    Outcome::Violated => None,
+                    Outcome::Violated | Outcome::Refused { .. } => None,
                 },
                 problem: trial.and_then(|trial| trial.problem.clone()),
                 stays: setting

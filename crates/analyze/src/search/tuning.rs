@@ -81,6 +81,12 @@ pub enum Outcome {
     Compared(Comparison),
     /// The setting that was tried did harm, and was taken back.
     Violated,
+    /// It could not be made, so that nothing was measured and nothing harmed. It is not tried again.
+    Refused {
+        /// Place of the parameter whose value was refused, whatever the others have; absent if that is not known, or if it may be
+        /// due to several together.
+        parameter: Option<usize>,
+    },
 }
 
 /// How much better `one` is than `other`.
@@ -154,6 +160,12 @@ pub struct Tuning {
     random: Xoshiro256PlusPlus,
     surface: Surface,
     limits: Limits,
+    /// The same of settings that were refused.
+    refusals: Limits,
+    /// Parameters with values that are refused with all others.
+    refused: Vec<(usize, usize)>,
+    /// Settings that were refused.
+    refused_trials: usize,
     /// Settings that are tried first.
     start: Vec<Setting>,
     trials: usize,
@@ -173,10 +185,14 @@ impl Tuning {
         let mut limits = Limits::new(&parameters);
         let best = defaults(&parameters);
         limits.went(&best, true);
+        let refusals = limits.clone();
         let mut tuning = Tuning {
             settings,
             surface: Surface::new(&parameters),
             limits,
+            refusals,
+            refused: Vec::new(),
+            refused_trials: 0,
             start,
             parameters,
             random,
@@ -277,6 +293,7 @@ impl Tuning {
         match outcome {
             Outcome::Compared(found) => {
                 self.limits.went(&one, true);
+                self.refusals.went(&one, true);
                 let difference = Difference {
                     one,
                     other,
@@ -286,9 +303,33 @@ impl Tuning {
                 self.surface.learn(&difference, &mut self.random);
                 self.best = self.best_tried();
             }
-            Outcome::Violated => self.limits.went(&one, false),
+            Outcome::Violated => {
+                self.limits.went(&one, false);
+                self.refusals.went(&one, true);
+            }
+            Outcome::Refused { parameter } => {
+                // What costs no time is no comparison, as long as the search does not live on it.
+                self.refused_trials += 1;
+                if self.refused_trials <= self.settings.trials {
+                    self.trials -= 1;
+                }
+                match parameter {
+                    Some(place) => self.refused.push((place, one[place])),
+                    None => self.refusals.went(&one, false),
+                }
+            }
         }
         self.choose();
+    }
+
+    /// How likely the setting goes wrong; `None` if that is too likely to try it, or if it is refused.
+    fn risk(&self, setting: &Setting) -> Option<f64> {
+        let mut refused = self.refused.iter();
+        if refused.any(|(place, value)| setting[*place] == *value) {
+            return None;
+        }
+        let refusal = self.refusals.risk(setting)?;
+        Some(self.limits.risk(setting)?.max(refusal))
     }
 
     /// The setting with the highest expected gain of those that were tried.
@@ -344,7 +385,7 @@ impl Tuning {
     fn safe(&self, setting: Setting) -> Option<Setting> {
         let mut near = vec![setting];
         while !near.contains(&self.best) {
-            let risks = near.iter().map(|one| (self.limits.risk(one), one));
+            let risks = near.iter().map(|one| (self.risk(one), one));
             let safe = risks.filter_map(|(risk, one)| Some((risk?, one)));
             if let Some((_, one)) = safe.min_by(|one, other| one.0.total_cmp(&other.0)) {
                 return Some(one.clone());
@@ -396,10 +437,7 @@ impl Tuning {
 
     fn best_of(&self, candidates: impl Iterator<Item = Setting>) -> Option<(f64, Setting)> {
         let judged = candidates.filter_map(|setting| {
-            let risk = self
-                .limits
-                .risk(&setting)
-                .filter(|_| setting != self.best)?;
+            let risk = self.risk(&setting).filter(|_| setting != self.best)?;
             let improvement = self.surface.expected_improvement(&setting, &self.best);
             Some(((1.0 - risk) * improvement, setting))
         });
@@ -502,7 +540,7 @@ fn done(setting: Setting, gain: Comparison, ablation: Vec<(usize, Outcome)>) -> 
 }
 
 /// The parameters without whose change the candidate is certainly worse, over all of them at once. One that it fails without
-/// counts.
+/// counts, and so does one without which it is refused.
 fn proven(outcomes: &[(usize, Outcome)]) -> Vec<usize> {
     let mut p_values: Vec<(f64, usize)> = outcomes
         .iter()
@@ -514,7 +552,7 @@ fn proven(outcomes: &[(usize, Outcome)]) -> Vec<usize> {
                 };
                 (worse.p_value(), *parameter)
             }
-            Outcome::Violated => (0.0, *parameter),
+            Outcome::Violated | Outcome::Refused { .. } => (0.0, *parameter),
         })
         .collect();
     p_values.sort_by(|one, other| one.0.total_cmp(&other.0));

@@ -312,6 +312,7 @@ impl Scene {
             fleet: None,
             placement: None,
             packet_steering: None,
+            host_settings: Vec::new(),
             traces: Vec::new(),
             consumption: Vec::new(),
             resources: Vec::new(),

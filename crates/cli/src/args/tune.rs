@@ -34,6 +34,8 @@ const GOALS: Names<TuneGoal> = &[
 pub(crate) enum AllowName {
     /// Settings that need another start of the server
     Restart,
+    /// Settings of the kernel and of devices of this machine; they need root
+    Host,
     /// Settings with which acknowledged writes may be lost
     Durability,
 }
@@ -65,8 +67,8 @@ pub(crate) struct TuneArguments {
     /// Time for all runs together: three fifths for the search, the rest for what confirms its answer
     #[arg(long, value_name = "TIME", value_parser = span_above_0, default_value = "1h", help_heading = "Search")]
     pub(crate) budget: Span,
-    /// What may be changed: a group of knobs, a file of them, or a parameter of running servers with its values, such as
-    /// `syncdelay=20,60,120`; may be repeated. Default: all groups but `client`
+    /// What may be changed: a group of knobs, a file of them, or a parameter of running servers or a setting of this machine
+    /// with its values, such as `syncdelay=20,60,120`; may be repeated. Default: all groups but `client`
     #[arg(long, value_name = "KNOBS", help_heading = "Search")]
     pub(crate) knobs: Vec<String>,
     /// Change these as well; without it parameters of running servers alone are changed

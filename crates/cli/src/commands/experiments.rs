@@ -145,6 +145,7 @@ pub(crate) fn tune(arguments: &TuneArguments, invocation: Invocation<'_>) -> Res
         knobs: arguments.knobs.clone(),
         allowed: Allowed {
             restart: arguments.allow.contains(&AllowName::Restart),
+            host: arguments.allow.contains(&AllowName::Host),
             durability: arguments.allow.contains(&AllowName::Durability),
         },
         margin: arguments.margin,
@@ -250,7 +251,7 @@ pub(super) fn perform(
             .for_each(|(_, task)| announce(task, &Shared::new(&mut messages)));
         experiment::check_plans(&document, &tasks, &options)?;
         print_data(&design(&document))?;
-        if let Some(preview) = tune::preview(&document, &tasks) {
+        if let Some(preview) = tune::preview(&document, &tasks, &options.environment) {
             print_data(&preview)?;
         }
         experiment::check(

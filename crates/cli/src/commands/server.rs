@@ -75,6 +75,11 @@ fn start(
         return Err(Error::new(Kind::BadInput, text)
             .with_hint("`server.parameters` are given to a server when it is started"));
     }
+    if !plan.server.host_settings.is_empty() {
+        let text = "`server.host_settings` are set for the time of a load";
+        return Err(Error::new(Kind::BadInput, text)
+            .with_hint("`dyno doctor --apply` makes settings that last"));
+    }
     let state_dir = std::path::absolute(state_dir)
         .or_fault(Kind::Environment, || "cannot use the state folder")?;
     let place = DetachedDeployment::of(&state_dir, &arguments.name)?;

@@ -25,6 +25,7 @@ mod fleet_hosts;
 mod fleet_local;
 mod fleet_pods;
 mod grafana;
+mod host_settings;
 mod index_build;
 mod input;
 mod install;

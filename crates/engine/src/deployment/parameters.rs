@@ -14,6 +14,7 @@ use dyno_load::connect::{Control, ControlError};
 use dyno_plan::Plan;
 use dyno_plan::knobs::ENGINE_CONFIGURATION;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -133,6 +134,36 @@ impl Drop for RuntimeParameters<'_> {
     }
 }
 
+/// A value that a server does not take.
+#[derive(Debug)]
+pub(crate) struct RefusedParameter {
+    /// Name of the parameter.
+    pub(crate) name: String,
+    value: String,
+    /// What the server said, or what speaks against the value.
+    said: String,
+}
+
+impl fmt::Display for RefusedParameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.said)
+    }
+}
+
+impl std::error::Error for RefusedParameter {}
+
+impl RefusedParameter {
+    /// As a person is told of it.
+    pub(crate) fn in_words(&self) -> String {
+        format!("`{}` cannot be `{}`: {}", self.name, self.value, self.said)
+    }
+
+    /// The one that is the cause of a failure, if one is.
+    pub(crate) fn among(failure: &Error) -> Option<&RefusedParameter> {
+        failure.cause.chain().find_map(|cause| cause.downcast_ref())
+    }
+}
+
 /// What the first server with data has of these parameters; those that it has not are left out.
 ///
 /// # Errors
@@ -167,12 +198,16 @@ fn changes_of(
     for (name, asked) in wanted {
         let now = found.get(name).ok_or_else(|| unknown(name, server))?;
         let set = typed(asked, now).ok_or_else(|| {
-            let text = format!(
-                "`server.runtime_parameters.{name}` is `{asked}`, but `{}` has `{}`",
-                server.address,
-                text(now)
-            );
-            Error::new(Kind::BadInput, text).with_hint("give a value of the same kind")
+            let refused = RefusedParameter {
+                name: name.clone(),
+                value: asked.clone(),
+                said: format!("`{}` has `{}`, of another kind", server.address, text(now)),
+            };
+            Error::from_cause(Kind::BadInput, refused)
+                .context(format!(
+                    "cannot set `server.runtime_parameters.{name}` to `{asked}`"
+                ))
+                .with_hint("give a value of the same kind")
         })?;
         if set == *now {
             continue;
@@ -262,13 +297,22 @@ pub(crate) fn apply(
     value: &Bson,
 ) -> Result<(), Error> {
     let command = doc! { "setParameter": 1, &change.name: value.clone() };
-    let refused = |error: &ControlError| match error.code() {
-        Some(_) => Kind::BadInput,
-        None => Kind::Environment,
-    };
     control.run("admin", command).map(drop).map_err(|error| {
-        let kind = refused(&error);
-        Error::from_cause(kind, error).context(format!(
+        let failure = match &error {
+            ControlError::Server { code, .. } if !NO_RIGHTS.contains(code) => {
+                let refused = RefusedParameter {
+                    name: change.name.clone(),
+                    value: text(value),
+                    said: error.to_string(),
+                };
+                Error::from_cause(Kind::BadInput, refused)
+            }
+            _ => {
+                let kind = error.code().map_or(Kind::Environment, |_| Kind::BadInput);
+                Error::from_cause(kind, error)
+            }
+        };
+        failure.context(format!(
             "cannot set `{}` of `{}` to `{}`",
             change.name,
             change.server,

@@ -122,6 +122,37 @@ impl Journal {
         })
     }
 
+    /// Refuses a file that another run has set and not put back: what it held before would be taken for what belongs there.
+    ///
+    /// # Errors
+    /// There is such a run.
+    pub(crate) fn check_run(&self, file: &Path) -> Result<(), Error> {
+        self.check_runs(|entry| entry.target() == file)
+    }
+
+    /// As [`check_run`](Self::check_run), of all that runs set.
+    ///
+    /// # Errors
+    /// There is such a run.
+    pub(crate) fn check_all_runs(&self) -> Result<(), Error> {
+        self.check_runs(|_| true)
+    }
+
+    fn check_runs(&self, counts: impl Fn(&Undo) -> bool) -> Result<(), Error> {
+        let mut of_runs = self
+            .content
+            .entries
+            .iter()
+            .filter(|entry| entry.check.is_none());
+        let Some(entry) = of_runs.find(|entry| counts(entry)) else {
+            return Ok(());
+        };
+        let file = entry.target().display();
+        let text = format!("another run has set `{file}` and not put it back");
+        Err(Error::new(Kind::Environment, text)
+            .with_hint("`dyno doctor --revert` does, once that run has ended"))
+    }
+
     /// Makes the changes that the verdicts of these checks ask for. Returns what was changed.
     pub fn apply(
         &mut self,

@@ -1,6 +1,10 @@
 //! Runs the points of an experiment one after the other, each into a run directory of its own, and keeps
 //! the document of the experiment up to date, so that an interruption loses the current point at most.
 
+mod attempt;
+
+pub(crate) use attempt::Failure;
+
 use super::folder::ExperimentFolder;
 use super::points::{
     Planned, WhichPlan, changes_the_collection, documents, plan_of, planned, point,
@@ -8,30 +12,36 @@ use super::points::{
 use super::request::ExperimentOptions;
 use crate::context::Context;
 use crate::deployment::DeploymentUnderTest;
+use crate::deployment::locality;
 use crate::deployment::parameters;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::ServerPaths;
+use crate::doctor::journal::Journal;
 use crate::doctor::parameters::ParameterJournal;
 use crate::error::{Error, Kind, OrFault};
 use crate::observer::Observer;
+use crate::run::host_settings::HostSettings;
 use crate::run::limits::WindowLimits;
 use crate::run::options::{Extent, RunOptions};
 use crate::run::run_on;
 use dyno_analyze::experiment::figures::{self, measured};
 use dyno_analyze::uncertainty::series::IntervalSample;
-use dyno_load::connect::ControlError;
 use dyno_load::job::RetryRule;
 use dyno_plan::Plan;
+use dyno_plan::host_setting::HostSetting;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, Figures, Point, Verb};
-use dyno_record::model::{Environment, PhaseKind, RunStatus};
+use dyno_record::model::{Environment, PhaseKind, RunStatus, ServerRecord};
+use dyno_record::reader::Run;
 use dyno_record::responses::responses;
 use dyno_record::storage::PreparedStorageRecord;
 use dyno_results::experiment::conclude;
 use dyno_results::run::stolen_ratio;
 use jiff::Timestamp;
+use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// An experiment under way.
 pub(crate) struct Campaign<'a> {
@@ -71,15 +81,6 @@ struct DeploymentKey {
     namespace: (String, String),
 }
 
-/// Whether a server answered with an error: it is there, and refuses with what was set what it took before.
-fn is_of_server(failure: &Error) -> bool {
-    let mut causes = failure.cause.chain();
-    causes.any(|cause| {
-        let answer = cause.downcast_ref::<ControlError>();
-        matches!(answer, Some(ControlError::Server { .. }))
-    })
-}
-
 /// The storage that was made for the servers of a run.
 fn prepared(environment: &Environment) -> Option<&PreparedStorageRecord> {
     environment.data_storage.as_ref()?.prepared.as_ref()
@@ -89,9 +90,13 @@ impl DeploymentKey {
     fn of(plan: &Plan) -> Self {
         // These are set for each run.
         let runtime_parameters = BTreeMap::new();
+        let mut host_settings = plan.server.host_settings.clone();
+        host_settings
+            .retain(|name, _| HostSetting::named(name).is_some_and(HostSetting::needs_start));
         DeploymentKey {
             server: ServerPlan {
                 runtime_parameters,
+                host_settings,
                 ..plan.server.clone()
             },
             observe: plan.fleet.is_some().then(|| plan.observe.clone()),
@@ -308,60 +313,6 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// As [`Campaign::measure`], for settings that may do harm: the reason if they did. With limits the run ends as soon as one
-    /// of them is not kept.
-    pub(crate) fn attempt(
-        &mut self,
-        settings: &[(&str, String)],
-        which: &WhichPlan,
-        number: usize,
-        limits: WindowLimits,
-    ) -> Result<Result<Figures, String>, Error> {
-        self.ask(settings, which, number);
-        let point = &self.document.points[number];
-        if let Some(figures) = &point.figures {
-            return Ok(Ok(figures.clone()));
-        }
-        if let Some(problem) = &point.problem {
-            return Ok(Err(problem.clone()));
-        }
-        match self.run_within(number, Some(limits)) {
-            Ok(figures) => Ok(Ok(figures)),
-            Err(failure) => {
-                // A limit that was not kept, or a value that was refused, says nothing against the server: it is as it was.
-                let is_usable = matches!(failure.kind, Kind::CheckFailed | Kind::BadInput)
-                    || is_of_server(&failure);
-                if failure.kind == Kind::Interrupted || !is_usable && !self.has_harmed(number) {
-                    return Err(failure);
-                }
-                let reason = if is_usable {
-                    failure.cause.root_cause().to_string()
-                } else {
-                    failure.reason()
-                };
-                self.context.warning(&reason);
-                self.document.points[number].problem = Some(reason.clone());
-                if !is_usable {
-                    // Of a server that has died the end is no news.
-                    drop(self.close());
-                }
-                self.save()?;
-                Ok(Err(reason))
-            }
-        }
-    }
-
-    /// Whether a run failed by what it set: nothing succeeded, or a server that was started for it ended or did not start. All
-    /// else, such as a full disk, says nothing of the setting.
-    fn has_harmed(&mut self, number: usize) -> bool {
-        let is_started = !self.is_remote() && self.context.source.is_none();
-        let has_ended = match &mut self.deployment {
-            Some(open) => open.deployment.ended().is_some(),
-            None => true,
-        };
-        self.document.points[number].problem.is_some() || is_started && has_ended
-    }
-
     /// What the servers of this plan have of these parameters; they are started if they are not up.
     pub(crate) fn server_parameters(
         &mut self,
@@ -379,15 +330,55 @@ impl<'a> Campaign<'a> {
         })
     }
 
-    /// Refuses servers that run already and have what a killed run has set.
-    pub(crate) fn check_parameters(&self) -> Result<(), Error> {
+    /// Refuses servers that run already, and a machine, that have what a killed run has set.
+    pub(crate) fn check_undone(&self) -> Result<(), Error> {
         let Some(folder) = self.context.environment.state_dir.as_deref() else {
             return Ok(());
         };
+        if !self.is_remote() {
+            Journal::open(folder, Path::new("/"))?.check_all_runs()?;
+        }
         let journal = ParameterJournal::open(folder)?;
         let remotes = self.tasks.values().filter_map(|task| task.remote.as_ref());
         let mut uris = remotes.map(|remote| remote.target.to_string());
         uris.try_for_each(|uri| journal.check_deployment(&uri))
+    }
+
+    /// Folders of this machine with the data of the servers that were started last.
+    pub(crate) fn data_folders(&self) -> Vec<PathBuf> {
+        let storage = self
+            .deployment
+            .as_ref()
+            .and_then(|open| open.deployment.storage());
+        if let Some(storage) = storage {
+            return vec![storage.data()];
+        }
+        let paths = ServerPaths {
+            environment: self.context.environment,
+            embedded: self.options.embedded_server.as_deref(),
+            folder: self.folder.path(),
+        };
+        let mut tasks = self.tasks().filter(|task| task.remote.is_none());
+        let task = tasks.next();
+        task.map_or_else(Vec::new, |task| {
+            locality::planned_folders(&task.plan, &paths)
+        })
+    }
+
+    /// What a run has told of its server; `None` if its record is not there any more.
+    pub(crate) fn server_of(&self, number: usize) -> Result<Option<ServerRecord>, Error> {
+        let Some(point) = self.document.points.get(number) else {
+            return Ok(None);
+        };
+        let directory = self.folder.path().join(&point.directory);
+        let run = Run::open(&directory)?;
+        Ok(Some(run.document.server))
+    }
+
+    /// Keeps an option of the experiment.
+    pub(crate) fn keep(&mut self, name: &str, value: &impl Serialize) {
+        let value = serde_json::to_value(value).expect("it is plain data");
+        self.document.options.insert(name.into(), value);
     }
 
     /// Whether the servers run already, so that they cannot be started anew.
@@ -443,8 +434,9 @@ impl<'a> Campaign<'a> {
                 format!("cannot use `{}`", directory.display())
             })?;
         }
-        self.open_deployment(&task, repeat)?;
         let context = self.context;
+        let settings = HostSettings::of_kernel(&task.plan, context)?;
+        self.open_deployment(&task, repeat)?;
         let options = RunOptions {
             environment: context.environment.clone(),
             extent: Extent::Whole,
@@ -465,7 +457,7 @@ impl<'a> Campaign<'a> {
             open.loaded = None;
             &mut open.deployment
         });
-        let outcome = run_on(&task, &options, context, deployment);
+        let outcome = run_on(&task, &options, context, deployment, settings);
         let finished =
             outcome?.ok_or_else(|| Error::new(Kind::Internal, "the run recorded nothing"))?;
         if let Some(fault) = finished.fault {

@@ -220,6 +220,7 @@ pub(crate) fn point(
         directory: format!("runs/{label}"),
         figures: None,
         problem: None,
+        refused: None,
         storage: None,
     }
 }

@@ -1,8 +1,12 @@
 //! `dyno tune`: which settings make a server better at its work, by comparisons of runs one beside the other.
 
 pub(super) mod across;
+mod knobs;
+mod preview;
 
-use super::campaign::Campaign;
+pub use preview::preview;
+
+use super::campaign::{Campaign, Failure};
 use super::clock::Clock;
 use super::points::WhichPlan;
 use super::request::{Resolve, Tasks, document};
@@ -12,18 +16,18 @@ use dyno_analyze::experiment::ab::{Deciding, analyze, explained, pairs};
 use dyno_analyze::experiment::tune::across::{AcrossCourse, budget_across, own_part};
 use dyno_analyze::experiment::tune::{
     BASELINE_RUNS, LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneCourse, TuneNext, pairs_in,
-    visible_ratio,
 };
 use dyno_analyze::resampling::Resampling;
-use dyno_plan::knobs::{self, Allowed, Knob, Machine, Reach};
-use dyno_plan::model::{Schedule, ServerKind};
+use dyno_plan::knobs::{Allowed, Knob};
+use dyno_plan::model::Schedule;
 use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{
-    self as record, AbAnswer, Experiment, Figures, KnobReach, LeftOutKnob, Side, TUNE, TuneGoal,
-    TuneOptions, Verb,
+    self as record, AbAnswer, Experiment, Figures, LeftOutKnob, LeftOutReason, Side, TUNE,
+    TuneGoal, TuneOptions, Verb,
 };
 use dyno_record::quantity::Quantity;
+use knobs::Facts;
 use std::time::{Duration, Instant};
 
 /// Share of the operations that may fail, where the plan tolerates none: a few fail on any bench.
@@ -88,10 +92,15 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         check_schedule(request.goal, &task)?;
         Ok(task)
     })?;
-    let mut knobs = knobs::find(&request.knobs, request.allowed, machine())?;
+    let mut wanted = dyno_plan::knobs::find(&request.knobs, request.allowed, knobs::machine())?;
+    let mut left_out = Vec::new();
     for (_, task) in &tasks {
-        as_planned(&mut knobs, task);
-        check_knobs(&knobs, task)?;
+        knobs::as_planned(&mut wanted, task);
+        left_out.extend(knobs::sift(&mut wanted, &Facts::planned(task, None)));
+    }
+    knobs::check_some(&wanted, &left_out)?;
+    for (_, task) in &tasks {
+        knobs::check(&wanted, task)?;
     }
     let names: Vec<String> = tasks.iter().map(|(name, _)| name.clone()).collect();
     let question = across::question(&names, &in_words(request));
@@ -106,7 +115,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         budget_s: request.budget.as_secs_f64(),
         allows_less_durable: request.allowed.durability,
         knobs: None,
-        left_out: Vec::new(),
+        left_out: left_out.clone(),
         run_s: None,
         start_s: None,
         trials: None,
@@ -122,7 +131,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     );
     kept.insert(
         WANTED.into(),
-        serde_json::to_value(&knobs).expect("it is plain data"),
+        serde_json::to_value(&wanted).expect("it is plain data"),
     );
     if let [(_, task)] = &tasks[..] {
         return Ok((experiment, vec![(WhichPlan::Only, task.clone())]));
@@ -190,68 +199,6 @@ fn in_words(request: &TuneRequest) -> String {
     }
 }
 
-/// What the plan says itself is what a knob has unless it is turned.
-fn as_planned(knobs: &mut [Knob], task: &Task) {
-    let plan = dyno_plan::file::recorded(&task.plan);
-    let own = knobs
-        .iter_mut()
-        .filter(|knob| knob.reach != Reach::RunTime && knob.text.is_none());
-    for knob in own {
-        let planned = match plan.pointer(&format!("/{}", knob.key.replace('.', "/"))) {
-            Some(serde_json::Value::String(text)) => text.clone(),
-            Some(serde_json::Value::Null) | None => continue,
-            Some(other) => other.to_string(),
-        };
-        knob.set_default(&planned);
-    }
-}
-
-fn machine() -> Machine {
-    let environment = dyno_observe::environment::capture(None);
-    Machine {
-        memory_bytes: environment.memory_bytes.unwrap_or_default(),
-        cores: u32::try_from(environment.cpus.unwrap_or(1)).unwrap_or(u32::MAX),
-    }
-}
-
-/// Refuses knobs that this server has not, as far as its kind tells.
-fn check_knobs(knobs: &[Knob], task: &Task) -> Result<(), Error> {
-    let reaches = |reach: Reach| knobs.iter().find(|knob| knob.reach == reach);
-    if let Some(knob) = reaches(Reach::RunTime)
-        && task.plan.server.kind == ServerKind::Embedded
-    {
-        let text = format!(
-            "the embedded server has no parameters, such as `{}`",
-            knob.name
-        );
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("give `--server mongod`; `dyno server install` gets one"));
-    }
-    if let Some(knob) = reaches(Reach::Restart)
-        && task.remote.is_some()
-    {
-        let text = format!(
-            "`{}` needs another start of the server, which runs already",
-            knob.name
-        );
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("leave out `--allow restart`, or let `dyno` start the server"));
-    }
-    let own = |knob: &&Knob| {
-        let parameters = &task.plan.server.runtime_parameters;
-        knob.runtime_parameter()
-            .is_some_and(|name| parameters.contains_key(name))
-    };
-    if let Some(knob) = knobs.iter().find(own) {
-        let text = format!(
-            "`{}` is set by the plan and turned by the knob `{}`",
-            knob.key, knob.name
-        );
-        return Err(Error::new(Kind::BadInput, text).with_hint("leave one of them out"));
-    }
-    Ok(())
-}
-
 /// Time of a run by its plan.
 fn planned_run_s(task: &Task) -> f64 {
     let phases = &task.plan.phases;
@@ -284,45 +231,10 @@ fn check_budget(budget_s: f64, tasks: &[(String, Task)]) -> Result<(), Error> {
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
-/// What the time allows, before anything is run: knobs with their values, comparisons, and what can be seen.
-pub fn preview(document: &Experiment, tasks: &Tasks) -> Option<String> {
-    /// Noise of a run on a quiet machine, for the time before it is known.
-    const NOISE: [f64; 2] = [0.01, 0.03];
-    let options = TuneOptions::among(&document.options)?;
-    let knobs: Vec<Knob> = serde_json::from_value(document.options.get(WANTED)?.clone()).ok()?;
-    let round_s = tasks.iter().map(|(_, task)| planned_run_s(task)).sum();
-    let (trials, pairs) = budget_across(options.budget_s, round_s, tasks.len())?;
-    let (of_each, afterwards) = across::preview(tasks, pairs);
-    let mut text = String::from("knobs:\n");
-    for knob in &knobs {
-        let how = match knob.reach {
-            Reach::RunTime => "while the server runs",
-            Reach::Restart => "by another start of the server",
-            Reach::Client => "by the clients",
-        };
-        text.push_str(&format!(
-            "  {} ({how}): {}\n",
-            knob.name,
-            knob.values.join(", ")
-        ));
-    }
-    let visible = NOISE.map(|noise| Quantity::ratio(visible_ratio(noise, pairs)).to_string());
-    let restarts = if knobs.iter().any(|knob| knob.reach == Reach::Restart) {
-        "; each run then starts the server and loads the documents, which takes from the time"
-    } else {
-        ""
-    };
-    text.push_str(&format!(
-        "{of_each}{BASELINE_RUNS} runs as it is, up to {trials} comparisons of two pairs each, then confirmations of {LEAST_PAIRS} to {pairs} pairs{restarts}\n{afterwards}\
-         a gain below {} cannot be seen where a run varies by 1 %, one below {} where it varies by 3 %\n",
-        visible[0], visible[1]
-    ));
-    Some(text)
-}
-
 /// Searches and confirms: for one workload, or for each of several and over all of them.
 pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
-    campaign.check_parameters()?;
+    campaign.check_undone()?;
+    begin(campaign)?;
     let clock = Clock::of(campaign)?;
     let plans = across::plans(&campaign.document);
     let mut baselines: Vec<Vec<Figures>> = Vec::new();
@@ -389,7 +301,10 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         };
         let taken = match &outcome {
             Ok(figures) => course.take(RunOutcome::Measured(figures)),
-            Err(reason) => course.take(RunOutcome::Harmful(reason)),
+            Err(Failure::Harm(reason)) => course.take(RunOutcome::Harmful(reason)),
+            Err(Failure::Refused { reason, key }) => {
+                course.take(RunOutcome::Refused { reason, key })
+            }
         };
         taken.map_err(unusable)?;
         if is_new {
@@ -406,6 +321,29 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     }
     campaign.document.answer = across::answered(answer, &plans);
     Ok(())
+}
+
+/// Takes out, before the first run, the knobs that the programs of the servers are known not to have, and tells which are left out.
+fn begin(campaign: &mut Campaign<'_>) -> Result<(), Error> {
+    let mut of_each = across::options(campaign)?;
+    if of_each.iter().all(|options| options.knobs.is_some()) {
+        return Ok(());
+    }
+    let mut wanted: Vec<Knob> = campaign.value(WANTED)?;
+    let environment = campaign.context.environment;
+    let mut left_out = Vec::new();
+    for task in campaign.tasks() {
+        let facts = Facts::planned(task, Some(environment));
+        left_out.extend(knobs::sift(&mut wanted, &facts));
+    }
+    for options in &mut of_each {
+        options.left_out.extend(left_out.iter().cloned());
+    }
+    let all = &of_each[0].left_out;
+    knobs::note(all, campaign.context);
+    knobs::check_some(&wanted, all)?;
+    campaign.keep(WANTED, &wanted);
+    across::keep_options(campaign, &of_each)
 }
 
 /// Ends a search when its part of the time is over, and lets what confirms its answer have the time that is left to it. Both are
@@ -470,14 +408,14 @@ fn settled(
     if of_each.iter().all(|options| options.knobs.is_some()) {
         return Ok(of_each);
     }
-    let (knobs, left_out) = knobs_of_each(campaign, plans)?;
+    let mut left_out = of_each[0].left_out.clone();
+    let (knobs, needs_start) = knobs_of_each(campaign, plans, &mut left_out)?;
     let first_s: Vec<Option<f64>> = run_s.iter().map(|own| own.first().copied()).collect();
     let mut typical_s = Vec::new();
-    for ((which, knobs), run_s) in plans.iter().zip(&knobs).zip(run_s) {
+    for (which, run_s) in plans.iter().zip(run_s) {
         let planned = planned_run_s(campaign.task(which));
         // The first run starts the servers and loads the documents, as each does that needs another start.
-        let mut reaches = knobs.iter().map(|knob| knob.reach);
-        let found_s = if reaches.any(|reach| reach == KnobReach::Restart) {
+        let found_s = if needs_start {
             run_s.first().copied()
         } else {
             run_s.iter().copied().reduce(f64::min)
@@ -523,14 +461,20 @@ fn settled(
     Ok(of_each)
 }
 
-/// The knobs that the servers of all plans have, for each plan with its own defaults and with the same values, and those that some
-/// have not.
+/// The knobs that the servers of all plans and their machine have, for each plan with its own defaults and with the same values,
+/// and whether one of them needs another start.
 fn knobs_of_each(
     campaign: &mut Campaign<'_>,
     plans: &[WhichPlan],
-) -> Result<(Vec<Vec<record::Knob>>, Vec<LeftOutKnob>), Error> {
+    all_left_out: &mut Vec<LeftOutKnob>,
+) -> Result<(Vec<Vec<record::Knob>>, bool), Error> {
     let mut wanted: Vec<Knob> = campaign.value(WANTED)?;
     let mut left_out = Vec::new();
+    for place in 0..plans.len() {
+        let server = campaign.server_of(place * BASELINE_RUNS)?;
+        let facts = server.map_or(Facts::default(), |server| Facts::told(&server));
+        left_out.extend(knobs::sift(&mut wanted, &facts));
+    }
     let parameters = wanted
         .iter()
         .filter_map(|knob| knob.runtime_parameter().map(str::to_owned));
@@ -544,14 +488,7 @@ fn knobs_of_each(
                 return true;
             };
             let Some(value) = found_here.get(name) else {
-                campaign.context.note(format!(
-                    "the server has no `{name}`: `{}` is left out",
-                    knob.name
-                ));
-                left_out.push(LeftOutKnob {
-                    name: knob.name.clone(),
-                    key: knob.key.clone(),
-                });
+                left_out.push(knobs::left(knob, LeftOutReason::NotThere));
                 return false;
             };
             if knob.text.is_none() {
@@ -561,44 +498,38 @@ fn knobs_of_each(
         });
         found.push(found_here);
     }
-    if wanted.is_empty() {
-        let text = "the server has none of these knobs";
-        return Err(Error::new(Kind::BadInput, text).with_hint("name others with `--knobs`"));
+    let folders = campaign.data_folders();
+    let mut settled = Vec::new();
+    for mut knob in wanted {
+        let setting = knob.host_setting();
+        match setting.map(|setting| knobs::settle_host(&mut knob, setting, &folders)) {
+            None => settled.push((knob, Vec::new())),
+            Some(Ok(files)) => settled.push((knob, files)),
+            Some(Err(reason)) => left_out.push(knobs::left(&knob, reason)),
+        }
     }
+    knobs::note(&left_out, campaign.context);
+    all_left_out.extend(left_out);
+    let all: Vec<Knob> = settled.iter().map(|(knob, _)| knob.clone()).collect();
+    knobs::check_some(&all, all_left_out)?;
     // All values are known now, and each plan begins with its own.
     let of_each = plans.iter().zip(&found).map(|(which, found)| {
-        let mut knobs = wanted.clone();
-        as_planned(&mut knobs, campaign.task(which));
-        let own = knobs.iter_mut().filter(|knob| knob.text.is_none());
-        for knob in own {
+        let mut own = all.clone();
+        knobs::as_planned(&mut own, campaign.task(which));
+        for knob in own.iter_mut().filter(|knob| knob.text.is_none()) {
             let name = knob.runtime_parameter().map(str::to_owned);
             if let Some(value) = name.and_then(|name| found.get(&name)) {
                 knob.set_default(value);
             }
         }
-        knobs.into_iter().map(recorded).collect()
+        let files = settled.iter().map(|(_, files)| files.clone());
+        let recorded = own.into_iter().zip(files);
+        recorded
+            .map(|(knob, files)| knobs::recorded(knob, files))
+            .collect()
     });
-    Ok((of_each.collect(), left_out))
-}
-
-/// A knob as it is kept.
-fn recorded(knob: Knob) -> record::Knob {
-    record::Knob {
-        default: knob.default.unwrap_or(0),
-        reach: match knob.reach {
-            Reach::RunTime => KnobReach::RunTime,
-            Reach::Restart => KnobReach::Restart,
-            Reach::Client => KnobReach::Client,
-        },
-        name: knob.name,
-        group: knob.group,
-        key: knob.key,
-        text: knob.text,
-        values: knob.values,
-        ordered: knob.ordered,
-        risk: knob.risk,
-        documentation: knob.documentation,
-    }
+    let of_each: Vec<Vec<record::Knob>> = of_each.collect();
+    Ok((of_each, all.iter().any(Knob::needs_start)))
 }
 
 /// What ends a run that does harm.

@@ -22,6 +22,7 @@ pub fn initial(plan: &Plan, started: Timestamp, environment: Environment) -> Run
         fleet: None,
         placement: None,
         packet_steering: None,
+        host_settings: Vec::new(),
         traces: Vec::new(),
         consumption: Vec::new(),
         resources: Vec::new(),

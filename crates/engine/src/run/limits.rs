@@ -22,6 +22,11 @@ const STALLED_WINDOWS: u32 = 2;
 /// Share of the memory of the machine that must stay available: with less the kernel begins to kill.
 const LEAST_MEMORY_RATIO: f64 = 0.03;
 
+/// Share of the memory that a server may have, of its control group or of the machine, which it may take: the rest is for the page
+/// cache and whatever else runs, and beyond it the kernel ends one of them. All servers together may take as much of the most that
+/// one may have.
+const MOST_SERVER_MEMORY_RATIO: f64 = 0.9;
+
 /// Limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowLimits {
@@ -39,13 +44,20 @@ pub struct WindowLimits {
 #[derive(Debug)]
 pub(crate) struct LimitCheck {
     limits: WindowLimits,
+    /// Processes of the servers that were started here, with the memory that they may have.
+    servers: Vec<(u32, u64)>,
     stalled: u32,
 }
 
 impl WindowLimits {
-    pub(crate) fn watch(self) -> LimitCheck {
+    /// Begins to look at the windows of a run and at the memory of its servers, which are these processes of this machine.
+    pub(crate) fn watch(self, servers: &[u32]) -> LimitCheck {
+        let known = servers
+            .iter()
+            .filter_map(|pid| Some((*pid, dyno_observe::process::memory_of(*pid)?)));
         LimitCheck {
             limits: self,
+            servers: known.collect(),
             stalled: 0,
         }
     }
@@ -61,6 +73,7 @@ impl LimitCheck {
         let is_warm = window.phase == PhaseKind::Measure;
         let reason = failures(window, self.limits.failed_ratio)
             .or_else(|| self.memory())
+            .or_else(|| self.server_memory())
             .or_else(|| longer(window, self.limits.response_ns).filter(|_| is_warm))
             .or_else(|| self.stall(window).filter(|_| is_warm));
         reason.map(|reason| Error::new(Kind::CheckFailed, reason))
@@ -94,6 +107,31 @@ impl LimitCheck {
             )
         })
     }
+
+    fn server_memory(&self) -> Option<String> {
+        let mut all = (0, 0);
+        for (pid, memory) in &self.servers {
+            let taken = dyno_observe::process::resident_bytes_of(*pid).unwrap_or(0);
+            let too_much = taken_of("a server", taken, *memory);
+            if too_much.is_some() {
+                return too_much;
+            }
+            all = (all.0 + taken, all.1.max(*memory));
+        }
+        taken_of("all servers", all.0, all.1)
+    }
+}
+
+/// Why memory that was taken is too much of what may be.
+fn taken_of(who: &str, taken: u64, memory: u64) -> Option<String> {
+    (taken as f64 > memory as f64 * MOST_SERVER_MEMORY_RATIO).then(|| {
+        format!(
+            "the memory of {who} was {}, more than {} of {}",
+            Quantity::bytes(taken),
+            Quantity::ratio(MOST_SERVER_MEMORY_RATIO),
+            Quantity::bytes(memory)
+        )
+    })
 }
 
 fn failures(window: &IntervalRecord, most_ratio: f64) -> Option<String> {
@@ -168,7 +206,7 @@ mod tests {
     }
 
     fn fault(windows: &[IntervalRecord]) -> Option<String> {
-        let mut check = LIMITS.watch();
+        let mut check = LIMITS.watch(&[]);
         let faults = windows.iter().map(|window| check.fault(window));
         faults
             .map(|fault| fault.map(|fault| fault.reason()))
@@ -196,5 +234,31 @@ mod tests {
         assert_eq!(fault(&[slow(), usual, slow()]), None);
         let stalled = fault(&[slow(), slow()]).unwrap();
         assert!(stalled.contains("fell to 50.00/s, of 1,000/s"), "{stalled}");
+    }
+
+    #[test]
+    fn servers_that_take_more_than_they_may_have_end_the_run() {
+        let own = std::process::id();
+        let mut check = LIMITS.watch(&[own]);
+        let usual = window(PhaseKind::Measure, &[(1, 1_000)], 0);
+        assert!(check.fault(&usual).is_none());
+        let [(_, memory)] = check.servers.as_mut_slice() else {
+            panic!("{check:?}");
+        };
+        *memory = dyno_observe::process::resident_bytes_of(own).unwrap();
+        let warm = window(PhaseKind::Warmup, &[(1, 1_000)], 0);
+        let fault = check.fault(&warm).expect("it is more than 90 % of that");
+        let reason = fault.reason();
+        assert!(reason.contains("the memory of a server was"), "{reason}");
+        assert!(
+            check
+                .fault(&window(PhaseKind::Load, &[(1, 9)], 0))
+                .is_none()
+        );
+        // Each takes less than it may have, and all together more than the machine has.
+        let taken = dyno_observe::process::resident_bytes_of(own).unwrap();
+        check.servers = vec![(own, taken * 3 / 2); 2];
+        let reason = check.fault(&usual).map(|fault| fault.reason());
+        assert!(reason.is_some_and(|reason| reason.contains("all servers")));
     }
 }

@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::load_source::{Phases, Stage};
 use crate::observer::Expectation;
 use crate::recording::roles::Tables;
-use crate::run::limits::WindowLimits;
 use crate::run::options::Extent;
 use crate::run::trace::io::{Attached, Completed, RunTrace};
 use crate::run::trace::{self, Watched, Watchers};
@@ -176,7 +175,7 @@ impl Session<'_> {
             placement: self.placement.as_ref().filter(|_| is_whole),
             threads,
             guard,
-            limits: self.options.limits.map(WindowLimits::watch),
+            limits: self.options.limits.map(|limits| limits.watch(&processes)),
             sampler: UsageSampler::new(Path::new("/"), &processes, folder.map(PathBuf::as_path)),
             deployment: &mut *deployment,
             clock,

@@ -14,7 +14,7 @@ use crate::observer::{Observer, Shared};
 use crate::run::directory::RunDirectory;
 use crate::run::options::RunOptions;
 use crate::run::steering::Steering;
-use crate::run::{observation, trace};
+use crate::run::{host_settings, observation, trace};
 use dyno_observe::environment;
 use dyno_plan::Plan;
 use dyno_plan::model::PageCache;
@@ -39,6 +39,7 @@ pub fn machine(task: &Task, context: Context<'_>) -> Result<(), Error> {
     trace::io::check(plan, task.remote.is_some())?;
     if context.source.is_none() {
         Steering::check(plan)?;
+        host_settings::check(plan)?;
     }
     page_cache(task, context)
 }

@@ -88,6 +88,7 @@ fn unsupported(plan: &Plan) -> Option<&'static str> {
         ("traces", !plan.traces.is_empty()),
         ("trace", plan.trace.is_some()),
         ("data.page_cache", plan.data.page_cache != PageCache::Keep),
+        ("server.host_settings", !server.host_settings.is_empty()),
         ("server.listen", server.listen.is_some()),
         ("server.advertise", server.advertise.is_some()),
     ]

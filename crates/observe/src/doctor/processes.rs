@@ -129,7 +129,7 @@ pub(super) fn policy(root: &Path, path: &str) -> Reading<MemoryPolicy> {
 }
 
 /// Smallest memory limit of the control groups that the process is in.
-pub(super) fn memory_limit(root: &Path, process: &str) -> Reading<Option<u64>> {
+pub(crate) fn memory_limit(root: &Path, process: &str) -> Reading<Option<u64>> {
     let path = format!("proc/{process}/cgroup");
     let text = text(root, &path)?;
     let mut limits = Vec::new();

@@ -1,6 +1,7 @@
 //! Checks of the servers: how they are started, and how they are reached.
 
 use super::problems::Problems;
+use crate::host_setting::HostSetting;
 use crate::model::{DiskMapping, Encryption, Plan, ServerKind, ServerPlan, StorageEngine};
 use crate::placement::{PlacementRequest, is_list};
 use crate::problem::Problem;
@@ -67,6 +68,7 @@ pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
             ("journal_compressor", server.journal_compressor.is_some()),
             ("storage_engine", server.storage_engine.is_some()),
             ("parameters", !server.parameters.is_empty()),
+            ("host_settings", !server.host_settings.is_empty()),
         ] {
             problems.require(!given, || {
                 format!("`server.{key}` applies only to a server that dyno starts")
@@ -76,6 +78,7 @@ pub(super) fn check_server(problems: &mut Problems, server: &ServerPlan) {
     check_compressor(problems, server);
     check_connection_options(problems, server);
     check_steering(problems, server);
+    check_host_settings(problems, server);
     check_listen(problems, server);
     if let Some(text) = &server.uri {
         check_uri(problems, text);
@@ -121,9 +124,15 @@ pub(super) fn check_durable(problems: &mut Problems, plan: &Plan) {
     });
 }
 
-/// Parameters that nothing would set.
-pub(super) fn check_runtime_parameters(problems: &mut Problems, plan: &Plan) {
+/// Parameters and settings of the machine that nothing would set.
+pub(super) fn check_set_for_load(problems: &mut Problems, plan: &Plan) {
     let is_load = plan.index_build.is_none() && plan.tail.is_none();
+    let hint = "`dyno doctor --apply` makes settings that last";
+    problems.require_or(
+        is_load || plan.server.host_settings.is_empty(),
+        hint,
+        || "`server.host_settings` are set for a load, and this is none".into(),
+    );
     let hint = "`server.parameters` are given to a server when it is started";
     problems.require_or(
         is_load || plan.server.runtime_parameters.is_empty(),
@@ -280,6 +289,26 @@ fn check_steering(problems: &mut Problems, server: &ServerPlan) {
         "write a network card for all CPUs, such as `eth0`, or for some, such as `eth0=0-3`",
         || format!("`server.receive_packet_steering` is `{text}`"),
     );
+}
+
+fn check_host_settings(problems: &mut Problems, server: &ServerPlan) {
+    for (name, value) in &server.host_settings {
+        let Some(setting) = HostSetting::named(name) else {
+            let all: Vec<&str> = HostSetting::NAMES
+                .iter()
+                .map(|(_, name, _)| *name)
+                .collect();
+            let hint = format!("the names are `{}`", all.join("`, `"));
+            problems.require_or(false, &hint, || {
+                format!("`server.host_settings` has `{name}`, which is no setting of the machine")
+            });
+            continue;
+        };
+        problems.require(setting.written(value).is_some(), || {
+            let values = setting.values();
+            format!("`server.host_settings.{name}` is `{value}`, but must be {values}")
+        });
+    }
 }
 
 /// Options that dyno sets itself on connections to servers that it starts.

@@ -36,6 +36,8 @@ named! {
         RunTime = "run-time",
         /// By a start of the server.
         Restart = "restart",
+        /// By the kernel of the machine of the server.
+        Host = "host",
         /// By what clients do.
         Client = "client",
     }
@@ -61,6 +63,14 @@ pub struct Knob {
     pub ordered: bool,
     /// How it is set.
     pub reach: KnobReach,
+    /// Whether another value needs another start of the server, of a setting of the machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_start: bool,
+    /// The files of the kernel that hold it, of a setting of the machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Versions of the server that have it, such as `4.4-6.0`; all when absent.
+    pub versions: Option<String>,
     /// What it can break.
     pub risk: Option<String>,
     /// Where it is described.
@@ -82,27 +92,57 @@ impl Knob {
     }
 }
 
-/// The keys of the plan that knobs set to these values. Texts of several knobs for one key are joined by commas.
+/// Key with the options of the connection string, which are joined in their own way.
+const CONNECTION_OPTIONS: &str = "server.connection_options";
+
+/// The keys of the plan that knobs set to these values. Texts of several knobs for one key are joined, options of the connection
+/// string by `&`, others by commas.
 pub fn keys_of<'a>(
     settings: impl Iterator<Item = (&'a Knob, &'a str)>,
 ) -> BTreeMap<String, String> {
     let mut keys = BTreeMap::<String, String>::new();
     for (knob, value) in settings {
         let text = knob.set(value);
+        let sign = if knob.key == CONNECTION_OPTIONS {
+            '&'
+        } else {
+            ','
+        };
         keys.entry(knob.key.clone())
-            .and_modify(|all| *all = format!("{all},{text}"))
+            .and_modify(|all| *all = format!("{all}{sign}{text}"))
             .or_insert(text);
     }
     keys
 }
 
+named! {
+    /// Why a knob is not tried.
+    LeftOutReason {
+        /// Neither the server nor its machine has it.
+        NotThere = "not-there",
+        /// This version of the server has it not.
+        Version = "version",
+        /// It has an effect in replica sets only.
+        NoReplicaSet = "no-replica-set",
+        /// The machine has no swap.
+        NoSwap = "no-swap",
+        /// The machine has one NUMA node.
+        OneNumaNode = "one-numa-node",
+        /// The machine has one of its values only.
+        OneValue = "one-value",
+    }
+}
+
 /// A knob that was asked for and not tried.
+#[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOutKnob {
     /// Its name.
     pub name: String,
-    /// The key that the server has not.
+    /// The key of the plan that it would have set.
     pub key: String,
+    /// Why it is not tried; the server has it not when absent.
+    pub reason: Option<LeftOutReason>,
 }
 
 /// How the search is done. What is not known before the first runs is absent until they are done.
@@ -126,7 +166,7 @@ pub struct TuneOptions {
     pub allows_less_durable: bool,
     /// The knobs; those without a known default are among the wanted ones only.
     pub knobs: Option<Vec<Knob>>,
-    /// Knobs that the server has not.
+    /// Knobs that were not tried, as the server or its machine has them not, or they have no effect there.
     #[serde(default)]
     pub left_out: Vec<LeftOutKnob>,
     /// Time that a run takes with all that belongs to it.
@@ -178,6 +218,9 @@ pub struct TuneTrial {
     pub ratio: Option<Figure>,
     /// What went wrong with what was tried.
     pub problem: Option<String>,
+    /// Whether the server refused to set it, which is no harm.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_refused: bool,
     /// Whether it was given up early, as certainly worse.
     #[serde(default)]
     pub is_dropped: bool,

@@ -125,6 +125,7 @@ mod tests {
             directory: "runs/001".into(),
             figures: None,
             problem: None,
+            refused: None,
             storage: None,
         };
         assert_eq!(row(&point, String::new(), false)[3].text, "not run");

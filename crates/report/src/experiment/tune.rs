@@ -392,6 +392,9 @@ impl<'a> TunePage<'a> {
                 (None, purpose) => purpose.as_str().to_owned(),
             };
             let note = match &trial.problem {
+                Some(reason) if trial.is_refused => {
+                    Cell::new(format!("refused: {reason}"), Tone::Soft)
+                }
                 Some(problem) => Cell::new(problem, Tone::Alarm),
                 None if trial.is_dropped => "certainly worse after the first pair".into(),
                 None => Cell::default(),

@@ -1,7 +1,9 @@
-//! Settings in the words of those who make them: commands for a running server, lines of `mongod.conf`, and `dyno run`.
+//! Settings in the words of those who make them: commands for a running server and for the kernel of its machine, lines of
+//! `mongod.conf`, and `dyno run`.
 
 use crate::page::FoldedList;
-use dyno_plan::knobs::{ENGINE_CONFIGURATION, RUNTIME_PARAMETERS};
+use dyno_plan::host_setting::HostSetting;
+use dyno_plan::knobs::{ENGINE_CONFIGURATION, HOST_SETTINGS, RUNTIME_PARAMETERS};
 use dyno_record::experiment::{Knob, keys_of};
 use std::collections::BTreeMap;
 
@@ -17,6 +19,9 @@ const PLACES: [(&str, &str); 3] = [
     ),
     ("server.cache", CACHE),
 ];
+
+/// Keys below this one are parameters with which a server is started.
+const PARAMETERS: &str = "server.parameters.";
 
 /// Place of what a running server takes as [`ENGINE_CONFIGURATION`].
 const ENGINE: &str = "storage.wiredTiger.engineConfig.configString";
@@ -44,7 +49,13 @@ pub(super) fn lists(
     [
         list("Set them on a running server, in `mongosh`", commands(keys)),
         list("Take them back there", commands(&before)),
+        list(
+            "Make the settings of its machine, until it starts again",
+            of_machine(knobs, keys),
+        ),
+        list("Take them back there", of_machine(knobs, &before)),
         list("Keep them, in `mongod.conf`", configuration(keys, &before)),
+        list("Where they are described", described(knobs, settings)),
         list(
             "Run the workload with them",
             vec![format!("dyno run {workloads} {}", sets.join(" "))],
@@ -62,6 +73,23 @@ fn before(knobs: &[Knob], settings: &BTreeMap<String, String>) -> BTreeMap<Strin
     keys_of(changed.map(|knob| (knob, knob.default_value())))
 }
 
+/// Pages about what is set.
+fn described(knobs: &[Knob], settings: &BTreeMap<String, String>) -> Vec<String> {
+    let changed = knobs
+        .iter()
+        .filter(|knob| settings.contains_key(&knob.name));
+    let pages = changed.filter_map(|knob| {
+        let versions = knob.versions.as_ref();
+        let versions = versions.map_or(String::new(), |own| format!(", MongoDB {own}"));
+        Some(format!(
+            "{}{versions}: {}",
+            knob.name,
+            knob.documentation.as_ref()?
+        ))
+    });
+    pages.collect()
+}
+
 fn commands(keys: &BTreeMap<String, String>) -> Vec<String> {
     let own = keys
         .iter()
@@ -75,13 +103,39 @@ fn commands(keys: &BTreeMap<String, String>) -> Vec<String> {
     .collect()
 }
 
-/// A value as JavaScript and YAML have it.
+/// Commands for a shell: variables of the kernel by `sysctl`, all else by its files.
+fn of_machine(knobs: &[Knob], keys: &BTreeMap<String, String>) -> Vec<String> {
+    let own = keys.iter().filter_map(|(key, value)| {
+        let setting = HostSetting::named(key.strip_prefix(HOST_SETTINGS)?)?;
+        let knob = knobs.iter().find(|knob| knob.key == *key)?;
+        Some((knob, setting.written(value)?))
+    });
+    let command = |file: &String, value: &str| match file.strip_prefix("/proc/sys/") {
+        Some(name) => format!("sudo sysctl -w {}={value}", name.replace('/', ".")),
+        None => format!("echo {value} | sudo tee {file}"),
+    };
+    own.flat_map(|(knob, value)| knob.files.iter().map(move |file| command(file, &value)))
+        .collect()
+}
+
+/// A value as JavaScript has it.
 fn literal(value: &str) -> String {
-    let is_plain = value.parse::<f64>().is_ok() || ["true", "false"].contains(&value);
+    let is_plain = value.parse::<f64>().is_ok()
+        || ["true", "false"].contains(&value)
+        || value.starts_with('{');
     if is_plain {
         value.to_owned()
     } else {
         format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+    }
+}
+
+/// A value as YAML has it: a document is a text there.
+fn yaml(value: &str) -> String {
+    if value.starts_with('{') {
+        format!("'{value}'")
+    } else {
+        literal(value)
     }
 }
 
@@ -93,13 +147,15 @@ fn configuration(
     let (mut lines, mut parameters) = (Vec::new(), Vec::new());
     for (key, value) in keys {
         let place = PLACES.iter().find(|(own, _)| own == key);
-        let (place, lines) = match (place, key.strip_prefix(RUNTIME_PARAMETERS)) {
+        let parameter = key.strip_prefix(RUNTIME_PARAMETERS);
+        let parameter = parameter.or(key.strip_prefix(PARAMETERS));
+        let (place, lines) = match (place, parameter) {
             (Some((_, place)), _) => (*place, &mut lines),
             (None, Some(ENGINE_CONFIGURATION)) => (ENGINE, &mut lines),
             (None, Some(name)) => (name, &mut parameters),
             (None, None) => continue,
         };
-        let line = |value: &str| format!("{place}: {}", literal(&in_unit(place, value)));
+        let line = |value: &str| format!("{place}: {}", yaml(&in_unit(place, value)));
         lines.extend(before.get(key).map(|value| format!("-{}", line(value))));
         lines.push(format!("+{}", line(value)));
     }
@@ -129,6 +185,41 @@ fn in_unit(place: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_of_the_machine_are_commands_of_a_shell() {
+        let knob = |name: &str, value: &str, file: &str| Knob {
+            name: name.to_owned(),
+            group: "host".to_owned(),
+            key: format!("server.host_settings.{name}"),
+            text: None,
+            values: vec![value.to_owned()],
+            default: 0,
+            ordered: true,
+            reach: dyno_record::experiment::KnobReach::Host,
+            needs_start: false,
+            files: vec![file.to_owned()],
+            versions: None,
+            risk: None,
+            documentation: None,
+        };
+        let knobs = [
+            knob("swappiness", "60", "/proc/sys/vm/swappiness"),
+            knob("readahead", "128KiB", "/sys/block/sda/queue/read_ahead_kb"),
+        ];
+        let keys = knobs
+            .iter()
+            .map(|knob| (knob.key.clone(), knob.values[0].clone()));
+        let keys: BTreeMap<String, String> = keys.collect();
+        assert_eq!(
+            of_machine(&knobs, &keys),
+            [
+                "echo 128 | sudo tee /sys/block/sda/queue/read_ahead_kb",
+                "sudo sysctl -w vm.swappiness=60",
+            ]
+        );
+        assert!(commands(&keys).is_empty() && configuration(&keys, &keys).is_empty());
+    }
 
     #[test]
     fn settings_are_written_for_those_who_make_them() {

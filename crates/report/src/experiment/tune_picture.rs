@@ -29,8 +29,8 @@ pub(super) fn parallel<'a>(
     for (place, knob) in knobs.iter().enumerate() {
         draw_axis(&mut svg, knobs.len(), place, knob);
     }
-    // What is drawn later is above: the worst first.
-    let mut tried: Vec<&TuneTrial> = trials.collect();
+    // What was refused was not made. What is drawn later is above: the worst first.
+    let mut tried: Vec<&TuneTrial> = trials.filter(|trial| !trial.is_refused).collect();
     let is_rising = goal.larger_is_better();
     let value = |trial: &TuneTrial| {
         let better = |ratio: f64| if is_rising { ratio } else { 1.0 / ratio };
@@ -153,6 +153,9 @@ mod tests {
             default: 0,
             ordered: true,
             reach: KnobReach::RunTime,
+            needs_start: false,
+            files: Vec::new(),
+            versions: None,
             risk: None,
             documentation: None,
         }

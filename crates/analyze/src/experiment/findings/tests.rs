@@ -135,6 +135,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
                 directory: format!("runs/{number}"),
                 figures: Some(figures),
                 problem: None,
+                refused: None,
                 storage: None,
             })
             .collect(),

@@ -2,10 +2,12 @@
 
 use super::difference::{self, explained};
 use crate::values::{percent, times_of};
-use dyno_record::experiment::{Experiment, Finding, TuneAnswer, TuneOptions};
+use dyno_record::experiment::{
+    Experiment, Finding, LeftOutKnob, LeftOutReason, TuneAnswer, TuneOptions,
+};
 use dyno_record::statement;
 use dyno_record::statement::Statement;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most settings that did harm that are told one by one.
 const MOST_HARMFUL: usize = 4;
@@ -21,7 +23,12 @@ pub(super) fn all(experiment: &Experiment, answer: &TuneAnswer) -> Vec<Finding> 
 
 /// What a search says.
 pub(super) fn of_search(options: &TuneOptions, answer: &TuneAnswer) -> Vec<Finding> {
-    let rules = [result(options, answer), cause(answer), harmful(answer)];
+    let rules = [
+        result(options, answer),
+        cause(answer),
+        harmful(answer),
+        refused(answer),
+    ];
     rules.into_iter().flatten().collect()
 }
 
@@ -94,6 +101,7 @@ fn harmful(answer: &TuneAnswer) -> Option<Finding> {
     let harmful: Vec<Statement> = answer
         .trials
         .iter()
+        .filter(|trial| !trial.is_refused)
         .filter_map(|trial| {
             let reason = trial.problem.as_ref()?;
             let settings = named(&trial.settings);
@@ -111,14 +119,42 @@ fn harmful(answer: &TuneAnswer) -> Option<Finding> {
     })
 }
 
-/// Knobs that the server has not.
+/// Settings that the server refused to make.
+fn refused(answer: &TuneAnswer) -> Option<Finding> {
+    let refused = answer.trials.iter().filter(|trial| trial.is_refused);
+    let reasons: BTreeSet<&str> = refused
+        .clone()
+        .filter_map(|trial| trial.problem.as_deref())
+        .collect();
+    (!reasons.is_empty()).then(|| {
+        let said = statement!("tune-refused-settings", trials = refused.count());
+        let told = reasons.into_iter().take(MOST_HARMFUL);
+        let told = told.map(|reason| statement!("tune-refused", reason = reason));
+        Finding::found(said, told.collect())
+    })
+}
+
+/// Knobs that the server or its machine has not, or that have no effect there.
 pub(super) fn left_out(options: &TuneOptions) -> Option<Finding> {
     let all = options.left_out.iter();
     let names: Vec<&String> = all.clone().map(|knob| &knob.name).collect();
-    let keys: Vec<&String> = all.map(|knob| &knob.key).collect();
-    (!keys.is_empty()).then(|| {
-        let tried = options.knobs.as_ref().map_or(0, Vec::len);
-        let evidence = statement!("server-has-no-keys", keys = keys, tried = tried);
-        Finding::found(statement!("tune-left-out", knobs = names), vec![evidence])
-    })
+    let reason = |knob: &LeftOutKnob| knob.reason.unwrap_or(LeftOutReason::NotThere);
+    let tried = options.knobs.as_ref().map_or(0, Vec::len);
+    // Each reason once, with those that it holds for.
+    let evidence = LeftOutReason::ALL.into_iter().filter_map(|which| {
+        let of_it = all.clone().filter(|knob| reason(knob) == which);
+        let keys: Vec<&String> = of_it.map(|knob| &knob.key).collect();
+        let code = match which {
+            LeftOutReason::NotThere => "server-has-no-keys",
+            LeftOutReason::Version => "left-out-version",
+            LeftOutReason::NoReplicaSet => "left-out-no-replica-set",
+            LeftOutReason::NoSwap => "left-out-no-swap",
+            LeftOutReason::OneNumaNode => "left-out-one-numa-node",
+            LeftOutReason::OneValue => "left-out-one-value",
+        };
+        (!keys.is_empty()).then(|| statement!(code, keys = keys, tried = tried))
+    });
+    let evidence: Vec<Statement> = evidence.collect();
+    (!evidence.is_empty())
+        .then(|| Finding::found(statement!("tune-left-out", knobs = names), evidence))
 }

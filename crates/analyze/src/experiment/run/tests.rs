@@ -129,6 +129,7 @@ fn run_of(windows: Vec<WindowResponses>) -> (RunDocument, PhaseResponses) {
         fleet: None,
         placement: None,
         packet_steering: None,
+        host_settings: Vec::new(),
         traces: Vec::new(),
         consumption: Vec::new(),
         resources: vec![

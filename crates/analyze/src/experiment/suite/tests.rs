@@ -72,6 +72,7 @@ fn point(workload: &str, setting: Option<&str>, repeat: u32) -> Point {
         directory: format!("runs/{workload}"),
         figures: Some(serde_json::from_value(figures).expect("it has all fields")),
         problem: None,
+        refused: None,
         storage: None,
     }
 }

@@ -340,7 +340,10 @@ impl AcrossCourse {
         let (trial, outcome) = done.find(|(trial, _)| is_it(trial))?;
         Some(match outcome {
             Outcome::Compared(found) => Effect::Compared(*found),
-            Outcome::Violated => Effect::Harmful(trial.problem.clone()),
+            // What a server refuses is of no use to its workload either; the problem says which it was.
+            Outcome::Violated | Outcome::Refused { .. } => {
+                Effect::Harmful(trial.problem.clone())
+            }
         })
     }
 

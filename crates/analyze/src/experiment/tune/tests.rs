@@ -19,6 +19,9 @@ fn knob(name: &str, key: &str, text: Option<&str>) -> Knob {
         default: 2,
         ordered: true,
         reach: KnobReach::RunTime,
+        needs_start: false,
+        files: Vec::new(),
+        versions: None,
         risk: None,
         documentation: None,
     }
@@ -311,4 +314,40 @@ fn the_time_is_for_search_and_confirmation() {
     // With 2 % of noise in a run, 12 pairs show about 2.5 %.
     let visible = visible_ratio(0.02, 12);
     assert!((0.02..0.03).contains(&visible), "{visible}");
+}
+
+#[test]
+fn a_refused_value_is_no_harm_and_known_by_its_key() {
+    let mut bench = Bench::new(11);
+    let none = Keys::new();
+    let first: Vec<Figures> = (0..BASELINE_RUNS)
+        .map(|_| bench.run(&none).unwrap())
+        .collect();
+    let first: Vec<&Figures> = first.iter().collect();
+    let mut course = TuneCourse::new(&options(TuneGoal::Rate), &first).unwrap();
+    let key = "server.runtime_parameters.delay";
+    let mut refused = Vec::new();
+    while let TuneNext::Run { keys, .. } = course.next_run() {
+        let taken = match keys.get(key) {
+            Some(delay) => {
+                refused.push(delay.clone());
+                let reason = "too slow";
+                course.take(RunOutcome::Refused { reason, key })
+            }
+            None => course.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
+        };
+        taken.unwrap();
+    }
+    let answer = course.answer();
+    // Each of its four other values once.
+    refused.sort();
+    let count = refused.len();
+    refused.dedup();
+    assert!(
+        (1..=4).contains(&count) && refused.len() == count,
+        "{refused:?}"
+    );
+    let trials = answer.trials.iter().filter(|trial| trial.problem.is_some());
+    assert!(trials.clone().count() == count && trials.clone().all(|trial| trial.is_refused));
+    assert_eq!(answer.settings["threads"], "16");
 }

@@ -205,6 +205,43 @@ fn a_bench_on_which_everything_fails_ends_with_nothing() {
 }
 
 #[test]
+fn what_is_refused_is_not_tried_again_and_costs_no_comparison() {
+    for parameter in [Some(1), None] {
+        let settings = TuningSettings {
+            seed: 3,
+            trials: 20,
+            margin: MARGIN,
+        };
+        let mut tuning = Tuning::new(parameters(), settings);
+        let mut bench = Bench::new(slope, 3);
+        let mut refused = Vec::new();
+        while let TuningStep::Compare {
+            purpose,
+            one,
+            other,
+        } = tuning.step()
+        {
+            let outcome = if one[1] > 6 {
+                refused.push(one.clone());
+                Outcome::Refused { parameter }
+            } else {
+                bench.compare(purpose, &one, &other)
+            };
+            tuning.record(outcome);
+        }
+        assert_eq!(bench.searched, 20, "{parameter:?}");
+        let mut own: Vec<Vec<usize>> = match parameter {
+            Some(place) => refused.iter().map(|one| vec![one[place]]).collect(),
+            None => refused.clone(),
+        };
+        own.sort();
+        own.dedup();
+        assert!(!refused.is_empty());
+        assert_eq!(own.len(), refused.len(), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_gain_that_is_not_confirmed_is_not_stated() {
     let settings = TuningSettings {
         seed: 1,

@@ -117,6 +117,7 @@ impl MadeUp {
             fleet: None,
             placement: None,
             packet_steering: None,
+            host_settings: Vec::new(),
             traces: Vec::new(),
             consumption: Vec::new(),
             resources: Vec::new(),

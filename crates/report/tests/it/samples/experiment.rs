@@ -152,6 +152,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
         directory: format!("runs/{:03}-{value}", number + 1),
         figures: Some(figures(*line)),
         problem: None,
+        refused: None,
         storage: None,
     };
     let values: Vec<String> = lines.iter().map(|(value, _)| (*value).to_owned()).collect();

@@ -185,6 +185,7 @@ pub(crate) fn closed_document() -> RunDocument {
         fleet: None,
         placement: None,
         packet_steering: None,
+        host_settings: Vec::new(),
         traces: Vec::new(),
         consumption: Vec::new(),
         resources: Vec::new(),

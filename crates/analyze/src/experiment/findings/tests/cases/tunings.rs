@@ -3,8 +3,8 @@
 use super::*;
 use crate::experiment::tune::{RunOutcome, TuneCourse, TuneNext};
 use dyno_record::experiment::{
-    AbAnswer, AbEnd, DemandRatio, Explanation, Knob, KnobReach, LeftOutKnob, Statistic, TUNE,
-    TuneAnswer, TuneGoal, TuneOptions,
+    AbAnswer, AbEnd, DemandRatio, Explanation, Knob, KnobReach, LeftOutKnob, LeftOutReason,
+    Statistic, TUNE, TuneAnswer, TuneGoal, TuneOptions,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -29,6 +29,15 @@ pub(super) fn cases() -> Vec<Case> {
             .not_if("nothing was compared", |it| answer(it).comparison = None),
         case("tune-harmful-settings", tuned(1.2, true))
             .not_if("all went well", |it| *it = tuned(1.2, false)),
+        case(
+            "tune-refused-settings",
+            with(tuned(1.2, true), |it| {
+                let mut trials = answer(it).trials.iter_mut();
+                let harmed = trials.find(|trial| trial.problem.is_some());
+                harmed.expect("one did harm").is_refused = true;
+            }),
+        )
+        .not_if("it did harm", |it| *it = tuned(1.2, true)),
         case("tune-left-out", tuned(1.2, false)).not_if("the server has all", |it| {
             let options = &mut it.options;
             let known = options.get_mut(TUNE).unwrap();
@@ -44,6 +53,16 @@ fn answer(experiment: &mut Experiment) -> &mut TuneAnswer {
     }
 }
 
+fn left_out(reason: LeftOutReason) -> LeftOutKnob {
+    let name = reason.as_str();
+    LeftOutKnob {
+        name: name.into(),
+        key: format!("server.runtime_parameters.{name}"),
+        // As older records have it.
+        reason: Some(reason).filter(|reason| *reason != LeftOutReason::NotThere),
+    }
+}
+
 pub(super) fn options() -> TuneOptions {
     let knob = |name: &str| Knob {
         name: name.into(),
@@ -54,6 +73,9 @@ pub(super) fn options() -> TuneOptions {
         default: 0,
         ordered: true,
         reach: KnobReach::RunTime,
+        needs_start: false,
+        files: Vec::new(),
+        versions: None,
         risk: None,
         documentation: None,
     };
@@ -66,10 +88,7 @@ pub(super) fn options() -> TuneOptions {
         budget_s: 600.0,
         allows_less_durable: false,
         knobs: Some(vec![knob("threads"), knob("delay")]),
-        left_out: vec![LeftOutKnob {
-            name: "tickets".into(),
-            key: "server.runtime_parameters.tickets".into(),
-        }],
+        left_out: LeftOutReason::ALL.map(left_out).into(),
         run_s: Some(10.0),
         trials: Some(9),
         ended_after: None,

@@ -1,0 +1,283 @@
+//! Settings of this machine for the time of a run: read back in the record, and put back whatever ends the run.
+
+use crate::common::{Bench, Finished, processes_with, signal, wait_for, wait_for_windows};
+use dyno_testkit::fault::is_root;
+use dyno_testkit::{embedded_program, or_skip};
+use serde_json::Value;
+use std::fs::File;
+use std::process::{Child, Command};
+
+/// A setting that harms nobody for seconds.
+const RATIO: &str = "/proc/sys/vm/dirty_background_ratio";
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(file).unwrap().trim().to_owned()
+}
+
+/// A bench where settings can be made, and the value of the ratio; `None`, with a line that says so, where they cannot.
+fn preparing() -> Option<(Bench, String)> {
+    or_skip(embedded_program())?;
+    let before = read(RATIO);
+    if before == "0" || std::fs::write(RATIO, &before).is_err() {
+        dyno_testkit::skip(
+            "no right to make settings of this machine, or sizes in place of shares",
+        );
+        return None;
+    }
+    Some((Bench::new(), before))
+}
+
+/// Puts the value back if a test fails in the middle.
+struct Before(String);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        let _ = std::fs::write(RATIO, &self.0);
+    }
+}
+
+fn other_than(before: &str) -> &'static str {
+    if before == "7" { "8" } else { "7" }
+}
+
+fn run<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let fixed = ["run", "read", "--server", "embedded", "--records", "300"];
+    [&fixed[..], &["--clients", "2", "--warmup", "0s"], more].concat()
+}
+
+/// Of what is there one only, so that all ends of a run are one test.
+#[test]
+fn a_setting_ends_with_the_run_whatever_its_end() {
+    let Some((bench, before)) = preparing() else {
+        return;
+    };
+    let _back = Before(before.clone());
+    let journal = bench.path("state/doctor-undo.json");
+    let other = other_than(&before);
+    let set = format!("server.host_settings.dirty_background_ratio={other}");
+    let short = ["--operations", "300", "--set", &set, "--format", "json"];
+    let document = bench.dyno(&run(&short)).expect(0).json();
+    let told = &document["host_settings"][0];
+    assert_eq!(told["name"], "dirty_background_ratio");
+    assert_eq!(
+        (&told["file"], &told["before"]),
+        (&RATIO.into(), &before.as_str().into())
+    );
+    assert_eq!(
+        (&told["set"], &told["at_end"]),
+        (&other.into(), &other.into())
+    );
+    assert_eq!(read(RATIO), before);
+    assert!(!journal.exists());
+
+    let begun = |name: &str| -> Child {
+        let mut child = bench.spawn(&run(&["--duration", "60s", "--set", &set, "--out", name]));
+        wait_for_windows(&mut child, &bench.path(name), 1);
+        assert_eq!(read(RATIO), other);
+        child
+    };
+    let child = begun("interrupted");
+    signal(&child, "INT");
+    Finished::from(child.wait_with_output().unwrap()).expect(130);
+    assert_eq!(read(RATIO), before);
+    assert!(!journal.exists());
+
+    let child = begun("orphaned");
+    let folder = bench.path("orphaned");
+    let servers = processes_with(folder.to_str().unwrap());
+    let is_server = |pid: &&u32| **pid != child.id();
+    for pid in servers.iter().filter(is_server) {
+        let killed = Command::new("kill")
+            .args(["-KILL", &pid.to_string()])
+            .status();
+        assert!(killed.unwrap().success());
+    }
+    Finished::from(child.wait_with_output().unwrap()).expect(3);
+    assert_eq!(read(RATIO), before);
+    assert!(!journal.exists());
+
+    let child = begun("killed");
+    signal(&child, "KILL");
+    child.wait_with_output().unwrap();
+    assert_eq!(read(RATIO), other);
+    // The next run would take what the killed one has set for what belongs there.
+    bench
+        .dyno(&run(&short))
+        .expect(3)
+        .says("not put it back")
+        .says("dyno doctor --revert");
+    bench.dyno(&["doctor", "--revert"]).expect(0);
+    assert_eq!(read(RATIO), before);
+    assert!(!journal.exists());
+}
+
+/// A device of this machine with nothing on it.
+struct Device(String);
+
+impl Device {
+    fn new(bench: &Bench) -> Device {
+        let image = bench.path("device");
+        File::create(&image).unwrap().set_len(512 << 20).unwrap();
+        let attach = Command::new("losetup")
+            .args(["--find", "--show", image.to_str().unwrap()])
+            .output()
+            .unwrap();
+        assert!(attach.status.success(), "{attach:?}");
+        Device(String::from_utf8(attach.stdout).unwrap().trim().to_owned())
+    }
+
+    fn readahead(&self) -> String {
+        let name = self.0.trim_start_matches("/dev/");
+        read(&format!("/sys/block/{name}/queue/read_ahead_kb"))
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
+    }
+}
+
+#[test]
+fn the_readahead_is_that_of_the_disk_with_the_data() {
+    let Some((bench, _)) = preparing() else {
+        return;
+    };
+    let lacks = |program: &&str| !std::path::Path::new("/usr/sbin").join(program).exists();
+    if !is_root() || ["losetup", "mkfs.ext4"].iter().any(lacks) {
+        dyno_testkit::skip("no root, or no programs, to make file systems");
+        return;
+    }
+    let device = Device::new(&bench);
+    let before = device.readahead();
+    assert_ne!(before, "16");
+    let storage = format!("server.storage=ext4 on {}", device.0);
+    let options = ["--operations", "300", "--format", "json", "--set", &storage];
+    let set = ["--set", "server.host_settings.readahead=16KiB"];
+    let document = bench
+        .dyno(&run(&[&options[..], &set].concat()))
+        .expect(0)
+        .json();
+    let told = &document["host_settings"][0];
+    assert_eq!(
+        (&told["before"], &told["at_end"]),
+        (&before.as_str().into(), &"16".into())
+    );
+    let bytes = &document["environment"]["data_storage"]["readahead_bytes"];
+    assert_eq!(bytes, &Value::from(16 << 10), "{document}");
+    assert_eq!(device.readahead(), before);
+    assert!(!bench.path("state/doctor-undo.json").exists());
+}
+
+#[test]
+fn what_no_run_could_set_is_refused_by_a_dry_run() {
+    let bench = Bench::new();
+    for (more, code, says) in [
+        (
+            "server.host_settings.swapiness=1",
+            2,
+            "no setting of the machine",
+        ),
+        (
+            "server.host_settings.swappiness=300",
+            2,
+            "a whole number from 0 to 200",
+        ),
+    ] {
+        let arguments = ["run", "read", "--dry-run", "--set", more];
+        bench.dyno(&arguments).expect(code).says(says);
+    }
+    let uri = ["run", "read", "--uri", "mongodb://127.0.0.1:1", "--dry-run"];
+    let set = ["--set", "server.host_settings.swappiness=1"];
+    let refused = bench.dyno(&[&uri[..], &set].concat()).expect(2);
+    refused.says("applies only to a server that dyno starts");
+    let tune = [
+        "tune",
+        "read",
+        "--uri",
+        "mongodb://127.0.0.1:1",
+        "--dry-run",
+    ];
+    let refused = bench
+        .dyno(&[&tune[..], &["--allow", "host"]].concat())
+        .expect(2);
+    refused.says("the server was not started here");
+}
+
+fn tune<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let fixed = [
+        "tune",
+        "read",
+        "--server",
+        "embedded",
+        "--records",
+        "300",
+        "--clients",
+        "2",
+    ];
+    let short = ["--warmup", "0s", "--duration", "500ms", "--budget", "40s"];
+    let knobs = [
+        "--knobs",
+        "dirty_background_ratio=4,7,30",
+        "--allow",
+        "host",
+    ];
+    [&fixed[..], &short, &knobs, more].concat()
+}
+
+/// A search that was killed, the way back, and its end.
+#[test]
+fn a_search_leaves_the_machine_as_it_was_whatever_its_end() {
+    let Some((bench, before)) = preparing() else {
+        return;
+    };
+    let _back = Before(before.clone());
+    let preview = bench.dyno(&tune(&["--dry-run"])).expect(0).stdout;
+    assert!(
+        preview.contains(&format!("{before} now, {RATIO}")),
+        "{preview}"
+    );
+    assert!(
+        preview.contains("restarted: `embedded` (standalone)"),
+        "{preview}"
+    );
+    let journal = bench.path("state/doctor-undo.json");
+    let mut child = bench.spawn(&tune(&["--out", "t"]));
+    wait_for("a run with another setting", || {
+        journal.exists() && read(RATIO) != before
+    });
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    // Unless that was the last moment of the run, the setting is what it tried.
+    if journal.exists() {
+        let refused = bench.dyno(&["resume", "t"]).expect(3);
+        refused.says("not put it back").says("dyno doctor --revert");
+    }
+    bench.dyno(&["doctor", "--revert"]).expect(0);
+    assert_eq!(read(RATIO), before);
+    let found = bench
+        .dyno(&["resume", "t", "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(found["status"], "complete");
+    assert_eq!(read(RATIO), before);
+    assert!(!journal.exists());
+    let knob = &found["options"]["tune"]["knobs"][0];
+    assert_eq!(
+        (&knob["reach"], &knob["files"][0]),
+        (&"host".into(), &RATIO.into())
+    );
+    let default = knob["default"].as_u64().unwrap() as usize;
+    assert_eq!(knob["values"][default], before.as_str());
+    let key = "server.host_settings.dirty_background_ratio";
+    let points = found["points"].as_array().unwrap();
+    let set = points
+        .iter()
+        .find(|point| point["settings"][key].is_string())
+        .unwrap();
+    let run = set["directory"].as_str().unwrap();
+    let text = std::fs::read_to_string(bench.path(&format!("t/{run}/run.json"))).unwrap();
+    let run: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(run["host_settings"][0]["at_end"], set["settings"][key]);
+    assert_eq!(run["host_settings"][0]["before"], before.as_str());
+}

@@ -1,0 +1,105 @@
+//! Runs with settings that may do harm, or be refused.
+
+use super::super::points::WhichPlan;
+use super::Campaign;
+use crate::deployment::parameters::RefusedParameter;
+use crate::error::{Error, Kind};
+use crate::run::limits::WindowLimits;
+use dyno_load::connect::ControlError;
+use dyno_plan::knobs::RUNTIME_PARAMETERS;
+use dyno_record::experiment::Figures;
+
+/// Why settings that were tried were not measured.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// They did harm, for this reason.
+    Harm(String),
+    /// The server refused to make them.
+    Refused {
+        /// What it said.
+        reason: String,
+        /// The key of the plan whose value it refused.
+        key: String,
+    },
+}
+
+impl Failure {
+    fn of(reason: String, refused: Option<String>) -> Failure {
+        match refused {
+            Some(key) => Failure::Refused { reason, key },
+            None => Failure::Harm(reason),
+        }
+    }
+}
+
+/// Whether a server answered with an error: it is there, and refuses with what was set what it took before.
+fn is_of_server(failure: &Error) -> bool {
+    let mut causes = failure.cause.chain();
+    causes.any(|cause| {
+        let answer = cause.downcast_ref::<ControlError>();
+        matches!(answer, Some(ControlError::Server { .. }))
+    })
+}
+
+impl Campaign<'_> {
+    /// As [`Campaign::measure`], for settings that may do harm, or be refused: the reason if so. With limits the run ends as
+    /// soon as one of them is not kept.
+    pub(crate) fn attempt(
+        &mut self,
+        settings: &[(&str, String)],
+        which: &WhichPlan,
+        number: usize,
+        limits: WindowLimits,
+    ) -> Result<Result<Figures, Failure>, Error> {
+        self.ask(settings, which, number);
+        let point = &self.document.points[number];
+        if let Some(figures) = &point.figures {
+            return Ok(Ok(figures.clone()));
+        }
+        if let Some(reason) = point.problem.clone() {
+            return Ok(Err(Failure::of(reason, point.refused.clone())));
+        }
+        match self.run_within(number, Some(limits)) {
+            Ok(figures) => Ok(Ok(figures)),
+            Err(failure) => {
+                // A limit that was not kept, or a value that was refused, says nothing against the server: it is as it was.
+                let is_usable = matches!(failure.kind, Kind::CheckFailed | Kind::BadInput)
+                    || is_of_server(&failure);
+                if failure.kind == Kind::Interrupted || !is_usable && !self.has_harmed(number) {
+                    return Err(failure);
+                }
+                let refused = RefusedParameter::among(&failure);
+                let reason = match &refused {
+                    Some(refused) => refused.in_words(),
+                    None if is_usable => failure.cause.root_cause().to_string(),
+                    None => failure.reason(),
+                };
+                let refused =
+                    refused.map(|refused| format!("{RUNTIME_PARAMETERS}{}", refused.name));
+                match &refused {
+                    Some(_) => self.context.note(&reason),
+                    None => self.context.warning(&reason),
+                }
+                self.document.points[number].problem = Some(reason.clone());
+                self.document.points[number].refused.clone_from(&refused);
+                if !is_usable {
+                    // Of a server that has died the end is no news.
+                    drop(self.close());
+                }
+                self.save()?;
+                Ok(Err(Failure::of(reason, refused)))
+            }
+        }
+    }
+
+    /// Whether a run failed by what it set: nothing succeeded, or a server that was started for it ended or did not start. All
+    /// else, such as a full disk, says nothing of the setting.
+    fn has_harmed(&mut self, number: usize) -> bool {
+        let is_started = !self.is_remote() && self.context.source.is_none();
+        let has_ended = match &mut self.deployment {
+            Some(open) => open.deployment.ended().is_some(),
+            None => true,
+        };
+        self.document.points[number].problem.is_some() || is_started && has_ended
+    }
+}

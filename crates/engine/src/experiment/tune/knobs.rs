@@ -1,0 +1,258 @@
+//! Which knobs are tried: those that the server and its machine have, and that have an effect there.
+
+use crate::context::Context;
+use crate::deployment::choice;
+use crate::environment::{Environment, ServerHome};
+use crate::error::{Error, Kind};
+use crate::run::host_settings;
+use dyno_plan::host_setting::HostSetting;
+use dyno_plan::knobs::versions::{Version, version};
+use dyno_plan::knobs::{Knob, Machine, Need, Reach};
+use dyno_plan::model::ServerKind;
+use dyno_plan::task::Task;
+use dyno_plan::topology::Topology;
+use dyno_record::experiment::{self as record, KnobReach, LeftOutKnob, LeftOutReason};
+use dyno_record::model::ServerRecord;
+use dyno_servers::{ServerProgram, program_version};
+use std::path::{Path, PathBuf};
+
+/// What is known of the servers and their machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Facts {
+    pub(super) version: Option<Version>,
+    has_replica_set: Option<bool>,
+    /// Of a server that is started here.
+    has_swap: Option<bool>,
+    has_numa_nodes: Option<bool>,
+}
+
+impl Facts {
+    /// What is known before anything is run.
+    pub(super) fn planned(task: &Task, environment: Option<&Environment>) -> Facts {
+        if task.remote.is_some() || task.plan.fleet.is_some() {
+            return Facts::default();
+        }
+        let machine = dyno_observe::environment::capture(None);
+        let topology = task.plan.server.topology().ok();
+        Facts {
+            version: environment.and_then(|environment| planned_version(task, environment)),
+            has_replica_set: topology
+                .map(|topology| matches!(topology, Topology::ReplicaSet(_) | Topology::Sharded(_))),
+            has_swap: machine.swap_bytes.map(|bytes| bytes > 0),
+            has_numa_nodes: machine.numa_nodes.map(|nodes| nodes > 1),
+        }
+    }
+
+    /// What a run has told of its server.
+    pub(super) fn told(server: &ServerRecord) -> Facts {
+        let topology = server.topology.as_deref();
+        Facts {
+            version: server.version.as_deref().and_then(version),
+            has_replica_set: topology.map(|topology| topology != "standalone"),
+            ..Facts::default()
+        }
+    }
+
+    /// Why a knob is not tried, if that is known.
+    fn against(&self, knob: &Knob) -> Option<LeftOutReason> {
+        if let Some((versions, own)) = knob.versions.zip(self.version)
+            && !versions.contains(own)
+        {
+            return Some(LeftOutReason::Version);
+        }
+        let (has, reason) = match knob.needs? {
+            Need::ReplicaSet => (self.has_replica_set, LeftOutReason::NoReplicaSet),
+            Need::Swap => (self.has_swap, LeftOutReason::NoSwap),
+            Need::NumaNodes => (self.has_numa_nodes, LeftOutReason::OneNumaNode),
+        };
+        (has == Some(false)).then_some(reason)
+    }
+}
+
+/// The version of the program that a plan starts on this machine.
+fn planned_version(task: &Task, environment: &Environment) -> Option<Version> {
+    let server = &task.plan.server;
+    if server.kind != ServerKind::Mongod || environment.home != ServerHome::Here {
+        return None;
+    }
+    let found = choice::mongod(server.mongod.as_deref(), environment).ok()?;
+    let program = program_version(ServerProgram::Mongod, &found.program).ok()?;
+    version(&program.version)
+}
+
+/// Takes out the knobs of which it is known that they are of no use here.
+pub(super) fn sift(knobs: &mut Vec<Knob>, facts: &Facts) -> Vec<LeftOutKnob> {
+    let mut left_out = Vec::new();
+    knobs.retain(|knob| {
+        let reason = facts.against(knob);
+        left_out.extend(reason.map(|reason| left(knob, reason)));
+        reason.is_none()
+    });
+    left_out
+}
+
+pub(super) fn left(knob: &Knob, reason: LeftOutReason) -> LeftOutKnob {
+    LeftOutKnob {
+        name: knob.name.clone(),
+        key: knob.key.clone(),
+        reason: Some(reason),
+    }
+}
+
+/// Tells which knobs are left out, and why.
+pub(super) fn note(left_out: &[LeftOutKnob], context: Context<'_>) {
+    for knob in left_out {
+        context.note(in_words(knob));
+    }
+}
+
+/// A knob that is left out, as a person is told of it.
+pub(super) fn in_words(knob: &LeftOutKnob) -> String {
+    let why = match knob.reason {
+        Some(LeftOutReason::Version) => "this version of the server has it not",
+        Some(LeftOutReason::NoReplicaSet) => "it has an effect in replica sets only",
+        Some(LeftOutReason::NoSwap) => "this machine has no swap",
+        Some(LeftOutReason::OneNumaNode) => "this machine has one NUMA node",
+        Some(LeftOutReason::OneValue) => "this machine has one of its values only",
+        Some(LeftOutReason::NotThere) | None => {
+            return format!(
+                "there is no `{}` here: `{}` is left out",
+                knob.key, knob.name
+            );
+        }
+    };
+    format!("`{}` is left out: {why}", knob.name)
+}
+
+/// An error if nothing is left.
+pub(super) fn check_some(knobs: &[Knob], left_out: &[LeftOutKnob]) -> Result<(), Error> {
+    if !knobs.is_empty() {
+        return Ok(());
+    }
+    let reasons: Vec<String> = left_out.iter().map(in_words).collect();
+    let text = format!("no knob is left to try: {}", reasons.join("; "));
+    Err(Error::new(Kind::BadInput, text).with_hint("name others with `--knobs`"))
+}
+
+/// What the machine has of the range of a knob.
+pub(super) fn machine() -> Machine {
+    let environment = dyno_observe::environment::capture(None);
+    Machine {
+        memory_bytes: environment.memory_bytes.unwrap_or_default(),
+        cores: u32::try_from(environment.cpus.unwrap_or(1)).unwrap_or(u32::MAX),
+    }
+}
+
+/// What the plan says itself is what a knob has unless it is turned.
+pub(super) fn as_planned(knobs: &mut [Knob], task: &Task) {
+    let plan = dyno_plan::file::recorded(&task.plan);
+    let own = knobs
+        .iter_mut()
+        .filter(|knob| knob.reach != Reach::RunTime && knob.text.is_none());
+    for knob in own {
+        let planned = match plan.pointer(&format!("/{}", knob.key.replace('.', "/"))) {
+            Some(serde_json::Value::String(text)) => text.clone(),
+            Some(serde_json::Value::Null) | None => continue,
+            Some(other) => other.to_string(),
+        };
+        knob.set_default(&planned);
+    }
+}
+
+/// Refuses knobs that this server has not, as far as its kind tells, and settings of the machine that may not be made.
+pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
+    let refuse = |text: String, hint: &str| Err(Error::new(Kind::BadInput, text).with_hint(hint));
+    let reaches = |reach: Reach| knobs.iter().find(|knob| knob.reach == reach);
+    if let Some(knob) = reaches(Reach::RunTime)
+        && task.plan.server.kind == ServerKind::Embedded
+    {
+        let name = &knob.name;
+        return refuse(
+            format!("the embedded server has no parameters, such as `{name}`"),
+            "give `--server mongod`; `dyno server install` gets one",
+        );
+    }
+    if let Some(knob) = reaches(Reach::Restart)
+        && task.remote.is_some()
+    {
+        let name = &knob.name;
+        return refuse(
+            format!("`{name}` needs another start of the server, which runs already"),
+            "leave out `--allow restart`, or let `dyno` start the server",
+        );
+    }
+    if let Some(knob) = reaches(Reach::Host)
+        && (task.remote.is_some() || task.plan.fleet.is_some())
+    {
+        let name = &knob.name;
+        return refuse(
+            format!("`{name}` is a setting of this machine, and the server was not started here"),
+            "leave out `--allow host`, or let `dyno` start the server here",
+        );
+    }
+    let server = &task.plan.server;
+    let is_planned = |knob: &&Knob| match knob.runtime_parameter() {
+        Some(name) => server.runtime_parameters.contains_key(name),
+        // What the plan has there would be lost.
+        None => {
+            knob.key == dyno_plan::knobs::CONNECTION_OPTIONS && server.connection_options.is_some()
+        }
+    };
+    if let Some(knob) = knobs.iter().find(is_planned) {
+        let text = format!(
+            "`{}` is set by the plan and turned by the knob `{}`",
+            knob.key, knob.name
+        );
+        return refuse(text, "leave one of them out");
+    }
+    host_settings::check_rights(knobs.iter().filter_map(Knob::host_setting), &task.plan)
+}
+
+/// Where this machine has the setting of a knob; what it is now becomes the default, and values that the machine has not go.
+///
+/// # Errors
+/// Why the knob is of no use here.
+pub(super) fn settle_host(
+    knob: &mut Knob,
+    setting: HostSetting,
+    folders: &[PathBuf],
+) -> Result<Vec<String>, LeftOutReason> {
+    let found = host_settings::find(setting, folders, Path::new("/"));
+    let found = found.map_err(|_| LeftOutReason::NotThere)?;
+    if let Some(choices) = &found.choices {
+        knob.retain(choices);
+    }
+    // Where the plan says what it is, that is what it is in a run.
+    if knob.default.is_none() {
+        knob.set_default(&setting.read(&found.value));
+    }
+    if knob.values.len() < 2 {
+        return Err(LeftOutReason::OneValue);
+    }
+    let files = found.files.iter();
+    Ok(files.map(|file| file.display().to_string()).collect())
+}
+
+/// A knob as it is kept, with the files of the kernel that hold it.
+pub(super) fn recorded(knob: Knob, files: Vec<String>) -> record::Knob {
+    record::Knob {
+        default: knob.default.unwrap_or(0),
+        reach: match knob.reach {
+            Reach::RunTime => KnobReach::RunTime,
+            Reach::Restart => KnobReach::Restart,
+            Reach::Host => KnobReach::Host,
+            Reach::Client => KnobReach::Client,
+        },
+        needs_start: knob.reach == Reach::Host && knob.needs_start(),
+        files,
+        versions: knob.versions.map(|versions| versions.to_string()),
+        name: knob.name,
+        group: knob.group,
+        key: knob.key,
+        text: knob.text,
+        values: knob.values,
+        ordered: knob.ordered,
+        risk: knob.risk,
+        documentation: knob.documentation,
+    }
+}

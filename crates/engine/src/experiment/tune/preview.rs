@@ -1,0 +1,132 @@
+//! What a search would do, before anything is run.
+
+use super::super::request::Tasks;
+use super::knobs::{self, Facts};
+use super::{WANTED, across, planned_run_s};
+use crate::environment::Environment;
+use crate::run::host_settings;
+use dyno_analyze::experiment::tune::across::budget_across;
+use dyno_analyze::experiment::tune::{BASELINE_RUNS, LEAST_PAIRS, visible_ratio};
+use dyno_plan::host_setting::HostSetting;
+use dyno_plan::knobs::{Knob, Reach};
+use dyno_plan::task::Task;
+use dyno_record::experiment::{Experiment, TuneOptions};
+use dyno_record::quantity::Quantity;
+use std::path::{Path, PathBuf};
+
+/// Noise of a run on a quiet machine, for the time before it is known.
+const NOISE: [f64; 2] = [0.01, 0.03];
+
+/// What the time allows, before anything is run: knobs with their values, which are left out, comparisons, what is restarted and
+/// what of the machine is changed, and what can be seen.
+pub fn preview(document: &Experiment, tasks: &Tasks, environment: &Environment) -> Option<String> {
+    let (_, task) = tasks.first()?;
+    let options = TuneOptions::among(&document.options)?;
+    let mut wanted: Vec<Knob> =
+        serde_json::from_value(document.options.get(WANTED)?.clone()).ok()?;
+    let round_s = tasks.iter().map(|(_, task)| planned_run_s(task)).sum();
+    let (trials, pairs) = budget_across(options.budget_s, round_s, tasks.len())?;
+    let (of_each, afterwards) = across::preview(tasks, pairs);
+    let mut left_out = options.left_out;
+    for (_, task) in tasks {
+        let facts = Facts::planned(task, Some(environment));
+        left_out.extend(knobs::sift(&mut wanted, &facts));
+    }
+    let folders = host_settings::named_folders(&task.plan);
+    wanted.retain_mut(|knob| {
+        let setting = knob.host_setting();
+        let known = setting.filter(|setting| is_known(*setting, &folders));
+        let missing = known.and_then(|setting| knobs::settle_host(knob, setting, &folders).err());
+        left_out.extend(missing.map(|reason| knobs::left(knob, reason)));
+        missing.is_none()
+    });
+    let mut text = String::from("knobs:\n");
+    for knob in &wanted {
+        let how = match knob.reach {
+            Reach::RunTime => "while the server runs",
+            Reach::Restart => "by another start of the server",
+            Reach::Host if knob.needs_start() => "of this machine, by another start of the server",
+            Reach::Host => "of this machine, while the server runs",
+            Reach::Client => "by the clients",
+        };
+        let values = knob.values.join(", ");
+        text.push_str(&format!("  {} ({how}): {values}\n", knob.name));
+    }
+    for knob in &left_out {
+        text.push_str(&format!("  {}\n", knobs::in_words(knob)));
+    }
+    text.push_str(&format!(
+        "{of_each}{BASELINE_RUNS} runs as it is, up to {trials} comparisons of two pairs each, then confirmations of {LEAST_PAIRS} to {pairs} pairs\n{afterwards}"
+    ));
+    text.push_str(&restarts(&wanted, task, trials * tasks.len() as u32));
+    text.push_str(&of_machine(&wanted, task));
+    let visible = NOISE.map(|noise| Quantity::ratio(visible_ratio(noise, pairs)).to_string());
+    text.push_str(&format!(
+        "a gain below {} cannot be seen where a run varies by 1 %, one below {} where it varies by 3 %\n",
+        visible[0], visible[1]
+    ));
+    Some(text)
+}
+
+/// Whether it is known where the machine has a setting: of the disk with the data once its folder is named.
+fn is_known(setting: HostSetting, folders: &[PathBuf]) -> bool {
+    !host_settings::is_of_disk(setting) || !folders.is_empty()
+}
+
+/// Which servers are started, how often, and what is loaded then.
+fn restarts(knobs: &[Knob], task: &Task, trials: u32) -> String {
+    if task.remote.is_some() {
+        return "no server is restarted: it runs already\n".to_owned();
+    }
+    let server = &task.plan.server;
+    let topology = server.topology().map(|topology| topology.to_string());
+    let topology = topology.unwrap_or_else(|_| "the servers".to_owned());
+    let what = format!(
+        "`{}` ({topology}), which loads {} documents",
+        server.kind.as_str(),
+        task.plan.data.records
+    );
+    let mut text = format!("restarted: {what}: before each pair of a confirmation");
+    let names: Vec<&str> = knobs
+        .iter()
+        .filter(|knob| knob.needs_start())
+        .map(|knob| knob.name.as_str())
+        .collect();
+    if names.is_empty() {
+        text.push_str("; in the search no run needs another start\n");
+    } else {
+        // A comparison is other, tried, tried, other, and the next one may begin with a new best.
+        text.push_str(&format!(
+            ", and in the search before each run whose {} differs from that of the run before, up to {} times; starts and loads \
+             take from the time\n",
+            names.join(" or "),
+            3 * trials
+        ));
+    }
+    text
+}
+
+/// Settings of the machine that are changed, with what they are now.
+fn of_machine(knobs: &[Knob], task: &Task) -> String {
+    let folders = host_settings::named_folders(&task.plan);
+    let settings = knobs
+        .iter()
+        .filter_map(|knob| Some((knob, knob.host_setting()?)));
+    let mut lines: Vec<String> = settings
+        .filter_map(|(knob, setting)| {
+            if !is_known(setting, &folders) {
+                return Some(format!("  {}: of the disk with the data\n", knob.name));
+            }
+            let found = host_settings::find(setting, &folders, Path::new("/")).ok()?;
+            let file = found.files.first()?.display();
+            let now = setting.read(&found.value);
+            Some(format!("  {}: {now} now, {file}\n", knob.name))
+        })
+        .collect();
+    if !lines.is_empty() {
+        let text =
+            "settings of this machine that are changed for single runs, and put back after each:\n";
+        lines.insert(0, text.to_owned());
+    }
+    lines.concat()
+}

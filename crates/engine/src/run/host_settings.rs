@@ -1,0 +1,443 @@
+//! Settings of the kernel and of devices for the time of a run: those of the machine before a server is started, those of the
+//! disk with the data once that is known. All are put back at its end, whatever that is. What was there before is kept in the
+//! journal of `dyno doctor`, so that `dyno doctor --revert` can put it back when this program was killed.
+
+use crate::context::Context;
+use crate::doctor::journal::{self, Journal};
+use crate::error::{Error, Kind};
+use crate::observer::SharedObserver;
+use dyno_observe::doctor::change::{self, Undo};
+use dyno_observe::health::Reading;
+use dyno_observe::host_setting::{self, SettingFiles};
+use dyno_plan::Plan;
+use dyno_plan::host_setting::{HostSetting, Place};
+use dyno_record::model::{Caveat, CaveatKind, HostSettingRecord};
+use dyno_record::statement;
+use dyno_record::verdict::Action;
+use std::path::{Path, PathBuf};
+
+/// Settings that are made. They are what they were before when this is dropped.
+pub(crate) struct HostSettings<'a> {
+    root: PathBuf,
+    /// Folder of the journal.
+    folder: PathBuf,
+    observer: &'a dyn SharedObserver,
+    /// All files, as they were and as they are.
+    set: Vec<(HostSetting, Undo)>,
+    /// What is to be put back: files that were as wanted are not touched.
+    changed: Vec<Undo>,
+}
+
+/// A setting and its value.
+type Wanted<'p> = (HostSetting, &'p str);
+
+impl<'a> HostSettings<'a> {
+    /// Makes the settings of a plan that are not of a disk; `None` if there are none.
+    ///
+    /// # Errors
+    /// A setting or a value that this machine has not, and what the kernel refuses. What was set until then is put back.
+    pub(crate) fn of_kernel(plan: &Plan, context: Context<'a>) -> Result<Option<Self>, Error> {
+        HostSettings::set(&wanted(plan, false), &[], context)
+    }
+
+    /// Makes the settings of the disks with these folders; `None` if there are none.
+    ///
+    /// # Errors
+    /// As [`of_kernel`](Self::of_kernel).
+    pub(crate) fn of_disk(
+        plan: &Plan,
+        folders: &[PathBuf],
+        context: Context<'a>,
+    ) -> Result<Option<Self>, Error> {
+        HostSettings::set(&wanted(plan, true), folders, context)
+    }
+
+    fn set(
+        wanted: &[Wanted<'_>],
+        folders: &[PathBuf],
+        context: Context<'a>,
+    ) -> Result<Option<Self>, Error> {
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let folder = journal::folder(context.environment.state_dir.as_deref())?;
+        HostSettings::set_in(Path::new("/"), wanted, folders, folder, context.observer).map(Some)
+    }
+
+    fn set_in(
+        root: &Path,
+        wanted: &[Wanted<'_>],
+        folders: &[PathBuf],
+        folder: &Path,
+        observer: &'a dyn SharedObserver,
+    ) -> Result<Self, Error> {
+        // Open until the changes are made, so that nobody changes what is read here.
+        let mut journal = Journal::open(folder, root).map_err(intent)?;
+        let mut set = Vec::new();
+        for (setting, value) in wanted {
+            for action in actions(*setting, value, folders, root)? {
+                let mut undo = Undo {
+                    check: None,
+                    action,
+                    before: String::new(),
+                };
+                journal.check_run(undo.target())?;
+                undo.before = change::value_now(&undo, root)
+                    .map_err(|error| intent(Error::from_cause(Kind::Environment, error)))?;
+                set.push((*setting, undo));
+            }
+        }
+        let changed = set.iter().map(|(_, undo)| undo);
+        let changed = changed.filter(|undo| undo.before != undo.value());
+        let changed: Vec<Undo> = changed.cloned().collect();
+        journal
+            .perform_all(&changed, root, observer)
+            .map_err(|failure| intent(failure.with_hint(NEEDS)))?;
+        Ok(HostSettings {
+            root: root.to_owned(),
+            folder: folder.to_owned(),
+            observer,
+            set,
+            changed,
+        })
+    }
+
+    /// What is there now, and caveats where that is something else than was set.
+    pub(crate) fn look(&self) -> (Vec<HostSettingRecord>, Vec<Caveat>) {
+        let mut caveats = Vec::new();
+        let mut records = self.record();
+        for (record, (_, undo)) in records.iter_mut().zip(&self.set) {
+            record.at_end = change::value_now(undo, &self.root).ok();
+            let statement = match &record.at_end {
+                Some(found) if *found == record.set => continue,
+                Some(found) => statement!(
+                    "host-setting-changed",
+                    file = &record.file,
+                    set_to = &record.set,
+                    found = found
+                ),
+                None => statement!("host-setting-not-read", file = &record.file),
+            };
+            caveats.push(Caveat::of_run(CaveatKind::MachineSetting, statement));
+        }
+        (records, caveats)
+    }
+
+    /// What was set.
+    pub(crate) fn record(&self) -> Vec<HostSettingRecord> {
+        let record = |(setting, undo): &(HostSetting, Undo)| HostSettingRecord {
+            name: setting.as_str().to_owned(),
+            file: undo.target().display().to_string(),
+            before: undo.before.clone(),
+            set: undo.value().to_owned(),
+            at_end: None,
+        };
+        self.set.iter().map(record).collect()
+    }
+}
+
+impl Drop for HostSettings<'_> {
+    /// Puts back what was there before. What cannot be put back is told, with the way to do it by hand.
+    fn drop(&mut self) {
+        let changed = std::mem::take(&mut self.changed);
+        if changed.is_empty() {
+            return;
+        }
+        let restored = Journal::open(&self.folder, &self.root)
+            .and_then(|mut journal| journal.take_back(&changed, &self.root, self.observer));
+        if let Err(failure) = restored {
+            let commands: Vec<String> = changed.iter().map(Undo::revert_command).collect();
+            self.observer.warning(&format!(
+                "settings of this machine are not as before: {:#}; `dyno doctor --revert` tries again, or type: {}",
+                failure.cause,
+                commands.join("; ")
+            ));
+        }
+    }
+}
+
+const NEEDS: &str =
+    "it needs root, and a `/proc/sys` and a `/sys` that can be written, which many containers lack";
+
+fn intent(failure: Error) -> Error {
+    failure.context("cannot make the settings of this machine that `server.host_settings` asks for")
+}
+
+/// What a plan asks for, of disks or of all else.
+fn wanted(plan: &Plan, of_disk: bool) -> Vec<Wanted<'_>> {
+    let all = plan.server.host_settings.iter();
+    let known = all.filter_map(|(name, value)| Some((HostSetting::named(name)?, value.as_str())));
+    known
+        .filter(|(setting, _)| is_of_disk(*setting) == of_disk)
+        .collect()
+}
+
+/// Whether a setting is of the disk with the data, so that it is known where it is once that is.
+pub(crate) fn is_of_disk(setting: HostSetting) -> bool {
+    matches!(setting.place(), Place::DataDisk(_))
+}
+
+/// Where this machine has a setting; of disks, on all of them with one of these folders.
+pub(crate) fn find(
+    setting: HostSetting,
+    folders: &[PathBuf],
+    root: &Path,
+) -> Reading<SettingFiles> {
+    match setting.place() {
+        Place::Machine(file) => host_setting::of_machine(file, root),
+        Place::EachCpu(file) => host_setting::of_cpus(file, root),
+        Place::DataDisk(file) => {
+            let of_folder = |folder: &PathBuf| host_setting::of_disk(file, folder, root);
+            let mut disks = folders.iter().map(of_folder);
+            let first = disks
+                .next()
+                .unwrap_or_else(|| host_setting::of_disk(file, Path::new("."), root));
+            disks.try_fold(first?, |mut all, disk| {
+                let files = disk?.files.into_iter();
+                let new = files
+                    .filter(|file| !all.files.contains(file))
+                    .collect::<Vec<_>>();
+                all.files.extend(new);
+                Ok(all)
+            })
+        }
+    }
+}
+
+/// What is to be written for a value.
+fn actions(
+    setting: HostSetting,
+    value: &str,
+    folders: &[PathBuf],
+    root: &Path,
+) -> Result<Vec<Action>, Error> {
+    let name = setting.as_str();
+    let found = find(setting, folders, root).map_err(|health| {
+        let reason = health.reason().unwrap_or("it cannot be read");
+        let text = format!("this machine has no setting `{name}`: {reason}");
+        Error::new(Kind::Environment, text)
+            .with_hint(format!("leave out `server.host_settings.{name}`"))
+    })?;
+    let written = setting.written(value).filter(|value| {
+        let choices = found.choices.as_ref();
+        choices.is_none_or(|choices| choices.contains(value))
+    });
+    let Some(written) = written else {
+        let has = match &found.choices {
+            Some(choices) => format!("this machine has `{}`", choices.join("`, `")),
+            None => format!("it must be {}", setting.values()),
+        };
+        let text = format!("`server.host_settings.{name}` is `{value}`, but {has}");
+        return Err(Error::new(Kind::BadInput, text));
+    };
+    if let Some(instead) = setting.instead()
+        && host_setting::number(instead, root).is_ok_and(|number| number > 0)
+    {
+        let text = format!(
+            "`{instead}` is set on this machine, and would be lost with `server.host_settings.{name}`"
+        );
+        return Err(Error::new(Kind::Environment, text).with_hint(format!(
+            "leave out `server.host_settings.{name}`, or set the share in place of the size"
+        )));
+    }
+    let action = |path: PathBuf| Action::Write {
+        path,
+        value: written.clone(),
+    };
+    Ok(found.files.into_iter().map(action).collect())
+}
+
+/// Refuses what the run would refuse, as far as that is known before its servers are up: settings and values that the machine
+/// has not, and missing rights.
+///
+/// # Errors
+/// See above.
+pub(crate) fn check(plan: &Plan) -> Result<(), Error> {
+    let named = named_folders(plan);
+    // Where the data lies otherwise is known once the run has a folder, or its storage.
+    let of_disk = wanted(plan, true).into_iter().filter(|_| !named.is_empty());
+    for (setting, value) in wanted(plan, false).into_iter().chain(of_disk) {
+        for action in actions(setting, value, &named, Path::new("/"))? {
+            let Action::Write { path, .. } = action else {
+                continue;
+            };
+            may_write(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses settings that this process may not make, whatever their values, as far as it is known where they are.
+///
+/// # Errors
+/// Mostly that this is not root.
+pub(crate) fn check_rights(
+    settings: impl Iterator<Item = HostSetting>,
+    plan: &Plan,
+) -> Result<(), Error> {
+    let folders = named_folders(plan);
+    let known = settings.filter(|setting| !is_of_disk(*setting) || !folders.is_empty());
+    // What is not there is left out later.
+    let found = known.filter_map(|setting| find(setting, &folders, Path::new("/")).ok());
+    let mut files = found.flat_map(|found| found.files);
+    files.try_for_each(|file| may_write(&file))
+}
+
+/// The folders of the data that a plan names.
+pub(crate) fn named_folders(plan: &Plan) -> Vec<PathBuf> {
+    let server = &plan.server;
+    let named = server.data_dir.iter().chain(&server.data_dirs);
+    named.map(PathBuf::from).collect()
+}
+
+fn may_write(path: &Path) -> Result<(), Error> {
+    host_setting::may_set(path, Path::new("/")).map_err(|error| {
+        let text = format!("cannot write `{}`", path.display());
+        intent(Error::from_cause(Kind::Environment, error).context(text)).with_hint(NEEDS)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observer::Unobserved;
+    use std::fs;
+    use tempfile::TempDir;
+
+    const SWAPPINESS: &str = "proc/sys/vm/swappiness";
+    const HUGE_PAGES: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+
+    /// A machine with two settings, and a folder for the journal.
+    struct Bench {
+        folder: TempDir,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let bench = Bench {
+                folder: TempDir::new().unwrap(),
+            };
+            bench.write("proc/sys/kernel/random/boot_id", "one\n");
+            bench.write(SWAPPINESS, "60\n");
+            bench.write(HUGE_PAGES, "always [madvise] never\n");
+            bench.write("proc/sys/vm/dirty_ratio", "20\n");
+            bench.write("proc/sys/vm/dirty_bytes", "0\n");
+            bench
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.root().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn read(&self, path: &str) -> String {
+            let text = fs::read_to_string(self.root().join(path)).unwrap();
+            text.trim().to_owned()
+        }
+
+        fn root(&self) -> PathBuf {
+            self.folder.path().join("machine")
+        }
+
+        fn state(&self) -> PathBuf {
+            self.folder.path().join("state")
+        }
+
+        fn set(&self, wanted: &[Wanted<'_>]) -> Result<HostSettings<'static>, Error> {
+            HostSettings::set_in(&self.root(), wanted, &[], &self.state(), &Unobserved)
+        }
+
+        fn journal_is_empty(&self) -> bool {
+            !self.state().join("doctor-undo.json").exists()
+        }
+    }
+
+    #[test]
+    fn settings_are_made_for_the_run_and_put_back_after_it() {
+        let bench = Bench::new();
+        let settings = bench
+            .set(&[
+                (HostSetting::Swappiness, "1"),
+                (HostSetting::DirtyRatio, "20"),
+            ])
+            .unwrap();
+        assert_eq!(bench.read(SWAPPINESS), "1");
+        assert!(!bench.journal_is_empty());
+        let (records, caveats) = settings.look();
+        let found: Vec<_> = records
+            .iter()
+            .map(|one| {
+                (
+                    one.name.as_str(),
+                    one.before.as_str(),
+                    one.at_end.as_deref(),
+                )
+            })
+            .collect();
+        let expected = [
+            ("swappiness", "60", Some("1")),
+            ("dirty_ratio", "20", Some("20")),
+        ];
+        assert_eq!(found, expected);
+        assert!(caveats.is_empty());
+        bench.write(SWAPPINESS, "7\n");
+        let (_, caveats) = settings.look();
+        assert_eq!(caveats[0].statement.code, "host-setting-changed");
+        bench.write(SWAPPINESS, "1\n");
+        drop(settings);
+        assert_eq!(bench.read(SWAPPINESS), "60");
+        assert!(bench.journal_is_empty());
+    }
+
+    #[test]
+    fn after_a_sudden_end_nothing_is_set_before_the_doctor_has_put_it_back() {
+        let bench = Bench::new();
+        std::mem::forget(bench.set(&[(HostSetting::Swappiness, "1")]).unwrap());
+        let again = bench.set(&[(HostSetting::Swappiness, "10")]);
+        let failure = again.map(drop).unwrap_err();
+        assert!(failure.reason().contains("not put it back"), "{failure:?}");
+        assert!(failure.hint.unwrap().contains("dyno doctor --revert"));
+        assert_eq!(bench.read(SWAPPINESS), "1");
+        let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
+        let outcome = journal.revert(&bench.root(), &Unobserved).unwrap();
+        assert_eq!((outcome.reverted.len(), outcome.refused), (1, 0));
+        drop(journal);
+        assert_eq!(bench.read(SWAPPINESS), "60");
+        drop(bench.set(&[(HostSetting::Swappiness, "10")]).unwrap());
+        assert_eq!(bench.read(SWAPPINESS), "60");
+    }
+
+    #[test]
+    fn what_the_machine_has_not_is_refused_and_changes_nothing() {
+        let bench = Bench::new();
+        let refused = |setting, value: &str, says: &str| {
+            let wanted = [(HostSetting::Swappiness, "1"), (setting, value)];
+            let failure = bench.set(&wanted).map(drop).unwrap_err();
+            assert!(failure.reason().contains(says), "{failure:?}");
+            assert_eq!(bench.read(SWAPPINESS), "60");
+            assert!(bench.journal_is_empty());
+        };
+        refused(
+            HostSetting::ZoneReclaim,
+            "1",
+            "has no setting `zone_reclaim`",
+        );
+        bench.write(HUGE_PAGES, "[madvise] never\n");
+        refused(
+            HostSetting::HugePages,
+            "always",
+            "this machine has `madvise`, `never`",
+        );
+        bench.write("proc/sys/vm/dirty_bytes", "4096\n");
+        refused(HostSetting::DirtyRatio, "5", "would be lost");
+        // A folder in place of a file: it can be neither read nor written.
+        fs::remove_file(bench.root().join(HUGE_PAGES)).unwrap();
+        fs::create_dir(bench.root().join(HUGE_PAGES)).unwrap();
+        refused(
+            HostSetting::HugePages,
+            "never",
+            "has no setting `huge_pages`",
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! What a run makes of the machine of its servers, and looks at there.
+
+use super::host_settings::HostSettings;
+use super::{Session, WATCH, collection, preflight};
+use crate::deployment::server::{ServerUnderTest, data_folder};
+use crate::deployment::{self, DeploymentUnderTest};
+use crate::error::Error;
+use dyno_load::connect::Control;
+use dyno_observe::doctor::{self, Subject};
+use dyno_plan::model::PageCache;
+use std::path::Path;
+
+impl<'a> Session<'a> {
+    /// Keeps settings of this machine until the run is over, and puts them into the record.
+    pub(super) fn note_host(&mut self, settings: Option<HostSettings<'a>>) {
+        let records = settings.iter().flat_map(HostSettings::record);
+        self.document.host_settings.extend(records);
+        self.host_settings.extend(settings);
+    }
+
+    /// Takes the files out of the machine's memory, if the plan wants reads from the disk.
+    pub(super) fn drop_page_cache(&self, deployment: &DeploymentUnderTest) -> Result<(), Error> {
+        if self.plan.data.page_cache == PageCache::Keep {
+            return Ok(());
+        }
+        if !deployment.servers.iter().all(ServerUnderTest::is_local) {
+            return Err(preflight::page_cache_of_others());
+        }
+        dyno_observe::environment::drop_page_cache().map_err(preflight::page_cache_stays)
+    }
+
+    /// Looks where the servers were after they have worked, when their memory is where it will be.
+    pub(super) fn verify_placement(&mut self, deployment: &DeploymentUnderTest) {
+        let Some(placement) = &self.placement else {
+            return;
+        };
+        let (mut record, caveats) = placement.verify(&deployment.processes());
+        record.clients_as_planned = self.clients_as_planned;
+        self.document.placement = Some(record);
+        self.caveats.extend(caveats);
+    }
+
+    /// Looks whether the packets of the network card went where they should to the end.
+    pub(super) fn verify_steering(&mut self) {
+        let Some(steering) = &self.steering else {
+            return;
+        };
+        let (record, caveat) = steering.look();
+        self.document.packet_steering = Some(record);
+        self.caveats.extend(caveat);
+    }
+
+    /// Looks whether the settings of the machine were as they should to the end.
+    pub(super) fn verify_host(&mut self) {
+        let (mut all, mut caveats) = (Vec::new(), Vec::new());
+        for settings in &self.host_settings {
+            let (records, own) = settings.look();
+            all.extend(records);
+            caveats.extend(own);
+        }
+        self.document.host_settings = all;
+        self.caveats.extend(caveats);
+    }
+
+    /// What `dyno doctor` says of the machine and the first server goes into the record; a check that
+    /// fails becomes a caveat there.
+    pub(super) fn check_machine(
+        &mut self,
+        deployment: &DeploymentUnderTest,
+        controls: &mut [Control],
+    ) {
+        let servers = &deployment.servers;
+        let own_folder = || data_folder(self.plan, &self.paths).filter(|_| !self.is_elsewhere());
+        let (Some(server), Some(control)) = (servers.first(), controls.first_mut()) else {
+            return;
+        };
+        // A server of ours with a folder of its own has nothing yet; of others it is not known what is missing.
+        let is_kept = self.plan.server.data_dir.is_some() || !self.plan.server.data_dirs.is_empty();
+        let is_empty = !self.is_elsewhere() && !is_kept;
+        let documents = collection::own_documents(self.plan).saturating_mul(servers.len() as u64);
+        let instances = match &self.task.remote {
+            None => deployment::topology_of(self.plan)
+                .map_or(1, |topology| deployment::data_servers(&topology)),
+            Some(_) => 1,
+        };
+        let instances = u64::from(instances);
+        let subject = Subject {
+            data_dir: match deployment.storage() {
+                Some(storage) => Some(storage.data()),
+                None => own_folder(),
+            },
+            planned_data_bytes: is_empty
+                .then(|| collection::planned_bytes(&self.plan.data, documents))
+                .flatten(),
+            connections: Some(u64::from(self.plan.client.clients)),
+            server: Some(server.checked(control, &self.servers[0], instances)),
+            found: Vec::new(),
+            watch: WATCH,
+        };
+        let round_trip = subject.server.as_ref().and_then(|server| server.round_trip);
+        self.servers[0].round_trip_us = round_trip.map(|time| time.median_us);
+        let facts = doctor::observe(Path::new("/"), &subject);
+        self.document.environment.doctor = doctor::examine(&facts);
+    }
+}

@@ -1,0 +1,453 @@
+//! Knobs: keys of a plan with the values that `dyno tune` tries, from files and from the command line. A knob is data: its key
+//! says how it is set, its values are few, and what a machine has decides their range.
+
+mod file;
+mod range;
+pub mod versions;
+
+pub use file::{Need, schema};
+
+use crate::error::PlanError;
+use crate::host_setting::HostSetting;
+use crate::problem::Problem;
+use file::{KnobPlan, built_in, parse};
+use range::{amount, in_order, number, range, written};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use versions::Versions;
+
+/// Keys below this one are set while a server runs.
+pub const RUNTIME_PARAMETERS: &str = "server.runtime_parameters.";
+
+/// Keys below this one are settings of the machine of the server.
+pub const HOST_SETTINGS: &str = "server.host_settings.";
+
+/// Options of the connection string to servers that are started.
+pub const CONNECTION_OPTIONS: &str = "server.connection_options";
+
+/// The parameter of a running `mongod` that holds options of its storage engine.
+pub const ENGINE_CONFIGURATION: &str = "wiredTigerEngineRuntimeConfig";
+
+/// Most values of a knob.
+const MOST_VALUES: usize = 24;
+
+/// What of the machine decides about ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Cores.
+    pub cores: u32,
+}
+
+/// How a knob is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// By a command to a server that runs.
+    RunTime,
+    /// By a start of the server.
+    Restart,
+    /// By the kernel of the machine of the server.
+    Host,
+    /// By what clients do.
+    Client,
+}
+
+/// A knob whose values are known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Knob {
+    /// Its name.
+    pub name: String,
+    /// Its group.
+    pub group: String,
+    /// The key of the plan that it sets.
+    pub key: String,
+    /// The value of the key, with `{}` where that of the knob stands; the value alone when absent.
+    pub text: Option<String>,
+    /// The values, in their order if they have one.
+    pub values: Vec<String>,
+    /// Number of the value that it has unless it is set, if that is known.
+    pub default: Option<usize>,
+    /// Whether the values have an order.
+    pub ordered: bool,
+    /// How it is set.
+    pub reach: Reach,
+    /// Without what it has no effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Need>,
+    /// Versions of the server that have it; all when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions: Option<Versions>,
+    /// What it can break.
+    pub risk: Option<String>,
+    /// Where it is described.
+    pub documentation: Option<String>,
+}
+
+impl Knob {
+    /// The value of its key for one of its values.
+    pub fn set(&self, value: &str) -> String {
+        match &self.text {
+            Some(text) => text.replace("{}", value),
+            None => value.to_owned(),
+        }
+    }
+
+    /// The parameter of a running server that it sets by itself, if it does.
+    pub fn runtime_parameter(&self) -> Option<&str> {
+        self.key.strip_prefix(RUNTIME_PARAMETERS)
+    }
+
+    /// The setting of the machine that it makes, if it does.
+    pub fn host_setting(&self) -> Option<HostSetting> {
+        HostSetting::named(self.key.strip_prefix(HOST_SETTINGS)?)
+    }
+
+    /// Whether another value needs another start of the server.
+    pub fn needs_start(&self) -> bool {
+        self.reach == Reach::Restart || self.host_setting().is_some_and(HostSetting::needs_start)
+    }
+
+    /// Leaves out values that the machine has not.
+    pub fn retain(&mut self, choices: &[String]) {
+        let default = self
+            .default
+            .and_then(|place| self.values.get(place).cloned());
+        self.values.retain(|value| choices.contains(value));
+        self.default = None;
+        if let Some(default) = default {
+            self.set_default(&default);
+        }
+    }
+
+    /// Makes this value the one that it has unless it is set. One that is not among its values is put there, where its
+    /// order is.
+    pub fn set_default(&mut self, value: &str) {
+        let same = |known: &String| {
+            known == value || number(known).is_some_and(|one| Some(one) == number(value))
+        };
+        self.default = self.values.iter().position(same).or_else(|| {
+            let own = number(value);
+            let behind = |known: &String| {
+                number(known)
+                    .zip(own)
+                    .is_some_and(|(known, own)| known > own)
+            };
+            let place = self
+                .values
+                .iter()
+                .position(behind)
+                .unwrap_or(self.values.len());
+            self.values.insert(place, value.to_owned());
+            Some(place)
+        });
+    }
+}
+
+/// What may be changed besides parameters of running servers and of clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// What needs another start of the server.
+    pub restart: bool,
+    /// Settings of the machine of the server.
+    pub host: bool,
+    /// What makes acknowledged writes less durable.
+    pub durability: bool,
+}
+
+/// The groups of the knobs that are part of the program, each with the names of its knobs.
+pub fn groups() -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for knob in built_in() {
+        match groups.iter_mut().find(|(name, _)| *name == knob.group) {
+            Some((_, names)) => names.push(knob.name),
+            None => groups.push((knob.group, vec![knob.name])),
+        }
+    }
+    groups
+}
+
+/// The knobs that are asked for: groups, files, and parameters of running servers or settings of the machine with their values,
+/// `NAME=V1,V2`. Without any all groups but `client`, as far as they are allowed.
+///
+/// # Errors
+/// What is no group and no file, files that are not valid, a key that two knobs set in different ways, and what is asked for of which
+/// nothing is allowed.
+pub fn find(asked: &[String], allowed: Allowed, machine: Machine) -> Result<Vec<Knob>, PlanError> {
+    let mut found = Vec::new();
+    for text in asked {
+        if let Some((name, values)) = text.split_once('=') {
+            found.push(typed(name, values, allowed)?);
+            continue;
+        }
+        let plans = if text.contains('/') || text.ends_with(".toml") {
+            let path = Path::new(text);
+            let content =
+                std::fs::read_to_string(path).map_err(|source| PlanError::Unreadable {
+                    path: path.to_owned(),
+                    source,
+                })?;
+            parse(&content, text)?
+        } else {
+            let own = built_in().into_iter().filter(|knob| knob.group == *text);
+            own.collect()
+        };
+        if plans.is_empty() {
+            return Err(no_group(text));
+        }
+        let before = found.len();
+        for plan in plans {
+            found.extend(resolved(plan, allowed, machine)?);
+        }
+        if found.len() == before {
+            return Err(not_allowed(text));
+        }
+    }
+    if asked.is_empty() {
+        for plan in built_in().into_iter().filter(|knob| knob.group != CLIENT) {
+            found.extend(resolved(plan, allowed, machine)?);
+        }
+    }
+    check(&found)?;
+    Ok(found)
+}
+
+/// Group of what clients do: more of them are another load and no better server, so that it must be named.
+const CLIENT: &str = "client";
+
+fn invalid(problem: Problem) -> PlanError {
+    PlanError::Knobs(vec![problem])
+}
+
+fn no_group(text: &str) -> PlanError {
+    let names: Vec<String> = groups().into_iter().map(|(name, _)| name).collect();
+    let hint = format!(
+        "the groups are `{}`; a file has a name with `/` or `.toml`, and a parameter of a running server or a setting of the machine its values, such as `syncdelay=20,60`",
+        names.join("`, `")
+    );
+    invalid(Problem::new(format!("`{text}` is no group of knobs")).with_hint(hint))
+}
+
+/// A parameter of a running server, or a setting of the machine, with its values, as it is typed.
+fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> {
+    let values: Vec<String> = values
+        .split(',')
+        .map(|value| value.trim().to_owned())
+        .collect();
+    let reach = match HostSetting::named(name) {
+        Some(_) => Reach::Host,
+        None => Reach::RunTime,
+    };
+    let key = match reach {
+        Reach::Host => format!("{HOST_SETTINGS}{name}"),
+        _ => format!("{RUNTIME_PARAMETERS}{name}"),
+    };
+    let known = built_in().into_iter().find(|knob| knob.key == key);
+    if !is_allowed(reach, &key, allowed) {
+        return Err(not_allowed(&format!("{name}={}", values.join(","))));
+    }
+    let weaker = known.map(|knob| knob.less_durable).unwrap_or_default();
+    if let Some(value) = values
+        .iter()
+        .find(|value| weaker.contains(value) && !allowed.durability)
+    {
+        return Err(less_durable(&format!("{name}={value}")));
+    }
+    let knob = Knob {
+        name: name.to_owned(),
+        group: "own".to_owned(),
+        key,
+        text: None,
+        ordered: values.iter().all(|value| number(value).is_some()),
+        values: in_order(values),
+        default: None,
+        reach,
+        needs: None,
+        versions: None,
+        risk: None,
+        documentation: None,
+    };
+    check_values(&knob)?;
+    Ok(knob)
+}
+
+/// Keys whose values decide whether acknowledged writes last, whatever a file says of them.
+const DURABILITY: [&str; 4] = [
+    "server.durable_writes",
+    "server.journal",
+    "server.journal_commit_interval",
+    CONNECTION_OPTIONS,
+];
+
+fn less_durable(what: &str) -> PlanError {
+    let problem = Problem::new(format!(
+        "`{what}` may make acknowledged writes less durable"
+    ));
+    invalid(problem.with_hint("give `--allow durability` if that is what you want"))
+}
+
+fn not_allowed(what: &str) -> PlanError {
+    let problem = Problem::new(format!("nothing of `{what}` may be changed"));
+    invalid(problem.with_hint(
+        "give `--allow restart` for what needs another start of the server, `--allow host` for settings of this machine, `--allow durability` for what makes writes less durable",
+    ))
+}
+
+/// Whether what is set like this may be changed, durability aside.
+fn is_allowed(reach: Reach, key: &str, allowed: Allowed) -> bool {
+    let setting = key.strip_prefix(HOST_SETTINGS).and_then(HostSetting::named);
+    match reach {
+        Reach::RunTime | Reach::Client => true,
+        Reach::Restart => allowed.restart,
+        Reach::Host => {
+            let needs_start = setting.is_some_and(HostSetting::needs_start);
+            allowed.host && (allowed.restart || !needs_start)
+        }
+    }
+}
+
+/// Whether a knob decides if acknowledged writes last, whatever its file says.
+fn decides_durability(plan: &KnobPlan) -> bool {
+    // Of the options of a connection string these do not.
+    let is_name = |value: &String| value.chars().all(|c| c.is_ascii_alphanumeric());
+    let is_compressor = plan.key == CONNECTION_OPTIONS
+        && plan
+            .text
+            .as_ref()
+            .is_some_and(|text| text == "compressors={}")
+        && plan.values.iter().all(is_name);
+    DURABILITY.contains(&plan.key.as_str()) && !is_compressor
+}
+
+/// A knob with its values; `None` if it is not allowed.
+fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option<Knob>, PlanError> {
+    let reach = if plan.key.starts_with(RUNTIME_PARAMETERS) {
+        Reach::RunTime
+    } else if plan.key.starts_with(HOST_SETTINGS) {
+        Reach::Host
+    } else if plan.key.starts_with("server.") {
+        Reach::Restart
+    } else {
+        Reach::Client
+    };
+    if decides_durability(&plan) && !allowed.durability {
+        // A knob that says itself which of its values are weaker is left out.
+        let is_told = !plan.less_durable.is_empty();
+        return if is_told {
+            Ok(None)
+        } else {
+            Err(less_durable(&plan.key))
+        };
+    }
+    if !is_allowed(reach, &plan.key, allowed) {
+        return Ok(None);
+    }
+    let mut values = match (&plan.from, &plan.to, plan.steps) {
+        (Some(from), Some(to), Some(steps)) if plan.values.is_empty() => {
+            range(&plan, from, to, steps, machine)?
+        }
+        (None, None, None) => in_order(plan.values.clone()),
+        _ => {
+            let text = format!(
+                "knob `{}` has neither `values` alone nor `from`, `to` and `steps`",
+                plan.name
+            );
+            return Err(invalid(Problem::new(text)));
+        }
+    };
+    if !allowed.durability {
+        values.retain(|value| !plan.less_durable.contains(value));
+    }
+    if values.len() < 2 {
+        return Ok(None);
+    }
+    let is_switch = values
+        .iter()
+        .all(|value| ["false", "true"].contains(&value.as_str()));
+    let mut knob = Knob {
+        name: plan.name,
+        group: plan.group,
+        key: plan.key,
+        text: plan.text,
+        values,
+        default: None,
+        ordered: plan.ordered && !is_switch,
+        reach,
+        needs: plan.needs,
+        versions: plan.versions,
+        risk: plan.risk,
+        documentation: plan.documentation,
+    };
+    match plan.default {
+        Some(default) => {
+            let own = amount(&default, machine)
+                .map(|(value, is_size)| written(value, is_size, value.fract() == 0.0));
+            knob.set_default(&own.unwrap_or(default));
+        }
+        None if matches!(knob.reach, Reach::RunTime | Reach::Host) && knob.text.is_none() => {}
+        None => {
+            let text = format!(
+                "knob `{}` has no `default`, and no server tells it",
+                knob.name
+            );
+            return Err(invalid(Problem::new(text)));
+        }
+    }
+    check_values(&knob)?;
+    Ok(Some(knob))
+}
+
+fn check_values(knob: &Knob) -> Result<(), PlanError> {
+    let mut sorted = knob.values.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let text = if sorted.len() < knob.values.len() {
+        "has a value twice"
+    } else if !(2..=MOST_VALUES).contains(&knob.values.len()) {
+        "needs 2 to 24 values"
+    } else if knob.values.iter().any(String::is_empty) || knob.name.is_empty() {
+        "has an empty name or value"
+    } else if knob.text.as_ref().is_some_and(|text| !text.contains("{}")) {
+        "has a `text` without `{}`"
+    } else if knob.reach == Reach::Host && knob.host_setting().is_none() {
+        "has a key that is no setting of the machine"
+    } else if let Some(setting) = knob.host_setting()
+        && knob
+            .values
+            .iter()
+            .any(|value| setting.written(value).is_none())
+    {
+        "has a value that its setting of the machine has not"
+    } else {
+        return Ok(());
+    };
+    Err(invalid(Problem::new(format!(
+        "knob `{}` {text}",
+        knob.name
+    ))))
+}
+
+/// Whether the knobs fit together.
+fn check(knobs: &[Knob]) -> Result<(), PlanError> {
+    for (place, knob) in knobs.iter().enumerate() {
+        let before = &knobs[..place];
+        if before.iter().any(|other| other.name == knob.name) {
+            let text = format!("two knobs have the name `{}`", knob.name);
+            return Err(invalid(Problem::new(text)));
+        }
+        let whole = |knob: &Knob| knob.text.is_none();
+        let same = |other: &&Knob| other.key == knob.key && (whole(other) || whole(knob));
+        if let Some(other) = before.iter().find(same) {
+            let text = format!(
+                "`{}` is set by the knobs `{}` and `{}`",
+                knob.key, other.name, knob.name
+            );
+            return Err(invalid(Problem::new(text)));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

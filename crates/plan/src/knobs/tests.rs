@@ -1,0 +1,194 @@
+use super::*;
+
+const MACHINE: Machine = Machine {
+    memory_bytes: 24 << 30,
+    cores: 2,
+};
+const ALL: Allowed = Allowed {
+    restart: true,
+    host: true,
+    durability: true,
+};
+
+fn knobs(asked: &[&str], allowed: Allowed) -> Result<Vec<Knob>, String> {
+    let asked: Vec<String> = asked.iter().map(|text| (*text).to_owned()).collect();
+    find(&asked, allowed, MACHINE).map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_needs_a_restart_or_weakens_writes_must_be_allowed() {
+    let all = knobs(&[], ALL).unwrap();
+    let safe = knobs(&[], Allowed::default()).unwrap();
+    assert!(all.iter().any(|knob| knob.reach == Reach::Restart));
+    assert!(safe.iter().all(|knob| knob.reach == Reach::RunTime));
+    let journal = |knobs: &[Knob]| {
+        let mut own = knobs
+            .iter()
+            .filter(|knob| knob.key.ends_with("journalCommitInterval"));
+        own.next().unwrap().values.clone()
+    };
+    assert!(journal(&all).contains(&"500".to_owned()));
+    assert!(
+        !journal(&safe).contains(&"500".to_owned()),
+        "{:?}",
+        journal(&safe)
+    );
+    assert!(all.iter().all(|knob| knob.group != CLIENT));
+}
+
+#[test]
+fn the_machine_decides_the_range() {
+    let cache = knobs(&["cache"], ALL).unwrap();
+    let sizes: Vec<&str> = cache[0].values.iter().map(String::as_str).collect();
+    assert_eq!((sizes[0], *sizes.last().unwrap()), ("256MiB", "12288MiB"));
+    let error = knobs(&["cache"], Allowed::default()).unwrap_err();
+    assert!(error.contains("--allow restart"), "{error}");
+}
+
+#[test]
+fn a_parameter_is_typed_with_its_values() {
+    let mut knob = knobs(&["syncdelay=120,20"], Allowed::default())
+        .unwrap()
+        .remove(0);
+    assert_eq!(knob.values, ["20", "120"]);
+    assert_eq!((knob.default, knob.ordered), (None, true));
+    knob.set_default("60.0");
+    assert_eq!((knob.values.len(), knob.default), (3, Some(1)));
+    knob.set_default("120.0");
+    assert_eq!((knob.values.len(), knob.default), (3, Some(2)));
+    for (wrong, says) in [
+        ("syncdelay=20", "needs 2 to 24 values"),
+        ("syncdelay=20,20", "a value twice"),
+        ("evictions", "no group of knobs"),
+        ("none.toml", "cannot read plan"),
+        ("cache", "nothing of `cache`"),
+        ("journalCommitInterval=30,300", "less durable"),
+    ] {
+        let error = knobs(&[wrong], Allowed::default()).unwrap_err();
+        assert!(error.contains(says), "{wrong}: {error}");
+    }
+    let error = knobs(&["checkpoint", "syncdelay=20,60"], ALL).unwrap_err();
+    assert!(error.contains("is set by the knobs"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_not_valid_is_refused_with_its_place() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("own.toml");
+    for (text, says) in [
+        ("knobs = 1", "not a valid file of knobs"),
+        (
+            "[[knobs]]\nname='a'\ngroup='g'\nkey='server.cache'\nfrom='1GiB'\nto='1MiB'\nsteps=3\ndefault='1GiB'",
+            "no range",
+        ),
+        (
+            "[[knobs]]\nname='a'\ngroup='g'\nkey='server.cache'\nvalues=['1GiB','2GiB']",
+            "no `default`",
+        ),
+        (
+            "[[knobs]]\nname='a'\ngroup='g'\nkey='server.cache'\nvalues=['1GiB','2GiB']\nfrom='1'\ndefault='1GiB'",
+            "neither",
+        ),
+        (
+            "[[knobs]]\nname='a'\ngroup='g'\nkey='server.runtime_parameters.x'\nvalues=['1','2']\ntext='y'\ndefault='1'",
+            "without `{}`",
+        ),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = knobs(&[path.to_str().unwrap()], ALL).unwrap_err();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn settings_of_the_machine_must_be_allowed_and_some_need_another_start() {
+    let host = |restart| Allowed {
+        restart,
+        host: true,
+        durability: false,
+    };
+    let error = knobs(&["host"], Allowed::default()).unwrap_err();
+    assert!(error.contains("--allow host"), "{error}");
+    let found = knobs(&["host"], host(false)).unwrap();
+    assert!(
+        found
+            .iter()
+            .all(|knob| knob.reach == Reach::Host && !knob.needs_start())
+    );
+    let of_all = |restart| {
+        let all = knobs(&[], host(restart)).unwrap();
+        all.iter().any(|knob| knob.name == "huge pages")
+    };
+    assert_eq!((of_all(false), of_all(true)), (false, true));
+    let mut readahead = knobs(&["readahead=16KiB,128KiB,4KiB"], host(false))
+        .unwrap()
+        .remove(0);
+    assert_eq!(readahead.host_setting(), Some(HostSetting::Readahead));
+    assert_eq!(readahead.values, ["4KiB", "16KiB", "128KiB"]);
+    readahead.set_default("16KiB");
+    readahead.retain(&["16KiB".to_owned(), "128KiB".to_owned()]);
+    assert_eq!((readahead.values.len(), readahead.default), (2, Some(0)));
+    for (wrong, allowed, says) in [
+        ("readahead=16KiB,128KiB", Allowed::default(), "--allow host"),
+        ("huge_pages=always,never", host(false), "--allow host"),
+        (
+            "readahead=6KiB,16KiB",
+            host(false),
+            "a value that its setting",
+        ),
+    ] {
+        let error = knobs(&[wrong], allowed).unwrap_err();
+        assert!(error.contains(says), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn every_knob_of_the_program_says_what_it_risks_where_it_is_described_and_who_has_it() {
+    for knob in file::built_in() {
+        let name = &knob.name;
+        assert!(knob.risk.is_some(), "{name}");
+        let page = knob.documentation.as_ref();
+        assert!(
+            page.is_some_and(|page| page.starts_with("https://")),
+            "{name}"
+        );
+        let is_of_server = knob.key.starts_with("server.") && !knob.key.starts_with(HOST_SETTINGS);
+        assert_eq!(knob.versions.is_some(), is_of_server, "{name}");
+    }
+}
+
+#[test]
+fn a_switch_has_no_order_and_options_of_connections_do_not_weaken_writes() {
+    let all = knobs(&["replication", "diagnostics"], Allowed::default()).unwrap();
+    let switches = all.iter().filter(|knob| knob.values == ["false", "true"]);
+    assert_eq!(switches.clone().count(), 2);
+    assert!(switches.clone().all(|knob| !knob.ordered));
+    let client = |durability| {
+        let allowed = Allowed {
+            restart: true,
+            host: false,
+            durability,
+        };
+        let all = knobs(&["client"], allowed).unwrap();
+        all.into_iter().map(|knob| knob.name).collect::<Vec<_>>()
+    };
+    assert_eq!(client(false), ["clients", "wire compressor"]);
+    assert_eq!(
+        client(true),
+        ["clients", "wire compressor", "write concern"]
+    );
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("own.toml");
+    for text in ["compressors={}", "w={}", "{}"] {
+        let own = format!(
+            "[[knobs]]\nname='a'\ngroup='g'\nkey='server.connection_options'\ntext='{text}'\nvalues=['snappy','1&w=0']\ndefault='snappy'"
+        );
+        std::fs::write(&path, own).unwrap();
+        let allowed = Allowed {
+            restart: true,
+            ..Allowed::default()
+        };
+        let error = knobs(&[path.to_str().unwrap()], allowed).unwrap_err();
+        assert!(error.contains("less durable"), "{text}: {error}");
+    }
+}
