@@ -64,16 +64,6 @@ fn several_topologies_are_one_plan_whose_need_is_told_before_it_starts() {
     let more = ["--records", "900000M"];
     let none = bench.dyno(&[&["index-build", "shuffled", "--dry-run"][..], &more].concat());
     none.expect(2).says("has room for");
-    let routed = [
-        "--topology",
-        "sharded=2x1",
-        "--server",
-        "mongod",
-        "--remedy",
-        "rewrite",
-    ];
-    let refused = bench.dyno(&[&["index-build", "--dry-run"][..], &routed].concat());
-    refused.expect(2).says("cannot be rewritten");
 }
 
 /// What is true of an index build on one server and on two, over which its documents are dealt.

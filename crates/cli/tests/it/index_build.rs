@@ -106,15 +106,19 @@ fn what_is_wrong_is_said_before_anything_is_done() {
 }
 
 #[test]
-fn storage_is_prepared_for_one_server() {
-    let Some(mongod) = or_skip(mongod_program()) else {
-        return;
-    };
+fn joined_servers_are_refused_by_name_in_a_dry_run_and_a_run() {
     let bench = Bench::new();
-    let build = ["index-build", "--storage", "ext4 on loop:4GiB", "--mongod"];
-    let set = [mongod.to_str().unwrap(), "--topology", "replica-set=3"];
-    let found = bench.dyno(&[&build[..], &set].concat()).expect(2);
-    found.says("prepares storage for one server");
+    for topology in ["replica-set=3", "sharded=2x1", "standalone;replica-set=3"] {
+        let build = ["index-build", "--server", "mongod", "--topology", topology];
+        let joined = topology.rsplit(';').next().unwrap();
+        for more in [&["--dry-run"][..], &[]] {
+            let found = bench.dyno(&[&build[..], more].concat()).expect(2);
+            found
+                .says(&format!("an index build is not made on `{joined}`"))
+                .says("its members are not restarted for cold caches")
+                .says("`split=N`");
+        }
+    }
     assert!(bench.entries().is_empty(), "{:?}", bench.entries());
 }
 
