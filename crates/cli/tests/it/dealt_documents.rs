@@ -125,7 +125,19 @@ fn assert_dealt(bench: &Bench, folder: &str, report: &Value, records: u64) {
         .dyno(&["export", folder, "--to", "csv"])
         .expect(0)
         .stdout;
-    assert!(csv.contains("split-2,split-1,duration_s,"), "{csv}");
+    let split = &documents[1];
+    for row in [
+        "split-2,split=2,,split-1,duration_s,".to_owned(),
+        format!("split-2,split=2,,split-1,documents_count,{split},count"),
+        "split-2,split=2,,split-1,share_ratio,0.".to_owned(),
+        "split-2,split=2,,split-0,score,0".to_owned(),
+        "split-2,split=2,,collection,servers_count,2,count".to_owned(),
+        "standalone,standalone,,server,share_ratio,1,ratio".to_owned(),
+        "standalone,standalone,,server,score,0".to_owned(),
+    ] {
+        let has = csv.lines().any(|line| line.starts_with(&row));
+        assert!(has, "{row}\n{csv}");
+    }
     let kept = std::fs::read_dir(bench.path(folder)).unwrap();
     let mut kept: Vec<String> = kept
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -224,14 +224,27 @@ fn a_remedy_makes_a_random_scan_sequential_and_changes_no_document() {
     assert!(page.contains("<html"), "{page}");
     assert!(page.contains("Cost per document"), "{page}");
     let csv = bench.dyno(&["export", "x", "--to", "csv"]).expect(0).stdout;
-    assert_eq!(csv.lines().next(), Some("build,source,metric,value,unit"));
+    assert_eq!(
+        csv.lines().next(),
+        Some("build,configuration,remedy,source,metric,value,unit")
+    );
     for (number, build) in document["builds"].as_array().unwrap().iter().enumerate() {
         let name = build["name"].as_str().unwrap();
-        let row = format!("{name},build,duration_s,{},s", build["duration_s"]);
-        assert!(
-            csv.lines().any(|line| line == row),
-            "{number}: {row}\n{csv}"
+        let remedy = ["", "rewrite"][number];
+        let row = format!(
+            "{name},,{remedy},build,duration_s,{},s",
+            build["duration_s"]
         );
+        let has = |row: &str| csv.lines().any(|line| line.starts_with(row));
+        assert!(has(&row), "{number}: {row}\n{csv}");
+        for figure in [
+            "documents_count,4000,count",
+            "share_ratio,1,ratio",
+            "score,0",
+        ] {
+            let row = format!("{name},,{remedy},server,{figure}");
+            assert!(has(&row), "{row}\n{csv}");
+        }
     }
     let parts = ["index-build.json", "before/trace.json", "after/SHA256SUMS"];
     assert_every_change_is_told(&bench, "x", &parts);
