@@ -92,7 +92,7 @@ impl Builder<'_> {
         traced: bool,
     ) -> Result<Built, Error> {
         let is_cold = self.plan.start == Start::Cold;
-        let restarted = is_cold && members.iter().all(|member| member.server.can_restart);
+        let restarted = is_cold && members.iter().all(|member| member.server.is_own());
         let starts = self.make_cold(members, restarted)?;
         for member in &mut *members {
             member.limit()?;

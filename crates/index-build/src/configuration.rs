@@ -529,9 +529,8 @@ mod tests {
         };
         let name = |text: &str| Some(text.to_owned());
         assert_eq!(prefixes(&["standalone"]), [None]);
-        assert_eq!(prefixes(&["sharded=2x1"]), [None]);
         assert_eq!(prefixes(&["split=2"]), [name("split-2")]);
-        let both = [name("standalone"), name("sharded-2x1-chunks-8")];
-        assert_eq!(prefixes(&["standalone", "sharded=2x1,chunks=8"]), both);
+        let both = [name("standalone"), name("split-4")];
+        assert_eq!(prefixes(&["standalone", "split=4"]), both);
     }
 }

@@ -160,9 +160,6 @@ fn check_servers(
     let layout = task.plan.index_build.as_ref().map(|build| build.layout);
     for (number, (_, _, mut task)) in member::tasks(task, topology).into_iter().enumerate() {
         let server = Server::new(&task, context, embedded, SERVER_DATA.into());
-        if task.plan.server.storage.is_some() {
-            check_storage(&server)?;
-        }
         server.check()?;
         if layout == Some(Layout::Existing) && server.is_own() && !server.has_data() {
             let text = "`existing` works on documents that are there, and a new server has none";
@@ -178,15 +175,6 @@ fn check_servers(
         }
     }
     Ok(())
-}
-
-/// Storage is prepared once, and stays while the server is restarted.
-fn check_storage(server: &Server<'_>) -> Result<(), Error> {
-    if server.can_restart && server.data().is_none() {
-        return Ok(());
-    }
-    let text = "an index build prepares storage for one server that is started for it";
-    Err(Error::new(Kind::BadInput, text).with_hint("leave out `--storage` or `--topology`"))
 }
 
 /// Does what the plan says on each topology, in this folder, which is discarded with an error if no index was built. Gives

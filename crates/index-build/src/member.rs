@@ -1,5 +1,5 @@
-//! The servers of a configuration: one for a deployment, or several over which the documents are dealt. Each of the latter
-//! is started, stopped and asked by itself, with data and storage of its own.
+//! The servers of a configuration: one, or several over which the documents are dealt. Each is started, stopped and asked by itself,
+//! with data and storage of its own.
 
 use crate::layout::{Contents, Share};
 use crate::server::Server;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Data of a server, in the folder of the experiment.
 pub(crate) const SERVER_DATA: &str = "server-data";
-/// Name of a server that stands alone, or of a deployment as a whole.
+/// Name of a server that stands alone.
 const ALONE: &str = "server";
 
 /// See the module.
@@ -36,21 +36,12 @@ pub(crate) struct Member<'a> {
 
 /// What each server of a topology is started with, by its name.
 pub(crate) fn tasks(task: &Task, topology: &Topology) -> Vec<(String, Share, Task)> {
-    let is_one_of_several = task
-        .plan
-        .index_build
-        .as_ref()
-        .is_some_and(|build| !build.topologies.is_empty());
     let mut task = task.clone();
     let server = &mut task.plan.server;
+    server.topology = None;
     let Topology::Split { n } = topology else {
-        if is_one_of_several {
-            server.topology = Some(topology.to_string());
-            server.settle_topology();
-        }
         return vec![(ALONE.to_owned(), Share::ALL, task)];
     };
-    server.topology = None;
     let folders: Vec<String> = server.data_dir.take().into_iter().collect();
     let folders = [folders, std::mem::take(&mut server.data_dirs)].concat();
     server.disk_mapping = DiskMapping::RoundRobin;
@@ -107,7 +98,7 @@ impl<'a> Member<'a> {
         self.storage = StorageUnderTest::prepare(server, &paths, &note, &interrupted)?;
         if let Some(storage) = &self.storage {
             self.server.set_data(&storage.data());
-        } else if self.server.can_restart && self.server.data().is_none() {
+        } else if self.server.is_own() && self.server.data().is_none() {
             self.server.set_data(&self.folder.join(SERVER_DATA));
             self.owns_data = true;
         }
@@ -191,20 +182,12 @@ mod tests {
     }
 
     #[test]
-    fn a_server_over_which_documents_are_dealt_stands_alone() {
-        for (_, _, task) in tasks(&task(|_| ()), &Topology::Split { n: 2 }) {
-            assert_eq!(task.plan.server.topology, None);
+    fn each_server_stands_alone() {
+        let dealt = task(|plan| plan.server.topology = Some("split=2".into()));
+        for topology in [Topology::Standalone, Topology::Split { n: 2 }] {
+            for (name, _, task) in tasks(&dealt, &topology) {
+                assert_eq!(task.plan.server.topology, None, "{name}");
+            }
         }
-        let one_of_several = task(|plan| {
-            let build = plan.index_build.get_or_insert_default();
-            build.topologies = vec!["replica-set=3".into(), "standalone".into()];
-        });
-        let of = |text: &str| {
-            let topology = text.parse().expect("it is a topology");
-            let (_, _, task) = tasks(&one_of_several, &topology).remove(0);
-            task.plan.server.topology
-        };
-        assert_eq!(of("replica-set=3").as_deref(), Some("replica-set=3"));
-        assert_eq!(of("standalone"), None);
     }
 }

@@ -34,8 +34,6 @@ pub(crate) struct Server<'a> {
     embedded: Option<&'a Path>,
     folder: PathBuf,
     running: Option<Running>,
-    /// Whether it can be stopped and started with the same data.
-    pub(crate) can_restart: bool,
 }
 
 struct Running {
@@ -56,10 +54,8 @@ impl<'a> Server<'a> {
         let mut plan = task.plan.clone();
         // The experiment prepares it, and keeps it when the server is restarted.
         plan.server.storage = None;
-        let is_one = plan.server.topology.is_none();
         Server {
             context,
-            can_restart: task.remote.is_none() && is_one,
             remote: task.remote.clone(),
             plan,
             embedded,
@@ -68,7 +64,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Whether it is started for the experiment.
+    /// Whether it is started for the experiment, and so can be stopped and started again with the same data.
     pub(crate) fn is_own(&self) -> bool {
         self.remote.is_none()
     }

@@ -243,9 +243,14 @@ mod tests {
             ),
             (cache, "topologies = [\"split=2\", \"split=2\"]", "twice"),
             (
-                "kind = \"embedded\"",
-                "topologies = [\"replica-set=3\"]",
-                "no replica sets",
+                cache,
+                "topologies = [\"standalone\", \"replica-set=3\"]",
+                "not made on `replica-set=3`: its members are not restarted",
+            ),
+            (
+                cache,
+                "topologies = [\"standalone\", \"sharded=2x1\"]",
+                "not made on `sharded=2x1`",
             ),
             ("kind = \"auto\"", both, "needs `server.cache`"),
             ("cache = \"1GiB\"\npairs = 2", both, "both say how many"),
@@ -266,8 +271,13 @@ mod tests {
             ),
             (
                 "topology = \"sharded=2x1\"",
-                "remedy = \"rewrite\"",
-                "`index_build.remedy` on `sharded=2x1`",
+                "",
+                "not made on `sharded=2x1`: its members are not restarted",
+            ),
+            (
+                "topology = \"replica-set=1\"",
+                "",
+                "not made on `replica-set=1`",
             ),
             (
                 cache,

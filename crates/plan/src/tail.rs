@@ -109,7 +109,7 @@ impl Default for TailPlan {
 /// Most inserts in flight that drivers take.
 const MOST_IN_FLIGHT: u64 = 1_000_000;
 /// Bytes of a message besides what is added to it, generously: fields, names, and what the server keeps of it.
-const MESSAGE_BYTES: u64 = 256;
+pub const MESSAGE_BYTES: u64 = 256;
 
 impl TailPlan {
     /// A number of inserts in flight; `None` is no bound.

@@ -7,7 +7,7 @@ use crate::export::output;
 use crate::export::table::{Column, Table};
 use crate::export::{annotations, csv, experiment, index_build, openmetrics, parquet, rows, tail};
 use crate::messages::{Messages, pretty_json};
-use crate::reports::open_for_programs;
+use crate::reports::{index_build_view, open_for_programs};
 use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind};
 use dyno_record::Document;
@@ -18,6 +18,7 @@ use dyno_record::recorded::{CopyError, copy_latency_log};
 use dyno_record::sums;
 use dyno_record::tail::TailDocument;
 use dyno_report::texts;
+use dyno_results::AnalysedIndexBuild;
 use std::io::Write;
 use std::path::Path;
 
@@ -48,7 +49,7 @@ pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<
 enum Source {
     Run(Box<Run>),
     Experiment(Box<Experiment>),
-    IndexBuild(Box<IndexBuildDocument>),
+    IndexBuild(Box<AnalysedIndexBuild>),
     Tail(Box<TailDocument>),
 }
 
@@ -57,7 +58,7 @@ impl Source {
         let source = if Experiment::is_in(folder) {
             Source::Experiment(Box::new(Experiment::read(folder)?))
         } else if IndexBuildDocument::is_in(folder) {
-            Source::IndexBuild(Box::new(IndexBuildDocument::read(folder)?))
+            Source::IndexBuild(Box::new(AnalysedIndexBuild::open(folder)?))
         } else if TailDocument::is_in(folder) {
             Source::Tail(Box::new(TailDocument::read(folder)?))
         } else {
@@ -99,7 +100,7 @@ impl Source {
         match self {
             Source::Run(run) => rows::fill(run, table),
             Source::Experiment(experiment) => experiment::fill(experiment, table),
-            Source::IndexBuild(document) => index_build::fill(document, table),
+            Source::IndexBuild(build) => index_build::fill(&index_build_view(build), table),
             Source::Tail(document) => tail::fill(folder, document, table),
         }
     }

@@ -2,12 +2,15 @@
 
 use crate::export::table::{Cell, Column, Kind, Table, unit};
 use dyno_engine::Error;
-use dyno_record::index_build::{BuildRecord, IndexBuildDocument, IoFigures};
+use dyno_record::index_build::{BuildRecord, IoFigures};
+use dyno_report::index_build::{BuiltOn, IndexBuildView, built_on};
 
 /// The columns.
 pub(crate) fn columns() -> Vec<Column> {
     vec![
         Column::new("build", Kind::Text),
+        Column::optional("configuration", Kind::Text),
+        Column::optional("remedy", Kind::Text),
         Column::new("source", Kind::Text),
         Column::new("metric", Kind::Text),
         Column::new("value", Kind::Number),
@@ -16,22 +19,59 @@ pub(crate) fn columns() -> Vec<Column> {
 }
 
 /// Writes the figures of all builds in their order.
-pub(crate) fn fill(document: &IndexBuildDocument, table: &mut dyn Table) -> Result<(), Error> {
-    for build in &document.builds {
-        each(build, &mut |source, metric, value| {
+pub(crate) fn fill(view: &IndexBuildView<'_>, table: &mut dyn Table) -> Result<(), Error> {
+    let all = built_on(view);
+    for build in &view.document.builds {
+        let on = all.iter().find(|on| on.build == build.name);
+        let configuration = on.and_then(|on| on.configuration.as_deref());
+        let remedy = on.and_then(|on| Some(on.remedy.as_ref()?.kind.as_str()));
+        let mut put = |source: &str, metric: &str, value: f64| {
             table.row(&[
                 Cell::Text(&build.name),
+                configuration.into(),
+                remedy.into(),
                 Cell::Text(source),
                 Cell::Text(metric),
                 Cell::Number(value),
                 Cell::Text(unit(metric)),
             ])
-        })?;
+        };
+        each(build, &mut put)?;
+        on.map_or(Ok(()), |on| documents(on, &mut put))?;
     }
     Ok(())
 }
 
 type Put<'p> = dyn FnMut(&str, &str, f64) -> Result<(), Error> + 'p;
+
+/// What the build was made on: the documents of all servers, how they got their order, and each server.
+fn documents(on: &BuiltOn, put: &mut Put<'_>) -> Result<(), Error> {
+    let collection = &on.collection;
+    put("collection", "servers_count", on.servers.len() as f64)?;
+    put("collection", "documents_count", collection.documents as f64)?;
+    put("collection", "documents_bytes", collection.bytes as f64)?;
+    if let Some(load_s) = collection.load_s {
+        put("collection", "load_s", load_s)?;
+    }
+    if let Some(remedy) = &on.remedy {
+        put("remedy", "duration_s", remedy.duration_s)?;
+    }
+    for server in &on.servers {
+        for (metric, value) in [
+            ("documents_count", Some(server.documents as f64)),
+            ("documents_bytes", Some(server.bytes as f64)),
+            ("share_ratio", server.share_ratio),
+            ("score", server.score),
+            ("sequential_ratio", server.sequential_ratio),
+            ("amplification", server.amplification),
+        ] {
+            if let Some(value) = value {
+                put(&server.name, metric, value)?;
+            }
+        }
+    }
+    Ok(())
+}
 
 fn each(build: &BuildRecord, put: &mut Put<'_>) -> Result<(), Error> {
     put("build", "duration_s", build.duration_s)?;

@@ -106,15 +106,19 @@ fn what_is_wrong_is_said_before_anything_is_done() {
 }
 
 #[test]
-fn storage_is_prepared_for_one_server() {
-    let Some(mongod) = or_skip(mongod_program()) else {
-        return;
-    };
+fn joined_servers_are_refused_by_name_in_a_dry_run_and_a_run() {
     let bench = Bench::new();
-    let build = ["index-build", "--storage", "ext4 on loop:4GiB", "--mongod"];
-    let set = [mongod.to_str().unwrap(), "--topology", "replica-set=3"];
-    let found = bench.dyno(&[&build[..], &set].concat()).expect(2);
-    found.says("prepares storage for one server");
+    for topology in ["replica-set=3", "sharded=2x1", "standalone;replica-set=3"] {
+        let build = ["index-build", "--server", "mongod", "--topology", topology];
+        let joined = topology.rsplit(';').next().unwrap();
+        for more in [&["--dry-run"][..], &[]] {
+            let found = bench.dyno(&[&build[..], more].concat()).expect(2);
+            found
+                .says(&format!("an index build is not made on `{joined}`"))
+                .says("its members are not restarted for cold caches")
+                .says("`split=N`");
+        }
+    }
     assert!(bench.entries().is_empty(), "{:?}", bench.entries());
 }
 
@@ -220,14 +224,27 @@ fn a_remedy_makes_a_random_scan_sequential_and_changes_no_document() {
     assert!(page.contains("<html"), "{page}");
     assert!(page.contains("Cost per document"), "{page}");
     let csv = bench.dyno(&["export", "x", "--to", "csv"]).expect(0).stdout;
-    assert_eq!(csv.lines().next(), Some("build,source,metric,value,unit"));
+    assert_eq!(
+        csv.lines().next(),
+        Some("build,configuration,remedy,source,metric,value,unit")
+    );
     for (number, build) in document["builds"].as_array().unwrap().iter().enumerate() {
         let name = build["name"].as_str().unwrap();
-        let row = format!("{name},build,duration_s,{},s", build["duration_s"]);
-        assert!(
-            csv.lines().any(|line| line == row),
-            "{number}: {row}\n{csv}"
+        let remedy = ["", "rewrite"][number];
+        let row = format!(
+            "{name},,{remedy},build,duration_s,{},s",
+            build["duration_s"]
         );
+        let has = |row: &str| csv.lines().any(|line| line.starts_with(row));
+        assert!(has(&row), "{number}: {row}\n{csv}");
+        for figure in [
+            "documents_count,4000,count",
+            "share_ratio,1,ratio",
+            "score,0",
+        ] {
+            let row = format!("{name},,{remedy},server,{figure}");
+            assert!(has(&row), "{row}\n{csv}");
+        }
     }
     let parts = ["index-build.json", "before/trace.json", "after/SHA256SUMS"];
     assert_every_change_is_told(&bench, "x", &parts);

@@ -20,6 +20,7 @@ mod experiment_reports;
 mod experiment_searches;
 mod experiments;
 mod export;
+mod exported_records;
 mod fleet;
 mod fleet_hosts;
 mod fleet_local;

@@ -1,10 +1,7 @@
 //! A finished record that somebody or something has changed: every report says so, or the change is an error.
 
 use crate::common::runs::MadeUp;
-use crate::common::{Bench, Responder, names, reads};
-use dyno_record::messages::{self, MESSAGE_COLUMNS, RECEIPT_COLUMNS};
-use dyno_record::sums;
-use dyno_testkit::project_dir;
+use crate::common::{Bench, Responder, reads, recorded};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -58,24 +55,7 @@ pub(crate) fn assert_every_change_is_told(bench: &Bench, record: &str, files: &[
 #[test]
 fn a_change_of_an_index_build_or_of_messages_is_told() {
     let bench = Bench::new();
-    let golden = project_dir().join("crates/record/tests/golden");
-    let copy = |from: &Path, to: &Path| {
-        fs::create_dir_all(to.parent().unwrap()).unwrap();
-        fs::copy(from, to).unwrap();
-    };
-    let build = bench.path("b");
-    for name in names(&golden.join("io-trace-v1")) {
-        copy(
-            &golden.join("io-trace-v1").join(&name),
-            &build.join("before").join(name),
-        );
-    }
-    copy(
-        &golden.join("index-build.json"),
-        &build.join("index-build.json"),
-    );
-    sums::write(&build.join("before"));
-    sums::write(&build);
+    recorded::index_build(&bench, "b");
     let of_build = [
         "index-build.json",
         "before/trace.json",
@@ -83,15 +63,7 @@ fn a_change_of_an_index_build_or_of_messages_is_told() {
         "before/SHA256SUMS",
     ];
     assert_every_change_is_told(&bench, "b", &of_build);
-    let tail = bench.path("t");
-    let cell = tail.join("cells/01-wire-to-wire-in-flight-1-pool-4");
-    copy(&golden.join("tail.json"), &tail.join("tail.json"));
-    fs::create_dir_all(&cell).unwrap();
-    let column: Vec<i64> = (0..600).collect();
-    let columns = [(); 5].map(|()| column.clone());
-    messages::write(&cell.join("messages.parquet"), MESSAGE_COLUMNS, &columns).unwrap();
-    messages::write(&cell.join("receipts.parquet"), RECEIPT_COLUMNS, &columns).unwrap();
-    sums::write(&tail);
+    recorded::messages(&bench, "t");
     let of_tail = [
         "tail.json",
         "cells/01-wire-to-wire-in-flight-1-pool-4/messages.parquet",

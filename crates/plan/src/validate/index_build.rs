@@ -44,7 +44,7 @@ pub(super) fn check_index_build(problems: &mut Problems, plan: &Plan) {
     );
 }
 
-/// The topologies of the experiment, and whether its remedy can be applied on them.
+/// The topologies of the experiment, and whether its remedy has the server that it names.
 fn check_topologies(problems: &mut Problems, plan: &Plan, build: &IndexBuildPlan) {
     let server = &plan.server;
     let topologies = match build.topologies(server) {
@@ -57,6 +57,7 @@ fn check_topologies(problems: &mut Problems, plan: &Plan, build: &IndexBuildPlan
             });
         }
     };
+    check_joined(problems, &topologies);
     if !build.topologies.is_empty() {
         check_several(problems, plan, &topologies);
     }
@@ -87,6 +88,18 @@ fn check_topologies(problems: &mut Problems, plan: &Plan, build: &IndexBuildPlan
         },
     );
     check_remedy(problems, build, &topologies);
+}
+
+/// Members of replica sets and clusters, which an index build cannot tell apart.
+fn check_joined(problems: &mut Problems, topologies: &[Topology]) {
+    for topology in topologies {
+        let are_joined = matches!(topology, Topology::ReplicaSet(_) | Topology::Sharded(_));
+        problems.require_or(
+            !are_joined,
+            "take `standalone`, or `split=N`, which deals the documents over N servers as a cluster does over its shards",
+            || format!("an index build is not made on `{topology}`: its members are not restarted for cold caches, and their files are not told apart, so that one would speak for all"),
+        );
+    }
 }
 
 /// What only several topologies contradict.
@@ -121,34 +134,11 @@ fn check_several(problems: &mut Problems, plan: &Plan, topologies: &[Topology]) 
         problems.require(!topologies[..place].contains(topology), || {
             format!("`index_build.topologies` has `{topology}` twice")
         });
-        let lacking = topology
-            .lacking_in_embedded()
-            .filter(|_| server.kind == ServerKind::Embedded);
-        problems.require_or(
-            lacking.is_none(),
-            "run `dyno server install`, or install MongoDB 4.4 or later, and choose `mongod`",
-            || {
-                let lacking = lacking.unwrap_or_default();
-                format!("`index_build.topologies` has `{topology}`: the embedded server has no {lacking}")
-            },
-        );
     }
 }
 
-/// Whether the remedy can be applied where the plan wants it.
+/// Whether the server is there that the remedy names.
 fn check_remedy(problems: &mut Problems, build: &IndexBuildPlan, topologies: &[Topology]) {
-    let routed = topologies
-        .iter()
-        .find(|topology| matches!(topology, Topology::Sharded(_)))
-        .filter(|_| build.remedy.is_some());
-    problems.require_or(
-        routed.is_none(),
-        "leave the remedy out, or take `split=N`, on whose servers it can be applied",
-        || {
-            let topology = routed.map(Topology::to_string).unwrap_or_default();
-            format!("`index_build.remedy` on `{topology}`: a collection that is part of a sharded cluster cannot be rewritten")
-        },
-    );
     let Some(name) = &build.remedy_on else { return };
     problems.require(build.remedy.is_some(), || {
         "`index_build.remedy_on` is given, but `index_build.remedy` is not".into()

@@ -7,6 +7,7 @@ mod configurations;
 mod facts;
 mod figures;
 mod findings;
+mod servers;
 mod sides;
 mod tables;
 mod view;
@@ -27,6 +28,7 @@ use dyno_record::index_build::IndexBuildDocument;
 use serde::Serialize;
 use view::of_index_build;
 
+pub use servers::{BuiltOn, ServerInBuild, built_on};
 pub use view::IndexBuildView;
 
 /// The document of a report for programs.

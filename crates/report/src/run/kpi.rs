@@ -1,5 +1,9 @@
 //! The key figures of the multi-instance benchmark of the Workload Services Framework, with the labels
-//! that its scripts look for.
+//! of its scripts.
+//!
+//! Those that list key figures take from each line the text before the first `: ` as its key, skip lines that begin with `#`,
+//! and of several lines with one key keep the last. So each label has the number of its server and tells load from run, and
+//! what is no figure is a comment. `Counter of [… PHASE]` alone repeats its key, as it does there.
 //!
 //! Its "mean of P99" is the arithmetic mean of the percentiles of the instances, which is the percentile
 //! of nothing; it is printed because it is compared with older results, and the true percentile of all
@@ -27,13 +31,13 @@ pub(crate) fn render(document: &RunDocument) -> Result<String, ReportError> {
     let batch = batch(document);
     for (number, phases) in instances(document).into_iter().enumerate() {
         if let Some(load) = phase(phases, PhaseKind::Load) {
-            line(&mut text, "Counter of [LOAD PHASE]", &number.to_string());
-            figures(&mut text, load, batch);
+            line(&mut text, "Counter of [LOAD_PHASE]", &number.to_string());
+            figures(&mut text, number, load, batch);
         }
         let run =
             phase(phases, PhaseKind::Measure).ok_or(ReportError::MissingInstance { number })?;
-        line(&mut text, "Counter of [RUN PHASE]", &number.to_string());
-        figures(&mut text, run, batch);
+        line(&mut text, "Counter of [RUN_PHASE]", &number.to_string());
+        figures(&mut text, number, run, batch);
         runs.push(run);
     }
     summary(&mut text, whole, &runs);
@@ -59,13 +63,13 @@ fn instances(document: &RunDocument) -> Vec<&[PhaseRecord]> {
     }
 }
 
-/// A line for each agent where the figures above are those of servers, and for each one that was lost. No script reads these lines.
+/// A comment for each agent where the figures above are those of servers, and for each one that was lost.
 fn agents(text: &mut String, document: &RunDocument) {
     let is_of_servers = !document.instances.is_empty();
     let agents = document.fleet.as_ref();
     let agents = agents.map_or(&[][..], |fleet| &fleet.agents).iter();
     for agent in agents.filter(|agent| is_of_servers || agent.lost.is_some()) {
-        let who = format!("Agent {} on {}", agent.number, agent.host);
+        let who = format!("# Agent {} on {}", agent.number, agent.host);
         let run = phase(&agent.phases, PhaseKind::Measure);
         let what = match (run, &agent.lost) {
             (_, Some(reason)) => format!("lost, {reason}"),
@@ -92,50 +96,47 @@ fn batch(document: &RunDocument) -> u64 {
     document.recorded_plan().client.batch.unwrap_or(1)
 }
 
-fn figures(text: &mut String, phase: &PhaseRecord, batch: u64) {
-    let rate_per_s = match phase.name {
+/// The figures of one server or agent in one phase.
+fn figures(text: &mut String, number: usize, phase: &PhaseRecord, batch: u64) {
+    let (of_phase, rate_per_s) = match phase.name {
         // Its clients count documents, whatever one command inserts.
         PhaseKind::Load if phase.duration_s > 0.0 => {
             let documents: u64 = phase.operations.values().map(|o| o.documents).sum();
-            documents as f64 / phase.duration_s
+            ("LOAD", documents as f64 / phase.duration_s)
         }
-        _ => phase.achieved_rate_per_s,
+        PhaseKind::Load => ("LOAD", phase.achieved_rate_per_s),
+        _ => ("RUN", phase.achieved_rate_per_s),
     };
-    line(
-        text,
-        "[OVERALL] Throughput(ops/sec)",
-        &java_double(rate_per_s),
-    );
+    let label = format!("[OVERALL {of_phase}][{number}] Throughput(ops/sec)");
+    line(text, &label, &java_double(rate_per_s));
     for (name, operation) in &phase.operations {
-        let name = match name.as_str() {
-            // The scripts there read `[INSERT]`, and take it for the time of one document.
-            "insert_batch" if batch > 1 => format!("INSERT BATCH OF {batch}"),
-            "insert_batch" => "INSERT".to_owned(),
-            name => name.to_uppercase().replace('_', "-"),
+        // Its labels of inserts tell the phase and have no comma.
+        let (name, comma) = match name.as_str() {
+            "insert_batch" if batch > 1 => (format!("INSERT BATCH OF {batch} {of_phase}"), ""),
+            // The time of one document.
+            "insert" | "insert_batch" => (format!("INSERT {of_phase}"), ""),
+            name => (name.to_uppercase().replace('_', "-"), ","),
         };
         let latency = &operation.response_time_us;
         let level = |value: f64| (value.round() as u64).to_string();
         let figures = [
-            ("] AverageLatency(us)", java_double(latency.mean)),
-            ("], MinLatency(us)", level(latency.min)),
-            ("], MaxLatency(us)", level(latency.max)),
-            ("], 99thPercentileLatency(us)", level(latency.p99)),
+            ("", "AverageLatency(us)", java_double(latency.mean)),
+            (comma, "MinLatency(us)", level(latency.min)),
+            (comma, "MaxLatency(us)", level(latency.max)),
+            (comma, "99thPercentileLatency(us)", level(latency.p99)),
         ];
-        for (what, value) in figures {
-            line(text, &format!("[{name}{what}"), &value);
+        for (comma, what, value) in figures {
+            line(text, &format!("[{name}][{number}]{comma} {what}"), &value);
         }
         if operation.errors > 0 {
-            line(
-                text,
-                &format!("[{name}-FAILED] Operations"),
-                &operation.errors.to_string(),
-            );
+            let label = format!("[{name}-FAILED][{number}] Operations");
+            line(text, &label, &operation.errors.to_string());
         }
     }
 }
 
 fn summary(text: &mut String, whole: &PhaseRecord, runs: &[&PhaseRecord]) {
-    text.push_str("Summary:\n");
+    text.push_str("# Summary\n");
     let count = runs.len() as f64;
     for name in SUMMARY {
         let p99s = runs.iter().map(|run| p99(run.operations.get(name)));
@@ -173,7 +174,9 @@ fn line(text: &mut String, label: &str, value: &str) {
 mod tests {
     use super::*;
     use crate::testdata;
+    use dyno_record::fleet::{FleetAgentRecord, FleetRecord};
     use dyno_record::model::{InstanceRecord, RunStatus};
+    use std::collections::BTreeMap;
 
     fn value(text: &str, label: &str) -> f64 {
         let prefix = format!("{label}: ");
@@ -219,7 +222,83 @@ mod tests {
             value(&text, "*Sum of [RUN PHASE] Throughput(ops/sec)"),
             whole.achieved_rate_per_s
         );
-        assert!(text.contains("Counter of [RUN PHASE]: 1\n"), "{text}");
+        assert!(text.contains("Counter of [RUN_PHASE]: 1\n"), "{text}");
+    }
+
+    /// As the script of the benchmark lists key figures: comments are skipped, a key is what stands before the first colon, which
+    /// a space follows, and the last value wins. Other lines are nothing to it.
+    fn listed(text: &str) -> BTreeMap<&str, &str> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let figures = lines.filter_map(|line| {
+            let (key, rest) = line.split_once(':')?;
+            Some((key, rest.strip_prefix(' ')?))
+        });
+        figures.collect()
+    }
+
+    #[test]
+    fn no_figure_of_a_fleet_is_taken_for_another_one() {
+        let mut document = testdata::closed_run().document;
+        let run = phase(&document.phases, PhaseKind::Measure).expect("it has one");
+        let (run, mut load) = (run.clone(), run.clone());
+        load.name = PhaseKind::Load;
+        let insert = run.operations["read"].clone();
+        load.operations = [("insert".to_owned(), insert)].into();
+        for number in 0..2 {
+            let mut phases = vec![load.clone(), run.clone()];
+            for (offset, phase) in (0..).zip(&mut phases) {
+                phase.achieved_rate_per_s = (100 * (number + 1) + offset) as f64;
+                phase.duration_s = (number + 1) as f64;
+                for operation in phase.operations.values_mut() {
+                    operation.documents = 50;
+                    operation.errors = 1;
+                    operation.response_time_us.p99 = (10 * (number + 1) + offset) as f64;
+                }
+            }
+            document.instances.push(InstanceRecord {
+                number,
+                directory: format!("instances/{number}"),
+                server: Default::default(),
+                phases,
+            });
+        }
+        let agent = |number, lost: Option<&str>| FleetAgentRecord {
+            number,
+            host: format!("client{number}:22"),
+            phases: vec![run.clone()],
+            lost: lost.map(str::to_owned),
+            ..FleetAgentRecord::default()
+        };
+        let agents = vec![agent(0, None), agent(1, None), agent(2, Some("a: b"))];
+        document.fleet = Some(FleetRecord {
+            agents,
+            ..FleetRecord::default()
+        });
+        let text = render(&document).expect("it has figures");
+        let listed = listed(&text);
+        for (key, value) in [
+            ("[OVERALL LOAD][0] Throughput(ops/sec)", "50.0"),
+            ("[OVERALL LOAD][1] Throughput(ops/sec)", "25.0"),
+            ("[OVERALL RUN][0] Throughput(ops/sec)", "101.0"),
+            ("[OVERALL RUN][1] Throughput(ops/sec)", "201.0"),
+            ("[INSERT LOAD][0] 99thPercentileLatency(us)", "10"),
+            ("[INSERT LOAD][1] 99thPercentileLatency(us)", "20"),
+            ("[READ][0], 99thPercentileLatency(us)", "11"),
+            ("[READ][1], 99thPercentileLatency(us)", "21"),
+            ("[READ-FAILED][1] Operations", "1"),
+            ("Counter of [LOAD_PHASE]", "1"),
+        ] {
+            assert_eq!(listed.get(key), Some(&value), "{key}: {text}");
+        }
+        // Nothing is lost but the first numbers of the counters.
+        let comments = text.lines().filter(|line| line.starts_with('#')).count();
+        assert_eq!(listed.len() + comments + 2, text.lines().count(), "{text}");
+        assert!(!listed.keys().any(|key| key.contains("Agent")), "{text}");
+        assert!(text.contains("\n# Agent 1 on client1:22: "), "{text}");
+        assert!(
+            text.contains("\n# Agent 2 on client2:22: lost, a: b\n"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -263,15 +342,15 @@ mod tests {
         let operation = load.operations["read"].clone();
         load.operations = [("insert_batch".to_owned(), operation)].into();
         document.phases.insert(0, load);
-        for (batch, label) in [(1, "[INSERT] "), (100, "[INSERT BATCH OF 100] ")] {
+        for (batch, label) in [(1, "[INSERT LOAD]"), (100, "[INSERT BATCH OF 100 LOAD]")] {
             document.plan = serde_json::json!({"client": {"batch": batch}});
             let text = render(&document).expect("it has figures");
             assert!(
-                text.contains(&format!("\n{label}AverageLatency(us): ")),
+                text.contains(&format!("\n{label}[0] AverageLatency(us): ")),
                 "{text}"
             );
             assert_eq!(text.matches("[INSERT").count(), 4, "{text}");
-            assert_eq!(text.contains("[INSERT]"), batch == 1, "{text}");
+            assert_eq!(text.contains("[INSERT LOAD]"), batch == 1, "{text}");
         }
     }
 

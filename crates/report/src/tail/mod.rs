@@ -19,6 +19,7 @@ use dyno_analyze::costs::work::{NamedCosts, of_cells};
 use dyno_analyze::messages::across;
 use dyno_analyze::messages::lines::{self, Line};
 use dyno_analyze::messages::repeated::{Repeated, is_repeated, repeated};
+use dyno_plan::tail::MESSAGE_BYTES;
 use dyno_record::experiment::Finding;
 use dyno_record::quantity::Quantity;
 use dyno_record::tail::{
@@ -209,7 +210,8 @@ fn small_collection(document: &TailDocument) -> Option<Figure> {
     let is_embedded = document.server.product.starts_with(EMBEDDED_PRODUCT);
     let capped_bytes = settings.capped_bytes;
     let messages = settings.messages * settings.producers.len() as u64;
-    let is_small = messages * settings.size_bytes.max(1) > capped_bytes;
+    // By the same measure as the plan that gives all messages room.
+    let is_small = messages * (settings.size_bytes + MESSAGE_BYTES) > capped_bytes;
     (is_embedded && !is_chosen && is_small && capped_bytes == MOST_OF_EMBEDDED).then(|| {
         Figure::new("capped collection", Quantity::bytes(capped_bytes)).with_note(
             "limits what was measured: the embedded server is slow with a larger one; on `mongod` all messages have room"

@@ -185,11 +185,18 @@ fn the_headline_says_that_the_collection_of_the_embedded_server_limits_what_was_
         cell.settings.size_bytes = 100;
     }
     assert!(says(&document));
+    let mut empty = document.clone();
+    empty.cells[0].settings.size_bytes = 0;
+    assert!(says(&empty), "fields and names need room, too");
+    empty.cells[0].settings.messages = 513;
+    assert!(says(&empty), "513 of 256 bytes are more than 128 KiB");
+    empty.cells[0].settings.messages = 512;
+    assert!(!says(&empty), "they have room");
     let mut own = document.clone();
     own.plan = serde_json::json!({ "tail": { "capped_size": "128KiB" } });
     assert!(!says(&own), "somebody wants it so");
     let mut few = document.clone();
-    few.cells[0].settings.messages = 500;
+    few.cells[0].settings.messages = 300;
     assert!(!says(&few), "they have room");
     document.server.product = "mongod".into();
     assert!(!says(&document));

@@ -8,6 +8,7 @@
 )]
 
 pub(crate) mod lab;
+pub(crate) mod recorded;
 pub(crate) mod runs;
 pub(crate) mod scrape;
 pub(crate) mod secrets;

@@ -81,8 +81,8 @@ fn assert_figures_are_those_of_the_agents(hosts: &Hosts, run: &str, document: &V
     assert!((all / rate.unwrap() - 1.0).abs() < 1e-9, "{kpi}");
     let mean = figure(&kpi, "Mean of [RUN PHASE] Throughput(ops/sec)");
     assert!((2.0 * mean / all - 1.0).abs() < 0.01, "{kpi}");
-    assert_eq!(kpi.matches("Counter of [RUN PHASE]").count(), 2, "{kpi}");
-    assert!(kpi.contains("Agent 1 on client2: "), "{kpi}");
+    assert_eq!(kpi.matches("[OVERALL RUN][").count(), 2, "{kpi}");
+    assert!(kpi.contains("\n# Agent 1 on client2: "), "{kpi}");
     kpi
 }
 
