@@ -1,13 +1,20 @@
 #!/usr/bin/env bash
 # Runs the command blocks of the guides as a reader would, by copy and paste: those of a guide one after the other, in one
-# shell, in a new folder with the workloads of the project.
+# shell, in a new folder with what a guide takes from that of the sources, and with no server installed. `make build` was done
+# before: a stand-in of `make` takes it and nothing else.
 #
 #   scripts/test-guides.sh [GUIDE...]    all of docs/guides, unless some are named
 #
 # DURATION (default: 1s) takes the place of what follows `--duration` and `--warmup`, and of what `sleep` is told. DYNO names the
 # program (default: the one that was built last). A block that begins with ```sh is run. One that needs what is not everywhere says
-# so, as in ```sh needs-a-cloud, and is counted instead; ```sh needs-root-and-loop-devices is run where both are there, and
-# ```sh needs-two-cpus where a process may use two. A guide has to end what it has started.
+# so, as in ```sh needs-a-cloud, and is counted instead, unless it is there:
+#
+#   needs-root-and-loop-devices
+#   needs-root-and-apt
+#   needs-prometheus             Prometheus, promtool and node_exporter, and the ports that they and `dyno` take
+#   needs-two-cpus               a process may use two
+#
+# A guide has to end what it has started.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -63,13 +70,27 @@ done
 exec "$program" "\${arguments[@]}"
 SHIM
 printf '#!/bin/sh\nexec %s %s\n' "$(command -v sleep)" "$SLEEP" >"$scratch/bin/sleep"
+printf '#!/bin/sh\n[ "$*" = build ]\n' >"$scratch/bin/make"
 chmod +x "$scratch/bin"/*
+
+# Whether somebody listens on a port of this machine.
+is_taken() { (: <"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+has_prometheus() {
+    local program port
+    for program in prometheus promtool prometheus-node-exporter; do
+        command -v "$program" >/dev/null || return 1
+    done
+    for port in 9090 9100 9464; do ! is_taken "$port" || return 1; done
+}
 
 # Splits a guide into a file for each block. In those that are run every other line is empty, so that bash names the lines of the
 # guide; the others hold their line and what they need.
 split() {
     local there=
     if [ "$(id -u)" = 0 ] && [ -e /dev/loop-control ]; then there+=' needs-root-and-loop-devices'; fi
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then there+=' needs-root-and-apt'; fi
+    if has_prometheus; then there+=' needs-prometheus'; fi
     if [ "$(nproc)" -ge 2 ]; then there+=' needs-two-cpus'; fi
     awk -v folder="$2" -v there="$there" '
         BEGIN { split(there, names, " "); for (place in names) run["```sh " names[place]] }
@@ -98,7 +119,7 @@ run_blocks() {
     (
         cd "$folder/work"
         unset DYNO_URI DYNO_MONGOD DYNO_EMBEDDED_SERVER
-        PATH=$scratch/bin:$PATH DYNO_STATE_DIR=$folder/state timeout --kill-after=10 "$LIMIT_S" env "$mark" AT="$folder/at" bash -c '
+        PATH=$scratch/bin:$PATH DYNO_STATE_DIR=$folder/state DYNO_DATA_DIR=$folder/data timeout --kill-after=10 "$LIMIT_S" env "$mark" AT="$folder/at" bash -c '
             set -Eeuo pipefail
             trap "echo \$LINENO >>\"\$AT\"" ERR
             for block; do
@@ -121,8 +142,9 @@ for guide; do
         continue
     }
     folder=$scratch/$(basename "$guide" .md)
-    mkdir -p "$folder/work"
-    ln -s "$project/workloads" "$folder/work/"
+    mkdir -p "$folder/work/target/release"
+    ln -s "$project/workloads" "$project/deploy" "$folder/work/"
+    ln -s "$scratch/bin/dyno" "$folder/work/target/release/"
     split "$guide" "$folder"
     blocks=$(find "$folder" -maxdepth 1 -name 'run-*.sh' | wc -l)
     needs=$(find "$folder" -maxdepth 1 -name 'needs-*' | wc -l)

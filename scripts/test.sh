@@ -97,7 +97,7 @@ step "tests of the workspace" run_tests
 step "examples in the documentation" scripts/cargo test --locked --doc --workspace
 step "conformance of drivers" check_drivers
 step "pages in a browser" check_pages
-# Five minutes in which every command of the guides is run.
+# Ten minutes in which every command of the guides is run.
 if [ "$extent" = full ]; then
     DYNO=$dyno step "guides" scripts/test-guides.sh
 fi

@@ -3,8 +3,10 @@
     python3 -m unittest discover --quiet scripts/tests
 """
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -83,15 +85,63 @@ class GuidesTest(unittest.TestCase):
         self.assertEqual(self.log(), ["one", "two"] if can else ["one"])
         self.assertIn(f"{1 + can} blocks ran, {1 - can} were left out", said)
 
+    def test_the_program_is_where_a_build_puts_it_and_nothing_else_is_made(self):
+        block = ["```sh", "make build", 'export PATH="$PWD/target/release:$PATH"', "dyno run --duration 1h", "```"]
+        where = '[ "$(command -v dyno)" = "$PWD/target/release/dyno" ]'
+        self.run_guide(*block[:-1], where, "```", DURATION="1s")
+        self.assertEqual(self.log(), ["run --duration 1s"])
+        self.assertIn("guide.md:2: a command failed", self.run_guide("```sh", "make run", "```", code=1))
+
+    def test_servers_of_the_machine_are_not_those_of_a_guide(self):
+        self.run_guide("```sh", 'dyno "$DYNO_DATA_DIR"; [ ! -e "$DYNO_DATA_DIR" ]', "```", DYNO_DATA_DIR="/elsewhere")
+        self.assertNotIn("/elsewhere", self.log())
+
+    def test_blocks_that_need_root_and_apt_run_where_both_are(self):
+        for name, user, can in [("apt-get", 0, True), ("apt-get", 1000, False)]:
+            with self.subTest(user=user):
+                self.stand_in(name, "exit 0")
+                self.stand_in("id", f"echo {user}")
+                (self.place / "log").unlink(missing_ok=True)
+                said = self.run_guide("```sh", "dyno one", "```", "```sh needs-root-and-apt", "dyno two", "```", PATH=self.path())
+                self.assertEqual(self.log(), ["one", "two"] if can else ["one"])
+                self.assertEqual("guide.md:4: left out, needs root and apt" in said, not can)
+
+    def test_blocks_that_need_prometheus_run_where_its_programs_and_ports_are(self):
+        blocks = ["```sh", "dyno one", "```", "```sh needs-prometheus", "dyno two", "```"]
+        programs = ["prometheus", "promtool", "prometheus-node-exporter"]
+        tools = self.place / "tools"
+        tools.mkdir()
+        for name in os.listdir("/usr/bin"):
+            if name not in programs:
+                (tools / name).symlink_to(f"/usr/bin/{name}")
+        self.assertIn("needs prometheus", self.run_guide(*blocks, PATH=str(tools)))
+        for name in programs:
+            self.stand_in(name, "exit 0")
+        (self.place / "log").unlink()
+        self.run_guide(*blocks, PATH=f"{self.place}:{tools}")
+        ran = self.log()
+        with socket.socket() as taken:
+            # If another program has the port, it is taken as well.
+            with contextlib.suppress(OSError):
+                taken.bind(("127.0.0.1", 9464))
+                taken.listen()
+                self.assertEqual(ran, ["one", "two"])
+            self.assertIn("needs prometheus", self.run_guide(*blocks, PATH=f"{self.place}:{tools}"))
+
+    def stand_in(self, name, command):
+        program = self.place / name
+        program.write_text(f"#!/bin/sh\n{command}\n")
+        program.chmod(0o755)
+
+    def path(self):
+        return f"{self.place}:{os.environ['PATH']}"
+
     def test_blocks_that_need_two_cpus_run_where_a_process_may_use_them(self):
-        nproc = self.place / "nproc"
         for cpus, ran in [(1, ["one"]), (2, ["one", "two"]), (16, ["one", "two"])]:
             with self.subTest(cpus):
-                nproc.write_text(f"#!/bin/sh\necho {cpus}\n")
-                nproc.chmod(0o755)
+                self.stand_in("nproc", f"echo {cpus}")
                 (self.place / "log").unlink(missing_ok=True)
-                path = f"{self.place}:{os.environ['PATH']}"
-                said = self.run_guide("```sh", "dyno one", "```", "```sh needs-two-cpus", "dyno two", "```", PATH=path)
+                said = self.run_guide("```sh", "dyno one", "```", "```sh needs-two-cpus", "dyno two", "```", PATH=self.path())
                 self.assertEqual(self.log(), ran)
                 self.assertEqual("guide.md:4: left out, needs two cpus" in said, cpus == 1)
 
@@ -112,7 +162,8 @@ class GuidesTest(unittest.TestCase):
         self.addCleanup(other.wait)
         self.addCleanup(other.kill)
         said = self.run_guide("```sh", 'setsid tail -f "$PLACE/dyno" >/dev/null &', "```", code=1)
-        self.assertIn("it leaves processes: tail -f", said)
+        # It may not be `tail` yet.
+        self.assertRegex(said, "it leaves processes: .*tail -f")
         self.assertEqual(self.left(), b"")
         self.assertIsNone(other.poll())
 

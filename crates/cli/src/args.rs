@@ -23,9 +23,8 @@ pub(crate) use fleet::{
     RenderSystem,
 };
 pub(crate) use run::{
-    ClientArguments, DataArguments, ExtentArguments, LoadArguments, OrderName, OutputArguments,
-    RunArguments, StartArguments, SuiteArguments, TargetArguments, WorkerArguments, WsfDefaults,
-    YcsbArguments,
+    DataArguments, ExtentArguments, LoadArguments, OrderName, OutputArguments, RunArguments,
+    StartArguments, SuiteArguments, TargetArguments, WorkerArguments, WsfDefaults, YcsbArguments,
 };
 pub(crate) use servers::{
     ServerArguments, ServerCommand, ServerInstallArguments, ServerListArguments,

@@ -1,7 +1,7 @@
 //! What was typed, as a request, and the task that it gives on this machine.
 
 use crate::args::{
-    ClientArguments, DataArguments, ExperimentArguments, GrafanaArguments, IndexBuildArguments,
+    DataArguments, ExperimentArguments, GrafanaArguments, IndexBuildArguments, LoadArguments,
     ObserveArguments, PriceArguments, RunArguments, SendingArguments, SoakArguments,
     StartArguments, TailArguments, TargetArguments, WorkerArguments, WsfDefaults,
 };
@@ -40,14 +40,14 @@ pub(crate) fn of_soak(
 
 /// Resolves what was typed after `dyno load`.
 pub(crate) fn of_load(
-    target: &TargetArguments,
-    client: &ClientArguments,
-    data: &DataArguments,
+    arguments: &LoadArguments,
     surroundings: &Surroundings,
 ) -> Result<Task, Error> {
-    let mut request = on_target(target, &client.worker, data, surroundings);
+    let (target, client) = (&arguments.target, &arguments.client);
+    let mut request = on_target(target, &client.worker, &arguments.data, surroundings);
     request.work = Work::Load;
     request.overrides.clients = client.clients;
+    request.settings.splice(0..0, price(&arguments.price));
     Ok(resolve(&request, &surroundings.environment)?)
 }
 

@@ -3,6 +3,7 @@
 mod data;
 mod fleet;
 mod index_build;
+mod load_only;
 pub(crate) mod names;
 mod observe;
 mod problems;
@@ -27,7 +28,7 @@ pub fn validate(plan: &Plan) -> Vec<Problem> {
     check_fresh(&mut problems, plan);
     server::check_server(&mut problems, &plan.server);
     server::check_durable(&mut problems, plan);
-    server::check_set_for_load(&mut problems, plan);
+    load_only::check_load_only(&mut problems, plan);
     data::check_data(&mut problems, &plan.data, plan.client.batch);
     data::check_times_cache(&mut problems, plan);
     check_operations(&mut problems, plan);

@@ -1,6 +1,6 @@
 //! Whether two runs measured the same thing: what is different between them besides the result.
 
-use dyno_record::model::{CaveatKind, PhaseKind, RunDocument, RunStatus};
+use dyno_record::model::{CaveatKind, IdleState, PhaseKind, RunDocument, RunStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -95,6 +95,13 @@ pub fn differences(a: &RunDocument, b: &RunDocument) -> Vec<Difference> {
     for ((what, a, forbids), (_, b, _)) in surroundings(a).into_iter().zip(surroundings(b)) {
         note(what, a, b, forbids);
     }
+    let (settings_a, settings_b) = (machine_settings(a), machine_settings(b));
+    for ((what, a), (_, b)) in settings_a.into_iter().zip(settings_b) {
+        // Many machines show few of them, and older records have none: what one side does not know differs from nothing.
+        if let (Some(a), Some(b)) = (a, b) {
+            note(what, a, b, false);
+        }
+    }
     compare_states(a, b, &mut note);
     found.sort_by_key(|difference| !difference.forbids);
     found
@@ -124,6 +131,50 @@ fn surroundings(run: &RunDocument) -> [Fact; 6] {
         ("CPUs", known(&cpus), false),
         ("client hosts", client_hosts(run), false),
     ]
+}
+
+/// Settings of the client's machine by their names; absent where the machine does not show one.
+type MachineSettings = [(&'static str, Option<String>); 13];
+
+/// Settings of CPUs and firmware: a change of one alone makes another machine of the same one.
+fn machine_settings(run: &RunDocument) -> MachineSettings {
+    let machine = &run.environment;
+    let cpus = &machine.cpu_settings;
+    let on = |is_on: Option<bool>| is_on.map(|is_on| if is_on { "on" } else { "off" }.to_owned());
+    let prefetchers = cpus.prefetchers_off.as_ref().map(|off| match &off[..] {
+        [] => "none".to_owned(),
+        off => off.join(", "),
+    });
+    [
+        ("CPU governor", machine.cpu_governor.clone()),
+        ("CPU frequency driver", cpus.frequency_driver.clone()),
+        ("CPU energy preference", cpus.energy_preference.clone()),
+        ("CPU turbo", on(cpus.turbo)),
+        ("hardware P-states", on(cpus.hardware_pstates)),
+        ("CPU idle driver", cpus.idle_driver.clone()),
+        ("CPU idle states", idle_states(&cpus.idle_states)),
+        ("SMT", cpus.smt.clone()),
+        (
+            "NUMA nodes per socket",
+            cpus.nodes_per_socket.map(|nodes| nodes.to_string()),
+        ),
+        ("prefetchers that are off", prefetchers),
+        ("microcode", cpus.microcode.clone()),
+        ("BIOS", cpus.bios.clone()),
+        ("irqbalance", on(cpus.irqbalance)),
+    ]
+}
+
+/// Those that may be used, by their names.
+fn idle_states(states: &[IdleState]) -> Option<String> {
+    let usable = states.iter().filter(|state| state.enabled);
+    let usable: Vec<&str> = usable.map(|state| state.name.as_str()).collect();
+    let text = if usable.is_empty() {
+        "none".to_owned()
+    } else {
+        usable.join(", ")
+    };
+    (!states.is_empty()).then_some(text)
 }
 
 /// The hosts of a fleet with their agents.

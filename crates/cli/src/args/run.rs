@@ -122,6 +122,8 @@ pub(crate) struct LoadArguments {
     pub(crate) output: OutputArguments,
     #[command(flatten)]
     pub(crate) metrics: MetricsArguments,
+    #[command(flatten)]
+    pub(crate) price: PriceArguments,
 }
 
 /// What is run, and against which server.

@@ -84,8 +84,8 @@ pub(crate) struct GrafanaArguments {
 pub(crate) struct PriceArguments {
     /// Price of an hour of the whole bench, such as `0.504/h` or `0.504 USD/h`
     ///
-    /// The report tells the price of a million operations then: of documents of an index build, of messages. It is that of all
-    /// machines together: of the servers, of the clients if they count, and of the storage.
+    /// The report tells the price of a million operations then: of documents of a load or an index build, of messages. It is
+    /// that of all machines together: of the servers, of the clients if they count, and of the storage.
     #[arg(long, value_name = "PRICE", help_heading = "Output",
           value_parser = quantity::<PricePlan>, hide_short_help = true)]
     pub(crate) price: Option<PricePlan>,

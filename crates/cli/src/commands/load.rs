@@ -12,12 +12,7 @@ use dyno_engine::{Error, RunOptions};
 
 /// See the module.
 pub(crate) fn load(arguments: &LoadArguments, invocation: Invocation<'_>) -> Result<Exit, Error> {
-    let task = task::of_load(
-        &arguments.target,
-        &arguments.client,
-        &arguments.data,
-        invocation.surroundings,
-    )?;
+    let task = task::of_load(arguments, invocation.surroundings)?;
     let endpoint = Endpoint::resolve(&arguments.metrics, invocation.surroundings)?;
     check_run_format(arguments.output.format)?;
     let options = RunOptions {

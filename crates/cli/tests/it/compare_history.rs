@@ -2,7 +2,7 @@
 
 use crate::common::runs::MadeUp;
 use crate::common::{Bench, names};
-use dyno_record::model::RunStatus;
+use dyno_record::model::{CpuSettings, IdleState, RunStatus};
 use std::path::Path;
 
 /// A series of runs, one a day, with these rates.
@@ -110,6 +110,49 @@ fn runs_that_cannot_be_compared_are_told_apart_and_fail_where_it_counts() {
             .expect(1)
             .says("not comparable");
     }
+}
+
+#[test]
+fn settings_of_cpus_that_differ_are_told_and_forbid_nothing() {
+    let bench = Bench::new();
+    let with = |smt: &str, microcode: Option<&str>, c6: bool| MadeUp {
+        cpu_settings: CpuSettings {
+            smt: Some(smt.to_owned()),
+            microcode: microcode.map(str::to_owned),
+            idle_states: [("C1", true), ("C6", c6)]
+                .map(|(name, enabled)| IdleState {
+                    name: name.to_owned(),
+                    exit_latency_us: 2,
+                    enabled,
+                })
+                .to_vec(),
+            ..CpuSettings::default()
+        },
+        ..MadeUp::new(1000)
+    };
+    with("on", Some("0x2b000461"), true).write(&bench.path("a"));
+    with("off", Some("0x2b000571"), false).write(&bench.path("b"));
+    with("on", None, true).write(&bench.path("unknown"));
+    let table = |b| {
+        let told = bench.dyno(&["compare", "a", b, "--format", "markdown"]);
+        told.expect(0).stdout
+    };
+    let told = table("b");
+    for row in [
+        "| SMT | on | off |",
+        "| microcode | 0x2b000461 | 0x2b000571 |",
+        "| CPU idle states | C1, C6 | C1 |",
+    ] {
+        assert!(told.contains(row), "{told}");
+    }
+    assert!(!told.contains("not comparable"), "{told}");
+    assert!(!told.contains("| irqbalance |"), "{told}");
+    // What one of them does not say is no difference.
+    let told = table("unknown");
+    assert!(
+        !told.contains("microcode") && !told.contains("SMT"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a result costs: counted on real servers, against the tracer and the kernel, and on every page.
 
-use crate::common::{Bench, Finished, run_schema, tracing};
+use crate::common::{Bench, Finished, Responder, run_schema, tracing};
 use dyno_record::io_trace::event::{BlockOperation, BlockRequest};
 use dyno_record::io_trace::reader::TraceReader;
 use dyno_testkit::fault::{FileSystem, LoopDisk, is_root};
@@ -537,4 +537,25 @@ fn indexes_that_no_document_has_are_refused() {
         let run = ["run", "a", "--dry-run", "--set", &setting];
         bench.dyno(&run).expect(2).says(said);
     }
+}
+
+#[test]
+fn a_load_alone_has_the_price_of_a_million_documents() {
+    let (bench, responder) = (Bench::new(), Responder::start(&[]));
+    let uri = responder.uri();
+    let load = ["load", "a", "--uri", &uri, "--records", "2000"];
+    let told = [
+        "--price",
+        "0.504 USD/h",
+        "--format",
+        "markdown",
+        "--out",
+        "l",
+    ];
+    let said = bench.dyno(&[&load[..], &told].concat()).expect(0).stdout;
+    let row = said
+        .lines()
+        .find(|line| line.contains("price of a million"));
+    let row = row.unwrap_or_else(|| panic!("{said}"));
+    assert!(row.contains("USD"), "{row}");
 }

@@ -53,7 +53,8 @@ fn cases(can_trace: bool) -> Vec<Case> {
         let messages = builtin::TAILS
             .names()
             .map(|plan| (vec!["tail", "--producer", "wire"], plan));
-        for (verb, plan) in workloads.chain(index_builds).chain(messages) {
+        let suites = builtin::suites().map(|plan| (vec!["run"], plan));
+        for (verb, plan) in workloads.chain(index_builds).chain(messages).chain(suites) {
             let starts_servers = verb[0] == "server";
             if starts_servers && kind == Kind::Uri {
                 continue;
@@ -75,6 +76,7 @@ fn cases(can_trace: bool) -> Vec<Case> {
                 }
                 _ => None,
             };
+            let refused = refused.or_else(|| suite_refusal(plan, kind));
             cases.push(Case {
                 verb,
                 plan,
@@ -86,15 +88,34 @@ fn cases(can_trace: bool) -> Vec<Case> {
     cases
 }
 
+/// Why a suite cannot be run there: what it compares is missing.
+fn suite_refusal(plan: &str, kind: Kind) -> Option<(i32, &'static str)> {
+    match (plan, kind) {
+        ("replica-set-compare", Kind::Embedded) => Some((2, "has no replica sets")),
+        ("replica-set-compare" | "storage-engine-compare", Kind::Uri) => {
+            Some((2, "applies only to a server that dyno starts"))
+        }
+        ("storage-engine-compare", Kind::Embedded) => Some((2, "it has no in-memory engine")),
+        ("storage-engine-compare", Kind::Mongod) => Some((2, "Community edition")),
+        ("version-compare", Kind::Embedded | Kind::Uri) => Some((3, "`6.0.5` is not installed")),
+        _ => None,
+    }
+}
+
 fn dry_run(bench: &Bench, mongod: &str, case: &Case) -> Finished {
     let mut arguments = case.verb.clone();
     arguments.push(case.plan);
+    // The versions of this suite are not installed here, and one program by two paths is two values as well.
+    let twice = format!("server.mongod={mongod};/{mongod}");
     match case.kind {
+        Kind::Mongod if case.plan == "version-compare" => {
+            arguments.extend(["--server", "mongod", "--set", &twice]);
+        }
         Kind::Embedded => arguments.extend(["--server", "embedded"]),
         Kind::Mongod => arguments.extend(["--server", "mongod"]),
         Kind::Uri => arguments.extend(["--uri", NOBODY]),
     }
-    if case.kind == Kind::Mongod {
+    if case.kind == Kind::Mongod && case.plan != "version-compare" {
         arguments.extend(["--mongod", mongod]);
     }
     if case.verb[0] != "server" {
@@ -304,6 +325,28 @@ fn a_dry_run_refuses_what_the_run_would_refuse_before_it_speaks_to_the_server() 
         NOBODY,
     ];
     refused_alike(&bench, &tail, 2, "no-such-driver");
+}
+
+#[test]
+fn what_only_a_load_has_is_refused_of_index_builds_and_messages() {
+    let bench = Bench::new();
+    let exporter = "observe.exporters=[{name=\"node\",url=\"http://127.0.0.1:1/metrics\"}]";
+    for verb in [
+        &["index-build", "shuffled"][..],
+        &["tail", "--producer", "wire"],
+    ] {
+        for (setting, key) in [
+            (exporter, "`observe.exporters` have no effect"),
+            ("client.think_time=5ms", "`client.think_time` has no effect"),
+            (
+                "schedule={kind=\"constant\",rate_per_s=5}",
+                "`schedule.kind` has no effect",
+            ),
+        ] {
+            let arguments = [verb, &["--uri", NOBODY, "--set", setting]].concat();
+            refused_alike(&bench, &arguments, 2, key);
+        }
+    }
 }
 
 #[test]

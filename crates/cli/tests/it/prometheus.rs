@@ -66,10 +66,25 @@ impl Drop for Service {
     }
 }
 
-/// A Prometheus with the configuration that is deployed, but for the ports.
+/// Inventory of a fleet whose machines are all this one.
+const INVENTORY: &str = "
+clients:
+  hosts:
+    client1: {dyno_address: 127.0.0.1}
+servers:
+  hosts:
+    server1: {dyno_address: 127.0.0.1}
+observers:
+  hosts:
+    observer1:
+      ansible_connection: local
+      ansible_python_interpreter: '{{ ansible_playbook_python }}'
+";
+
 struct Prometheus(Service);
 
 impl Prometheus {
+    /// With the configuration that is deployed, but for the ports.
     fn start(program: &Path, folder: &Path, dyno: u16, node: u16) -> Prometheus {
         let deployed = project_dir().join("deploy/prometheus/prometheus.yml");
         let mut configuration = fs::read_to_string(deployed).unwrap();
@@ -79,6 +94,10 @@ impl Prometheus {
         }
         let file = folder.join("prometheus.yml");
         fs::write(&file, configuration).unwrap();
+        Prometheus::start_with(program, folder, &file)
+    }
+
+    fn start_with(program: &Path, folder: &Path, file: &Path) -> Prometheus {
         let mut command = Command::new(program);
         command
             .arg(format!("--config.file={}", file.display()))
@@ -88,6 +107,12 @@ impl Prometheus {
             ))
             .arg("--log.level=warn");
         Prometheus(Service::start(&mut command, folder, "/-/ready"))
+    }
+
+    /// Whether the last reading of this job, and of this machine, was good.
+    fn is_up(&self, labels: &str) -> bool {
+        let values = self.ask(&format!("up{{{labels}}}")).unwrap();
+        values.last() == Some(&1.0)
     }
 
     /// Asks for a query over the last minute: the values, or why it is not valid.
@@ -240,6 +265,72 @@ fn every_query_of_every_dashboard_finds_what_a_healthy_run_and_a_machine_report(
         std::thread::sleep(Duration::from_secs(1));
     }
     check_by_promtool(&watched);
+}
+
+/// The configuration that the role `observers` writes for the inventory, read by a Prometheus.
+#[test]
+fn the_prometheus_of_the_ansible_role_reads_the_run_and_each_machine() {
+    let ansible = project_dir().join(".cache/python/bin/ansible");
+    let is_there = ansible.exists().then_some(());
+    let missing = || Skip::new("no Ansible", "run `scripts/setup.sh test`");
+    let programs = (
+        or_skip(program("prometheus")),
+        or_skip(program("prometheus-node-exporter")),
+        or_skip(is_there.ok_or_else(missing)),
+    );
+    let (Some(prometheus), Some(node_exporter), Some(())) = programs else {
+        return;
+    };
+    let (bench, responder) = (Bench::new(), Responder::with_documents(&[]));
+    let folder = bench.folder.path();
+    let node = Service::start(&mut Command::new(node_exporter), folder, "/metrics");
+    let token = "a-token-of-this-test";
+    let token_file = folder.join("token");
+    fs::write(&token_file, token).unwrap();
+    let uri = responder.uri();
+    let metrics = ["--metrics", "127.0.0.1:0", "--metrics-token", token];
+    let load = ["--rate", "100", "--duration", "10m"];
+    let arguments = reads(&uri, &[&load[..], &metrics].concat());
+    let watched = Endpoint::spawn(&mut bench.command(&arguments));
+    assert_eq!(get(watched.port, "/metrics").status, 401);
+
+    let file = folder.join("of-the-role.yml");
+    let values = serde_json::json!({
+        "dyno_metrics_targets": [format!("127.0.0.1:{}", watched.port)],
+        "dyno_metrics_token_file": token_file,
+        "dyno_node_port": node.port,
+    });
+    render_role(&ansible, folder, &file, &values);
+    let prometheus = Prometheus::start_with(&prometheus, folder, &file);
+    for labels in [
+        "job=\"dyno\"",
+        "job=\"clients\",host=\"client1\"",
+        "job=\"servers\",host=\"server1\"",
+    ] {
+        wait_for(labels, || prometheus.is_up(labels));
+    }
+}
+
+/// Lets Ansible write what Prometheus reads, with these values over the defaults of the role.
+fn render_role(ansible: &Path, folder: &Path, file: &Path, values: &Value) {
+    let role = project_dir().join("deploy/ansible/roles/observers");
+    let inventory = folder.join("inventory.yml");
+    fs::write(&inventory, INVENTORY).unwrap();
+    let template = role.join("templates/prometheus.yml.j2");
+    let task = format!("src={} dest={}", template.display(), file.display());
+    let output = Command::new(ansible)
+        .args(["observer1", "--module-name", "ansible.builtin.template"])
+        .args(["--args", &task, "--inventory"])
+        .arg(inventory)
+        .arg("--extra-vars")
+        .arg(format!("@{}", role.join("defaults/main.yml").display()))
+        .args(["--extra-vars", &values.to_string()])
+        .env("ANSIBLE_HOME", folder.join("ansible"))
+        .env("ANSIBLE_LOCAL_TEMP", folder.join("ansible/local"))
+        .env("ANSIBLE_REMOTE_TMP", folder.join("ansible/remote"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// What the tool of Prometheus has to say of the metrics.

@@ -124,23 +124,6 @@ pub(super) fn check_durable(problems: &mut Problems, plan: &Plan) {
     });
 }
 
-/// Parameters and settings of the machine that nothing would set.
-pub(super) fn check_set_for_load(problems: &mut Problems, plan: &Plan) {
-    let is_load = plan.index_build.is_none() && plan.tail.is_none();
-    let hint = "`dyno doctor --apply` makes settings that last";
-    problems.require_or(
-        is_load || plan.server.host_settings.is_empty(),
-        hint,
-        || "`server.host_settings` are set for a load, and this is none".into(),
-    );
-    let hint = "`server.parameters` are given to a server when it is started";
-    problems.require_or(
-        is_load || plan.server.runtime_parameters.is_empty(),
-        hint,
-        || "`server.runtime_parameters` are set for a load, and this is none".into(),
-    );
-}
-
 /// The texts of the topology and of the placement, and whether the servers can form the topology.
 fn check_deployment(problems: &mut Problems, server: &ServerPlan) {
     match server.topology() {

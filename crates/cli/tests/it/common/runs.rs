@@ -3,7 +3,8 @@
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{IntervalRecord, OperationInterval, WindowCounts, latency_histogram};
 use dyno_record::model::{
-    Arrivals, Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION, ServerRecord,
+    Arrivals, CpuSettings, Environment, PhaseKind, RunDocument, RunStatus, SCHEMA_VERSION,
+    ServerRecord,
 };
 use dyno_record::writer::RunWriter;
 use serde_json::{Value, json};
@@ -33,6 +34,8 @@ pub(crate) struct MadeUp {
     pub(crate) durable_writes: Option<bool>,
     /// What the server says that it is.
     pub(crate) product: Option<&'static str>,
+    /// Settings of the machine.
+    pub(crate) cpu_settings: CpuSettings,
 }
 
 impl MadeUp {
@@ -49,6 +52,7 @@ impl MadeUp {
             windows: WINDOWS,
             durable_writes: None,
             product: None,
+            cpu_settings: CpuSettings::default(),
         }
     }
 
@@ -102,7 +106,10 @@ impl MadeUp {
             status: RunStatus::Running,
             status_reason: None,
             plan: self.plan(),
-            environment: Environment::default(),
+            environment: Environment {
+                cpu_settings: self.cpu_settings.clone(),
+                ..Environment::default()
+            },
             server: ServerRecord {
                 kind: "embedded".into(),
                 address: "127.0.0.1:27017".into(),
