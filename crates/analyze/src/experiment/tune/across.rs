@@ -341,9 +341,7 @@ impl AcrossCourse {
         Some(match outcome {
             Outcome::Compared(found) => Effect::Compared(*found),
             // What a server refuses is of no use to its workload either; the problem says which it was.
-            Outcome::Violated | Outcome::Refused { .. } => {
-                Effect::Harmful(trial.problem.clone())
-            }
+            Outcome::Violated | Outcome::Refused { .. } => Effect::Harmful(trial.problem.clone()),
         })
     }
 

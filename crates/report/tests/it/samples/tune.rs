@@ -31,6 +31,9 @@ fn options() -> TuneOptions {
         default: 0,
         ordered: true,
         reach: KnobReach::RunTime,
+        needs_start: false,
+        files: Vec::new(),
+        versions: None,
         risk: risk.map(Into::into),
         documentation: None,
     };
