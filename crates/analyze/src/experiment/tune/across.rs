@@ -143,6 +143,17 @@ fn union(all: &[Named]) -> Named {
         .collect()
 }
 
+/// Whether what settings do to all workloads is good for all: certainly not worse by more than the margin on any, which needs no
+/// correction, as it must hold for each, and certainly better in the mean.
+fn are_good(effects: &[Effect], margin: f64) -> bool {
+    let low = |found: &Comparison| found.log_ratio - half(found, CONFIDENCE_RATIO);
+    let is_harmless = effects.iter().all(|effect| {
+        let found = effect.comparison();
+        found.is_some_and(|found| low(&found) >= -margin)
+    });
+    is_harmless && mean(effects).is_some_and(|mean| low(&mean) > 0.0)
+}
+
 impl AcrossCourse {
     /// Begins after the runs of all workloads with their defaults, in the order of the searches.
     pub fn new(searches: Vec<(String, TuneCourse)>) -> AcrossCourse {
@@ -367,18 +378,10 @@ impl AcrossCourse {
             .is_none_or(|found| found.log_ratio + half(&found, CONFIDENCE_RATIO) < -self.margin())
     }
 
-    /// Whether settings are proven to be good for all workloads: certainly not worse by more than the margin on any, which needs
-    /// no correction, as it must hold for each, and certainly better in the mean.
+    /// Whether settings are proven to be good for all workloads.
     fn is_good(&self, settings: &Named) -> bool {
-        let Some(effects) = self.effects(settings, self.proof(settings)) else {
-            return false;
-        };
-        let low = |found: &Comparison| found.log_ratio - half(found, CONFIDENCE_RATIO);
-        let is_harmless = effects.iter().all(|effect| {
-            let found = effect.comparison();
-            found.is_some_and(|found| low(&found) >= -self.margin())
-        });
-        is_harmless && mean(&effects).is_some_and(|mean| low(&mean) > 0.0)
+        let effects = self.effects(settings, self.proof(settings));
+        effects.is_some_and(|effects| are_good(&effects, self.margin()))
     }
 
     /// The workloads for which settings were found, or whose settings they hold.

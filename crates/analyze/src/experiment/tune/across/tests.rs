@@ -145,6 +145,35 @@ fn settings_that_help_one_workload_and_harm_the_other_are_good_for_none() {
 }
 
 #[test]
+fn what_gains_in_the_mean_and_is_certainly_worse_on_one_workload_is_not_even_compared() {
+    let a_little_fewer: Surface = |threads, _| -0.05 * threads;
+    let answer = searched(5, &[MORE_THREADS, a_little_fewer]);
+    assert_eq!(answer.winners[0].settings, named(&[("threads", "16")]));
+    assert_is(answer.winners[0].mean_ratio, 0.1);
+    assert_eq!(comparisons(&answer, TunePurpose::ForAll), 0);
+    assert_eq!((answer.for_all, answer.not_for_all.len()), (None, 0));
+}
+
+#[test]
+fn good_for_all_is_harmless_on_each_workload_and_better_in_the_mean() {
+    let effect = |log_ratio| {
+        Effect::Compared(Comparison {
+            log_ratio,
+            error: 0.01,
+            degrees_of_freedom: 11.0,
+        })
+    };
+    let margin = 0.04;
+    assert!(are_good(&[effect(0.3), effect(0.0)], margin));
+    assert!(are_good(&[effect(0.3), Effect::AsBefore], margin));
+    // Two standard errors around -3 % do not rule out the margin.
+    assert!(!are_good(&[effect(0.3), effect(-0.03)], margin));
+    assert!(!are_good(&[effect(0.3), effect(-0.1)], margin));
+    assert!(!are_good(&[effect(0.3), Effect::Harmful(None)], margin));
+    assert!(!are_good(&[effect(0.01), effect(0.0)], margin));
+}
+
+#[test]
 fn what_both_can_have_is_good_for_all_although_the_best_depends_on_the_workload() {
     let second: Surface = |threads, delay| -0.15 * threads - 0.12 * delay;
     let answer = searched(7, &[MORE_THREADS, second]);
