@@ -8,6 +8,7 @@ pub mod document;
 mod documents;
 mod elsewhere;
 mod exporters;
+mod file_changes;
 pub mod guard;
 pub(crate) mod host_settings;
 #[cfg(test)]

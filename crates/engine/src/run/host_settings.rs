@@ -2,6 +2,7 @@
 //! disk with the data once that is known. All are put back at its end, whatever that is. What was there before is kept in the
 //! journal of `dyno doctor`, so that `dyno doctor --revert` can put it back when this program was killed.
 
+use super::file_changes::FileChanges;
 use crate::context::Context;
 use crate::doctor::journal::{self, Journal};
 use crate::error::{Error, Kind};
@@ -18,14 +19,9 @@ use std::path::{Path, PathBuf};
 
 /// Settings that are made. They are what they were before when this is dropped.
 pub(crate) struct HostSettings<'a> {
-    root: PathBuf,
-    /// Folder of the journal.
-    folder: PathBuf,
-    observer: &'a dyn SharedObserver,
-    /// All files, as they were and as they are.
-    set: Vec<(HostSetting, Undo)>,
-    /// What is to be put back: files that were as wanted are not touched.
-    changed: Vec<Undo>,
+    changes: FileChanges<'a>,
+    /// Of each file the setting that it holds.
+    settings: Vec<HostSetting>,
 }
 
 /// A setting and its value.
@@ -72,42 +68,29 @@ impl<'a> HostSettings<'a> {
         observer: &'a dyn SharedObserver,
     ) -> Result<Self, Error> {
         // Open until the changes are made, so that nobody changes what is read here.
-        let mut journal = Journal::open(folder, root).map_err(intent)?;
-        let mut set = Vec::new();
+        let journal = Journal::open(folder, root).map_err(intent)?;
+        let (mut files, mut settings) = (Vec::new(), Vec::new());
         for (setting, value) in wanted {
-            for action in actions(*setting, value, folders, root)? {
-                let mut undo = Undo {
-                    check: None,
-                    action,
-                    before: String::new(),
-                };
+            let own = change::read_for_run(&actions(*setting, value, folders, root)?, root)
+                .map_err(|error| intent(Error::from_cause(Kind::Environment, error)))?;
+            for undo in own {
                 journal.check_run(undo.target())?;
-                undo.before = change::value_now(&undo, root)
-                    .map_err(|error| intent(Error::from_cause(Kind::Environment, error)))?;
-                set.push((*setting, undo));
+                files.push(undo);
+                settings.push(*setting);
             }
         }
-        let changed = set.iter().map(|(_, undo)| undo);
-        let changed = changed.filter(|undo| undo.before != undo.value());
-        let changed: Vec<Undo> = changed.cloned().collect();
-        journal
-            .perform_all(&changed, root, observer)
+        let left = "settings of this machine are not as before".to_owned();
+        let changes = FileChanges::make(files, journal, [folder, root], left, observer)
             .map_err(|failure| intent(failure.with_hint(NEEDS)))?;
-        Ok(HostSettings {
-            root: root.to_owned(),
-            folder: folder.to_owned(),
-            observer,
-            set,
-            changed,
-        })
+        Ok(HostSettings { changes, settings })
     }
 
     /// What is there now, and caveats where that is something else than was set.
     pub(crate) fn look(&self) -> (Vec<HostSettingRecord>, Vec<Caveat>) {
         let mut caveats = Vec::new();
         let mut records = self.record();
-        for (record, (_, undo)) in records.iter_mut().zip(&self.set) {
-            record.at_end = change::value_now(undo, &self.root).ok();
+        for (record, now) in records.iter_mut().zip(self.changes.now()) {
+            record.at_end = now;
             let statement = match &record.at_end {
                 Some(found) if *found == record.set => continue,
                 Some(found) => statement!(
@@ -125,34 +108,15 @@ impl<'a> HostSettings<'a> {
 
     /// What was set.
     pub(crate) fn record(&self) -> Vec<HostSettingRecord> {
-        let record = |(setting, undo): &(HostSetting, Undo)| HostSettingRecord {
+        let record = |(setting, undo): (&HostSetting, &Undo)| HostSettingRecord {
             name: setting.as_str().to_owned(),
             file: undo.target().display().to_string(),
             before: undo.before.clone(),
             set: undo.value().to_owned(),
             at_end: None,
         };
-        self.set.iter().map(record).collect()
-    }
-}
-
-impl Drop for HostSettings<'_> {
-    /// Puts back what was there before. What cannot be put back is told, with the way to do it by hand.
-    fn drop(&mut self) {
-        let changed = std::mem::take(&mut self.changed);
-        if changed.is_empty() {
-            return;
-        }
-        let restored = Journal::open(&self.folder, &self.root)
-            .and_then(|mut journal| journal.take_back(&changed, &self.root, self.observer));
-        if let Err(failure) = restored {
-            let commands: Vec<String> = changed.iter().map(Undo::revert_command).collect();
-            self.observer.warning(&format!(
-                "settings of this machine are not as before: {:#}; `dyno doctor --revert` tries again, or type: {}",
-                failure.cause,
-                commands.join("; ")
-            ));
-        }
+        let files = self.settings.iter().zip(&self.changes.files);
+        files.map(record).collect()
     }
 }
 

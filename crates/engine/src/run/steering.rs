@@ -2,6 +2,7 @@
 //! end, whatever that is. What was there before is kept in the journal of `dyno doctor`, so that
 //! `dyno doctor --revert` can put it back when this program was killed.
 
+use super::file_changes::FileChanges;
 use crate::doctor::journal::{self, Journal};
 use crate::error::{Error, Kind};
 use crate::observer::SharedObserver;
@@ -11,23 +12,15 @@ use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_record::model::{Caveat, CaveatKind, SteeredQueue, SteeringRecord};
 use dyno_record::statement;
-use dyno_record::verdict::Action;
 use dyno_servers::own_addresses;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A network card whose packets go to other CPUs. They go where they went before when this is dropped.
 pub struct Steering<'a> {
-    root: PathBuf,
-    /// Folder of the journal.
-    folder: PathBuf,
-    observer: &'a dyn SharedObserver,
     /// What was set.
     pub record: SteeringRecord,
-    /// All queues, as they were and as they are.
-    queues: Vec<Undo>,
-    /// What is to be put back: queues that were as wanted are not touched.
-    changed: Vec<Undo>,
+    queues: FileChanges<'a>,
 }
 
 impl<'a> Steering<'a> {
@@ -68,44 +61,35 @@ impl<'a> Steering<'a> {
         let intent = || format!("cannot steer the packets of `{}`", found.interface);
         let hint = "it needs root, and a `/sys` that can be written, which many containers lack";
         // Open until the change is made, so that nobody changes what is read here.
-        let mut journal = Journal::open(folder, root)
+        let journal = Journal::open(folder, root)
             .map_err(|failure| failure.with_hint(hint).context(intent()))?;
-        let queues = queues(&found.actions, root)
-            .map_err(|error| Error::from_cause(Kind::Environment, error).context(intent()))?;
-        let changed = change::prepare_for_run(&found.actions, root)
+        let queues = change::read_for_run(&found.actions, root)
             .map_err(|error| Error::from_cause(Kind::Environment, error).context(intent()))?;
         let record = SteeringRecord {
             interface: found.interface.clone(),
             cpus: found.cpus,
             queues: queues.iter().map(queue_record).collect(),
         };
-        let mut steering = Steering {
-            root: root.to_owned(),
-            folder: folder.to_owned(),
-            observer,
-            record,
-            queues,
-            changed: Vec::new(),
-        };
-        if changed.is_empty() {
+        let left = format!(
+            "the packets of `{}` are not steered as before",
+            found.interface
+        );
+        let queues = FileChanges::make(queues, journal, [folder, root], left, observer)
+            .map_err(|failure| failure.with_hint(hint).context(intent()))?;
+        if queues.changed.is_empty() {
             observer.note(&format!(
                 "the packets of `{}` went to these CPUs already",
                 found.interface
             ));
-            return Ok(steering);
         }
-        journal
-            .perform_all(&changed, root, observer)
-            .map_err(|failure| failure.with_hint(hint).context(intent()))?;
-        steering.changed = changed;
-        Ok(steering)
+        Ok(Steering { record, queues })
     }
 
     /// What is there now, and a caveat if that is something else than was set.
     pub fn look(&self) -> (SteeringRecord, Option<Caveat>) {
         let mut record = self.record.clone();
-        for (queue, undo) in record.queues.iter_mut().zip(&self.queues) {
-            queue.at_end = change::value_now(undo, &self.root).ok();
+        for (queue, now) in record.queues.iter_mut().zip(self.queues.now()) {
+            queue.at_end = now;
         }
         let other = record
             .queues
@@ -124,27 +108,6 @@ impl<'a> Steering<'a> {
             Caveat::of_run(CaveatKind::MachineSetting, statement)
         });
         (record, caveat)
-    }
-}
-
-impl Drop for Steering<'_> {
-    /// Puts back what was there before. What cannot be put back is told, with the way to do it by hand.
-    fn drop(&mut self) {
-        let changed = std::mem::take(&mut self.changed);
-        if changed.is_empty() {
-            return;
-        }
-        let restored = Journal::open(&self.folder, &self.root)
-            .and_then(|mut journal| journal.take_back(&changed, &self.root, self.observer));
-        if let Err(failure) = restored {
-            let commands: Vec<String> = changed.iter().map(Undo::revert_command).collect();
-            self.observer.warning(&format!(
-                "the packets of `{}` are not steered as before: {:#}; `dyno doctor --revert` tries again, or type: {}",
-                self.record.interface,
-                failure.cause,
-                commands.join("; ")
-            ));
-        }
     }
 }
 
@@ -183,20 +146,6 @@ fn interface_of(address: IpAddr) -> Option<String> {
     all.find_map(|(interface, own)| (own == address).then_some(interface))
 }
 
-/// All queues with what they hold now, those that need no change too.
-fn queues(actions: &[Action], root: &Path) -> Result<Vec<Undo>, change::ChangeError> {
-    let queue = |action: &Action| {
-        let mut undo = Undo {
-            check: None,
-            action: action.clone(),
-            before: String::new(),
-        };
-        undo.before = change::value_now(&undo, root)?;
-        Ok(undo)
-    };
-    actions.iter().map(queue).collect()
-}
-
 fn queue_record(undo: &Undo) -> SteeredQueue {
     SteeredQueue {
         file: undo.target().display().to_string(),
@@ -217,7 +166,9 @@ fn failure(error: SteeringError, text: &str) -> Error {
 mod tests {
     use super::*;
     use crate::observer::Unobserved;
+    use dyno_record::verdict::Action;
     use std::fs;
+    use std::path::PathBuf;
     use tempfile::TempDir;
 
     const QUEUE: &str = "sys/class/net/eth0/queues/rx-0/rps_cpus";
@@ -322,7 +273,7 @@ mod tests {
     fn a_queue_that_is_as_wanted_is_not_touched() {
         let bench = Bench::new();
         let steering = bench.set("eth0=0").unwrap();
-        assert_eq!(steering.changed.len(), 1);
+        assert_eq!(steering.queues.changed.len(), 1);
         bench.write(OTHER, "3\n");
         let (record, caveat) = steering.look();
         assert_eq!(record.queues[1].at_end.as_deref(), Some("3"));

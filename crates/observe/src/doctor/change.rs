@@ -131,34 +131,32 @@ impl Undo {
 /// # Errors
 /// [`ChangeError::Read`].
 pub fn prepare(check: CheckName, change: &Change, root: &Path) -> Result<Vec<Undo>, ChangeError> {
-    steps(Some(check), &change.actions, root)
+    let mut steps = read(Some(check), &change.actions, root)?;
+    steps.retain(|undo| undo.before != undo.value());
+    Ok(steps)
 }
 
-/// The same for what a run asks for.
+/// The same for what a run asks for, with the steps that are done already.
 ///
 /// # Errors
 /// [`ChangeError::Read`].
-pub fn prepare_for_run(actions: &[Action], root: &Path) -> Result<Vec<Undo>, ChangeError> {
-    steps(None, actions, root)
+pub fn read_for_run(actions: &[Action], root: &Path) -> Result<Vec<Undo>, ChangeError> {
+    read(None, actions, root)
 }
 
-fn steps(
+fn read(
     check: Option<CheckName>,
     actions: &[Action],
     root: &Path,
 ) -> Result<Vec<Undo>, ChangeError> {
-    let mut steps = Vec::new();
-    for action in actions {
-        let undo = Undo {
+    let step = |action: &Action| {
+        Ok(Undo {
             check,
             before: current(action, root)?,
             action: action.clone(),
-        };
-        if undo.before != undo.value() {
-            steps.push(undo);
-        }
-    }
-    Ok(steps)
+        })
+    };
+    actions.iter().map(step).collect()
 }
 
 /// Performs one step and looks whether the system has taken it.
@@ -348,7 +346,7 @@ mod tests {
         let fixture = Fixture::new().with(&PATH[1..], "madvise\n");
         let root = fixture.root();
         let change = write(PATH, "never");
-        let steps = prepare_for_run(&change.actions, root).unwrap();
+        let steps = read_for_run(&change.actions, root).unwrap();
         assert_eq!(steps[0].check, None);
         apply(&steps[0], root, &no_program).unwrap();
         assert_eq!(value_now(&steps[0], root).unwrap(), "never");
