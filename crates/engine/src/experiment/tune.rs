@@ -95,7 +95,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     let mut wanted = dyno_plan::knobs::find(&request.knobs, request.allowed, knobs::machine())?;
     let mut left_out = Vec::new();
     for (_, task) in &tasks {
-        knobs::as_planned(&mut wanted, task);
+        knobs::with_values_of(&mut wanted, task);
         left_out.extend(knobs::sift(&mut wanted, &Facts::planned(task, None)));
     }
     knobs::check_some(&wanted, &left_out)?;

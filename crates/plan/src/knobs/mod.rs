@@ -124,10 +124,24 @@ impl Knob {
     /// Makes this value the one that it has unless it is set. One that is not among its values is put there, where its
     /// order is.
     pub fn set_default(&mut self, value: &str) {
+        self.default = Some(self.place_of(value));
+    }
+
+    /// Puts this value among the others; the one that it has unless it is set stays.
+    pub fn add(&mut self, value: &str) {
+        let default = self.default.map(|place| self.values[place].clone());
+        self.place_of(value);
+        if let Some(default) = default {
+            self.set_default(&default);
+        }
+    }
+
+    /// Where a value is among the others; one that is not there is put where its order is.
+    fn place_of(&mut self, value: &str) -> usize {
         let same = |known: &String| {
             known == value || number(known).is_some_and(|one| Some(one) == number(value))
         };
-        self.default = self.values.iter().position(same).or_else(|| {
+        self.values.iter().position(same).unwrap_or_else(|| {
             let own = number(value);
             let behind = |known: &String| {
                 number(known)
@@ -140,8 +154,8 @@ impl Knob {
                 .position(behind)
                 .unwrap_or(self.values.len());
             self.values.insert(place, value.to_owned());
-            Some(place)
-        });
+            place
+        })
     }
 }
 

@@ -56,6 +56,9 @@ fn a_parameter_is_typed_with_its_values() {
     assert_eq!((knob.values.len(), knob.default), (3, Some(1)));
     knob.set_default("120.0");
     assert_eq!((knob.values.len(), knob.default), (3, Some(2)));
+    knob.add("30");
+    assert_eq!(knob.values, ["20", "30", "60.0", "120"]);
+    assert_eq!(knob.default, Some(3));
     for (wrong, says) in [
         ("syncdelay=20", "needs 2 to 24 values"),
         ("syncdelay=20,20", "a value twice"),

@@ -145,17 +145,25 @@ pub(super) fn machine() -> Machine {
 
 /// What the plan says itself is what a knob has unless it is turned.
 pub(super) fn as_planned(knobs: &mut [Knob], task: &Task) {
+    planned(knobs, task, Knob::set_default);
+}
+
+/// What the plans of several workloads say themselves are values for all of them, and the default of none but their own.
+pub(super) fn with_values_of(knobs: &mut [Knob], task: &Task) {
+    planned(knobs, task, Knob::add);
+}
+
+fn planned(knobs: &mut [Knob], task: &Task, put: fn(&mut Knob, &str)) {
     let plan = dyno_plan::file::recorded(&task.plan);
     let own = knobs
         .iter_mut()
         .filter(|knob| knob.reach != Reach::RunTime && knob.text.is_none());
     for knob in own {
-        let planned = match plan.pointer(&format!("/{}", knob.key.replace('.', "/"))) {
-            Some(serde_json::Value::String(text)) => text.clone(),
-            Some(serde_json::Value::Null) | None => continue,
-            Some(other) => other.to_string(),
-        };
-        knob.set_default(&planned);
+        match plan.pointer(&format!("/{}", knob.key.replace('.', "/"))) {
+            Some(serde_json::Value::String(text)) => put(knob, text),
+            Some(serde_json::Value::Null) | None => {}
+            Some(other) => put(knob, &other.to_string()),
+        }
     }
 }
 
@@ -254,5 +262,52 @@ pub(super) fn recorded(knob: Knob, files: Vec<String>) -> record::Knob {
         ordered: knob.ordered,
         risk: knob.risk,
         documentation: knob.documentation,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_plan::knobs::{Allowed, find};
+    use dyno_plan::request::Setting;
+
+    fn task(cache: Option<&str>) -> Task {
+        let mut plan = dyno_plan::builtin::find("c").expect("it is built in");
+        if let Some(cache) = cache {
+            let setting = Setting::from_text("server.cache", cache);
+            dyno_plan::file::set(&mut plan, &[setting]).unwrap();
+        }
+        Task::from_plan(plan, None, None).expect("it is valid")
+    }
+
+    fn default_of(knob: &Knob) -> &str {
+        &knob.values[knob.default.unwrap()]
+    }
+
+    #[test]
+    fn what_the_plan_of_one_workload_says_is_no_default_of_another() {
+        let machine = Machine {
+            memory_bytes: 4 << 30,
+            cores: 2,
+        };
+        let allowed = Allowed {
+            restart: true,
+            ..Allowed::default()
+        };
+        let shipped = find(&["cache".to_owned()], allowed, machine).unwrap();
+        let plain = default_of(&shipped[0]).to_owned();
+        let tasks = [task(Some("300MiB")), task(None)];
+        let mut all = shipped;
+        for task in &tasks {
+            with_values_of(&mut all, task);
+        }
+        let of_each = tasks.each_ref().map(|task| {
+            let mut own = all.clone();
+            as_planned(&mut own, task);
+            own.remove(0)
+        });
+        assert_eq!(of_each[0].values, of_each[1].values);
+        assert_eq!(default_of(&of_each[0]), "300MiB");
+        assert_eq!(default_of(&of_each[1]), plain);
     }
 }
