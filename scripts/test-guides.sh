@@ -12,6 +12,7 @@
 #   needs-root-and-loop-devices
 #   needs-root-and-apt
 #   needs-prometheus             Prometheus, promtool and node_exporter, and the ports that they and `dyno` take
+#   needs-root-and-hosts         what makes hosts of namespaces (root, sshd, iproute2), and node_exporter
 #   needs-two-cpus               a process may use two
 #
 # A guide has to end what it has started.
@@ -84,6 +85,14 @@ has_prometheus() {
     for port in 9090 9100 9464; do ! is_taken "$port" || return 1; done
 }
 
+has_hosts() {
+    local program
+    [ "$(id -u)" = 0 ] || return 1
+    for program in sshd ip prometheus-node-exporter; do
+        PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || return 1
+    done
+}
+
 # Splits a guide into a file for each block. In those that are run every other line is empty, so that bash names the lines of the
 # guide; the others hold their line and what they need.
 split() {
@@ -91,6 +100,7 @@ split() {
     if [ "$(id -u)" = 0 ] && [ -e /dev/loop-control ]; then there+=' needs-root-and-loop-devices'; fi
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then there+=' needs-root-and-apt'; fi
     if has_prometheus; then there+=' needs-prometheus'; fi
+    if has_hosts; then there+=' needs-root-and-hosts'; fi
     if [ "$(nproc)" -ge 2 ]; then there+=' needs-two-cpus'; fi
     awk -v folder="$2" -v there="$there" '
         BEGIN { split(there, names, " "); for (place in names) run["```sh " names[place]] }
@@ -143,7 +153,7 @@ for guide; do
     }
     folder=$scratch/$(basename "$guide" .md)
     mkdir -p "$folder/work/target/release"
-    ln -s "$project/workloads" "$project/deploy" "$folder/work/"
+    ln -s "$project/workloads" "$project/deploy" "$project/scripts" "$folder/work/"
     ln -s "$scratch/bin/dyno" "$folder/work/target/release/"
     split "$guide" "$folder"
     blocks=$(find "$folder" -maxdepth 1 -name 'run-*.sh' | wc -l)

@@ -106,6 +106,17 @@ class GuidesTest(unittest.TestCase):
                 self.assertEqual(self.log(), ["one", "two"] if can else ["one"])
                 self.assertEqual("guide.md:4: left out, needs root and apt" in said, not can)
 
+    def test_blocks_that_need_hosts_of_namespaces_run_as_root_where_their_programs_are(self):
+        for name in ["ip", "sshd", "prometheus-node-exporter"]:
+            self.stand_in(name, "exit 0")
+        for user, can in [(0, True), (1000, False)]:
+            with self.subTest(user=user):
+                self.stand_in("id", f"echo {user}")
+                (self.place / "log").unlink(missing_ok=True)
+                said = self.run_guide("```sh", "dyno one", "```", "```sh needs-root-and-hosts", "dyno two", "```", PATH=self.path())
+                self.assertEqual(self.log(), ["one", "two"] if can else ["one"])
+                self.assertEqual("guide.md:4: left out, needs root and hosts" in said, not can)
+
     def test_blocks_that_need_prometheus_run_where_its_programs_and_ports_are(self):
         blocks = ["```sh", "dyno one", "```", "```sh needs-prometheus", "dyno two", "```"]
         programs = ["prometheus", "promtool", "prometheus-node-exporter"]

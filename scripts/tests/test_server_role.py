@@ -36,19 +36,20 @@ fi
 echo "$folder/bin/mongod"
 """
 
+# The host has no network, so that nothing can be installed: `node_exporter` is there.
 VARIABLES = """
 dyno_program: {folder}/dyno
 dyno_server_packages: []
 dyno_server_arguments: [-m, http.server, --bind, '{{address}}', '{{port}}']
 dyno_server_placement: [taskset, -c, '0']
-dyno_node_packages: []
 """
 
 
 def why_not():
     if os.geteuid() != 0:
         return "no root"
-    programs = [PLAYBOOK, "/usr/sbin/sshd", shutil.which("ip") or "/usr/sbin/ip", shutil.which("taskset") or "taskset"]
+    programs = [PLAYBOOK, "/usr/sbin/sshd", shutil.which("ip") or "/usr/sbin/ip"]
+    programs += [shutil.which(name) or name for name in ("taskset", "prometheus-node-exporter")]
     missing = [str(program) for program in programs if not Path(program).exists()]
     return f"not here: {', '.join(missing)}" if missing else None
 
