@@ -80,7 +80,9 @@ pub(crate) fn charts(
 
 fn thinning_note(run: &Run, windows_per_point: usize) -> String {
     let read = run.windows_per_point.max(1);
-    let usual_s = run.intervals.first().map_or(0.0, |w| w.duration_s) / read as f64;
+    // The last window of a phase is shorter, and a load phase may have no other.
+    let longest_s = run.intervals.iter().map(|window| window.duration_s);
+    let usual_s = longest_s.fold(0.0, f64::max) / read as f64;
     let about = if read > 1 { "about " } else { "" };
     format!(
         "The run has {about}{} recording windows; each point covers {windows_per_point} of them ({}). Rates \
@@ -300,6 +302,15 @@ mod tests {
         let load_points = (0..load).map(|index| point(PhaseKind::Load, index, 0));
         let measure_points = (0..measure).map(|index| point(PhaseKind::Measure, index, load));
         load_points.chain(measure_points).collect()
+    }
+
+    #[test]
+    fn a_point_is_as_long_as_its_full_windows() {
+        let mut run = testdata::run(testdata::closed_document(), &[]);
+        run.intervals = windows(1, 3_600);
+        run.intervals[0].duration_s = 0.045;
+        let note = thinning_note(&run, 2);
+        assert!(note.contains("each point covers 2 of them (2.00 s)"), "{note}");
     }
 
     #[test]
