@@ -94,7 +94,7 @@ pub(super) fn of_levels(title: String, same: &str, levels: &Levels<'_>) -> Secti
     let first: Vec<Comparison> = comparisons().take(1).copied().collect();
     let base = format!("{} = {}", relative.base.key, relative.base.value);
     let mut notes = vec![
-        "Below each ratio stands its 95 % interval; one that holds 1 is no difference for certain. Runs of the same round \
+        "Below each ratio stands its 95 % interval; one that holds 1 is no certain difference. Runs of the same round \
          are compared as a pair. The times are what an operation needs of the resource."
             .to_owned(),
     ];
@@ -176,7 +176,7 @@ fn explained(row: &AgainstBase) -> Cell {
         Some(Explanation::NoDemand) => "no demand".to_owned(),
         Some(Explanation::NotWatched) => "server not watched".to_owned(),
         None if row.comparisons.is_empty() => "too short to tell".to_owned(),
-        None => "no difference for certain".to_owned(),
+        None => "no certain difference".to_owned(),
     };
     Cell::new(text, Tone::Soft)
 }
