@@ -2,7 +2,7 @@
 
 use crate::common::{Bench, Finished, names, processes_with, signal, wait_for, wait_for_windows};
 use dyno_testkit::fault::is_root;
-use dyno_testkit::{embedded_program, or_skip};
+use dyno_testkit::{embedded_program, mongod_program, or_skip};
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
@@ -11,6 +11,11 @@ use std::process::Command;
 /// A bench where storage can be made for the embedded server; `None`, with a line that says so, where it cannot.
 fn preparing() -> Option<Bench> {
     or_skip(embedded_program())?;
+    preparing_for_any()
+}
+
+/// The same for whichever server.
+fn preparing_for_any() -> Option<Bench> {
     if !is_root() {
         dyno_testkit::skip("no root to make file systems");
         return None;
@@ -225,6 +230,72 @@ fn storage_is_a_setting_of_a_sweep_like_any_other() {
     let preparing = done.stderr.matches("preparing storage").count();
     assert!((2..=4).contains(&preparing), "{}", done.stderr);
     assert!(done.stdout.contains("Storage"), "{}", done.stdout);
+    assert_gone(&bench, "x");
+}
+
+/// The run of each point, with the point.
+fn runs_of_points(bench: &Bench, experiment: &str) -> Vec<(Value, Value)> {
+    let read = |path: &Path| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let folder = bench.path(experiment);
+    let document = read(&folder.join("experiment.json"));
+    let points = document["points"].as_array().unwrap().iter();
+    points
+        .map(|point| {
+            let directory = point["directory"].as_str().unwrap();
+            (
+                point.clone(),
+                read(&folder.join(directory).join("run.json")),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn file_systems_are_compared_in_pairs_of_a_mongod_on_storage_of_its_own() {
+    let Some(bench) = preparing_for_any() else {
+        return;
+    };
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let sides = [("a", "xfs"), ("b", "ext4")];
+    let [a, b] = sides.map(|(_, kind)| format!("server.storage={kind} on loop:1GiB"));
+    let compared = ["ab", "storage-compare", "--set-a", &a, "--set", &b];
+    let server = ["--mongod", mongod.to_str().unwrap(), "--clients", "4"];
+    let short = ["--records", "300", "--warmup", "0s", "--duration", "2s"];
+    let pairs = ["--min-pairs", "2", "--max-pairs", "2", "--max-steal"];
+    let told = ["100%", "--out", "x", "--full"];
+    let done = bench
+        .dyno(&[&compared[..], &server, &short, &pairs, &told].concat())
+        .expect(0);
+    assert!(done.stdout.contains("loop:1GiB"), "{}", done.stdout);
+    let runs = runs_of_points(&bench, "x");
+    let of_side = |side: &str| runs.iter().filter(|(point, _)| point["side"] == side).count();
+    assert_eq!((of_side("a"), of_side("b")), (2, 2));
+    for (point, run) in &runs {
+        let side = sides.iter().find(|(side, _)| point["side"] == *side);
+        let (_, kind) = side.unwrap();
+        let setting = format!("{kind} on loop:1GiB");
+        assert_eq!(point["storage"]["setting"], *setting);
+        let storage = &run["environment"]["data_storage"];
+        assert_eq!(storage["filesystem"], *kind, "{storage}");
+        let device = storage["device"].as_str().unwrap();
+        assert!(device.starts_with("/dev/loop"), "{device}");
+        // Its journalled writes went there.
+        assert_eq!(run["server"]["kind"], "mongod");
+        let used = run["consumption"].as_array().unwrap().iter();
+        let mut used = used.filter(|used| used["phase"] == "measure");
+        let written = &used.next().unwrap()["device"];
+        assert_eq!(written["names"], serde_json::json!([device["/dev/".len()..]]));
+        assert!(written["written_bytes"].as_u64() > Some(0), "{written}");
+    }
+    let text = std::fs::read_to_string(bench.path("x/experiment.json")).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["status"], "complete");
+    let comparisons = document["answer"]["comparisons"].as_array().unwrap();
+    assert!(comparisons.iter().all(|one| one["pairs"] == 2), "{comparisons:?}");
     assert_gone(&bench, "x");
 }
 
