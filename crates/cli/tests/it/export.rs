@@ -2,6 +2,7 @@
 
 use crate::common::{Bench, Responder, reads};
 use dyno_record::metrics::{MetricId, MetricsWriter, Reading};
+use dyno_testkit::project_dir;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use serde_json::Value;
@@ -243,4 +244,44 @@ fn annotations_have_the_phases_with_their_times() {
     assert!((length as f64 - duration).abs() <= 1.0);
     let caveat = found.iter().find(|one| one["tags"][1] == "caveat").unwrap();
     assert!(caveat["text"].as_str().is_some_and(|text| !text.is_empty()));
+}
+
+/// A recorded run whose disk was throttled in its midst: from 150 operations per second to a tenth.
+#[test]
+fn annotations_have_the_changes_of_a_run_with_their_times() {
+    let run = project_dir().join("crates/analyze/tests/recorded-faults/burst-credits");
+    let text = fs::read_to_string(run.join("run.json")).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let started: jiff::Timestamp = document["started_at"].as_str().unwrap().parse().unwrap();
+    let (bench, run) = (Bench::new(), run.to_str().unwrap());
+    let exported = bench
+        .dyno(&["export", run, "--to", "annotations"])
+        .expect(0)
+        .json();
+    let exported = exported.as_array().unwrap().iter();
+    let changes: Vec<&Value> = exported.filter(|one| one["tags"][1] == "change").collect();
+    // The first window that was slow began then.
+    let fell_ms = started.as_millisecond() as f64 + 25_777.0;
+    for series in ["rate", "response_mean"] {
+        let tags = serde_json::json!(["dyno", "change", series]);
+        let change = changes.iter().find(|one| one["tags"] == tags);
+        let change = change.unwrap_or_else(|| panic!("{series}: {changes:#?}"));
+        let time_ms = change["time"].as_f64().unwrap();
+        assert!((time_ms - fell_ms).abs() <= 1_000.0, "{fell_ms}: {change}");
+        assert_eq!(change["timeEnd"], Value::Null);
+    }
+    let of_rate = changes.iter().find(|one| one["tags"][2] == "rate").unwrap();
+    let text = of_rate["text"].as_str().unwrap();
+    assert!(text.starts_with("rate changed from 150/s to "), "{text}");
+    // They are those that the report tells.
+    let report = bench.dyno(&["report", run, "--format", "json"]).expect(0);
+    let found = report.json()["analysis"]["course"]["changes"].clone();
+    let origin_ms = started.as_millisecond() as f64;
+    let of_report = found.as_array().unwrap().iter();
+    let of_report = of_report.map(|one| origin_ms + one["at_s"].as_f64().unwrap() * 1e3);
+    let times = changes.iter().map(|one| one["time"].as_f64().unwrap());
+    for (time_ms, expected_ms) in times.clone().zip(of_report.clone()) {
+        assert!((time_ms - expected_ms).abs() <= 1.0, "{changes:#?}");
+    }
+    assert_eq!(times.count(), of_report.count());
 }
