@@ -225,39 +225,6 @@ fn a_sweep_over_clients_and_rates_has_a_block_for_each_in_one_report() {
 }
 
 #[test]
-fn a_sweep_over_target_rates_checks_the_response_time_law_at_each() {
-    if or_skip(embedded_program()).is_none() {
-        return;
-    }
-    let bench = Bench::new();
-    let rates = "100,200,300,400,500,600,700,800";
-    let throttled = ["sweep", "c", "--rates", rates, "--schedule", "throttled"];
-    let finished = bench
-        .dyno(&short(&[&throttled[..], &["--full"]].concat()))
-        .expect(0);
-    let law = "response time, R = N/X − Z";
-    assert!(finished.stdout.contains(law), "{}", finished.stdout);
-    let page = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
-    assert!(page.contains("id=\"plot-response-time-law\""));
-    let document = document(&bench);
-    let levels = document["answer"]["levels"].as_array().unwrap();
-    assert_eq!(levels.len(), 8);
-    for level in levels {
-        let number = |name: &str| level[name].as_f64().unwrap();
-        let checks = level["laws"].as_array().unwrap();
-        let mut checks = checks.iter().filter(|one| one["law"] == "response_time");
-        let check = checks.next().unwrap();
-        assert_eq!(check["verdict"], "holds", "{check}");
-        let difference = check["difference_ratio"].as_f64().unwrap();
-        assert!(difference.abs() < 0.02, "{check}");
-        // Most of the time clients wait for their slots: N / X alone is something else.
-        let cycle_us = 1e6 * number("clients") / number("offered_rate_per_s");
-        assert!(number("think_mean_us") > 0.5 * cycle_us, "{level}");
-    }
-    assert_no_server(&bench);
-}
-
-#[test]
 fn a_sweep_over_a_setting_of_the_server_starts_a_server_for_each_value() {
     if or_skip(embedded_program()).is_none() {
         return;

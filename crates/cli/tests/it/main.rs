@@ -31,6 +31,7 @@ mod index_build;
 mod input;
 mod install;
 mod interrupts;
+mod laws;
 mod measured_run;
 mod metric_names;
 mod metrics;
