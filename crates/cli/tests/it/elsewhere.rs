@@ -1,10 +1,10 @@
 //! Servers of which this program reads nothing by itself: what they and exporters beside them report becomes service demands,
 //! in every experiment; and that is what really happened there.
 
-use crate::common::{Bench, Responder, signal, wait_for};
+use crate::common::{Bench, Finished, Responder, names, signal, wait_for};
 use bson::{Document, doc};
 use dyno_record::metrics::{MetricTable, read};
-use dyno_record::names::{cpu, process};
+use dyno_record::names::{cpu, disk, process};
 use dyno_testkit::fault::is_root;
 use dyno_testkit::{Skip, mongod, mongod_program, or_skip, scripted};
 use serde_json::Value;
@@ -108,21 +108,51 @@ fn assert_near(found: f64, expected: f64, share: f64) {
     assert!(is_near, "{found} is not within {share} of {expected}");
 }
 
+/// In most of these runs the server and the disk were as busy as they said. Where too little of a short phase was seen nothing is
+/// made up.
+#[track_caller]
+fn assert_reported(verb: &str, runs: &[Value], fewest: usize) {
+    assert!(runs.len() >= fewest, "{verb}: {} runs", runs.len());
+    let mut known = 0;
+    for run in runs {
+        let mut sources = run["sources"].as_array().unwrap().iter();
+        let node = sources.find(|source| source["name"] == "node").unwrap();
+        assert_eq!(node["of_server"], true, "{verb}: {node}");
+        // This machine is read, and needs nobody who reports it.
+        assert_eq!(reported(run, "server_host_cpu"), None);
+        let both = reported(run, "server_cpu").zip(reported(run, "disk"));
+        let Some(((server, cpus, by_server), (disk, disks, by_node))) = both else {
+            continue;
+        };
+        known += 1;
+        assert_near(server, SERVER_CPUS, LATE);
+        assert_eq!(
+            (cpus, &by_server["source"]),
+            (CPUS as u64, &"serverStatus".into())
+        );
+        assert_near(disk, DISK, LATE);
+        assert_eq!((disks, &by_node["device"]), (1, &"vdb".into()));
+    }
+    assert!(
+        known * 2 >= runs.len(),
+        "{verb}: {known} of {} runs",
+        runs.len()
+    );
+}
+
+/// Reads of few documents of this server, watched by this exporter.
+fn watched<'a>(uri: &'a str, exporter: &'a str) -> Vec<&'a str> {
+    let data = ["--records", "1000", "-p", "insertorder=ordered"];
+    let length = ["--duration", "2s", "--warmup", "0s", "--out", "r"];
+    let watching = ["--exporter", exporter, "--observe-interval", "300ms"];
+    [&["--uri", uri][..], &data, &length, &watching].concat()
+}
+
 #[test]
 fn every_experiment_reads_exporters_and_what_servers_report() {
     // Slow, so that no search loads the machine.
     let responder = Responder::with_documents(&["--service-us", "2000"]);
     let (uri, exporter) = (scripted_server(&responder), scripted_exporter());
-    let data = [
-        "--records",
-        "1000",
-        "-p",
-        "insertorder=ordered",
-        "--uri",
-        &uri,
-    ];
-    let watching = ["--exporter", &exporter, "--observe-interval", "300ms"];
-    let length = ["--duration", "2s", "--warmup", "0s", "--out", "r"];
     let verbs: [(&str, usize); 8] = [
         ("run read --clients 2", 1),
         ("run read --clients 2 --repeat 2", 2),
@@ -140,37 +170,31 @@ fn every_experiment_reads_exporters_and_what_servers_report() {
         let bench = Bench::new();
         let words: Vec<&str> = verb.split(' ').collect();
         bench
-            .dyno(&[&words[..], &data, &watching, &length].concat())
+            .dyno(&[&words[..], &watched(&uri, &exporter)].concat())
             .expect(0);
-        let runs = runs_below(&bench.path("r"));
-        assert!(runs.len() >= fewest, "{verb}: {} runs", runs.len());
-        let mut known = 0;
-        for run in &runs {
-            let mut sources = run["sources"].as_array().unwrap().iter();
-            let node = sources.find(|source| source["name"] == "node").unwrap();
-            assert_eq!(node["of_server"], true, "{verb}: {node}");
-            // This machine is read, and needs nobody who reports it.
-            assert_eq!(reported(run, "server_host_cpu"), None);
-            let both = reported(run, "server_cpu").zip(reported(run, "disk"));
-            // Where too little of a short phase was seen nothing is made up.
-            let Some(((server, cpus, by_server), (disk, disks, by_node))) = both else {
-                continue;
-            };
-            known += 1;
-            assert_near(server, SERVER_CPUS, LATE);
-            assert_eq!(
-                (cpus, &by_server["source"]),
-                (CPUS as u64, &"serverStatus".into())
-            );
-            assert_near(disk, DISK, LATE);
-            assert_eq!((disks, &by_node["device"]), (1, &"vdb".into()));
-        }
-        assert!(
-            known * 2 >= runs.len(),
-            "{verb}: {known} of {} runs",
-            runs.len()
-        );
+        assert_reported(verb, &runs_below(&bench.path("r")), fewest);
     }
+}
+
+#[test]
+fn a_search_for_settings_reads_exporters_and_what_servers_report() {
+    let responder = Responder::with_documents(&["--service-us", "2000"]);
+    let (uri, exporter) = (scripted_server(&responder), scripted_exporter());
+    let bench = Bench::new();
+    let clients = "name = 'clients'\ngroup = 'own'\nkey = 'client.clients'\n";
+    let values = "values = ['1', '2']\ndefault = '1'\n";
+    let knobs = format!("[[knobs]]\n{clients}{values}");
+    std::fs::write(bench.path("knobs.toml"), knobs).unwrap();
+    let search = ["tune", "read", "--clients", "1", "--knobs", "./knobs.toml"];
+    let child = bench.spawn(&[&search[..], &watched(&uri, &exporter)].concat());
+    // Those of the settings as they are, and others of the search.
+    let runs = bench.path("r/runs");
+    wait_for("seven runs", || runs.exists() && names(&runs).len() >= 7);
+    signal(&child, "INT");
+    Finished::from(child.wait_with_output().unwrap()).expect(130);
+    let mut runs = runs_below(&bench.path("r"));
+    runs.retain(|run| run["status"] == "complete");
+    assert_reported("tune", &runs, 6);
 }
 
 /// Codes of the caveats of a run.
@@ -396,7 +420,8 @@ fn a_server_on_a_machine_of_its_own_has_the_demands_that_its_exporter_reports() 
     machine.start(&mongod, &[&places[..], &small].concat(), 27017);
     let listen = format!("--web.listen-address={address}:9100");
     machine.start(&exporter, &[&listen], 9100);
-    let uri = format!("mongodb://{address}/");
+    // Writes wait for the disk, so that it has work.
+    let uri = format!("mongodb://{address}/?journal=true");
     let node = format!("node=http://{address}:9100/metrics");
     let load = [
         "run",
@@ -448,29 +473,41 @@ fn a_server_on_a_machine_of_its_own_has_the_demands_that_its_exporter_reports() 
         (&"serverStatus".into(), Some(address.as_str()))
     );
     assert!(process > 0.1 && process < busy, "{process} of {busy}");
-    let (_, disks, by) = reported(&run, "disk").unwrap();
-    assert!(disks == 1 && by["device"].is_string(), "{by}");
+    // So is its disk, which this program has read as one of the machine.
+    let (on_disk, disks, by) = reported(&run, "disk").unwrap();
+    let device = by["device"].as_str().unwrap();
+    let own_disk = own_reading(&own, &disk::UTILIZATION_RATIO.of(device), &run);
+    assert!(disks == 1 && own_disk > 0.05, "{own_disk} of {by}");
+    assert_near(on_disk, own_disk, 0.05);
     // Of the exporter at another address nobody said what it watches.
     let told = run["caveats"].as_array().unwrap().iter();
     let mut told = told.filter(|caveat| caveat["code"] == "exporter-of-unknown-machine");
     assert_eq!(told.next().unwrap()["values"]["source"], "other");
     assert!(told.next().is_none());
 
-    let names = |list: &Value| -> Vec<String> {
-        let all = list.as_array().unwrap().iter();
+    let stations = |run: &Value| -> Vec<String> {
+        let all = run["analysis"]["stations"].as_array().unwrap().iter();
         all.map(|one| one["name"].as_str().unwrap().to_owned())
             .collect()
     };
     let analysis = &run["analysis"];
     assert_eq!(
-        names(&analysis["stations"])[..2],
+        stations(&run)[..2],
         ["server CPU", "client CPU"]
     );
-    let demands = names(&analysis["figures"]["demands"]);
-    assert!(
-        demands.contains(&"all CPUs of the server's machine".to_owned()),
-        "{demands:?}"
-    );
+    // What an operation needs of them, by our own readings and the rate.
+    let mut phases = run["phases"].as_array().unwrap().iter();
+    let phase = phases.find(|phase| phase["name"] == "measure").unwrap();
+    let rate_per_s = phase["achieved_rate_per_s"].as_f64().unwrap();
+    let demands = analysis["figures"]["demands"].as_array().unwrap();
+    for (name, busy) in [
+        ("all CPUs of the server's machine", whole * cpus as f64),
+        ("disk", own_disk),
+    ] {
+        let demand = demands.iter().find(|demand| demand["name"] == name);
+        let demand = demand.unwrap_or_else(|| panic!("{name}: {demands:?}"));
+        assert_near(demand["demand_s"].as_f64().unwrap(), busy / rate_per_s, 0.05);
+    }
     assert!(analysis["bottleneck"]["bound_per_s"].as_f64().unwrap() > 0.0);
     assert!(
         !analysis["verdict"]["headline"]["text"]
@@ -495,7 +532,6 @@ fn a_server_on_a_machine_of_its_own_has_the_demands_that_its_exporter_reports() 
         .expect(0)
         .json();
     assert_eq!(reported(&run, "server_cpu"), None);
-    let stations = names(&run["analysis"]["stations"]);
-    assert_eq!(stations[0], "all CPUs of the server's machine");
+    assert_eq!(stations(&run)[0], "all CPUs of the server's machine");
     assert!(run["analysis"]["bottleneck"].is_object());
 }
