@@ -79,10 +79,13 @@ pub fn markdown(history: &History) -> String {
         }
         text.push('\n');
     }
+    if let Some(section) = all_costs(history) {
+        text.push_str(&render::markdown_section(&section));
+    }
     text
 }
 
-/// The costs that are shown, where a run knows them.
+/// The costs that stand beside the figures, where a run knows them. A section of its own has all.
 fn kinds(history: &History) -> Vec<CostKind> {
     let is_known = |kind: &CostKind| history.runs.iter().any(|run| run.cost(*kind).is_some());
     [CostKind::ServerCpu, CostKind::Price]

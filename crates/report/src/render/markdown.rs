@@ -35,6 +35,13 @@ pub(super) fn render(page: &Page) -> String {
     writer.text
 }
 
+/// Renders a section, behind an empty line.
+pub(super) fn section(section: &Section) -> String {
+    let mut writer = Writer::default();
+    writer.section(section);
+    writer.text
+}
+
 /// Makes text safe for a line or a table cell: nothing in it is markup, and it has one line.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

@@ -9,7 +9,7 @@ mod terminal;
 
 use crate::error::ReportError;
 use crate::options::{Extent, PageFormat, RenderOptions};
-use crate::page::Page;
+use crate::page::{Page, Section};
 use crate::texts::with_texts;
 use serde::Serialize;
 
@@ -29,6 +29,11 @@ pub(crate) fn show<T: Serialize>(
         PageFormat::Html => html::render(&page())?,
         PageFormat::Json => serde_json::to_string_pretty(&with_texts(&document())?)? + "\n",
     })
+}
+
+/// A section as Markdown, for a text that is no page.
+pub(crate) fn markdown_section(section: &Section) -> String {
+    markdown::section(section)
 }
 
 /// The page as an HTML file.
