@@ -128,6 +128,17 @@ pub struct FleetHostUse<'a> {
 }
 
 impl FleetRecord {
+    /// The machines of all hosts that told of theirs, by their names.
+    pub fn machines(&self) -> BTreeMap<&str, &Environment> {
+        let agents = self.agents.iter();
+        let agents = agents.map(|agent| (&agent.host, &agent.environment));
+        let servers = self.servers.iter();
+        let servers = servers.map(|server| (&server.host, &server.environment));
+        let all = agents.chain(servers);
+        all.filter_map(|(host, environment)| Some((host.as_str(), environment.as_ref()?)))
+            .collect()
+    }
+
     /// CPUs that the agents of all hosts can fill with their threads, at least 1.
     pub fn usable_cpus(&self) -> u64 {
         let usable = self.hosts().into_values().map(|agents| cpus_of(&agents));
@@ -189,5 +200,34 @@ mod tests {
         assert_eq!(shared.usable_cpus(), 8 + 1);
         assert_eq!(shared.host_uses(PhaseKind::Measure).len(), 2);
         assert_eq!(fleet(vec![agent("a", 8, 0)]).usable_cpus(), 1, "lost");
+    }
+
+    #[test]
+    fn the_machine_of_a_host_is_that_of_whoever_told_of_it() {
+        let machine = |name: &str| {
+            Some(Environment {
+                hostname: Some(name.into()),
+                ..Environment::default()
+            })
+        };
+        let agent = |host: &str, environment| FleetAgentRecord {
+            host: host.into(),
+            environment,
+            ..FleetAgentRecord::default()
+        };
+        let server = |host: &str, environment| FleetServerRecord {
+            host: host.into(),
+            environment,
+            ..FleetServerRecord::default()
+        };
+        let fleet = FleetRecord {
+            agents: vec![agent("a", machine("a")), agent("a", None), agent("b", None)],
+            servers: vec![server("c", machine("c")), server("c", None)],
+            ..FleetRecord::default()
+        };
+        let found = fleet.machines().into_iter();
+        let found = found.map(|(host, machine)| (host, machine.hostname.as_deref()));
+        let expected = [("a", Some("a")), ("c", Some("c"))];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 }

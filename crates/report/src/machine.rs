@@ -9,17 +9,29 @@ use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::storage::PreparedStorageRecord;
 use dyno_record::verdict::{Level, Verdict};
 
+/// The title where hosts of a fleet have machines of their own.
+pub(crate) const OF_CONTROLLER: &str = "Machine of the controller";
+
 /// The machine of an experiment, if it is known.
 pub(crate) fn list(environment: Option<&Environment>, book: &CaveatBook) -> Option<FactList> {
+    titled("Machine", environment, book)
+}
+
+/// The same under a title of its own.
+pub(crate) fn titled(
+    title: &'static str,
+    environment: Option<&Environment>,
+    book: &CaveatBook,
+) -> Option<FactList> {
     environment.map(|environment| FactList {
-        title: "Machine".into(),
+        title: title.into(),
         facts: facts(environment, book),
     })
 }
 
 /// The machines of other hosts, each by the name of its host.
 pub(crate) fn of_hosts<'a>(
-    hosts: impl IntoIterator<Item = (&'a String, &'a Environment)>,
+    hosts: impl IntoIterator<Item = (&'a str, &'a Environment)>,
 ) -> impl Iterator<Item = FactList> {
     hosts.into_iter().map(|(host, environment)| FactList {
         title: format!("Machine {host}").into(),

@@ -22,6 +22,7 @@ fn write_empty(folder: &Path) {
         options: BTreeMap::new(),
         axes: Vec::new(),
         environment: None,
+        hosts: BTreeMap::new(),
         points: Vec::new(),
         answer: None,
         findings: Vec::new(),

@@ -285,6 +285,24 @@ fn an_agent_that_cannot_start_is_told_at_once_with_its_last_words() {
     local.assert_clean();
 }
 
+/// The one host of the agents, whose machine is this one, in the record of an experiment and on its pages.
+#[track_caller]
+fn assert_host_is_told(local: &Local, experiment: &Value) {
+    let hosts = experiment["hosts"].as_object().unwrap();
+    assert_eq!(hosts.len(), 1, "{hosts:?}");
+    let (host, machine) = hosts.iter().next().unwrap();
+    for name in ["kernel", "cpu_model", "memory_bytes"] {
+        assert_eq!(machine[name], experiment["environment"][name], "{name}");
+    }
+    for form in [&["--full"][..], &["--format", "markdown"], &["--format", "html"]] {
+        let report = [&["report", "most"][..], form].concat();
+        let report = local.bench.dyno(&report).expect(0).stdout;
+        for title in ["Machine of the controller", &format!("Machine {host}")] {
+            assert!(report.contains(title), "{form:?}: {title}");
+        }
+    }
+}
+
 #[test]
 fn a_search_for_the_maximum_begins_with_a_client_for_each_agent() {
     let Some(local) = Local::new() else {
@@ -322,6 +340,7 @@ fn a_search_for_the_maximum_begins_with_a_client_for_each_agent() {
         .iter()
         .find_map(|most| most["value"].as_f64().or(most.as_f64()));
     assert!(most.is_some_and(|most| most > 0.0), "{answer}");
+    assert_host_is_told(&local, &experiment);
     local.assert_clean();
 }
 

@@ -2,6 +2,7 @@
 //! the document of the experiment up to date, so that an interruption loses the current point at most.
 
 mod attempt;
+mod machines;
 
 pub(crate) use attempt::Failure;
 
@@ -32,10 +33,9 @@ use dyno_plan::host_setting::HostSetting;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, Figures, Point, Verb};
-use dyno_record::model::{Environment, PhaseKind, RunStatus, ServerRecord};
+use dyno_record::model::{PhaseKind, RunStatus, ServerRecord};
 use dyno_record::reader::Run;
 use dyno_record::responses::responses;
-use dyno_record::storage::PreparedStorageRecord;
 use dyno_results::experiment::conclude;
 use dyno_results::run::stolen_ratio;
 use jiff::Timestamp;
@@ -79,11 +79,6 @@ struct DeploymentKey {
     observe: Option<ObservePlan>,
     backend: Backend,
     namespace: (String, String),
-}
-
-/// The storage that was made for the servers of a run.
-fn prepared(environment: &Environment) -> Option<&PreparedStorageRecord> {
-    environment.data_storage.as_ref()?.prepared.as_ref()
 }
 
 impl DeploymentKey {
@@ -473,13 +468,7 @@ impl<'a> Campaign<'a> {
         let windows = responses(&directory, PhaseKind::Measure, None)?;
         let run = &finished.results.run.document;
         let mut found = figures::of_run(run, &windows, self.seed());
-        let environment = &mut self.document.environment;
-        let environment = environment.get_or_insert_with(|| run.environment.clone());
-        let setting = |storage: &PreparedStorageRecord| storage.setting.clone();
-        if prepared(environment).map(setting) != prepared(&run.environment).map(setting) {
-            // It is not that of the machine: each run has its own.
-            environment.data_storage = None;
-        }
+        self.keep_machines(run);
         if let Ok(figures) = &mut found {
             figures.stolen_ratio = stolen_ratio(&finished.results.run);
         }

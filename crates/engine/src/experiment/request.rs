@@ -78,6 +78,7 @@ pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
         options: BTreeMap::new(),
         axes: Vec::new(),
         environment: None,
+        hosts: BTreeMap::new(),
         points: Vec::new(),
         answer: None,
         findings: Vec::new(),

@@ -120,6 +120,10 @@ pub struct Experiment {
     pub axes: Vec<Axis>,
     /// The machine of the client, as the first run saw it; absent before, and in records of earlier versions.
     pub environment: Option<Environment>,
+    /// The machines of the hosts of a fleet by their names, as the first run with each of them saw them; empty without a fleet, and
+    /// in records of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, Environment>,
     /// All points in the order in which they are run.
     pub points: Vec<Point>,
     /// The answer; absent until there is one.

@@ -144,6 +144,18 @@ fn seed(plan: &RecordedPlan) -> String {
     seed.unwrap_or_default()
 }
 
+/// The machine of the client, and those of the hosts of a fleet.
+fn machines(experiment: &Experiment, book: &CaveatBook) -> impl Iterator<Item = FactList> {
+    let own = experiment.environment.as_ref();
+    let own = match experiment.hosts.is_empty() {
+        true => machine::list(own, book),
+        false => machine::titled(machine::OF_CONTROLLER, own, book),
+    };
+    let hosts = experiment.hosts.iter();
+    let hosts = hosts.map(|(host, environment)| (host.as_str(), environment));
+    own.into_iter().chain(machine::of_hosts(hosts))
+}
+
 /// How it was done: the runs, what they change, the workload, and the machine.
 fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<FactList> {
     let plans = suite::recorded_plans(experiment);
@@ -192,6 +204,8 @@ fn how(experiment: &Experiment, own: Vec<Fact>, book: &CaveatBook) -> Vec<FactLi
         Fact::new("Seed", common(seed)),
     ]);
     list.retain(|fact| !fact.value.is_empty());
-    let machine = machine::list(experiment.environment.as_ref(), book);
-    Page::method_of(list).into_iter().chain(machine).collect()
+    Page::method_of(list)
+        .into_iter()
+        .chain(machines(experiment, book))
+        .collect()
 }

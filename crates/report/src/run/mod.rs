@@ -25,11 +25,10 @@ use crate::ycsb;
 use dyno_analyze::costs::of_phase;
 use dyno_analyze::experiment::run::RunAnalysis;
 use dyno_record::experiment::Figure;
-use dyno_record::model::{Environment, PhaseRecord, RunDocument};
+use dyno_record::model::{FleetRecord, PhaseRecord, RunDocument};
 use dyno_record::reader::Run;
 use result::{by_count, result_phase};
 use series::MAX_POINTS;
-use std::collections::BTreeMap;
 
 /// What a page says where nothing was recorded.
 const NO_PHASE: &str = "The run recorded no phase, so there is no result.";
@@ -163,7 +162,7 @@ fn description(document: &RunDocument) -> String {
 
 fn method(document: &RunDocument, book: &CaveatBook) -> Vec<FactList> {
     let title = match document.fleet {
-        Some(_) => "Machine of the controller",
+        Some(_) => machine::OF_CONTROLLER,
         None => "Machine of the client",
     };
     let mut machine = machine::facts(&document.environment, book);
@@ -184,17 +183,7 @@ fn method(document: &RunDocument, book: &CaveatBook) -> Vec<FactList> {
 
 /// The machines of a fleet, each once.
 fn hosts(document: &RunDocument) -> Vec<FactList> {
-    let Some(fleet) = &document.fleet else {
-        return Vec::new();
-    };
-    let agents = fleet.agents.iter();
-    let agents = agents.map(|agent| (&agent.host, &agent.environment));
-    let servers = fleet.servers.iter();
-    let servers = servers.map(|server| (&server.host, &server.environment));
-    let all = agents.chain(servers);
-    let known: BTreeMap<&String, &Environment> = all
-        .filter_map(|(host, environment)| Some((host, environment.as_ref()?)))
-        .collect();
+    let known = document.fleet.iter().flat_map(FleetRecord::machines);
     machine::of_hosts(known).collect()
 }
 

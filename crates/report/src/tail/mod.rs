@@ -90,7 +90,7 @@ pub fn page(view: &TailView<'_>) -> Page {
     facts.retain(|fact| !fact.value.is_empty());
     let machine = machine::list(document.environment.as_ref(), &CaveatBook::new(&[]));
     let hosts = document.hosts.iter();
-    let hosts = machine::of_hosts(hosts.map(|one| (&one.host, &one.environment)));
+    let hosts = machine::of_hosts(hosts.map(|one| (one.host.as_str(), &one.environment)));
     let base = Page::new(
         "messages",
         format!("Messages through the database, {}", document.name),

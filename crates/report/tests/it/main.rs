@@ -12,6 +12,7 @@ mod existing_runs;
 mod experiments;
 mod findings;
 mod index_builds;
+mod machines;
 mod messages;
 mod pages;
 mod samples;

@@ -125,6 +125,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
             values: values.iter().map(|value| (*value).to_owned()).collect(),
         }],
         environment: None,
+        hosts: BTreeMap::new(),
         points: points
             .map(|(number, (value, figures))| Point {
                 settings: BTreeMap::from([(key.to_owned(), (*value).to_owned())]),

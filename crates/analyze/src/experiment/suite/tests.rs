@@ -106,6 +106,7 @@ fn suite(workloads: &[&str], settings: &[&str], points: Vec<Point>) -> Experimen
         options,
         axes,
         environment: None,
+        hosts: BTreeMap::new(),
         points,
         answer: None,
         findings: Vec::new(),

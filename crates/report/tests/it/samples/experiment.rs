@@ -181,6 +181,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
             values,
         }],
         environment: None,
+        hosts: BTreeMap::new(),
         points: lines.iter().enumerate().map(point).collect(),
         answer: None,
         findings: Vec::new(),

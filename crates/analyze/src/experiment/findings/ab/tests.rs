@@ -7,6 +7,7 @@ use dyno_record::experiment::{
     AbEnd, DemandRatio, Explanation, Figure, Figures, FindingKind, SCHEMA_VERSION, Statistic, Verb,
 };
 use dyno_record::model::{ResourceKind, RunStatus};
+use std::collections::BTreeMap;
 
 pub(in crate::experiment::findings) fn row(
     statistic: Statistic,
@@ -45,6 +46,7 @@ fn experiment() -> Experiment {
         options: [("max_pairs".to_owned(), 5.into())].into(),
         axes: Vec::new(),
         environment: None,
+        hosts: BTreeMap::new(),
         points: Vec::new(),
         answer: None,
         findings: Vec::new(),
