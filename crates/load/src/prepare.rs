@@ -5,8 +5,10 @@
 //! fails is an error. Deciding what to do about a collection is left to the caller.
 
 mod foreign;
+mod machine;
 
 pub use foreign::foreign_key;
+pub use machine::server_machine;
 
 use crate::connect::{Control, ControlError};
 use crate::data::integrity;

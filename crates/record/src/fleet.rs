@@ -1,8 +1,10 @@
-//! What `run.json` holds of the hosts of a fleet.
+//! What `run.json` holds of other hosts: those of a fleet, and the machines that servers elsewhere tell of.
 
 use crate::model::{
-    Environment, PhaseKind, PhaseRecord, PlacementRecord, ResourceUse, SteeringRecord,
+    Environment, PhaseKind, PhaseRecord, PlacementRecord, ResourceUse, RunDocument, ServerRecord,
+    SteeringRecord,
 };
+use crate::server::ServerMachine;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -169,6 +171,30 @@ impl FleetRecord {
             hosts.entry(&agent.host).or_default().push(agent);
         }
         hosts
+    }
+}
+
+impl RunDocument {
+    /// The machines of servers elsewhere, as these told of them, by the addresses of the servers, each machine once. Empty where
+    /// agents have read them, who know more.
+    pub fn server_machines(&self) -> BTreeMap<&str, &ServerMachine> {
+        let mut of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.servers);
+        if of_fleet.any(|server| server.environment.is_some()) {
+            return BTreeMap::new();
+        }
+        let servers: Vec<&ServerRecord> = match self.instances.as_slice() {
+            [] => vec![&self.server],
+            instances => instances.iter().map(|one| &one.server).collect(),
+        };
+        let mut found: BTreeMap<&str, &ServerMachine> = BTreeMap::new();
+        for server in servers {
+            if let Some(machine) = &server.machine
+                && !found.values().any(|known| *known == machine)
+            {
+                found.insert(&server.address, machine);
+            }
+        }
+        found
     }
 }
 

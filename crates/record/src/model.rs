@@ -9,6 +9,7 @@ use crate::document::Document;
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
 use crate::named::named;
 use crate::plan::RecordedPlan;
+use crate::server::ServerMachine;
 use crate::statement::Statement;
 use crate::storage::PreparedStorageRecord;
 use crate::verdict::Verdict;
@@ -826,6 +827,9 @@ pub struct ServerRecord {
     /// Median time of an empty command and its answer before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_us: Option<f64>,
+    /// Its machine as it tells of it; absent of a server on the client's machine, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<ServerMachine>,
     /// The processes that were started for the run, with their settings; empty for a server that ran already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberRecord>,

@@ -6,6 +6,7 @@ use crate::page::{Fact, FactList};
 use dyno_record::disk::DiskCapacity;
 use dyno_record::model::{CpuSettings, Environment, IdleState, StorageRecord};
 use dyno_record::quantity::{Quantity, Unit};
+use dyno_record::server::ServerMachine;
 use dyno_record::storage::PreparedStorageRecord;
 use dyno_record::verdict::{Level, Verdict};
 
@@ -37,6 +38,62 @@ pub(crate) fn of_hosts<'a>(
         title: format!("Machine {host}").into(),
         facts: facts(environment, &CaveatBook::new(&[])),
     })
+}
+
+/// The machines of servers elsewhere, each by the address of the server that told of it.
+pub(crate) fn of_servers<'a>(
+    machines: impl ExactSizeIterator<Item = (&'a str, &'a ServerMachine)>,
+) -> impl Iterator<Item = FactList> {
+    let is_one = machines.len() == 1;
+    machines.map(move |(address, machine)| FactList {
+        title: match is_one {
+            true => "Machine of the server".into(),
+            false => format!("Machine of the server {address}").into(),
+        },
+        facts: told(address, machine),
+    })
+}
+
+fn told(address: &str, machine: &ServerMachine) -> Vec<Fact> {
+    let by = Fact::new("Told by", format!("{address} (hostInfo)"));
+    if let Some(reason) = &machine.reason {
+        return vec![by, Fact::new("Unknown", reason)];
+    }
+    let plain = |label: &str, value: &Option<String>| Fact::new(label, or_unknown(value.as_ref()));
+    vec![
+        plain("Host", &machine.hostname),
+        Fact::new("CPU", told_processor(machine)),
+        Fact::new("NUMA nodes", or_unknown(machine.numa_nodes)),
+        Fact::new("Memory", told_memory(machine)),
+        plain("System", &machine.os),
+        plain("Kernel", &machine.kernel),
+        by,
+    ]
+}
+
+/// `8 × AMD EPYC (x86_64), 2 for the server`.
+fn told_processor(machine: &ServerMachine) -> String {
+    let model = or_unknown(machine.cpu_model.as_ref());
+    let mut text = match machine.cpus {
+        Some(cpus) => format!("{} × {model}", count(cpus)),
+        None => model,
+    };
+    if let Some(kind) = &machine.architecture {
+        text.push_str(&format!(" ({kind})"));
+    }
+    if let Some(usable) = machine.usable_cpus.filter(|_| machine.usable_cpus < machine.cpus) {
+        text.push_str(&format!(", {} for the server", count(usable)));
+    }
+    text
+}
+
+fn told_memory(machine: &ServerMachine) -> String {
+    let size = or_unknown(machine.memory_bytes.map(Quantity::bytes));
+    let limit = machine.memory_limit_bytes;
+    match limit.filter(|_| limit < machine.memory_bytes) {
+        Some(limit) => format!("{size}, {} for the server", Quantity::bytes(limit)),
+        None => size,
+    }
 }
 
 /// What a machine is, how it is set, and what the checks say of it.

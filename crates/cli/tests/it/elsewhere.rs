@@ -490,6 +490,16 @@ fn a_server_on_a_machine_of_its_own_has_the_demands_that_its_exporter_reports() 
         all.map(|one| one["name"].as_str().unwrap().to_owned())
             .collect()
     };
+    // What it tells of its machine, in the record and on the page.
+    let (told, environment) = (&run["server"]["machine"], &run["environment"]);
+    assert_eq!(told["kernel"], environment["kernel"], "{told}");
+    assert_eq!(told["hostname"], environment["hostname"], "{told}");
+    assert!(told["cpus"].as_u64() >= Some(1), "{told}");
+    let memory = |of: &Value| of["memory_bytes"].as_f64().unwrap();
+    assert_near(memory(told), memory(environment), 0.05);
+    let page = bench.dyno(&["report", "r", "--full"]).expect(0).stdout;
+    assert!(page.contains("Machine of the server\n"), "{page}");
+
     let analysis = &run["analysis"];
     assert_eq!(
         stations(&run)[..2],

@@ -23,6 +23,7 @@ fn write_empty(folder: &Path) {
         axes: Vec::new(),
         environment: None,
         hosts: BTreeMap::new(),
+        server_machines: BTreeMap::new(),
         points: Vec::new(),
         answer: None,
         findings: Vec::new(),

@@ -6,7 +6,7 @@ use crate::doctor::subject;
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use dyno_load::backend::{self, driver::DriverTarget};
-use dyno_load::connect::{CancelCheck, Connector, Control};
+use dyno_load::connect::{CancelCheck, Connector, Control, TopologyKind};
 use dyno_load::workload::Concerns;
 use dyno_load::{prepare, probe};
 use dyno_observe::doctor::{Product, ServerFacts, Subject, network};
@@ -16,6 +16,7 @@ use dyno_plan::task::Remote;
 use dyno_plan::uri::{Credentials, Host, Target, TargetOptions, W};
 use dyno_record::document::variant_name;
 use dyno_record::model::ServerRecord;
+use dyno_record::server::ServerMachine;
 use dyno_servers::Member;
 use dyno_wire::command::{Acknowledgement, WriteConcern};
 use std::collections::BTreeMap;
@@ -177,11 +178,31 @@ impl ServerUnderTest {
             data_bytes: None,
             storage_bytes: None,
             round_trip_us: None,
+            machine: self.machine(control, &topology.kind)?,
         };
         if let Some(started) = &self.started {
             describe_started(started, plan, &mut record);
         }
         Ok(record)
+    }
+
+    /// What a server elsewhere tells of its machine; one here needs not be asked.
+    fn machine(
+        &self,
+        control: &mut Control,
+        topology: &TopologyKind,
+    ) -> Result<Option<ServerMachine>, Error> {
+        if self.local {
+            return Ok(None);
+        }
+        if *topology == TopologyKind::Sharded {
+            let reason = "the server is a router, which tells of its own machine";
+            return Ok(Some(ServerMachine {
+                reason: Some(reason.to_owned()),
+                ..ServerMachine::default()
+            }));
+        }
+        Ok(Some(prepare::server_machine(control)?))
     }
 
     /// The servers that can be asked what they do: all members of a replica set, else those that were named.

@@ -79,6 +79,7 @@ pub fn document(verb: Verb, question: String, task: &Task) -> Experiment {
         axes: Vec::new(),
         environment: None,
         hosts: BTreeMap::new(),
+        server_machines: BTreeMap::new(),
         points: Vec::new(),
         answer: None,
         findings: Vec::new(),

@@ -9,7 +9,8 @@ use dyno_load::keys::KeyNames;
 use dyno_load::prepare;
 use dyno_plan::Plan;
 use dyno_plan::model::KeyOrder;
-use dyno_testkit::{TestServer, or_skip};
+use dyno_record::server::ServerMachine;
+use dyno_testkit::{TestServer, or_skip, scripted};
 use std::error::Error;
 
 of_both!(
@@ -17,6 +18,7 @@ of_both!(
     a_number_that_is_not_the_planned_one_is_exact,
     a_document_that_is_missing_in_a_full_collection_is_named,
     a_server_says_what_it_is,
+    a_server_tells_of_its_machine_or_why_it_does_not,
     a_server_that_has_gone_is_an_error_with_the_intent,
 );
 
@@ -154,6 +156,46 @@ fn a_server_says_what_it_is(start: Start) {
             .is_some_and(|version| version.split('.').count() >= 3)
     );
     assert!(facts.storage_engine.is_some());
+}
+
+fn a_server_tells_of_its_machine_or_why_it_does_not(start: Start) {
+    let Some(server) = or_skip(start()) else {
+        return;
+    };
+    let machine = prepare::server_machine(&mut control(&server)).unwrap();
+    if machine.reason.is_some() {
+        let unknown = ServerMachine {
+            reason: machine.reason.clone(),
+            ..ServerMachine::default()
+        };
+        assert_eq!(machine, unknown);
+        return;
+    }
+    // It is this one.
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    assert_eq!(machine.kernel, Some(format!("Linux {}", release.trim())));
+    assert!(machine.cpus.is_some_and(|cpus| cpus > 0), "{machine:?}");
+    assert!(machine.memory_bytes.is_some_and(|bytes| bytes > 1 << 20), "{machine:?}");
+    assert!(machine.architecture.is_some() && machine.os.is_some(), "{machine:?}");
+}
+
+#[test]
+fn a_server_that_may_not_tell_of_its_machine_is_known_without_it() {
+    let port = scripted::serve(|command| match command.keys().next().unwrap().as_str() {
+        "hostInfo" => doc! { "ok": 0, "code": 13, "errmsg": "not authorized on admin" },
+        _ => doc! { "isWritablePrimary": true, "maxWireVersion": 21, "ok": 1 },
+    });
+    let (target, _) = dyno_plan::uri::parse(&format!("mongodb://127.0.0.1:{port}/")).unwrap();
+    let mut control = Connector::new(&target, None).unwrap().control().unwrap();
+    let machine = prepare::server_machine(&mut control).unwrap();
+    let reason = "the server refused `hostInfo`: not authorized on admin (code 13)";
+    assert_eq!(
+        machine,
+        ServerMachine {
+            reason: Some(reason.to_owned()),
+            ..ServerMachine::default()
+        }
+    );
 }
 
 fn a_server_that_has_gone_is_an_error_with_the_intent(start: Start) {

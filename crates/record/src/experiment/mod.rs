@@ -44,6 +44,7 @@ use crate::document::Document;
 use crate::model::{Caveat, Environment, RunStatus};
 use crate::named::named;
 use crate::plan::RecordedPlan;
+use crate::server::ServerMachine;
 use crate::statement::Statement;
 use crate::storage::PreparedStorageRecord;
 use schemars::JsonSchema;
@@ -124,6 +125,10 @@ pub struct Experiment {
     /// in records of earlier versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, Environment>,
+    /// The machines of servers elsewhere by the addresses of the servers, as these told the first run of them; empty where agents
+    /// have read them, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub server_machines: BTreeMap<String, ServerMachine>,
     /// All points in the order in which they are run.
     pub points: Vec<Point>,
     /// The answer; absent until there is one.

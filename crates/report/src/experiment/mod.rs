@@ -144,7 +144,7 @@ fn seed(plan: &RecordedPlan) -> String {
     seed.unwrap_or_default()
 }
 
-/// The machine of the client, and those of the hosts of a fleet.
+/// The machines of the client, of servers elsewhere, and of the hosts of a fleet.
 fn machines(experiment: &Experiment, book: &CaveatBook) -> impl Iterator<Item = FactList> {
     let own = experiment.environment.as_ref();
     let own = match experiment.hosts.is_empty() {
@@ -153,7 +153,11 @@ fn machines(experiment: &Experiment, book: &CaveatBook) -> impl Iterator<Item = 
     };
     let hosts = experiment.hosts.iter();
     let hosts = hosts.map(|(host, environment)| (host.as_str(), environment));
-    own.into_iter().chain(machine::of_hosts(hosts))
+    let servers = experiment.server_machines.iter();
+    let servers = machine::of_servers(servers.map(|(address, one)| (address.as_str(), one)));
+    own.into_iter()
+        .chain(servers)
+        .chain(machine::of_hosts(hosts))
 }
 
 /// How it was done: the runs, what they change, the workload, and the machine.

@@ -178,7 +178,9 @@ fn method(document: &RunDocument, book: &CaveatBook) -> Vec<FactList> {
         title: title.into(),
         facts,
     });
-    of_run.into_iter().chain(hosts(document)).collect()
+    let of_servers = machine::of_servers(document.server_machines().into_iter());
+    let of_run = of_run.into_iter().chain(of_servers);
+    of_run.chain(hosts(document)).collect()
 }
 
 /// The machines of a fleet, each once.

@@ -1,10 +1,14 @@
-//! The machines on the pages of experiments, in every form.
+//! The machines on the pages of runs and experiments, in every form.
 
 use crate::samples::experiment as support;
 use dyno_record::experiment::Experiment;
-use dyno_record::model::Environment;
+use dyno_record::model::{
+    Environment, FleetRecord, FleetServerRecord, InstanceRecord, RunDocument,
+};
+use dyno_record::reader::Run;
+use dyno_record::server::ServerMachine;
 use dyno_report::experiment::render;
-use dyno_report::{PageFormat, RenderOptions};
+use dyno_report::{Format, PageFormat, RenderOptions};
 
 /// The titles of the machines in a form, in their order.
 fn titles(experiment: &Experiment, format: PageFormat) -> Vec<String> {
@@ -50,4 +54,121 @@ fn an_experiment_of_a_fleet_has_the_machine_of_each_host() {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
+}
+
+/// `db1`, as its server tells of it.
+fn told() -> ServerMachine {
+    ServerMachine {
+        hostname: Some("db1".into()),
+        os: Some("Debian GNU/Linux 12 (bookworm)".into()),
+        kernel: Some("Linux 6.1.0-18-amd64".into()),
+        architecture: Some("x86_64".into()),
+        cpu_model: Some("Large 3".into()),
+        cpus: Some(8),
+        usable_cpus: Some(2),
+        numa_nodes: Some(1),
+        memory_bytes: Some(16 << 30),
+        memory_limit_bytes: Some(4 << 30),
+        reason: None,
+    }
+}
+
+/// A run on a server elsewhere.
+fn remote_run() -> Run {
+    let mut run = crate::support::closed_run();
+    run.document.server.local = false;
+    run.document.server.address = "db1:27017".into();
+    run.document.server.machine = Some(told());
+    run
+}
+
+fn run_text(run: &Run, format: Format) -> String {
+    dyno_report::render(run, None, format, &RenderOptions::default()).unwrap()
+}
+
+#[test]
+fn a_server_elsewhere_has_the_machine_that_it_tells() {
+    let mut run = remote_run();
+    let parts = [
+        "Machine of the server",
+        "8 × Large 3 (x86_64), 2 for the server",
+        "16 GiB, 4 GiB for the server",
+        "Debian GNU/Linux 12 (bookworm)",
+        "Linux 6.1.0-18-amd64",
+        "db1:27017 (hostInfo)",
+    ];
+    let mut experiment = support::clients_sweep();
+    let machines = &mut experiment.server_machines;
+    machines.insert("db1:27017".into(), told());
+    for (form, page) in [
+        (Format::Human, PageFormat::Human),
+        (Format::Markdown, PageFormat::Markdown),
+        (Format::Html, PageFormat::Html),
+    ] {
+        let of_experiment = render(&experiment, page, &RenderOptions::default()).unwrap();
+        for text in [run_text(&run, form), of_experiment] {
+            // In HTML a name of an address and a slash are entities, and Markdown escapes.
+            let text = text.replace('\\', "").replace("&#x2f;", "/");
+            for part in parts {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+    }
+    // Nothing limits it.
+    let machine = run.document.server.machine.as_mut().unwrap();
+    (machine.usable_cpus, machine.memory_limit_bytes) = (Some(8), Some(16 << 30));
+    let text = run_text(&run, Format::Human);
+    assert!(!text.contains("for the server"), "{text}");
+    // It may not tell.
+    let machine = ServerMachine {
+        reason: Some("the server refused hostInfo: not authorized (code 13)".into()),
+        ..ServerMachine::default()
+    };
+    run.document.server.machine = Some(machine);
+    let text = run_text(&run, Format::Human);
+    assert!(text.contains("refused hostInfo: not authorized"), "{text}");
+}
+
+#[test]
+fn each_machine_of_servers_is_told_once_and_not_where_an_agent_knows_more() {
+    let addresses = |document: &RunDocument| -> Vec<String> {
+        let machines = document.server_machines().into_keys();
+        machines.map(str::to_owned).collect()
+    };
+    let mut run = remote_run();
+    assert_eq!(addresses(&run.document), ["db1:27017"]);
+    let instance = |number: u64, address: &str, host: &str| {
+        let mut server = run.document.server.clone();
+        server.address = address.into();
+        server.machine = Some(ServerMachine {
+            hostname: Some(host.into()),
+            ..told()
+        });
+        InstanceRecord {
+            number,
+            directory: number.to_string(),
+            server,
+            phases: Vec::new(),
+        }
+    };
+    run.document.instances = vec![
+        instance(0, "db1:27017", "db1"),
+        instance(1, "db1:27018", "db1"),
+        instance(2, "db2:27017", "db2"),
+    ];
+    assert_eq!(addresses(&run.document), ["db1:27017", "db2:27017"]);
+    let text = run_text(&run, Format::Human);
+    for title in ["Machine of the server db1:27017", "Machine of the server db2:27017"] {
+        assert!(text.contains(title), "{title}: {text}");
+    }
+    let agent = FleetServerRecord {
+        host: "db1".into(),
+        environment: Some(machine("db1", "Large 3")),
+        ..FleetServerRecord::default()
+    };
+    run.document.fleet = Some(FleetRecord {
+        servers: vec![agent],
+        ..FleetRecord::default()
+    });
+    assert_eq!(addresses(&run.document), [""; 0]);
 }

@@ -126,6 +126,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
         }],
         environment: None,
         hosts: BTreeMap::new(),
+        server_machines: BTreeMap::new(),
         points: points
             .map(|(number, (value, figures))| Point {
                 settings: BTreeMap::from([(key.to_owned(), (*value).to_owned())]),

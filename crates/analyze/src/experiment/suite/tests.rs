@@ -107,6 +107,7 @@ fn suite(workloads: &[&str], settings: &[&str], points: Vec<Point>) -> Experimen
         axes,
         environment: None,
         hosts: BTreeMap::new(),
+        server_machines: BTreeMap::new(),
         points,
         answer: None,
         findings: Vec::new(),

@@ -27,6 +27,11 @@ impl Campaign<'_> {
             let kept = document.hosts.entry(host.to_owned());
             forget_other_storage(kept.or_insert_with(|| found.clone()), found);
         }
+        if document.server_machines.is_empty() {
+            let found = run.server_machines().into_iter();
+            let found = found.map(|(address, machine)| (address.to_owned(), machine.clone()));
+            document.server_machines = found.collect();
+        }
     }
 }
 

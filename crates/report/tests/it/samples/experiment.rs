@@ -182,6 +182,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
         }],
         environment: None,
         hosts: BTreeMap::new(),
+        server_machines: BTreeMap::new(),
         points: lines.iter().enumerate().map(point).collect(),
         answer: None,
         findings: Vec::new(),

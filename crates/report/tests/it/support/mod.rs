@@ -248,6 +248,7 @@ fn server() -> ServerRecord {
         data_bytes: Some(110_000_000),
         storage_bytes: Some(121_000_000),
         round_trip_us: None,
+        machine: None,
         members: Vec::new(),
     }
 }

@@ -47,6 +47,7 @@ fn experiment() -> Experiment {
         axes: Vec::new(),
         environment: None,
         hosts: BTreeMap::new(),
+        server_machines: BTreeMap::new(),
         points: Vec::new(),
         answer: None,
         findings: Vec::new(),
