@@ -32,7 +32,7 @@ use dyno_servers::{
     Member, MemberSettings, Namespace, ServerOptions, Stopped, Topology, instances, locate_mongos,
 };
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +41,9 @@ const READ_BACK_LIMIT: Duration = Duration::from_secs(10);
 
 /// Longest time of each step by which members on several hosts become a replica set.
 const JOIN_LIMIT: Duration = Duration::from_secs(60);
+
+/// Stands for a program of another machine.
+const UNSEEN_PROGRAM: &str = "mongod";
 
 /// What a plan asks for.
 ///
@@ -454,6 +457,36 @@ pub fn check(
     Deployment::check(&topology, &options).map_err(|error| cannot_start(error, &topology, &options))
 }
 
+/// As [`check`], for servers that another machine starts, which has the programs. With `over_machines` each member of the
+/// deployment has a machine for itself.
+pub fn check_elsewhere(
+    plan: &Plan,
+    paths: &ServerPaths<'_>,
+    over_machines: bool,
+) -> Result<(), Error> {
+    let topology = topology_of(plan)?;
+    placement::check_elsewhere(plan, over_machines)?;
+    let log = paths.folder.join("server-logs").join("server.log");
+    let server = ServerOptions::from_plan(
+        &plan.server,
+        PathBuf::from(UNSEEN_PROGRAM),
+        paths.data_dir(plan),
+        log,
+    )?;
+    let mut options = DeploymentOptions::from_plan(&plan.server, server);
+    options.router = Some(PathBuf::from(UNSEEN_PROGRAM));
+    options.collection = Some(namespace(plan));
+    Deployment::check_elsewhere(&topology, &options, over_machines)
+        .map_err(|error| cannot_start(error, &topology, &options))
+}
+
+fn namespace(plan: &Plan) -> Namespace {
+    Namespace {
+        database: plan.data.database.clone(),
+        collection: plan.data.collection.clone(),
+    }
+}
+
 /// Refuses a connection string that cannot be used, as far as that is known before anybody is asked.
 pub fn check_remote(plan: &Plan, remote: &Remote, paths: &ServerPaths<'_>) -> Result<(), Error> {
     // The name service has the rest of the string.
@@ -524,10 +557,7 @@ fn options(
     options.router = router;
     options.secrets_dir = paths.folder.join("server-secrets");
     options.host_name.clone_from(&paths.environment.hostname);
-    options.collection = Some(Namespace {
-        database: plan.data.database.clone(),
-        collection: plan.data.collection.clone(),
-    });
+    options.collection = Some(namespace(plan));
     if let Some(placement) = placement {
         options.memory = placement.memory();
         let seats = seats(topology, placement);

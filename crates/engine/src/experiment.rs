@@ -6,6 +6,7 @@ pub mod axes;
 pub mod campaign;
 mod clock;
 pub mod folder;
+mod hosts;
 mod points;
 pub mod request;
 pub mod slo;
@@ -84,8 +85,10 @@ fn check_planned(
     options: &ExperimentOptions<'_>,
     context: Context<'_>,
 ) -> Result<(), Error> {
-    let planned = points::planned(document, tasks, (options.fresh, options.no_load))?;
-    preflight::of_experiment(&planned.tasks, options.embedded_server.as_deref(), context)
+    let planned = points::planned(document, tasks, (options.fresh, options.no_load))?.tasks;
+    let embedded = options.embedded_server.as_deref();
+    preflight::of_experiment(&planned, embedded, context)?;
+    hosts::check(document, tasks.values().next(), &planned, embedded, context)
 }
 
 /// Does an experiment from its first run to the answer.
@@ -196,6 +199,15 @@ pub fn resume(
         out: None,
         ..options.clone()
     };
+    let planned = points::planned(&document, &tasks, (options.fresh, options.no_load))?.tasks;
+    let embedded = options.embedded_server.as_deref();
+    hosts::check(
+        &document,
+        tasks.values().next(),
+        &planned,
+        embedded,
+        context,
+    )?;
     let mut campaign = Campaign::new(document, folder, tasks, &options, context)?;
     perform(&mut campaign)
 }

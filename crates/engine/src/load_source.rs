@@ -118,6 +118,20 @@ pub trait LoadSource {
     /// Which, and what to write instead.
     fn check_amounts(&self, plan: &Plan, verb: &str) -> Result<(), Error>;
 
+    /// Refuses plans that the hosts could not do, as far as that is known before anything is placed on them. A dry run asks it, and
+    /// so does the way to the servers.
+    ///
+    /// # Errors
+    /// What does not fit the hosts, or is not there.
+    fn check_plans(
+        &self,
+        _plans: &[(&Plan, Option<&Remote>)],
+        _embedded: Option<&Path>,
+        _context: Context<'_>,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Refuses plans in which a host would have nothing to do.
     ///
     /// # Errors

@@ -14,8 +14,8 @@ pub use secrets::{AGENT_KEY, AGENT_SECRET, SERVER_KEYS, SERVER_SECRET};
 
 use crate::permits::Permits;
 use crate::secrets::needs_secrets;
-use dyno_engine::Error;
 use dyno_engine::files::{make_folder, write_file};
+use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::file::to_toml;
 use dyno_plan::fleet::KubernetesPlan;
@@ -37,6 +37,18 @@ pub enum RenderError {
         /// Keys of the plan that are set, and have no place in them.
         keys: Vec<String>,
     },
+}
+
+impl From<RenderError> for Error {
+    fn from(error: RenderError) -> Self {
+        let hint = match &error {
+            RenderError::NoKubernetes => "an empty one is enough, see docs/plans.md",
+            RenderError::Unknown { .. } => {
+                "leave them out, or take hosts of an inventory, see docs/fleet.md"
+            }
+        };
+        Error::from_cause(Kind::BadInput, error).with_hint(hint)
+    }
 }
 
 /// A file of the manifests.

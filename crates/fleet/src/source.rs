@@ -8,13 +8,14 @@ mod open;
 mod opening;
 mod program;
 mod readings;
+mod ready;
 mod record;
 mod run;
 mod secrets;
 mod server_use;
 mod watched;
 
-pub use opening::check_run_name;
+pub use ready::check_run_name;
 
 use crate::FleetError;
 use crate::controller::{Controller, forget};
@@ -32,8 +33,9 @@ use dyno_plan::fleet::{Amounts, FleetPlan};
 use dyno_plan::task::Remote;
 use dyno_record::model::{Caveat, FleetRecord, PhaseKind, ResourceKind, ResourceUse};
 use on_servers::OnServers;
-use open::{Open, Places, PrivateFolder};
+use open::{Open, Places};
 use readings::HostSources;
+use ready::Found;
 use secrets::Needs;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -49,6 +51,8 @@ pub struct Fleet<'a> {
     options: &'a FleetOptions,
     state: RefCell<Option<Open>>,
     size: Cell<Option<Size>>,
+    /// The hosts that a plan names, once the inventory was asked.
+    found: RefCell<Option<(FleetPlan, Found)>>,
     /// What the plans so far need of the hosts.
     permits: RefCell<Permits>,
     /// And of users and certificates.
@@ -71,6 +75,7 @@ impl<'a> Fleet<'a> {
             options,
             state: RefCell::new(None),
             size: Cell::new(None),
+            found: RefCell::new(None),
             permits: RefCell::default(),
             needs: RefCell::default(),
             readings: RefCell::new(None),
@@ -84,10 +89,16 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Agents take no work but that of the plans that were known when they were started, and have the secrets of those.
-    fn permit(&self, plan: &Plan, remote: Option<&Remote>) -> Result<(), Error> {
+    /// Takes a plan: agents do no work but that of the plans that were known when they were started, and have the secrets of those.
+    ///
+    /// # Errors
+    /// What a fleet cannot do, whichever its hosts are.
+    fn admit<'b>(&self, plan: &'b Plan, remote: Option<&Remote>) -> Result<&'b FleetPlan, Error> {
+        let fleet = check(plan, remote, self.options.kubernetes)?;
         self.permits.borrow_mut().add(&plan.server);
-        self.needs.borrow_mut().add(plan, remote)
+        self.needs.borrow_mut().add(plan, remote)?;
+        remote.map_or(Ok(()), |remote| checks::check_running(plan, remote))?;
+        Ok(fleet)
     }
 
     /// How many agents and independent deployments a plan has, before anything of it is started.
@@ -131,8 +142,7 @@ impl<'a> Fleet<'a> {
             let pods = cluster::table(fleet)?;
             (pods.client_pods, pods.server_pods)
         } else {
-            let folder = PrivateFolder::create()?;
-            let found = self.hosts(fleet, &folder, context)?;
+            let found = self.found(fleet, context)?;
             (found.agents(fleet), found.servers.len() as u32)
         };
         let size = Size {
@@ -241,8 +251,7 @@ impl LoadSource for Fleet<'_> {
         embedded: Option<&Path>,
         context: Context<'_>,
     ) -> Result<Vec<Remote>, Error> {
-        let fleet = check(plan, remote, self.options.kubernetes)?;
-        self.permit(plan, remote)?;
+        let fleet = self.admit(plan, remote)?;
         let mut state = self.state.borrow_mut();
         if state.is_none() {
             *state = Some(if self.options.kubernetes {
@@ -353,13 +362,21 @@ impl LoadSource for Fleet<'_> {
         checks::check_amounts(plan, verb)
     }
 
+    fn check_plans(
+        &self,
+        plans: &[(&Plan, Option<&Remote>)],
+        embedded: Option<&Path>,
+        context: Context<'_>,
+    ) -> Result<(), Error> {
+        self.check_all(plans, embedded, context)
+    }
+
     fn check_shares(
         &self,
         plans: &[(&Plan, Option<&Remote>)],
         context: Context<'_>,
     ) -> Result<(), Error> {
         for (plan, remote) in plans {
-            self.permit(plan, *remote)?;
             let (agents, servers) = self.sizes(plan, *remote, context)?;
             shares(plan, agents, servers)
                 .map_err(|error| Error::from_cause(Kind::BadInput, error))?;

@@ -46,7 +46,7 @@ pub use planning::planned_caches;
 pub use secrets::{GivenSecrets, MemberKey};
 
 use assemble::StepContext;
-use planning::{check_programs, planned};
+use planning::{check_elsewhere, check_programs, planned};
 use secrets::Secrets;
 use uri::ConnectionMode;
 
@@ -133,6 +133,20 @@ impl Deployment {
     pub fn check(topology: &Topology, options: &DeploymentOptions) -> Result<(), ServerError> {
         topology.check()?;
         check_programs(topology, &planned(topology, options)?)
+    }
+
+    /// As [`check`](Deployment::check), for servers of other machines, of which nothing is known here: topology, settings, and how
+    /// many data folders there are. With `over_machines` each member has a machine for itself.
+    ///
+    /// # Errors
+    /// [`ServerError`], as those of a start there.
+    pub fn check_elsewhere(
+        topology: &Topology,
+        options: &DeploymentOptions,
+        over_machines: bool,
+    ) -> Result<(), ServerError> {
+        topology.check()?;
+        check_elsewhere(topology, options, over_machines)
     }
 
     /// Starts all servers of `topology` and joins them.

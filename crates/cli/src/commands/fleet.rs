@@ -148,10 +148,7 @@ fn render(arguments: &RenderArguments) -> Result<Exit, Error> {
     let manifests = match arguments.system {
         RenderSystem::Kubernetes => kubernetes::render(&plan, &options),
     };
-    let manifests = manifests.map_err(|error| {
-        Error::from_cause(Kind::BadInput, error)
-            .with_hint("an empty one is enough, see docs/plans.md")
-    })?;
+    let manifests = manifests?;
     let out = &arguments.out;
     let is_used = std::fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some());
     if is_used || out.is_file() {

@@ -22,6 +22,7 @@ mod experiments;
 mod export;
 mod exported_records;
 mod fleet;
+mod fleet_dry;
 mod fleet_hosts;
 mod fleet_local;
 mod fleet_pods;

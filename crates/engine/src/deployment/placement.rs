@@ -209,6 +209,19 @@ pub fn cpus_of_clients_alone(plan: &Plan) -> Result<Option<Vec<usize>>, Error> {
     }
 }
 
+/// Refuses a placement that no machine could have, whichever it is. With `over_machines` each member of the deployment has one for
+/// itself.
+pub(super) fn check_elsewhere(plan: &Plan, over_machines: bool) -> Result<(), Error> {
+    let mut plan = plan.clone();
+    if over_machines {
+        plan.server.topology = None;
+    }
+    let request = request(&plan)?;
+    request.map_or(Ok(()), |request| {
+        placement::check_anywhere(&request).map_err(failure)
+    })
+}
+
 /// What a plan asks for.
 fn request(plan: &Plan) -> Result<Option<PlacementRequest>, Error> {
     let text = match (&plan.server.placement, plan.server.kind) {

@@ -7,6 +7,7 @@ mod machines;
 pub(crate) use attempt::Failure;
 
 use super::folder::ExperimentFolder;
+use super::hosts;
 use super::points::{
     Planned, WhichPlan, changes_the_collection, documents, plan_of, planned, point,
 };
@@ -126,32 +127,6 @@ impl<'a> Campaign<'a> {
             tasks: planned,
             varies_data,
         } = planned(&campaign.document, &campaign.tasks, wishes)?;
-        if let Some(source) = context.source {
-            let plans: Vec<&Plan> = planned.iter().map(|task| &task.plan).collect();
-            source.check_same(&plans)?;
-            if matches!(campaign.document.verb, Verb::Xmax | Verb::Slo) {
-                let verb = campaign.document.verb.as_str();
-                plans
-                    .iter()
-                    .try_for_each(|plan| source.check_amounts(plan, verb))?;
-            }
-            if campaign.document.verb == Verb::Xmax {
-                // The number of clients in its plan is of no account: it is searched for.
-                let (least, most) = (campaign.least_clients()?, campaign.option("max_clients"));
-                if most < least {
-                    let text = format!(
-                        "`--max-clients` is {most}, but must be at least {least}: one for each agent and server that it loads"
-                    );
-                    return Err(Error::new(Kind::BadInput, text));
-                }
-            } else {
-                let plans = planned.iter();
-                let plans: Vec<_> = plans
-                    .map(|task| (&task.plan, task.remote.as_ref()))
-                    .collect();
-                source.check_shares(&plans, context)?;
-            }
-        }
         campaign.varies_data = varies_data;
         campaign.compares_servers = matches!(campaign.document.verb, Verb::Ab | Verb::Suite)
             && planned
@@ -195,10 +170,7 @@ impl<'a> Campaign<'a> {
 
     /// Fewest clients that a run can have: on a fleet everybody needs one.
     pub(crate) fn least_clients(&self) -> Result<u32, Error> {
-        let Some((source, task)) = self.context.source.zip(self.tasks().next()) else {
-            return Ok(1);
-        };
-        source.least_clients(&task.plan, task.remote.as_ref(), self.context)
+        hosts::least_clients(self.tasks().next(), self.context)
     }
 
     /// Runs all points that are not done. One that fails does not keep the others from it; at the end that is an

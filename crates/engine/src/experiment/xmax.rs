@@ -15,6 +15,9 @@ use dyno_record::model::CaveatKind;
 use dyno_record::statement;
 use dyno_record::statement::Statement;
 
+/// Name of the option that holds the most clients that are tried.
+pub(super) const MAX_CLIENTS: &str = "max_clients";
+
 /// How the highest rate is searched for.
 #[derive(Clone, Debug, Default)]
 pub struct XmaxRequest {
@@ -52,7 +55,7 @@ pub fn plan(request: &XmaxRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     );
     let mut experiment = document(Verb::Xmax, question, &task);
     let options = &mut experiment.options;
-    options.insert("max_clients".into(), request.max_clients.into());
+    options.insert(MAX_CLIENTS.into(), request.max_clients.into());
     options.insert("repeat".into(), request.repeat.into());
     Ok((experiment, task))
 }
@@ -63,7 +66,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     let defaults = ClientsSettings::default();
     let mut search = ClientsSearch::new(ClientsSettings {
         start_clients: campaign.least_clients()?,
-        max_clients: campaign.option("max_clients"),
+        max_clients: campaign.option(MAX_CLIENTS),
         repeats,
         // The limit is one of the search; what was asked for comes on top.
         max_measurements: defaults.max_measurements + repeats,

@@ -58,10 +58,13 @@ pub fn secrets(plan: &Plan) -> Result<(), Error> {
     Err(Error::new(Kind::BadInput, text).with_hint("write it into the plan again"))
 }
 
-/// What the start of the servers would refuse, or the way to one that runs. Those of a fleet are looked at on their hosts.
+/// What the start of the servers would refuse, or the way to one that runs. Those of a fleet are on other machines, and what is known
+/// of these its source has to say.
 pub fn servers(task: &Task, embedded: Option<&Path>, context: Context<'_>) -> Result<(), Error> {
-    if context.source.is_some() {
-        return Ok(());
+    if let Some(source) = context.source {
+        let plans = [(&task.plan, task.remote.as_ref())];
+        source.check_plans(&plans, embedded, context)?;
+        return source.check_shares(&plans, context);
     }
     let paths = paths(embedded, context.environment);
     match &task.remote {
@@ -117,7 +120,7 @@ fn of_run(task: &Task, options: &RunOptions<'_>, context: Context<'_>) -> Result
 }
 
 /// All that is known of the runs of an experiment before the first one. Of runs that differ in their load alone one is
-/// looked at.
+/// looked at. What hosts of a fleet say of all runs together is asked elsewhere.
 pub fn of_experiment(
     tasks: &[Task],
     embedded: Option<&Path>,
@@ -127,7 +130,9 @@ pub fn of_experiment(
         let is_alike = |other: &Task| needs(&other.plan) == needs(&task.plan);
         if !tasks[..number].iter().any(is_alike) {
             machine(task, context)?;
-            servers(task, embedded, context)?;
+            if context.source.is_none() {
+                servers(task, embedded, context)?;
+            }
         }
     }
     Ok(())

@@ -1,6 +1,9 @@
 //! What a fleet cannot do is refused before anything is started.
 
 use dyno_engine::deployment::placement::cpus_of_clients_alone;
+use dyno_engine::deployment::server::ServerPaths;
+use dyno_engine::deployment::{check_elsewhere, check_remote};
+use dyno_engine::environment::Environment;
 use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::fleet::{Amounts, FleetPlan, Mapping};
@@ -8,6 +11,7 @@ use dyno_plan::model::{PageCache, ServerKind};
 use dyno_plan::task::Remote;
 use dyno_plan::topology::Topology;
 use dyno_record::document::variant_name;
+use std::path::Path;
 
 /// All runs of an experiment have the hosts, the agents and the kind of server of the first one.
 pub(super) fn check_same(plans: &[&Plan]) -> Result<(), Error> {
@@ -133,6 +137,33 @@ pub(super) fn deployments(plan: &Plan, fleet: &FleetPlan, hosts: u32) -> Result<
         ),
     };
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
+}
+
+/// Refuses servers that no host could start, or not so many hosts, which are those of servers.
+///
+/// # Errors
+/// See above.
+pub(super) fn check_servers(plan: &Plan, remote: Option<&Remote>, hosts: u32) -> Result<(), Error> {
+    let Some(fleet) = plan.fleet.as_ref().filter(|_| remote.is_none()) else {
+        return Ok(());
+    };
+    deployments(plan, fleet, hosts)?;
+    let is_set = is_set(plan, hosts as usize);
+    check_elsewhere(plan, &paths(&Environment::default()), is_set)
+}
+
+/// Refuses a connection string that those who perform the operations cannot use. Nobody is asked.
+pub(super) fn check_running(plan: &Plan, remote: &Remote) -> Result<(), Error> {
+    check_remote(plan, remote, &paths(&Environment::default()))
+}
+
+/// Nothing of this machine.
+fn paths(environment: &Environment) -> ServerPaths<'_> {
+    ServerPaths {
+        environment,
+        embedded: None,
+        folder: Path::new(""),
+    }
 }
 
 /// Whether the servers of all hosts are members of one replica set.

@@ -5,9 +5,9 @@ use super::program::{self, Call};
 use super::secrets::FleetSecrets;
 use crate::endpoint::Endpoint;
 use crate::kubernetes::{
-    AGENT_KEY, AGENT_SECRET, JOB, PodServer, REDIS, REDIS_PORT, RenderOptions, SECRET, SERVER_KEYS,
-    SERVER_SECRET, SERVERS, has_network_policy, pod_servers, render, server_pod, servers_of_pod,
-    watch_run, watches_servers,
+    AGENT_KEY, AGENT_SECRET, JOB, PodServer, REDIS, REDIS_PORT, RenderError, RenderOptions, SECRET,
+    SERVER_KEYS, SERVER_SECRET, SERVERS, has_network_policy, pod_servers, render, server_pod,
+    servers_of_pod, watch_run, watches_servers,
 };
 use crate::permits::Permits;
 use crate::shares::even;
@@ -78,18 +78,7 @@ impl Cluster {
         path: Option<OsString>,
         folder: &Path,
     ) -> Result<Self, Error> {
-        let fleet = plan.fleet.clone().unwrap_or_default();
-        let bad = |text: String| Error::new(Kind::BadInput, text);
-        let kubernetes = table(&fleet)?.clone();
-        let starts_servers = plan.server.kind != ServerKind::Uri;
-        let servers = pod_servers(&kubernetes, plan.server.pairs).len();
-        if starts_servers && fleet.mapping == Mapping::Deployment && servers > 1 {
-            let text = format!(
-                "`fleet.mapping` is `deployment`, and `fleet.kubernetes` has {servers} servers"
-            );
-            return Err(bad(text)
-                .with_hint("map clients to independent servers by `pairs` or `all-to-all`"));
-        }
+        let kubernetes = check(plan, &permits, run)?.clone();
         let cluster = Cluster {
             path,
             folder: folder.to_owned(),
@@ -115,8 +104,7 @@ impl Cluster {
             run: &self.run,
             start: self.starts,
         };
-        let manifests = render(plan, &options);
-        for manifest in manifests.map_err(|error| Error::from_cause(Kind::BadInput, error))? {
+        for manifest in render(plan, &options)? {
             manifest.write(&self.folder)?;
         }
         Ok(())
@@ -495,12 +483,37 @@ fn make_user(remote: &Remote) -> Result<(), Error> {
         .or_fault(Kind::Environment, || "the server does not take it")
 }
 
+/// Refuses a plan that pods cannot have, and returns what it says of them.
+pub(super) fn check<'a>(
+    plan: &'a Plan,
+    permits: &Permits,
+    run: &str,
+) -> Result<&'a KubernetesPlan, Error> {
+    let bad = |text: String| Error::new(Kind::BadInput, text);
+    let fleet = plan
+        .fleet
+        .as_ref()
+        .ok_or_else(|| bad("the plan has no table `[fleet]`".into()))?;
+    let kubernetes = table(fleet)?;
+    let starts_servers = plan.server.kind != ServerKind::Uri;
+    let servers = pod_servers(kubernetes, plan.server.pairs).len();
+    if starts_servers && fleet.mapping == Mapping::Deployment && servers > 1 {
+        let text = format!(
+            "`fleet.mapping` is `deployment`, and `fleet.kubernetes` has {servers} servers"
+        );
+        return Err(
+            bad(text).with_hint("map clients to independent servers by `pairs` or `all-to-all`")
+        );
+    }
+    // Nothing is written.
+    render(plan, &RenderOptions::of(plan, permits, run))?;
+    Ok(kubernetes)
+}
+
 /// What the plan says of pods.
 pub(super) fn table(fleet: &FleetPlan) -> Result<&KubernetesPlan, Error> {
-    fleet.kubernetes.as_ref().ok_or_else(|| {
-        Error::new(Kind::BadInput, "the plan has no table `[fleet.kubernetes]`")
-            .with_hint("an empty one is enough, see docs/plans.md")
-    })
+    let found = fleet.kubernetes.as_ref();
+    found.ok_or_else(|| RenderError::NoKubernetes.into())
 }
 
 /// The port in `Forwarding from 127.0.0.1:40123 -> 6379`.

@@ -243,7 +243,7 @@ impl Hosts {
 
 /// Refuses words that Ansible would evaluate. The file of variables has no way to say that a text is none of its templates that all
 /// versions understand.
-fn check_words(program: &Started) -> Result<(), Error> {
+pub(super) fn check_words(program: &Started) -> Result<(), Error> {
     let is_expression = |word: &&String| EXPRESSIONS.iter().any(|start| word.contains(start));
     let Some(word) = program.words.iter().find(is_expression) else {
         return Ok(());

@@ -26,6 +26,16 @@ pub(super) enum OnServers {
     },
 }
 
+impl Default for OnServers {
+    /// They do nothing.
+    fn default() -> Self {
+        OnServers::Watch {
+            hosts: Vec::new(),
+            is_whole: false,
+        }
+    }
+}
+
 impl OnServers {
     pub(super) fn start(inventory: &Inventory, hosts: &[String]) -> Result<Self, Error> {
         let addresses = hosts.iter().map(|host| address(inventory, host));
@@ -60,10 +70,7 @@ impl OnServers {
         // One that does not let us in is told before anything is placed on a host.
         let running = running_servers(plan, remote, hosts, context)?;
         if hosts.is_empty() {
-            return Ok(OnServers::Watch {
-                hosts: Vec::new(),
-                is_whole: false,
-            });
+            return Ok(OnServers::default());
         }
         let (hosts, others) = on_hosts(inventory, hosts, running)?;
         let is_whole = others.is_empty();

@@ -1,53 +1,31 @@
 //! From nothing to a fleet whose agents have come, on hosts or in pods.
 
 use super::Fleet;
-use super::checks::{deployments, is_set};
+use super::checks::is_set;
 use super::cluster::Cluster;
-use super::hosts::{Hosts, RedisAddress, Started, Wanted};
+use super::hosts::{RedisAddress, Wanted};
 use super::on_servers::OnServers;
 use super::open::{
     NEEDED_DISK_BYTES, Open, Places, PrivateFolder, needed_by_server, open_controller,
 };
+use super::ready::{Found, Ready, secret_files};
 use super::secrets::FleetSecrets;
 use super::watched::running_servers;
 use crate::FleetError;
 use crate::error::reason_with_log;
-use crate::inventory::Inventory;
 use crate::limits::raise_file_limit;
 use crate::names::RunName;
 use crate::options::absolute;
-use crate::shares::shares;
+use dyno_engine::Error;
 use dyno_engine::context::Context;
-use dyno_engine::deployment::choice;
-use dyno_engine::environment::Environment;
-use dyno_engine::{Error, Kind};
+use dyno_engine::load_source::LoadSource;
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
-use dyno_plan::model::{ServerKind, ServerPlan};
+use dyno_plan::model::ServerPlan;
 use dyno_plan::strangers;
 use dyno_plan::task::Remote;
 use dyno_plan::uri::redact;
-use dyno_servers::locate_embedded;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-/// Longest name of a run: those of its servers have up to 14 characters more, and names in Redis end at 64.
-const MOST_CHARACTERS: usize = 50;
-
-/// Refuses a name of a run that leaves no room for those of its servers.
-///
-/// # Errors
-/// The name is longer than 50 characters.
-pub fn check_run_name(given: &str) -> Result<(), Error> {
-    if given.len() > MOST_CHARACTERS {
-        let text = format!(
-            "the name `{given}` of the run has {} characters, and may have {MOST_CHARACTERS}",
-            given.len()
-        );
-        return Err(Error::new(Kind::BadInput, text).with_hint("shorten `--fleet-run`"));
-    }
-    Ok(())
-}
+use std::path::Path;
 
 impl Fleet<'_> {
     /// Brings agents to all hosts.
@@ -59,28 +37,30 @@ impl Fleet<'_> {
         context: Context<'_>,
     ) -> Result<Open, Error> {
         raise_file_limit();
-        let endpoint = self.options.redis.endpoint()?;
-        let folder = PrivateFolder::create()?;
-        let found = self.hosts(fleet, &folder, context)?;
-        let agent_hosts = found.agent_hosts(fleet);
-        if !self.options.apply.is_empty() && found.servers.is_empty() {
-            let text = "`--apply` is for the hosts of servers, and `fleet.servers` is empty";
-            return Err(Error::new(Kind::BadInput, text).with_hint("name the hosts of the servers"));
-        }
-        let on_servers = found.on_servers(plan, remote, agent_hosts.len(), context)?;
-        let found_servers = found.count(plan, remote)?;
-        let Found {
-            hosts,
-            clients,
-            servers,
+        let ready = self.ready(plan, remote, embedded, context)?;
+        self.check_shares(&[(plan, remote)], context)?;
+        let found_servers = ready.found.count(plan, remote)?;
+        let Ready {
+            endpoint,
+            found,
+            run,
+            keys,
+            secrets,
             ..
+        } = ready;
+        let agent_hosts = found.agent_hosts(fleet);
+        let on_servers = match (ready.on_servers, remote) {
+            (None, Some(remote)) => {
+                OnServers::watch(plan, remote, &found.inventory, &found.servers, context)?
+            }
+            (on_servers, _) => on_servers.unwrap_or_default(),
+        };
+        let Found {
+            clients, servers, ..
         } = found;
-        let run = self.run_of(plan)?;
-        let keys = [RunName::new(&run)?, RunName::for_servers(&run)?];
         let is_set = is_set(plan, servers.len());
         let programs = self.programs(&run, &agent_hosts, &servers, &on_servers, is_set);
         warn_of_strangers(plan, &on_servers, context);
-        let secrets = FleetSecrets::new(&self.needs.borrow())?;
         let needed = match on_servers {
             OnServers::Start { .. } => needed_by_server(plan),
             // Of a server that runs already nobody knows.
@@ -98,13 +78,13 @@ impl Fleet<'_> {
         let wanted = Wanted {
             run: &run,
             programs: &programs,
-            server_program: server_program(plan, &servers, embedded, context.environment)?,
+            server_program: ready.server_program,
             servers: &servers,
             secrets: secret_files(&secrets, agent_hosts.len(), &on_servers)?,
             redis: self.redis(),
             redis_ca: self.options.redis.authority.as_deref().map(absolute),
             base: &self.options.host_folder,
-            program: own_program(context.environment)?,
+            program: ready.program,
         };
         context.note(format!(
             "run `{run}`: {} agents on {} hosts, {}",
@@ -112,6 +92,8 @@ impl Fleet<'_> {
             clients.len(),
             on_servers.describe(servers.len(), found_servers)
         ));
+        let folder = PrivateFolder::create()?;
+        let hosts = self.hosts(&folder, context)?;
         let started = hosts.start(&wanted, context.cancel);
         let mut open = Open {
             run,
@@ -141,20 +123,6 @@ impl Fleet<'_> {
         Ok(open)
     }
 
-    /// Name of the run.
-    fn run_of(&self, plan: &Plan) -> Result<String, Error> {
-        let Some(given) = self.options.run.clone() else {
-            return Ok(format!(
-                "{}-{:x}-{:x}",
-                plan.name.chars().take(30).collect::<String>(),
-                std::process::id(),
-                jiff::Timestamp::now().as_millisecond()
-            ));
-        };
-        check_run_name(&given)?;
-        Ok(given)
-    }
-
     /// The same with pods of a cluster, where agents come after the servers: these have nodes of their own, which must be free.
     pub(super) fn open_cluster(
         &self,
@@ -164,12 +132,12 @@ impl Fleet<'_> {
         context: Context<'_>,
     ) -> Result<Open, Error> {
         raise_file_limit();
+        let (run, [client_run, server_run]) = self.check_cluster(plan)?;
+        self.check_shares(&[(plan, remote)], context)?;
         if let Some(remote) = remote {
             // One that does not let us in is told before there is a pod.
             running_servers(plan, remote, &[], context)?;
         }
-        let run = self.run_of(plan)?;
-        let (client_run, server_run) = (RunName::new(&run)?, RunName::for_servers(&run)?);
         let folder = PrivateFolder::create()?;
         let path = context.environment.path.clone();
         let permits = self.permits.borrow().clone();
@@ -216,90 +184,6 @@ impl Fleet<'_> {
         })
     }
 
-    /// Looks up the hosts of a plan, which servers are started on or run already.
-    pub(super) fn hosts(
-        &self,
-        fleet: &FleetPlan,
-        folder: &PrivateFolder,
-        context: Context<'_>,
-    ) -> Result<Found, Error> {
-        let file = self.options.inventory.as_deref();
-        let path = context.environment.path.as_deref();
-        let hosts = Hosts::new(file.unwrap_or(Path::new("")), path, folder.path.clone())?;
-        let inventory = hosts.inventory(context.cancel)?;
-        let bad =
-            |error| Error::from_cause(Kind::BadInput, error).with_hint("see `fleet` in the plan");
-        let mut clients = inventory.hosts(&fleet.clients).map_err(bad)?;
-        if let Some(wanted) = fleet.client_hosts {
-            let found = clients.len();
-            if wanted as usize > found {
-                let text = format!(
-                    "`fleet.client_hosts` is {wanted}, and `fleet.clients` has {found} hosts"
-                );
-                return Err(Error::new(Kind::BadInput, text));
-            }
-            clients.truncate(wanted as usize);
-        }
-        let servers = inventory.hosts(&fleet.servers).map_err(bad)?;
-        Ok(Found {
-            hosts,
-            inventory,
-            clients,
-            servers,
-        })
-    }
-
-    /// What is started where, and what it is permitted to do.
-    fn programs(
-        &self,
-        run: &str,
-        agents: &[String],
-        servers: &[String],
-        on_servers: &OnServers,
-        is_set: bool,
-    ) -> Vec<Started> {
-        let mut permits = self.permits.borrow().clone();
-        if let OnServers::Start { addresses, .. } = on_servers {
-            // Without a server of the plan's own they load these.
-            permits.targets.extend(addresses.iter().cloned());
-            if is_set {
-                permits.members.extend(addresses.iter().cloned());
-            }
-        }
-        let words = |index: usize, more: Vec<String>| {
-            let index = index.to_string();
-            let mut words: Vec<String> =
-                ["--run", run, "--index", &index].map(str::to_owned).into();
-            if self.options.redis.insecure {
-                words.push("--insecure-redis".to_owned());
-            }
-            words.extend(more);
-            words
-        };
-        let agents = agents.iter().enumerate().map(|(index, host)| Started {
-            name: agent_name(index),
-            host: host.clone(),
-            words: words(index, permits.words_of_client()),
-        });
-        let checks: Vec<&str> = self
-            .options
-            .apply
-            .iter()
-            .map(|check| check.as_str())
-            .collect();
-        let apply = match checks.is_empty() {
-            true => Vec::new(),
-            false => vec!["--apply".to_owned(), checks.join(",")],
-        };
-        let servers = servers.iter().zip(on_servers.words(&permits)).enumerate();
-        let servers = servers.map(|(index, (host, more))| Started {
-            name: server_name(index),
-            host: host.clone(),
-            words: words(index, [more, apply.clone()].concat()),
-        });
-        agents.chain(servers).collect()
-    }
-
     /// The address of Redis for the hosts.
     fn redis(&self) -> RedisAddress {
         let redis = &self.options.redis;
@@ -311,31 +195,6 @@ impl Fleet<'_> {
             }
         }
     }
-}
-
-/// The files of secrets by the names of the programs that they are for.
-fn secret_files(
-    secrets: &FleetSecrets,
-    agents: usize,
-    on_servers: &OnServers,
-) -> Result<BTreeMap<String, String>, Error> {
-    let mut files = BTreeMap::new();
-    if let Some(text) = secrets.of_client() {
-        files.extend((0..agents).map(|index| (agent_name(index), text.clone())));
-    }
-    for (index, names) in on_servers.names().iter().enumerate() {
-        let text = secrets.of_server(names)?;
-        files.extend(text.map(|text| (server_name(index), text)));
-    }
-    Ok(files)
-}
-
-fn agent_name(index: usize) -> String {
-    format!("agent-{index}")
-}
-
-fn server_name(index: usize) -> String {
-    format!("server-{index}")
 }
 
 /// Tells that servers are started where others reach them without a password.
@@ -351,72 +210,6 @@ fn warn_of_strangers(plan: &Plan, on_servers: &OnServers, context: Context<'_>) 
         warnings
             .take(1)
             .for_each(|warning| context.warning(warning));
-    }
-}
-
-fn own_program(environment: &Environment) -> Result<PathBuf, Error> {
-    let own = environment.executable.clone();
-    own.ok_or_else(|| Error::new(Kind::Environment, "the path of this program is not known"))
-}
-
-/// The embedded server is copied; `mongod` must be on the hosts.
-fn server_program(
-    plan: &Plan,
-    servers: &[String],
-    embedded: Option<&Path>,
-    environment: &Environment,
-) -> Result<Option<PathBuf>, Error> {
-    if servers.is_empty() || plan.server.kind != ServerKind::Embedded {
-        return Ok(None);
-    }
-    let found = locate_embedded(&choice::embedded_places(embedded, environment))?;
-    Ok(Some(absolute(&found)))
-}
-
-/// The hosts of clients and of servers that a plan names.
-pub(super) struct Found {
-    hosts: Hosts,
-    inventory: Inventory,
-    clients: Vec<String>,
-    pub(super) servers: Vec<String>,
-}
-
-impl Found {
-    /// Servers that are loaded: each host has as many as the plan says; those that run already are one deployment.
-    fn count(&self, plan: &Plan, remote: Option<&Remote>) -> Result<u32, Error> {
-        match (remote, &plan.fleet) {
-            (None, Some(fleet)) => deployments(plan, fleet, self.servers.len() as u32),
-            _ => Ok(1),
-        }
-    }
-
-    pub(super) fn agents(&self, fleet: &FleetPlan) -> u32 {
-        self.clients.len() as u32 * fleet.agents_per_host
-    }
-
-    /// What is done on the hosts of servers. A host that would have nothing to do is refused before anything is placed.
-    fn on_servers(
-        &self,
-        plan: &Plan,
-        remote: Option<&Remote>,
-        agents: usize,
-        context: Context<'_>,
-    ) -> Result<OnServers, Error> {
-        shares(plan, agents as u32, self.count(plan, remote)?)
-            .map_err(|error| Error::from_cause(Kind::BadInput, error))?;
-        match remote {
-            Some(remote) => OnServers::watch(plan, remote, &self.inventory, &self.servers, context),
-            None => OnServers::start(&self.inventory, &self.servers),
-        }
-    }
-
-    /// The host of each agent; agents of a host follow each other.
-    fn agent_hosts(&self, fleet: &FleetPlan) -> Vec<String> {
-        let per_host = fleet.agents_per_host as usize;
-        let hosts = self.clients.iter();
-        hosts
-            .flat_map(|host| std::iter::repeat_n(host.clone(), per_host))
-            .collect()
     }
 }
 

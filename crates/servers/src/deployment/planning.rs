@@ -50,6 +50,38 @@ pub(super) fn planned_member(
     Ok(planned.remove(0))
 }
 
+/// Refuses what no machine could start, whichever it is: programs, addresses, memory and folders that are there are not looked
+/// at. Each member of a set over several machines has its own for itself.
+pub(super) fn check_elsewhere(
+    topology: &Topology,
+    options: &DeploymentOptions,
+    over_machines: bool,
+) -> Result<(), ServerError> {
+    check_formable(topology, options.server.kind)?;
+    check_collection(topology, options)?;
+    let all = instances(topology);
+    let machines: Vec<&[Instance]> = match over_machines {
+        true => all.chunks(1).collect(),
+        false => vec![&all[..]],
+    };
+    for on_machine in machines {
+        let folders = data_folders(topology, on_machine, &options.data_dirs, options.mapping)?;
+        for (instance, folder) in on_machine.iter().zip(folders) {
+            let server = one(topology, options, instance, folder)?;
+            command_line::check(&server).map_err(|error| of_member(topology, instance, error))?;
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with one server of a topology; where there are several, with its name.
+fn of_member(topology: &Topology, instance: &Instance, error: ServerError) -> ServerError {
+    match topology.instances() {
+        1 => error,
+        _ => member_error(&instance.name, error),
+    }
+}
+
 /// The options of these servers of a topology, each with its cache.
 fn planned_of(
     topology: &Topology,
@@ -70,10 +102,7 @@ fn planned_of(
         }
         // An address that is not there is told in the same words for both kinds of server.
         let checked = command_line::check(&server).and_then(|()| server::free_port(&server));
-        checked.map_err(|source| match topology.instances() {
-            1 => source,
-            _ => member_error(&instance.name, source),
-        })?;
+        checked.map_err(|error| of_member(topology, &instance, error))?;
         planned.push((instance, server));
     }
     Ok(planned)
@@ -110,10 +139,7 @@ pub(super) fn check_programs(
             }),
         };
         let checked = checked.and_then(|place| server::check(server, &asked[place].1));
-        checked.map_err(|source| match topology.instances() {
-            1 => source,
-            _ => member_error(&instance.name, source),
-        })?;
+        checked.map_err(|error| of_member(topology, instance, error))?;
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ pub use dyno_plan::placement::{
 pub use error::PlacementError;
 pub use machine::{Core, Limits, Machine, Node};
 pub use outcome::{Note, Placement};
-pub use planner::plan;
+pub use planner::{check_anywhere, plan};
 pub use verify::{
     AchievedMemory, AchievedPlacement, PolicyUse, ThreadGroup, verify, verify_threads,
 };

@@ -10,6 +10,9 @@ use dyno_plan::placement::{
 };
 use dyno_plan::placement::{CpuSet, NodeSet};
 
+/// Who is placed, in messages.
+const INSTANCES: &str = "instances";
+
 /// Plans where the instances and clients of `request` run on `machine`.
 ///
 /// Only CPUs and memory nodes that this process may use are given out. Wherever the policies pin
@@ -20,9 +23,7 @@ use dyno_plan::placement::{CpuSet, NodeSet};
 /// # Errors
 /// Any variant of [`PlacementError`] but those of reading, [`PlacementError::TooFewCores`] foremost.
 pub fn plan(machine: &Machine, request: &PlacementRequest) -> Result<Placement, PlacementError> {
-    if request.instances == 0 {
-        return Err(PlacementError::NoInstances);
-    }
+    check_anywhere(request)?;
     let planner = Planner {
         machine,
         request,
@@ -44,6 +45,32 @@ pub fn plan(machine: &Machine, request: &PlacementRequest) -> Result<Placement, 
         clients,
         notes,
     })
+}
+
+/// Refuses a request that no machine could have, whichever it is.
+///
+/// # Errors
+/// No servers, or not as many places as there are of them.
+pub fn check_anywhere(request: &PlacementRequest) -> Result<(), PlacementError> {
+    if request.instances == 0 {
+        return Err(PlacementError::NoInstances);
+    }
+    match &request.policy {
+        Policy::Custom(places) => check_count(places, INSTANCES, request.instances as usize),
+        _ => Ok(()),
+    }
+}
+
+fn check_count(
+    places: &[InstancePlacement],
+    who: &'static str,
+    wanted: usize,
+) -> Result<(), PlacementError> {
+    let given = places.len();
+    if given == wanted {
+        return Ok(());
+    }
+    Err(PlacementError::PlacementCount { who, given, wanted })
 }
 
 /// CPUs that the request gives to clients by number; no instance may have them.
@@ -124,11 +151,11 @@ impl Planner<'_> {
             Policy::None | Policy::Interleave => Ok((vec![None; self.count], None)),
             Policy::Spread => self.assigned_to(None),
             Policy::Node(node) => self.assigned_to(Some(*node)),
-            Policy::Cores(list) => Ok((self.divided(list, "instances")?, None)),
+            Policy::Cores(list) => Ok((self.divided(list, INSTANCES)?, None)),
             Policy::CoresPerInstance { cores, siblings } => {
                 Ok((self.packed(cores.get() as usize, *siblings)?, None))
             }
-            Policy::Custom(placements) => Ok((self.checked(placements, "instances")?, None)),
+            Policy::Custom(placements) => Ok((self.checked(placements, INSTANCES)?, None)),
         }
     }
 
@@ -276,13 +303,7 @@ impl Planner<'_> {
         placements: &[InstancePlacement],
         who: &'static str,
     ) -> Result<Assignment, PlacementError> {
-        if placements.len() != self.count {
-            return Err(PlacementError::PlacementCount {
-                who,
-                given: placements.len(),
-                wanted: self.count,
-            });
-        }
+        check_count(placements, who, self.count)?;
         for placement in placements {
             check_allowed(
                 self.machine,

@@ -1,0 +1,461 @@
+//! A dry run of a fleet refuses what the run refuses, in the same words, and neither of them starts anything. Stand-ins for Ansible and
+//! `kubectl` tell what the hosts are, and keep who called them.
+use crate::common::{Bench, Finished, names};
+
+const PLAN: &str = r#"
+base = "a"
+name = "many"
+[server]
+kind = "mongod"
+[client]
+clients = 4
+[fleet]
+clients = ["clients"]
+servers = ["servers"]
+mapping = "pairs"
+[fleet.kubernetes]
+client_pods = 2
+server_pods = 2
+"#;
+
+/// Two client hosts, two hosts of servers, three others, and one without an address.
+const INVENTORY: &str = r#"{
+"_meta": {"hostvars": {
+  "c1": {"ansible_host": "127.0.0.1"}, "c2": {"ansible_host": "127.0.0.2"},
+  "s1": {"ansible_host": "127.0.0.3"}, "s2": {"ansible_host": "127.0.0.4"},
+  "o1": {"ansible_host": "127.0.0.5"}, "o2": {"ansible_host": "127.0.0.6"}, "o3": {"ansible_host": "127.0.0.7"},
+  "lost": {"ansible_host": "no..such"}
+}},
+"clients": {"hosts": ["c1", "c2"]},
+"servers": {"hosts": ["s1", "s2"]},
+"others": {"hosts": ["o1", "o2", "o3"]},
+"nowhere": {"hosts": ["lost"]}
+}"#;
+
+/// Programs that were called and would have done something.
+const CALLED: &str = "called";
+
+fn script(bench: &Bench, name: &str, text: &str) {
+    let path = bench.path("bin").join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).unwrap();
+}
+
+fn bench() -> Bench {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("bin")).unwrap();
+    std::fs::write(bench.path("hosts.json"), INVENTORY).unwrap();
+    std::fs::write(bench.path("many.toml"), PLAN).unwrap();
+    let few = PLAN.replace("clients = 4", "clients = 1");
+    std::fs::write(bench.path("few.toml"), few).unwrap();
+    script(&bench, "ansible-inventory", "exec cat hosts.json");
+    let called = bench.path(CALLED);
+    let fails = format!("echo \"$0 $*\" >>{}\nexit 1", called.display());
+    script(&bench, "ansible-playbook", &fails);
+    script(&bench, "kubectl", &fails);
+    bench
+}
+
+/// Where the hosts of a fleet are, in arguments.
+#[derive(Clone, Copy)]
+enum Where {
+    Hosts,
+    /// The same, with another Redis or none.
+    WithoutRedis,
+    Pods,
+}
+
+impl Where {
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            // Nobody listens there.
+            Where::Hosts => &[
+                "--inventory",
+                "hosts.json",
+                "--redis",
+                "redis://127.0.0.1:1",
+            ],
+            Where::WithoutRedis => &["--inventory", "hosts.json"],
+            Where::Pods => &["--kubernetes"],
+        }
+    }
+}
+
+/// `dyno fleet` with these arguments, the first of which is the verb.
+fn fleet(bench: &Bench, place: Where, arguments: &[&str]) -> Finished {
+    let (verb, more) = arguments.split_first().unwrap();
+    let mut command = bench.command(&[&["fleet", verb][..], place.words(), more].concat());
+    let path = std::env::var("PATH").unwrap();
+    command
+        .env("PATH", format!("{}:{path}", bench.path("bin").display()))
+        .env_remove("DYNO_REDIS")
+        .env_remove("DYNO_REDIS_FILE");
+    Finished::from(command.output().unwrap())
+}
+
+/// What went wrong, without what was told before.
+#[track_caller]
+fn message(ended: &Finished) -> &str {
+    let start = ended.stderr.find("error: ");
+    &ended.stderr[start.unwrap_or_else(|| panic!("no error in:\n{}", ended.stderr))..]
+}
+
+/// Something that is refused: where, the code that the program ends with, the arguments, and a part of the message.
+type Case = (Where, i32, &'static [&'static str], &'static str);
+
+#[track_caller]
+fn assert_refused_alike((place, code, arguments, expected): Case) {
+    let bench = bench();
+    let before = bench.entries();
+    let dry = fleet(&bench, place, &[arguments, &["--dry-run"]].concat());
+    let run = fleet(&bench, place, arguments);
+    let what = arguments.join(" ");
+    assert_eq!(run.code, Some(code), "{what}\n{}", run.stderr);
+    assert_eq!(dry.code, run.code, "{what}\n{}", dry.stderr);
+    assert_eq!(message(&dry), message(&run), "{what}");
+    assert!(message(&dry).contains(expected), "{what}\n{}", dry.stderr);
+    // No program was called, and no run begun.
+    let mut left = bench.entries();
+    left.retain(|name| name != "state");
+    assert_eq!(left, before, "{what}");
+}
+
+#[test]
+fn a_plan_that_does_not_fit_the_hosts_is_refused_without_a_run() {
+    let run = |more: &'static [&'static str], expected| (Where::Hosts, 2, more, expected);
+    let cases: &[Case] = &[
+        run(
+            &["run", "many.toml", "--clients", "1"],
+            "`client.clients` is 1, but must be at least 2",
+        ),
+        run(
+            &["run", "many.toml", "--operations", "1"],
+            "`phases.operations` is 1",
+        ),
+        run(
+            &["run", "many.toml", "--set", r#"fleet.servers=["others"]"#],
+            "2 agents cannot be paired with 3 servers",
+        ),
+        run(
+            &[
+                "run",
+                "many.toml",
+                "--set",
+                "fleet.mapping=table",
+                "--set",
+                "fleet.table=[[0],[2]]",
+            ],
+            "`fleet.table` names server 2",
+        ),
+        run(
+            &["run", "many.toml", "--set", r#"fleet.clients=["nobody"]"#],
+            "no group and no host `nobody`",
+        ),
+        run(
+            &["run", "many.toml", "--set", "fleet.client_hosts=3"],
+            "`fleet.clients` has 2 hosts",
+        ),
+        run(
+            &["run", "many.toml", "--set", "fleet.mapping=deployment"],
+            "2 hosts are named for its servers",
+        ),
+        run(
+            &[
+                "run",
+                "many.toml",
+                "--set",
+                "fleet.mapping=deployment",
+                "--topology",
+                "replica-set=3",
+            ],
+            "which has 3 members, and 2 hosts are named",
+        ),
+        run(
+            &[
+                "run",
+                "many.toml",
+                "--set",
+                "fleet.mapping=deployment",
+                "--topology",
+                "sharded=2x1",
+            ],
+            "2 hosts are named for its servers",
+        ),
+        (
+            Where::Hosts,
+            3,
+            &["run", "many.toml", "--set", r#"fleet.servers=["lost"]"#],
+            "`no..such`, of the host `lost`, has no address",
+        ),
+        run(
+            &[
+                "run",
+                "many.toml",
+                "--uri",
+                "mongodb://127.0.0.1:1/",
+                "--set",
+                "fleet.mapping=deployment",
+                "--set",
+                "fleet.servers=[]",
+                "--apply",
+                "max_map_count",
+            ],
+            "`--apply` is for the hosts of servers",
+        ),
+    ];
+    cases.iter().copied().for_each(assert_refused_alike);
+}
+
+#[test]
+fn servers_that_no_host_could_start_are_refused_without_a_run() {
+    let run = |more: &'static [&'static str], expected| (Where::Hosts, 2, more, expected);
+    let cases: &[Case] = &[
+        run(
+            &[
+                "run",
+                "many.toml",
+                "--pairs",
+                "2",
+                "--set",
+                r#"server.data_dirs=["/data/a"]"#,
+                "--set",
+                "server.disk_mapping=direct",
+            ],
+            "2 servers with data need one folder each; 1 given",
+        ),
+        run(
+            &[
+                "run",
+                "many.toml",
+                "--pairs",
+                "2",
+                "--placement",
+                "custom=0@default",
+            ],
+            "1 placements are given for 2 instances",
+        ),
+        run(
+            &["run", "many.toml", "--placement", "spread client=same"],
+            "`client=same` places clients beside their servers",
+        ),
+        run(
+            &["run", "many.toml", "--set", "server.storage=ext4 on loop:1GiB"],
+            "`server.storage` is prepared on this machine",
+        ),
+        run(
+            &["run", "many.toml", "--cache", "1MiB"],
+            "the smallest cache is 256 MiB",
+        ),
+        (
+            Where::Hosts,
+            3,
+            &[
+                "run",
+                "many.toml",
+                "--set",
+                "server.kind=embedded",
+                "--embedded-server",
+                "none",
+            ],
+            "none` is not an executable file",
+        ),
+        run(
+            &["run", "many.toml", "--mongod", "/opt/{{ version }}/mongod"],
+            "an expression that Ansible would evaluate",
+        ),
+        run(
+            &["run", "many.toml", "--set", r#"server.listen="10.0.0.1""#],
+            "`server.listen` applies to one machine",
+        ),
+        run(
+            &[
+                "run",
+                "many.toml",
+                "--set",
+                "fleet.mapping=deployment",
+                "--uri",
+                "mongodb://127.0.0.1:1/?tls=true&tlsCAFile=none.pem",
+            ],
+            "cannot read `none.pem`, which the connection string names",
+        ),
+    ];
+    cases.iter().copied().for_each(assert_refused_alike);
+}
+
+#[test]
+fn a_meeting_point_that_cannot_be_is_refused_without_a_run() {
+    let run = |more: &'static [&'static str], expected| (Where::WithoutRedis, 2, more, expected);
+    let cases: &[Case] = &[
+        run(&["run", "many.toml"], "no address of Redis is given"),
+        run(
+            &["run", "many.toml", "--redis", "http://127.0.0.1"],
+            "it must begin with `redis://`",
+        ),
+        run(
+            &["soak", "many.toml", "--redis", "redis://192.0.2.1"],
+            "without a password and without encryption",
+        ),
+        (
+            Where::Hosts,
+            2,
+            &[
+                "run",
+                "many.toml",
+                "--fleet-run",
+                "a-name-that-has-many-more-characters-than-a-run-may-have",
+            ],
+            "may have 50",
+        ),
+        (
+            Where::Hosts,
+            2,
+            &["run", "many.toml", "--fleet-run", "a*"],
+            "`a*`",
+        ),
+    ];
+    cases.iter().copied().for_each(assert_refused_alike);
+}
+
+#[test]
+fn an_experiment_is_refused_without_its_runs() {
+    let run = |more: &'static [&'static str], expected| (Where::Hosts, 2, more, expected);
+    let cases: &[Case] = &[
+        run(
+            &["sweep", "many.toml", "--clients", "1,4"],
+            "`client.clients` is 1",
+        ),
+        run(
+            &["sweep", "many.toml", "--set", "server.pairs=1,2"],
+            "1 placements are given for 2",
+        ),
+        run(
+            &["sweep", "many.toml", "--set", "fleet.agents_per_host=1,2"],
+            "another table `[fleet]`",
+        ),
+        run(
+            &["xmax", "many.toml", "--max-clients", "1"],
+            "`--max-clients` is 1, but must be at least 2",
+        ),
+        run(
+            &[
+                "slo",
+                "many.toml",
+                "--p99",
+                "5ms",
+                "--set",
+                "fleet.amounts=per-agent",
+            ],
+            "`fleet.amounts` is `per-agent`",
+        ),
+        run(
+            &["ab", "many.toml", "--set", "server.cache=1MiB"],
+            "the smallest cache is 256 MiB",
+        ),
+    ];
+    for (place, code, arguments, expected) in cases.iter().copied() {
+        // The place is that of one server.
+        let more: &'static [&'static str] = match expected.contains("placements") {
+            true => &["--placement", "custom=0@default"],
+            false => &[],
+        };
+        let arguments = [arguments, more].concat();
+        let arguments: &'static [&'static str] = arguments.leak();
+        assert_refused_alike((place, code, arguments, expected));
+    }
+}
+
+#[test]
+fn pods_that_cannot_be_are_refused_without_a_run() {
+    let run = |more: &'static [&'static str], expected| (Where::Pods, 2, more, expected);
+    let cases: &[Case] = &[
+        run(&["run", "a"], "`[fleet]`"),
+        run(
+            &["run", "many.toml", "--set", "fleet.mapping=deployment"],
+            "`fleet.kubernetes` has 2 servers",
+        ),
+        run(
+            &["run", "many.toml", "--data-dir", "/data/a"],
+            "`server.data_dir`",
+        ),
+        run(
+            &["run", "many.toml", "--set", "fleet.client_hosts=1"],
+            "`fleet.client_hosts` is about hosts",
+        ),
+        run(
+            &["run", "many.toml", "--clients", "1"],
+            "`client.clients` is 1, but must be at least 2",
+        ),
+    ];
+    cases.iter().copied().for_each(assert_refused_alike);
+}
+
+#[test]
+fn what_fits_is_accepted_and_nothing_is_called() {
+    let cases: &[(Where, &[&str])] = &[
+        (Where::Hosts, &["run", "many.toml"]),
+        (
+            Where::Hosts,
+            &[
+                "run",
+                "many.toml",
+                "--pairs",
+                "2",
+                "--placement",
+                "custom=0@default/1@default",
+            ],
+        ),
+        (
+            Where::Hosts,
+            &[
+                "run",
+                "many.toml",
+                "--set",
+                "fleet.mapping=deployment",
+                "--topology",
+                "replica-set=2",
+                "--auth",
+                "--tls",
+                "--set",
+                r#"server.data_dirs=["/data/a"]"#,
+                "--set",
+                "server.disk_mapping=direct",
+            ],
+        ),
+        (
+            Where::Hosts,
+            &["run", "many.toml", "--apply", "max_map_count"],
+        ),
+        (
+            Where::Hosts,
+            &["sweep", "many.toml", "--clients", "2,4", "--tls"],
+        ),
+        // Its one client is of no account.
+        (
+            Where::Hosts,
+            &[
+                "xmax",
+                "few.toml",
+                "--max-clients",
+                "8",
+            ],
+        ),
+        (Where::Pods, &["run", "many.toml"]),
+        (Where::Pods, &["sweep", "many.toml", "--clients", "2,4"]),
+    ];
+    for (place, arguments) in cases.iter().copied() {
+        let bench = bench();
+        let before = bench.entries();
+        let dry = fleet(&bench, place, &[arguments, &["--dry-run"]].concat());
+        dry.expect(0);
+        let mut left = bench.entries();
+        left.retain(|name| name != "state");
+        assert_eq!(left, before, "{}", arguments.join(" "));
+        // The run gets as far as to those whom it meets, and they are not there.
+        let run = fleet(&bench, place, arguments).expect(3);
+        match place {
+            Where::Pods => assert!(names(bench.folder.path()).contains(&CALLED.to_owned())),
+            _ => assert!(message(&run).contains("Redis"), "{}", run.stderr),
+        }
+    }
+}

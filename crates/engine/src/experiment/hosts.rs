@@ -1,0 +1,66 @@
+//! What the hosts of a fleet say of an experiment before its first run.
+
+use super::xmax::MAX_CLIENTS;
+use crate::context::Context;
+use crate::error::{Error, Kind};
+use dyno_plan::Plan;
+use dyno_plan::task::{Remote, Task};
+use dyno_record::experiment::{Experiment, Verb};
+use std::path::Path;
+
+/// Refuses an experiment that these hosts could not do. `first` is the task that its runs come from, and `planned` are those that are
+/// known now.
+pub(super) fn check(
+    document: &Experiment,
+    first: Option<&Task>,
+    planned: &[Task],
+    embedded: Option<&Path>,
+    context: Context<'_>,
+) -> Result<(), Error> {
+    let Some(source) = context.source else {
+        return Ok(());
+    };
+    let plans: Vec<&Plan> = planned.iter().map(|task| &task.plan).collect();
+    source.check_same(&plans)?;
+    if matches!(document.verb, Verb::Xmax | Verb::Slo) {
+        let verb = document.verb.as_str();
+        plans
+            .iter()
+            .try_for_each(|plan| source.check_amounts(plan, verb))?;
+    }
+    let plans = planned.iter();
+    let plans: Vec<(&Plan, Option<&Remote>)> = plans
+        .map(|task| (&task.plan, task.remote.as_ref()))
+        .collect();
+    source.check_plans(&plans, embedded, context)?;
+    match document.verb {
+        // The number of clients in its plan is of no account: it is searched for.
+        Verb::Xmax => check_most_clients(document, first, context),
+        _ => source.check_shares(&plans, context),
+    }
+}
+
+fn check_most_clients(
+    document: &Experiment,
+    first: Option<&Task>,
+    context: Context<'_>,
+) -> Result<(), Error> {
+    let most = document.options.get(MAX_CLIENTS);
+    let most = most.and_then(serde_json::Value::as_u64).unwrap_or(1);
+    let least = least_clients(first, context)?;
+    if most >= u64::from(least) {
+        return Ok(());
+    }
+    let text = format!(
+        "`--max-clients` is {most}, but must be at least {least}: one for each agent and server that it loads"
+    );
+    Err(Error::new(Kind::BadInput, text))
+}
+
+/// Fewest clients that a run of a task can have: on a fleet everybody needs one.
+pub(super) fn least_clients(task: Option<&Task>, context: Context<'_>) -> Result<u32, Error> {
+    let Some((source, task)) = context.source.zip(task) else {
+        return Ok(1);
+    };
+    source.least_clients(&task.plan, task.remote.as_ref(), context)
+}
