@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod choice;
 mod engine_configuration;
+pub mod expected;
 pub mod locality;
 pub(crate) mod parameters;
 pub mod placement;
@@ -32,6 +33,7 @@ use dyno_servers::{
     Member, MemberSettings, Namespace, ServerOptions, Stopped, Topology, instances, locate_mongos,
 };
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -245,6 +247,11 @@ impl DeploymentUnderTest {
     /// Processes of the servers with data, in the order of their start.
     pub fn processes(&self) -> Vec<u32> {
         data_processes(self.members())
+    }
+
+    /// Where this machine reaches the first server that was started.
+    pub fn first_address(&self) -> Option<SocketAddr> {
+        self.members().first().map(|one| one.server().address())
     }
 
     /// Names and processes of all servers that were started.

@@ -8,6 +8,7 @@ use dyno_plan::{Plan, uri};
 use dyno_record::model::{
     Caveat, Environment, PhaseRecord, PlacementRecord, ResourceUse, SteeringRecord,
 };
+use dyno_record::verdict::{Level, Verdict};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -95,6 +96,19 @@ pub struct HostFacts {
     /// What `--apply` could not change there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_applied: Vec<String>,
+}
+
+impl HostFacts {
+    /// Takes what the checks say of the host now, in place of what they said before.
+    pub(crate) fn checked(&mut self, verdicts: Vec<Verdict>) {
+        let bad = verdicts.iter().filter(|verdict| verdict.level >= Level::Warn);
+        let text =
+            |one: &Verdict| format!("{}: {}, {}", one.check, one.found, one.advised);
+        self.findings = bad.map(text).collect();
+        if let Some(environment) = &mut self.environment {
+            environment.doctor = verdicts;
+        }
+    }
 }
 
 /// A part of the work that all do together, begun at one instant.
@@ -237,6 +251,12 @@ pub(crate) struct StartedServers {
     /// What cannot be read of servers that somebody else has started, in words.
     #[serde(default)]
     pub(crate) unread: Vec<String>,
+    /// What the checks say of the host, now that its servers run; none if nothing else is known than when the agent came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) doctor: Vec<Verdict>,
+    /// What `--apply` could not change for these servers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) not_applied: Vec<String>,
 }
 
 /// From an agent to the controller.

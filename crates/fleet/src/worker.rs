@@ -29,9 +29,7 @@ use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
 use dyno_plan::task::Remote;
 use dyno_plan::uri::redact;
-use dyno_record::model::Environment;
 use dyno_record::names;
-use dyno_record::verdict::Level;
 use settings::HostSettings;
 use stage::{FOREVER, Outlet, Report, StageRun, merger};
 use std::os::unix::fs::MetadataExt;
@@ -55,11 +53,15 @@ pub fn work(options: &WorkerOptions, context: Context<'_>) -> Result<(), Error> 
     let secrets = options.secrets.as_deref().map(Secrets::read).transpose();
     let result = secrets.and_then(|secrets| {
         let secrets = secrets.unwrap_or_default();
-        // Before anybody hears of this host: what is found of it then is what the run has.
-        let settings = HostSettings::apply(options, context)?;
-        let agent = join(options, &settings.not_applied, context, stop)?;
+        let subjects = known_subjects(options);
+        let mut settings = HostSettings::new(options, context);
+        if !options.serve {
+            // Before anybody hears of this host: what is found of it then is what the run has.
+            settings.apply(&subjects)?;
+        }
+        let agent = join(options, &settings.not_applied, &subjects, (context, stop))?;
         if options.is_of_server() {
-            return serve::serve(agent, options, &secrets, context);
+            return serve::serve(agent, options, &secrets, settings);
         }
         let worker = Worker {
             agent,
@@ -98,11 +100,19 @@ fn check_made(folder: &Path) -> Result<(), Error> {
         .with_hint("leave `--remove-folder` out, or name a new folder with this file in it"))
 }
 
+/// What is known of this host before there is work: servers that are started come later.
+fn known_subjects(options: &WorkerOptions) -> Vec<Subject> {
+    match options.watch.is_empty() {
+        true => settings::subjects(None, &[]),
+        false => watched::subjects(Path::new("/"), &options.watch),
+    }
+}
+
 fn join(
     options: &WorkerOptions,
     not_applied: &[String],
-    context: Context<'_>,
-    stop: Arc<AtomicBool>,
+    subjects: &[Subject],
+    (context, stop): (Context<'_>, Arc<AtomicBool>),
 ) -> Result<Agent, Error> {
     let run = if options.is_of_server() {
         RunName::for_servers(&options.run)?
@@ -114,13 +124,18 @@ fn join(
         run,
         index: options.index,
         version: Version::current(),
-        host: host_facts(options, not_applied, context),
+        host: host_facts(options, not_applied, subjects, context),
         join_within: options.join_within,
         stop,
     })?)
 }
 
-fn host_facts(options: &WorkerOptions, not_applied: &[String], context: Context<'_>) -> HostFacts {
+fn host_facts(
+    options: &WorkerOptions,
+    not_applied: &[String],
+    subjects: &[Subject],
+    context: Context<'_>,
+) -> HostFacts {
     let environment = context.environment;
     let free = |folder: &Path| free_bytes(folder).unwrap_or(0);
     let watched = watched::folders(Path::new("/"), &options.watch);
@@ -128,10 +143,6 @@ fn host_facts(options: &WorkerOptions, not_applied: &[String], context: Context<
     let free_disk_bytes = watched.iter().map(|folder| free(folder)).min();
     let free_disk_bytes = free_disk_bytes.unwrap_or_else(|| free(&options.folder));
     let facts = doctor::observe(Path::new("/"), &Subject::default());
-    let verdicts = doctor::examine(&facts);
-    let bad = verdicts
-        .iter()
-        .filter(|verdict| verdict.level >= Level::Warn);
     // Beside servers it has next to no CPU itself; their machine has all that are online.
     let online = facts
         .cpus
@@ -140,7 +151,7 @@ fn host_facts(options: &WorkerOptions, not_applied: &[String], context: Context<
         .filter(|_| !options.watch.is_empty());
     let online = online.and_then(|cpus| u32::try_from(*cpus).ok());
     let cpus = online.unwrap_or(environment.cores);
-    HostFacts {
+    let mut host = HostFacts {
         name: options
             .host
             .clone()
@@ -149,15 +160,12 @@ fn host_facts(options: &WorkerOptions, not_applied: &[String], context: Context<
         address: None,
         cpus,
         free_disk_bytes,
-        findings: bad
-            .map(|verdict| format!("{}: {}, {}", verdict.check, verdict.found, verdict.advised))
-            .collect(),
+        findings: Vec::new(),
         not_applied: not_applied.to_vec(),
-        environment: Some(Environment {
-            doctor: verdicts,
-            ..capture(watched.first().map(|folder| &**folder))
-        }),
-    }
+        environment: Some(capture(watched.first().map(|folder| &**folder))),
+    };
+    host.checked(settings::verdicts(subjects));
+    host
 }
 
 /// An agent that loads.

@@ -79,6 +79,30 @@ pub fn subject(request: &CheckRequest, environment: &Environment) -> Result<Subj
     })
 }
 
+/// A server of this machine, by the port that it listens on. What it does not tell without a user stays empty.
+pub fn of_port(port: u16, root: &Path) -> ServerFacts {
+    let pid = network::listener_pid(root, port).ok();
+    let open = network::listening(root, port).unwrap_or_default();
+    let address = open.first().map(|ip| reachable(SocketAddr::new(*ip, port)));
+    let mut way = address.and_then(way_to);
+    let said = way.as_mut().and_then(|(_, control)| {
+        control.set_limit(Some(QUESTION_LIMIT));
+        prepare::server_facts(control).ok()
+    });
+    let said = said.unwrap_or_default();
+    let authentication = way.and_then(|(target, _)| probe::requires_password(&target));
+    ServerFacts {
+        product: product_of(said.product.as_deref()),
+        version: said.version,
+        storage_engine: said.storage_engine,
+        pid,
+        address,
+        cache_bytes: said.cache_bytes,
+        authentication,
+        ..ServerFacts::default()
+    }
+}
+
 /// Servers of this machine that other machines reach. Those of other users are seen by root alone.
 fn found_servers(root: &Path) -> Vec<OpenServer> {
     let entries = std::fs::read_dir(root.join("proc")).into_iter().flatten();
@@ -92,7 +116,7 @@ fn found_servers(root: &Path) -> Vec<OpenServer> {
         addresses.retain(|address| !address.ip().is_loopback());
         addresses.sort_by_key(SocketAddr::port);
         let way = way_to(reachable(*addresses.first()?));
-        if way.as_ref().is_some_and(|(_, hello)| serves_nothing(hello)) {
+        if way.as_ref().is_some_and(|(_, control)| serves_nothing(control.hello())) {
             return None;
         }
         let authentication = way.and_then(|(target, _)| probe::requires_password(&target));
@@ -106,16 +130,15 @@ fn found_servers(root: &Path) -> Vec<OpenServer> {
     found.collect()
 }
 
-/// How a server of this machine is reached without a user, with encryption if it answers to nobody without, and what it says
-/// first.
-fn way_to(address: SocketAddr) -> Option<(Target, Hello)> {
+/// How a server of this machine is reached without a user, with encryption if it answers to nobody without, and a connection to
+/// it.
+fn way_to(address: SocketAddr) -> Option<(Target, Control)> {
     let reach = |options: &str| {
         let text =
             format!("mongodb://{address}/?directConnection=true&connectTimeoutMS=1000{options}");
         let target = Remote::parse(&text).ok()?.target;
         let control = Connector::new(&target, None).ok()?.control().ok()?;
-        let hello = control.hello().clone();
-        Some((target, hello))
+        Some((target, control))
     };
     // Whose certificate it is does not matter: it is told nothing.
     reach("").or_else(|| reach("&tls=true&tlsInsecure=true"))

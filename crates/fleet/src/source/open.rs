@@ -142,7 +142,8 @@ impl Open {
         self.started.clear();
         self.misplaced.clear();
         let mut uris = Vec::new();
-        for (host, one) in started.into_iter().enumerate() {
+        for (host, mut one) in started.into_iter().enumerate() {
+            self.check_host(host, &mut one, context);
             let before = self.started.len();
             self.misplaced.extend(one.caveats.into_iter().map(|caveat| {
                 let on_host = caveat.statement.number("instance").unwrap_or(0.0);
@@ -223,12 +224,33 @@ impl Open {
             }
             started => started?,
         };
-        for (host, started) in self.server_hosts.iter().zip(started) {
+        for (host, mut started) in started.into_iter().enumerate() {
+            self.check_host(host, &mut started, context);
+            let Some(host) = self.server_hosts.get(host) else {
+                continue;
+            };
             for text in started.unread {
                 context.warning(format!("of `{}`, {text}", host.host.name));
             }
         }
         Ok(())
+    }
+
+    /// Takes what the checks say of a host, now that its servers run. What could not be changed for them is a warning.
+    fn check_host(&mut self, host: usize, started: &mut StartedServers, context: Context<'_>) {
+        let Some(host) = self.server_hosts.get_mut(host) else {
+            return;
+        };
+        let host = &mut host.host;
+        if started.doctor.is_empty() {
+            return;
+        }
+        host.checked(std::mem::take(&mut started.doctor));
+        let left = std::mem::take(&mut started.not_applied);
+        for text in left.iter().filter(|text| !host.not_applied.contains(text)) {
+            context.warning(format!("on `{}`, {text}", host.name));
+        }
+        host.not_applied = left;
     }
 
     /// The same in a cluster, which starts them by itself. Agents beside them read their nodes.
@@ -274,7 +296,10 @@ impl Open {
         if let Some(controller) = &mut self.servers {
             let within = self.plan.join_within.0;
             self.server_hosts = gather(controller, within, Instant::now() + within, context)?;
-            self.ask_servers(plan, Stage::Serve, context)?;
+            let started = self.ask_servers(plan, Stage::Serve, context)?;
+            for (host, mut one) in started.into_iter().enumerate() {
+                self.check_host(host, &mut one, context);
+            }
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! `dyno agent --serve`: starts the servers of the plan on this host, keeps them while the run lasts, and takes them away,
 //! also when nobody is there any more to ask for it. With `--watch` somebody else starts them: it reads the host alone.
 
+use super::settings::HostSettings;
 use super::watch::HostWatch;
 use super::{plan_of, settings, watched};
 use crate::FleetError;
@@ -11,7 +12,8 @@ use crate::secrets::Secrets;
 use dyno_engine::context::Context;
 use dyno_engine::deployment::placement::HostPlacement;
 use dyno_engine::deployment::server::{ServerPaths, data_folder};
-use dyno_engine::deployment::{DeploymentUnderTest, with_options};
+use dyno_engine::deployment::locality::planned_folders;
+use dyno_engine::deployment::{DeploymentUnderTest, expected, with_options};
 use dyno_engine::run::Steering;
 use dyno_engine::{Error, Kind};
 use dyno_observe::watch::HostSubject;
@@ -30,13 +32,14 @@ pub(super) fn serve(
     agent: Agent,
     options: &WorkerOptions,
     secrets: &Secrets,
-    context: Context<'_>,
+    settings: HostSettings<'_>,
 ) -> Result<(), Error> {
     let mut host = ServerHost {
         agent,
         options,
         secrets,
-        context,
+        context: settings.context,
+        settings,
         deployment: None,
         steering: None,
         watch: None,
@@ -54,6 +57,8 @@ struct ServerHost<'a> {
     options: &'a WorkerOptions,
     secrets: &'a Secrets,
     context: Context<'a>,
+    /// Go back to what they were when this value goes.
+    settings: HostSettings<'a>,
     deployment: Option<DeploymentUnderTest>,
     /// Packets of a network card go to other CPUs as long as the servers run.
     steering: Option<Steering<'a>>,
@@ -84,10 +89,7 @@ impl ServerHost<'_> {
         let plan = plan_of(work)?;
         let stage = work.stages.first().copied().unwrap_or(Stage::Serve);
         let started = if !self.options.watch.is_empty() {
-            StartedServers {
-                unread: self.watch_servers(&plan),
-                ..StartedServers::default()
-            }
+            self.watch_servers(&plan)
         } else if stage == Stage::Join {
             self.join(work, &plan)?
         } else if stage == Stage::Look {
@@ -131,15 +133,15 @@ impl ServerHost<'_> {
     }
 
     /// Reads servers of somebody else, who may start them again; from one run to the next it goes on. Returns what cannot be read,
-    /// which is looked for again before the next run.
-    fn watch_servers(&mut self, plan: &Plan) -> Vec<String> {
+    /// which is looked for again before the next run, and what the checks say with servers that may not have listened before.
+    fn watch_servers(&mut self, plan: &Plan) -> StartedServers {
         let fits = self.watch.as_ref().is_some_and(|watch| watch.fits(plan));
         if fits && self.unread.is_empty() {
-            return Vec::new();
+            return StartedServers::default();
         }
         self.watch = None;
         if !plan.observe.host {
-            return Vec::new();
+            return StartedServers::default();
         }
         // A server that did not listen in all that time before is not waited for again.
         let within = match self.unread.is_empty() {
@@ -150,7 +152,12 @@ impl ServerHost<'_> {
         let (subject, unread) = watched::subject(Path::new("/"), servers, within);
         self.watch = HostWatch::start(plan, subject, self.agent.readings());
         self.unread.clone_from(&unread);
-        unread
+        StartedServers {
+            unread,
+            doctor: settings::verdicts(&watched::subjects(Path::new("/"), servers)),
+            not_applied: self.settings.not_applied.clone(),
+            ..StartedServers::default()
+        }
     }
 
     /// The servers, and what there is to read of them.
@@ -182,12 +189,19 @@ impl ServerHost<'_> {
         let placement = HostPlacement::of_servers_alone(&alone)?;
         let (place, index) = (placement.as_ref(), options.index as usize);
         let context = self.context;
+        // Servers take the settings of the machine that they find when they start.
+        let mut facts = expected::servers(&alone, &paths, place)?;
+        let folders = planned_folders(&plan, &paths);
+        self.settings
+            .apply(&settings::subjects(Some(&facts), &folders))?;
         let deployment = match work.is_set {
             true => {
                 DeploymentUnderTest::start_member(&plan, &paths, place, secrets, index, context)
             }
             false => DeploymentUnderTest::open_with(&plan, &paths, place, secrets, context),
         }?;
+        facts.pid = deployment.processes().first().copied();
+        facts.address = deployment.first_address();
         let cpus = placement.as_ref().and_then(HostPlacement::cpus_of_servers);
         let verified = placement.map(|placement| placement.verify(&deployment.processes()));
         let (placement, caveats) = verified.unzip();
@@ -201,6 +215,8 @@ impl ServerHost<'_> {
             packet_steering: self.steering.as_ref().map(|set| set.record.clone()),
             caveats: caveats.unwrap_or_default(),
             unread: Vec::new(),
+            doctor: settings::verdicts(&settings::subjects(Some(&facts), &folders)),
+            not_applied: self.settings.not_applied.clone(),
         };
         let subject = HostSubject {
             of_server: true,

@@ -1,7 +1,9 @@
 //! Servers of somebody else on this machine: the process of each, and the folder of its data.
 
+use super::settings;
 use crate::options::WatchedServer;
-use dyno_observe::doctor::network;
+use dyno_engine::doctor::subject::of_port;
+use dyno_observe::doctor::{ServerFacts, Subject, network};
 use dyno_observe::health::{Health, Reading};
 use dyno_observe::watch::HostSubject;
 use std::fs;
@@ -57,6 +59,22 @@ pub(super) fn subject(
         subject.data_folders.clear();
     }
     (subject, unread)
+}
+
+/// What is checked of this machine for its servers: they are asked what they are.
+pub(super) fn subjects(root: &Path, watched: &[WatchedServer]) -> Vec<Subject> {
+    let mut asked = watched.iter().map(|server| of_port(server.port, root));
+    let facts = asked.next().map(|first| {
+        let instances = watched.len() as u64;
+        // Servers of two versions want different things.
+        let are_alike = asked.all(|other| other.version == first.version);
+        ServerFacts {
+            version: first.version.clone().filter(|_| are_alike),
+            instances,
+            ..first
+        }
+    });
+    settings::subjects(facts.as_ref(), &folders(root, watched))
 }
 
 /// Folders of the servers' data, as far as they are known now.

@@ -137,6 +137,12 @@ fn a_server_that_runs_already_is_read_by_an_agent_on_its_host() {
         server["environment"]["data_storage"].is_object(),
         "{server}"
     );
+    // What the server is was learned from itself: checks depend on it.
+    for check in ["huge_pages", "bind_address"] {
+        let mut checks = server["environment"]["doctor"].as_array().unwrap().iter();
+        let verdict = checks.find(|verdict| verdict["check"] == check).unwrap();
+        assert_ne!(verdict["level"], "unknown", "{verdict}");
+    }
     // Where the data lies was learned from the server, and everything was read.
     let mut sources = document["sources"].as_array().unwrap().iter();
     let source = sources

@@ -1,0 +1,90 @@
+//! What the servers of a plan are going to be on this machine, before the first of them is started: checks of the machine depend on it.
+
+use super::placement::HostPlacement;
+use super::server::ServerPaths;
+use super::{choice, topology_of};
+use crate::error::Error;
+use dyno_observe::doctor::{Product, ServerFacts};
+use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
+use dyno_servers::{InstanceKind, ServerProgram, planned_caches, program_version};
+
+/// What is known of the servers of a plan. The program of them is asked for its version.
+///
+/// # Errors
+/// As those of a start: the program is not there or too old, or there is no memory for the caches.
+pub fn servers(
+    plan: &Plan,
+    paths: &ServerPaths<'_>,
+    placement: Option<&HostPlacement>,
+) -> Result<ServerFacts, Error> {
+    let topology = topology_of(plan)?;
+    let path = choice::program(plan, paths.embedded, paths.environment)?;
+    let (program, product) = match plan.server.kind {
+        ServerKind::Mongod => (ServerProgram::Mongod, Product::MongoDb),
+        _ => (ServerProgram::Embedded, Product::Embedded),
+    };
+    let memory = placement.and_then(HostPlacement::memory);
+    let asked = plan.server.cache_bytes();
+    let caches = planned_caches(&topology, program, asked, memory.as_deref())?;
+    let data = caches.iter().filter(|(one, _)| one.kind == InstanceKind::Data);
+    let data: Vec<Option<u64>> = data.map(|(_, cache)| cache.map(|size| size.0)).collect();
+    Ok(ServerFacts {
+        product,
+        version: Some(program_version(program, &path)?.version),
+        cache_bytes: data.iter().copied().flatten().max(),
+        instances: (data.len() as u64).max(1),
+        authentication: Some(plan.server.auth),
+        ..ServerFacts::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Environment;
+    use dyno_observe::doctor::{Subject, examine, observe};
+    use dyno_record::verdict::CheckName;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    /// What checks are told of two servers of this version.
+    fn two_of(version: &str) -> ServerFacts {
+        let folder = tempfile::tempdir().expect("there is room");
+        let program = folder.path().join("mongod");
+        let script = format!("#!/bin/sh\necho 'db version v{version}'\n");
+        std::fs::write(&program, script).expect("there is room");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&program, mode).expect("it is ours");
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        plan.server.kind = ServerKind::Mongod;
+        plan.server.mongod = Some(program.display().to_string());
+        plan.server.pairs = 2;
+        let paths = ServerPaths {
+            environment: &Environment::default(),
+            embedded: None,
+            folder: Path::new(""),
+        };
+        servers(&plan, &paths, None).expect("it says its version")
+    }
+
+    #[test]
+    fn a_program_is_asked_for_the_version_that_checks_depend_on() {
+        let advised = |version: &str| {
+            let facts = two_of(version);
+            assert_eq!((facts.version.as_deref(), facts.instances), (Some(version), 2));
+            assert!(facts.cache_bytes.is_some(), "two share the memory");
+            assert_eq!(facts.authentication, Some(false));
+            let subject = Subject {
+                server: Some(facts),
+                ..Subject::default()
+            };
+            let verdicts = examine(&observe(Path::new("/"), &subject));
+            let mut own = verdicts.into_iter();
+            let own = own.find(|one| one.check == CheckName::HugePages);
+            own.expect("there is one").advised
+        };
+        assert_eq!(advised("8.0.4"), "`always`");
+        assert_eq!(advised("7.0.14"), "`never`");
+    }
+}
