@@ -44,9 +44,6 @@ const READ_BACK_LIMIT: Duration = Duration::from_secs(10);
 /// Longest time of each step by which members on several hosts become a replica set.
 const JOIN_LIMIT: Duration = Duration::from_secs(60);
 
-/// Stands for a program of another machine.
-const UNSEEN_PROGRAM: &str = "mongod";
-
 /// What a plan asks for.
 ///
 /// # Errors
@@ -247,6 +244,14 @@ impl DeploymentUnderTest {
     /// Processes of the servers with data, in the order of their start.
     pub fn processes(&self) -> Vec<u32> {
         data_processes(self.members())
+    }
+
+    /// The data folders of the servers with data, in the order of their start.
+    pub fn data_folders(&self) -> Vec<PathBuf> {
+        let data = self.members().iter();
+        data.filter(|member| member.instance().kind == InstanceKind::Data)
+            .map(|member| member.server().data_dir().to_owned())
+            .collect()
     }
 
     /// Where this machine reaches the first server that was started.
@@ -462,29 +467,6 @@ pub fn check(
     let topology = topology_of(plan)?;
     let options = options(plan, &topology, paths, placement)?;
     Deployment::check(&topology, &options).map_err(|error| cannot_start(error, &topology, &options))
-}
-
-/// As [`check`], for servers that another machine starts, which has the programs. With `over_machines` each member of the
-/// deployment has a machine for itself.
-pub fn check_elsewhere(
-    plan: &Plan,
-    paths: &ServerPaths<'_>,
-    over_machines: bool,
-) -> Result<(), Error> {
-    let topology = topology_of(plan)?;
-    placement::check_elsewhere(plan, over_machines)?;
-    let log = paths.folder.join("server-logs").join("server.log");
-    let server = ServerOptions::from_plan(
-        &plan.server,
-        PathBuf::from(UNSEEN_PROGRAM),
-        paths.data_dir(plan),
-        log,
-    )?;
-    let mut options = DeploymentOptions::from_plan(&plan.server, server);
-    options.router = Some(PathBuf::from(UNSEEN_PROGRAM));
-    options.collection = Some(namespace(plan));
-    Deployment::check_elsewhere(&topology, &options, over_machines)
-        .map_err(|error| cannot_start(error, &topology, &options))
 }
 
 fn namespace(plan: &Plan) -> Namespace {

@@ -6,7 +6,7 @@ use crate::merge::Began;
 use dyno_engine::load_source;
 use dyno_plan::{Plan, uri};
 use dyno_record::model::{
-    Caveat, Environment, PhaseRecord, PlacementRecord, ResourceUse, SteeringRecord,
+    Caveat, Environment, PhaseRecord, PlacementRecord, ResourceUse, SteeringRecord, StorageRecord,
 };
 use dyno_record::verdict::{Level, Verdict};
 use serde::de::DeserializeOwned;
@@ -248,6 +248,12 @@ pub(crate) struct StartedServers {
     /// Where a server is not as planned, with its number on the host.
     #[serde(default)]
     pub(crate) caveats: Vec<Caveat>,
+    /// The storage of each data folder, in the order of their servers; none where one of them is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) data_storage: Vec<StorageRecord>,
+    /// Why the data of servers that a cluster has started does not fit there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lacks_room: Option<String>,
     /// What cannot be read of servers that somebody else has started, in words.
     #[serde(default)]
     pub(crate) unread: Vec<String>,

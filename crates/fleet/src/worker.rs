@@ -1,5 +1,6 @@
 //! What one host does in a run of a fleet: it loads servers, or starts one, as the controller says.
 
+mod room;
 mod serve;
 mod settings;
 mod stage;

@@ -5,6 +5,7 @@ use crate::doctor::{self, Subject};
 use crate::health::{Health, ProbeHealth, Reading};
 use crate::{cpu_settings, host, storage};
 use dyno_record::model::{Environment, StorageRecord};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The environment with the state of every probe.
@@ -49,6 +50,14 @@ pub fn hostname() -> Option<String> {
 /// still use.
 pub fn free_bytes(folder: &Path) -> Option<u64> {
     storage::free_bytes(&storage::nearest_existing(folder))
+}
+
+/// Number of the file system of a folder, or of the nearest one above it that exists, and the space there that a process without
+/// privileges may still use.
+pub fn space_of(folder: &Path) -> Option<(u64, u64)> {
+    let existing = storage::nearest_existing(folder);
+    let number = existing.metadata().ok()?.dev();
+    Some((number, storage::free_bytes(&existing)?))
 }
 
 /// Share of the memory of this machine that processes may still have; `None` if the kernel does not tell.

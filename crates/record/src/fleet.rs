@@ -2,7 +2,7 @@
 
 use crate::model::{
     Environment, PhaseKind, PhaseRecord, PlacementRecord, ResourceUse, RunDocument, ServerRecord,
-    SteeringRecord,
+    SteeringRecord, StorageRecord,
 };
 use crate::server::ServerMachine;
 use schemars::JsonSchema;
@@ -108,6 +108,9 @@ pub struct FleetServerRecord {
     /// How the packets of a network card of the host were spread over CPUs while its servers ran, at its first server; absent
     /// unless that was asked for.
     pub packet_steering: Option<SteeringRecord>,
+    /// The storage of each of its data folders; empty where they are not known, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data_storage: Vec<StorageRecord>,
     /// Its machine, at its first server; absent in records of earlier versions.
     pub environment: Option<Environment>,
     /// What the host says of itself that is not good for a measurement.

@@ -15,6 +15,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -46,7 +47,7 @@ pub use planning::planned_caches;
 pub use secrets::{GivenSecrets, MemberKey};
 
 use assemble::StepContext;
-use planning::{check_elsewhere, check_programs, planned};
+use planning::{check_elsewhere, check_programs, planned, planned_folders};
 use secrets::Secrets;
 use uri::ConnectionMode;
 
@@ -147,6 +148,19 @@ impl Deployment {
     ) -> Result<(), ServerError> {
         topology.check()?;
         check_elsewhere(topology, options, over_machines)
+    }
+
+    /// The data folder of each server with data, in the order of their start, whether it is there or not. With `member` it is that of
+    /// this member alone, whose machine has no other.
+    ///
+    /// # Errors
+    /// [`ServerError::TooFewFolders`].
+    pub fn planned_folders(
+        topology: &Topology,
+        options: &DeploymentOptions,
+        member: Option<usize>,
+    ) -> Result<Vec<PathBuf>, ServerError> {
+        planned_folders(topology, options, member)
     }
 
     /// Starts all servers of `topology` and joins them.

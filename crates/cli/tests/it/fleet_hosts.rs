@@ -1,5 +1,6 @@
 //! A controller, two servers and three clients, each a host of its own made of namespaces: real Ansible, SSH and Redis, and the
 //! embedded server. What goes well is whole, what breaks is named, and nothing is left on any host. Needs root.
+mod disks;
 mod secured;
 mod several;
 mod watched;

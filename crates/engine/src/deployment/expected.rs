@@ -1,13 +1,21 @@
-//! What the servers of a plan are going to be on this machine, before the first of them is started: checks of the machine depend on it.
+//! What the servers of a plan are going to be, before the first of them is started: here, where checks of the machine depend on it, or
+//! on another machine, of which nothing is known.
 
-use super::placement::HostPlacement;
+use super::placement::{self, HostPlacement};
 use super::server::ServerPaths;
-use super::{choice, topology_of};
+use super::{cannot_start, choice, namespace, topology_of};
 use crate::error::Error;
 use dyno_observe::doctor::{Product, ServerFacts};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
-use dyno_servers::{InstanceKind, ServerProgram, planned_caches, program_version};
+use dyno_servers::{
+    Deployment, DeploymentOptions, InstanceKind, ServerOptions, ServerProgram, planned_caches,
+    program_version,
+};
+use std::path::PathBuf;
+
+/// Stands for a program of another machine.
+const UNSEEN_PROGRAM: &str = "mongod";
 
 /// What is known of the servers of a plan. The program of them is asked for its version.
 ///
@@ -37,6 +45,46 @@ pub fn servers(
         authentication: Some(plan.server.auth),
         ..ServerFacts::default()
     })
+}
+
+/// As [`check`](super::check), for servers that another machine starts, which has the programs. With `over_machines` each member of the
+/// deployment has a machine for itself.
+pub fn check_elsewhere(
+    plan: &Plan,
+    paths: &ServerPaths<'_>,
+    over_machines: bool,
+) -> Result<(), Error> {
+    let topology = topology_of(plan)?;
+    placement::check_elsewhere(plan, over_machines)?;
+    let options = unseen(plan, paths)?;
+    Deployment::check_elsewhere(&topology, &options, over_machines)
+        .map_err(|error| cannot_start(error, &topology, &options))
+}
+
+/// The data folder of each server with data that a plan starts on this machine, in their order. `member` is the only one here of a
+/// set over several machines.
+///
+/// # Errors
+/// There are fewer folders than servers need.
+pub fn folders(
+    plan: &Plan,
+    paths: &ServerPaths<'_>,
+    member: Option<usize>,
+) -> Result<Vec<PathBuf>, Error> {
+    let (topology, options) = (topology_of(plan)?, unseen(plan, paths)?);
+    Ok(Deployment::planned_folders(&topology, &options, member)?)
+}
+
+/// What servers are started with, but for what only their machine knows.
+fn unseen(plan: &Plan, paths: &ServerPaths<'_>) -> Result<DeploymentOptions, Error> {
+    let program = PathBuf::from(UNSEEN_PROGRAM);
+    let log = paths.folder.join("server-logs").join("server.log");
+    let folder = paths.data_dir(plan);
+    let server = ServerOptions::from_plan(&plan.server, program.clone(), folder, log)?;
+    let mut options = DeploymentOptions::from_plan(&plan.server, server);
+    options.router = Some(program);
+    options.collection = Some(namespace(plan));
+    Ok(options)
 }
 
 #[cfg(test)]

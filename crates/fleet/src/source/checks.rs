@@ -1,8 +1,9 @@
 //! What a fleet cannot do is refused before anything is started.
 
+use dyno_engine::deployment::check_remote;
+use dyno_engine::deployment::expected::check_elsewhere;
 use dyno_engine::deployment::placement::cpus_of_clients_alone;
 use dyno_engine::deployment::server::ServerPaths;
-use dyno_engine::deployment::{check_elsewhere, check_remote};
 use dyno_engine::environment::Environment;
 use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;

@@ -12,12 +12,11 @@ use crate::names::RunName;
 use crate::protocol::{Registration, Stage, StartedServers, Version, Work, plan_text};
 use crate::shares::without_links;
 use dyno_engine::context::Context;
-use dyno_engine::run::collection;
 use dyno_engine::{Error, Kind, OrFault};
 use dyno_plan::Plan;
 use dyno_plan::fleet::FleetPlan;
 use dyno_plan::model::ServerKind;
-use dyno_record::model::{Caveat, PlacementRecord, SteeringRecord};
+use dyno_record::model::{Caveat, PlacementRecord, SteeringRecord, StorageRecord};
 use dyno_record::quantity::Unit;
 use dyno_record::statement::Number;
 use dyno_servers::FolderWatchdog;
@@ -26,17 +25,10 @@ use std::time::{Duration, Instant};
 
 /// Longest time of a look whether all have come.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Free disk that a client host needs for its program and logs, and a server host besides its data.
+/// Free disk that a host needs for its program and logs. Room for data is looked for where its folders are.
 pub(super) const NEEDED_DISK_BYTES: u64 = 64 << 20;
 /// Longest time to start servers, as of a local one with its recovery.
 const SERVE_WITHIN: Duration = Duration::from_secs(180);
-
-/// Free disk that a server host needs, in bytes.
-pub(super) fn needed_by_server(plan: &Plan) -> u64 {
-    let data = collection::planned_bytes(&plan.data, plan.data.records).unwrap_or(0);
-    let servers = u64::from(plan.server.pairs.max(1));
-    NEEDED_DISK_BYTES.saturating_add(data.saturating_mul(servers))
-}
 
 /// Takes a run that agents of the `hosts` come to.
 pub(super) fn open_controller(
@@ -82,6 +74,8 @@ pub(super) struct StartedServer {
     pub(super) placement: Option<PlacementRecord>,
     /// Of the first one of a host, how packets are steered there.
     pub(super) packet_steering: Option<SteeringRecord>,
+    /// The storage of each of its data folders.
+    pub(super) data_storage: Vec<StorageRecord>,
 }
 
 /// A fleet whose agents have come.
@@ -105,6 +99,8 @@ pub(super) struct Open {
     pub(super) uris: Vec<String>,
     /// The servers that were started on hosts, in the order of their numbers.
     pub(super) started: Vec<StartedServer>,
+    /// Of each host whose servers are only read, the storage of their data folders.
+    pub(super) watched_storage: Vec<Vec<StorageRecord>>,
     /// Where servers and settings are not as planned, since the servers have been started.
     pub(super) misplaced: Vec<Caveat>,
     /// What the newest run found changed on the hosts of servers at its end.
@@ -155,8 +151,10 @@ impl Open {
             }));
             let (mut placement, mut packet_steering) = (one.placement, one.packet_steering);
             let places = if is_set { &one.hosts } else { &one.uris };
+            let mut storage = dealt(one.data_storage, places.len()).into_iter();
             self.started
                 .extend(places.iter().map(|place| StartedServer {
+                    data_storage: storage.next().unwrap_or_default(),
                     host,
                     place: place.clone(),
                     cpus: one.cpus,
@@ -226,6 +224,7 @@ impl Open {
         };
         for (host, mut started) in started.into_iter().enumerate() {
             self.check_host(host, &mut started, context);
+            self.keep_storage(host, started.data_storage);
             let Some(host) = self.server_hosts.get(host) else {
                 continue;
             };
@@ -234,6 +233,15 @@ impl Open {
             }
         }
         Ok(())
+    }
+
+    /// Takes where the data of a host is whose servers are only read. One that goes on as it was says nothing of it.
+    fn keep_storage(&mut self, host: usize, storage: Vec<StorageRecord>) {
+        let count = self.watched_storage.len().max(host + 1);
+        self.watched_storage.resize(count, Vec::new());
+        if !storage.is_empty() {
+            self.watched_storage[host] = storage;
+        }
     }
 
     /// Takes what the checks say of a host, now that its servers run. What could not be changed for them is a warning.
@@ -267,7 +275,7 @@ impl Open {
         let watchers = cluster.watchers(plan);
         if let Some((run, pods)) = &watchers {
             let (run, pods) = (RunName::for_servers(run)?, pods.clone());
-            let needed = needed_by_server(plan);
+            let needed = NEEDED_DISK_BYTES;
             let controller = open_controller(&self.endpoint, run, &self.plan, pods, needed)?;
             self.servers = Some(controller);
         }
@@ -297,8 +305,16 @@ impl Open {
             let within = self.plan.join_within.0;
             self.server_hosts = gather(controller, within, Instant::now() + within, context)?;
             let started = self.ask_servers(plan, Stage::Serve, context)?;
+            let mut lacks = None;
             for (host, mut one) in started.into_iter().enumerate() {
                 self.check_host(host, &mut one, context);
+                self.keep_storage(host, one.data_storage);
+                lacks = lacks.or(one.lacks_room.map(|lack| (host, lack)));
+            }
+            if let Some((host, lack)) = lacks {
+                let name = self.server_hosts.get(host).map(|host| &host.host.name);
+                let text = format!("`{}`: {lack}", name.map_or("", String::as_str));
+                return Err(Error::new(Kind::Environment, text));
             }
         }
         Ok(())
@@ -420,6 +436,15 @@ impl Open {
     }
 }
 
+/// The storage of each of so many servers of a host. One for each is its own; servers of one deployment have all of it together, at
+/// the first place.
+pub(super) fn dealt(all: Vec<StorageRecord>, servers: usize) -> Vec<Vec<StorageRecord>> {
+    match all.len() == servers {
+        true => all.into_iter().map(|one| vec![one]).collect(),
+        false => vec![all],
+    }
+}
+
 /// Takes what each host of servers reads back at the end of a run, in place of what it said before.
 fn read_back(seen: Vec<StartedServers>, started: &mut [StartedServer], changed: &mut Vec<Caveat>) {
     changed.clear();
@@ -537,6 +562,7 @@ mod tests {
             cpus: None,
             placement: None,
             packet_steering: Option::map(cpu, steering),
+            data_storage: Vec::new(),
         };
         // Two hosts; the first has two servers.
         let mut started = [server(0, Some(0)), server(0, None), server(1, Some(0))];

@@ -6,7 +6,7 @@ use super::cluster::Cluster;
 use super::hosts::{RedisAddress, Wanted};
 use super::on_servers::OnServers;
 use super::open::{
-    NEEDED_DISK_BYTES, Open, Places, PrivateFolder, needed_by_server, open_controller,
+    NEEDED_DISK_BYTES, Open, Places, PrivateFolder, open_controller,
 };
 use super::ready::{Found, Ready, secret_files};
 use super::secrets::FleetSecrets;
@@ -62,8 +62,8 @@ impl Fleet<'_> {
         let programs = self.programs(&run, &agent_hosts, &servers, &on_servers, is_set);
         warn_of_strangers(plan, &on_servers, context);
         let needed = match on_servers {
-            OnServers::Start { .. } => needed_by_server(plan),
-            // Of a server that runs already nobody knows.
+            OnServers::Start { .. } => NEEDED_DISK_BYTES,
+            // What is free is told of the disks of servers, which are no business of ours.
             OnServers::Watch { .. } => 0,
         };
         let meet = |run: &RunName, hosts: &[String], needed_disk_bytes| {
@@ -109,6 +109,7 @@ impl Fleet<'_> {
             secrets,
             uris: Vec::new(),
             started: Vec::new(),
+            watched_storage: Vec::new(),
             misplaced: Vec::new(),
             changed: Vec::new(),
             endpoint,
@@ -177,6 +178,7 @@ impl Fleet<'_> {
             secrets,
             uris: Vec::new(),
             started: Vec::new(),
+            watched_storage: Vec::new(),
             misplaced: Vec::new(),
             changed: Vec::new(),
             endpoint,

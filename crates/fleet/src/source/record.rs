@@ -1,10 +1,10 @@
 //! What a run directory holds of a fleet.
 
 use super::on_servers::OnServers;
-use super::open::{Open, Places};
+use super::open::{Open, Places, dealt};
 use super::watched::RunningServer;
 use crate::clock::Offset;
-use crate::kubernetes::server_pod;
+use crate::kubernetes::{PodServer, server_pod};
 use crate::merge::Outcome;
 use crate::protocol::StageSummary;
 use crate::shares::{Share, even};
@@ -36,8 +36,14 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
             ServerKind::Uri => Vec::new(),
             _ => cluster.server_pods(),
         };
+        let of_pod = |pod: u32| pods.iter().filter(move |one| one.pod == pod).count();
+        let storage = |server: &PodServer| {
+            let all = open.watched_storage.get(server.pod as usize).cloned();
+            let each = dealt(all.unwrap_or_default(), of_pod(server.pod));
+            each.into_iter().nth(server.number as usize)
+        };
         return (0..)
-            .zip(pods.into_iter().zip(&open.uris))
+            .zip(pods.iter().zip(&open.uris))
             .map(|(number, (server, uri))| {
                 let node = open.server_hosts.get(server.pod as usize);
                 let node = node.map(|node| &node.host);
@@ -47,11 +53,12 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
                     number,
                     host: node.map_or_else(|| server_pod(server.pod), |node| node.name.clone()),
                     cpus: cluster
-                        .server_cpus(&server, node.map(|node| node.cpus))
+                        .server_cpus(server, node.map(|node| node.cpus))
                         .into(),
                     address: uri.clone(),
                     placement: None,
                     packet_steering: None,
+                    data_storage: storage(server).unwrap_or_default(),
                     environment: finder.and_then(|node| node.environment.clone()),
                     findings: finder.map_or_else(Vec::new, |node| node.findings.clone()),
                     not_applied: Vec::new(),
@@ -92,6 +99,10 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
                 address: address.clone(),
                 placement: started(number).and_then(|server| server.placement.clone()),
                 packet_steering: started(number).and_then(|server| server.packet_steering.clone()),
+                data_storage: match started(number) {
+                    Some(server) => server.data_storage.clone(),
+                    None => open.watched_storage.get(*index).cloned().unwrap_or_default(),
+                },
                 environment: host.environment.clone().filter(|_| is_first),
                 findings: match is_first {
                     true => host.findings.clone(),

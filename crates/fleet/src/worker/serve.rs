@@ -3,7 +3,7 @@
 
 use super::settings::HostSettings;
 use super::watch::HostWatch;
-use super::{plan_of, settings, watched};
+use super::{plan_of, room, settings, watched};
 use crate::FleetError;
 use crate::agent::Agent;
 use crate::options::WorkerOptions;
@@ -11,13 +11,14 @@ use crate::protocol::{Stage, StartedServers, Work};
 use crate::secrets::Secrets;
 use dyno_engine::context::Context;
 use dyno_engine::deployment::placement::HostPlacement;
-use dyno_engine::deployment::server::{ServerPaths, data_folder};
+use dyno_engine::deployment::server::ServerPaths;
 use dyno_engine::deployment::locality::planned_folders;
 use dyno_engine::deployment::{DeploymentUnderTest, expected, with_options};
 use dyno_engine::run::Steering;
 use dyno_engine::{Error, Kind};
 use dyno_observe::watch::HostSubject;
 use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
 use dyno_plan::task::Remote;
 use std::path::Path;
 use std::time::Duration;
@@ -150,10 +151,18 @@ impl ServerHost<'_> {
         };
         let servers = &self.options.watch;
         let (subject, unread) = watched::subject(Path::new("/"), servers, within);
+        let folders = subject.data_folders.clone();
         self.watch = HostWatch::start(plan, subject, self.agent.readings());
         self.unread.clone_from(&unread);
+        // Of servers of others nobody knows what they are to hold.
+        let room = match plan.server.kind {
+            ServerKind::Uri => Ok(()),
+            _ => room::check(plan, &folders, true),
+        };
         StartedServers {
             unread,
+            data_storage: watched::storage(&folders),
+            lacks_room: room.err().map(|error| error.reason()),
             doctor: settings::verdicts(&watched::subjects(Path::new("/"), servers)),
             not_applied: self.settings.not_applied.clone(),
             ..StartedServers::default()
@@ -189,17 +198,20 @@ impl ServerHost<'_> {
         let placement = HostPlacement::of_servers_alone(&alone)?;
         let (place, index) = (placement.as_ref(), options.index as usize);
         let context = self.context;
+        let folders = expected::folders(&plan, &paths, work.is_set.then_some(index))?;
+        room::check(&plan, &folders, false)?;
         // Servers take the settings of the machine that they find when they start.
         let mut facts = expected::servers(&alone, &paths, place)?;
-        let folders = planned_folders(&plan, &paths);
+        let disks = planned_folders(&plan, &paths);
         self.settings
-            .apply(&settings::subjects(Some(&facts), &folders))?;
+            .apply(&settings::subjects(Some(&facts), &disks))?;
         let deployment = match work.is_set {
             true => {
                 DeploymentUnderTest::start_member(&plan, &paths, place, secrets, index, context)
             }
             false => DeploymentUnderTest::open_with(&plan, &paths, place, secrets, context),
         }?;
+        let folders = deployment.data_folders();
         facts.pid = deployment.processes().first().copied();
         facts.address = deployment.first_address();
         let cpus = placement.as_ref().and_then(HostPlacement::cpus_of_servers);
@@ -215,13 +227,15 @@ impl ServerHost<'_> {
             packet_steering: self.steering.as_ref().map(|set| set.record.clone()),
             caveats: caveats.unwrap_or_default(),
             unread: Vec::new(),
-            doctor: settings::verdicts(&settings::subjects(Some(&facts), &folders)),
+            data_storage: watched::storage(&folders),
+            lacks_room: None,
+            doctor: settings::verdicts(&settings::subjects(Some(&facts), &disks)),
             not_applied: self.settings.not_applied.clone(),
         };
         let subject = HostSubject {
             of_server: true,
             processes: deployment.named_processes(),
-            data_folders: data_folder(&plan, &paths).into_iter().collect(),
+            data_folders: folders,
             ..HostSubject::default()
         };
         self.deployment = Some(deployment);

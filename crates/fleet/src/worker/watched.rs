@@ -4,8 +4,10 @@ use super::settings;
 use crate::options::WatchedServer;
 use dyno_engine::doctor::subject::of_port;
 use dyno_observe::doctor::{ServerFacts, Subject, network};
+use dyno_observe::environment::storage_of;
 use dyno_observe::health::{Health, Reading};
 use dyno_observe::watch::HostSubject;
+use dyno_record::model::StorageRecord;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -84,6 +86,12 @@ pub(super) fn folders(root: &Path, watched: &[WatchedServer]) -> Vec<PathBuf> {
         data_folder(root, server, process).ok()
     };
     watched.iter().filter_map(folder).collect()
+}
+
+/// The storage of all these folders; none where one of them is not known.
+pub(super) fn storage(folders: &[PathBuf]) -> Vec<StorageRecord> {
+    let all: Option<Vec<StorageRecord>> = folders.iter().map(|one| storage_of(one)).collect();
+    all.unwrap_or_default()
 }
 
 /// The process that listens on a port. It may be about to start.

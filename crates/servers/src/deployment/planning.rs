@@ -74,6 +74,24 @@ pub(super) fn check_elsewhere(
     Ok(())
 }
 
+/// The data folder of each server with data, in the order of their start; with `member` that of this one alone, whose machine has no
+/// other. Nothing is looked at.
+pub(super) fn planned_folders(
+    topology: &Topology,
+    options: &DeploymentOptions,
+    member: Option<usize>,
+) -> Result<Vec<PathBuf>, ServerError> {
+    let all = instances(topology);
+    let own = match member {
+        Some(number) => all.get(number..=number).unwrap_or_default(),
+        None => &all[..],
+    };
+    let folders = data_folders(topology, own, &options.data_dirs, options.mapping)?;
+    let with_data = own.iter().zip(folders);
+    let with_data = with_data.filter(|(one, _)| one.kind == InstanceKind::Data);
+    Ok(with_data.map(|(_, folder)| folder).collect())
+}
+
 /// What is wrong with one server of a topology; where there are several, with its name.
 fn of_member(topology: &Topology, instance: &Instance, error: ServerError) -> ServerError {
     match topology.instances() {

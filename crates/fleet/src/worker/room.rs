@@ -1,0 +1,130 @@
+//! Whether the disks of a host have room for the data of all its servers, which may share a file system.
+
+use dyno_engine::run::collection::planned_bytes;
+use dyno_engine::{Error, Kind};
+use dyno_observe::environment::space_of;
+use dyno_plan::Plan;
+use dyno_plan::model::ServerKind;
+use dyno_plan::topology::Topology;
+use dyno_record::quantity::Quantity;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What is set aside for the journal of a `mongod`: the file that it writes, and two that it may allocate ahead. A choice: with more,
+/// hosts are refused that would do.
+const JOURNAL_BYTES: u64 = 3 * (100 << 20);
+
+/// Refuses servers whose data does not fit where their folders are. In a folder that holds something the data may be already.
+/// `are_running` are those that have their journals.
+///
+/// # Errors
+/// The folder that has no room, and what is needed there.
+pub(super) fn check(plan: &Plan, folders: &[PathBuf], are_running: bool) -> Result<(), Error> {
+    let data = data_bytes(plan);
+    let each = match plan.server.kind {
+        ServerKind::Mongod if plan.server.journal != Some(false) && !are_running => {
+            data.saturating_add(JOURNAL_BYTES)
+        }
+        _ => data,
+    };
+    let is_new = |folder: &&PathBuf| are_running || is_empty(folder);
+    let new: Vec<&PathBuf> = folders.iter().filter(is_new).collect();
+    match lacking(&new, each, space_of) {
+        None => Ok(()),
+        Some(lack) => Err(Error::new(Kind::Environment, lack).with_hint(
+            "load fewer documents (`--records`), or name folders on larger disks (`server.data_dirs`)",
+        )),
+    }
+}
+
+/// Documents of one server with data; 0 if their size is not known. Shards have a part of them each.
+fn data_bytes(plan: &Plan) -> u64 {
+    let all = planned_bytes(&plan.data, plan.data.records).unwrap_or(0);
+    match plan.server.topology() {
+        Ok(Topology::Sharded(cluster)) => all / u64::from(cluster.shards.max(1)),
+        _ => all,
+    }
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).map_or(true, |mut all| all.next().is_none())
+}
+
+/// What the first file system lacks that has less room than all its folders need together. `space` tells the number of the file system
+/// of a folder, and what is free there.
+fn lacking(
+    folders: &[&PathBuf],
+    each: u64,
+    space: impl Fn(&Path) -> Option<(u64, u64)>,
+) -> Option<String> {
+    let mut of_disks: BTreeMap<u64, (u64, &Path, u64)> = BTreeMap::new();
+    for folder in folders {
+        // Where nothing is known nothing is refused.
+        let Some((disk, free)) = space(folder) else {
+            continue;
+        };
+        of_disks.entry(disk).or_insert((free, folder.as_path(), 0)).2 += 1;
+    }
+    let mut disks = of_disks.into_values();
+    let (free, folder, servers) =
+        disks.find(|(free, _, servers)| each.saturating_mul(*servers) > *free)?;
+    let whom = match servers {
+        1 => "its server needs".to_owned(),
+        several => format!("{several} servers with data there need"),
+    };
+    Some(format!(
+        "the file system of `{}` has {} of free disk, and {whom} {}",
+        folder.display(),
+        Quantity::bytes(free),
+        Quantity::bytes(each.saturating_mul(servers))
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `/a` and what is below is one file system with 100 bytes, `/b` another with 1000.
+    fn space(folder: &Path) -> Option<(u64, u64)> {
+        let disks = [("/a", (1, 100)), ("/b", (2, 1000))];
+        let mut disks = disks.into_iter();
+        disks
+            .find(|(root, _)| folder.starts_with(root))
+            .map(|(_, space)| space)
+    }
+
+    fn lack(folders: &[&str], each: u64) -> Option<String> {
+        let folders: Vec<PathBuf> = folders.iter().map(PathBuf::from).collect();
+        let folders: Vec<&PathBuf> = folders.iter().collect();
+        lacking(&folders, each, space)
+    }
+
+    #[test]
+    fn servers_of_one_file_system_are_added_up_and_those_of_another_are_not() {
+        assert_eq!(lack(&["/a/0"], 100), None);
+        assert_eq!(lack(&["/a/0", "/b/1"], 100), None);
+        let both = lack(&["/b/0", "/a/1", "/b/2", "/a/3"], 60).expect("120 of 100 bytes");
+        assert!(both.contains("`/a/1`") && both.contains("2 servers"), "{both}");
+        let one = lack(&["/b/0", "/a/1"], 101).expect("101 of 100 bytes");
+        assert!(one.contains("`/a/1`") && one.contains("its server needs"), "{one}");
+        assert_eq!(lack(&["/elsewhere"], 1 << 40), None, "nothing is known of it");
+    }
+
+    #[test]
+    fn journals_count_until_there_are_some_and_data_where_there_may_be_none() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let own = folder.path().join("data");
+        let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
+        plan.data.records = 1;
+        let fits = |plan: &Plan, are_running| check(plan, std::slice::from_ref(&own), are_running);
+        assert!(fits(&plan, false).is_ok());
+        plan.data.records = u64::MAX;
+        let error = fits(&plan, false).expect_err("no disk is so large");
+        assert_eq!(error.kind, Kind::Environment);
+        assert!(fits(&plan, true).is_err());
+        std::fs::create_dir(&own).expect("there is room");
+        assert!(fits(&plan, false).is_err());
+        std::fs::write(own.join("WiredTiger"), "").expect("there is room");
+        assert!(fits(&plan, false).is_ok(), "it may be there already");
+    }
+}
