@@ -9,11 +9,11 @@ use dyno_testkit::mongod_program;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-const SECURED: [&str; 2] = ["--auth", "--tls"];
+pub(super) const SECURED: [&str; 2] = ["--auth", "--tls"];
 
 /// Puts a program before `ansible-playbook` that copies the secrets of the run from the memory of the controller, which only
 /// a process of the same user can. Returns where they are then.
-fn listen_in(hosts: &Hosts) -> PathBuf {
+pub(super) fn listen_in(hosts: &Hosts) -> PathBuf {
     let folder = hosts.bench.path("listening");
     std::fs::create_dir(&folder).unwrap();
     let seen = folder.join("seen");
@@ -51,7 +51,7 @@ fn assert_unseen(hosts: &Hosts, words: &[String]) {
 }
 
 /// The words that nobody else may read, of all programs.
-fn words(seen: &Path) -> Vec<String> {
+pub(super) fn words(seen: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(seen).unwrap();
     let files: std::collections::BTreeMap<String, String> = serde_json::from_str(&text).unwrap();
     assert!(!files.is_empty());

@@ -1,6 +1,8 @@
 //! Several servers on one host: each has CPUs, clients and a record of its own.
 
+use super::secured::{SECURED, listen_in, words};
 use super::*;
+use crate::common::secrets::{files_that_show, processes_that_show};
 
 /// The figures of all servers make up those of the run, phase by phase.
 fn assert_servers_make_up_the_whole(document: &Value) {
@@ -266,6 +268,20 @@ impl Drop for LowMapCount {
     }
 }
 
+/// Of a run that was broken off nothing is left: no process, no folder and no secret, on no host and not here.
+fn assert_nothing_left(hosts: &Hosts, seen: &Path) {
+    hosts.assert_clean_but_redis();
+    let secrets = words(seen);
+    assert_eq!(processes_that_show(&secrets), Vec::<String>::new());
+    let mut files = files_that_show(hosts.bench.folder.path(), &secrets);
+    files.retain(|file| !file.ends_with("listening/seen"));
+    assert_eq!(files, Vec::<String>::new());
+    let wanted: String = secrets.iter().map(|word| format!(" -e '{word}'")).collect();
+    let look = format!("grep -rlsF{wanted} {PLACE} /etc /run /dev/shm");
+    let found = hosts.ssh("server1", &look);
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+}
+
 #[test]
 fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
     let Some(hosts) = Hosts::up("settings") else {
@@ -286,7 +302,8 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
         )
     };
     let before = of_host();
-    let words = [
+    let seen = listen_in(&hosts);
+    let fixed = [
         "--set",
         r#"fleet.servers=["server1"]"#,
         "--set",
@@ -300,7 +317,7 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
         "max_map_count,round_trip",
     ];
     let run = |name: &str| {
-        let mut child = hosts.spawn("run", &[&words[..], &["--out", name]].concat());
+        let mut child = hosts.spawn("run", &[&fixed[..], &SECURED, &["--out", name]].concat());
         hosts.wait_for_load(&hosts.bench.path(name), &mut child);
         let during = of_host();
         assert!(
@@ -329,8 +346,8 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
     for check in ["huge_pages", "cache_memory", "bind_address", "filesystem"] {
         assert_ne!(level(check), "unknown", "{check}: {server}");
     }
-    // They listen on the network without a password.
-    assert_eq!(level("bind_address"), "fail", "{server}");
+    // They listen on the network with a password.
+    assert_eq!(level("bind_address"), "pass", "{server}");
     // And what it found at the end, and could not change.
     let queue = &server["packet_steering"]["queues"][0];
     assert_eq!(queue["at_end"], queue["set"], "{server}");
@@ -354,6 +371,7 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
     );
     assert_eq!(of_host(), before, "{}", ended.stderr);
     hosts.assert_clean();
+    assert_nothing_left(&hosts, &seen);
     // The agent of the server is killed: the controller takes it back.
     let child = run("killed");
     let killed = hosts.ssh(
@@ -364,13 +382,19 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
     let ended = Finished::from(child.wait_with_output().unwrap());
     assert_ne!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(of_host(), before, "{}", ended.stderr);
+    hosts.assert_clean();
+    assert_nothing_left(&hosts, &seen);
     // The controller is killed: the agent takes it back, and its folder away.
     let mut child = run("alone");
     child.kill().unwrap();
     child.wait().unwrap();
+    let look = format!("ls {PLACE}; pgrep -l 'dyno|secantusd'");
     wait_for("the agents", || {
-        !text(&hosts.ssh("server1", &format!("ls {PLACE}"))).contains("dyno-")
+        let hosts = ["client1", "server1"].map(|host| text(&hosts.ssh(host, &look)));
+        let left = hosts.concat();
+        !left.contains("dyno") && !left.contains("secantusd")
     });
     assert_eq!(of_host(), before);
+    assert_nothing_left(&hosts, &seen);
     hosts.assert_keys_expire();
 }
