@@ -7,6 +7,7 @@ mod input;
 mod redis;
 mod secrets;
 mod servers;
+mod unknown;
 mod yaml;
 
 pub use input::{JOB, REDIS, REDIS_PORT, SECRET, SERVER_PORT, SERVERS, watches_servers};
@@ -19,7 +20,6 @@ use dyno_engine::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::file::to_toml;
 use dyno_plan::fleet::KubernetesPlan;
-use dyno_plan::model::{ServerKind, ServerPlan};
 use input::RenderInput;
 pub(crate) use input::servers_of_pod;
 use serde_json::{Value, json};
@@ -42,10 +42,8 @@ pub enum RenderError {
 impl From<RenderError> for Error {
     fn from(error: RenderError) -> Self {
         let hint = match &error {
-            RenderError::NoKubernetes => "an empty one is enough, see docs/plans.md",
-            RenderError::Unknown { .. } => {
-                "leave them out, or take hosts of an inventory, see docs/fleet.md"
-            }
+            RenderError::NoKubernetes => "an empty one is enough, see docs/plans.md".to_owned(),
+            RenderError::Unknown { keys } => unknown::hint(keys),
         };
         Error::from_cause(Kind::BadInput, error).with_hint(hint)
     }
@@ -112,7 +110,7 @@ impl<'a> RenderOptions<'a> {
 pub fn render(plan: &Plan, options: &RenderOptions<'_>) -> Result<Vec<Manifest>, RenderError> {
     let fleet = plan.fleet.as_ref().ok_or(RenderError::NoKubernetes)?;
     let kubernetes = fleet.kubernetes.as_ref().ok_or(RenderError::NoKubernetes)?;
-    let keys = unknown(plan);
+    let keys = unknown::keys(plan);
     if !keys.is_empty() {
         return Err(RenderError::Unknown { keys });
     }
@@ -187,40 +185,6 @@ pub fn pod_servers(kubernetes: &KubernetesPlan, pairs: u32) -> Vec<PodServer> {
         })
     };
     (0..kubernetes.server_pods).flat_map(of_pod).collect()
-}
-
-/// Settings of servers that would be left out without a word.
-fn unknown(plan: &Plan) -> Vec<String> {
-    let server = &plan.server;
-    let known = ServerPlan {
-        kind: server.kind,
-        uri: server.uri.clone(),
-        cache: server.cache,
-        durable_writes: server.durable_writes,
-        block_compressor: server.block_compressor.clone(),
-        parameters: server.parameters.clone(),
-        connection_options: server.connection_options.clone(),
-        pairs: server.pairs,
-        auth: server.auth,
-        encryption: server.encryption,
-        placement: servers::memory_policy(server)
-            .ok()
-            .and_then(|_| server.placement.clone()),
-        ..ServerPlan::default()
-    };
-    let as_table = |server: &ServerPlan| match serde_json::to_value(server) {
-        Ok(Value::Object(table)) => table,
-        _ => serde_json::Map::new(),
-    };
-    let (asked, known) = (as_table(server), as_table(&known));
-    let differs = asked
-        .iter()
-        .filter(|(key, value)| known.get(*key) != Some(value));
-    let mut keys: Vec<String> = differs.map(|(key, _)| format!("server.{key}")).collect();
-    if server.kind == ServerKind::Embedded {
-        keys.push("server.kind = \"embedded\"".into());
-    }
-    keys
 }
 
 fn manifest(path: &str, objects: &[Value]) -> Manifest {
@@ -308,7 +272,7 @@ fn plan_map(input: &RenderInput<'_>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_plan::model::Encryption;
+    use dyno_plan::model::{Encryption, ServerKind};
 
     fn plan(settings: &str) -> Plan {
         let text =

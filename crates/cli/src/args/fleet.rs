@@ -14,6 +14,9 @@ use dyno_plan::units::Span;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+/// Where folders of runs are made on hosts if nobody says another place.
+pub(crate) const HOST_FOLDER: &str = "/var/tmp";
+
 #[derive(Debug, Args)]
 pub(crate) struct FleetArguments {
     #[command(subcommand)]
@@ -64,7 +67,7 @@ pub(crate) struct HostArguments {
     )]
     pub(crate) inventory: Option<PathBuf>,
     /// Pods of `[fleet.kubernetes]` in place of hosts, in the cluster that `kubectl` is set to
-    #[arg(long, conflicts_with_all = ["inventory", "redis", "redis_ca"], help_heading = "Fleet")]
+    #[arg(long, conflicts_with = "inventory", help_heading = "Fleet")]
     pub(crate) kubernetes: bool,
     #[command(flatten)]
     pub(crate) redis: RedisArguments,
@@ -78,7 +81,7 @@ pub(crate) struct HostArguments {
     #[arg(
         long,
         value_name = "DIR",
-        default_value = "/var/tmp",
+        default_value = HOST_FOLDER,
         help_heading = "Fleet"
     )]
     pub(crate) host_folder: String,
@@ -89,7 +92,6 @@ pub(crate) struct HostArguments {
         long = "apply",
         value_name = "CHECKS",
         value_delimiter = ',',
-        conflicts_with = "kubernetes",
         help_heading = "Fleet"
     )]
     pub(crate) apply: Vec<String>,

@@ -2,8 +2,8 @@
 //! these hosts does.
 
 use crate::args::{
-    AgentArguments, FleetArguments, FleetCommand, OnHosts, RedisArguments, RenderArguments,
-    RenderSystem,
+    AgentArguments, FleetArguments, FleetCommand, HOST_FOLDER, HostArguments, OnHosts,
+    RedisArguments, RenderArguments, RenderSystem,
 };
 use crate::commands::doctor::wanted;
 use crate::commands::{experiments, run, soak};
@@ -46,6 +46,7 @@ fn on_hosts<T: Args>(
     invocation: Invocation<'_>,
     perform: impl FnOnce(&T, Invocation<'_>) -> Result<Exit, Error>,
 ) -> Result<Exit, Error> {
+    refuse_for_pods(hosts)?;
     let mut surroundings = invocation.surroundings.clone();
     surroundings.environment.home = if hosts.kubernetes {
         ServerHome::Pods
@@ -73,6 +74,34 @@ fn on_hosts<T: Args>(
     let result = perform(verb, on_fleet);
     in_context(invocation, |context| fleet.close(context));
     result
+}
+
+/// Refuses options that pods have no use for.
+fn refuse_for_pods(hosts: &HostArguments) -> Result<(), Error> {
+    let own_redis = "pods have a Redis of their own, which is made for the run";
+    let options = [
+        ("--redis", hosts.redis.redis.is_some(), own_redis),
+        ("--redis-ca", hosts.redis.redis_ca.is_some(), own_redis),
+        ("--insecure-redis", hosts.redis.insecure_redis, own_redis),
+        (
+            "--host-folder",
+            hosts.host_folder != HOST_FOLDER,
+            "`fleet.kubernetes.disks` and `storage_class` say where servers have their data",
+        ),
+        (
+            "--apply",
+            !hosts.apply.is_empty(),
+            "pods may not change their nodes: follow the advice of `dyno doctor` there before the run",
+        ),
+    ];
+    let given = options.into_iter().filter(|(_, is_given, _)| *is_given);
+    match given.take_while(|_| hosts.kubernetes).next() {
+        None => Ok(()),
+        Some((option, _, hint)) => {
+            let text = format!("`{option}` is about hosts of an inventory, and `--kubernetes` has pods");
+            Err(Error::new(Kind::BadInput, text).with_hint(hint))
+        }
+    }
 }
 
 /// `dyno agent`: what one host does in a run of a fleet.

@@ -376,7 +376,31 @@ fn pods_that_cannot_be_are_refused_without_a_run() {
         ),
         run(
             &["run", "many.toml", "--data-dir", "/data/a"],
-            "`server.data_dir`",
+            "do not know `server.data_dir`\n\nhint: `server.data_dir`: `fleet.kubernetes.disks`",
+        ),
+        run(
+            &["run", "many.toml", "--rps", "eth0"],
+            "do not know `server.receive_packet_steering`\n\nhint: `server.receive_packet_steering`: pods may not change",
+        ),
+        run(
+            &["run", "many.toml", "--mongod", "8.0.4"],
+            "hint: `server.mongod`: `fleet.kubernetes.server_image`",
+        ),
+        run(
+            &["run", "many.toml", "--apply", "max_map_count"],
+            "`--apply` is about hosts of an inventory",
+        ),
+        run(
+            &["run", "many.toml", "--redis", "redis://127.0.0.1:1"],
+            "hint: pods have a Redis of their own",
+        ),
+        run(
+            &["run", "many.toml", "--host-folder", "/data"],
+            "`--host-folder` is about hosts of an inventory",
+        ),
+        run(
+            &["run", "many.toml", "--set", "fleet.agents_per_host=2"],
+            "`fleet.agents_per_host` is about hosts",
         ),
         run(
             &["run", "many.toml", "--set", "fleet.client_hosts=1"],
@@ -458,4 +482,22 @@ fn what_fits_is_accepted_and_nothing_is_called() {
             _ => assert!(message(&run).contains("Redis"), "{}", run.stderr),
         }
     }
+}
+
+#[test]
+fn the_parameters_of_the_framework_load_a_deployment_of_others() {
+    let bench = bench();
+    let plan = |more: &[&str]| {
+        let servers = ["run", "--wsf", "--set", "fleet.servers=[]"];
+        let dry = fleet(&bench, Where::Hosts, &[&servers[..], more, &["--dry-run"]].concat());
+        dry.expect(0).stdout.parse::<toml::Table>().unwrap()
+    };
+    let uri = ["--uri", "mongodb://127.0.0.1:1/"];
+    let aimed = plan(&uri);
+    // What is left out is the default.
+    let mapping = aimed["fleet"].get("mapping").map_or("deployment", |one| {
+        one.as_str().unwrap()
+    });
+    assert_eq!(mapping, "deployment", "{aimed}");
+    assert!(aimed["server"].get("pairs").is_none_or(|pairs| pairs.as_integer() == Some(1)));
 }

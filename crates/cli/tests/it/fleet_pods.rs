@@ -230,6 +230,48 @@ fn servers_of_a_later_run_have_agents_of_their_own() {
 }
 
 #[test]
+fn several_servers_of_a_pod_share_the_disk_of_its_node() {
+    let Some(bench) = bench() else {
+        return;
+    };
+    let more = [
+        "--pairs",
+        "2",
+        "--set",
+        "fleet.kubernetes.disks=0",
+        "--set",
+        "fleet.mapping=pairs",
+    ];
+    Finished::from(run(&bench, &more)).expect(0);
+    let (document, _) = record(&bench);
+    assert!(crate::common::run_schema().is_valid(&document));
+    assert_eq!(document["status"], "complete", "{document}");
+    assert_eq!(document["server"]["documents"], 2 * 501);
+    assert_eq!(document["instances"].as_array().unwrap().len(), 2);
+    let servers = document["fleet"]["servers"].as_array().unwrap();
+    assert_eq!(servers.len(), 2);
+    for (number, server) in servers.iter().enumerate() {
+        assert_eq!(server["host"], "node-9/dyno-server-0", "{server}");
+        let port = format!(":{}/", 27_017 + number);
+        assert!(server["address"].as_str().unwrap().contains(&port), "{server}");
+        let storage = server["data_storage"].as_array().unwrap();
+        assert_eq!(storage.len(), 1, "{server}");
+        let folder = format!("/server-{number}");
+        assert!(storage[0]["path"].as_str().unwrap().ends_with(&folder), "{server}");
+    }
+    // One agent reads the node of both, and asked them what they are.
+    let sources = document["sources"].as_array().unwrap();
+    let of_server = sources.iter().filter(|source| source["of_server"] == true);
+    let of_server: Vec<&Value> = of_server.collect();
+    assert_eq!(of_server.len(), 1, "{sources:?}");
+    assert_eq!(of_server[0]["health"], "healthy", "{sources:?}");
+    let mut checks = servers[0]["environment"]["doctor"].as_array().unwrap().iter();
+    let huge_pages = checks.find(|one| one["check"] == "huge_pages").unwrap();
+    assert_ne!(huge_pages["level"], "unknown", "{huge_pages}");
+    assert_nothing_runs(&bench);
+}
+
+#[test]
 fn a_run_goes_on_without_the_agent_beside_its_server() {
     let Some(bench) = bench() else {
         return;

@@ -69,12 +69,16 @@ pub(super) fn check<'a>(
         }
         Some(_) => {}
     }
-    if in_cluster && fleet.client_hosts.is_some() {
-        return Err(bad(
-            "`fleet.client_hosts` is about hosts, and pods are counted by `fleet.kubernetes.client_pods`",
-        ));
+    let of_hosts = [
+        ("fleet.client_hosts", fleet.client_hosts.is_some()),
+        ("fleet.agents_per_host", fleet.agents_per_host > 1),
+    ];
+    let mut of_hosts = of_hosts.into_iter().filter(|(_, is_given)| *is_given);
+    match of_hosts.next().filter(|_| in_cluster) {
+        None => Ok(fleet),
+        Some((key, _)) => Err(bad(&format!("`{key}` is about hosts, and `--kubernetes` has pods"))
+            .with_hint("`fleet.kubernetes.client_pods` says how many there are, each with one agent")),
     }
-    Ok(fleet)
 }
 
 /// What no plan of a fleet has. Agents ask it of their work again: whoever writes to Redis need not be a controller.

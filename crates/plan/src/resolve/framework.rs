@@ -43,6 +43,11 @@ pub(super) fn keys(
     if is_aimed(request, plan) {
         let reason = "the server is already running";
         leave_out(settings, |key| key.starts_with("server."), reason);
+        // All client hosts load it together.
+        let mut mappings = settings.keys.iter_mut();
+        if let Some(mapping) = mappings.find(|setting| setting.name == "fleet.mapping") {
+            mapping.value = "deployment".into();
+        }
     }
     if request.data_dir.is_some() {
         let reason = "`--data-dir` takes its place";

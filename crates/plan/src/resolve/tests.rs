@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::builtin;
+use crate::fleet::Mapping;
 use crate::host::HostFacts;
 use crate::model::Schedule;
 use crate::request::{Overrides, ScheduleKind};
 use crate::units::Span;
+use crate::wsf::Parameters;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -323,6 +325,25 @@ fn pairs_as_a_topology_are_refused_where_pairs_are() {
         text.contains("`server.pairs` starts independent servers"),
         "{text}"
     );
+}
+
+#[test]
+fn the_client_hosts_of_the_framework_load_a_deployment_of_others_together() {
+    let mapping = |request: Request| {
+        let request = Request {
+            wsf: Some(Parameters {
+                on_hosts: true,
+                ..Parameters::default()
+            }),
+            ..request
+        };
+        let task = resolve(&request, &machine(2)).unwrap_or_else(|error| panic!("{error}"));
+        task.plan.fleet.expect("there is one").mapping
+    };
+    assert_eq!(mapping(Request::default()), Mapping::Pairs);
+    assert_eq!(mapping(at("mongodb://db/")), Mapping::Deployment);
+    let set = set(&[("fleet.mapping", "deployment"), ("server.pairs", "1")]);
+    assert_eq!(mapping(set), Mapping::Deployment, "what is typed counts");
 }
 
 #[test]

@@ -21,6 +21,8 @@ MONGOD = os.environ.get("DYNO_TEST_POD_MONGOD")
 # A network of this machine alone for each test.
 NETWORK = "127.%d.%d" % (100 + int(os.environ["DYNO_TEST_NUMBER"]) % 100, int(os.environ["DYNO_TEST_NUMBER"]) // 100 % 250)
 REDIS, DATABASE = NETWORK + ".2", NETWORK + ".3"
+# Of the first server of a pod; the others have those that follow.
+PORT = 27017
 
 
 def at(name):
@@ -124,13 +126,16 @@ def located(words):
 
 def server(container):
     words = located(container["args"])
+    port, folder = (words[words.index(name) + 1] for name in ("--port", "--dbpath"))
+    name = "server" if int(port) == PORT else "server-%d" % (int(port) - PORT)
+    os.makedirs(folder, exist_ok=True)
     if MONGOD:
         position = words.index("--bind_ip_all")
         words[position:position + 1] = ["--bind_ip", DATABASE, "--nounixsocket"]
-        start("server", [MONGOD] + words)
+        start(name, [MONGOD] + words)
         return
     write("empty.toml", "")
-    own = [SERVER, "--config", at("empty.toml"), "--host", DATABASE, "--port", "27017", "--storage-path", at("data"), "--standalone"]
+    own = [SERVER, "--config", at("empty.toml"), "--host", DATABASE, "--port", port, "--storage-path", folder, "--standalone"]
     if "--auth" in words:
         own.append("--auth")
     if "--tlsMode" in words:
@@ -138,7 +143,7 @@ def server(container):
         own += ["--tls-cert-file", pem, "--tls-key-file", pem]
         if "--tlsAllowConnectionsWithoutCertificates" not in words:
             own += ["--tls-ca-file", ca, "--tls-require-client-cert"]
-    start("server", own)
+    start(name, own)
 
 
 def keep(secret):
@@ -192,9 +197,12 @@ def main(words):
             sys.exit("an annotation would show the `Secret`")
         apply(path)
     elif words[:2] == ["rollout", "status"]:
-        answers((REDIS, 6379) if "redis" in words[2] else (DATABASE, 27017))
+        started = [name for name in os.listdir(STATE) if name.endswith(".pid") and name.split(".")[0] != "server-watch"]
+        servers = range(sum(name.startswith("server") for name in started))
+        for place in [(REDIS, 6379)] if "redis" in words[2] else [(DATABASE, PORT + server) for server in servers]:
+            answers(place)
     elif words[0] == "port-forward":
-        forward((REDIS, 6379) if "redis" in words[1] else (DATABASE, 27017))
+        forward((REDIS if "redis" in words[1] else DATABASE, int(words[2].lstrip(":"))))
     elif words[:2] == ["delete", "-f"]:
         stop(part.get(os.path.basename(words[2]).split(".")[0], "nothing"))
     elif words[:2] == ["delete", "secret"]:
