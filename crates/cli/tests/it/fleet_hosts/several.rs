@@ -3,6 +3,7 @@
 use super::secured::{SECURED, listen_in, words};
 use super::*;
 use crate::common::secrets::{files_that_show, processes_that_show};
+use dyno_testkit::mongod_program;
 
 /// The figures of all servers make up those of the run, phase by phase.
 fn assert_servers_make_up_the_whole(document: &Value) {
@@ -271,6 +272,8 @@ impl Drop for LowMapCount {
 /// Of a run that was broken off nothing is left: no process, no folder and no secret, on no host and not here.
 fn assert_nothing_left(hosts: &Hosts, seen: &Path) {
     hosts.assert_clean_but_redis();
+    let left = hosts.ssh("server1", "pgrep -l mongod");
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "");
     let secrets = words(seen);
     assert_eq!(processes_that_show(&secrets), Vec::<String>::new());
     let mut files = files_that_show(hosts.bench.folder.path(), &secrets);
@@ -284,9 +287,14 @@ fn assert_nothing_left(hosts: &Hosts, seen: &Path) {
 
 #[test]
 fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
+    // Advice depends on what the server is, and there is little for the embedded one.
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
     let Some(hosts) = Hosts::up("settings") else {
         return;
     };
+    let program = mongod.display().to_string();
     let card = text(&hosts.ssh("server1", "ls /sys/class/net"));
     let card = card
         .split_whitespace()
@@ -308,6 +316,10 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
         r#"fleet.servers=["server1"]"#,
         "--set",
         r#"fleet.clients=["client1"]"#,
+        "--mongod",
+        &program,
+        "--cache",
+        "256MiB",
         "--pairs",
         "2",
         "--set",
@@ -336,15 +348,22 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
         card.as_str(),
         "{server}"
     );
-    let level = |check: &str| {
+    let said = |check: &str, what: &str| {
         let mut checks = server["environment"]["doctor"].as_array().unwrap().iter();
         let verdict = checks.find(|verdict| verdict["check"] == check);
-        verdict.unwrap()["level"].as_str().unwrap().to_owned()
+        verdict.unwrap()[what].as_str().unwrap().to_owned()
     };
+    let level = |check: &str| said(check, "level");
     assert_eq!(level("max_map_count"), "pass", "{server}");
     // What depends on the servers is known: their program, caches, processes and folders.
     for check in ["huge_pages", "cache_memory", "bind_address", "filesystem"] {
         assert_ne!(level(check), "unknown", "{check}: {server}");
+    }
+    // That of the version: before 8.0.
+    let version = document["server"]["version"].as_str().unwrap();
+    let (major, _) = version.split_once('.').unwrap();
+    if major.parse::<u32>().unwrap() < 8 {
+        assert_eq!(said("huge_pages", "advised"), "`never`", "{server}");
     }
     // They listen on the network with a password.
     assert_eq!(level("bind_address"), "pass", "{server}");
@@ -361,7 +380,7 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
     hosts.assert_clean();
     // One of two servers is killed: the run fails, and the other one goes as well.
     let child = run("server");
-    let kill = hosts.ssh("server1", "kill -9 $(pgrep secantusd | head --lines=1)");
+    let kill = hosts.ssh("server1", "kill -9 $(pgrep mongod | head --lines=1)");
     assert!(kill.status.success(), "{}", text(&kill));
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(3);
     let ended = ended.says("ended by itself").says("`server1`");
@@ -388,11 +407,11 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
     let mut child = run("alone");
     child.kill().unwrap();
     child.wait().unwrap();
-    let look = format!("ls {PLACE}; pgrep -l 'dyno|secantusd'");
+    let look = format!("ls {PLACE}; pgrep -l 'dyno|mongod'");
     wait_for("the agents", || {
         let hosts = ["client1", "server1"].map(|host| text(&hosts.ssh(host, &look)));
         let left = hosts.concat();
-        !left.contains("dyno") && !left.contains("secantusd")
+        !left.contains("dyno") && !left.contains("mongod")
     });
     assert_eq!(of_host(), before);
     assert_nothing_left(&hosts, &seen);
