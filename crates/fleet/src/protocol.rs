@@ -101,9 +101,10 @@ pub struct HostFacts {
 impl HostFacts {
     /// Takes what the checks say of the host now, in place of what they said before.
     pub(crate) fn checked(&mut self, verdicts: Vec<Verdict>) {
-        let bad = verdicts.iter().filter(|verdict| verdict.level >= Level::Warn);
-        let text =
-            |one: &Verdict| format!("{}: {}, {}", one.check, one.found, one.advised);
+        let bad = verdicts
+            .iter()
+            .filter(|verdict| verdict.level >= Level::Warn);
+        let text = |one: &Verdict| format!("{}: {}, {}", one.check, one.found, one.advised);
         self.findings = bad.map(text).collect();
         if let Some(environment) = &mut self.environment {
             environment.doctor = verdicts;

@@ -81,7 +81,10 @@ fn told_processor(machine: &ServerMachine) -> String {
     if let Some(kind) = &machine.architecture {
         text.push_str(&format!(" ({kind})"));
     }
-    if let Some(usable) = machine.usable_cpus.filter(|_| machine.usable_cpus < machine.cpus) {
+    if let Some(usable) = machine
+        .usable_cpus
+        .filter(|_| machine.usable_cpus < machine.cpus)
+    {
         text.push_str(&format!(", {} for the server", count(usable)));
     }
     text

@@ -807,6 +807,7 @@ fn fleet_of(servers: [f64; 2], may_use: u64, client: f64) -> Verdict {
         address: String::new(),
         placement: None,
         packet_steering: None,
+        data_storage: Vec::new(),
         findings: Vec::new(),
         not_applied: Vec::new(),
     };

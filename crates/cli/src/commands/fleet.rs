@@ -98,7 +98,8 @@ fn refuse_for_pods(hosts: &HostArguments) -> Result<(), Error> {
     match given.take_while(|_| hosts.kubernetes).next() {
         None => Ok(()),
         Some((option, _, hint)) => {
-            let text = format!("`{option}` is about hosts of an inventory, and `--kubernetes` has pods");
+            let text =
+                format!("`{option}` is about hosts of an inventory, and `--kubernetes` has pods");
             Err(Error::new(Kind::BadInput, text).with_hint(hint))
         }
     }

@@ -354,16 +354,24 @@ fn embedded(bench: &Bench, more: &[&str]) -> Finished {
 /// A series has every cost that its runs have, in JSON, on the page and in Markdown.
 #[track_caller]
 fn assert_series_has_all_costs(bench: &Bench) {
-    let series = |format: &str| bench.dyno(&["history", "runs", "--format", format]).expect(0);
+    let series = |format: &str| {
+        bench
+            .dyno(&["history", "runs", "--format", format])
+            .expect(0)
+    };
     let kinds = |costs: &Value| -> Vec<String> {
         let costs = costs.as_array().unwrap().iter();
-        costs.map(|cost| cost["kind"].as_str().unwrap().to_owned()).collect()
+        costs
+            .map(|cost| cost["kind"].as_str().unwrap().to_owned())
+            .collect()
     };
     let document = series("json").json();
     let runs = document["runs"].as_array().unwrap();
     for run in runs {
         let folder = format!("runs/{}", run["directory"].as_str().unwrap());
-        let report = bench.dyno(&["report", &folder, "--format", "json"]).expect(0);
+        let report = bench
+            .dyno(&["report", &folder, "--format", "json"])
+            .expect(0);
         let own = kinds(&report.json()["analysis"]["figures"]["costs"]["values"]);
         assert_eq!(kinds(&run["costs"]), own);
         assert!(own.len() >= 5, "{own:?}");
@@ -371,7 +379,12 @@ fn assert_series_has_all_costs(bench: &Bench) {
     for format in ["html", "markdown"] {
         let text = series(format).stdout;
         let (_, costs) = text.split_once("Cost per operation").expect(format);
-        for label in ["client CPU", "context switches", "server memory", "price of a million"] {
+        for label in [
+            "client CPU",
+            "context switches",
+            "server memory",
+            "price of a million",
+        ] {
             assert!(costs.contains(label), "{format}: {label}");
         }
     }

@@ -501,10 +501,7 @@ fn a_server_on_a_machine_of_its_own_has_the_demands_that_its_exporter_reports() 
     assert!(page.contains("Machine of the server\n"), "{page}");
 
     let analysis = &run["analysis"];
-    assert_eq!(
-        stations(&run)[..2],
-        ["server CPU", "client CPU"]
-    );
+    assert_eq!(stations(&run)[..2], ["server CPU", "client CPU"]);
     // What an operation needs of them, by our own readings and the rate.
     let mut phases = run["phases"].as_array().unwrap().iter();
     let phase = phases.find(|phase| phase["name"] == "measure").unwrap();
@@ -516,7 +513,11 @@ fn a_server_on_a_machine_of_its_own_has_the_demands_that_its_exporter_reports() 
     ] {
         let demand = demands.iter().find(|demand| demand["name"] == name);
         let demand = demand.unwrap_or_else(|| panic!("{name}: {demands:?}"));
-        assert_near(demand["demand_s"].as_f64().unwrap(), busy / rate_per_s, 0.05);
+        assert_near(
+            demand["demand_s"].as_f64().unwrap(),
+            busy / rate_per_s,
+            0.05,
+        );
     }
     assert!(analysis["bottleneck"]["bound_per_s"].as_f64().unwrap() > 0.0);
     assert!(

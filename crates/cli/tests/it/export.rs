@@ -262,7 +262,7 @@ fn annotations_have_the_changes_of_a_run_with_their_times() {
     let changes: Vec<&Value> = exported.filter(|one| one["tags"][1] == "change").collect();
     // The first window that was slow began then.
     let fell_ms = started.as_millisecond() as f64 + 25_777.0;
-    for series in ["rate", "response_mean"] {
+    for series in ["rate", "disk_operations"] {
         let tags = serde_json::json!(["dyno", "change", series]);
         let change = changes.iter().find(|one| one["tags"] == tags);
         let change = change.unwrap_or_else(|| panic!("{series}: {changes:#?}"));
@@ -272,7 +272,7 @@ fn annotations_have_the_changes_of_a_run_with_their_times() {
     }
     let of_rate = changes.iter().find(|one| one["tags"][2] == "rate").unwrap();
     let text = of_rate["text"].as_str().unwrap();
-    assert!(text.starts_with("rate changed from 150/s to "), "{text}");
+    assert!(text.starts_with("rate changed from 150.0/s to "), "{text}");
     // They are those that the report tells.
     let report = bench.dyno(&["report", run, "--format", "json"]).expect(0);
     let found = report.json()["analysis"]["course"]["changes"].clone();

@@ -240,7 +240,12 @@ fn servers_that_no_host_could_start_are_refused_without_a_run() {
             "`client=same` places clients beside their servers",
         ),
         run(
-            &["run", "many.toml", "--set", "server.storage=ext4 on loop:1GiB"],
+            &[
+                "run",
+                "many.toml",
+                "--set",
+                "server.storage=ext4 on loop:1GiB",
+            ],
             "`server.storage` is prepared on this machine",
         ),
         run(
@@ -455,15 +460,7 @@ fn what_fits_is_accepted_and_nothing_is_called() {
             &["sweep", "many.toml", "--clients", "2,4", "--tls"],
         ),
         // Its one client is of no account.
-        (
-            Where::Hosts,
-            &[
-                "xmax",
-                "few.toml",
-                "--max-clients",
-                "8",
-            ],
-        ),
+        (Where::Hosts, &["xmax", "few.toml", "--max-clients", "8"]),
         (Where::Pods, &["run", "many.toml"]),
         (Where::Pods, &["sweep", "many.toml", "--clients", "2,4"]),
     ];
@@ -489,15 +486,23 @@ fn the_parameters_of_the_framework_load_a_deployment_of_others() {
     let bench = bench();
     let plan = |more: &[&str]| {
         let servers = ["run", "--wsf", "--set", "fleet.servers=[]"];
-        let dry = fleet(&bench, Where::Hosts, &[&servers[..], more, &["--dry-run"]].concat());
+        let dry = fleet(
+            &bench,
+            Where::Hosts,
+            &[&servers[..], more, &["--dry-run"]].concat(),
+        );
         dry.expect(0).stdout.parse::<toml::Table>().unwrap()
     };
     let uri = ["--uri", "mongodb://127.0.0.1:1/"];
     let aimed = plan(&uri);
     // What is left out is the default.
-    let mapping = aimed["fleet"].get("mapping").map_or("deployment", |one| {
-        one.as_str().unwrap()
-    });
+    let mapping = aimed["fleet"]
+        .get("mapping")
+        .map_or("deployment", |one| one.as_str().unwrap());
     assert_eq!(mapping, "deployment", "{aimed}");
-    assert!(aimed["server"].get("pairs").is_none_or(|pairs| pairs.as_integer() == Some(1)));
+    assert!(
+        aimed["server"]
+            .get("pairs")
+            .is_none_or(|pairs| pairs.as_integer() == Some(1))
+    );
 }

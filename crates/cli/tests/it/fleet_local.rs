@@ -294,7 +294,11 @@ fn assert_host_is_told(local: &Local, experiment: &Value) {
     for name in ["kernel", "cpu_model", "memory_bytes"] {
         assert_eq!(machine[name], experiment["environment"][name], "{name}");
     }
-    for form in [&["--full"][..], &["--format", "markdown"], &["--format", "html"]] {
+    for form in [
+        &["--full"][..],
+        &["--format", "markdown"],
+        &["--format", "html"],
+    ] {
         let report = [&["report", "most"][..], form].concat();
         let report = local.bench.dyno(&report).expect(0).stdout;
         for title in ["Machine of the controller", &format!("Machine {host}")] {

@@ -253,11 +253,17 @@ fn several_servers_of_a_pod_share_the_disk_of_its_node() {
     for (number, server) in servers.iter().enumerate() {
         assert_eq!(server["host"], "node-9/dyno-server-0", "{server}");
         let port = format!(":{}/", 27_017 + number);
-        assert!(server["address"].as_str().unwrap().contains(&port), "{server}");
+        assert!(
+            server["address"].as_str().unwrap().contains(&port),
+            "{server}"
+        );
         let storage = server["data_storage"].as_array().unwrap();
         assert_eq!(storage.len(), 1, "{server}");
         let folder = format!("/server-{number}");
-        assert!(storage[0]["path"].as_str().unwrap().ends_with(&folder), "{server}");
+        assert!(
+            storage[0]["path"].as_str().unwrap().ends_with(&folder),
+            "{server}"
+        );
     }
     // One agent reads the node of both, and asked them what they are.
     let sources = document["sources"].as_array().unwrap();
@@ -265,7 +271,10 @@ fn several_servers_of_a_pod_share_the_disk_of_its_node() {
     let of_server: Vec<&Value> = of_server.collect();
     assert_eq!(of_server.len(), 1, "{sources:?}");
     assert_eq!(of_server[0]["health"], "healthy", "{sources:?}");
-    let mut checks = servers[0]["environment"]["doctor"].as_array().unwrap().iter();
+    let mut checks = servers[0]["environment"]["doctor"]
+        .as_array()
+        .unwrap()
+        .iter();
     let huge_pages = checks.find(|one| one["check"] == "huge_pages").unwrap();
     assert_ne!(huge_pages["level"], "unknown", "{huge_pages}");
     assert_nothing_runs(&bench);

@@ -272,7 +272,11 @@ fn file_systems_are_compared_in_pairs_of_a_mongod_on_storage_of_its_own() {
         .expect(0);
     assert!(done.stdout.contains("loop:1GiB"), "{}", done.stdout);
     let runs = runs_of_points(&bench, "x");
-    let of_side = |side: &str| runs.iter().filter(|(point, _)| point["side"] == side).count();
+    let of_side = |side: &str| {
+        runs.iter()
+            .filter(|(point, _)| point["side"] == side)
+            .count()
+    };
     assert_eq!((of_side("a"), of_side("b")), (2, 2));
     for (point, run) in &runs {
         let side = sides.iter().find(|(side, _)| point["side"] == *side);
@@ -288,14 +292,20 @@ fn file_systems_are_compared_in_pairs_of_a_mongod_on_storage_of_its_own() {
         let used = run["consumption"].as_array().unwrap().iter();
         let mut used = used.filter(|used| used["phase"] == "measure");
         let written = &used.next().unwrap()["device"];
-        assert_eq!(written["names"], serde_json::json!([device["/dev/".len()..]]));
+        assert_eq!(
+            written["names"],
+            serde_json::json!([device["/dev/".len()..]])
+        );
         assert!(written["written_bytes"].as_u64() > Some(0), "{written}");
     }
     let text = std::fs::read_to_string(bench.path("x/experiment.json")).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["status"], "complete");
     let comparisons = document["answer"]["comparisons"].as_array().unwrap();
-    assert!(comparisons.iter().all(|one| one["pairs"] == 2), "{comparisons:?}");
+    assert!(
+        comparisons.iter().all(|one| one["pairs"] == 2),
+        "{comparisons:?}"
+    );
     assert_gone(&bench, "x");
 }
 

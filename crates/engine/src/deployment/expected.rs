@@ -35,7 +35,9 @@ pub fn servers(
     let memory = placement.and_then(HostPlacement::memory);
     let asked = plan.server.cache_bytes();
     let caches = planned_caches(&topology, program, asked, memory.as_deref())?;
-    let data = caches.iter().filter(|(one, _)| one.kind == InstanceKind::Data);
+    let data = caches
+        .iter()
+        .filter(|(one, _)| one.kind == InstanceKind::Data);
     let data: Vec<Option<u64>> = data.map(|(_, cache)| cache.map(|size| size.0)).collect();
     Ok(ServerFacts {
         product,
@@ -120,7 +122,10 @@ mod tests {
     fn a_program_is_asked_for_the_version_that_checks_depend_on() {
         let advised = |version: &str| {
             let facts = two_of(version);
-            assert_eq!((facts.version.as_deref(), facts.instances), (Some(version), 2));
+            assert_eq!(
+                (facts.version.as_deref(), facts.instances),
+                (Some(version), 2)
+            );
             assert!(facts.cache_bytes.is_some(), "two share the memory");
             assert_eq!(facts.authentication, Some(false));
             let subject = Subject {

@@ -116,7 +116,10 @@ fn found_servers(root: &Path) -> Vec<OpenServer> {
         addresses.retain(|address| !address.ip().is_loopback());
         addresses.sort_by_key(SocketAddr::port);
         let way = way_to(reachable(*addresses.first()?));
-        if way.as_ref().is_some_and(|(_, control)| serves_nothing(control.hello())) {
+        if way
+            .as_ref()
+            .is_some_and(|(_, control)| serves_nothing(control.hello()))
+        {
             return None;
         }
         let authentication = way.and_then(|(target, _)| probe::requires_password(&target));

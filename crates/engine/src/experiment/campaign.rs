@@ -5,6 +5,7 @@ mod attempt;
 mod machines;
 
 pub(crate) use attempt::Failure;
+use machines::prepared;
 
 use super::folder::ExperimentFolder;
 use super::hosts;
@@ -440,7 +441,7 @@ impl<'a> Campaign<'a> {
         let windows = responses(&directory, PhaseKind::Measure, None)?;
         let run = &finished.results.run.document;
         let mut found = figures::of_run(run, &windows, self.seed());
-        self.keep_machines(run);
+        machines::keep(&mut self.document, run);
         if let Ok(figures) = &mut found {
             figures.stolen_ratio = stolen_ratio(&finished.results.run);
         }

@@ -76,8 +76,10 @@ pub(super) fn check<'a>(
     let mut of_hosts = of_hosts.into_iter().filter(|(_, is_given)| *is_given);
     match of_hosts.next().filter(|_| in_cluster) {
         None => Ok(fleet),
-        Some((key, _)) => Err(bad(&format!("`{key}` is about hosts, and `--kubernetes` has pods"))
-            .with_hint("`fleet.kubernetes.client_pods` says how many there are, each with one agent")),
+        Some((key, _)) => Err(bad(&format!(
+            "`{key}` is about hosts, and `--kubernetes` has pods"
+        ))
+        .with_hint("`fleet.kubernetes.client_pods` says how many there are, each with one agent")),
     }
 }
 

@@ -5,9 +5,7 @@ use super::checks::is_set;
 use super::cluster::Cluster;
 use super::hosts::{RedisAddress, Wanted};
 use super::on_servers::OnServers;
-use super::open::{
-    NEEDED_DISK_BYTES, Open, Places, PrivateFolder, open_controller,
-};
+use super::open::{NEEDED_DISK_BYTES, Open, Places, PrivateFolder, open_controller};
 use super::ready::{Found, Ready, secret_files};
 use super::secrets::FleetSecrets;
 use super::watched::running_servers;

@@ -101,7 +101,11 @@ pub(super) fn servers(open: &Open) -> Vec<FleetServerRecord> {
                 packet_steering: started(number).and_then(|server| server.packet_steering.clone()),
                 data_storage: match started(number) {
                     Some(server) => server.data_storage.clone(),
-                    None => open.watched_storage.get(*index).cloned().unwrap_or_default(),
+                    None => open
+                        .watched_storage
+                        .get(*index)
+                        .cloned()
+                        .unwrap_or_default(),
                 },
                 environment: host.environment.clone().filter(|_| is_first),
                 findings: match is_first {

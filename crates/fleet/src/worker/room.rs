@@ -63,7 +63,10 @@ fn lacking(
         let Some((disk, free)) = space(folder) else {
             continue;
         };
-        of_disks.entry(disk).or_insert((free, folder.as_path(), 0)).2 += 1;
+        of_disks
+            .entry(disk)
+            .or_insert((free, folder.as_path(), 0))
+            .2 += 1;
     }
     let mut disks = of_disks.into_values();
     let (free, folder, servers) =
@@ -104,10 +107,20 @@ mod tests {
         assert_eq!(lack(&["/a/0"], 100), None);
         assert_eq!(lack(&["/a/0", "/b/1"], 100), None);
         let both = lack(&["/b/0", "/a/1", "/b/2", "/a/3"], 60).expect("120 of 100 bytes");
-        assert!(both.contains("`/a/1`") && both.contains("2 servers"), "{both}");
+        assert!(
+            both.contains("`/a/1`") && both.contains("2 servers"),
+            "{both}"
+        );
         let one = lack(&["/b/0", "/a/1"], 101).expect("101 of 100 bytes");
-        assert!(one.contains("`/a/1`") && one.contains("its server needs"), "{one}");
-        assert_eq!(lack(&["/elsewhere"], 1 << 40), None, "nothing is known of it");
+        assert!(
+            one.contains("`/a/1`") && one.contains("its server needs"),
+            "{one}"
+        );
+        assert_eq!(
+            lack(&["/elsewhere"], 1 << 40),
+            None,
+            "nothing is known of it"
+        );
     }
 
     #[test]

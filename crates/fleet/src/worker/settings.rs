@@ -145,7 +145,9 @@ mod tests {
         assert!(both.iter().all(|one| one.server.as_ref() == Some(&server)));
         let level = |subjects: &[Subject]| {
             let all = verdicts(subjects);
-            let mut own = all.into_iter().filter(|one| one.check == CheckName::FreeDisk);
+            let mut own = all
+                .into_iter()
+                .filter(|one| one.check == CheckName::FreeDisk);
             own.next().expect("there is one").level
         };
         let each = both.iter().map(|one| level(std::slice::from_ref(one)));

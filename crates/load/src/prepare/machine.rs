@@ -30,7 +30,9 @@ fn machine(answer: &Document) -> ServerMachine {
     let number = |path: &[&str]| number_at(answer, path).filter(|number| *number > 0);
     let bytes = |path: &[&str]| number(path).map(|mib| mib << 20);
     let version = text(&["os", "version"]);
-    let release = version.as_deref().and_then(|text| text.strip_prefix(KERNEL));
+    let release = version
+        .as_deref()
+        .and_then(|text| text.strip_prefix(KERNEL));
     let release = text(&["extra", "kernelVersion"]).or(release.map(str::to_owned));
     let kind = text(&["os", "type"]);
     ServerMachine {

@@ -173,10 +173,21 @@ fn a_server_tells_of_its_machine_or_why_it_does_not(start: Start) {
     }
     // It is this one.
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    assert_eq!(machine.kernel, Some(format!("Linux {}", release.trim())));
+    let own = format!("Linux {}", release.trim());
+    // The embedded server does not tell it.
+    assert!(
+        machine.kernel.as_ref().is_none_or(|kernel| *kernel == own),
+        "{machine:?}"
+    );
     assert!(machine.cpus.is_some_and(|cpus| cpus > 0), "{machine:?}");
-    assert!(machine.memory_bytes.is_some_and(|bytes| bytes > 1 << 20), "{machine:?}");
-    assert!(machine.architecture.is_some() && machine.os.is_some(), "{machine:?}");
+    assert!(
+        machine.memory_bytes.is_some_and(|bytes| bytes > 1 << 20),
+        "{machine:?}"
+    );
+    assert!(
+        machine.architecture.is_some() && machine.os.is_some(),
+        "{machine:?}"
+    );
 }
 
 #[test]

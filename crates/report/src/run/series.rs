@@ -310,7 +310,10 @@ mod tests {
         run.intervals = windows(1, 3_600);
         run.intervals[0].duration_s = 0.045;
         let note = thinning_note(&run, 2);
-        assert!(note.contains("each point covers 2 of them (2.00 s)"), "{note}");
+        assert!(
+            note.contains("each point covers 2 of them (2.0 s)"),
+            "{note}"
+        );
     }
 
     #[test]

@@ -44,7 +44,11 @@ fn an_experiment_of_a_fleet_has_the_machine_of_each_host() {
     for (host, model) in [("client1", "Fast 2"), ("db1", "Large 3")] {
         experiment.hosts.insert(host.into(), machine(host, model));
     }
-    let expected = ["Machine of the controller", "Machine client1", "Machine db1"];
+    let expected = [
+        "Machine of the controller",
+        "Machine client1",
+        "Machine db1",
+    ];
     for format in [PageFormat::Human, PageFormat::Markdown] {
         assert_eq!(titles(&experiment, format), expected);
     }
@@ -92,7 +96,7 @@ fn a_server_elsewhere_has_the_machine_that_it_tells() {
     let parts = [
         "Machine of the server",
         "8 × Large 3 (x86_64), 2 for the server",
-        "16 GiB, 4 GiB for the server",
+        "16.0 GiB, 4.00 GiB for the server",
         "Debian GNU/Linux 12 (bookworm)",
         "Linux 6.1.0-18-amd64",
         "db1:27017 (hostInfo)",
@@ -158,7 +162,10 @@ fn each_machine_of_servers_is_told_once_and_not_where_an_agent_knows_more() {
     ];
     assert_eq!(addresses(&run.document), ["db1:27017", "db2:27017"]);
     let text = run_text(&run, Format::Human);
-    for title in ["Machine of the server db1:27017", "Machine of the server db2:27017"] {
+    for title in [
+        "Machine of the server db1:27017",
+        "Machine of the server db2:27017",
+    ] {
         assert!(text.contains(title), "{title}: {text}");
     }
     let agent = FleetServerRecord {

@@ -1,6 +1,6 @@
 //! The machines of an experiment, as the first run with each of them saw them.
 
-use super::Campaign;
+use dyno_record::experiment::Experiment;
 use dyno_record::model::{Environment, FleetRecord, RunDocument};
 use dyno_record::storage::PreparedStorageRecord;
 
@@ -17,21 +17,20 @@ fn forget_other_storage(kept: &mut Environment, of_run: &Environment) {
     }
 }
 
-impl Campaign<'_> {
-    /// Keeps those of a run that are not known yet.
-    pub(super) fn keep_machines(&mut self, run: &RunDocument) {
-        let document = &mut self.document;
-        let own = document.environment.get_or_insert_with(|| run.environment.clone());
-        forget_other_storage(own, &run.environment);
-        for (host, found) in run.fleet.iter().flat_map(FleetRecord::machines) {
-            let kept = document.hosts.entry(host.to_owned());
-            forget_other_storage(kept.or_insert_with(|| found.clone()), found);
-        }
-        if document.server_machines.is_empty() {
-            let found = run.server_machines().into_iter();
-            let found = found.map(|(address, machine)| (address.to_owned(), machine.clone()));
-            document.server_machines = found.collect();
-        }
+/// Keeps those of a run that are not known yet.
+pub(super) fn keep(document: &mut Experiment, run: &RunDocument) {
+    let own = document
+        .environment
+        .get_or_insert_with(|| run.environment.clone());
+    forget_other_storage(own, &run.environment);
+    for (host, found) in run.fleet.iter().flat_map(FleetRecord::machines) {
+        let kept = document.hosts.entry(host.to_owned());
+        forget_other_storage(kept.or_insert_with(|| found.clone()), found);
+    }
+    if document.server_machines.is_empty() {
+        let found = run.server_machines().into_iter();
+        let found = found.map(|(address, machine)| (address.to_owned(), machine.clone()));
+        document.server_machines = found.collect();
     }
 }
 
