@@ -66,10 +66,13 @@ impl<'a> HostSettings<'a> {
                     && verdict.level != Level::Pass
                     && (!is_all || verdict.change.is_some())
             };
-            let left = verdicts.iter().filter(is_left).filter_map(not_applied);
-            self.not_applied.extend(left);
+            for left in verdicts.iter().filter(is_left).filter_map(not_applied) {
+                // Folders of one disk have the same.
+                if !self.not_applied.contains(&left) {
+                    self.not_applied.push(left);
+                }
+            }
         }
-        self.not_applied.dedup();
         Ok(())
     }
 }
