@@ -9,11 +9,10 @@ use dyno_analyze::search::tuning::{
 };
 use dyno_report::page::plot::{Measure, Plot, PlotAxis, PlotMark, PlotSeries, Role, Stroke};
 use dyno_report::page::{Page, Section, charts_of};
-use dyno_testkit::simulate::{SURFACE, service_time, shortest_service_time};
+use dyno_testkit::simulate::{SURFACE, noisy_pairs, service_time, shortest_service_time};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
 use std::path::Path;
 
 /// Comparisons of a search.
@@ -50,21 +49,11 @@ struct Bench {
 impl Bench {
     fn compare(&mut self, one: &Setting, other: &Setting, pairs: usize) -> Comparison {
         let truth = gain(one) - gain(other);
-        let mut run = || -> f64 { StandardNormal.sample(&mut self.random) };
-        let ratios = (0..pairs).map(|_| truth + NOISE * (run() - run()));
-        let ratios: Vec<f64> = ratios.collect();
-        let count = pairs as f64;
-        let mean = ratios.iter().sum::<f64>() / count;
-        let squares: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
-        // Two pairs say little of their own error, which is known from the runs before any change.
-        let variance = match pairs {
-            SEARCH_PAIRS => 2.0 * NOISE * NOISE,
-            _ => squares / (count - 1.0),
-        };
+        let found = noisy_pairs(&mut self.random, truth, NOISE, pairs);
         Comparison {
-            log_ratio: mean,
-            error: (variance / count).sqrt(),
-            degrees_of_freedom: count - 1.0,
+            log_ratio: found.log_ratio,
+            error: found.error,
+            degrees_of_freedom: found.degrees_of_freedom,
         }
     }
 

@@ -11,7 +11,7 @@ mod noise;
 mod surface;
 
 pub use engine::simulate;
-pub use noise::{autoregressive, normal};
+pub use noise::{NoisyRatio, autoregressive, noisy_pairs, normal};
 pub use surface::{EFFECTIVE, SURFACE, SurfaceSetting, service_time, shortest_service_time};
 
 /// Where operations come from.

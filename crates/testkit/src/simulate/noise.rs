@@ -1,7 +1,7 @@
-//! Random series with known properties, as stand-ins for measured ones.
+//! Random series and comparisons with known properties, as stand-ins for measured ones.
 
-use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
+use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 
 /// Independent standard normal values; the same for the same seed.
@@ -25,9 +25,61 @@ pub fn autoregressive(seed: u64, count: usize, correlation: f64) -> Vec<f64> {
         .collect()
 }
 
+/// What pairs of runs say of two settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NoisyRatio {
+    /// Logarithm of the ratio.
+    pub log_ratio: f64,
+    /// Its standard error.
+    pub error: f64,
+    /// Degrees of freedom of the error.
+    pub degrees_of_freedom: f64,
+}
+
+/// Two settings in so many pairs of runs, at least 2, where the true logarithm of their ratio is `truth` and that of each run has
+/// the standard deviation `noise`. Two pairs say little of their own error, which is then known from that.
+pub fn noisy_pairs(random: &mut impl Rng, truth: f64, noise: f64, pairs: usize) -> NoisyRatio {
+    let mut run = || -> f64 { StandardNormal.sample(random) };
+    let ratios = (0..pairs).map(|_| truth + noise * (run() - run()));
+    let ratios: Vec<f64> = ratios.collect();
+    let count = pairs as f64;
+    let mean = ratios.iter().sum::<f64>() / count;
+    let squares: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
+    let variance = match pairs {
+        0..=2 => 2.0 * noise * noise,
+        _ => squares / (count - 1.0),
+    };
+    NoisyRatio {
+        log_ratio: mean,
+        error: (variance / count).sqrt(),
+        degrees_of_freedom: count - 1.0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pairs_of_runs_tell_the_ratio_with_the_error_that_they_state() {
+        const TRUTH: f64 = 0.2;
+        const NOISE: f64 = 0.05;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        for pairs in [2, 12] {
+            let expected = NOISE * (2.0 / pairs as f64).sqrt();
+            let (mut squares, mut errors) = (0.0, 0.0);
+            for _ in 0..10_000 {
+                let found = noisy_pairs(&mut random, TRUTH, NOISE, pairs);
+                assert_eq!(found.degrees_of_freedom, pairs as f64 - 1.0);
+                squares += (found.log_ratio - TRUTH).powi(2) / 1e4;
+                errors += found.error.powi(2) / 1e4;
+            }
+            for variance in [squares, errors] {
+                let error = variance.sqrt();
+                assert!((error / expected - 1.0).abs() < 0.05, "{pairs}: {error}");
+            }
+        }
+    }
 
     #[test]
     fn the_series_has_the_moments_it_was_asked_for() {

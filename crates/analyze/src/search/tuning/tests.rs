@@ -2,9 +2,8 @@
 
 use super::*;
 use dyno_testkit::simulate::{
-    EFFECTIVE, SURFACE, SurfaceSetting, service_time, shortest_service_time,
+    EFFECTIVE, SURFACE, SurfaceSetting, noisy_pairs, service_time, shortest_service_time,
 };
-use rand_distr::{Distribution, StandardNormal};
 
 /// Standard deviation of the logarithm of a measurement.
 const NOISE: f64 = 0.05;
@@ -67,26 +66,11 @@ impl Bench {
             return Outcome::Violated;
         };
         let beside = (self.truth)(other).expect("it went well before");
-        let logs: Vec<f64> = (0..pairs)
-            .map(|_| {
-                let [one, other]: [f64; 2] =
-                    [(); 2].map(|()| StandardNormal.sample(&mut self.random));
-                found - beside + NOISE * (one - other)
-            })
-            .collect();
-        let mean = logs.iter().sum::<f64>() / pairs as f64;
-        let freedom = pairs as f64 - 1.0;
-        let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-        // Two pairs say nothing of their own error: it is known from the baseline.
-        let deviation = if pairs > 2 {
-            (squares / freedom).sqrt()
-        } else {
-            NOISE * 2f64.sqrt()
-        };
+        let found = noisy_pairs(&mut self.random, found - beside, NOISE, pairs);
         Outcome::Compared(Comparison {
-            log_ratio: mean,
-            error: deviation / (pairs as f64).sqrt(),
-            degrees_of_freedom: freedom,
+            log_ratio: found.log_ratio,
+            error: found.error,
+            degrees_of_freedom: found.degrees_of_freedom,
         })
     }
 
