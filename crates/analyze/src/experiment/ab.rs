@@ -62,6 +62,16 @@ pub(super) fn statistics(deciding: Deciding) -> [Statistic; 5] {
 /// the machine to be measured.
 const SET_ASIDE_PART: usize = 2;
 
+/// How many of so many pairs, or runs, may be set aside.
+pub(super) fn most_set_aside(most: usize) -> usize {
+    most / SET_ASIDE_PART
+}
+
+/// Whether the hypervisor took more of the CPU time than is accepted; never without a limit.
+pub(super) fn is_disturbed(stolen_ratio: f64, max_steal_ratio: Option<f64>) -> bool {
+    stolen_ratio > max_steal_ratio.unwrap_or(f64::INFINITY)
+}
+
 /// The pairs of an experiment that do not count: more than `max_steal_ratio` of the CPU time was taken during one of their
 /// runs. At most half of `most` pairs, the first ones; none without a limit.
 pub fn disturbed(
@@ -81,8 +91,8 @@ pub fn disturbed(
     };
     (0..experiment.points.len() / 2)
         .filter_map(of_pair)
-        .filter(|one| one.stolen_ratio > max_steal_ratio.unwrap_or(f64::INFINITY))
-        .take(most / SET_ASIDE_PART)
+        .filter(|one| is_disturbed(one.stolen_ratio, max_steal_ratio))
+        .take(most_set_aside(most))
         .collect()
 }
 

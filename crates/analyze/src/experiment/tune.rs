@@ -1,6 +1,7 @@
 //! A search for better settings, run by run: which run is next, what a finished one says, and the answer of those that are
 //! done. The same figures give the same course, so that a search that was interrupted goes on where it stopped.
 
+use crate::experiment::ab::{is_disturbed, most_set_aside};
 use crate::search::tuning::space::{Parameter, Setting};
 use crate::search::tuning::surface::Normal;
 use crate::search::tuning::{
@@ -8,28 +9,34 @@ use crate::search::tuning::{
 };
 use crate::student::two_sided;
 use dyno_record::experiment::{
-    Ablation, CostKind, Figure, Figures, Knob, KnobEffect, TuneAnswer, TuneGoal, TuneOptions,
-    TunePurpose, TuneTrial, keys_of,
+    Ablation, CostKind, Figure, Figures, Knob, KnobEffect, RunsSetAside, TuneAnswer, TuneGoal,
+    TuneOptions, TunePurpose, TuneTrial, keys_of,
 };
 use std::collections::BTreeMap;
+use under_way::UnderWay;
 
 pub mod across;
+mod baseline;
+mod under_way;
 
-/// Runs with the defaults at the beginning, from which the noise is known.
-pub const BASELINE_RUNS: usize = 4;
+pub use baseline::{BASELINE_RUNS, Baseline};
+
 /// Pairs of a comparison of the search.
 const SEARCH_PAIRS: usize = 2;
 /// Fewest pairs of a comparison that an answer rests on.
 pub const LEAST_PAIRS: usize = 4;
 /// Confidence with which a setting is worse that is given up after its first pair.
 const CERTAINLY_WORSE_RATIO: f64 = 0.99;
-/// Runs of a confirmation that may break a limit by their figures: one may be chance.
+/// Runs of a comparison that may go wrong by their figures, where one may be chance.
 const FORGIVEN: usize = 1;
 /// Confidence of all intervals.
 const CONFIDENCE_RATIO: f64 = 0.95;
 /// Standard normal deviate that is exceeded in one of five cases: a gain must be larger than the half-width of the interval by that
 /// many standard errors to be shown in four of five.
 const POWER: f64 = 0.8416;
+
+/// Why a run is of no use.
+const NOT_TOLD: &str = "a run does not tell the goal";
 
 /// Keys of the plan with their values.
 pub type Keys = BTreeMap<String, String>;
@@ -55,8 +62,13 @@ pub enum TuneNext {
 pub enum RunOutcome<'a> {
     /// It was measured.
     Measured(&'a Figures),
-    /// It did harm and was ended, for this reason.
-    Harmful(&'a str),
+    /// It did harm and was ended.
+    Harmful {
+        /// Why.
+        reason: &'a str,
+        /// Share of the CPU time that the hypervisor took meanwhile, if that is known.
+        stolen_ratio: Option<f64>,
+    },
     /// The server refused to set it.
     Refused {
         /// What it said.
@@ -64,24 +76,6 @@ pub enum RunOutcome<'a> {
         /// The key of the plan whose value it refused.
         key: &'a str,
     },
-}
-
-/// A comparison that goes on.
-#[derive(Clone, Debug)]
-struct UnderWay {
-    purpose: TunePurpose,
-    /// Place of the knob that is taken back, if one is.
-    knob: Option<usize>,
-    one: Setting,
-    other: Setting,
-    /// Places of the runs: for each pair that of `one`, then that of `other`, as far as they are done.
-    runs: Vec<Vec<usize>>,
-    /// Logarithms of the goals of the pair that is not complete: of `one` and of `other`.
-    half: [Option<f64>; 2],
-    /// Logarithms of the ratios of the pairs; above 0 if `one` is better.
-    ratios: Vec<f64>,
-    /// Runs of `one` that broke a limit and were forgiven.
-    forgiven: usize,
 }
 
 /// What is known of the variation between pairs.
@@ -106,6 +100,8 @@ pub struct TuneCourse {
     search: Tuning,
     noise: Noise,
     baseline: Figure,
+    /// Runs before any change that do not count.
+    first_set_aside: Vec<RunsSetAside>,
     max_pairs: usize,
     /// The same for what the answer of the search rests on, once the time that is left for it is known.
     confirmation_pairs: Option<usize>,
@@ -189,15 +185,15 @@ impl TuneCourse {
     ///
     /// # Errors
     /// In words, why no search can follow: a run that does not tell the goal, or does harm without any change.
-    pub fn new(options: &TuneOptions, baseline: &[&Figures]) -> Result<TuneCourse, String> {
+    pub fn new(options: &TuneOptions, baseline: &Baseline) -> Result<TuneCourse, String> {
         let mut logs = Vec::new();
-        for figures in baseline {
+        for figures in baseline.counted() {
             if let Some(reason) = harm(options, figures) {
                 return Err(format!(
                     "it does not keep the limits without any change: {reason}"
                 ));
             }
-            let goal = goal_of(options.goal, figures).ok_or("a run does not tell the goal")?;
+            let goal = goal_of(options.goal, figures).ok_or(NOT_TOLD)?;
             logs.push(goal.ln());
         }
         let count = logs.len().max(1) as f64;
@@ -205,7 +201,8 @@ impl TuneCourse {
         let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
         let freedom = (count - 1.0).max(1.0);
         // A count is known to one operation, however equal those of a few short runs are.
-        let counted = baseline.iter().map(|figures| figures.succeeded.max(1));
+        let counted = baseline.counted().iter();
+        let counted = counted.map(|figures| figures.succeeded.max(1));
         let resolution = 1.0 / counted.min().unwrap_or(1) as f64;
         let squares = squares.max(freedom * resolution.powi(2));
         let half = two_sided(CONFIDENCE_RATIO, freedom) * (squares / freedom / count).sqrt();
@@ -228,11 +225,12 @@ impl TuneCourse {
                 low: Some((mean - half).exp()),
                 high: Some((mean + half).exp()),
             },
+            first_set_aside: baseline.set_aside().to_vec(),
             max_pairs: options
                 .max_pairs
                 .map_or(LEAST_PAIRS, |pairs| pairs as usize),
             confirmation_pairs: None,
-            place: baseline.len(),
+            place: baseline.end(),
             options: options.clone(),
             knobs,
             trials: Vec::new(),
@@ -322,57 +320,76 @@ impl TuneCourse {
         }
     }
 
-    /// Takes the end of the run that was next.
+    /// Takes the end of the run that was next; the share of the CPU time that the hypervisor took, if its pair is set aside by
+    /// that and made again.
     ///
     /// # Errors
     /// In words, why the search cannot go on: what it compares with went wrong, or does not tell the goal.
-    pub fn take(&mut self, outcome: RunOutcome<'_>) -> Result<(), String> {
+    pub fn take(&mut self, outcome: RunOutcome<'_>) -> Result<Option<f64>, String> {
         let Some(mut now) = self.under_way.take() else {
-            return Ok(());
+            return Ok(None);
         };
         let is_tried = now.is_tried_next();
         now.note_run(self.place);
         self.place += 1;
-        if let RunOutcome::Refused { reason, key } = outcome
-            && is_tried
-        {
-            let parameter = self.refused_parameter(&now.one, key);
-            let outcome = Outcome::Refused { parameter };
-            self.finish(&now, outcome, Some(reason.to_owned()), false);
-            return Ok(());
-        }
-        let harmful = match outcome {
-            RunOutcome::Harmful(reason) | RunOutcome::Refused { reason, .. } => {
-                Some(reason.to_owned())
-            }
-            RunOutcome::Measured(figures) if is_tried => harm(&self.options, figures),
-            RunOutcome::Measured(_) => None,
+        let stolen_ratio = match outcome {
+            RunOutcome::Measured(figures) => figures.stolen_ratio,
+            RunOutcome::Harmful { stolen_ratio, .. } => stolen_ratio,
+            RunOutcome::Refused { .. } => None,
         };
-        let may_be_chance = matches!(outcome, RunOutcome::Measured(_));
-        if harmful.is_some()
-            && may_be_chance
-            && now.purpose != TunePurpose::Search
-            && now.forgiven < FORGIVEN
-        {
-            // The pair is made again.
-            now.forgiven += 1;
-            now.half = [None; 2];
+        if self.is_disturbed(&now, stolen_ratio) {
+            // How it went says nothing of the settings.
+            now.begin_pair_again(stolen_ratio);
+            self.under_way = Some(now);
+            return Ok(stolen_ratio);
+        }
+        match outcome {
+            RunOutcome::Measured(figures) => {
+                self.measured(now, figures)?;
+                Ok(None)
+            }
+            RunOutcome::Refused { reason, key } if is_tried => {
+                let parameter = self.refused_parameter(&now.one, key);
+                let outcome = Outcome::Refused { parameter };
+                self.finish(&now, outcome, Some(reason.to_owned()), false);
+                Ok(None)
+            }
+            RunOutcome::Harmful { reason, .. } | RunOutcome::Refused { reason, .. } if is_tried => {
+                self.finish(&now, Outcome::Violated, Some(reason.to_owned()), false);
+                Ok(None)
+            }
+            RunOutcome::Harmful { reason, .. } | RunOutcome::Refused { reason, .. } => Err(
+                format!("the settings that others are compared with failed: {reason}"),
+            ),
+        }
+    }
+
+    /// Whether the pair that goes on does not count, as the hypervisor took this share of the CPU time during its last run.
+    fn is_disturbed(&self, now: &UnderWay, stolen_ratio: Option<f64>) -> bool {
+        let limit = self.options.max_steal_ratio;
+        stolen_ratio.is_some_and(|stolen_ratio| is_disturbed(stolen_ratio, limit))
+            && now.disturbed() < most_set_aside(self.most_pairs(now))
+    }
+
+    /// Takes a run that was measured, and ends the comparison if that is enough.
+    fn measured(&mut self, mut now: UnderWay, figures: &Figures) -> Result<(), String> {
+        let is_tried = now.is_tried_next();
+        let harmful = harm(&self.options, figures).filter(|_| is_tried);
+        let goal = goal_of(self.options.goal, figures);
+        let may_be_chance = match &harmful {
+            Some(_) => now.purpose != TunePurpose::Search,
+            None => goal.is_none(),
+        };
+        if may_be_chance && now.forgiven() < FORGIVEN {
+            now.begin_pair_again(None);
             self.under_way = Some(now);
             return Ok(());
         }
-        if let Some(reason) = harmful {
-            if !is_tried {
-                return Err(format!(
-                    "the settings that others are compared with failed: {reason}"
-                ));
-            }
-            self.finish(&now, Outcome::Violated, Some(reason), false);
+        if harmful.is_some() {
+            self.finish(&now, Outcome::Violated, harmful, false);
             return Ok(());
         }
-        let RunOutcome::Measured(figures) = outcome else {
-            return Ok(());
-        };
-        let goal = goal_of(self.options.goal, figures).ok_or("a run does not tell the goal")?;
+        let goal = goal.ok_or(NOT_TOLD)?;
         let log = if self.options.goal.larger_is_better() {
             goal.ln()
         } else {
@@ -389,6 +406,17 @@ impl TuneCourse {
         }
         self.under_way = Some(now);
         Ok(())
+    }
+
+    /// Most pairs of a comparison that count.
+    fn most_pairs(&self, now: &UnderWay) -> usize {
+        match now.purpose {
+            TunePurpose::Search => SEARCH_PAIRS,
+            TunePurpose::Confirm | TunePurpose::Ablate => {
+                self.confirmation_pairs.unwrap_or(self.max_pairs)
+            }
+            TunePurpose::Across | TunePurpose::ForAll => self.max_pairs,
+        }
     }
 
     /// The parameter whose value was refused: the only one that changes this key.
@@ -432,9 +460,7 @@ impl TuneCourse {
         };
         // By the width alone, which says nothing about the side.
         let half = two_sided(CONFIDENCE_RATIO, count - 1.0) * found.error;
-        let is_own = [TunePurpose::Confirm, TunePurpose::Ablate].contains(&now.purpose);
-        let of_own = self.confirmation_pairs.filter(|_| is_own);
-        let is_over = now.ratios.len() >= of_own.unwrap_or(self.max_pairs);
+        let is_over = now.ratios.len() >= self.most_pairs(now);
         (is_over || half <= self.options.margin_ratio.ln_1p() / 2.0).then_some((found, false))
     }
 
@@ -459,6 +485,7 @@ impl TuneCourse {
             settings: self.named(&now.one),
             beside: self.named(&now.other),
             runs: now.runs.clone(),
+            set_aside: now.set_aside.clone(),
             ratio: match outcome {
                 Outcome::Compared(found) => Some(self.ratio(&found)),
                 Outcome::Violated | Outcome::Refused { .. } => None,
@@ -521,6 +548,7 @@ impl TuneCourse {
             baseline: self.baseline,
             noise_ratio,
             visible_ratio: self.visible_ratio(),
+            first_set_aside: self.first_set_aside.clone(),
             trials: self.trials.clone(),
             settings: self.named(setting),
             keys: self.keys(setting),
@@ -613,43 +641,6 @@ impl TuneCourse {
             low: Some((log - half).exp()),
             high: Some((log + half).exp()),
         }
-    }
-}
-
-impl UnderWay {
-    fn new(purpose: TunePurpose, one: Setting, other: Setting) -> UnderWay {
-        UnderWay {
-            purpose,
-            knob: None,
-            one,
-            other,
-            runs: Vec::new(),
-            half: [None; 2],
-            ratios: Vec::new(),
-            forgiven: 0,
-        }
-    }
-
-    /// AB, BA, AB and so on: what is tried first in every second pair.
-    fn is_tried_next(&self) -> bool {
-        match self.half {
-            [None, None] => self.ratios.len() % 2 == 1,
-            [one, _] => one.is_none(),
-        }
-    }
-
-    fn note_run(&mut self, run: usize) {
-        let is_tried = self.is_tried_next();
-        match self.runs.last_mut().filter(|_| self.half != [None; 2]) {
-            Some(pair) if is_tried => pair.insert(0, run),
-            Some(pair) => pair.push(run),
-            None => self.runs.push(vec![run]),
-        }
-    }
-
-    fn squares(&self) -> f64 {
-        let mean = self.ratios.iter().sum::<f64>() / self.ratios.len() as f64;
-        self.ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum()
     }
 }
 

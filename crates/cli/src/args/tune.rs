@@ -2,7 +2,7 @@
 
 use super::experiments::ExperimentArguments;
 use super::names::one_of;
-use super::values::{quantity, share, span_above_0};
+use super::values::{quantity, share, share_or_all, span_above_0};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use dyno_plan::names::Names;
@@ -82,6 +82,10 @@ pub(crate) struct TuneArguments {
     /// Gain that is of no interest, such as `5%` or `0.05`
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "5%", help_heading = "Search")]
     pub(crate) margin: f64,
+    /// Run another pair in place of one in which the hypervisor took more than this share of the CPU time, and likewise for the
+    /// runs before any change; `100%` counts every run
+    #[arg(long, value_name = "SHARE", value_parser = share_or_all, default_value = "1%", help_heading = "Search")]
+    pub(crate) max_steal: f64,
     /// Start of all that the search draws at random; default: that of the plan
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(crate) search_seed: Option<u64>,

@@ -149,6 +149,7 @@ pub(crate) fn tune(arguments: &TuneArguments, invocation: Invocation<'_>) -> Res
             durability: arguments.allow.contains(&AllowName::Durability),
         },
         margin: arguments.margin,
+        max_steal_ratio: arguments.max_steal,
         seed: arguments.search_seed,
     };
     let (document, tasks) = tune::plan(&request, &resolver(common, invocation))?;

@@ -151,6 +151,54 @@ fn what_a_server_refuses_is_tried_once_and_is_no_harm() {
 }
 
 #[test]
+fn a_pair_that_was_disturbed_is_made_again_also_when_a_search_goes_on() {
+    let (bench, server) = (Bench::new(), surface());
+    let uri = server.uri();
+    // No machine loses that much by itself.
+    let more = [
+        "--knobs",
+        "threads=4,8",
+        "--budget",
+        "30s",
+        "--max-steal",
+        "99%",
+    ];
+    let before = bench.dyno(&against(&uri, &more)).expect(0).json();
+    let count = |document: &Value| document["points"].as_array().unwrap().len();
+    let resume = ["resume", "t", "--uri", &uri, "--format", "json"];
+    let same = bench.dyno(&resume).expect(0).json();
+    assert_eq!(same["answer"], before["answer"]);
+    let last = count(&before) - 1;
+    let path = bench.path("t/experiment.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut document: Value = serde_json::from_str(&text).unwrap();
+    document["points"][last]["figures"]["stolen_ratio"] = 1.0.into();
+    std::fs::write(&path, document.to_string()).unwrap();
+    std::fs::remove_file(bench.path("t/SHA256SUMS")).unwrap();
+    let found = bench.dyno(&resume).expect(0).json();
+    assert!(count(&found) >= count(&before) + 2, "{}", count(&found));
+    // The runs that are there are not made again.
+    for place in 0..=last {
+        let [one, other] = [&before, &found].map(|document| &document["points"][place]);
+        assert_eq!(one["figures"]["rate_per_s"], other["figures"]["rate_per_s"]);
+    }
+    let trials = found["answer"]["trials"].as_array().unwrap();
+    let set_aside = trials.iter().find_map(|trial| trial["set_aside"].get(0));
+    let set_aside = set_aside.unwrap();
+    assert_eq!(set_aside["stolen_ratio"], 1.0);
+    let runs = set_aside["runs"].as_array().unwrap();
+    assert!(runs.contains(&last.into()), "{set_aside}");
+    let text = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
+    let told = "1 pair was set aside and made again";
+    for part in [told, "1 pair set aside"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // The record alone leads to the same answer.
+    let again = bench.dyno(&resume).expect(0).json();
+    assert_eq!(again["answer"], found["answer"]);
+}
+
+#[test]
 fn a_search_that_was_killed_goes_on_where_it_stopped() {
     let (bench, server) = (Bench::new(), surface());
     let uri = server.uri();

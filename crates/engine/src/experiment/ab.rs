@@ -10,7 +10,6 @@ use dyno_analyze::resampling::Resampling;
 use dyno_plan::model::Schedule;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{AbAnswer, Answer, DisturbedPair, Experiment, Side, Verb};
-use dyno_record::quantity::Quantity;
 use std::time::Duration;
 
 /// What is compared, and when it is known well enough.
@@ -147,12 +146,8 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     loop {
         let made = measure_pair(campaign, pair, &clock);
         let set_aside = set_aside(campaign)?;
-        if let Some(one) = set_aside.iter().find(|one| one.pair as usize == pair) {
-            campaign.context.note(format!(
-                "set aside: the hypervisor took {} of the CPU time",
-                Quantity::ratio(one.stolen_ratio)
-            ));
-        }
+        let own = set_aside.iter().find(|one| one.pair as usize == pair);
+        campaign.note_set_aside(own.map(|one| one.stolen_ratio));
         let found = answer(campaign);
         if let Err(failure) = made {
             // What is known of the pairs before is not lost.

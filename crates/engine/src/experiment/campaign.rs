@@ -36,6 +36,7 @@ use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, Figures, Point, Verb};
 use dyno_record::model::{PhaseKind, RunStatus, ServerRecord};
+use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
 use dyno_record::responses::responses;
 use dyno_results::experiment::conclude;
@@ -392,6 +393,7 @@ impl<'a> Campaign<'a> {
         let task = plan_of(&self.tasks[&WhichPlan::of(point)], point)?;
         self.announce(index);
         self.document.points[index].problem = None;
+        self.document.points[index].stolen_ratio = None;
         let directory = self
             .folder
             .path()
@@ -486,6 +488,16 @@ impl<'a> Campaign<'a> {
             .values()
             .next()
             .map_or(0, |task| task.plan.client.seed)
+    }
+
+    /// Says that a run, or the pair that it is of, does not count, if the hypervisor took too much of the CPU time.
+    pub(crate) fn note_set_aside(&self, stolen_ratio: Option<f64>) {
+        if let Some(stolen_ratio) = stolen_ratio {
+            self.context.note(format!(
+                "set aside: the hypervisor took {} of the CPU time",
+                Quantity::ratio(stolen_ratio)
+            ));
+        }
     }
 
     fn announce(&self, index: usize) {

@@ -221,6 +221,7 @@ pub(crate) fn point(
         figures: None,
         problem: None,
         refused: None,
+        stolen_ratio: None,
         storage: None,
     }
 }

@@ -14,7 +14,6 @@ use dyno_record::experiment::{
     Answer, Attempt, Experiment, Figures, Objective, Objectives, RATE, SloAnswer, Verb,
 };
 use dyno_record::model::PhaseKind;
-use dyno_record::quantity::Quantity;
 use dyno_record::responses::{WindowResponses, responses};
 
 /// The objective, and how closely its rate is searched for.
@@ -185,10 +184,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
                 let attempt = judged(campaign, rate_per_s, &objectives, figures, number)?;
                 let stolen = attempt.stolen_ratio.unwrap_or_default();
                 if stolen > max_steal.unwrap_or(1.0) && set_aside.len() < most_set_aside {
-                    campaign.context.note(format!(
-                        "set aside: the hypervisor took {} of the CPU time",
-                        Quantity::ratio(stolen)
-                    ));
+                    campaign.note_set_aside(Some(stolen));
                     set_aside.push(attempt);
                 } else {
                     search.record(attempt.kept);

@@ -1,6 +1,7 @@
 //! `dyno tune`: which settings make a server better at its work, by comparisons of runs one beside the other.
 
 pub(super) mod across;
+mod baseline;
 mod knobs;
 mod preview;
 
@@ -11,11 +12,11 @@ use super::clock::Clock;
 use super::points::WhichPlan;
 use super::request::{Resolve, Tasks, document};
 use crate::error::{Error, Kind};
-use crate::run::limits::WindowLimits;
+use baseline::FirstRuns;
 use dyno_analyze::experiment::ab::{Deciding, analyze, explained, pairs};
 use dyno_analyze::experiment::tune::across::{AcrossCourse, budget_across, own_part};
 use dyno_analyze::experiment::tune::{
-    BASELINE_RUNS, LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneCourse, TuneNext, pairs_in,
+    LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneCourse, TuneNext, pairs_in,
 };
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::knobs::{Allowed, Knob};
@@ -23,18 +24,15 @@ use dyno_plan::model::Schedule;
 use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{
-    self as record, AbAnswer, Experiment, Figures, LeftOutKnob, LeftOutReason, Side, TUNE,
-    TuneGoal, TuneOptions, Verb,
+    self as record, AbAnswer, Experiment, LeftOutKnob, LeftOutReason, Side, TUNE, TuneGoal,
+    TuneOptions, Verb,
 };
 use dyno_record::quantity::Quantity;
 use knobs::Facts;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Share of the operations that may fail, where the plan tolerates none: a few fail on any bench.
 const FAILED_RATIO: f64 = 0.001;
-
-/// How many times the 99th percentile before any change an operation may take, where no limit is given.
-const LONGER: f64 = 20.0;
 
 /// Comparisons of a search whose runs take longer than the time allows.
 const LEAST_TRIALS: u32 = 4;
@@ -73,6 +71,8 @@ pub struct TuneRequest {
     pub allowed: Allowed,
     /// Gain that is of no interest, as a share, above 0 and below 1.
     pub margin: f64,
+    /// A pair in which the hypervisor took more than this share of the CPU time does not count.
+    pub max_steal_ratio: f64,
     /// Start of all that is drawn at random; `None` for that of the plan.
     pub seed: Option<u64>,
 }
@@ -112,6 +112,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         failed_ratio: task.plan.client.tolerated_error_ratio.max(FAILED_RATIO),
         seed: request.seed.unwrap_or(task.plan.client.seed),
         margin_ratio: request.margin,
+        max_steal_ratio: Some(request.max_steal_ratio),
         budget_s: request.budget.as_secs_f64(),
         allows_less_durable: request.allowed.durability,
         knobs: None,
@@ -237,36 +238,25 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     begin(campaign)?;
     let clock = Clock::of(campaign)?;
     let plans = across::plans(&campaign.document);
-    let mut baselines: Vec<Vec<Figures>> = Vec::new();
-    let mut run_s: Vec<Vec<f64>> = Vec::new();
-    for which in &plans {
-        let (mut baseline, mut own_s) = (Vec::new(), Vec::new());
-        for _ in 0..BASELINE_RUNS {
-            let number = baselines.len() * BASELINE_RUNS + baseline.len();
-            let point = campaign.document.points.get(number);
-            let is_new = point.is_none_or(|point| point.figures.is_none());
-            let begin = Instant::now();
-            baseline.push(campaign.measure(&[], which, number)?);
-            own_s.extend(is_new.then(|| begin.elapsed().as_secs_f64()));
-        }
-        baselines.push(baseline);
-        run_s.push(own_s);
-    }
-    let mut of_each = settled(campaign, &plans, &run_s)?;
+    let first = baseline::measure(campaign, &plans)?;
+    let mut of_each = settled(campaign, &plans, &first)?;
     let is_local = !campaign.is_remote() && campaign.context.source.is_none();
     let (mut searches, mut limits_of_each) = (Vec::new(), Vec::new());
-    for ((which, options), baseline) in plans.iter().zip(&of_each).zip(&baselines) {
-        let figures: Vec<&Figures> = baseline.iter().collect();
+    for ((which, options), first) in plans.iter().zip(&of_each).zip(&first) {
         let name = campaign.task(which).plan.name.clone();
-        let course = TuneCourse::new(options, &figures).map_err(|text| {
+        let course = TuneCourse::new(options, &first.baseline).map_err(|text| {
             unusable(format!("`{name}`: {text}"))
                 .with_hint("give another goal, other limits, or another plan")
         })?;
         searches.push((name, course));
-        limits_of_each.push(limits(options, baseline, is_local));
+        limits_of_each.push(baseline::limits(
+            options,
+            first.baseline.counted(),
+            is_local,
+        ));
     }
     let mut course = AcrossCourse::new(searches);
-    let mut number = BASELINE_RUNS * plans.len();
+    let mut number = first.last().map_or(0, |first| first.baseline.end());
     loop {
         let is_new = campaign.document.points.len() <= number;
         keep_to_time(
@@ -301,13 +291,20 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         };
         let taken = match &outcome {
             Ok(figures) => course.take(RunOutcome::Measured(figures)),
-            Err(Failure::Harm(reason)) => course.take(RunOutcome::Harmful(reason)),
+            Err(Failure::Harm {
+                reason,
+                stolen_ratio,
+            }) => course.take(RunOutcome::Harmful {
+                reason,
+                stolen_ratio: *stolen_ratio,
+            }),
             Err(Failure::Refused { reason, key }) => {
                 course.take(RunOutcome::Refused { reason, key })
             }
         };
-        taken.map_err(unusable)?;
+        let stolen_ratio = taken.map_err(unusable)?;
         if is_new {
+            campaign.note_set_aside(stolen_ratio);
             clock.keep(campaign)?;
         }
         number += 1;
@@ -402,17 +399,19 @@ fn unusable(text: String) -> Error {
 fn settled(
     campaign: &mut Campaign<'_>,
     plans: &[WhichPlan],
-    run_s: &[Vec<f64>],
+    first: &[FirstRuns],
 ) -> Result<Vec<TuneOptions>, Error> {
     let mut of_each = across::options(campaign)?;
     if of_each.iter().all(|options| options.knobs.is_some()) {
         return Ok(of_each);
     }
     let mut left_out = of_each[0].left_out.clone();
-    let (knobs, needs_start) = knobs_of_each(campaign, plans, &mut left_out)?;
-    let first_s: Vec<Option<f64>> = run_s.iter().map(|own| own.first().copied()).collect();
+    let (knobs, needs_start) = knobs_of_each(campaign, plans, first, &mut left_out)?;
+    let first_s = first.iter().map(|first| first.run_s.first().copied());
+    let first_s: Vec<Option<f64>> = first_s.collect();
     let mut typical_s = Vec::new();
-    for (which, run_s) in plans.iter().zip(run_s) {
+    for (which, first) in plans.iter().zip(first) {
+        let run_s = &first.run_s;
         let planned = planned_run_s(campaign.task(which));
         // The first run starts the servers and loads the documents, as each does that needs another start.
         let found_s = if needs_start {
@@ -466,12 +465,13 @@ fn settled(
 fn knobs_of_each(
     campaign: &mut Campaign<'_>,
     plans: &[WhichPlan],
+    first: &[FirstRuns],
     all_left_out: &mut Vec<LeftOutKnob>,
 ) -> Result<(Vec<Vec<record::Knob>>, bool), Error> {
     let mut wanted: Vec<Knob> = campaign.value(WANTED)?;
     let mut left_out = Vec::new();
-    for place in 0..plans.len() {
-        let server = campaign.server_of(place * BASELINE_RUNS)?;
+    for first in first {
+        let server = campaign.server_of(first.baseline.first())?;
         let facts = server.map_or(Facts::default(), |server| Facts::told(&server));
         left_out.extend(knobs::sift(&mut wanted, &facts));
     }
@@ -530,26 +530,6 @@ fn knobs_of_each(
     });
     let of_each: Vec<Vec<record::Knob>> = of_each.collect();
     Ok((of_each, all.iter().any(Knob::needs_start)))
-}
-
-/// What ends a run that does harm.
-fn limits(options: &TuneOptions, baseline: &[Figures], is_local: bool) -> WindowLimits {
-    let count = baseline.len().max(1) as f64;
-    let rates = baseline.iter().map(|figures| figures.rate_per_s.value);
-    let p99 = baseline
-        .iter()
-        .filter_map(|figures| figures.percentile("p99"));
-    let p99_us = p99.map(|p99| p99.value).fold(0.0, f64::max);
-    // A window is short: what the whole run is judged by is the limit itself.
-    let limit_us = options
-        .p99_limit_us
-        .map_or(p99_us * LONGER, |limit| limit * 2.0);
-    WindowLimits {
-        failed_ratio: options.failed_ratio.max(0.01),
-        response_ns: (limit_us * 1e3) as u64,
-        usual_rate_per_s: rates.sum::<f64>() / count,
-        is_local,
-    }
 }
 
 /// The pairs of a confirmation as `dyno ab` compares them, what was before as A.

@@ -32,8 +32,8 @@ pub use search::{
 pub use suite::{BELOW_US, PLANS, SuiteAnswer, SuiteLoad, SuiteOperation, SuiteRow, WORKLOAD};
 pub use sweep::{AgainstBase, BASE, Base, BlocksAnswer, Level, Relative, SweepAnswer};
 pub use tune::{
-    Ablation, Knob, KnobEffect, KnobReach, LeftOutKnob, LeftOutReason, TUNE, TuneAnswer, TuneGoal,
-    TuneOptions, TunePurpose, TuneTrial, keys_of,
+    Ablation, Knob, KnobEffect, KnobReach, LeftOutKnob, LeftOutReason, RunsSetAside, TUNE,
+    TuneAnswer, TuneGoal, TuneOptions, TunePurpose, TuneTrial, keys_of,
 };
 pub use tune_across::{
     AcrossSettings, Dependence, OnWorkload, TUNE_ACROSS, TuneAcrossAnswer, WorkloadOptions,
@@ -269,6 +269,9 @@ pub struct Point {
     pub problem: Option<String>,
     /// The key of the plan whose value the server refused to set, if that is why.
     pub refused: Option<String>,
+    /// Share of the CPU time that the hypervisor took, of a run that was ended early; of others the figures have it.
+    #[serde(default)]
+    pub stolen_ratio: Option<f64>,
     /// The storage that was made for its servers; absent where the data lay on storage that was there.
     #[serde(default)]
     pub storage: Option<PreparedStorageRecord>,

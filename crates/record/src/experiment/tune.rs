@@ -159,6 +159,8 @@ pub struct TuneOptions {
     pub seed: u64,
     /// Gains below are of no interest, as a share.
     pub margin_ratio: f64,
+    /// A run from which the hypervisor took more than this share of the CPU time does not count; all count when absent.
+    pub max_steal_ratio: Option<f64>,
     /// Time for all runs.
     pub budget_s: f64,
     /// Whether settings were tried with which acknowledged writes may be lost.
@@ -199,6 +201,17 @@ named! {
     }
 }
 
+/// Runs that do not count, and were made again.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunsSetAside {
+    /// By their places in the experiment, from 0: those of a pair that were done until then, or one before any change.
+    pub runs: Vec<usize>,
+    /// Share of the CPU time that the hypervisor took during the last of them. Absent where that is not why: by its figures one
+    /// run broke a limit, which may be chance, or did not tell the goal.
+    pub stolen_ratio: Option<f64>,
+}
+
 /// Two settings, measured one beside the other.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -214,6 +227,9 @@ pub struct TuneTrial {
     /// Runs by their places in the experiment, from 0: in each pair that of what was tried, then the other one. A pair that was
     /// not finished has one.
     pub runs: Vec<Vec<usize>>,
+    /// Pairs that were set aside; they are not among those runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set_aside: Vec<RunsSetAside>,
     /// The goal of what was tried, divided by that of the other one: absent if that did harm.
     pub ratio: Option<Figure>,
     /// What went wrong with what was tried.
@@ -263,6 +279,9 @@ pub struct TuneAnswer {
     pub noise_ratio: f64,
     /// Smallest gain that the pairs of a confirmation show in four of five cases, as a share.
     pub visible_ratio: f64,
+    /// Runs before any change that were set aside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_set_aside: Vec<RunsSetAside>,
     /// All comparisons in their order.
     pub trials: Vec<TuneTrial>,
     /// Knobs and their values that are certainly better than the defaults, and no others; empty if nothing is to be gained.
@@ -297,6 +316,12 @@ impl TuneAnswer {
             trial.purpose == TunePurpose::Confirm && trial.settings == *settings
         };
         self.trials.iter().rev().find(is_it)
+    }
+
+    /// All runs that do not count.
+    pub fn set_aside(&self) -> impl Iterator<Item = &RunsSetAside> {
+        let of_trials = self.trials.iter().flat_map(|trial| &trial.set_aside);
+        self.first_set_aside.iter().chain(of_trials)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::figure::cell;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_record::experiment::{Answer, Block, Experiment, Point};
+use dyno_record::experiment::{Answer, Block, Experiment, Point, TuneAnswer};
 use dyno_record::quantity::Quantity;
 
 /// Page of a run, inside its directory.
@@ -26,7 +26,9 @@ pub(super) fn section(experiment: &Experiment) -> Section {
         .map(|(place, point)| {
             let mut changed = settings(experiment, point);
             if is_set_aside(experiment, place) {
-                changed.push_str(", set aside");
+                let joint = if changed.is_empty() { "" } else { ", " };
+                changed.push_str(joint);
+                changed.push_str("set aside");
             }
             row(point, changed, is_repeated)
         })
@@ -39,13 +41,21 @@ pub(super) fn section(experiment: &Experiment) -> Section {
     }
 }
 
-/// Whether the run is of a pair that does not count.
+/// Whether the run does not count, or is of a pair that does not.
 pub(super) fn is_set_aside(experiment: &Experiment, place: usize) -> bool {
-    let Some(Answer::Ab(answer)) = &experiment.answer else {
-        return false;
-    };
-    let mut pairs = answer.set_aside.iter();
-    pairs.any(|one| one.pair as usize == place / 2)
+    let of_search = |answer: &TuneAnswer| answer.set_aside().any(|one| one.runs.contains(&place));
+    match &experiment.answer {
+        Some(Answer::Ab(answer)) => {
+            let mut pairs = answer.set_aside.iter();
+            pairs.any(|one| one.pair as usize == place / 2)
+        }
+        Some(Answer::Tune(answer)) => of_search(answer),
+        Some(Answer::TuneAcross(answer)) => {
+            let mut searches = answer.searches.iter();
+            searches.any(|search| of_search(&search.answer))
+        }
+        _ => false,
+    }
 }
 
 fn is_throttled(point: &Point) -> bool {
@@ -126,6 +136,7 @@ mod tests {
             figures: None,
             problem: None,
             refused: None,
+            stolen_ratio: None,
             storage: None,
         };
         assert_eq!(row(&point, String::new(), false)[3].text, "not run");

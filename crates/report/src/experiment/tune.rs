@@ -391,14 +391,6 @@ impl<'a> TunePage<'a> {
                 (None, TunePurpose::ForAll) => "good for all".to_owned(),
                 (None, purpose) => purpose.as_str().to_owned(),
             };
-            let note = match &trial.problem {
-                Some(reason) if trial.is_refused => {
-                    Cell::new(format!("refused: {reason}"), Tone::Soft)
-                }
-                Some(problem) => Cell::new(problem, Tone::Alarm),
-                None if trial.is_dropped => "certainly worse after the first pair".into(),
-                None => Cell::default(),
-            };
             vec![
                 Cell::new(number, Tone::Soft),
                 purpose.into(),
@@ -406,7 +398,7 @@ impl<'a> TunePage<'a> {
                 Cell::new(settings(&trial.beside), Tone::Soft),
                 trial.pairs().count().into(),
                 cell(trial.ratio.as_ref(), Quantity::plain),
-                note,
+                note(trial),
             ]
         };
         let trials = self.answer.trials.iter().zip(1_u32..);
@@ -424,6 +416,23 @@ impl<'a> TunePage<'a> {
 
     fn knob(&self, name: &str) -> Option<&Knob> {
         self.knobs.iter().find(|knob| knob.name == *name)
+    }
+}
+
+/// What went wrong with a comparison, why it was given up, and how many of its pairs do not count.
+fn note(trial: &TuneTrial) -> Cell {
+    let set_aside = match trial.set_aside.len() {
+        0 => None,
+        1 => Some("1 pair set aside".to_owned()),
+        several => Some(format!("{several} pairs set aside")),
+    };
+    match &trial.problem {
+        Some(reason) if trial.is_refused => Cell::new(format!("refused: {reason}"), Tone::Soft),
+        Some(problem) => Cell::new(problem, Tone::Alarm).with_detail(set_aside),
+        None if trial.is_dropped => {
+            Cell::from("certainly worse after the first pair").with_detail(set_aside)
+        }
+        None => set_aside.map_or_else(Cell::default, Cell::from),
     }
 }
 

@@ -195,6 +195,23 @@ fn settings_that_are_good_for_one_workload_only_are_marked_in_every_form() {
 }
 
 #[test]
+fn runs_of_a_search_that_were_set_aside_are_told_and_marked() {
+    let text = text(&tune::disturbed(), PageFormat::Markdown, 0);
+    let told = "`a`: 1 run before any change and 1 pair were set aside and made again: the hypervisor took CPU time";
+    for part in [
+        told,
+        "of the CPU time of a run was stolen",
+        "1 pair set aside",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let mut runs = text.lines().filter(|line| line.contains("-run"));
+    let second = runs.find(|line| line.contains("002-run")).unwrap();
+    assert!(second.contains("set aside"), "{second}");
+    assert!(!runs.any(|line| line.contains("set aside")), "{text}");
+}
+
+#[test]
 fn the_chart_of_a_search_has_what_was_confirmed() {
     let html = page(&tune::good_for_all());
     for workload in ["a", "c"] {

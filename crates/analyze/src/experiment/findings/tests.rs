@@ -138,6 +138,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
                 figures: Some(figures),
                 problem: None,
                 refused: None,
+                stolen_ratio: None,
                 storage: None,
             })
             .collect(),

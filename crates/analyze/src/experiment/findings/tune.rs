@@ -3,7 +3,7 @@
 use super::difference::{self, explained};
 use crate::values::{percent, times_of};
 use dyno_record::experiment::{
-    Experiment, Finding, LeftOutKnob, LeftOutReason, TuneAnswer, TuneOptions,
+    Experiment, Finding, LeftOutKnob, LeftOutReason, RunsSetAside, TuneAnswer, TuneOptions,
 };
 use dyno_record::statement;
 use dyno_record::statement::Statement;
@@ -26,6 +26,7 @@ pub(super) fn of_search(options: &TuneOptions, answer: &TuneAnswer) -> Vec<Findi
     let rules = [
         result(options, answer),
         cause(answer),
+        set_aside(answer),
         harmful(answer),
         refused(answer),
     ];
@@ -94,6 +95,25 @@ fn cause(answer: &TuneAnswer) -> Option<Finding> {
     let evidence = difference::evidence(&compared.demands);
     let said = statement!("explanation", explanation = explanation);
     (!evidence.is_empty()).then(|| Finding::found(said, evidence))
+}
+
+/// The machine itself was disturbed.
+fn set_aside(answer: &TuneAnswer) -> Option<Finding> {
+    let disturbed = |one: &&RunsSetAside| one.stolen_ratio.is_some();
+    let stolen = answer.set_aside().filter_map(|one| one.stolen_ratio);
+    let stolen: Vec<f64> = stolen.collect();
+    let largest = stolen.iter().copied().reduce(f64::max)?;
+    let first = answer.first_set_aside.iter().filter(disturbed).count();
+    let some = |count: usize| (count > 0).then_some(count);
+    Some(Finding::warning(
+        statement!(
+            "tune-set-aside",
+            first = some(first),
+            pairs = some(stolen.len() - first),
+            all = stolen.len()
+        ),
+        vec![statement!("stolen-in-a-run", most = percent(largest))],
+    ))
 }
 
 /// Settings that did harm and were given up.

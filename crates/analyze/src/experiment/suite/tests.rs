@@ -73,6 +73,7 @@ fn point(workload: &str, setting: Option<&str>, repeat: u32) -> Point {
         figures: Some(serde_json::from_value(figures).expect("it has all fields")),
         problem: None,
         refused: None,
+        stolen_ratio: None,
         storage: None,
     }
 }

@@ -5,9 +5,9 @@
 //! settings on one workload are compared by the difference of two such comparisons (Welch's t test, *Biometrika* 34, 1947).
 //! What is to be good for all is chosen by these figures, and so it is confirmed by pairs of its own.
 
+use super::under_way::UnderWay;
 use super::{
-    BASELINE_RUNS, CONFIDENCE_RATIO, LEAST_PAIRS, RunOutcome, TuneCourse, TuneNext, UnderWay,
-    budget, visible_beyond,
+    CONFIDENCE_RATIO, LEAST_PAIRS, RunOutcome, TuneCourse, TuneNext, budget, visible_beyond,
 };
 use crate::search::tuning::space::Setting;
 use crate::search::tuning::{Comparison, Outcome, TuningResult, TuningStep};
@@ -157,8 +157,9 @@ fn are_good(effects: &[Effect], margin: f64) -> bool {
 impl AcrossCourse {
     /// Begins after the runs of all workloads with their defaults, in the order of the searches.
     pub fn new(searches: Vec<(String, TuneCourse)>) -> AcrossCourse {
+        let ends = searches.iter().map(|(_, course)| course.place);
         AcrossCourse {
-            place: BASELINE_RUNS * searches.len(),
+            place: ends.max().unwrap_or_default(),
             searches,
         }
     }
@@ -188,16 +189,16 @@ impl AcrossCourse {
         (workload, self.searches[workload].1.next_run())
     }
 
-    /// Takes the end of the run that was next.
+    /// Takes the end of the run that was next, as [`TuneCourse::take`] does.
     ///
     /// # Errors
-    /// As [`TuneCourse::take`].
-    pub fn take(&mut self, outcome: RunOutcome<'_>) -> Result<(), String> {
+    /// As there.
+    pub fn take(&mut self, outcome: RunOutcome<'_>) -> Result<Option<f64>, String> {
         let is_one_of_several = self.searches.len() > 1;
         let mut searches = self.searches.iter_mut();
         let Some((workload, course)) = searches.find(|(_, course)| course.under_way.is_some())
         else {
-            return Ok(());
+            return Ok(None);
         };
         course.place = self.place;
         self.place += 1;

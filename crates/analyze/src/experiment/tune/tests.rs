@@ -1,7 +1,7 @@
 //! Searches on simulated benches: figures of runs that never took place.
 
 use super::*;
-use dyno_record::experiment::KnobReach;
+use dyno_record::experiment::{Cost, CostBasis, Costs, KnobReach};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
@@ -35,6 +35,7 @@ pub(super) fn options(goal: TuneGoal) -> TuneOptions {
         failed_ratio: 0.001,
         seed: 1,
         margin_ratio: 0.04,
+        max_steal_ratio: None,
         budget_s: 3600.0,
         allows_less_durable: false,
         knobs: Some(vec![
@@ -62,6 +63,65 @@ pub(super) fn figures(rate_per_s: f64) -> Figures {
     serde_json::from_value(text).expect("it has all fields")
 }
 
+/// Those of a run that is better by this logarithm in what a goal is about, and as usual in all else.
+pub(super) fn figures_of(goal: TuneGoal, better: f64) -> Figures {
+    let at_a_rate = Figures {
+        offered_rate_per_s: Some(10_000.0),
+        ..figures(10_000.0)
+    };
+    match goal {
+        TuneGoal::Rate => figures(10_000.0 * better.exp()),
+        TuneGoal::P99 => Figures {
+            response_us: [("p99".to_owned(), Figure::bare(10_000.0 * (-better).exp()))].into(),
+            ..at_a_rate
+        },
+        TuneGoal::Cpu => {
+            let kind = CostKind::ServerCpu;
+            let value = Figure::bare(200.0 * (-better).exp());
+            Figures {
+                costs: Some(Costs {
+                    basis: CostBasis::Operation,
+                    basis_count: 100_000,
+                    values: vec![Cost { kind, value }],
+                    currency: None,
+                    changed: None,
+                    unknown: Vec::new(),
+                }),
+                ..at_a_rate
+            }
+        }
+    }
+}
+
+/// Those of a run from which the hypervisor took a good part of the CPU time.
+pub(super) fn disturbed(goal: TuneGoal, better: f64) -> Figures {
+    Figures {
+        stolen_ratio: Some(0.3),
+        ..figures_of(goal, better - 1.0)
+    }
+}
+
+/// A few runs of a search, whose numbers they are.
+pub(super) fn now_and_then(run: usize) -> bool {
+    run % 7 == 1
+}
+
+/// The end of a run that did harm on a quiet machine.
+pub(super) fn harmful(reason: &str) -> RunOutcome<'_> {
+    RunOutcome::Harmful {
+        reason,
+        stolen_ratio: None,
+    }
+}
+
+/// The rule of `dyno ab`.
+pub(super) fn setting_aside(options: TuneOptions) -> TuneOptions {
+    TuneOptions {
+        max_steal_ratio: Some(0.01),
+        ..options
+    }
+}
+
 /// The value of a knob that keys set, 4 unless they do.
 pub(super) fn value(keys: &Keys, key: &str, option: &str) -> f64 {
     let text = keys.get(key).map_or("4", String::as_str);
@@ -73,24 +133,39 @@ pub(super) fn value(keys: &Keys, key: &str, option: &str) -> f64 {
 /// A bench on which more threads and a shorter delay help, and what it was asked for.
 struct Bench {
     random: Xoshiro256PlusPlus,
+    goal: TuneGoal,
     noise: f64,
     fails_from_threads: f64,
     is_flat: bool,
+    /// The runs that are disturbed, by their numbers.
+    is_disturbed: fn(usize) -> bool,
     runs: Vec<Keys>,
+    done: Vec<Figures>,
 }
 
 impl Bench {
     fn new(seed: u64) -> Bench {
         Bench {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            goal: TuneGoal::Rate,
             noise: NOISE,
             fails_from_threads: f64::INFINITY,
             is_flat: false,
+            is_disturbed: |_| false,
             runs: Vec::new(),
+            done: Vec::new(),
+        }
+    }
+
+    fn of(goal: TuneGoal, seed: u64) -> Bench {
+        Bench {
+            goal,
+            ..Bench::new(seed)
         }
     }
 
     fn run(&mut self, keys: &Keys) -> Result<Figures, String> {
+        let is_disturbed = (self.is_disturbed)(self.runs.len());
         self.runs.push(keys.clone());
         let threads = value(keys, "server.runtime_parameters.engine", "threads_max=");
         if threads >= self.fails_from_threads {
@@ -100,8 +175,23 @@ impl Bench {
         let slope = if self.is_flat { 0.0 } else { 1.0 };
         let log = slope * 0.15 * (threads / 4.0).log2()
             - slope * 0.1 * (delay / 4.0).log2().abs().min(1.0);
-        let noise: f64 = StandardNormal.sample(&mut self.random);
-        Ok(figures(10_000.0 * (log + self.noise * noise).exp()))
+        let figures = if is_disturbed {
+            disturbed(self.goal, log)
+        } else {
+            let noise: f64 = StandardNormal.sample(&mut self.random);
+            figures_of(self.goal, log + self.noise * noise)
+        };
+        self.done.push(figures.clone());
+        Ok(figures)
+    }
+
+    /// The runs without any change.
+    fn baseline(&mut self, options: &TuneOptions) -> Baseline {
+        let mut baseline = Baseline::new(options, 0);
+        while !baseline.is_complete() {
+            baseline.take(self.run(&Keys::new()).unwrap());
+        }
+        baseline
     }
 
     fn search(&mut self, options: &TuneOptions) -> TuneCourse {
@@ -110,12 +200,8 @@ impl Bench {
 
     /// The search, whose time is over after so many comparisons.
     fn search_until(&mut self, options: &TuneOptions, comparisons: u32) -> TuneCourse {
-        let none = Keys::new();
-        let first: Vec<Figures> = (0..BASELINE_RUNS)
-            .map(|_| self.run(&none).unwrap())
-            .collect();
-        let first: Vec<&Figures> = first.iter().collect();
-        let mut course = TuneCourse::new(options, &first).unwrap();
+        let baseline = self.baseline(options);
+        let mut course = TuneCourse::new(options, &baseline).unwrap();
         loop {
             if course.searched() == Some(comparisons) {
                 course.end_search();
@@ -128,33 +214,39 @@ impl Bench {
             };
             match self.run(&keys) {
                 Ok(figures) => course.take(RunOutcome::Measured(&figures)).unwrap(),
-                Err(reason) => course.take(RunOutcome::Harmful(&reason)).unwrap(),
-            }
+                Err(reason) => course.take(harmful(&reason)).unwrap(),
+            };
         }
         course
     }
 }
 
+fn expected() -> BTreeMap<String, String> {
+    [("threads".to_owned(), "16".to_owned())].into()
+}
+
+/// What the best settings multiply the goal by.
+fn truth(goal: TuneGoal) -> f64 {
+    let log: f64 = if goal.larger_is_better() { 0.3 } else { -0.3 };
+    log.exp()
+}
+
+fn holds(ratio: Option<Figure>, truth: f64) -> bool {
+    let ends = ratio.and_then(|ratio| ratio.low.zip(ratio.high));
+    ends.is_some_and(|(low, high)| low < truth && truth < high)
+}
+
 #[test]
 fn the_answer_is_the_smallest_change_and_its_gain_is_the_true_one() {
-    for goal in [TuneGoal::Rate, TuneGoal::P99] {
-        let mut bench = Bench::new(7);
-        let answer = bench.search(&options(goal)).answer();
-        let expected = BTreeMap::from([("threads".to_owned(), "16".to_owned())]);
-        assert_eq!(answer.settings, expected, "{goal:?}");
+    for goal in TuneGoal::ALL {
+        let answer = Bench::of(goal, 7).search(&options(goal)).answer();
+        assert_eq!(answer.settings, expected(), "{goal:?}");
         assert_eq!(
             answer.keys["server.runtime_parameters.engine"],
             "eviction=(threads_max=16)"
         );
-        let truth = match goal {
-            TuneGoal::Rate => 0.3_f64.exp(),
-            _ => (-0.3_f64).exp(),
-        };
-        let ratio = answer.ratio.unwrap();
-        assert!(
-            ratio.low.unwrap() < truth && truth < ratio.high.unwrap(),
-            "{ratio:?}"
-        );
+        let truth = truth(goal);
+        assert!(holds(answer.ratio, truth), "{:?}", answer.ratio);
         assert!(
             (answer.noise_ratio - NOISE).abs() < 0.01,
             "{}",
@@ -172,16 +264,22 @@ fn the_answer_is_the_smallest_change_and_its_gain_is_the_true_one() {
 
 #[test]
 fn every_run_is_named_once_and_pairs_alternate() {
-    let mut bench = Bench::new(3);
-    let course = bench.search(&options(TuneGoal::Rate));
-    let answer = course.answer();
-    let mut runs: Vec<usize> = answer
-        .trials
-        .iter()
-        .flat_map(|trial| trial.runs.concat())
-        .collect();
+    for is_disturbed in [(|_| false) as fn(usize) -> bool, now_and_then] {
+        let mut bench = Bench::new(3);
+        bench.is_disturbed = is_disturbed;
+        let course = bench.search(&setting_aside(options(TuneGoal::Rate)));
+        every_run_is_named_once(&bench, &course.answer());
+    }
+}
+
+fn every_run_is_named_once(bench: &Bench, answer: &TuneAnswer) {
+    let begin = BASELINE_RUNS + answer.first_set_aside.len();
+    let named = answer.trials.iter().flat_map(|trial| &trial.runs);
+    let set_aside = answer.set_aside().map(|one| &one.runs);
+    let mut runs: Vec<usize> = named.chain(set_aside).flatten().copied().collect();
+    runs.retain(|run| *run >= begin);
     runs.sort_unstable();
-    let all: Vec<usize> = (BASELINE_RUNS..bench.runs.len()).collect();
+    let all: Vec<usize> = (begin..bench.runs.len()).collect();
     assert_eq!(runs, all);
     for trial in &answer.trials {
         for (number, pair) in trial.runs.iter().enumerate() {
@@ -203,8 +301,7 @@ fn runs_that_are_all_alike_prove_a_gain_too() {
     let mut bench = Bench::new(7);
     bench.noise = 0.0;
     let answer = bench.search(&options(TuneGoal::Rate)).answer();
-    let expected = BTreeMap::from([("threads".to_owned(), "16".to_owned())]);
-    assert_eq!(answer.settings, expected);
+    assert_eq!(answer.settings, expected());
     assert!(answer.noise_ratio > 0.0 && answer.noise_ratio < 1e-4);
 }
 
@@ -281,7 +378,14 @@ fn limits_hold_for_every_run() {
     limited.p99_limit_us = Some(20_000.0);
     let slow = figures(4_000.0);
     assert_eq!(harm(&limited, &slow).unwrap(), "p99 was 25.000 ms");
-    let error = TuneCourse::new(&limited, &[&slow; 4]).unwrap_err();
+    let begin = |options: &TuneOptions| {
+        let mut baseline = Baseline::new(options, 0);
+        while !baseline.is_complete() {
+            baseline.take(slow.clone());
+        }
+        TuneCourse::new(options, &baseline).unwrap_err()
+    };
+    let error = begin(&limited);
     assert!(error.contains("without any change"), "{error}");
     let failing = Figures {
         failed_ratio: 0.01,
@@ -298,7 +402,7 @@ fn limits_hold_for_every_run() {
     assert!(harm(&limited, &behind).unwrap().contains("10000 of 12000"));
     assert_eq!(harm(&limited, &figures(10_000.0)), None);
     // Without the CPU time of the server there is nothing to search for.
-    let error = TuneCourse::new(&options(TuneGoal::Cpu), &[&slow; 4]).unwrap_err();
+    let error = begin(&options(TuneGoal::Cpu));
     assert!(error.contains("does not tell"), "{error}");
 }
 
@@ -319,12 +423,9 @@ fn the_time_is_for_search_and_confirmation() {
 #[test]
 fn a_refused_value_is_no_harm_and_known_by_its_key() {
     let mut bench = Bench::new(11);
-    let none = Keys::new();
-    let first: Vec<Figures> = (0..BASELINE_RUNS)
-        .map(|_| bench.run(&none).unwrap())
-        .collect();
-    let first: Vec<&Figures> = first.iter().collect();
-    let mut course = TuneCourse::new(&options(TuneGoal::Rate), &first).unwrap();
+    let options = options(TuneGoal::Rate);
+    let baseline = bench.baseline(&options);
+    let mut course = TuneCourse::new(&options, &baseline).unwrap();
     let key = "server.runtime_parameters.delay";
     let mut refused = Vec::new();
     while let TuneNext::Run { keys, .. } = course.next_run() {
@@ -350,4 +451,196 @@ fn a_refused_value_is_no_harm_and_known_by_its_key() {
     let trials = answer.trials.iter().filter(|trial| trial.problem.is_some());
     assert!(trials.clone().count() == count && trials.clone().all(|trial| trial.is_refused));
     assert_eq!(answer.settings["threads"], "16");
+}
+
+#[test]
+fn disturbed_runs_change_neither_the_noise_nor_the_answer() {
+    for goal in TuneGoal::ALL {
+        let search = |options: &TuneOptions| {
+            let mut bench = Bench::of(goal, 7);
+            bench.is_disturbed = now_and_then;
+            let answer = bench.search(options).answer();
+            (bench, answer)
+        };
+        let (bench, answer) = search(&setting_aside(options(goal)));
+        assert_eq!(answer.settings, expected(), "{goal:?}");
+        assert!(holds(answer.ratio, truth(goal)), "{:?}", answer.ratio);
+        let noise = answer.noise_ratio;
+        assert!((noise - NOISE).abs() < 0.01, "{noise}");
+        let baseline = answer.baseline.value;
+        let usual = goal_of(goal, &figures_of(goal, 0.0)).unwrap();
+        assert!((baseline / usual).ln().abs() < 2.0 * NOISE, "{baseline}");
+        // Those that were disturbed are set aside, and none without one of them.
+        assert_eq!(answer.first_set_aside.len(), 1);
+        let mut last: Vec<usize> = Vec::new();
+        for one in answer.set_aside() {
+            assert_eq!(one.stolen_ratio, Some(0.3));
+            last.extend(one.runs.iter().max());
+        }
+        last.sort_unstable();
+        let disturbed = (0..bench.runs.len()).filter(|run| now_and_then(*run));
+        assert_eq!(last, disturbed.collect::<Vec<_>>());
+        // All runs count without a limit, and one of four makes the bench noisy for good.
+        let (_, answer) = search(&options(goal));
+        assert_eq!(answer.set_aside().count(), 0);
+        assert!(answer.noise_ratio > 5.0 * NOISE, "{}", answer.noise_ratio);
+    }
+}
+
+#[test]
+fn where_time_is_always_taken_half_as_many_runs_are_set_aside_and_the_others_count() {
+    let mut bench = Bench::new(7);
+    bench.is_disturbed = |_| true;
+    let options = setting_aside(options(TuneGoal::Rate));
+    let answer = bench.search(&options).answer();
+    assert_eq!(answer.first_set_aside.len(), BASELINE_RUNS / 2);
+    for trial in &answer.trials {
+        let most = match trial.purpose {
+            TunePurpose::Search => SEARCH_PAIRS,
+            _ => options.max_pairs.unwrap() as usize,
+        };
+        assert_eq!(trial.set_aside.len(), most / 2, "{trial:?}");
+    }
+    assert_eq!(answer.settings, expected());
+}
+
+#[test]
+fn a_limit_that_a_disturbed_run_breaks_says_nothing_of_the_settings() {
+    let limited = TuneOptions {
+        p99_limit_us: Some(18_000.0),
+        ..options(TuneGoal::Rate)
+    };
+    let bench = || {
+        let mut bench = Bench::new(7);
+        bench.is_disturbed = now_and_then;
+        bench
+    };
+    let baseline = bench().baseline(&limited);
+    let error = TuneCourse::new(&limited, &baseline).unwrap_err();
+    assert!(error.contains("without any change: p99 was"), "{error}");
+    let answer = bench().search(&setting_aside(limited)).answer();
+    assert!(answer.trials.iter().all(|trial| trial.problem.is_none()));
+    assert!(answer.set_aside().count() > 1);
+    assert_eq!(answer.settings, expected());
+}
+
+#[test]
+fn a_run_that_is_ended_while_time_is_taken_is_tried_once_more() {
+    let options = setting_aside(options(TuneGoal::Rate));
+    for most in [1, 2] {
+        let mut bench = Bench::new(7);
+        let mut course = TuneCourse::new(&options, &bench.baseline(&options)).unwrap();
+        let mut ended = 0;
+        while course.trials.is_empty() {
+            let TuneNext::Run { keys, is_tried, .. } = course.next_run() else {
+                break;
+            };
+            let figures = bench.run(&keys).unwrap();
+            let outcome = if is_tried && ended < most {
+                ended += 1;
+                RunOutcome::Harmful {
+                    reason: "it stands still",
+                    stolen_ratio: Some(0.3),
+                }
+            } else {
+                RunOutcome::Measured(&figures)
+            };
+            course.take(outcome).unwrap();
+        }
+        let trial = &course.trials[0];
+        let problem = (most == 2).then_some("it stands still");
+        assert_eq!(trial.problem.as_deref(), problem);
+        assert_eq!(trial.set_aside.len(), 1, "{trial:?}");
+    }
+}
+
+#[test]
+fn a_search_that_goes_on_takes_the_same_course_by_its_records() {
+    let options = setting_aside(options(TuneGoal::P99));
+    let mut bench = Bench::of(TuneGoal::P99, 5);
+    bench.is_disturbed = now_and_then;
+    let answer = bench.search(&options).answer();
+    let mut records = bench.done.iter();
+    let mut baseline = Baseline::new(&options, 0);
+    while !baseline.is_complete() {
+        baseline.take(records.next().unwrap().clone());
+    }
+    let mut course = TuneCourse::new(&options, &baseline).unwrap();
+    let mut runs = bench.runs[baseline.end()..].iter();
+    while let TuneNext::Run { keys, .. } = course.next_run() {
+        assert_eq!(Some(&keys), runs.next());
+        let figures = records.next().unwrap();
+        course.take(RunOutcome::Measured(figures)).unwrap();
+    }
+    assert_eq!((runs.next(), records.next()), (None, None));
+    assert_eq!(course.answer(), answer);
+}
+
+#[test]
+fn what_goes_wrong_once_in_a_confirmation_is_made_again_and_is_no_pair_of_it() {
+    let limited = TuneOptions {
+        p99_limit_us: Some(18_000.0),
+        ..options(TuneGoal::Rate)
+    };
+    let mut bench = Bench::new(7);
+    let mut course = TuneCourse::new(&limited, &bench.baseline(&limited)).unwrap();
+    let mut late = None;
+    while let TuneNext::Run { keys, is_tried, .. } = course.next_run() {
+        let place = bench.runs.len();
+        let mut figures = bench.run(&keys).unwrap();
+        let now = course.under_way.as_ref().unwrap();
+        let is_second = is_tried && now.half != [None; 2];
+        if now.purpose == TunePurpose::Confirm && is_second && late.is_none() {
+            late = Some(place);
+            let p99 = Figure::bare(1e6);
+            figures.response_us.insert("p99".to_owned(), p99);
+        }
+        course.take(RunOutcome::Measured(&figures)).unwrap();
+    }
+    let late = late.unwrap();
+    let answer = course.answer();
+    let mut trials = answer.trials.iter();
+    let first = trials.find(|trial| trial.purpose == TunePurpose::Confirm);
+    let first = first.unwrap();
+    let [aside] = &first.set_aside[..] else {
+        panic!("{first:?}");
+    };
+    assert_eq!(aside.runs, [late, late - 1]);
+    assert_eq!(aside.stolen_ratio, None);
+    assert!(first.pairs().all(|pair| !pair.contains(&late)));
+    assert_eq!((&first.problem, &answer.settings), (&None, &expected()));
+}
+
+#[test]
+fn a_run_that_does_not_tell_the_goal_is_made_again_once() {
+    let options = options(TuneGoal::Cpu);
+    let untold = || Figures {
+        costs: None,
+        ..figures_of(TuneGoal::Cpu, 0.0)
+    };
+    let mut bench = Bench::of(TuneGoal::Cpu, 7);
+    let mut course = TuneCourse::new(&options, &bench.baseline(&options)).unwrap();
+    for number in 0.. {
+        let TuneNext::Run { keys, .. } = course.next_run() else {
+            break;
+        };
+        let figures = match number {
+            1 => untold(),
+            _ => bench.run(&keys).unwrap(),
+        };
+        course.take(RunOutcome::Measured(&figures)).unwrap();
+    }
+    let answer = course.answer();
+    assert_eq!(
+        (answer.set_aside().count(), answer.settings),
+        (1, expected())
+    );
+    let mut course = TuneCourse::new(&options, &bench.baseline(&options)).unwrap();
+    let mut take = || {
+        course.next_run();
+        course.take(RunOutcome::Measured(&untold()))
+    };
+    assert_eq!(take(), Ok(None));
+    let error = take().unwrap_err();
+    assert!(error.contains("does not tell"), "{error}");
 }

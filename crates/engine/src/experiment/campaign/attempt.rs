@@ -7,13 +7,20 @@ use crate::error::{Error, Kind};
 use crate::run::limits::WindowLimits;
 use dyno_load::connect::ControlError;
 use dyno_plan::knobs::RUNTIME_PARAMETERS;
-use dyno_record::experiment::Figures;
+use dyno_record::experiment::{Figures, Point};
+use dyno_record::reader::Run;
+use dyno_results::run::stolen_ratio;
 
 /// Why settings that were tried were not measured.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// They did harm, for this reason.
-    Harm(String),
+    /// They did harm.
+    Harm {
+        /// Why.
+        reason: String,
+        /// Share of the CPU time that the hypervisor took until the run was ended, if that is known.
+        stolen_ratio: Option<f64>,
+    },
     /// The server refused to make them.
     Refused {
         /// What it said.
@@ -24,11 +31,16 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    fn of(reason: String, refused: Option<String>) -> Failure {
-        match refused {
+    /// That of a point that was attempted; `None` of one that was not, or was measured.
+    fn of(point: &Point) -> Option<Failure> {
+        let reason = point.problem.clone()?;
+        Some(match point.refused.clone() {
             Some(key) => Failure::Refused { reason, key },
-            None => Failure::Harm(reason),
-        }
+            None => Failure::Harm {
+                reason,
+                stolen_ratio: point.stolen_ratio,
+            },
+        })
     }
 }
 
@@ -56,8 +68,8 @@ impl Campaign<'_> {
         if let Some(figures) = &point.figures {
             return Ok(Ok(figures.clone()));
         }
-        if let Some(reason) = point.problem.clone() {
-            return Ok(Err(Failure::of(reason, point.refused.clone())));
+        if let Some(failure) = Failure::of(point) {
+            return Ok(Err(failure));
         }
         match self.run_within(number, Some(limits)) {
             Ok(figures) => Ok(Ok(figures)),
@@ -80,16 +92,28 @@ impl Campaign<'_> {
                     Some(_) => self.context.note(&reason),
                     None => self.context.warning(&reason),
                 }
-                self.document.points[number].problem = Some(reason.clone());
-                self.document.points[number].refused.clone_from(&refused);
+                let was_ended = failure.kind == Kind::CheckFailed;
+                let stolen_ratio = was_ended.then(|| self.stolen_ratio(number)).flatten();
+                let point = &mut self.document.points[number];
+                point.problem = Some(reason);
+                point.refused = refused;
+                point.stolen_ratio = stolen_ratio;
+                let failed = Failure::of(point);
                 if !is_usable {
                     // Of a server that has died the end is no news.
                     drop(self.close());
                 }
                 self.save()?;
-                Ok(Err(Failure::of(reason, refused)))
+                failed.map_or(Err(failure), |failed| Ok(Err(failed)))
             }
         }
+    }
+
+    /// Share of the CPU time that the hypervisor took during a run that was ended, if its record tells.
+    fn stolen_ratio(&self, number: usize) -> Option<f64> {
+        let directory = &self.document.points[number].directory;
+        let run = Run::open(&self.folder.path().join(directory)).ok()?;
+        stolen_ratio(&run)
     }
 
     /// Whether a run failed by what it set: nothing succeeded, or a server that was started for it ended or did not start. All

@@ -153,6 +153,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
         figures: Some(figures(*line)),
         problem: None,
         refused: None,
+        stolen_ratio: None,
         storage: None,
     };
     let values: Vec<String> = lines.iter().map(|(value, _)| (*value).to_owned()).collect();

@@ -1,27 +1,51 @@
 //! Made-up searches for settings for two workloads: the rates follow a known surface, the course is the real one.
 
-use super::experiment::{figures, found, other};
+use super::experiment::{Line, figures, found, other};
 use dyno_analyze::experiment::tune::across::AcrossCourse;
-use dyno_analyze::experiment::tune::{BASELINE_RUNS, RunOutcome, TuneCourse, TuneNext};
+use dyno_analyze::experiment::tune::{BASELINE_RUNS, Baseline, RunOutcome, TuneCourse, TuneNext};
 use dyno_record::experiment::{
-    Answer, Experiment, Figures, Knob, KnobReach, PLANS, TUNE, TuneGoal, TuneOptions, Verb,
+    Answer, Cost, CostBasis, CostKind, Costs, Experiment, Figure, Figures, Knob, KnobReach, PLANS,
+    RunsSetAside, TUNE, TuneGoal, TuneOptions, Verb,
 };
 use serde_json::json;
 
-/// By what threads at 4 multiply the rate of each workload, and by what a delay of 4; `None` if it hangs.
+/// How much better threads at 4 are for each workload, and a delay of 4, as factors; `None` if it hangs.
 type Factors = [[Option<f64>; 2]; 2];
 
 /// Threads help `a`, and the delay `c`; they cost the other nothing.
 pub(crate) fn good_for_all() -> Experiment {
-    across([[Some(1.2), Some(1.0)], [Some(1.0), Some(1.3)]])
+    good_for_all_by(TuneGoal::Rate)
+}
+
+/// The same for another goal.
+pub(crate) fn good_for_all_by(goal: TuneGoal) -> Experiment {
+    across(goal, [[Some(1.2), Some(1.0)], [Some(1.0), Some(1.3)]])
+}
+
+/// The hypervisor took CPU time from the second run, and from a pair of the first comparison of `a`.
+pub(crate) fn disturbed() -> Experiment {
+    let mut experiment = good_for_all();
+    let Some(Answer::TuneAcross(answer)) = &mut experiment.answer else {
+        panic!("it is a search for two workloads");
+    };
+    let set_aside = |run: usize| {
+        vec![RunsSetAside {
+            runs: vec![run],
+            stolen_ratio: Some(0.12),
+        }]
+    };
+    let first = &mut answer.searches[0].answer;
+    first.first_set_aside = set_aside(1);
+    first.trials[0].set_aside = set_aside(9);
+    found(experiment)
 }
 
 /// `a` is slower with the delay, and `c` hangs with more threads.
 pub(crate) fn good_for_none() -> Experiment {
-    across([[Some(1.2), Some(0.8)], [None, Some(1.3)]])
+    across(TuneGoal::Rate, [[Some(1.2), Some(0.8)], [None, Some(1.3)]])
 }
 
-fn options() -> TuneOptions {
+fn options(goal: TuneGoal) -> TuneOptions {
     let knob = |name: &str, risk: Option<&str>| Knob {
         name: name.into(),
         group: "own".into(),
@@ -38,11 +62,12 @@ fn options() -> TuneOptions {
         documentation: None,
     };
     TuneOptions {
-        goal: TuneGoal::Rate,
+        goal,
         p99_limit_us: None,
         failed_ratio: 0.001,
         seed: 1,
         margin_ratio: 0.05,
+        max_steal_ratio: None,
         budget_s: 1_200.0,
         allows_less_durable: false,
         knobs: Some(vec![
@@ -60,22 +85,60 @@ fn options() -> TuneOptions {
     }
 }
 
-fn across(factors: Factors) -> Experiment {
-    let options = options();
+/// What a run had, at a rate of 16,000/s or more, if that is the goal.
+fn measured(goal: TuneGoal, line: Line, better: f64) -> Figures {
+    let figures = figures(line);
+    match goal {
+        TuneGoal::Rate => figures,
+        TuneGoal::P99 => {
+            let p99 = Figure::bare(2_000.0 / better);
+            let response_us = [("p99".to_owned(), p99)].into();
+            Figures {
+                response_us,
+                ..figures
+            }
+        }
+        TuneGoal::Cpu => {
+            let value = Figure::bare(60.0 / better);
+            let kind = CostKind::ServerCpu;
+            let costs = Costs {
+                basis: CostBasis::Operation,
+                basis_count: 160_000,
+                values: vec![Cost { kind, value }],
+                currency: None,
+                changed: None,
+                unknown: Vec::new(),
+            };
+            Figures {
+                costs: Some(costs),
+                ..figures
+            }
+        }
+    }
+}
+
+fn across(goal: TuneGoal, factors: Factors) -> Experiment {
+    let options = options(goal);
     let mut lines = Vec::new();
     let mut run = |factor: f64| {
         // A little noise that repeats.
         let noise = [1.0, 1.003, 0.998, 1.001, 0.997][lines.len() % 5];
-        let rate = 16_000.0 * factor * noise;
+        let better = factor * noise;
+        let rate = match goal {
+            TuneGoal::Rate => 16_000.0 * better,
+            TuneGoal::P99 | TuneGoal::Cpu => 16_000.0,
+        };
         let line = (8, None, rate, 8e6 / rate, 0.01);
         lines.push(line);
-        figures(line)
+        measured(goal, line, better)
     };
     let mut searches = Vec::new();
     for workload in ["a", "c"] {
-        let runs: Vec<Figures> = (0..BASELINE_RUNS).map(|_| run(1.0)).collect();
-        let runs: Vec<&Figures> = runs.iter().collect();
-        let course = TuneCourse::new(&options, &runs).unwrap();
+        let mut baseline = Baseline::new(&options, BASELINE_RUNS * searches.len());
+        while !baseline.is_complete() {
+            baseline.take(run(1.0));
+        }
+        let course = TuneCourse::new(&options, &baseline).unwrap();
         searches.push((workload.to_owned(), course));
     }
     let mut course = AcrossCourse::new(searches);
@@ -93,7 +156,10 @@ fn across(factors: Factors) -> Experiment {
             Some((threads, delay)) => course.take(RunOutcome::Measured(&run(threads * delay))),
             None => {
                 run(1.0);
-                course.take(RunOutcome::Harmful("it hangs"))
+                course.take(RunOutcome::Harmful {
+                    reason: "it hangs",
+                    stolen_ratio: None,
+                })
             }
         };
         taken.unwrap();

@@ -1,14 +1,16 @@
 //! Searches for several workloads on simulated benches, whose best settings are known.
 
-use super::super::tests::{NOISE, figures, options, value};
-use super::super::{Keys, Knob, TuneGoal, TuneOptions};
+use super::super::tests::{
+    NOISE, disturbed, figures_of, harmful, now_and_then, options, setting_aside, value,
+};
+use super::super::{BASELINE_RUNS, Baseline, Keys, Knob, TuneGoal, TuneOptions};
 use super::*;
 use dyno_record::experiment::Figures;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
 
-/// The logarithm of the rate of a workload, by the doublings of threads and of the delay from 4.
+/// How much better a workload does, as a logarithm, by the doublings of threads and of the delay from 4.
 type Surface = fn(f64, f64) -> f64;
 
 const MORE_THREADS: Surface = |threads, _| 0.15 * threads;
@@ -22,6 +24,8 @@ struct Bench {
     surfaces: Vec<Surface>,
     /// Of the last workload.
     fails_from_threads: f64,
+    /// The runs that are disturbed, by their numbers.
+    is_disturbed: fn(usize) -> bool,
     runs: Vec<(usize, Keys)>,
 }
 
@@ -31,12 +35,21 @@ impl Bench {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             surfaces: surfaces.to_vec(),
             fails_from_threads: f64::INFINITY,
+            is_disturbed: |_| false,
             runs: Vec::new(),
         }
     }
 
-    fn run(&mut self, workload: usize, keys: &Keys, default: f64) -> Result<Figures, String> {
+    fn run(
+        &mut self,
+        workload: usize,
+        keys: &Keys,
+        options: &TuneOptions,
+    ) -> Result<Figures, String> {
+        let is_disturbed = (self.is_disturbed)(self.runs.len());
         self.runs.push((workload, keys.clone()));
+        let knobs = options.knobs.as_ref().unwrap();
+        let default = knobs[0].default_value().parse::<f64>().unwrap();
         let threads = match keys.get("server.runtime_parameters.engine") {
             Some(text) if text.contains("threads_max=") => {
                 value(keys, "server.runtime_parameters.engine", "threads_max=")
@@ -48,37 +61,40 @@ impl Bench {
         }
         let delay = value(keys, "server.runtime_parameters.delay", "");
         let log = self.surfaces[workload]((threads / 4.0).log2(), (delay / 4.0).log2());
+        if is_disturbed {
+            return Ok(disturbed(options.goal, log));
+        }
         let noise: f64 = StandardNormal.sample(&mut self.random);
-        Ok(figures(10_000.0 * (log + NOISE * noise).exp()))
+        Ok(figures_of(options.goal, log + NOISE * noise))
     }
 
     fn search(&mut self, of_each: &[TuneOptions]) -> AcrossCourse {
-        let default = |options: &TuneOptions| {
-            let knobs = options.knobs.as_ref().unwrap();
-            knobs[0].default_value().parse::<f64>().unwrap()
-        };
         let mut searches = Vec::new();
         for (workload, options) in of_each.iter().enumerate() {
-            let runs = (0..BASELINE_RUNS)
-                .map(|_| self.run(workload, &Keys::new(), default(options)).unwrap());
-            let runs: Vec<Figures> = runs.collect();
-            let runs: Vec<&Figures> = runs.iter().collect();
-            let course = TuneCourse::new(options, &runs).unwrap();
+            let mut baseline = Baseline::new(options, self.runs.len());
+            while !baseline.is_complete() {
+                baseline.take(self.run(workload, &Keys::new(), options).unwrap());
+            }
+            let course = TuneCourse::new(options, &baseline).unwrap();
             searches.push((format!("w{workload}"), course));
         }
         let mut course = AcrossCourse::new(searches);
         while let (workload, TuneNext::Run { keys, .. }) = course.next_run() {
-            match self.run(workload, &keys, default(&of_each[workload])) {
+            match self.run(workload, &keys, &of_each[workload]) {
                 Ok(figures) => course.take(RunOutcome::Measured(&figures)).unwrap(),
-                Err(reason) => course.take(RunOutcome::Harmful(&reason)).unwrap(),
-            }
+                Err(reason) => course.take(harmful(&reason)).unwrap(),
+            };
         }
         course
     }
 }
 
 fn searched(seed: u64, surfaces: &[Surface]) -> TuneAcrossAnswer {
-    let options: Vec<TuneOptions> = surfaces.iter().map(|_| options(TuneGoal::Rate)).collect();
+    searched_for(TuneGoal::Rate, seed, surfaces)
+}
+
+fn searched_for(goal: TuneGoal, seed: u64, surfaces: &[Surface]) -> TuneAcrossAnswer {
+    let options: Vec<TuneOptions> = surfaces.iter().map(|_| options(goal)).collect();
     Bench::new(seed, surfaces).search(&options).answer()
 }
 
@@ -252,10 +268,22 @@ fn each_workload_is_compared_with_its_own_defaults() {
 
 #[test]
 fn every_run_is_named_once_by_its_own_workload() {
-    let mut bench = Bench::new(8, &[MORE_THREADS, SHORTER_DELAY]);
-    let of_each = [options(TuneGoal::Rate), options(TuneGoal::P99)];
-    let answer = bench.search(&of_each).answer();
-    let mut all: Vec<usize> = (0..BASELINE_RUNS * 2).collect();
+    for is_disturbed in [(|_| false) as fn(usize) -> bool, now_and_then] {
+        let mut bench = Bench::new(8, &[MORE_THREADS, SHORTER_DELAY]);
+        bench.is_disturbed = is_disturbed;
+        let of_each = [TuneGoal::Rate, TuneGoal::P99].map(|goal| setting_aside(options(goal)));
+        let answer = bench.search(&of_each).answer();
+        every_run_is_named_once(&bench, &answer);
+        // Of times less is better.
+        let slower = answer.winners[0].on[1].beside_own.unwrap();
+        assert!(slower.low.unwrap() > 1.0, "{slower:?}");
+    }
+}
+
+fn every_run_is_named_once(bench: &Bench, answer: &TuneAcrossAnswer) {
+    let aside = answer.searches.iter();
+    let aside = aside.map(|search| search.answer.first_set_aside.len());
+    let mut all: Vec<usize> = (0..BASELINE_RUNS * 2 + aside.sum::<usize>()).collect();
     for (workload, search) in answer.searches.iter().enumerate() {
         let keys = |settings: &Named| {
             let knobs = search.options.knobs.as_ref().unwrap().iter();
@@ -267,13 +295,58 @@ fn every_run_is_named_once_by_its_own_workload() {
                 assert_eq!(bench.runs[beside], (workload, keys(&trial.beside)));
             }
             all.extend(trial.runs.concat());
+            for aside in &trial.set_aside {
+                let mut runs = aside.runs.iter();
+                assert!(runs.all(|run| bench.runs[*run].0 == workload), "{aside:?}");
+                all.extend(&aside.runs);
+            }
         }
     }
     all.sort_unstable();
     assert_eq!(all, (0..bench.runs.len()).collect::<Vec<_>>());
-    // Of times less is better.
-    let slower = answer.winners[0].on[1].beside_own.unwrap();
-    assert!(slower.low.unwrap() > 1.0, "{slower:?}");
+}
+
+#[test]
+fn every_goal_is_judged_by_its_own_figure_and_in_its_own_direction() {
+    for goal in TuneGoal::ALL {
+        let sign = if goal.larger_is_better() { 1.0 } else { -1.0 };
+        let answer = searched_for(goal, 3, &[MORE_THREADS, SHORTER_DELAY]);
+        let [threads, delay] = [("threads", "16"), ("delay", "1")];
+        assert_eq!(answer.winners[0].settings, named(&[threads]), "{goal:?}");
+        assert_eq!(answer.winners[1].settings, named(&[delay]), "{goal:?}");
+        assert_is(answer.winners[0].on[0].ratio, sign * 0.3);
+        assert_is(answer.winners[0].on[1].beside_own, sign * -0.24);
+        assert_is(answer.winners[0].mean_ratio, sign * 0.15);
+        let for_all = answer.for_all.as_ref().unwrap();
+        assert_eq!(for_all.settings, named(&[delay, threads]), "{goal:?}");
+        assert_is(for_all.mean_ratio, sign * 0.27);
+        assert_eq!(answer.dependence, Dependence::Same, "{goal:?}");
+        // What is better for one and worse for the other is good for none.
+        let answer = searched_for(goal, 5, &[MORE_THREADS, FEWER_THREADS]);
+        assert_eq!(answer.winners[1].settings, named(&[("threads", "1")]));
+        assert_is(answer.winners[0].on[1].ratio, sign * -0.3);
+        assert_is(answer.winners[0].on[1].beside_own, sign * -0.6);
+        assert_eq!((answer.for_all, answer.not_for_all.len()), (None, 0));
+        assert_eq!(answer.dependence, Dependence::Depends, "{goal:?}");
+    }
+}
+
+#[test]
+fn disturbed_runs_change_the_answer_for_no_workload() {
+    let of_each = [(); 2].map(|()| setting_aside(options(TuneGoal::Cpu)));
+    let mut bench = Bench::new(3, &[MORE_THREADS, SHORTER_DELAY]);
+    bench.is_disturbed = now_and_then;
+    let answer = bench.search(&of_each).answer();
+    let [threads, delay] = [("threads", "16"), ("delay", "1")];
+    for (search, settings) in answer.searches.iter().zip([[threads], [delay]]) {
+        assert_eq!(search.answer.settings, named(&settings));
+        let noise = search.answer.noise_ratio;
+        assert!((noise - NOISE).abs() < 0.01, "{noise}");
+        assert!(search.answer.set_aside().count() > 0);
+    }
+    let for_all = answer.for_all.unwrap();
+    assert_eq!(for_all.settings, named(&[delay, threads]));
+    assert_is(for_all.mean_ratio, -0.27);
 }
 
 #[test]

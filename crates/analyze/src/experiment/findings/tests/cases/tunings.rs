@@ -1,10 +1,10 @@
 //! The findings of searches for better settings.
 
 use super::*;
-use crate::experiment::tune::{RunOutcome, TuneCourse, TuneNext};
+use crate::experiment::tune::{Baseline, RunOutcome, TuneCourse, TuneNext};
 use dyno_record::experiment::{
     AbAnswer, AbEnd, DemandRatio, Explanation, Knob, KnobReach, LeftOutKnob, LeftOutReason,
-    Statistic, TUNE, TuneAnswer, TuneGoal, TuneOptions,
+    RunsSetAside, Statistic, TUNE, TuneAnswer, TuneGoal, TuneOptions,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -27,6 +27,28 @@ pub(super) fn cases() -> Vec<Case> {
         case("explanation", explained())
             .not_if("nothing is better", |it| answer(it).settings.clear())
             .not_if("nothing was compared", |it| answer(it).comparison = None),
+        case(
+            "tune-set-aside",
+            with(tuned(1.2, false), |it| {
+                answer(it).first_set_aside = vec![set_aside(1)];
+                answer(it).trials[0].set_aside = vec![set_aside(5), set_aside(6)];
+            }),
+        )
+        .not_if("no run was", |it| {
+            answer(it).first_set_aside.clear();
+            answer(it).trials[0].set_aside.clear();
+        })
+        .not_without("stolen-time", "not-watched", |it| {
+            answer(it).first_set_aside.clear();
+            answer(it).trials[0].set_aside.clear();
+            runs(it).for_each(|run| run.stolen_ratio = None);
+        })
+        .not_if("it was for another reason", |it| {
+            let answer = answer(it);
+            let of_trial = answer.trials[0].set_aside.iter_mut();
+            let all = answer.first_set_aside.iter_mut().chain(of_trial);
+            all.for_each(|one| one.stolen_ratio = None);
+        }),
         case("tune-harmful-settings", tuned(1.2, true))
             .not_if("all went well", |it| *it = tuned(1.2, false)),
         case(
@@ -50,6 +72,13 @@ fn answer(experiment: &mut Experiment) -> &mut TuneAnswer {
     match experiment.answer.as_mut() {
         Some(Answer::Tune(answer)) => answer,
         other => panic!("it is no search for settings: {other:?}"),
+    }
+}
+
+fn set_aside(run: usize) -> RunsSetAside {
+    RunsSetAside {
+        runs: vec![run],
+        stolen_ratio: Some(0.03),
     }
 }
 
@@ -85,6 +114,7 @@ pub(super) fn options() -> TuneOptions {
         failed_ratio: 0.001,
         seed: 1,
         margin_ratio: 0.04,
+        max_steal_ratio: Some(0.01),
         budget_s: 600.0,
         allows_less_durable: false,
         knobs: Some(vec![knob("threads"), knob("delay")]),
@@ -109,8 +139,10 @@ fn tuned(factor: f64, harms: bool) -> Experiment {
         done.push(figures.clone());
         figures
     };
-    let baseline: Vec<Figures> = (0..4).map(|_| run(1.0)).collect();
-    let baseline: Vec<&Figures> = baseline.iter().collect();
+    let mut baseline = Baseline::new(&options, 0);
+    while !baseline.is_complete() {
+        baseline.take(run(1.0));
+    }
     let mut course = TuneCourse::new(&options, &baseline).expect("it goes well");
     while let TuneNext::Run { keys, .. } = course.next_run() {
         let is = |name: &str| {
@@ -118,7 +150,10 @@ fn tuned(factor: f64, harms: bool) -> Experiment {
             value.is_some_and(|value| value == "4")
         };
         let taken = if harms && is("delay") {
-            course.take(RunOutcome::Harmful("it hangs"))
+            course.take(RunOutcome::Harmful {
+                reason: "it hangs",
+                stolen_ratio: None,
+            })
         } else {
             let figures = run(if is("threads") { factor } else { 1.0 });
             course.take(RunOutcome::Measured(&figures))
@@ -129,6 +164,7 @@ fn tuned(factor: f64, harms: bool) -> Experiment {
         (CLIENTS, &["8", "8"]),
         vec![done[0].clone(), done[1].clone()],
     );
+    runs(&mut experiment).for_each(|run| run.stolen_ratio = Some(0.0));
     experiment.options.insert(
         TUNE.into(),
         serde_json::to_value(&options).expect("it is plain data"),

@@ -3,7 +3,7 @@
 use super::tunings::options;
 use super::*;
 use crate::experiment::tune::across::AcrossCourse;
-use crate::experiment::tune::{BASELINE_RUNS, RunOutcome, TuneCourse, TuneNext};
+use crate::experiment::tune::{BASELINE_RUNS, Baseline, RunOutcome, TuneCourse, TuneNext};
 use dyno_record::experiment::{Dependence, OnWorkload, TuneAcrossAnswer};
 
 pub(super) fn cases() -> Vec<Case> {
@@ -106,9 +106,11 @@ fn across(factors: [(f64, f64); 2]) -> Experiment {
     };
     let mut searches = Vec::new();
     for workload in ["a", "c"] {
-        let runs: Vec<Figures> = (0..BASELINE_RUNS).map(|_| run(1.0)).collect();
-        let runs: Vec<&Figures> = runs.iter().collect();
-        let course = TuneCourse::new(&options, &runs).expect("it goes well");
+        let mut baseline = Baseline::new(&options, BASELINE_RUNS * searches.len());
+        while !baseline.is_complete() {
+            baseline.take(run(1.0));
+        }
+        let course = TuneCourse::new(&options, &baseline).expect("it goes well");
         searches.push((workload.to_owned(), course));
     }
     let mut course = AcrossCourse::new(searches);
