@@ -366,6 +366,22 @@ fn plans_that_leave_somebody_idle_or_count_for_each_agent_are_refused_before_any
     let each = ["--set", "fleet.amounts=per-agent", "--out", "each"];
     let objective = [&each[..], &["--p99", "5ms"]].concat();
     refused("slo", &objective, "`fleet.amounts` is `per-agent`");
+    // Of a search the plans of all workloads count, and those with each value of each knob.
+    let plan = std::fs::read_to_string(local.bench.path("local.toml")).unwrap();
+    let one = plan.replace("clients = 4\n", "clients = 1\n");
+    let one = one.replace("name = \"local\"", "name = \"one\"");
+    std::fs::write(local.bench.path("one.toml"), one).unwrap();
+    let clients = "[[knobs]]\nname = 'clients'\ngroup = 'own'\nkey = 'client.clients'\nvalues = ['1', '4']\ndefault = '4'\n";
+    std::fs::write(local.bench.path("knobs.toml"), clients).unwrap();
+    let goal = ["--goal", "p99", "--rate", "400", "--out", "tuned"];
+    let several = ["--across", "one.toml", "--knobs", "threads=2,4"];
+    refused("tune", &[&goal[..], &several].concat(), few);
+    refused(
+        "tune",
+        &[&goal[..], &["--knobs", "./knobs.toml"]].concat(),
+        few,
+    );
+    assert!(!local.bench.path("tuned").exists());
     let long = "a".repeat(57);
     let long = ["--fleet-run", &long, "--out", "long"];
     refused("run", &long, "has 57 characters");

@@ -253,6 +253,27 @@ fn busy_and_thinking(bench: &Bench) {
     }
 }
 
+/// Goes on with a search for two workloads, and ends it by Ctrl-C once the second one is searched for; the runs that are there then.
+fn interrupted_in_the_second_search(bench: &Bench, resume: &[&str]) -> Vec<String> {
+    let runs = bench.path("t/runs");
+    let child = bench.spawn(resume);
+    // The first runs of both have no settings.
+    let is_tried = |name: &String| name.contains("-thinking-clients-");
+    wait_for("a trial of the second search", || {
+        names(&runs).iter().any(is_tried)
+    });
+    signal(&child, "INT");
+    let ended = Finished::from(child.wait_with_output().unwrap()).expect(130);
+    ended.says("dyno resume t");
+    assert!(!bench.path("state/parameters-undo.json").exists());
+    let stopped = bench
+        .dyno(&["report", "t", "--format", "json"])
+        .expect(0)
+        .json();
+    assert_eq!(stopped["status"], "partial");
+    names(&runs)
+}
+
 #[test]
 fn workloads_with_different_optima_are_compared_with_the_settings_of_each_other() {
     go_before_others();
@@ -287,8 +308,19 @@ fn workloads_with_different_optima_are_compared_with_the_settings_of_each_other(
     child.wait().unwrap();
     bench.dyno(&["doctor", "--revert"]).expect(0);
     let resume = ["resume", "t", "--uri", &uri, "--format", "json"];
+    let kept = interrupted_in_the_second_search(&bench, &resume);
+    let threads = control(&uri).run("admin", doc! { "getParameter": 1, "threads": 1 });
+    assert_eq!(threads.unwrap().get_i32("threads").unwrap(), 4);
     let found = bench.dyno(&resume).expect(0).json();
     assert_eq!(found["status"], "complete");
+    let points = found["points"].as_array().unwrap().iter();
+    let done: Vec<&str> = points
+        .map(|point| point["directory"].as_str().unwrap())
+        .collect();
+    let (_, whole) = kept.split_last().unwrap();
+    for run in whole {
+        assert!(done.contains(&format!("runs/{run}").as_str()), "{run}");
+    }
     let answer = &found["answer"];
     assert_eq!(answer["kind"], "tune_across");
     let [busy, thinking] = [0, 1].map(|place| &answer["winners"][place]);

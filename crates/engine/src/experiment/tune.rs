@@ -2,6 +2,7 @@
 
 pub(super) mod across;
 mod baseline;
+mod fleet;
 mod knobs;
 mod preview;
 
@@ -182,21 +183,18 @@ fn offered(request: &TuneRequest) -> Result<(Option<ScheduleKind>, Option<f64>),
 }
 
 fn in_words(request: &TuneRequest) -> String {
-    match (request.goal, request.rate, request.p99) {
-        (TuneGoal::Rate, _, Some(limit)) => {
+    let rate = Quantity::per_second(request.rate.unwrap_or_default());
+    let goal = match request.goal {
+        TuneGoal::Rate => "rate".to_owned(),
+        TuneGoal::P99 => format!("p99 at {rate}"),
+        TuneGoal::Cpu => format!("server CPU per operation at {rate}"),
+    };
+    match request.p99 {
+        Some(limit) => {
             let limit = Quantity::microseconds(limit.as_secs_f64() * 1e6);
-            format!("rate with a p99 of {limit} at most")
+            format!("{goal} with a p99 of {limit} at most")
         }
-        (TuneGoal::Rate, ..) => "rate".to_owned(),
-        (TuneGoal::P99, rate, _) => {
-            format!("p99 at {}", Quantity::per_second(rate.unwrap_or_default()))
-        }
-        (TuneGoal::Cpu, rate, _) => {
-            format!(
-                "server CPU per operation at {}",
-                Quantity::per_second(rate.unwrap_or_default())
-            )
-        }
+        None => goal,
     }
 }
 
@@ -236,6 +234,7 @@ fn check_budget(budget_s: f64, tasks: &[(String, Task)]) -> Result<(), Error> {
 pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     campaign.check_undone()?;
     begin(campaign)?;
+    fleet::check(campaign, &campaign.value::<Vec<Knob>>(WANTED)?)?;
     let clock = Clock::of(campaign)?;
     let plans = across::plans(&campaign.document);
     let first = baseline::measure(campaign, &plans)?;
@@ -246,7 +245,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         let name = campaign.task(which).plan.name.clone();
         let course = TuneCourse::new(options, &first.baseline).map_err(|text| {
             unusable(format!("`{name}`: {text}"))
-                .with_hint("give another goal, other limits, or another plan")
+                .with_hint("give another goal, another rate, other limits, or another plan")
         })?;
         searches.push((name, course));
         limits_of_each.push(baseline::limits(

@@ -19,6 +19,9 @@ use versions::Versions;
 /// Keys below this one are set while a server runs.
 pub const RUNTIME_PARAMETERS: &str = "server.runtime_parameters.";
 
+/// Keys below this one are parameters that a server is started with.
+pub const PARAMETERS: &str = "server.parameters.";
+
 /// Keys below this one are settings of the machine of the server.
 pub const HOST_SETTINGS: &str = "server.host_settings.";
 

@@ -41,6 +41,15 @@ pub(super) fn goal(goal: TuneGoal) -> &'static str {
     }
 }
 
+/// What ratios of a goal of which less is better say besides; empty for the other ones.
+pub(super) fn less_is_better(goal: TuneGoal) -> &'static str {
+    if goal.larger_is_better() {
+        ""
+    } else {
+        " Less is better."
+    }
+}
+
 /// How it was searched, with what each knob had before.
 pub(super) fn facts(
     options: &TuneOptions,
@@ -113,6 +122,11 @@ impl<'a> TunePage<'a> {
 
     fn goal(&self) -> &'static str {
         goal(self.options.goal)
+    }
+
+    /// What stands below a chart of ratios.
+    fn caption(&self, text: &str) -> String {
+        format!("{text}{}", less_is_better(self.options.goal))
     }
 
     fn quantity(&self) -> fn(f64) -> Quantity {
@@ -221,7 +235,7 @@ impl<'a> TunePage<'a> {
         (!rows.is_empty()).then(|| {
             chart(
                 "What each change is worth",
-                "All changes that the search had found, each taken back alone.",
+                &self.caption("All changes that the search had found, each taken back alone."),
                 "without the change, divided by with all",
                 self.options.margin_ratio,
                 rows,
@@ -307,10 +321,11 @@ impl<'a> TunePage<'a> {
         let plot = Plot {
             id: format!("plot-tune-search-{}", self.workload),
             title: "The search".to_owned(),
-            caption: "What the model expects of the best settings so far, divided by the settings before; what single \
-                      comparisons with the best ones at that time said; and what the confirmations said, whose runs the \
-                      search has not seen."
-                .to_owned(),
+            caption: self.caption(
+                "What the model expects of the best settings so far, divided by the settings before; what single \
+                 comparisons with the best ones at that time said; and what the confirmations said, whose runs the \
+                 search has not seen.",
+            ),
             x: PlotAxis::linear("comparison", Measure::Count),
             y: PlotAxis::linear("ratio", Measure::Count),
             series: vec![
@@ -352,7 +367,9 @@ impl<'a> TunePage<'a> {
             });
             Some(chart(
                 &effect.knob,
-                "What the model expects, divided by the settings before, with the others as in the answer.",
+                &self.caption(
+                    "What the model expects, divided by the settings before, with the others as in the answer.",
+                ),
                 "divided by before",
                 self.options.margin_ratio,
                 rows.collect(),

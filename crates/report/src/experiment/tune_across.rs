@@ -5,7 +5,7 @@ use super::figure::{TOO_SHORT, interval_of, interval_or_why};
 use super::parts::Parts;
 use super::ratios::chart;
 use super::suite;
-use super::tune::{self, TunePage, facts, goal, settings};
+use super::tune::{self, TunePage, facts, goal, less_is_better, settings};
 use super::tune_commands;
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::rows::{RowValue, RowsChart};
@@ -159,7 +159,8 @@ impl AcrossPage<'_> {
             title: "What the settings of one workload do to the others".into(),
             lead: format!(
                 "The {goal} of each workload with the settings that were found for one of them, divided by that with the settings \
-                 before."
+                 before.{}",
+                less_is_better(self.options.goal)
             ),
             charts: charts_of(self.chart()),
             tables: vec![before, own],
@@ -250,7 +251,11 @@ impl AcrossPage<'_> {
         (!rows.is_empty()).then(|| {
             chart(
                 "Each workload with the settings of each",
-                "Divided by the settings before, with 95 % intervals; the shaded band holds differences that are of no interest.",
+                &format!(
+                    "Divided by the settings before, with 95 % intervals; the shaded band holds differences that are of no \
+                     interest.{}",
+                    less_is_better(self.options.goal)
+                ),
                 "with the settings, divided by before",
                 self.options.margin_ratio,
                 rows,

@@ -3,7 +3,7 @@
 
 use crate::page::FoldedList;
 use dyno_plan::host_setting::HostSetting;
-use dyno_plan::knobs::{ENGINE_CONFIGURATION, HOST_SETTINGS, RUNTIME_PARAMETERS};
+use dyno_plan::knobs::{ENGINE_CONFIGURATION, HOST_SETTINGS, PARAMETERS, RUNTIME_PARAMETERS};
 use dyno_record::experiment::{Knob, keys_of};
 use std::collections::BTreeMap;
 
@@ -19,9 +19,6 @@ const PLACES: [(&str, &str); 3] = [
     ),
     ("server.cache", CACHE),
 ];
-
-/// Keys below this one are parameters with which a server is started.
-const PARAMETERS: &str = "server.parameters.";
 
 /// Place of what a running server takes as [`ENGINE_CONFIGURATION`].
 const ENGINE: &str = "storage.wiredTiger.engineConfig.configString";

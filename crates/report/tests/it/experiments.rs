@@ -5,6 +5,7 @@ use crate::samples::experiment as support;
 use crate::samples::tune;
 use dyno_record::experiment::Answer;
 use dyno_record::experiment::Experiment;
+use dyno_record::experiment::TuneGoal;
 use dyno_record::statement::Statement;
 use dyno_report::PageFormat;
 use dyno_report::RenderOptions;
@@ -192,6 +193,48 @@ fn settings_that_are_good_for_one_workload_only_are_marked_in_every_form() {
         serde_json::from_str(&text(&experiment, PageFormat::Json, 0)).unwrap();
     assert_eq!(json["answer"]["dependence"], "depends");
     assert_eq!(json["answer"]["winners"][0]["on"][1]["problem"], "it hangs");
+}
+
+#[test]
+fn of_a_goal_of_which_less_is_better_the_page_says_so_and_names_it() {
+    let goals = [
+        (
+            TuneGoal::P99,
+            "p99 response",
+            "the p99 of the response time",
+        ),
+        (
+            TuneGoal::Cpu,
+            "server CPU per operation",
+            "the CPU time of the servers per operation",
+        ),
+    ];
+    for (goal, name, what) in goals {
+        let text = text(&tune::good_for_all_by(goal), PageFormat::Markdown, 0);
+        for part in [
+            "before. Less is better.".to_owned(),
+            format!("{name}, good for all / before"),
+            format!("{what} is 0.80 times that before in the geometric mean"),
+            format!("`a` with delay 4 and threads 4: {what} is "),
+            format!("`c`: {what} is 0.77 times that before"),
+            ", better".to_owned(),
+            ", worse".to_owned(),
+        ] {
+            assert!(text.contains(&part), "{part}: {text}");
+        }
+    }
+    let rate = text(&tune::good_for_all(), PageFormat::Html, 0);
+    assert!(!rate.contains("Less is better"));
+}
+
+#[test]
+fn settings_that_a_workload_has_already_rest_on_no_pairs() {
+    let text = text(&tune::as_before(), PageFormat::Markdown, 0);
+    assert!(
+        text.contains("times that before, as nothing changes"),
+        "{text}"
+    );
+    assert!(!text.contains("0 pairs"), "{text}");
 }
 
 #[test]

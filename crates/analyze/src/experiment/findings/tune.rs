@@ -45,6 +45,7 @@ fn result(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
         let confirmed = answer.confirmation()?;
         Some(statement!(
             "tune-compared-with-defaults",
+            goal = goal,
             pairs = confirmed.pairs().count(),
             ratio = times_of(&confirmed.ratio?)
         ))

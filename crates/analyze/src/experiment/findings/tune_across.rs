@@ -58,7 +58,7 @@ fn dependence(options: &TuneOptions, answer: &TuneAcrossAnswer) -> Option<Findin
     // Of each of the settings that were found the workload that it serves worst.
     let worst = answer.winners.iter().filter_map(|found| {
         let worst = worst(options, &found.on, |on| on.beside_own.as_ref())?;
-        Some(beside_own(found, worst, worst.beside_own.as_ref()))
+        Some(beside_own(options, found, worst))
     });
     match answer.dependence {
         Dependence::Same => {
@@ -67,8 +67,8 @@ fn dependence(options: &TuneOptions, answer: &TuneAcrossAnswer) -> Option<Findin
             let mut rows = rows.chain(&answer.winners);
             let row = rows.find(|row| row.settings == *same)?;
             let beside = row.on.iter().map(|on| match &on.beside_own {
-                Some(_) => beside_own(row, on, on.beside_own.as_ref()),
-                None => on_workload(on),
+                Some(_) => beside_own(options, row, on),
+                None => on_workload(options, on),
             });
             let said = statement!(
                 "tune-across-same",
@@ -105,10 +105,7 @@ fn for_all(options: &TuneOptions, answer: &TuneAcrossAnswer) -> Option<Finding> 
             ratio = times_of(&found.mean_ratio?),
             margin = margin
         );
-        return Some(Finding::found(
-            said,
-            found.on.iter().map(on_workload).collect(),
-        ));
+        return Some(Finding::found(said, on_each(options, &found.on)));
     }
     if let Some(tried) = answer.not_for_all.first() {
         let said = statement!(
@@ -116,14 +113,11 @@ fn for_all(options: &TuneOptions, answer: &TuneAcrossAnswer) -> Option<Finding> 
             settings = named(&tried.settings),
             margin = margin
         );
-        return Some(Finding::warning(
-            said,
-            tried.on.iter().map(on_workload).collect(),
-        ));
+        return Some(Finding::warning(said, on_each(options, &tried.on)));
     }
     let worst = answer.winners.iter().filter_map(|found| {
         let worst = worst(options, &found.on, |on| on.ratio.as_ref())?;
-        (!found.settings.is_empty()).then(|| found_on(found, worst, worst.ratio.as_ref()))
+        (!found.settings.is_empty()).then(|| found_on(options, found, worst))
     });
     let evidence: Vec<Statement> = worst.chain(harm(&answer.winners)).collect();
     let said = statement!("tune-good-for-none", margin = margin);
@@ -146,22 +140,24 @@ fn worst<'a>(
 }
 
 /// What was found for one workload, beside what was found for another.
-fn beside_own(found: &AcrossSettings, on: &OnWorkload, ratio: Option<&Figure>) -> Statement {
+fn beside_own(options: &TuneOptions, found: &AcrossSettings, on: &OnWorkload) -> Statement {
     statement!(
         "tune-beside-own",
         workload = &on.workload,
+        goal = options.goal.as_str(),
         settings = settings(&found.settings),
-        ratio = ratio.map(times_of)
+        ratio = on.beside_own.as_ref().map(times_of)
     )
 }
 
 /// What was found for one workload, on another.
-fn found_on(found: &AcrossSettings, on: &OnWorkload, ratio: Option<&Figure>) -> Statement {
+fn found_on(options: &TuneOptions, found: &AcrossSettings, on: &OnWorkload) -> Statement {
     statement!(
         "tune-found-on",
         workload = &on.workload,
+        goal = options.goal.as_str(),
         settings = settings(&found.settings),
-        ratio = ratio.map(times_of)
+        ratio = on.ratio.as_ref().map(times_of)
     )
 }
 
@@ -170,14 +166,21 @@ fn settings(settings: &BTreeMap<String, String>) -> Option<Vec<Statement>> {
     (!settings.is_empty()).then(|| named(settings))
 }
 
-/// What settings that are named before do to a workload.
-fn on_workload(on: &OnWorkload) -> Statement {
+/// What settings that are named before do to all workloads.
+fn on_each(options: &TuneOptions, on: &[OnWorkload]) -> Vec<Statement> {
+    on.iter().map(|on| on_workload(options, on)).collect()
+}
+
+/// What they do to one of them.
+fn on_workload(options: &TuneOptions, on: &OnWorkload) -> Statement {
     match (&on.ratio, &on.problem) {
         (Some(ratio), _) => statement!(
             "tune-on-workload",
             workload = &on.workload,
+            goal = options.goal.as_str(),
             ratio = times_of(ratio),
-            pairs = on.pairs
+            // Without any they change nothing there.
+            pairs = (on.pairs > 0).then_some(on.pairs)
         ),
         (None, problem) => statement!(
             "tune-harm-on-workload",

@@ -40,6 +40,17 @@ pub(crate) fn disturbed() -> Experiment {
     found(experiment)
 }
 
+/// What is good for all is what `a` had before.
+pub(crate) fn as_before() -> Experiment {
+    let mut experiment = good_for_all();
+    let Some(Answer::TuneAcross(answer)) = &mut experiment.answer else {
+        panic!("it is a search for two workloads");
+    };
+    let for_all = answer.for_all.as_mut().expect("there are some");
+    (for_all.on[0].ratio, for_all.on[0].pairs) = (Some(Figure::bare(1.0)), 0);
+    found(experiment)
+}
+
 /// `a` is slower with the delay, and `c` hangs with more threads.
 pub(crate) fn good_for_none() -> Experiment {
     across(TuneGoal::Rate, [[Some(1.2), Some(0.8)], [None, Some(1.3)]])

@@ -1,0 +1,133 @@
+//! What a search asks of a fleet. Its agents take no work but what they were started for, and each of them needs something to do: so
+//! the plans of all that will be tried are known before anything is placed on a host.
+
+use crate::error::{Error, Kind};
+use crate::experiment::campaign::Campaign;
+use dyno_plan::Plan;
+use dyno_plan::knobs::{Knob, PARAMETERS, Reach};
+use dyno_plan::request::Setting;
+use dyno_plan::task::Task;
+
+/// Refuses what the hosts of a fleet cannot do with one of these knobs, and lets their agents do the rest.
+///
+/// # Errors
+/// A value that makes no valid plan, or leaves a host without anything to do, and knobs that set a parameter together.
+pub(super) fn check(campaign: &Campaign<'_>, knobs: &[Knob]) -> Result<(), Error> {
+    let Some(source) = campaign.context.source else {
+        return Ok(());
+    };
+    let tried = tried(knobs, campaign.tasks())?;
+    let plans: Vec<&Plan> = campaign
+        .tasks()
+        .chain(&tried)
+        .map(|task| &task.plan)
+        .collect();
+    source.check_same(&plans)?;
+    let tried = tried.iter().map(|task| (&task.plan, task.remote.as_ref()));
+    source.check_shares(&tried.collect::<Vec<_>>(), campaign.context)
+}
+
+/// Each of these tasks with each value of each knob that agents are told of: those that need another start of the servers, and those
+/// of the clients.
+fn tried<'a>(knobs: &[Knob], tasks: impl Iterator<Item = &'a Task>) -> Result<Vec<Task>, Error> {
+    let knobs = knobs.iter();
+    let told = knobs.filter(|knob| matches!(knob.reach, Reach::Restart | Reach::Client));
+    let told: Vec<&Knob> = told.collect();
+    check_alone(&told)?;
+    let mut all = Vec::new();
+    for task in tasks {
+        for knob in &told {
+            for value in &knob.values {
+                let setting = Setting::from_text(&knob.key, &knob.set(value));
+                let tried = task.with_settings(&[setting]).map_err(|error| {
+                    let intent = format!("the knob `{}` cannot be `{value}`", knob.name);
+                    Error::from(error).context(intent)
+                });
+                all.push(tried?);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Agents start servers with the parameters that they were told of, and would have to know all that two knobs make together.
+fn check_alone(knobs: &[&Knob]) -> Result<(), Error> {
+    let mut parameters = knobs.iter().enumerate();
+    let together = parameters.find_map(|(place, knob)| {
+        let mut later = knobs[place + 1..].iter();
+        let other = later.find(|other| other.key == knob.key);
+        let other = other.filter(|_| knob.key.starts_with(PARAMETERS))?;
+        Some((knob, other))
+    });
+    let Some((one, other)) = together else {
+        return Ok(());
+    };
+    let text = format!(
+        "the knobs `{}` and `{}` set `{}` together, and agents start servers with the values of single knobs",
+        one.name, other.name, one.key
+    );
+    Err(Error::new(Kind::BadInput, text).with_hint("leave one of them out"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_plan::knobs::{Allowed, Machine, find};
+    use dyno_plan::model::ServerKind;
+
+    fn task() -> Task {
+        let mut plan = dyno_plan::builtin::find("c").expect("it is built in");
+        plan.server.kind = ServerKind::Mongod;
+        Task::from_plan(plan, None, None).expect("it is valid")
+    }
+
+    fn shipped(groups: &[&str]) -> Vec<Knob> {
+        let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        let allowed = Allowed {
+            restart: true,
+            ..Allowed::default()
+        };
+        let machine = Machine {
+            memory_bytes: 4 << 30,
+            cores: 2,
+        };
+        find(&groups, allowed, machine).expect("they are shipped")
+    }
+
+    #[test]
+    fn agents_are_told_of_every_value_that_needs_another_start_or_is_of_the_clients() {
+        let knobs = shipped(&["tickets", "client"]);
+        let tasks = [task(), task()];
+        let tried = tried(&knobs, tasks.iter()).expect("all are valid");
+        let of = |name: &str| {
+            let mut knobs = knobs.iter();
+            knobs.find(|knob| knob.name == name).expect("it is there")
+        };
+        let algorithm = of("ticket algorithm");
+        let name = algorithm.key.strip_prefix(PARAMETERS).expect("it is one");
+        for value in &algorithm.values {
+            let with = |task: &&Task| task.plan.server.parameters.get(name) == Some(value);
+            assert_eq!(tried.iter().filter(with).count(), tasks.len(), "{value}");
+        }
+        for value in &of("clients").values {
+            let with = |task: &&Task| task.plan.client.clients.to_string() == *value;
+            assert!(tried.iter().any(|task| with(&task)), "{value}");
+        }
+        // What is set while a server runs is the business of no agent.
+        let is_told = |task: &Task| !task.plan.server.runtime_parameters.is_empty();
+        assert!(!tried.iter().any(is_told));
+    }
+
+    #[test]
+    fn knobs_that_set_a_parameter_of_a_start_together_are_refused() {
+        let mut knobs = shipped(&["tickets"]);
+        knobs.retain(|knob| knob.reach == Reach::Restart);
+        knobs.push(Knob {
+            name: "other".to_owned(),
+            ..knobs[0].clone()
+        });
+        let error = tried(&knobs, [task()].iter()).expect_err("which value?");
+        let text = error.reason();
+        assert!(text.contains("`ticket algorithm` and `other`"), "{text}");
+    }
+}
