@@ -8,6 +8,7 @@ pub mod expected;
 pub mod locality;
 pub(crate) mod parameters;
 pub mod placement;
+mod restart;
 pub mod server;
 pub mod storage;
 
@@ -37,6 +38,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use restart::DataMember;
 
 /// Longest wait for the settings of one server.
 const READ_BACK_LIMIT: Duration = Duration::from_secs(10);
@@ -592,11 +595,12 @@ pub fn describe(
     let facts = prepare::server_facts(control)?;
     check_durable(plan, facts.product.as_deref())?;
     let mut settings = facts.settings;
-    for member in deployment
+    let members = deployment
         .into_iter()
-        .flat_map(|deployment| deployment.describe().0)
-    {
-        settings.extend(member.asked);
+        .flat_map(DeploymentUnderTest::members);
+    // Arbiters, config servers and routers have others.
+    for member in members.filter(|member| member.instance().kind == InstanceKind::Data) {
+        settings.extend(member.server().settings().clone());
     }
     let kind = match (started, plan.server.kind) {
         (true, ServerKind::Embedded) => Some("secantusd-rs".to_owned()),

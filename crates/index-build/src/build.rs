@@ -2,12 +2,10 @@
 //! everybody did meanwhile.
 
 use crate::figures::{self, Counters, Grown};
-use crate::layout::Collection;
-use crate::member::Member;
-use crate::server::Server;
+use crate::layout::{Collection, Held};
+use crate::servers::{Member, Servers};
 use bson::{Document, doc};
 use dyno_engine::context::Context;
-use dyno_engine::recording::roles::Tables;
 use dyno_engine::recording::trace::Recording;
 use dyno_engine::run::consumption::WorkMeter;
 use dyno_engine::{Error, Kind};
@@ -23,6 +21,7 @@ use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
 use dyno_trace::Settings;
 use jiff::Timestamp;
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,7 +74,7 @@ struct Measured {
 /// What all servers did.
 struct MeasuredBuild {
     started_at: String,
-    servers: Vec<Measured>,
+    members: Vec<Measured>,
     consumption: Option<Consumption>,
 }
 
@@ -84,31 +83,30 @@ type Ended = (Result<Document, ControlError>, Duration);
 
 impl Builder<'_> {
     /// Builds the index on all servers at the same time, and if it is `traced` under a trace that goes into the folder
-    /// `name` of the experiment. The index stays.
+    /// `name` of the experiment. The index stays. `held` is what each server with data has.
     pub(crate) fn build(
         &self,
-        members: &mut [Member<'_>],
+        servers: &mut Servers<'_>,
+        held: &[Held],
         name: &str,
         traced: bool,
     ) -> Result<Built, Error> {
         let is_cold = self.plan.start == Start::Cold;
-        let restarted = is_cold && members.iter().all(|member| member.server.is_own());
-        let starts = self.make_cold(members, restarted)?;
-        for member in &mut *members {
-            member.limit()?;
-        }
+        let restarted = is_cold && servers.is_own();
+        let starts = self.make_cold(servers, restarted)?;
+        servers.limit()?;
         let devices: Vec<Option<&Device>> = counted_devices(&starts);
-        let meter = self.meter(members);
-        let result = self.measure(members, &devices, (name, traced), &meter);
-        for member in &mut *members {
-            member.lift_limit();
-        }
+        let meter = self.meter(servers);
+        let result = self.measure(servers, &devices, (name, traced), &meter);
+        servers.lift_limit();
         let MeasuredBuild {
             started_at,
-            servers: measured,
+            members: measured,
             consumption,
-        } = result.map_err(|failure| explained(members, failure))?;
-        let caveats = self.caveats(members, &starts, &measured, restarted);
+        } = result.map_err(|failure| servers.explain(failure))?;
+        let members = servers.members();
+        let held = members.iter().zip(held);
+        let caveats = self.caveats(held, &starts, &measured, restarted);
         let caveats = caveats.into_iter().map(|statement| IndexBuildCaveat {
             statement,
             build: Some(name.to_owned()),
@@ -139,28 +137,23 @@ impl Builder<'_> {
         })
     }
 
-    /// Restarts the servers between two drops of the page cache, if the plan wants it, and sees how cold they are.
+    /// Restarts the servers with data between two drops of the page cache, if the plan wants it, and sees how cold they are.
     fn make_cold(
         &self,
-        members: &mut [Member<'_>],
+        servers: &mut Servers<'_>,
         restarted: bool,
     ) -> Result<Vec<StartingPoint>, Error> {
         if restarted {
-            self.say(match members.len() {
+            self.say(match servers.members().len() {
                 1 => "restarting the server, with a cold page cache",
                 _ => "restarting the servers, with a cold page cache",
             });
-            for member in &mut *members {
-                member.server.stop()?;
-            }
-            drop_page_cache()?;
+            servers.restart(None, drop_page_cache)?;
         }
-        for member in &mut *members {
-            member.server.open()?;
-        }
-        let read_at_start = |member: &Member<'_>| {
-            let processes = member.server.processes();
-            restarted.then(|| figures::read_bytes(processes)).flatten()
+        let members = servers.members();
+        let read_at_start = |member: &Member| {
+            let read = || figures::read_bytes(&[member.process]);
+            restarted.then(read).flatten()
         };
         let read_at_start: Vec<Option<u64>> = members.iter().map(read_at_start).collect();
         if self.plan.start == Start::Cold {
@@ -169,7 +162,7 @@ impl Builder<'_> {
         }
         let starts = members.iter().zip(read_at_start);
         let starts = starts.map(|(member, read_at_start)| {
-            let data = member.server.data();
+            let data = &member.data;
             let files = data.as_deref().map(figures::files_of);
             StartingPoint {
                 read_at_start,
@@ -182,9 +175,9 @@ impl Builder<'_> {
     }
 
     /// Reasons to doubt how long it took.
-    fn caveats(
+    fn caveats<'m>(
         &self,
-        members: &[Member<'_>],
+        members: impl ExactSizeIterator<Item = (&'m Member, &'m Held)>,
         starts: &[StartingPoint],
         measured: &[Measured],
         restarted: bool,
@@ -193,10 +186,11 @@ impl Builder<'_> {
         if self.plan.start == Start::Cold && !restarted {
             caveats.push(statement!("only-page-cache-cold"));
         }
-        for ((member, start), measured) in members.iter().zip(starts).zip(measured) {
-            let name = (members.len() > 1).then_some(&member.name);
+        let are_several = members.len() > 1;
+        for (((member, held), start), measured) in members.zip(starts).zip(measured) {
+            let name = are_several.then_some(&member.name);
             let read = measured.grown.process.map(|process| process.read_bytes);
-            let documents = member.contents.bytes;
+            let documents = held.bytes;
             if let (Some(at_start), Some(read)) = (start.read_at_start, read)
                 && may_have_been_cached(at_start, read, documents)
             {
@@ -224,26 +218,22 @@ impl Builder<'_> {
 
     fn measure(
         &self,
-        members: &mut [Member<'_>],
+        servers: &mut Servers<'_>,
         devices: &[Option<&Device>],
         (name, traced): (&str, bool),
         meter: &WorkMeter<'_>,
     ) -> Result<MeasuredBuild, Error> {
         let how = if traced { "" } else { ", without trace" };
         self.say(&format!("building the index ({name}{how})"));
-        let controls = || -> Result<Vec<Control>, Error> {
-            members
-                .iter()
-                .map(|member| member.server.control())
-                .collect()
-        };
-        let (mut asking, mut building) = (controls()?, controls()?);
-        let recording = traced.then(|| self.record(members, &self.folder.join(name)));
+        let asking = servers.members().iter().map(Member::control);
+        let mut asking = asking.collect::<Result<Vec<Control>, Error>>()?;
+        let mut building = servers.controls()?;
+        let recording = traced.then(|| self.record(servers, &self.folder.join(name)));
         let mut recording = recording.transpose()?;
         let counters = |asking: &mut [Control]| -> Vec<Counters> {
-            let each = members.iter().zip(devices).zip(asking);
+            let each = servers.members().iter().zip(devices).zip(asking);
             each.map(|((member, device), control)| {
-                Counters::read(member.server.processes(), *device, control)
+                Counters::read(&[member.process], *device, control)
             })
             .collect()
         };
@@ -255,9 +245,7 @@ impl Builder<'_> {
         let after = counters(&mut asking);
         // What servers write from here on is no part of the build.
         let recorded = recording.map(Recording::stop).transpose()?;
-        for member in &mut *members {
-            member.lift_limit();
-        }
+        servers.lift_limit();
         // Before the trace is written, which may go to the same disk.
         let has_failed = ended.iter().any(|(result, _)| result.is_err());
         let consumption = match has_failed {
@@ -265,23 +253,21 @@ impl Builder<'_> {
             false => meter.finish(metered).map(without_network),
         };
         if let Some(recorded) = recorded {
-            let mut tables = Tables::default();
-            for member in &*members {
-                tables.join(member.server.tables());
-            }
-            let document = recorded.finish(&tables)?;
+            let document = recorded.finish(&servers.tables())?;
             for caveat in &document.caveats {
                 self.context.doubt(&caveat.statement);
             }
         }
-        let (durations, failure) = first_failure(ended, members);
-        if let Some((error, name)) = failure {
-            let name = (members.len() > 1).then_some(name);
-            return Err(self.failed(members, error, name));
+        let (durations, failure) = first_failure(ended);
+        if let Some((error, client)) = failure {
+            return Err(self.failed(servers, error, client));
         }
         if let Some(fault) = fault {
             return Err(fault);
         }
+        // One client may be for all servers.
+        let last = durations.last().copied().unwrap_or_default();
+        let durations = durations.into_iter().chain(iter::repeat(last));
         let grown = before.iter().zip(&after).zip(durations);
         let measured = grown.map(|((before, after), duration)| Measured {
             duration,
@@ -289,30 +275,29 @@ impl Builder<'_> {
         });
         Ok(MeasuredBuild {
             started_at,
-            servers: measured.collect(),
+            members: measured.collect(),
             consumption,
         })
     }
 
     /// Counts what the servers use. Those that were started write to their files then what they have not yet.
-    fn meter(&self, members: &[Member<'_>]) -> WorkMeter<'_> {
-        let servers = || members.iter().map(|member| &member.server);
-        let processes = servers().flat_map(Server::processes).copied();
+    fn meter(&self, servers: &Servers<'_>) -> WorkMeter<'_> {
         let subject = ConsumptionSubject {
-            processes: Ok(processes.collect()),
-            data_folders: Ok(servers().flat_map(Server::data_folders).collect()),
+            processes: Ok(servers.processes()),
+            data_folders: Ok(servers.data_folders()),
             is_local: true,
         };
+        let writes_back = servers.is_own();
         WorkMeter::new(
             subject,
-            servers().flat_map(Server::connectors).collect(),
-            servers().all(Server::is_own),
+            servers.connectors(),
+            writes_back,
             self.context.cancel,
         )
     }
 
     /// Traces the servers from now on.
-    fn record(&self, members: &[Member<'_>], folder: &Path) -> Result<Recording, Error> {
+    fn record(&self, servers: &Servers<'_>, folder: &Path) -> Result<Recording, Error> {
         let target = TraceTarget {
             processes: Vec::new(),
             command: None,
@@ -323,18 +308,20 @@ impl Builder<'_> {
             ..Settings::default()
         };
         let mut recording = Recording::start(settings, target, None, folder)?;
-        for process in members.iter().flat_map(|member| member.server.processes()) {
-            recording.follow(*process)?;
+        for process in servers.processes() {
+            recording.follow(process)?;
         }
         Ok(recording)
     }
 
     /// Takes back what was begun, and says why it failed.
-    fn failed(&self, members: &[Member<'_>], error: ControlError, name: Option<&str>) -> Error {
+    fn failed(&self, servers: &Servers<'_>, error: ControlError, client: usize) -> Error {
         // The server may go on with it, and a later build would find it there.
-        let taken_back = self.take_back(members);
+        let taken_back = take_back(servers, self.collection);
         if !self.context.cancel.requested() {
-            let on = name.map_or(String::new(), |name| format!(" on `{name}`"));
+            let on = servers
+                .dealt(client)
+                .map_or(String::new(), |name| format!(" on `{name}`"));
             return Error::from_cause(Kind::Environment, error)
                 .context(format!("cannot build the index{on}"));
         }
@@ -348,7 +335,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Sends the command to all servers at once and takes events until each has answered. The first one that fails ends
+    /// Sends the command of all clients at once and takes events until each has its answer. The first one that fails ends
     /// the others.
     fn command_on_all(
         &self,
@@ -400,35 +387,32 @@ impl Builder<'_> {
         })
     }
 
-    /// Drops the index on all servers, so that the collection is as it was.
-    pub(crate) fn take_back(&self, members: &[Member<'_>]) -> Result<(), Error> {
-        let take_back = |member: &Member<'_>| -> Result<(), Error> {
-            let mut control = member.server.control()?;
-            control.set_limit(Some(TAKE_BACK_LIMIT));
-            Ok(self.collection.drop_index(&mut control, INDEX)?)
-        };
-        let results: Vec<Result<(), Error>> = members.iter().map(take_back).collect();
-        results.into_iter().collect()
-    }
-
     fn say(&self, text: &str) {
         self.context.note(text);
     }
 }
 
-/// How long each server took, and the first one that failed: the others are asked to end after it.
-fn first_failure<'a>(
-    ended: Vec<Ended>,
-    members: &'a [Member<'_>],
-) -> (Vec<Duration>, Option<(ControlError, &'a str)>) {
+/// Drops the index for all clients, so that the collection is as it was.
+pub(crate) fn take_back(servers: &Servers<'_>, collection: &Collection) -> Result<(), Error> {
+    let take_back = |client: usize| -> Result<(), Error> {
+        let mut control = servers.control(client)?;
+        control.set_limit(Some(TAKE_BACK_LIMIT));
+        Ok(collection.drop_index(&mut control, INDEX)?)
+    };
+    let clients = 0..servers.shares().len();
+    clients.map(take_back).fold(Ok(()), Result::and)
+}
+
+/// How long each client waited, and the first one that failed: the others are asked to end after it.
+fn first_failure(ended: Vec<Ended>) -> (Vec<Duration>, Option<(ControlError, usize)>) {
     let durations = ended.iter().map(|(_, duration)| *duration).collect();
-    let failed = ended.into_iter().zip(members);
-    let failed = failed.filter_map(|((result, duration), member)| {
+    let failed = ended.into_iter().enumerate();
+    let failed = failed.filter_map(|(client, (result, duration))| {
         let error = result.err()?;
-        Some((duration, error, member.name.as_str()))
+        Some((duration, error, client))
     });
     let first = failed.min_by_key(|(duration, ..)| *duration);
-    (durations, first.map(|(_, error, name)| (error, name)))
+    (durations, first.map(|(_, error, client)| (error, client)))
 }
 
 /// The device of each server; only of the first one if they share it, whose counters are those of all.
@@ -459,7 +443,7 @@ fn io_of_all(
 
 /// The build on each of several servers. The device of all of them stands with the build.
 fn of_members(
-    members: &[Member<'_>],
+    members: &[Member],
     measured: &[Measured],
     devices: &[Option<&Device>],
 ) -> Vec<MemberBuild> {
@@ -491,19 +475,6 @@ fn without_network(used: Consumption) -> Consumption {
         unknown,
         ..used
     }
-}
-
-/// Says which server ended, if one did.
-pub(crate) fn explained(members: &mut [Member<'_>], failure: Error) -> Error {
-    let several = members.len() > 1;
-    members.iter_mut().fold(failure, |failure, member| {
-        let has_ended = several && member.server.has_ended();
-        let failure = member.server.explain(failure);
-        match has_ended {
-            true => failure.context(format!("`{}` failed", member.name)),
-            false => failure,
-        }
-    })
 }
 
 /// The fields of the index as a server takes them.

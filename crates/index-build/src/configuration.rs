@@ -3,9 +3,9 @@
 use crate::build::{self, Builder, Built, INDEX};
 use crate::existing;
 use crate::figures;
-use crate::layout::{Access, Applied, Collection, Contents, LayoutError, Load, Units};
-use crate::member::Member;
+use crate::layout::{Access, Applied, Collection, Contents, Held, LayoutError, Load, Share, Units};
 use crate::progress::ProgressNotes;
+use crate::servers::Servers;
 use dyno_engine::context::Context;
 use dyno_engine::{Error, Kind};
 use dyno_plan::index_build::{IndexBuildPlan, Layout, Remedy, Start};
@@ -41,21 +41,25 @@ pub(crate) struct Configuration<'a> {
     path: &'a Path,
     collection: Collection,
     topology: Topology,
-    /// How the names of its builds begin; `None` where it is the only one, and of one server or deployment.
+    /// How the names of its builds begin; `None` where it is the only one, and its server stands alone.
     prefix: Option<String>,
-    members: Vec<Member<'a>>,
+    servers: Servers<'a>,
+    /// What each client has loaded or found.
+    contents: Vec<Contents>,
+    /// What each server with data holds.
+    held: Vec<Held>,
     /// Whether an index of ours is in a collection that is kept.
     must_remove_index: bool,
 }
 
-/// What a server holds after loading.
+/// What a client has loaded.
 struct Loaded {
     duration: Duration,
     contents: Contents,
 }
 
 impl Loaded {
-    /// Loads the documents of one server, and reads what it holds then.
+    /// Loads the documents of one client, and reads what is there then.
     fn load(
         access: &Access<'_>,
         collection: &Collection,
@@ -93,10 +97,7 @@ pub(crate) fn file_name(topology: &Topology) -> String {
 
 /// The topologies with the prefixes of their builds.
 pub(crate) fn named(topologies: &[Topology]) -> Vec<(Topology, Option<String>)> {
-    let is_plain = match topologies {
-        [only] => !matches!(only, Topology::Split { .. }),
-        _ => false,
-    };
+    let is_plain = matches!(topologies, [Topology::Standalone | Topology::Pairs { .. }]);
     let names = topologies.iter().map(|topology| {
         let prefix = (!is_plain).then(|| file_name(topology));
         (topology.clone(), prefix)
@@ -119,7 +120,9 @@ impl<'a> Configuration<'a> {
             .map(|prefix| path.join(SERVERS).join(prefix));
         let folder = folder.as_deref().unwrap_or(path);
         Configuration {
-            members: Member::all(task, &topology, context, embedded, folder),
+            servers: Servers::new(task, &topology, context, embedded, folder.to_owned()),
+            contents: Vec::new(),
+            held: Vec::new(),
             collection: Collection::new(&*task.plan.data.database, &*task.plan.data.collection),
             task,
             context,
@@ -148,26 +151,29 @@ impl<'a> Configuration<'a> {
         if self.plan.start == Start::Cold {
             build::drop_page_cache()?;
         }
-        for member in &mut self.members {
-            member.prepare(self.context)?;
-        }
-        self.say(&match self.members.len() {
-            1 => "starting the server".to_owned(),
-            several => format!("starting {several} servers, over which the documents are dealt"),
+        self.servers.prepare()?;
+        self.say(&match (&self.topology, self.topology.data_servers()) {
+            (Topology::Split { n }, _) => {
+                format!("starting {n} servers, over which the documents are dealt")
+            }
+            (_, 1) => "starting the server".to_owned(),
+            (_, several) => format!("starting {several} servers with data"),
         });
-        for member in &mut self.members {
-            member.server.open()?;
-        }
+        self.servers.open()?;
         if document.environment.is_some() {
             return Ok(());
         }
-        let first = &self.members[0];
-        document.server = first.server.describe()?;
-        document.environment = Some(first.server.environment()?);
-        document.disk = first.server.data().map(|data| DiskFacts {
+        document.server = self.servers.describe()?;
+        let mut environment = self.servers.environment()?;
+        let data = self
+            .servers
+            .members()
+            .first()
+            .and_then(|first| first.data.clone());
+        document.disk = data.map(|data| DiskFacts {
             device: figures::device_of(&data).map_or(String::new(), |device| device.name),
             file_system: file_system_of(&data),
-            made: first.storage.is_some(),
+            made: self.servers.storage().is_some(),
             iops: self
                 .task
                 .plan
@@ -176,22 +182,22 @@ impl<'a> Configuration<'a> {
                 .as_ref()
                 .and_then(|storage| Some(storage.limit?.per_s)),
         });
-        if let (Some(storage), Some(environment)) = (&first.storage, &mut document.environment) {
-            storage.describe(environment);
+        if let Some(storage) = self.servers.storage() {
+            storage.describe(&mut environment);
         }
+        document.environment = Some(environment);
         Ok(())
     }
 
     fn load(&mut self, document: &mut IndexBuildDocument) -> Result<(), Error> {
-        for member in &self.members {
-            let mut control = member.server.control()?;
+        for mut control in self.servers.controls()? {
             if self.plan.remedy.is_some() {
                 // Before documents are loaded and an index is built for nothing.
                 crate::layout::check_place(&mut control, &self.collection)?;
             }
             match self.plan.layout {
                 Layout::Existing => existing::check(&mut control, &self.collection, self.plan)?,
-                _ if !member.server.is_own() => self.say(&format!(
+                _ if !self.servers.is_own() => self.say(&format!(
                     "the documents are loaded into `{}` of this server, and stay there",
                     self.collection.namespace()
                 )),
@@ -200,11 +206,10 @@ impl<'a> Configuration<'a> {
         }
         let loaded = self.load_all().map_err(|error| self.failed(error))?;
         let load_s = loaded.iter().map(|loaded| loaded.duration).max();
-        let mut all = Contents::default();
-        for (member, loaded) in self.members.iter_mut().zip(loaded) {
-            member.contents = loaded.contents;
-            all = all.with(loaded.contents);
-        }
+        self.contents = loaded.iter().map(|loaded| loaded.contents).collect();
+        self.held = self.held()?;
+        let all = self.contents.iter().copied();
+        let all = all.fold(Contents::default(), Contents::with);
         if all.documents == 0 {
             let text = format!("`{}` has no documents", self.collection.namespace());
             return Err(Error::new(Kind::BadInput, text));
@@ -227,15 +232,31 @@ impl<'a> Configuration<'a> {
         Ok(())
     }
 
+    /// What each server with data holds: what its client has loaded, or by its own count where one client is for all.
+    fn held(&mut self) -> Result<Vec<Held>, Error> {
+        self.servers.settle()?;
+        let members = self.servers.members();
+        if members.len() == self.contents.len() {
+            let contents = self.contents.iter();
+            return Ok(contents.map(|contents| contents.size()).collect());
+        }
+        let held = members.iter().map(|member| {
+            let found = self.collection.held(&mut member.control()?);
+            Ok(found?)
+        });
+        held.collect()
+    }
+
     fn facts(&self, collection: CollectionFacts) -> ConfigurationRecord {
-        let members = self.members.iter().map(|member| MemberFacts {
+        let members = self.servers.members().iter().zip(&self.held);
+        let members = members.map(|(member, held)| MemberFacts {
             name: member.name.clone(),
-            documents: member.contents.documents,
-            bytes: member.contents.bytes,
+            documents: held.documents,
+            bytes: held.bytes,
             // As a trace has it.
             data: member
-                .server
-                .data()
+                .data
+                .as_ref()
                 .and_then(|data| data.canonicalize().ok())
                 .map(|data| data.display().to_string()),
         });
@@ -247,7 +268,7 @@ impl<'a> Configuration<'a> {
         }
     }
 
-    /// Loads the documents of all servers at the same time, and reads what each holds then.
+    /// Loads the documents of all clients at the same time, and reads what is there then.
     fn load_all(&self) -> Result<Vec<Loaded>, LayoutError> {
         let units = Units::new(
             self.task.plan.client.seed,
@@ -258,14 +279,14 @@ impl<'a> Configuration<'a> {
         let notes = ProgressNotes::new(self.context.observer);
         let cancel = self.context.cancel;
         let interrupted = || cancel.requested() || has_failed.load(Ordering::Relaxed);
-        let work = |member: &Member<'_>| {
-            let (connect, patient) = (member.server.connector(), member.server.patient());
-            let name = (self.members.len() > 1).then(|| member.name.clone());
+        let work = |(client, share): (usize, Share)| {
+            let (connect, patient) = (self.servers.connector(client), self.servers.patient(client));
+            let name = self.servers.dealt(client);
             let load = Load {
                 layout: self.plan.layout,
                 units,
                 count: self.task.plan.data.records,
-                share: member.share,
+                share,
             };
             let collection = &self.collection;
             let (notes, interrupted, has_failed) = (&notes, &interrupted, &has_failed);
@@ -276,7 +297,7 @@ impl<'a> Configuration<'a> {
                         patient: &patient,
                         interrupted,
                         progress: &|what, done, all| {
-                            notes.progress(name.as_deref(), what, done, all);
+                            notes.progress(name, what, done, all);
                         },
                     },
                     collection,
@@ -287,8 +308,8 @@ impl<'a> Configuration<'a> {
             }
         };
         let ended: Vec<Result<Loaded, LayoutError>> = std::thread::scope(|scope| {
-            let loading = self.members.iter().map(|member| scope.spawn(work(member)));
-            let loading: Vec<_> = loading.collect();
+            let shares = self.servers.shares().into_iter().enumerate();
+            let loading: Vec<_> = shares.map(|one| scope.spawn(work(one))).collect();
             let ended = loading.into_iter().map(|thread| {
                 thread
                     .join()
@@ -368,8 +389,8 @@ impl<'a> Configuration<'a> {
             folder: self.path,
         };
         self.must_remove_index = true;
-        let built = builder.build(&mut self.members, name, traced)?;
-        builder.take_back(&self.members)?;
+        let built = builder.build(&mut self.servers, &self.held, name, traced)?;
+        build::take_back(&self.servers, &self.collection)?;
         self.must_remove_index = false;
         Ok(built)
     }
@@ -378,31 +399,26 @@ impl<'a> Configuration<'a> {
     fn remedy(&mut self, remedy: Remedy, document: &mut IndexBuildDocument) -> Result<(), Error> {
         let kind = remedy.as_str().to_owned();
         let on = self.plan.remedy_on.clone();
-        let mut cache_bytes = None;
+        let cache_bytes = self.enlarge_cache(remedy)?;
         let mut duration_s = 0.0;
         let (mut before, mut after) = (Contents::default(), Contents::default());
-        let is_meant = |member: &Member<'_>| on.as_ref().is_none_or(|on| *on == member.name);
-        for number in 0..self.members.len() {
-            let member = &self.members[number];
-            if !is_meant(member) {
-                before = before.with(member.contents);
-                after = after.with(member.contents);
+        for client in 0..self.contents.len() {
+            let name = self.servers.dealt(client).map(str::to_owned);
+            if on.is_some() && on != name {
+                before = before.with(self.contents[client]);
+                after = after.with(self.contents[client]);
                 continue;
             }
-            let place = match self.members.len() {
-                1 => String::new(),
-                _ => format!(" on `{}`", member.name),
-            };
-            let larger = self.enlarge_cache(number, remedy)?;
+            let place = name.map_or(String::new(), |name| format!(" on `{name}`"));
             self.say(&format!("remedy: {kind}{place}"));
             let began = Instant::now();
-            let applied = self.apply(number, remedy)?;
+            let applied = self.apply(client, remedy)?;
             duration_s += began.elapsed().as_secs_f64();
             (before, after) = (before.with(applied.before), after.with(applied.after));
-            if larger.is_some() && self.plan.start == Start::Warm {
-                self.members[number].server.restart(None)?;
-            }
-            cache_bytes = cache_bytes.max(larger);
+        }
+        self.servers.settle()?;
+        if cache_bytes.is_some() && self.plan.start == Start::Warm {
+            self.servers.restart(None, || Ok(()))?;
         }
         if cache_bytes.is_some() && self.plan.start == Start::Warm {
             document.caveats.push(IndexBuildCaveat {
@@ -437,23 +453,30 @@ impl<'a> Configuration<'a> {
         Ok(())
     }
 
-    /// Restarts a server that needs a larger cache for the remedy; gives that cache then.
-    fn enlarge_cache(&mut self, number: usize, remedy: Remedy) -> Result<Option<u64>, Error> {
-        let member = &self.members[number];
-        let documents = member.contents.bytes;
-        let needed = (documents * CACHE_FOR_NAME).max(LEAST_CACHE_FOR_NAME);
-        let is_enough = member.server.cache().unwrap_or(DEFAULT_CACHE) >= needed;
-        if is_enough || !member.server.copies_for_a_name() || remedy == Remedy::Compact {
+    /// Restarts servers that need a larger cache for the remedy; gives that cache then.
+    fn enlarge_cache(&mut self, remedy: Remedy) -> Result<Option<u64>, Error> {
+        let on = self.plan.remedy_on.as_deref();
+        let is_meant = |client| on.is_none() || on == self.servers.dealt(client);
+        let meant = (0..self.contents.len()).filter(|client| is_meant(*client));
+        let most = meant.map(|client| self.contents[client].bytes).max();
+        let needed = (most.unwrap_or(0) * CACHE_FOR_NAME).max(LEAST_CACHE_FOR_NAME);
+        let is_enough = self.servers.cache().unwrap_or(DEFAULT_CACHE) >= needed;
+        if is_enough || !self.servers.copies_for_a_name() || remedy == Remedy::Compact {
             return Ok(None);
         }
-        self.say("restarting the server with a larger cache: it copies a collection that gets another name in one transaction");
-        self.members[number].server.restart(Some(needed))?;
+        let whom = match self.servers.members().len() {
+            1 => "restarting the server with a larger cache: it copies",
+            _ => "restarting the servers with a larger cache: each copies",
+        };
+        self.say(&format!(
+            "{whom} a collection that gets another name in one transaction"
+        ));
+        self.servers.restart(Some(needed), || Ok(()))?;
         Ok(Some(needed))
     }
 
-    fn apply(&mut self, number: usize, remedy: Remedy) -> Result<Applied, Error> {
-        let server = &self.members[number].server;
-        let (connect, patient) = (server.connector(), server.patient());
+    fn apply(&mut self, client: usize, remedy: Remedy) -> Result<Applied, Error> {
+        let (connect, patient) = (self.servers.connector(client), self.servers.patient(client));
         let notes = ProgressNotes::new(self.context.observer);
         let interrupted = || self.context.cancel.requested();
         let access = Access {
@@ -472,24 +495,19 @@ impl<'a> Configuration<'a> {
         if is_broken_off && self.context.cancel.requested() {
             return LayoutError::Interrupted.into();
         }
-        build::explained(&mut self.members, error.into())
+        self.servers.explain(error.into())
     }
 
     /// Leaves collections that are kept without the index, and the machine without the servers.
     pub(crate) fn end(self) -> Result<(), Error> {
-        let mut result = Ok(());
-        for member in self.members {
-            if self.must_remove_index && member.is_kept() && member.server.is_open() {
-                let control = member.server.control();
-                let taken = control
-                    .and_then(|mut control| Ok(self.collection.drop_index(&mut control, INDEX)?));
-                result = result.and(taken.map_err(|failure| {
-                    failure.context(format!("the index `{INDEX}` may be left behind"))
-                }));
-            }
-            result = result.and(member.end());
-        }
-        result
+        let is_left = self.must_remove_index && self.servers.is_kept() && self.servers.is_open();
+        let taken = match is_left {
+            true => build::take_back(&self.servers, &self.collection),
+            false => Ok(()),
+        };
+        let taken = taken
+            .map_err(|failure| failure.context(format!("the index `{INDEX}` may be left behind")));
+        taken.and(self.servers.end())
     }
 
     fn say(&self, text: &str) {
@@ -530,7 +548,8 @@ mod tests {
         let name = |text: &str| Some(text.to_owned());
         assert_eq!(prefixes(&["standalone"]), [None]);
         assert_eq!(prefixes(&["split=2"]), [name("split-2")]);
-        let both = [name("standalone"), name("split-4")];
-        assert_eq!(prefixes(&["standalone", "split=4"]), both);
+        assert_eq!(prefixes(&["replica-set=3"]), [name("replica-set-3")]);
+        let both = [name("standalone"), name("sharded-2x1-chunks-8")];
+        assert_eq!(prefixes(&["standalone", "sharded=2x1,chunks=8"]), both);
     }
 }

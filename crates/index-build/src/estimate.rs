@@ -139,13 +139,13 @@ pub(crate) fn estimate(plan: &Plan, build: &IndexBuildPlan) -> Option<Estimate> 
         .saturating_mul(build.mean_document_bytes());
     let documents = documents_bytes as f64;
     let topologies = build.topologies(&plan.server).ok()?;
-    let servers = topologies.iter().map(|topology| topology.data_servers());
-    let most_servers = f64::from(servers.max().unwrap_or(1));
+    let most = |of: fn(&Topology) -> u32| f64::from(topologies.iter().map(of).max().unwrap_or(1));
+    let (most_servers, most_copies) = (most(Topology::data_servers), most(Topology::copies));
     let configurations = topologies.len();
     let load_s = made.written
         * f64::max(
             plan.data.records as f64 / LOADED_PER_S,
-            2.0 * documents / WRITTEN_BYTES_PER_S,
+            2.0 * documents * most_copies / WRITTEN_BYTES_PER_S,
         );
     let missed_ratio = missed_ratio(plan, &topologies, documents);
     let missed = plan.data.records as f64 * made.changes * missed_ratio;
@@ -186,8 +186,9 @@ pub(crate) fn estimate(plan: &Plan, build: &IndexBuildPlan) -> Option<Estimate> 
     let copies = copies(build.remedy, is_embedded(plan));
     Some(Estimate {
         documents_bytes,
-        // The servers of `split` have a part of the documents each.
-        room_bytes: (documents * (made.unused + copies) + most_servers * BESIDE_DOCUMENTS) as u64,
+        // The servers of `split` and the shards have a part of the documents each, and members of a set all of theirs.
+        room_bytes: (documents * (made.unused + copies) * most_copies
+            + most_servers * BESIDE_DOCUMENTS) as u64,
         configurations,
         load_s,
         missed,
@@ -203,14 +204,15 @@ pub(crate) fn estimate(plan: &Plan, build: &IndexBuildPlan) -> Option<Estimate> 
 /// The share of the documents for which the caches of all servers have no room, where they are smallest. A running server, or one
 /// without a setting, has at least the smallest cache.
 fn missed_ratio(plan: &Plan, topologies: &[Topology], documents: f64) -> f64 {
-    let servers = topologies.iter().map(|topology| topology.data_servers());
-    let fewest_servers = f64::from(servers.min().unwrap_or(1));
+    let parts = topologies.iter();
+    let parts = parts.map(|topology| topology.data_servers() / topology.copies().max(1));
+    let fewest_parts = f64::from(parts.min().unwrap_or(1));
     let smallest = || {
         let smallest = plan.server.kind.smallest_cache();
         smallest.or(ServerKind::Mongod.smallest_cache())
     };
     let cache = plan.server.cache_bytes().or_else(smallest);
-    let cached = cache.map_or(0.0, |cache| cache.0 as f64) * fewest_servers;
+    let cached = cache.map_or(0.0, |cache| cache.0 as f64) * fewest_parts;
     (1.0 - cached / documents).max(0.0)
 }
 

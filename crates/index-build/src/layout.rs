@@ -11,7 +11,7 @@ mod loading;
 mod remedies;
 mod share;
 
-pub use collection::{Collection, Shape};
+pub use collection::{Collection, Held, Shape};
 pub use contents::{ContentHash, Contents, contents};
 pub use documents::Units;
 pub use error::LayoutError;

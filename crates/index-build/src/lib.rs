@@ -7,16 +7,15 @@ mod estimate;
 mod existing;
 mod figures;
 pub mod layout;
-mod member;
 mod progress;
-mod server;
+mod servers;
 
 use crate::configuration::{Configuration, SERVERS};
 use crate::layout::LayoutError;
-use crate::member::SERVER_DATA;
-use crate::server::Server;
+use crate::servers::{SERVER_DATA, Servers};
 use dyno_engine::VERSION;
 use dyno_engine::context::Context;
+use dyno_engine::deployment::storage;
 use dyno_engine::experiment::folder::ExperimentFolder;
 use dyno_engine::observer::Shared;
 use dyno_engine::run::preflight;
@@ -158,23 +157,21 @@ fn check_servers(
     context: Context<'_>,
 ) -> Result<(), Error> {
     let layout = task.plan.index_build.as_ref().map(|build| build.layout);
-    for (number, (_, _, mut task)) in member::tasks(task, topology).into_iter().enumerate() {
-        let server = Server::new(&task, context, embedded, SERVER_DATA.into());
-        server.check()?;
-        if layout == Some(Layout::Existing) && server.is_own() && !server.has_data() {
-            let text = "`existing` works on documents that are there, and a new server has none";
-            return Err(Error::new(Kind::BadInput, text).with_hint(
-                "name the server with `--uri`, or its data with `--data-dir`, and `--collection`; or take a layout that loads documents",
-            ));
-        }
-        // Those that differ in nothing but their data need to be looked at once.
-        if number == 0 || task.plan.server.data_dir.is_some() {
-            // All servers have the same storage, which is told once.
-            task.plan.server.storage.take_if(|_| !is_first);
-            preflight::servers(&task, embedded, context)?;
-        }
+    let servers = Servers::new(task, topology, context, embedded, SERVER_DATA.into());
+    servers.check()?;
+    if layout == Some(Layout::Existing) && servers.is_own() && !servers.have_data() {
+        let text = "`existing` works on documents that are there, and a new server has none";
+        return Err(Error::new(Kind::BadInput, text).with_hint(
+            "name the server with `--uri`, or its data with `--data-dir`, and `--collection`; or take a layout that loads documents",
+        ));
     }
-    Ok(())
+    // Each server has storage of its own, all of it the same, which is told once.
+    if is_first && servers.is_own() {
+        let mut alone = task.clone();
+        alone.plan.server.topology = None;
+        storage::check(&alone.plan, Path::new("."), context)?;
+    }
+    preflight::servers(servers.task(), embedded, context)
 }
 
 /// Does what the plan says on each topology, in this folder, which is discarded with an error if no index was built. Gives

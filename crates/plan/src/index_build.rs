@@ -230,6 +230,10 @@ mod tests {
         let both = "topologies = [\"standalone\", \"split=2\"]";
         let cache = "cache = \"1GiB\"";
         assert!(build(cache, both).is_ok());
+        let joined = "topologies = [\"replica-set=3\", \"sharded=2x1\"]";
+        assert!(build(cache, joined).is_ok());
+        let set = "topology = \"replica-set=3\"\ncache = \"1GiB\"";
+        assert!(build(set, "remedy = \"rewrite\"").is_ok());
         for (server, wrong, part) in [
             (
                 cache,
@@ -244,15 +248,30 @@ mod tests {
             (cache, "topologies = [\"split=2\", \"split=2\"]", "twice"),
             (
                 cache,
-                "topologies = [\"standalone\", \"replica-set=3\"]",
-                "not made on `replica-set=3`: its members are not restarted",
+                "topologies = [\"standalone\", \"sharded=2x1\"]\nremedy = \"rewrite\"",
+                "`index_build.remedy` on `sharded=2x1`: a collection that is part of a sharded cluster cannot be rewritten",
             ),
             (
                 cache,
-                "topologies = [\"standalone\", \"sharded=2x1\"]",
-                "not made on `sharded=2x1`",
+                "topologies = [\"replica-set=3\"]\nremedy = \"compact\"",
+                "`compact` works on the one member that is asked",
             ),
-            ("kind = \"auto\"", both, "needs `server.cache`"),
+            (
+                cache,
+                "topologies = [\"sharded=2x1,key=date:ranged\"]",
+                "must be sharded by its hash",
+            ),
+            (
+                cache,
+                "topologies = [\"sharded=2x1,balancer=on\"]",
+                "chunks that move meanwhile",
+            ),
+            (
+                cache,
+                "layout = \"existing\"\ntopologies = [\"replica-set=1\"]",
+                "`existing` needs documents",
+            ),
+            ("kind = \"auto\"", both, "`split=2` needs `server.cache`"),
             ("cache = \"1GiB\"\npairs = 2", both, "both say how many"),
             (
                 "cache = \"1GiB\"\ndata_dir = \"/d\"",
@@ -272,12 +291,12 @@ mod tests {
             (
                 "topology = \"sharded=2x1\"",
                 "",
-                "not made on `sharded=2x1`: its members are not restarted",
+                "`sharded=2x1` needs `server.cache`",
             ),
             (
                 "topology = \"replica-set=1\"",
                 "",
-                "not made on `replica-set=1`",
+                "`replica-set=1` needs `server.cache`",
             ),
             (
                 cache,

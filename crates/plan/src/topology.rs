@@ -211,6 +211,21 @@ impl Topology {
         }
     }
 
+    /// How many of them hold each document: those of pairs have the same ones.
+    pub fn copies(&self) -> u32 {
+        match self {
+            Topology::Standalone | Topology::Split { .. } => 1,
+            Topology::Pairs { n } => *n,
+            Topology::ReplicaSet(set) => set.data_members,
+            Topology::Sharded(cluster) => cluster.members_per_shard,
+        }
+    }
+
+    /// Whether one client is for all servers, which are joined into replica sets.
+    pub fn is_joined(&self) -> bool {
+        matches!(self, Topology::ReplicaSet(_) | Topology::Sharded(_))
+    }
+
     /// Checks every number against what servers accept.
     ///
     /// # Errors

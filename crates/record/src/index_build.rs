@@ -49,8 +49,8 @@ pub struct IndexBuildDocument {
     pub builds: Vec<BuildRecord>,
     /// What was done between two builds; of several configurations it stands with each.
     pub remedy: Option<RemedyRecord>,
-    /// Topologies on which the same index was built, in their order; empty if it was built on one, whose documents were not
-    /// dealt over several servers.
+    /// Topologies on which the same index was built, in their order; empty if it was built on one server alone, or on one that
+    /// ran already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configurations: Vec<ConfigurationRecord>,
     /// Reasons to doubt it.
@@ -87,11 +87,11 @@ pub struct CollectionFacts {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigurationRecord {
-    /// The topology, such as `standalone` or `split=2`.
+    /// The topology, such as `standalone`, `split=2` or `sharded=2x1`.
     pub topology: String,
-    /// Its documents, over all servers.
+    /// Its documents, each counted once.
     pub collection: CollectionFacts,
-    /// Its servers with the documents of each.
+    /// Its servers with data, and the documents of each: members of a set have the same ones.
     pub members: Vec<MemberFacts>,
     /// What was done between two builds.
     pub remedy: Option<RemedyRecord>,
@@ -101,7 +101,7 @@ pub struct ConfigurationRecord {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemberFacts {
-    /// Its name: `server` if it stands alone, else `split-0`, `split-1` and so on.
+    /// Its name: `server` if it stands alone, else `split-0`, `member-0`, `shard-0-0` and so on.
     pub name: String,
     /// Documents in it.
     pub documents: u64,
@@ -136,7 +136,8 @@ pub struct BuildRecord {
     pub configuration: Option<String>,
     /// Its start, RFC 3339 in UTC.
     pub started_at: String,
-    /// From the command to its answer, in seconds; on several servers at once, until the last one has answered.
+    /// From the command to its answer, in seconds; on several servers at once, until the last one has answered. Of a set it is
+    /// the answer of its primary, of a cluster that of the router.
     pub duration_s: f64,
     /// Whether the server was restarted before, so that its own cache held what it reads at its start, and no more.
     pub server_restarted: bool,
@@ -158,7 +159,7 @@ pub struct BuildRecord {
     /// Counters of the server by dotted name: how much they grew while the index was built; those of several servers are
     /// added up.
     pub server: BTreeMap<String, f64>,
-    /// The same build on each server, where the documents were dealt over several.
+    /// The same build on each of several servers with data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberBuild>,
     /// The same build with and without a trace, in turns; empty if it was made with one only.
@@ -172,7 +173,7 @@ pub struct BuildRecord {
 pub struct MemberBuild {
     /// Name of the server.
     pub name: String,
-    /// From the command to its answer, in seconds.
+    /// From the command to its answer, in seconds; members of a set or a cluster share one command.
     pub duration_s: f64,
     /// What its process read and wrote.
     pub process: Option<IoFigures>,

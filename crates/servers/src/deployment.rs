@@ -37,6 +37,7 @@ mod layout;
 mod options;
 mod planning;
 pub(crate) mod replica_set;
+mod restart;
 mod secrets;
 mod sharding;
 pub(crate) mod uri;
@@ -65,12 +66,16 @@ pub struct Deployment {
     program: &'static str,
     /// Data members of a set over several hosts, as clients reach them.
     set_hosts: Vec<String>,
+    /// Longest time of one step after a start of processes.
+    step_limit: Duration,
 }
 
 /// One server of a deployment.
 #[derive(Debug)]
 pub struct Member {
     instance: Instance,
+    /// As it was started, but for its port.
+    options: ServerOptions,
     server: RunningServer,
     is_primary: bool,
     has_user: bool,
@@ -189,6 +194,7 @@ impl Deployment {
                 },
             program: options.server.kind.executable(),
             set_hosts: Vec::new(),
+            step_limit: options.step_limit,
         };
         let mut context = StepContext {
             admin,
@@ -368,11 +374,13 @@ impl Deployment {
         while let Some(rank) = members.first().map(Member::stop_rank) {
             let rest = members.partition_point(|member| member.stop_rank() == rank);
             let later = members.split_off(rest);
-            for (name, ending) in end_together(members) {
-                match ending {
-                    Ok(ending) => stopped.push((name, ending)),
-                    Err(source) => {
-                        failure.get_or_insert(member_error(&name, source));
+            let ending = members.into_iter();
+            let ending = ending.map(|member| (member.instance.name, member.server));
+            for ended in end_together(ending.collect(), RunningServer::stop) {
+                match ended {
+                    Ok(ended) => stopped.push(ended),
+                    Err(error) => {
+                        failure.get_or_insert(error);
                     }
                 }
             }
@@ -394,21 +402,21 @@ impl Drop for Deployment {
     }
 }
 
-/// Ends servers of one rank side by side: each may have a checkpoint to write, or hang.
-fn end_together(members: Vec<Member>) -> Vec<(String, Result<Stopped, ServerError>)> {
+/// Ends named servers side by side: each may have a checkpoint to write, or hang.
+fn end_together<S: Send>(
+    servers: Vec<(String, S)>,
+    end: fn(S) -> Result<Stopped, ServerError>,
+) -> Vec<Result<(String, Stopped), ServerError>> {
     thread::scope(|scope| {
-        let ending: Vec<_> = members
-            .into_iter()
-            .map(|member| {
-                let name = member.instance.name;
-                let server = member.server;
-                (name, scope.spawn(move || server.stop()))
-            })
+        let servers = servers.into_iter();
+        let ending: Vec<_> = servers
+            .map(|(name, server)| (name, scope.spawn(move || end(server))))
             .collect();
         ending
             .into_iter()
             .map(|(name, handle)| match handle.join() {
-                Ok(ended) => (name, ended),
+                Ok(Ok(ended)) => Ok((name, ended)),
+                Ok(Err(source)) => Err(member_error(&name, source)),
                 Err(panic) => std::panic::resume_unwind(panic),
             })
             .collect()

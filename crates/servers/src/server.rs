@@ -31,6 +31,9 @@ const ERROR_TAIL_LINES: usize = 12;
 /// A free port can be taken by another process between our look and the start of the server.
 const PORT_ATTEMPTS: u32 = 5;
 
+/// Between two starts on the same port.
+const PORT_PAUSE: Duration = Duration::from_millis(200);
+
 /// One try to connect to the own address; a listening socket answers at once.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 
@@ -79,8 +82,18 @@ pub fn start(
     let version = program.version;
     let mut log = Log::create(&options.log_path)?;
     let mut data_dir = PreparedDir::new(options)?;
-    let (guard, port, settings) =
-        attempts(options, &version, &mut data_dir, &mut log, interrupted)?;
+    let most = match options.port {
+        0 => PORT_ATTEMPTS,
+        _ => 1,
+    };
+    let (guard, port, settings) = attempts(
+        most,
+        options,
+        &version,
+        &mut data_dir,
+        &mut log,
+        interrupted,
+    )?;
     Ok(RunningServer {
         guard,
         data_dir,
@@ -116,21 +129,35 @@ impl RunningServer {
         }
     }
 
-    /// Ends the process and starts it again with other options on the same data, such as another address. The program, the
+    /// Asks the process to end, and kills it after the limit; its data stays for [`resume`](RunningServer::resume).
+    ///
+    /// # Errors
+    /// [`ServerError::Stop`] when the process cannot be signalled.
+    pub(crate) fn pause(&mut self) -> Result<Stopped, ServerError> {
+        let process = self.pid();
+        let ended = self
+            .guard
+            .stop(self.stop_limit)
+            .map_err(|source| ServerError::Stop { process, source })?;
+        Ok(Stopped {
+            status: ended.status,
+            ended_early: ended.by_itself,
+            killed: ended.killed,
+        })
+    }
+
+    /// Starts a process again after a pause, with other options on the same data, such as another address. The program, the
     /// data folder and the log stay those of the first start.
     ///
     /// # Errors
     /// As those of [`start`].
-    pub(crate) fn restart(
+    pub(crate) fn resume(
         &mut self,
         options: &ServerOptions,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<(), ServerError> {
-        let process = self.pid();
-        self.guard
-            .stop(self.stop_limit)
-            .map_err(|source| ServerError::Stop { process, source })?;
         let (guard, port, settings) = attempts(
+            PORT_ATTEMPTS,
             options,
             &self.version,
             &mut self.data_dir,
@@ -193,17 +220,9 @@ impl RunningServer {
 
     fn end(&mut self) -> Result<Stopped, ServerError> {
         self.stopped = true;
-        let process = self.pid();
-        let ended = self
-            .guard
-            .stop(self.stop_limit)
-            .map_err(|source| ServerError::Stop { process, source })?;
+        let ended = self.pause()?;
         self.data_dir.remove()?;
-        Ok(Stopped {
-            status: ended.status,
-            ended_early: ended.by_itself,
-            killed: ended.killed,
-        })
+        Ok(ended)
     }
 }
 
@@ -340,8 +359,10 @@ fn foreign_content(kind: ServerProgram, files: &[String]) -> Option<&'static str
     }
 }
 
-/// Starts the process, again with another port if a free one was taken meanwhile.
+/// Starts the process, so often at most if its port is in use: with another one if a free one was taken meanwhile, and with its own
+/// once more, because a connection of others may have had that for a moment.
 fn attempts(
+    most: u32,
     options: &ServerOptions,
     version: &str,
     data_dir: &mut PreparedDir,
@@ -352,8 +373,11 @@ fn attempts(
     loop {
         log.restart();
         match attempt(options, version, data_dir, log, interrupted) {
-            Err(ServerError::PortInUse { .. }) if options.port == 0 && attempts < PORT_ATTEMPTS => {
+            Err(ServerError::PortInUse { .. }) if attempts < most => {
                 attempts += 1;
+                if options.port != 0 {
+                    std::thread::sleep(PORT_PAUSE);
+                }
             }
             other => return other,
         }

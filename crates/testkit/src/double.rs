@@ -5,7 +5,8 @@
 //! state machine. Every argument and every command is checked against what MongoDB's manual
 //! documents; what is wrong is answered by an error and noted in a file. Documents are kept in
 //! memory by the server that takes writes; nothing is replicated, and all documents of a cluster
-//! are on its first shard. It encrypts nothing, and takes a password in clear: it shows that the
+//! are on its first shard. In front of shards that are real servers, the router deals the documents
+//! over them. It encrypts nothing, and takes a password in clear: it shows that the
 //! right things are sent in the right order, and nothing about the real server.
 //!
 //! The process is the test program itself, in a test that does nothing but [`serve`]:
@@ -29,6 +30,7 @@ mod arguments;
 mod cluster;
 mod concerns;
 mod data;
+mod dealer;
 mod hello;
 mod membership;
 mod node;

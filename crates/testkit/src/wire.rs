@@ -13,6 +13,9 @@ const FLAG_BYTES: usize = 4;
 const PREFIX_BYTES: usize = 5;
 const LARGEST_BYTES: usize = 48_000_000;
 
+/// What a server says of a command that it does not have.
+const COMMAND_NOT_FOUND: i32 = 59;
+
 /// The sender wants no answer, or sends a checksum: clients of the double do neither.
 const REFUSED_FLAGS: i32 = 0b11;
 
@@ -119,9 +122,32 @@ pub(crate) fn ask(address: SocketAddr, command: &Document) -> io::Result<Documen
     exchange(&mut connect(address)?, command)
 }
 
-/// Asks another node of the double for its state.
+/// Asks another node of the double for its state. That of a real server, which does not know the question, is what its `hello`
+/// tells.
 pub(crate) fn state(address: SocketAddr) -> io::Result<Document> {
-    ask(address, &doc! { "doubleState": 1, "$db": "admin" })
+    let mut stream = connect(address)?;
+    let state = exchange(&mut stream, &doc! { "doubleState": 1, "$db": "admin" })?;
+    let is_unknown = state
+        .get_i32("code")
+        .is_ok_and(|code| code == COMMAND_NOT_FOUND);
+    if !is_unknown {
+        return Ok(state);
+    }
+    let hello = exchange(&mut stream, &doc! { "hello": 1, "$db": "admin" })?;
+    let says = |name: &str| hello.get_bool(name).unwrap_or(false);
+    let state = match (says("isWritablePrimary"), says("secondary")) {
+        (true, _) => 1,
+        (false, true) => 2,
+        (false, false) => 0,
+    };
+    Ok(doc! {
+        "state": state,
+        "set": hello.get_str("setName").unwrap_or_default(),
+        "config": hello.contains_key("configsvr"),
+        // A shard does not say that it is one.
+        "shard": true,
+        "real": true,
+    })
 }
 
 /// Opens a connection for [`exchange`].

@@ -106,17 +106,30 @@ fn what_is_wrong_is_said_before_anything_is_done() {
 }
 
 #[test]
-fn joined_servers_are_refused_by_name_in_a_dry_run_and_a_run() {
+fn what_joined_servers_do_not_do_is_refused_by_name_in_a_dry_run_and_a_run() {
     let bench = Bench::new();
-    for topology in ["replica-set=3", "sharded=2x1", "standalone;replica-set=3"] {
+    for (topology, remedy, text) in [
+        (
+            "standalone;sharded=2x1",
+            "rewrite",
+            "`index_build.remedy` on `sharded=2x1`: a collection that is part of a sharded cluster cannot be rewritten",
+        ),
+        (
+            "replica-set=3",
+            "compact",
+            "`index_build.remedy` on `replica-set=3`: `compact` works on the one member that is asked",
+        ),
+        (
+            "sharded=2x1,key=date:ranged",
+            "rewrite",
+            "so must be sharded by its hash",
+        ),
+    ] {
         let build = ["index-build", "--server", "mongod", "--topology", topology];
-        let joined = topology.rsplit(';').next().unwrap();
         for more in [&["--dry-run"][..], &[]] {
-            let found = bench.dyno(&[&build[..], more].concat()).expect(2);
-            found
-                .says(&format!("an index build is not made on `{joined}`"))
-                .says("its members are not restarted for cold caches")
-                .says("`split=N`");
+            let remedy = ["--remedy", remedy];
+            let found = bench.dyno(&[&build[..], &remedy, more].concat());
+            found.expect(2).says(text);
         }
     }
     assert!(bench.entries().is_empty(), "{:?}", bench.entries());

@@ -32,6 +32,7 @@ mod index_build;
 mod input;
 mod install;
 mod interrupts;
+mod joined_servers;
 mod laws;
 mod measured_run;
 mod metric_names;

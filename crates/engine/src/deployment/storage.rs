@@ -8,7 +8,6 @@ use dyno_observe::Device;
 use dyno_plan::Plan;
 use dyno_plan::model::ServerPlan;
 use dyno_plan::storage::{Device as Named, Storage};
-use dyno_plan::topology::Topology;
 use dyno_plan::units::Bytes;
 use dyno_record::disk::DiskCapacity;
 use dyno_record::model::{Environment, StorageRecord};
@@ -136,12 +135,7 @@ const ROOM_BYTES: u64 = 512 << 20;
 /// Refuses storage that the documents alone fill, and warns where pages that a checkpoint writes anew may fill it.
 fn check_room(plan: &Plan, size: u64, context: Context<'_>) -> Result<(), Error> {
     // Shards have a part of the documents each, and members all of theirs.
-    let copies = match plan.server.topology() {
-        Ok(Topology::Pairs { n }) => n,
-        Ok(Topology::ReplicaSet(set)) => set.data_members,
-        Ok(Topology::Sharded(cluster)) => cluster.members_per_shard,
-        _ => 1,
-    };
+    let copies = plan.server.topology().map_or(1, |one| one.copies());
     let servers = u64::from(copies.max(1));
     let Some(data) = planned_bytes(&plan.data, plan.data.records) else {
         return Ok(());

@@ -17,12 +17,12 @@ impl Tables {
     pub fn ask(control: &mut Control) -> Result<Tables, ControlError> {
         let mut tables = Tables::default();
         let command = doc! { "listDatabases": 1, "nameOnly": true };
-        let answer = control.run("admin", command)?;
+        let answer = control.run("admin", for_reads(control, command))?;
         let mut left = MOST_COLLECTIONS;
         for database in names(&answer, "databases") {
             let command =
                 doc! { "listCollections": 1, "nameOnly": true, "cursor": { "batchSize": 10_000 } };
-            let Ok(answer) = control.run(&database, command) else {
+            let Ok(answer) = control.run(&database, for_reads(control, command)) else {
                 continue;
             };
             let cursor = answer.get_document("cursor").cloned().unwrap_or_default();
@@ -90,6 +90,14 @@ impl Tables {
             .and_then(|name| self.0.get(name))
             .cloned()
     }
+}
+
+/// The command as a secondary takes it, too: it reads only for those who say that they want that.
+fn for_reads(control: &Control, mut command: Document) -> Document {
+    if control.hello().secondary {
+        command.insert("$readPreference", doc! { "mode": "secondaryPreferred" });
+    }
+    command
 }
 
 /// Values of `name` in a list of documents.

@@ -33,6 +33,15 @@ pub struct Shape {
     pub indexes: Vec<Document>,
 }
 
+/// How much of a collection a server holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Documents.
+    pub documents: u64,
+    /// Their size as BSON, in bytes.
+    pub bytes: u64,
+}
+
 fn refused(intent: impl Into<String>) -> impl FnOnce(ControlError) -> LayoutError {
     let intent = intent.into();
     move |source| LayoutError::Command {
@@ -253,6 +262,26 @@ impl Collection {
         count.ok_or_else(|| LayoutError::Answer {
             command: "count",
             reason: "`n` is not a whole number".into(),
+        })
+    }
+
+    /// How much of it the server that is asked holds itself, by its own count: any member of a set, or of a shard.
+    ///
+    /// # Errors
+    /// What the command failed with.
+    pub fn held(&self, control: &mut Control) -> Result<Held, LayoutError> {
+        let command = doc! { "collStats": &self.name };
+        let answer = self.run(control, command, "ask for the size of")?;
+        let number = |name: &str| {
+            let number = answer.get(name).and_then(whole);
+            number.ok_or_else(|| LayoutError::Answer {
+                command: "collStats",
+                reason: format!("`{name}` is not a whole number"),
+            })
+        };
+        Ok(Held {
+            documents: number("count")?,
+            bytes: number("size")?,
         })
     }
 

@@ -1,7 +1,7 @@
 //! What a collection holds, in a form that can be compared: number, size and hash of its documents, whatever their
 //! order.
 
-use crate::layout::collection::Collection;
+use crate::layout::collection::{Collection, Held};
 use crate::layout::{Access, LayoutError};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -54,6 +54,14 @@ pub struct Contents {
 }
 
 impl Contents {
+    /// How much it is.
+    pub(crate) fn size(&self) -> Held {
+        Held {
+            documents: self.documents,
+            bytes: self.bytes,
+        }
+    }
+
     /// Counts one more document, as it is stored.
     pub(crate) fn add(&mut self, document: &[u8]) {
         self.documents += 1;

@@ -113,3 +113,16 @@ fn only_servers_with_data_are_counted_as_such() {
     assert_eq!(count("replica-set=2+1"), 2);
     assert_eq!(count("sharded=2x3,config=3,routers=2"), 6);
 }
+
+#[test]
+fn every_document_is_on_as_many_servers_as_hold_copies() {
+    let copies = |text: &str| text.parse::<Topology>().unwrap().copies();
+    let all = [
+        "standalone",
+        "split=4",
+        "pairs=4",
+        "replica-set=3+1",
+        "sharded=2x3",
+    ];
+    assert_eq!(all.map(copies), [1, 1, 4, 3, 3]);
+}

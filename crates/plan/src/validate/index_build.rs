@@ -2,9 +2,9 @@
 
 use super::data::DOCUMENT_BYTES;
 use super::problems::Problems;
-use crate::index_build::IndexBuildPlan;
+use crate::index_build::{IndexBuildPlan, Layout, Remedy};
 use crate::model::{DiskMapping, Plan, ServerKind};
-use crate::topology::Topology;
+use crate::topology::{Sharded, Topology};
 use crate::units::Bytes;
 
 /// Most builds without a trace for each one with a trace.
@@ -57,48 +57,76 @@ fn check_topologies(problems: &mut Problems, plan: &Plan, build: &IndexBuildPlan
             });
         }
     };
-    check_joined(problems, &topologies);
+    for topology in &topologies {
+        check_joined(problems, build, topology);
+    }
     if !build.topologies.is_empty() {
         check_several(problems, plan, &topologies);
     }
-    let needs = topologies.iter().map(Topology::data_servers).max();
-    let folders = server.data_dirs.len() as u32;
-    let are_too_few = server.disk_mapping == DiskMapping::Direct && needs.unwrap_or(1) > folders;
-    let deals = topologies
+    let several = topologies
         .iter()
-        .any(|topology| matches!(topology, Topology::Split { .. }));
-    problems.require(!(deals && are_too_few), || {
-        format!("`server.disk_mapping` is `direct`, but `server.data_dirs` has {folders} folders for more servers")
-    });
-    problems.require_or(
-        !deals || server.cache.is_some(),
-        "such as `--cache 2GiB`, which each of them has",
-        || "`split` needs `server.cache`: each server would take half of the memory".into(),
-    );
-    let shares_devices = server
-        .storage
-        .as_ref()
-        .is_some_and(|storage| !storage.is_on_loop());
-    problems.require_or(
-        !(deals && shares_devices),
-        "name a file for each of them, such as `ext4 on loop:4GiB`",
-        || {
-            "`server.storage` names a device, and each server of `split` needs one of its own"
-                .into()
-        },
-    );
+        .filter(|one| one.is_joined() || matches!(one, Topology::Split { .. }))
+        .max_by_key(|topology| topology.data_servers());
+    if let Some(several) = several {
+        check_shared(problems, plan, several);
+    }
     check_remedy(problems, build, &topologies);
 }
 
-/// Members of replica sets and clusters, which an index build cannot tell apart.
-fn check_joined(problems: &mut Problems, topologies: &[Topology]) {
-    for topology in topologies {
-        let are_joined = matches!(topology, Topology::ReplicaSet(_) | Topology::Sharded(_));
-        problems.require_or(
-            !are_joined,
-            "take `standalone`, or `split=N`, which deals the documents over N servers as a cluster does over its shards",
-            || format!("an index build is not made on `{topology}`: its members are not restarted for cold caches, and their files are not told apart, so that one would speak for all"),
-        );
+/// What several servers with data need, each for itself.
+fn check_shared(problems: &mut Problems, plan: &Plan, topology: &Topology) {
+    let server = &plan.server;
+    let folders = server.data_dirs.len() as u32;
+    let are_enough =
+        server.disk_mapping != DiskMapping::Direct || topology.data_servers() <= folders;
+    problems.require(are_enough, || {
+        format!("`server.disk_mapping` is `direct`, but `server.data_dirs` has {folders} folders for more servers")
+    });
+    problems.require_or(
+        server.cache.is_some(),
+        "such as `--cache 2GiB`, which each of them has",
+        || format!("`{topology}` needs `server.cache`: the memory that a server may use decides how fast it builds"),
+    );
+    let storage = server.storage.as_ref();
+    problems.require_or(
+        topology.data_servers() == 1 || storage.is_none_or(|storage| storage.is_on_loop()),
+        "name a file for each of them, such as `ext4 on loop:4GiB`",
+        || format!("`server.storage` names a device, and each server of `{topology}` needs one of its own"),
+    );
+}
+
+/// What cannot be done on servers that are joined.
+fn check_joined(problems: &mut Problems, build: &IndexBuildPlan, topology: &Topology) {
+    problems.require_or(
+        build.layout != Layout::Existing || !topology.is_joined(),
+        "take a layout that loads documents",
+        || format!("`index_build.layout` on `{topology}`: `existing` needs documents, and servers that are joined for the experiment have none"),
+    );
+    match topology {
+        Topology::ReplicaSet(_) => problems.require_or(
+            build.remedy != Some(Remedy::Compact),
+            "take `rewrite`, which all members repeat",
+            || format!("`index_build.remedy` on `{topology}`: `compact` works on the one member that is asked"),
+        ),
+        Topology::Sharded(cluster) => {
+            let usual = Sharded::new(cluster.shards, cluster.members_per_shard);
+            problems.require_or(
+                cluster.shard_key == usual.shard_key,
+                "leave `key` out",
+                || format!("an index build on `{topology}`: documents are loaded and updated by their `_id`, and so must be sharded by its hash"),
+            );
+            problems.require_or(
+                cluster.balancer == usual.balancer,
+                "leave `balancer` out",
+                || format!("an index build on `{topology}`: chunks that move meanwhile change what a shard reads"),
+            );
+            problems.require_or(
+                build.remedy.is_none(),
+                "leave the remedy out, or take `split=N`, on whose servers it can be applied",
+                || format!("`index_build.remedy` on `{topology}`: a collection that is part of a sharded cluster cannot be rewritten, because its copy would not be sharded as it is"),
+            );
+        }
+        _ => {}
     }
 }
 

@@ -76,7 +76,9 @@ fn compared(row: &Row<'_>, base: &Row<'_>) -> Option<Finding> {
 fn took_and_read(row: &Row<'_>) -> Statement {
     let build = row.build;
     let durations = build.members.iter().map(|one| one.duration_s);
-    let first_s = durations.min_by(f64::total_cmp);
+    let first_s = durations
+        .min_by(f64::total_cmp)
+        .filter(|_| row.has_own_commands());
     let per_s = |reads: u64| Number::new(reads as f64 / build.duration_s, Unit::PerSecond);
     statement!(
         "configuration-took-and-read",
@@ -99,6 +101,8 @@ fn random(document: &IndexBuildDocument, row: &Row<'_>) -> Option<Finding> {
     }
     let asked = document.recorded_plan().index_build;
     let is_asked = asked.is_some_and(|asked| asked.remedy.is_some());
+    // A collection of a cluster is not rewritten.
+    let can_be_mended = !is_asked && !row.configuration.topology.starts_with("sharded=");
     let said = statement!(
         "servers-read-at-random",
         name = row.name(),
@@ -106,7 +110,7 @@ fn random(document: &IndexBuildDocument, row: &Row<'_>) -> Option<Finding> {
         servers = row.servers.len(),
         are_several = row.servers.len() > 1,
         namespace = &document.collection.namespace,
-        can_be_mended = !is_asked
+        can_be_mended = can_be_mended
     );
     let evidence = servers.into_iter().filter_map(|server| {
         let (file, value) = (server.file?, server.score()?);
@@ -117,9 +121,9 @@ fn random(document: &IndexBuildDocument, row: &Row<'_>) -> Option<Finding> {
             jumps = jumps(file, value).into_iter().skip(1).collect::<Vec<_>>()
         ))
     });
-    let kind = match is_asked {
-        true => FindingKind::Finding,
-        false => FindingKind::Opportunity,
+    let kind = match can_be_mended {
+        true => FindingKind::Opportunity,
+        false => FindingKind::Finding,
     };
     Some(Finding::new(kind, said, evidence.collect()))
 }

@@ -1,5 +1,4 @@
-//! Index builds on several topologies, or over several servers without a router: nothing is told of one server as if it
-//! were all of them.
+//! Index builds on several topologies, or on several servers: nothing is told of one server as if it were all of them.
 
 use super::caveats::Book;
 use super::sides::{Side, files_of_collection, has_pattern};
@@ -52,6 +51,12 @@ impl Row<'_> {
         }
     }
 
+    /// Whether each server had a command of its own. Members of a set or a cluster share one, and how long it took is known of
+    /// all of them alone.
+    pub(super) fn has_own_commands(&self) -> bool {
+        self.servers.len() == 1 || is_dealt(&self.configuration.topology)
+    }
+
     /// `2 servers`.
     pub(super) fn number_of_servers(&self) -> String {
         match self.servers.len() {
@@ -68,6 +73,11 @@ impl Row<'_> {
         let high = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         Some((low, high))
     }
+}
+
+/// Whether the documents are dealt over servers that know nothing of each other.
+fn is_dealt(topology: &str) -> bool {
+    topology.starts_with("split=")
 }
 
 /// The builds that ended, in their order.
@@ -129,9 +139,10 @@ pub(super) fn figures(
 ) -> Vec<Figure> {
     let durations = rows.iter().map(|row| {
         let seconds = row.build.duration_s;
-        let until = match row.servers.len() {
-            1 => "1 server".to_owned(),
-            n => format!("until the last of {n} servers had ended"),
+        let until = match (row.servers.len(), row.has_own_commands()) {
+            (1, _) => "1 server".to_owned(),
+            (n, true) => format!("until the last of {n} servers had ended"),
+            (n, false) => format!("of one command for {n} servers with data"),
         };
         let change = base_of(row, rows)
             .and_then(|base| Some((base, Change::of(base.build.duration_s, seconds)?)));
@@ -229,12 +240,32 @@ fn configurations(rows: &[Row<'_>]) -> Section {
         ]
     });
     let mut notes = Vec::new();
-    if rows.iter().any(|row| row.servers.len() > 1) {
+    let has = |start: &str| {
+        let mut topologies = rows.iter().map(|row| &row.configuration.topology);
+        topologies.any(|topology| topology.starts_with(start))
+    };
+    if has("split=") {
         notes.push(
             "`split=N` is N servers over which the documents are dealt by the hash of `_id`, as hashed sharding deals them, without a \
              router: all of them build at the same time, and the build time ends with the last one."
                 .to_owned(),
         );
+    }
+    if has("replica-set=") {
+        notes.push(
+            "Members of a replica set have the same documents, and build at the same time: the build time is that of the command at \
+             the primary, which waits for all members with data that vote."
+                .to_owned(),
+        );
+    }
+    if has("sharded=") {
+        notes.push(
+            "`sharded=SxR` is a cluster of S shards with R members each. Its documents are loaded and its index is built through the \
+             router, and the build time is that of the command there; members of one shard have the same documents."
+                .to_owned(),
+        );
+    }
+    if rows.iter().any(|row| row.servers.len() > 1) {
         notes.push(
             "Reads are those of all servers together; the servers of a configuration share this machine, and its disk unless each has \
              storage of its own."

@@ -48,9 +48,10 @@ pub(super) fn facts(document: &IndexBuildDocument) -> Vec<Fact> {
 
 /// The servers of a configuration, its documents, and what was done about their order.
 fn configuration(one: &ConfigurationRecord) -> Fact {
-    let mut value = match one.members.len() {
-        1 => "1 server".to_owned(),
-        n => format!("{n} servers without a router"),
+    let mut value = match (one.members.len(), one.topology.starts_with("split=")) {
+        (1, _) => "1 server".to_owned(),
+        (n, true) => format!("{n} servers without a router"),
+        (n, false) => format!("{n} servers with data"),
     };
     value += &format!(", {} documents", Quantity::count(one.collection.documents));
     if let Some(load_s) = one.collection.load_s {

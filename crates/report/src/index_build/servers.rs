@@ -24,13 +24,13 @@ pub struct BuiltOn {
 /// A server in a build.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerInBuild {
-    /// `server` if it is the only one, else `split-0` and so on.
+    /// `server` if it is the only one, else `split-0`, `member-0`, `shard-0-0` and so on.
     pub name: String,
     /// Documents in it.
     pub documents: u64,
     /// Their size as BSON, in bytes.
     pub bytes: u64,
-    /// They as a share of all, 0 to 1; absent without documents.
+    /// They as a share of all, 0 to 1: members of a set have the same ones. Absent without documents.
     pub share_ratio: Option<f64>,
     /// From 0, read at random, to 1, in order: that of the file with the documents. Absent without a trace, or with too few reads for
     /// a pattern.

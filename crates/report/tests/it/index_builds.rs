@@ -430,3 +430,39 @@ fn the_cost_of_tracing_has_an_interval_where_it_was_repeated() {
     assert!(note.starts_with("of the build time; 95 %: −"), "{note}");
     assert!(note.ends_with(" %, 3 pairs"), "{note}");
 }
+
+#[test]
+fn members_of_a_cluster_share_one_command_and_nothing_is_rewritten_there() {
+    let mut document = dealt();
+    document.configurations[1].topology = "sharded=2x1".into();
+    let build = &mut document.builds[1];
+    build.configuration = Some("sharded=2x1".into());
+    for member in &mut build.members {
+        member.duration_s = build.duration_s;
+    }
+    let (one, two) = (random_scan(), two_servers());
+    let model = page_of(&document, &[("standalone", &one), ("split-2", &two)]);
+    let note = model.headline[1].note.as_deref();
+    let of_all = "of one command for 2 servers with data; 2.0 × faster than standalone";
+    assert_eq!(note, Some(of_all));
+    let said = found(&model, "on 1 of 2 servers");
+    assert_eq!((said.len(), said[0].0), (1, "finding"));
+    assert!(!said[0].1.contains("--remedy"), "{said:?}");
+    let evidence = model.findings.iter().flat_map(|one| &one.evidence);
+    let evidence: Vec<&str> = evidence.map(|one| one.text.as_str()).collect();
+    assert!(
+        !evidence
+            .iter()
+            .any(|text| text.contains("where the first of")),
+        "{evidence:?}"
+    );
+    let page = with_view(
+        &document,
+        &[("standalone", &one), ("split-2", &two)],
+        |view| render(view, PageFormat::Html, &RenderOptions::default()).unwrap(),
+    );
+    for wanted in ["is built through the router", "2 servers with data"] {
+        assert!(page.contains(wanted), "`{wanted}` is not in the page");
+    }
+    assert!(!page.contains("without a router"));
+}

@@ -72,23 +72,30 @@ impl Deployment {
             let begun = first.as_ref().unwrap_or(&server);
             let running = launch(&instance, begun, alone, context.interrupted)?;
             if first.is_some() {
-                later.push((self.members.len(), server));
+                later.push(self.members.len());
             }
-            self.add(instance, running);
+            self.add(instance, server, running);
         }
         self.initiate_sets(context)?;
         self.make_users(context)?;
-        for (at, server) in later {
-            let member = &mut self.members[at];
-            let moved = member.server.restart(&server, context.interrupted);
-            moved.map_err(|source| member_error(&member.instance.name, source))?;
+        for at in later {
+            let Member {
+                instance,
+                options,
+                server,
+                ..
+            } = &mut self.members[at];
+            let moved = server.pause();
+            moved
+                .and_then(|_| server.resume(options, context.interrupted))
+                .map_err(|source| member_error(&instance.name, source))?;
         }
         let config_servers = self.config_servers();
         for (instance, mut server) in routers {
             server.role = ServerRole::Router(config_servers.clone());
             secured(&mut server, &self.secrets, options);
-            let server = launch(&instance, &server, alone, context.interrupted)?;
-            self.add(instance, server);
+            let running = launch(&instance, &server, alone, context.interrupted)?;
+            self.add(instance, server, running);
         }
         if let (Topology::Sharded(cluster), Some(namespace)) =
             (self.topology.clone(), &options.collection)
@@ -98,9 +105,15 @@ impl Deployment {
         Ok(())
     }
 
-    pub(super) fn add(&mut self, instance: Instance, server: crate::RunningServer) {
+    pub(super) fn add(
+        &mut self,
+        instance: Instance,
+        options: ServerOptions,
+        server: crate::RunningServer,
+    ) {
         self.members.push(Member {
             instance,
+            options,
             server,
             is_primary: false,
             has_user: false,
@@ -172,11 +185,12 @@ impl Deployment {
             .collect()
     }
 
-    fn wait_for_set(
+    /// Waits until a set is as it shall be, and gives the position of its primary.
+    pub(super) fn wait_for_set(
         &mut self,
         set: &str,
         context: &mut StepContext<'_>,
-    ) -> Result<(), ServerError> {
+    ) -> Result<usize, ServerError> {
         let positions = self.positions(set);
         let step = format!("waiting for a primary and all members of the replica set `{set}`");
         let primary = self.wait(context, &step, |deployment, context| {
@@ -201,8 +215,10 @@ impl Deployment {
                 Err(failure) => Condition::Pending(deployment.describe_failure(primary, &failure)),
             })
         })?;
-        self.members[primary].is_primary = true;
-        Ok(())
+        for at in positions {
+            self.members[at].is_primary = at == primary;
+        }
+        Ok(primary)
     }
 
     /// Whether a member accepts writes. Versions before 4.4.2 know the older name only.

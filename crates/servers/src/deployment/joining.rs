@@ -56,10 +56,11 @@ impl Deployment {
                 },
             program: options.server.kind.executable(),
             set_hosts: Vec::new(),
+            step_limit: options.step_limit,
         };
         secured(&mut server, &deployment.secrets, options);
-        let server = launch(&instance, &server, false, interrupted)?;
-        deployment.add(instance, server);
+        let running = launch(&instance, &server, false, interrupted)?;
+        deployment.add(instance, server, running);
         Ok(deployment)
     }
 

@@ -244,6 +244,8 @@ mod tests {
                 "/a/router-0"
             ]
         );
+        let dealt = folders("split=3", &["/a", "/b"], FolderMapping::RoundRobin);
+        assert_eq!(dealt.unwrap(), ["/a/split-0", "/b/split-1", "/a/split-2"]);
         let alone = folders("standalone", &["/a", "/b"], FolderMapping::RoundRobin);
         assert_eq!(alone.unwrap(), ["/a"]);
     }

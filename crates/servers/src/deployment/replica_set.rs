@@ -87,6 +87,18 @@ pub(super) fn progress(status: &Document, members: &[PlannedMember<'_>]) -> Prog
     }
 }
 
+/// A member with data that has not yet done what its primary has, by its address in a reply of `replSetGetStatus`.
+pub(super) fn behind(status: &Document) -> Option<&str> {
+    let members = status.get_array("members").into_iter().flatten();
+    let members = members.filter_map(Bson::as_document);
+    let has_state = |member: &&Document, state| number(member.get("state")) == Some(state);
+    let primary = members.clone().find(|one| has_state(one, PRIMARY));
+    let done = |member: &Document| member.get("optime").cloned();
+    let mut secondaries = members.filter(|one| has_state(one, SECONDARY));
+    let late = secondaries.find(|one| done(one) != primary.and_then(done));
+    late.map(|member| member.get_str("name").unwrap_or("a member"))
+}
+
 fn described(state: Option<&Document>) -> String {
     let Some(state) = state else {
         return "not in the status".to_owned();
@@ -111,6 +123,7 @@ pub(crate) fn number(value: Option<&Bson>) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bson::Timestamp;
 
     fn member(
         name: &'static str,
@@ -182,6 +195,24 @@ mod tests {
         ] {
             assert_eq!(judge(&states), Progress::Waiting(reason.to_owned()));
         }
+    }
+
+    #[test]
+    fn a_member_is_behind_until_it_has_done_what_its_primary_has() {
+        let at = |optimes: [u32; 3]| {
+            let members = [(1, "a"), (2, "b"), (7, "c")].iter().zip(optimes);
+            let members: Vec<_> = members
+                .map(|((state, name), time)| {
+                    let ts = Timestamp { time, increment: 1 };
+                    doc! { "name": *name, "state": *state, "optime": { "ts": ts, "t": 1_i64 } }
+                })
+                .collect();
+            doc! { "members": members }
+        };
+        assert_eq!(behind(&at([5, 5, 0])), None);
+        assert_eq!(behind(&at([5, 4, 5])), Some("b"));
+        // Those of stand-ins do not tell.
+        assert_eq!(behind(&status(&[(1, 1), (2, 2)])), None);
     }
 
     #[test]

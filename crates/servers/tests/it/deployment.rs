@@ -30,15 +30,15 @@ fn helper_that_is_a_server() {
     serve();
 }
 
-struct Bench {
+pub(crate) struct Bench {
     folder: PathBuf,
-    double: MongoDouble,
-    admin: DoubleAdminClient,
+    pub(crate) double: MongoDouble,
+    pub(crate) admin: DoubleAdminClient,
     _temporary: Option<TempDir>,
 }
 
 impl Bench {
-    fn new(version: &str) -> Bench {
+    pub(crate) fn new(version: &str) -> Bench {
         let temporary = TempDir::new().unwrap();
         let mut bench = Bench::in_folder(temporary.path(), version);
         bench._temporary = Some(temporary);
@@ -54,7 +54,7 @@ impl Bench {
         }
     }
 
-    fn options(&self) -> DeploymentOptions {
+    pub(crate) fn options(&self) -> DeploymentOptions {
         let plan = ServerPlan {
             kind: ServerKind::Mongod,
             ..ServerPlan::default()
@@ -74,7 +74,7 @@ impl Bench {
         options
     }
 
-    fn start(
+    pub(crate) fn start(
         &mut self,
         text: &str,
         options: &DeploymentOptions,
@@ -90,7 +90,7 @@ impl Bench {
     }
 
     /// Neither a process nor a folder is left, only programs and logs.
-    fn assert_clean(&self) {
+    pub(crate) fn assert_clean(&self) {
         let left: Vec<_> = processes_with(&self.folder);
         assert!(left.is_empty(), "processes are left: {left:?}");
         let mut names: Vec<_> = fs::read_dir(&self.folder)
@@ -101,7 +101,7 @@ impl Bench {
         assert!(names.is_empty(), "folders are left: {names:?}");
     }
 
-    fn assert_no_violation(&self) {
+    pub(crate) fn assert_no_violation(&self) {
         assert_eq!(self.double.violations(), Vec::<String>::new());
     }
 
@@ -138,7 +138,7 @@ fn processes_with(folder: &Path) -> Vec<u32> {
         .collect()
 }
 
-fn texts(error: &ServerError) -> String {
+pub(crate) fn texts(error: &ServerError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -13,6 +13,7 @@ mod deployment;
 mod placement;
 mod reached;
 mod real;
+mod restart;
 mod scripted;
 mod secured;
 mod storage;

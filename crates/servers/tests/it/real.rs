@@ -250,6 +250,36 @@ fn members_with_users_and_certificates_trust_each_other() {
 }
 
 #[test]
+fn members_with_users_and_certificates_are_joined_again_after_a_restart() {
+    let Some(mut lab) = Lab::new() else { return };
+    lab.options.server.auth = true;
+    lab.options.encryption = Encryption::On {
+        require_client_certificate: true,
+    };
+    let mut deployment = lab.start("replica-set=2+1").unwrap();
+    let is_primary = |member: &&Member| member.was_primary();
+    let primary = deployment.members().iter().find(is_primary).unwrap();
+    let name = primary.instance().name.clone();
+    let write = doc! { "insert": "c", "documents": [{ "_id": 1 }] };
+    lab.admin(&deployment, primary, write);
+    deployment.settle(&mut lab.driver, &|| false).unwrap();
+    let ended = deployment.pause_data().unwrap();
+    let names: Vec<&str> = ended.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!((names.len(), names[1]), (2, &*name));
+    deployment
+        .resume_data(None, &mut lab.driver, &|| false)
+        .unwrap();
+    assert_eq!(states(&mut lab, &deployment).len(), 3);
+    let primary = deployment.members().iter().find(is_primary).unwrap();
+    let found = lab.admin(&deployment, primary, doc! { "count": "c" });
+    assert_eq!(found.get_i32("n").unwrap(), 1);
+    for found in lab.read_back(&deployment) {
+        assert_eq!((&*found["tls"], &*found["auth"]), ("true", "true"));
+    }
+    lab.stop(deployment);
+}
+
+#[test]
 fn both_kinds_of_scram_let_the_user_in_and_nobody_else() {
     let Some(mut lab) = Lab::new() else { return };
     lab.options.server.auth = true;

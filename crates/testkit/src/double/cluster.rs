@@ -66,6 +66,7 @@ impl Node {
         let (set, hosts) = text
             .split_once('/')
             .ok_or_else(|| bad("no replica set is named"))?;
+        let mut is_real = false;
         for host in hosts.split(',') {
             let address: SocketAddr = host
                 .parse()
@@ -77,6 +78,7 @@ impl Node {
             if !state.get_bool("shard").unwrap_or(false) {
                 return Err((96, format!("{host} was not started with --shardsvr")));
             }
+            is_real = state.get_bool("real").unwrap_or(false);
             if state
                 .get_i32("state")
                 .is_ok_and(|state| state == 0 || state == 5)
@@ -87,6 +89,9 @@ impl Node {
         let name = command.get_str("name").unwrap_or(set).to_owned();
         if self.cluster.shards.contains(&name) {
             return Err((96, format!("{name} is a shard already")));
+        }
+        if is_real {
+            self.dealer.add(hosts);
         }
         // Other routers know the shard as well.
         note(&self.folder, &self.shards_file(), hosts);

@@ -7,7 +7,7 @@ use bson::{Bson, Document, doc};
 
 use super::concerns::Fulfilment;
 use super::node::Node;
-use super::shapes::Refusal;
+use super::shapes::{Refusal, unreachable};
 use super::store::{COMMANDS, WRITES};
 use super::{lines, note, wire};
 
@@ -30,7 +30,10 @@ impl Node {
     /// Answers a command on documents.
     pub(super) fn data(&mut self, name: &str, command: &Document) -> Result<Document, Refusal> {
         if self.router {
-            return self.forward(command);
+            return match self.dealer.is_used() {
+                true => self.dealer.deal(name, command),
+                false => self.forward(command),
+            };
         }
         let is_write = WRITES.contains(&name);
         if !self.is_writable() {
@@ -93,22 +96,29 @@ impl Node {
     /// Makes the collection that is sharded.
     pub(super) fn create_sharded(&mut self, namespace: &str) -> Result<(), Refusal> {
         let (database, collection) = namespace.split_once('.').unwrap_or_default();
-        self.forward(&doc! { "create": collection, "$db": database })
-            .map(drop)
+        let command = doc! { "create": collection, "$db": database };
+        self.data("create", &command).map(drop)
     }
 
     /// Passes a command to the primary of the first shard, which holds all documents.
     fn forward(&mut self, command: &Document) -> Result<Document, Refusal> {
-        let mut stream = match self.shard.take() {
-            Some(stream) => stream,
+        let wrapped = doc! { "doubleForward": command.clone(), "$db": "admin" };
+        // A shard that was restarted has closed the connection that was kept.
+        let kept = self.shard.take().and_then(|mut stream| {
+            let reply = wire::exchange(&mut stream, &wrapped).ok()?;
+            Some((stream, reply))
+        });
+        let (stream, mut reply) = match kept {
+            Some(kept) => kept,
             None => {
                 let address = self.first_primary()?;
-                wire::connect(address).map_err(|error| unreachable(address, &error))?
+                let asked = wire::connect(address).and_then(|mut stream| {
+                    let reply = wire::exchange(&mut stream, &wrapped)?;
+                    Ok((stream, reply))
+                });
+                asked.map_err(|error| unreachable(address, &error))?
             }
         };
-        let wrapped = doc! { "doubleForward": command.clone(), "$db": "admin" };
-        let mut reply = wire::exchange(&mut stream, &wrapped)
-            .map_err(|error| unreachable("the shard", &error))?;
         self.shard = Some(stream);
         if reply.remove("ok") == Some(Bson::Double(1.0)) {
             return Ok(reply);
@@ -139,8 +149,4 @@ impl Node {
         let name = inner.keys().next().cloned().unwrap_or_default();
         self.data(&name, inner)
     }
-}
-
-fn unreachable(what: impl std::fmt::Display, error: &std::io::Error) -> Refusal {
-    (6, format!("{what}: {error}"))
 }

@@ -10,6 +10,7 @@ use bson::{Bson, Document, doc};
 use super::arguments::Arguments;
 use super::cluster::Cluster;
 use super::concerns::Tally;
+use super::dealer::Dealer;
 use super::membership::{SetMember, check_configuration, described, members};
 use super::shapes::{self, Refusal};
 use super::store::Store;
@@ -21,6 +22,9 @@ const QUESTIONS_TO_PRIMARY: u32 = 4;
 
 /// What is asked so often that nobody wants to read of it.
 const UNNOTED: [&str; 5] = ["hello", "isMaster", "ismaster", "ping", "replSetGetStatus"];
+
+/// File with the configuration of the set in the data folder.
+const CONFIGURATION: &str = "double-configuration";
 
 /// Refusals that a correct client may provoke.
 const EXPECTED: [i32; 6] = [26, 48, 76, 94, 8000, 10107];
@@ -42,6 +46,8 @@ pub(super) struct Node {
     pub(super) tally: Arc<Mutex<Tally>>,
     /// To the shard that holds the documents, of a router.
     pub(super) shard: Option<TcpStream>,
+    /// Over real shards, of a router in front of them.
+    pub(super) dealer: Dealer,
 }
 
 /// What one connection has shown.
@@ -117,7 +123,7 @@ impl Node {
             "doubleForward" => self.forwarded(command),
             "doubleState" => Ok(self.state()),
             "doubleJoin" => {
-                self.configuration = command.get_document("doubleJoin").ok().cloned();
+                self.join(command.get_document("doubleJoin").ok());
                 Ok(doc! {})
             }
             "replSetInitiate" => self.initiate(command),
@@ -205,8 +211,18 @@ impl Node {
                 ));
             }
         }
-        self.configuration = Some(configuration.clone());
+        self.join(Some(configuration));
         Ok(doc! {})
+    }
+
+    /// Becomes a member of a set, and is one after a restart on the same data.
+    fn join(&mut self, configuration: Option<&Document>) {
+        self.configuration = configuration.cloned();
+        let bytes = configuration.and_then(|one| one.to_vec().ok());
+        if let (Some(data), Some(bytes)) = (self.arguments.get("dbpath"), bytes) {
+            // A member that forgets its set is found out by those who restart it.
+            let _ = fs::write(Path::new(data).join(CONFIGURATION), bytes);
+        }
     }
 
     /// The member that leads: the first with the highest priority.
@@ -375,6 +391,12 @@ fn code_name(code: i32) -> String {
         code => return format!("Location{code}"),
     };
     name.to_owned()
+}
+
+/// The set that a data folder belongs to.
+pub(super) fn stored_configuration(data: &Path) -> Option<Document> {
+    let bytes = fs::read(data.join(CONFIGURATION)).ok()?;
+    Document::from_reader(bytes.as_slice()).ok()
 }
 
 /// Writes the files that make a data folder one of `mongod`.

@@ -11,7 +11,8 @@ use signal_hook::iterator::Signals;
 
 use super::arguments::Arguments;
 use super::cluster::Cluster;
-use super::node::{Node, Session, ask_members, mark_data_folder};
+use super::dealer::Dealer;
+use super::node::{Node, Session, ask_members, mark_data_folder, stored_configuration};
 use super::store::Store;
 use super::{ARGUMENTS, FOLDER, PROGRAM, VERSION, note, wire};
 
@@ -34,7 +35,9 @@ pub fn serve() {
         note(&folder, "violations", &format!("{program}: {why}"));
         end(&format!("Error parsing command line: {why}"), BAD_OPTIONS)
     });
-    let name = match arguments.get("dbpath").map(Path::new) {
+    let data = arguments.get("dbpath").map(Path::new);
+    let configuration = data.and_then(stored_configuration);
+    let name = match data {
         Some(data) => {
             mark_data_folder(data);
             let name = data.file_name().unwrap_or_default();
@@ -54,12 +57,13 @@ pub fn serve() {
         version_text,
         folder,
         arguments,
-        configuration: None,
+        configuration,
         questions: 0,
         cluster: Cluster::default(),
         store: Store::default(),
         tally: Arc::default(),
         shard: None,
+        dealer: Dealer::default(),
     };
     if node.router {
         await_config_servers(&node);

@@ -62,6 +62,11 @@ pub(super) fn bad(message: impl Into<String>) -> Refusal {
     (2, message.into())
 }
 
+/// That of a router whose shard does not answer.
+pub(super) fn unreachable(what: impl std::fmt::Display, error: &std::io::Error) -> Refusal {
+    (6, format!("{what}: {error}"))
+}
+
 /// A whole number, whatever its type.
 pub(super) fn whole(value: &Bson) -> Option<i64> {
     match value {

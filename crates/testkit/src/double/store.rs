@@ -11,20 +11,23 @@ use super::shapes::{Refusal, bad, whole};
 
 mod write;
 
-/// What the store answers.
-pub(super) const COMMANDS: [&str; 13] = [
+/// What the store answers; those on indexes are for real shards alone.
+pub(super) const COMMANDS: [&str; 16] = [
     "aggregate",
     "collStats",
     "count",
     "create",
+    "createIndexes",
     "delete",
     "drop",
+    "dropIndexes",
     "find",
     "getMore",
     "insert",
     "killCursors",
     "listCollections",
     "listDatabases",
+    "listIndexes",
     "update",
 ];
 

@@ -58,7 +58,13 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
         Text,
         &[("deletes", List, true), ("ordered", Boolean, false)],
     ),
+    (
+        "createIndexes",
+        Text,
+        &[("indexes", List, true), ("commitQuorum", Any, false)],
+    ),
     ("drop", Text, &[]),
+    ("dropIndexes", Text, &[("index", Any, true)]),
     ("enableSharding", Text, &[("primaryShard", Text, false)]),
     ("endSessions", List, &[]),
     (
@@ -71,6 +77,7 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
             ("limit", Whole, false),
             ("batchSize", Whole, false),
             ("singleBatch", Boolean, false),
+            ("noCursorTimeout", Boolean, false),
         ],
     ),
     ("fsync", Number, &[]),
@@ -110,6 +117,7 @@ pub(super) const COMMANDS: &[(&str, super::Kind, &[Field])] = &[
         ],
     ),
     ("listDatabases", Number, &[("nameOnly", Boolean, false)]),
+    ("listIndexes", Text, &[("cursor", Object, false)]),
     (
         "moveChunk",
         Text,

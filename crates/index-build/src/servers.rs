@@ -1,0 +1,525 @@
+//! The servers of a configuration: started for it, ended and started again with their data, or one that is already running on
+//! this machine. Clients reach them by one connection string, or each of those over which the documents are dealt by its own.
+
+use crate::layout::{LayoutError, Share};
+use dyno_engine::context::Context;
+use dyno_engine::deployment::locality::{self, process_at};
+use dyno_engine::deployment::server::ServerPaths;
+use dyno_engine::deployment::storage::StorageUnderTest;
+use dyno_engine::deployment::{DeploymentUnderTest, describe};
+use dyno_engine::recording::roles::Tables;
+use dyno_engine::{Error, Kind};
+use dyno_load::connect::{CancelCheck, Connector, Control};
+use dyno_observe::doctor::Subject;
+use dyno_observe::environment::examine;
+use dyno_plan::model::{DiskMapping, ServerKind, ServerPlan};
+use dyno_plan::storage::Storage;
+use dyno_plan::task::{Remote, Task};
+use dyno_plan::topology::Topology;
+use dyno_record::model::Environment;
+use dyno_record::server::ExperimentServer;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Data of the servers, in the folder of the experiment.
+pub(crate) const SERVER_DATA: &str = "server-data";
+/// Name of a server that runs already.
+const ALONE: &str = "server";
+/// How the folders for prepared storage begin, where there are several.
+const STORAGE: &str = "storage";
+
+/// Longest time for a question to a server.
+const QUESTION_LIMIT: Duration = Duration::from_secs(60);
+
+/// File in the folder of every database of WiredTiger.
+const DATABASE: &str = "WiredTiger";
+
+/// See the module.
+pub(crate) struct Servers<'a> {
+    context: Context<'a>,
+    /// As they are started; where their data is gets settled before.
+    task: Task,
+    topology: Topology,
+    embedded: Option<&'a Path>,
+    /// For logs, and for data that is not kept.
+    folder: PathBuf,
+    /// To be prepared for each server with data.
+    setting: Option<Storage>,
+    /// Whether the data is in the folder, and goes away with it.
+    owns_data: bool,
+    running: Option<Running>,
+    /// One for each server with data, or none. Dropped after the servers, which have files there.
+    storages: Vec<StorageUnderTest>,
+}
+
+struct Running {
+    /// Of servers that were started.
+    deployment: Option<DeploymentUnderTest>,
+    /// Who takes documents and commands: as many as there are connection strings.
+    clients: Vec<Connector>,
+    members: Vec<Member>,
+}
+
+/// A server with data.
+pub(crate) struct Member {
+    pub(crate) name: String,
+    /// Folder of its data, if it was started.
+    pub(crate) data: Option<PathBuf>,
+    pub(crate) process: u32,
+    connector: Connector,
+}
+
+impl Member {
+    /// A connection for short questions to it alone.
+    pub(crate) fn control(&self) -> Result<Control, Error> {
+        control(&self.connector)
+    }
+}
+
+impl<'a> Servers<'a> {
+    /// Servers that have yet to be started or reached.
+    pub(crate) fn new(
+        task: &Task,
+        topology: &Topology,
+        context: Context<'a>,
+        embedded: Option<&'a Path>,
+        folder: PathBuf,
+    ) -> Servers<'a> {
+        let mut task = task.clone();
+        let server = &mut task.plan.server;
+        server.topology = Some(topology.to_string());
+        server.settle_topology();
+        Servers {
+            context,
+            // The experiment prepares it, and keeps it when servers are restarted.
+            setting: server.storage.take(),
+            task,
+            topology: topology.clone(),
+            embedded,
+            folder,
+            storages: Vec::new(),
+            owns_data: false,
+            running: None,
+        }
+    }
+
+    /// What is started, without the storage.
+    pub(crate) fn task(&self) -> &Task {
+        &self.task
+    }
+
+    fn plan(&self) -> &ServerPlan {
+        &self.task.plan.server
+    }
+
+    /// Whether they are started for the experiment, and so can be ended and started again with the same data.
+    pub(crate) fn is_own(&self) -> bool {
+        self.task.remote.is_none()
+    }
+
+    /// Whether the data outlives the experiment.
+    pub(crate) fn is_kept(&self) -> bool {
+        !self.owns_data && self.storages.is_empty()
+    }
+
+    /// Whether storage was made for them.
+    pub(crate) fn storage(&self) -> Option<&StorageUnderTest> {
+        self.storages.first()
+    }
+
+    /// Whether servers that are started find data in their folders.
+    pub(crate) fn have_data(&self) -> bool {
+        let server = self.plan();
+        let roots: Vec<&String> = server.data_dir.iter().chain(&server.data_dirs).collect();
+        let has = |folder: &str| {
+            let is_there = |root: &&String| Path::new(root).join(folder).join(DATABASE).exists();
+            roots.iter().any(is_there)
+        };
+        match self.topology {
+            Topology::Split { n } => (0..n).all(|number| has(&format!("split-{number}"))),
+            _ => has(""),
+        }
+    }
+
+    /// Refuses a server that runs on another machine, and so has its files there.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match &self.task.remote {
+            Some(remote)
+                if !locality::is_local(remote, self.context.environment.hostname.as_deref()) =>
+            {
+                let address = remote.target.to_string();
+                let text = format!(
+                    "the server `{address}` is not on this machine, and neither are its files"
+                );
+                Err(Error::new(Kind::BadInput, text).with_hint("run `dyno index-build` there"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The cache that each server with data is started with, if the plan says it.
+    pub(crate) fn cache(&self) -> Option<u64> {
+        self.plan().cache_bytes().map(|cache| cache.0)
+    }
+
+    /// Whether a collection gets a new name by copying its documents in one transaction, which has to fit into the cache.
+    pub(crate) fn copies_for_a_name(&self) -> bool {
+        self.is_own() && self.plan().kind == ServerKind::Embedded
+    }
+
+    /// Prepares storage if the plan has it, one for each server with data, and settles where the data is.
+    pub(crate) fn prepare(&mut self) -> Result<(), Error> {
+        if !self.is_own() {
+            return Ok(());
+        }
+        let several = self.topology.data_servers() > 1;
+        let asked = ServerPlan {
+            storage: self.setting.clone(),
+            ..self.plan().clone()
+        };
+        for number in 0..self.topology.data_servers() {
+            let folder = match several {
+                true => self.folder.join(format!("{STORAGE}-{number}")),
+                false => self.folder.clone(),
+            };
+            let paths = ServerPaths {
+                folder: &folder,
+                ..self.paths()
+            };
+            let note = |text: &str| self.context.note(text);
+            let interrupted = || self.context.cancel.requested();
+            let prepared = StorageUnderTest::prepare(&asked, &paths, &note, &interrupted)?;
+            let Some(prepared) = prepared else { break };
+            self.storages.push(prepared);
+        }
+        let prepared = self.storages.iter().map(StorageUnderTest::data);
+        let prepared = prepared.map(|folder| folder.display().to_string());
+        let own = self.folder.join(SERVER_DATA);
+        let server = &mut self.task.plan.server;
+        self.owns_data = settle_data(server, prepared.collect(), &own);
+        Ok(())
+    }
+
+    fn paths(&self) -> ServerPaths<'_> {
+        ServerPaths {
+            environment: self.context.environment,
+            embedded: self.embedded,
+            folder: &self.folder,
+        }
+    }
+
+    /// Starts or reaches them.
+    pub(crate) fn open(&mut self) -> Result<(), Error> {
+        let running = match self.task.remote.clone() {
+            Some(remote) => self.reach(&remote)?,
+            None => self.start()?,
+        };
+        self.running = Some(running);
+        Ok(())
+    }
+
+    fn start(&self) -> Result<Running, Error> {
+        let plan = &self.task.plan;
+        let deployment = DeploymentUnderTest::open(plan, None, &self.paths(), None, self.context)?;
+        let clients = deployment.servers.iter();
+        let clients: Vec<Connector> = clients.map(|server| server.connector()).collect();
+        Ok(Running {
+            members: self.members_of(&deployment, &clients)?,
+            clients,
+            deployment: Some(deployment),
+        })
+    }
+
+    fn reach(&self, remote: &Remote) -> Result<Running, Error> {
+        let mut connector = Connector::new(&remote.target, remote.credentials.clone())
+            .map_err(|error| Error::from(error).context("cannot use the connection string"))?;
+        connector.set_cancel_check(self.context.cancel.patience());
+        let control = connector
+            .control()
+            .map_err(|error| Error::from(error).context("cannot connect to the server"))?;
+        let address = control.endpoint().to_string();
+        let process = process_at(control.endpoint().host()).map_err(|reason| {
+            Error::new(Kind::Environment, reason)
+                .context(format!("cannot find the process of the server `{address}`"))
+        })?;
+        Ok(Running {
+            deployment: None,
+            clients: vec![connector.clone()],
+            members: vec![Member {
+                name: ALONE.to_owned(),
+                data: None,
+                process,
+                connector,
+            }],
+        })
+    }
+
+    /// Ends the servers with data, does this, and starts them again on the same data, with another cache if one is given: their
+    /// caches hold nothing then. After an error none of them runs.
+    pub(crate) fn restart(
+        &mut self,
+        cache: Option<u64>,
+        between: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let context = self.context;
+        let Some(mut running) = self.running.take() else {
+            return Ok(());
+        };
+        if let Some(deployment) = &mut running.deployment {
+            // A member that lacks the end of what was written could be the next primary, and undo it.
+            deployment.settle(context)?;
+            deployment.pause(context)?;
+            between()?;
+            deployment.resume(cache, context)?;
+            running.members = self.members_of(deployment, &running.clients)?;
+        }
+        self.running = Some(running);
+        Ok(())
+    }
+
+    /// The servers with data of a deployment. Those that are not joined have a client each, and are reached as it reaches them.
+    fn members_of(
+        &self,
+        deployment: &DeploymentUnderTest,
+        clients: &[Connector],
+    ) -> Result<Vec<Member>, Error> {
+        let are_joined = self.topology.is_joined();
+        let members = deployment.data_members()?.into_iter().enumerate();
+        let members = members.map(|(number, member)| Member {
+            name: member.name,
+            data: Some(member.data),
+            process: member.process,
+            connector: match clients.get(number).filter(|_| !are_joined) {
+                Some(client) => client.clone(),
+                None => member.connector,
+            },
+        });
+        Ok(members.collect())
+    }
+
+    /// Waits until all members of replica sets have what was written.
+    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+        let context = self.context;
+        match self.deployment_mut() {
+            Some(deployment) => deployment.settle(context),
+            None => Ok(()),
+        }
+    }
+
+    fn running(&self) -> &Running {
+        self.running.as_ref().expect("it was opened")
+    }
+
+    fn deployment_mut(&mut self) -> Option<&mut DeploymentUnderTest> {
+        self.running.as_mut()?.deployment.as_mut()
+    }
+
+    /// Whether they run.
+    pub(crate) fn is_open(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Those with data.
+    pub(crate) fn members(&self) -> &[Member] {
+        &self.running().members
+    }
+
+    /// Their processes.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        self.members().iter().map(|one| one.process).collect()
+    }
+
+    /// Reaches each of those with data.
+    pub(crate) fn connectors(&self) -> Vec<Connector> {
+        let members = self.members().iter();
+        members.map(|member| member.connector.clone()).collect()
+    }
+
+    /// Folders with data on this machine, as far as they are known.
+    pub(crate) fn data_folders(&self) -> Vec<PathBuf> {
+        if !self.is_own() {
+            let settings = self.describe().map(|server| server.settings);
+            return locality::named_folders(settings.iter());
+        }
+        let members = self.members().iter();
+        members.filter_map(|member| member.data.clone()).collect()
+    }
+
+    /// The documents of each client: a part of them where they are dealt, else all.
+    pub(crate) fn shares(&self) -> Vec<Share> {
+        let clients = self.running().clients.len() as u32;
+        (0..clients).map(|n| Share::new(n, clients)).collect()
+    }
+
+    /// The servers that have a client each and hold what it writes, by name; `None` where one client is for all.
+    pub(crate) fn dealt(&self, client: usize) -> Option<&str> {
+        let running = self.running();
+        let is_dealt = running.clients.len() > 1;
+        let member = running.members.get(client).filter(|_| is_dealt);
+        member.map(|member| member.name.as_str())
+    }
+
+    /// Makes connections for a client. A command on one of them ends when the person interrupts.
+    pub(crate) fn connector(
+        &self,
+        client: usize,
+    ) -> impl Fn() -> Result<Control, LayoutError> + Sync + use<> {
+        let patience = self.context.cancel.patience();
+        let connect = self.patient(client);
+        move || {
+            let mut control = connect()?;
+            control.set_cancel_check(patience.clone());
+            Ok(control)
+        }
+    }
+
+    /// Makes connections on which a command comes to its end, whatever the person wants meanwhile.
+    pub(crate) fn patient(
+        &self,
+        client: usize,
+    ) -> impl Fn() -> Result<Control, LayoutError> + Sync + use<> {
+        let mut connector = self.running().clients[client].clone();
+        connector.set_cancel_check(CancelCheck::new(|| false));
+        move || {
+            let mut control = connector.control().map_err(LayoutError::from)?;
+            // Copies and verifications take their time.
+            control.set_limit(None);
+            Ok(control)
+        }
+    }
+
+    /// A connection of a client for short questions.
+    pub(crate) fn control(&self, client: usize) -> Result<Control, Error> {
+        control(&self.running().clients[client])
+    }
+
+    /// One of each client.
+    pub(crate) fn controls(&self) -> Result<Vec<Control>, Error> {
+        self.running().clients.iter().map(control).collect()
+    }
+
+    /// What the files of each server with data hold, as far as it tells.
+    pub(crate) fn tables(&self) -> Tables {
+        let mut tables = Tables::default();
+        for member in self.members() {
+            let Ok(mut control) = member.control() else {
+                continue;
+            };
+            if let Ok(found) = Tables::ask(&mut control) {
+                tables.join(found);
+            }
+        }
+        tables
+    }
+
+    /// Says which one ended, if one did.
+    pub(crate) fn explain(&mut self, failure: Error) -> Error {
+        match self.deployment_mut() {
+            Some(deployment) => deployment.explain(failure),
+            None => failure,
+        }
+    }
+
+    /// What the first client is told of them.
+    pub(crate) fn describe(&self) -> Result<ExperimentServer, Error> {
+        let running = self.running();
+        let deployment = running.deployment.as_ref();
+        describe(
+            &mut self.control(0)?,
+            &self.task.plan,
+            deployment,
+            self.is_own(),
+        )
+    }
+
+    /// This machine, as `dyno doctor` sees it.
+    pub(crate) fn environment(&self) -> Result<Environment, Error> {
+        let running = self.running();
+        let deployment = running.deployment.as_ref();
+        match deployment.and_then(|deployment| deployment.servers.first()) {
+            Some(server) => {
+                let data = running.members.first().and_then(|one| one.data.clone());
+                let servers = running.members.len() as u64;
+                server.environment(&mut self.control(0)?, &self.task.plan, data, servers)
+            }
+            None => Ok(examine(&Subject::default())),
+        }
+    }
+
+    /// Limits the storage as the plan says.
+    pub(crate) fn limit(&mut self) -> Result<(), Error> {
+        let processes = self.processes();
+        for (storage, process) in self.storages.iter_mut().zip(processes) {
+            storage.limit(&[process])?;
+        }
+        Ok(())
+    }
+
+    /// Ends the limit.
+    pub(crate) fn lift_limit(&mut self) {
+        self.storages
+            .iter_mut()
+            .for_each(StorageUnderTest::lift_limit);
+    }
+
+    /// Ends what was started, and takes away what was made for it but its logs.
+    pub(crate) fn end(mut self) -> Result<(), Error> {
+        let deployment = self.running.take().and_then(|running| running.deployment);
+        let mut result = deployment.map_or(Ok(()), |one| one.stop_and_tell(self.context));
+        if self.owns_data {
+            let _ = std::fs::remove_dir_all(self.folder.join(SERVER_DATA));
+        }
+        for (number, storage) in self.storages.into_iter().enumerate() {
+            result = result.and(storage.remove());
+            let _ = std::fs::remove_dir(self.folder.join(format!("{STORAGE}-{number}")));
+        }
+        result
+    }
+}
+
+fn control(connector: &Connector) -> Result<Control, Error> {
+    let control = connector.control();
+    let mut control =
+        control.map_err(|error| Error::from(error).context("cannot connect to the server"))?;
+    control.set_limit(Some(QUESTION_LIMIT));
+    Ok(control)
+}
+
+/// Settles where the data is: on the storage that was prepared for each server, where the plan says, or in this folder, which
+/// goes away then.
+fn settle_data(server: &mut ServerPlan, prepared: Vec<String>, own: &Path) -> bool {
+    if !prepared.is_empty() {
+        server.data_dirs = prepared;
+        server.disk_mapping = DiskMapping::Direct;
+        return false;
+    }
+    let is_named = server.data_dir.is_some() || !server.data_dirs.is_empty();
+    if !is_named {
+        server.data_dir = Some(own.display().to_string());
+    }
+    !is_named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_on_prepared_storage_where_the_plan_says_or_goes_away() {
+        let own = Path::new("/x/server-data");
+        let mut server = ServerPlan::default();
+        assert!(settle_data(&mut server, Vec::new(), own));
+        assert_eq!(server.data_dir.as_deref(), Some("/x/server-data"));
+        let mut kept = ServerPlan {
+            data_dirs: vec!["/a".into(), "/b".into()],
+            ..ServerPlan::default()
+        };
+        assert!(!settle_data(&mut kept, Vec::new(), own));
+        assert_eq!((kept.data_dir, kept.data_dirs.len()), (None, 2));
+        let mut made = ServerPlan::default();
+        let each = vec!["/0/data".to_owned(), "/1/data".to_owned()];
+        assert!(!settle_data(&mut made, each.clone(), own));
+        assert_eq!((made.data_dir, made.data_dirs), (None, each));
+        assert_eq!(made.disk_mapping, DiskMapping::Direct);
+    }
+}

@@ -1,0 +1,129 @@
+//! The servers with data, ended and started again while the rest of the deployment goes on: with caches that hold nothing.
+
+use bson::doc;
+use dyno_plan::units::Bytes;
+
+use super::assemble::{Condition, StepContext};
+use super::replica_set::behind;
+use super::{Deployment, InstanceKind, Member, end_together, member_error};
+use crate::server::{RunningServer, Stopped};
+use crate::{AdminClient, ServerError};
+
+impl Deployment {
+    /// Ends the servers with data, in each set the primary last. Their data stays, and nobody else is ended. To be followed by
+    /// [`resume_data`](Deployment::resume_data): until then an operation on them fails.
+    ///
+    /// # Errors
+    /// That of the first server whose process cannot be signalled.
+    pub fn pause_data(&mut self) -> Result<Vec<(String, Stopped)>, ServerError> {
+        let all = data(&mut self.members);
+        let (last, first): (Vec<_>, Vec<_>) = all.partition(|member| member.is_primary);
+        let mut ended = end_together(servers(first), RunningServer::pause);
+        ended.extend(end_together(servers(last), RunningServer::pause));
+        ended.into_iter().collect()
+    }
+
+    /// Starts them again on their ports with what they had, or with another cache, and waits until each set has its primary, no
+    /// member is behind, and the routers reach all shards.
+    ///
+    /// # Errors
+    /// [`ServerError`], as those of a start. The servers that run go on.
+    pub fn resume_data(
+        &mut self,
+        cache: Option<Bytes>,
+        admin: &mut dyn AdminClient,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<(), ServerError> {
+        let is_alone = self.members.len() == 1;
+        for member in data(&mut self.members) {
+            // A set knows its members by their ports, and clients know theirs.
+            member.options.port = member.server.address().port();
+            let mut options = member.options.clone();
+            options.cache = cache.or(options.cache);
+            member
+                .server
+                .resume(&options, interrupted)
+                .map_err(|source| match is_alone {
+                    true => source,
+                    false => member_error(&member.instance.name, source),
+                })?;
+        }
+        self.settle(admin, interrupted)?;
+        let mut context = StepContext {
+            admin,
+            interrupted,
+            limit: self.step_limit,
+        };
+        self.wait_for_routers(&mut context)
+    }
+
+    /// Waits until every set with data has its primary, and all of its members have done what it has.
+    ///
+    /// # Errors
+    /// [`ServerError::Deadline`] with the member that is missing or behind.
+    pub fn settle(
+        &mut self,
+        admin: &mut dyn AdminClient,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<(), ServerError> {
+        let mut context = StepContext {
+            admin,
+            interrupted,
+            limit: self.step_limit,
+        };
+        let mut sets: Vec<String> = data(&mut self.members)
+            .filter_map(|member| member.instance.set.clone())
+            .collect();
+        sets.dedup();
+        for set in sets {
+            let primary = self.wait_for_set(&set, &mut context)?;
+            let step = format!("waiting until all members of `{set}` have what its primary has");
+            self.wait(&mut context, &step, |deployment, context| {
+                let status = deployment.ask(context, primary, doc! { "replSetGetStatus": 1 });
+                Ok(match status {
+                    Ok(status) => match behind(&status) {
+                        None => Condition::Met(()),
+                        Some(name) => Condition::Pending(format!("`{name}` is behind")),
+                    },
+                    Err(failure) => {
+                        Condition::Pending(deployment.describe_failure(primary, &failure))
+                    }
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// A router finds out by a question that shards have been away, and answers once they are back.
+    fn wait_for_routers(&mut self, context: &mut StepContext<'_>) -> Result<(), ServerError> {
+        for at in 0..self.members.len() {
+            if self.members[at].instance.kind != InstanceKind::Router {
+                continue;
+            }
+            let step = format!(
+                "waiting until `{}` reaches all shards",
+                self.members[at].instance.name
+            );
+            self.wait(context, &step, |deployment, context| {
+                let command = doc! { "listDatabases": 1, "nameOnly": true };
+                Ok(match deployment.ask(context, at, command) {
+                    Ok(_) => Condition::Met(()),
+                    Err(failure) => Condition::Pending(deployment.describe_failure(at, &failure)),
+                })
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The members with data under test.
+fn data(members: &mut [Member]) -> impl Iterator<Item = &mut Member> {
+    let is_data = |member: &&mut Member| member.instance.kind == InstanceKind::Data;
+    members.iter_mut().filter(is_data)
+}
+
+fn servers(members: Vec<&mut Member>) -> Vec<(String, &mut RunningServer)> {
+    let members = members.into_iter();
+    let named = members.map(|member| (member.instance.name.clone(), &mut member.server));
+    named.collect()
+}
