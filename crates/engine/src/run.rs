@@ -339,7 +339,7 @@ impl<'a> Session<'a> {
         named.sort_unstable();
         named.dedup();
         let folders = DataFolders {
-            here: self.data_folders(deployment).into_iter().next(),
+            here: self.data_folders(deployment),
             named,
         };
         if let Some(storage) = deployment.storage() {

@@ -259,7 +259,7 @@ impl Worker<'_> {
             servers,
             phases: Vec::new(),
             merger: merger(count as usize),
-            sampler: UsageSampler::new(Path::new("/"), &[], None),
+            sampler: UsageSampler::new(Path::new("/"), &[], &[]),
             start: None,
             begun: Vec::new(),
             usage: usage(),

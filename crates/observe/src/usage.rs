@@ -41,7 +41,7 @@ type Counter = fn(&Counters) -> Option<f64>;
 pub struct UsageSampler {
     root: PathBuf,
     servers: Vec<u32>,
-    disks: Option<DiskSampler>,
+    disks: DiskSampler,
     ticks_per_s: f64,
     /// Most worker threads seen at once.
     workers: u64,
@@ -49,13 +49,13 @@ pub struct UsageSampler {
 }
 
 impl UsageSampler {
-    /// A sampler for these processes on this machine, and for the devices that hold `data_dir`. The files
+    /// A sampler for these processes on this machine, and for the devices that hold `data_folders`. The files
     /// are those below `root`, which is `/` but in tests.
-    pub fn new(root: &Path, servers: &[u32], data_dir: Option<&Path>) -> Self {
+    pub fn new(root: &Path, servers: &[u32], data_folders: &[PathBuf]) -> Self {
         UsageSampler {
             root: root.to_owned(),
             servers: servers.to_vec(),
-            disks: data_dir.map(|folder| DiskSampler::new(root, folder)),
+            disks: DiskSampler::new(root, data_folders),
             ticks_per_s: ticks_per_s(),
             workers: 0,
             samples: Vec::new(),
@@ -69,9 +69,7 @@ impl UsageSampler {
             host_cpu_s: self.host_cpu_s(),
             client_wait_s: self.client_wait_s(),
         };
-        if let Some(disks) = &mut self.disks {
-            disks.sample(at_s);
-        }
+        self.disks.sample(at_s);
         self.workers = self.workers.max(self.worker_threads().len() as u64);
         self.samples.push((at_s, counters));
     }
@@ -108,7 +106,7 @@ impl UsageSampler {
     }
 
     fn disk_use(&self, phase: PhaseKind, start_s: f64, end_s: f64) -> Option<ResourceUse> {
-        let disks = self.disks.as_ref()?.between(start_s, end_s);
+        let disks = self.disks.between(start_s, end_s);
         (!disks.is_empty()).then(|| ResourceUse {
             phase,
             resource: ResourceKind::Disk,
@@ -249,7 +247,7 @@ mod tests {
             "Name:\tx\nCpus_allowed_list:\t0-2,5\n",
         )
         .expect("it is new");
-        let sampler = UsageSampler::new(root.path(), &[7], None);
+        let sampler = UsageSampler::new(root.path(), &[7], &[]);
         (root, sampler)
     }
 
@@ -355,7 +353,7 @@ mod tests {
     #[test]
     fn this_machine_can_be_read() {
         let own = std::process::id();
-        let mut sampler = UsageSampler::new(Path::new("/"), &[own], Some(Path::new("/")));
+        let mut sampler = UsageSampler::new(Path::new("/"), &[own], &[PathBuf::from("/")]);
         sampler.sample(0.0);
         sampler.sample(1.0);
         let uses = sampler.between(PhaseKind::Measure, 0.0, 1.0);

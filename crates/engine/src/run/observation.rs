@@ -44,8 +44,8 @@ pub struct WatchedServer {
 
 /// Where the servers keep their data.
 pub(crate) struct DataFolders {
-    /// The first folder on this machine.
-    pub(crate) here: Option<PathBuf>,
+    /// The folders on this machine.
+    pub(crate) here: Vec<PathBuf>,
     /// The folders that the servers name, wherever they run.
     pub(crate) named: Vec<String>,
 }
@@ -165,7 +165,7 @@ pub(crate) fn per_row(plan: &Plan, each: Duration) -> u64 {
     (rows / MOST_ROWS).ceil().max(1.0) as u64
 }
 
-fn host_subject(deployment: &DeploymentUnderTest, data_folder: Option<PathBuf>) -> HostSubject {
+fn host_subject(deployment: &DeploymentUnderTest, data_folders: Vec<PathBuf>) -> HostSubject {
     let mut processes = vec![(names::CLIENT.to_owned(), std::process::id())];
     let started = deployment.named_processes();
     let is_local = !started.is_empty() || deployment.servers.iter().all(ServerUnderTest::is_local);
@@ -191,7 +191,7 @@ fn host_subject(deployment: &DeploymentUnderTest, data_folder: Option<PathBuf>) 
         processes,
         ports,
         unknown_process,
-        data_folders: data_folder.into_iter().collect(),
+        data_folders,
         unknown_folder: None,
     }
 }

@@ -164,7 +164,10 @@ impl Session<'_> {
             let own = std::iter::once(self.directory.clone());
             guard.watch(own.chain(data_folders.iter().cloned()).collect())
         });
-        let folder = data_folders.first().filter(|_| !processes.is_empty());
+        let sampled = match processes.is_empty() {
+            true => &[][..],
+            false => &data_folders[..],
+        };
         // With fewer targets than clients the workers have other numbers.
         let is_whole = targets.len() == deployment.servers.len();
         let is_local = deployment.servers.iter().all(ServerUnderTest::is_local);
@@ -176,7 +179,7 @@ impl Session<'_> {
             threads,
             guard,
             limits: self.options.limits.map(|limits| limits.watch(&processes)),
-            sampler: UsageSampler::new(Path::new("/"), &processes, folder.map(PathBuf::as_path)),
+            sampler: UsageSampler::new(Path::new("/"), &processes, sampled),
             deployment: &mut *deployment,
             clock,
             stop: Arc::clone(&stop),

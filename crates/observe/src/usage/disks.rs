@@ -1,8 +1,9 @@
-//! What the devices of a data folder did: the counters of each, and their growth over a phase.
+//! What the devices of data folders did: the counters of each, and their growth over a phase.
 
 use super::{SAMPLING_S, busy_between};
 use crate::storage::devices::{self, SECTOR_BYTES};
 use dyno_record::disk::{DISK_FIGURES, DiskUse};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The columns of `stat` in the order of [`DiskUse::of`], and the size of their unit. Source: Documentation/block/stat.rst of Linux.
@@ -21,7 +22,7 @@ const QUEUED: usize = 10;
 /// Milliseconds are counted in 32 bits: with 32 requests in the queue they begin again at 0 after 37 hours.
 const MILLISECONDS: u64 = 1 << 32;
 
-/// Reads the counters of the devices at which the requests for a folder end.
+/// Reads the counters of the devices at which the requests for some folders end.
 #[derive(Debug)]
 pub(super) struct DiskSampler {
     devices: Vec<Device>,
@@ -40,9 +41,11 @@ struct Device {
 }
 
 impl DiskSampler {
-    /// The devices of a folder, or of the nearest one above that exists; none where it is on none, such as in memory.
-    pub(super) fn new(root: &Path, folder: &Path) -> DiskSampler {
-        let ends = devices::ends(root, folder).unwrap_or_default();
+    /// The devices of these folders, or of the nearest ones above that exist; none where one of them is on none, such as in memory.
+    pub(super) fn new(root: &Path, folders: &[PathBuf]) -> DiskSampler {
+        let of_folder = |folder: &PathBuf| devices::ends(root, folder).ok();
+        let ends: Option<Vec<_>> = folders.iter().map(of_folder).collect();
+        let ends: BTreeSet<PathBuf> = ends.into_iter().flatten().flatten().collect();
         let device = |folder: PathBuf| {
             let stat = folder.join("stat");
             let name = devices::name(&folder).filter(|_| stat.exists())?;

@@ -26,11 +26,32 @@ impl Machine {
             name.expect("it has a name")
         );
         let machine = Machine(fixture).with_file("proc/self/mountinfo", &mounts);
-        let folder = machine.sys(device);
-        let links = machine.root().join("sys/dev/block");
-        fs::create_dir_all(&links).expect("there is room");
-        symlink(folder, links.join("9:9")).expect("it is new");
+        machine.link("9:9", device);
         machine
+    }
+
+    /// Another folder at the root, on a device of its own with this number.
+    pub(crate) fn with_data(self, folder: &str, number: &str, device: &str) -> Machine {
+        let root = self.root().canonicalize().expect("it is there");
+        let mounts = root.join("proc/self/mountinfo");
+        let mut mounts = fs::read_to_string(mounts).expect("it is there");
+        let folder = root.join(folder);
+        fs::create_dir_all(&folder).expect("there is room");
+        let name = Path::new(device).file_name().and_then(|name| name.to_str());
+        let line = format!(
+            "3 1 {number} / {} rw - xfs /dev/{} rw\n",
+            folder.display(),
+            name.expect("it has a name")
+        );
+        mounts.push_str(&line);
+        self.link(number, device);
+        self.with_file("proc/self/mountinfo", &mounts)
+    }
+
+    fn link(&self, number: &str, device: &str) {
+        let links = self.root().join("sys/dev/block");
+        fs::create_dir_all(&links).expect("there is room");
+        symlink(self.sys(device), links.join(number)).expect("it is new");
     }
 
     pub(crate) fn root(&self) -> &Path {

@@ -33,7 +33,7 @@ fn each_member_is_counted_apart() {
         [100, 100, 0, 100, 100],
     );
     let data = machine.data();
-    let mut sampler = UsageSampler::new(machine.root(), &[], Some(&data));
+    let mut sampler = UsageSampler::new(machine.root(), &[], &[data]);
     sampler.sample(0.0);
     machine = put(machine, DISKS[0], [1000, 400, 2000, 8000, 10]);
     machine = put(machine, DISKS[1], [300, 200, 500, 900, 100]);
@@ -72,7 +72,7 @@ fn the_time_of_requests_goes_on_where_its_counter_begins_again() {
     let end = MILLISECONDS - 1000;
     let mut machine = put(array(), DISKS[0], [0, 0, 10, end, 0]);
     machine = put(machine, DISKS[1], [0; 5]);
-    let mut sampler = DiskSampler::new(machine.root(), &machine.data());
+    let mut sampler = DiskSampler::new(machine.root(), &[machine.data()]);
     sampler.sample(0.0);
     machine = put(machine, DISKS[0], [5, 0, 20, 500, 0]);
     sampler.sample(1.0);
@@ -90,7 +90,7 @@ fn a_kernel_without_flushes_has_the_rest() {
     for disk in DISKS {
         machine = machine.with_file(&format!("sys/devices/{disk}/stat"), old);
     }
-    let mut sampler = DiskSampler::new(machine.root(), &machine.data());
+    let mut sampler = DiskSampler::new(machine.root(), &[machine.data()]);
     for second in [0.0, 1.0] {
         sampler.sample(second);
     }
@@ -104,7 +104,46 @@ fn a_kernel_without_flushes_has_the_rest() {
 #[test]
 fn without_one_of_the_members_nothing_is_told_of_the_others() {
     let machine = put(array(), DISKS[0], [0; 5]);
-    let mut sampler = DiskSampler::new(machine.root(), &machine.data());
+    let mut sampler = DiskSampler::new(machine.root(), &[machine.data()]);
+    for second in [0.0, 1.0] {
+        sampler.sample(second);
+    }
+    assert_eq!(sampler.between(0.0, 1.0), []);
+}
+
+#[test]
+fn the_disks_of_all_folders_are_counted_each_once() {
+    let mut machine = Machine::new("xfs", DISKS[0]).with_data("second", "9:8", DISKS[1]);
+    for disk in DISKS {
+        machine = put(machine.with_disk(disk, 0, Some(32)), disk, [0; 5]);
+    }
+    let folders = [
+        machine.data(),
+        machine.root().join("second"),
+        machine.data().join("below"),
+    ];
+    let mut sampler = DiskSampler::new(machine.root(), &folders);
+    sampler.sample(0.0);
+    machine = put(machine, DISKS[1], [50, 0, 500, 500, 0]);
+    sampler.sample(1.0);
+    drop(machine);
+    let found = sampler.between(0.0, 1.0);
+    let found: Vec<(&str, f64)> = found
+        .iter()
+        .map(|disk| (disk.device.as_str(), disk.busy_s))
+        .collect();
+    assert_eq!(found, [("sda", 0.0), ("sdb", 0.5)]);
+}
+
+#[test]
+fn nothing_is_told_of_disks_where_one_folder_is_in_memory() {
+    let machine = put(
+        Machine::new("xfs", DISKS[0]).with_disk(DISKS[0], 0, Some(32)),
+        DISKS[0],
+        [0; 5],
+    );
+    let memory = machine.root().join("elsewhere");
+    let mut sampler = DiskSampler::new(machine.root(), &[machine.data(), memory]);
     for second in [0.0, 1.0] {
         sampler.sample(second);
     }
