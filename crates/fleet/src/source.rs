@@ -432,9 +432,8 @@ mod tests {
     use dyno_engine::environment::Environment;
     use dyno_engine::observer::Unobserved;
 
-    #[test]
-    fn amounts_per_server_count_all_servers_of_all_pods_before_there_is_one() {
-        let options = FleetOptions {
+    fn of_pods() -> FleetOptions {
+        FleetOptions {
             inventory: None,
             kubernetes: true,
             redis: RedisOptions::default(),
@@ -442,7 +441,47 @@ mod tests {
             logs: None,
             host_folder: String::new(),
             apply: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn agents_accept_what_any_plan_that_was_checked_asks_for() {
+        let (environment, cancel) = (Environment::default(), Cancel::new());
+        let context = Context {
+            environment: &environment,
+            cancel: &cancel,
+            observer: &Unobserved,
+            source: None,
         };
+        let plan = |value: &str| {
+            let plan = format!(
+                "base = \"a\"\n[server]\nkind = \"mongod\"\n[server.parameters]\n\
+                 storageEngineConcurrencyAdjustmentAlgorithm = \"{value}\"\n[fleet.kubernetes]\n"
+            );
+            dyno_plan::file::parse(&plan, "t").expect("it is valid")
+        };
+        let (one, other) = (
+            plan("throughputProbing"),
+            plan("fixedConcurrentTransactions"),
+        );
+        let options = of_pods();
+        let fleet = Fleet::new(&options);
+        fleet
+            .check_plans(&[(&one, None), (&other, None)], None, context)
+            .expect("pods can have both");
+        let permits = fleet.permits.borrow();
+        let accepted = |value: &str| {
+            let text = format!("storageEngineConcurrencyAdjustmentAlgorithm={value}");
+            permits.parameters.iter().any(|one| *one == text)
+        };
+        for value in ["throughputProbing", "fixedConcurrentTransactions"] {
+            assert!(accepted(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn amounts_per_server_count_all_servers_of_all_pods_before_there_is_one() {
+        let options = of_pods();
         let (environment, cancel) = (Environment::default(), Cancel::new());
         let context = Context {
             environment: &environment,

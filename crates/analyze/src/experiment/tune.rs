@@ -320,8 +320,8 @@ impl TuneCourse {
         }
     }
 
-    /// Takes the end of the run that was next; the share of the CPU time that the hypervisor took, if its pair is set aside by
-    /// that and made again.
+    /// Takes the end of the run that was next; the share of the CPU time that the hypervisor took, if that is why its pair
+    /// is set aside and made again.
     ///
     /// # Errors
     /// In words, why the search cannot go on: what it compares with went wrong, or does not tell the goal.

@@ -55,7 +55,7 @@ pub(crate) struct TuneArguments {
     /// Rate in operations per second at which p99 or CPU time are looked at
     #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>, help_heading = "Goal")]
     pub(crate) rate: Option<Rate>,
-    /// With the goals `rate` and `cpu`: no setting may have a longer p99 of the response time
+    /// With the goal `rate` or `cpu`: no setting may have a longer p99 of the response time
     #[arg(long, value_name = "TIME", value_parser = span_above_0, help_heading = "Goal")]
     pub(crate) p99: Option<Span>,
     /// Concurrent connections; default: those of the plan

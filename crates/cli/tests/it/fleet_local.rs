@@ -376,11 +376,9 @@ fn plans_that_leave_somebody_idle_or_count_for_each_agent_are_refused_before_any
     let goal = ["--goal", "p99", "--rate", "400", "--out", "tuned"];
     let several = ["--across", "one.toml", "--knobs", "threads=2,4"];
     refused("tune", &[&goal[..], &several].concat(), few);
-    refused(
-        "tune",
-        &[&goal[..], &["--knobs", "./knobs.toml"]].concat(),
-        few,
-    );
+    let one_client = [&goal[..], &["--knobs", "./knobs.toml"]].concat();
+    refused("tune", &one_client, few);
+    refused("tune", &[&one_client[..], &["--dry-run"]].concat(), few);
     assert!(!local.bench.path("tuned").exists());
     let long = "a".repeat(57);
     let long = ["--fleet-run", &long, "--out", "long"];

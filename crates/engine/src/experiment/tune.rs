@@ -2,7 +2,7 @@
 
 pub(super) mod across;
 mod baseline;
-mod fleet;
+pub(super) mod fleet;
 mod knobs;
 mod preview;
 
@@ -234,7 +234,6 @@ fn check_budget(budget_s: f64, tasks: &[(String, Task)]) -> Result<(), Error> {
 pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     campaign.check_undone()?;
     begin(campaign)?;
-    fleet::check(campaign, &campaign.value::<Vec<Knob>>(WANTED)?)?;
     let clock = Clock::of(campaign)?;
     let plans = across::plans(&campaign.document);
     let first = baseline::measure(campaign, &plans)?;
@@ -283,6 +282,8 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         if on_new_servers && is_new && !campaign.is_remote() {
             campaign.close()?;
         }
+        let made = campaign.document.points.get(number);
+        let is_made_now = made.is_none_or(|made| made.figures.is_none() && made.problem.is_none());
         let outcome = if is_tried {
             campaign.attempt(&keys, which, number, limits_of_each[workload])?
         } else {
@@ -302,8 +303,10 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
             }
         };
         let stolen_ratio = taken.map_err(unusable)?;
-        if is_new {
+        if is_made_now {
             campaign.note_set_aside(stolen_ratio);
+        }
+        if is_new {
             clock.keep(campaign)?;
         }
         number += 1;

@@ -51,9 +51,8 @@ pub(super) fn section(experiment: &Experiment) -> Option<Section> {
         notes.push("Files behind loop devices lie on one disk of this machine: they compare file systems and their settings, and not devices.".to_owned());
     }
     if set_aside > 0 {
-        notes.push(format!(
-            "Without {set_aside} runs of pairs that were set aside."
-        ));
+        let runs = if set_aside == 1 { "run" } else { "runs" };
+        notes.push(format!("Without {set_aside} {runs} that were set aside."));
     }
     notes.extend(unknown(&groups));
     let rows = groups.iter().map(|(storage, points)| row(storage, points));

@@ -31,7 +31,7 @@ impl Baseline {
         self.counted.len() >= BASELINE_RUNS
     }
 
-    /// Takes the run that was made; the share of the CPU time that the hypervisor took, if it does not count by that.
+    /// Takes the run that was made; the share of the CPU time that the hypervisor took, if that is why it does not count.
     pub fn take(&mut self, figures: Figures) -> Option<f64> {
         let is_left = self.set_aside.len() < most_set_aside(BASELINE_RUNS);
         let is_one = |stolen: &f64| is_left && is_disturbed(*stolen, self.max_steal_ratio);

@@ -1,30 +1,31 @@
 //! What a search asks of a fleet. Its agents take no work but what they were started for, and each of them needs something to do: so
 //! the plans of all that will be tried are known before anything is placed on a host.
 
-use crate::error::{Error, Kind};
-use crate::experiment::campaign::Campaign;
-use dyno_plan::Plan;
+use super::WANTED;
+use crate::error::{Error, Kind, OrFault};
 use dyno_plan::knobs::{Knob, PARAMETERS, Reach};
 use dyno_plan::request::Setting;
 use dyno_plan::task::Task;
+use dyno_record::experiment::{Experiment, Verb};
 
-/// Refuses what the hosts of a fleet cannot do with one of these knobs, and lets their agents do the rest.
+/// What a search beside these tasks tries on a fleet: the tasks with each value of its knobs that agents are told of. None of another
+/// experiment.
 ///
 /// # Errors
-/// A value that makes no valid plan, or leaves a host without anything to do, and knobs that set a parameter together.
-pub(super) fn check(campaign: &Campaign<'_>, knobs: &[Knob]) -> Result<(), Error> {
-    let Some(source) = campaign.context.source else {
-        return Ok(());
+/// A value that makes no valid plan, and knobs that set a parameter together.
+pub(in crate::experiment) fn of_search(
+    document: &Experiment,
+    tasks: &[Task],
+) -> Result<Vec<Task>, Error> {
+    let wanted = document.options.get(WANTED);
+    let Some(wanted) = wanted.filter(|_| document.verb == Verb::Tune) else {
+        return Ok(Vec::new());
     };
-    let tried = tried(knobs, campaign.tasks())?;
-    let plans: Vec<&Plan> = campaign
-        .tasks()
-        .chain(&tried)
-        .map(|task| &task.plan)
-        .collect();
-    source.check_same(&plans)?;
-    let tried = tried.iter().map(|task| (&task.plan, task.remote.as_ref()));
-    source.check_shares(&tried.collect::<Vec<_>>(), campaign.context)
+    let knobs: Vec<Knob> = serde_json::from_value(wanted.clone()).or_fault(
+        Kind::BadInput,
+        || "the experiment has no valid option `knobs`",
+    )?;
+    tried(&knobs, tasks.iter())
 }
 
 /// Each of these tasks with each value of each knob that agents are told of: those that need another start of the servers, and those
@@ -38,7 +39,7 @@ fn tried<'a>(knobs: &[Knob], tasks: impl Iterator<Item = &'a Task>) -> Result<Ve
     for task in tasks {
         for knob in &told {
             for value in &knob.values {
-                let setting = Setting::from_text(&knob.key, &knob.set(value));
+                let setting = Setting::from_text(&knob.key, knob.set(value));
                 let tried = task.with_settings(&[setting]).map_err(|error| {
                     let intent = format!("the knob `{}` cannot be `{value}`", knob.name);
                     Error::from(error).context(intent)
@@ -72,6 +73,7 @@ fn check_alone(knobs: &[&Knob]) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::request::document;
     use dyno_plan::knobs::{Allowed, Machine, find};
     use dyno_plan::model::ServerKind;
 
@@ -116,6 +118,20 @@ mod tests {
         // What is set while a server runs is the business of no agent.
         let is_told = |task: &Task| !task.plan.server.runtime_parameters.is_empty();
         assert!(!tried.iter().any(is_told));
+    }
+
+    #[test]
+    fn only_a_search_tries_more_than_its_tasks() {
+        let searched = |verb| {
+            let mut document = document(verb, "?".to_owned(), &task());
+            let knobs = serde_json::to_value(shipped(&["client"])).expect("it is data");
+            document.options.insert(WANTED.to_owned(), knobs);
+            of_search(&document, &[task()])
+                .expect("all are valid")
+                .len()
+        };
+        assert!(searched(Verb::Tune) > 1);
+        assert_eq!(searched(Verb::Sweep), 0);
     }
 
     #[test]
