@@ -57,16 +57,6 @@ pub fn topology_of(plan: &Plan) -> Result<Topology, Error> {
     })
 }
 
-/// Servers that hold the data under test, in the order of their start.
-pub fn data_servers(topology: &Topology) -> u32 {
-    let all = instances(topology);
-    let data = all
-        .iter()
-        .filter(|one| one.kind == InstanceKind::Data)
-        .count();
-    u32::try_from(data).unwrap_or(u32::MAX)
-}
-
 /// See the module.
 #[derive(Debug)]
 pub struct DeploymentUnderTest {
@@ -627,15 +617,6 @@ mod tests {
         plan.server.kind = ServerKind::Mongod;
         plan.server.topology = Some(topology.into());
         plan
-    }
-
-    #[test]
-    fn only_servers_with_data_are_counted_as_such() {
-        let count = |text: &str| data_servers(&text.parse().expect("it is valid"));
-        assert_eq!(count("standalone"), 1);
-        assert_eq!(count("pairs=4"), 4);
-        assert_eq!(count("replica-set=2+1"), 2);
-        assert_eq!(count("sharded=2x3,config=3,routers=2"), 6);
     }
 
     #[test]

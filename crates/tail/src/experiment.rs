@@ -7,7 +7,7 @@ use crate::sums::what_is_wrong;
 use crate::{TailError, cells};
 use dyno_engine::context::Context;
 use dyno_engine::deployment::server::{ServerPaths, data_folder};
-use dyno_engine::deployment::{DeploymentUnderTest, data_servers, describe, locality, topology_of};
+use dyno_engine::deployment::{DeploymentUnderTest, describe, locality, topology_of};
 use dyno_engine::experiment::folder::ExperimentFolder;
 use dyno_engine::observer::Shared;
 use dyno_engine::run::consumption::WorkMeter;
@@ -247,7 +247,7 @@ impl Experiment<'_> {
         let mut control = server.control()?;
         document.server = describe(&mut control, plan, Some(deployment), is_started)?;
         let data = data_folder(plan, &self.paths());
-        let instances = topology_of(plan).map_or(1, |topology| data_servers(&topology));
+        let instances = topology_of(plan).map_or(1, |topology| topology.data_servers());
         let mut environment = server.environment(&mut control, plan, data, instances.into())?;
         if let Some(storage) = deployment.storage() {
             storage.describe(&mut environment);

@@ -239,6 +239,11 @@ impl TuneCourse {
         })
     }
 
+    /// Standard deviation of the logarithm of a run, by all pairs so far.
+    pub fn noise_ratio(&self) -> f64 {
+        (self.noise.pair_variance() / 2.0).sqrt()
+    }
+
     /// Comparisons of the search so far, if the next run would begin another one.
     pub fn searched(&self) -> Option<u32> {
         let is_search = |step| {
@@ -358,10 +363,25 @@ impl TuneCourse {
                 self.finish(&now, Outcome::Violated, Some(reason.to_owned()), false);
                 Ok(None)
             }
+            // What did no harm before may do some by chance; twice it is no longer what others are compared with.
+            RunOutcome::Harmful { .. } if now.forgiven() < FORGIVEN => {
+                now.begin_pair_again(None);
+                self.under_way = Some(now);
+                Ok(None)
+            }
+            RunOutcome::Harmful { reason, .. } if self.is_changed(&now.other) => {
+                let problem = format!("the settings beside these failed: {reason}");
+                self.finish(&now, Outcome::BesideViolated, Some(problem), false);
+                Ok(None)
+            }
             RunOutcome::Harmful { reason, .. } | RunOutcome::Refused { reason, .. } => Err(
                 format!("the settings that others are compared with failed: {reason}"),
             ),
         }
+    }
+
+    fn is_changed(&self, setting: &Setting) -> bool {
+        self.changed(setting).next().is_some()
     }
 
     /// Whether the pair that goes on does not count, as the hypervisor took this share of the CPU time during its last run.
@@ -488,7 +508,7 @@ impl TuneCourse {
             set_aside: now.set_aside.clone(),
             ratio: match outcome {
                 Outcome::Compared(found) => Some(self.ratio(&found)),
-                Outcome::Violated | Outcome::Refused { .. } => None,
+                Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => None,
             },
             problem,
             is_refused: matches!(outcome, Outcome::Refused { .. }),
@@ -515,7 +535,7 @@ impl TuneCourse {
             }) => {
                 let gain = match outcome {
                     Outcome::Compared(gain) => Some(*gain),
-                    Outcome::Violated | Outcome::Refused { .. } => None,
+                    Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => None,
                 };
                 (&none, gain, [].as_slice(), Some(self.named(candidate)))
             }
@@ -535,7 +555,7 @@ impl TuneCourse {
                     .unwrap_or_default(),
                 ratio: match outcome {
                     Outcome::Compared(found) => Some(self.ratio(found)),
-                    Outcome::Violated | Outcome::Refused { .. } => None,
+                    Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => None,
                 },
                 problem: trial.and_then(|trial| trial.problem.clone()),
                 stays: setting
@@ -543,10 +563,9 @@ impl TuneCourse {
                     .is_some_and(|value| *value != knob.default),
             }
         };
-        let noise_ratio = (self.noise.pair_variance() / 2.0).sqrt();
         TuneAnswer {
             baseline: self.baseline,
-            noise_ratio,
+            noise_ratio: self.noise_ratio(),
             visible_ratio: self.visible_ratio(),
             first_set_aside: self.first_set_aside.clone(),
             trials: self.trials.clone(),
@@ -560,18 +579,20 @@ impl TuneCourse {
         }
     }
 
-    /// The smallest gain that would have been seen in four of five cases: by the last confirmation, or else by the comparisons of
-    /// the search.
+    /// The smallest gain that would have been seen in four of five cases by the last confirmation; without one the largest that the
+    /// search leaves possible, or while it goes on the one that its comparisons would show.
     fn visible_ratio(&self) -> f64 {
         let is_confirmation = |trial: &TuneTrial| trial.purpose == TunePurpose::Confirm;
-        let (error, freedom) = match self.last_outcome(is_confirmation) {
-            Some(Outcome::Compared(found)) => (found.error, found.degrees_of_freedom),
-            _ => {
-                let error = (self.noise.pair_variance() / SEARCH_PAIRS as f64).sqrt();
-                (error, self.noise.degrees_of_freedom)
+        let error = |pairs: f64| (self.noise.pair_variance() / pairs).sqrt();
+        match (self.last_outcome(is_confirmation), self.search.step()) {
+            // The noise of all pairs so far is known better than that of these alone.
+            (Some(Outcome::Compared(found)), _) => {
+                let freedom = found.degrees_of_freedom;
+                visible_beyond(error(freedom + 1.0), freedom)
             }
-        };
-        visible_beyond(error, freedom)
+            (None, TuningStep::Done(_)) => self.search.possible_gain().exp_m1(),
+            _ => visible_beyond(error(SEARCH_PAIRS as f64), self.noise.degrees_of_freedom),
+        }
     }
 
     /// How the last of these comparisons went.

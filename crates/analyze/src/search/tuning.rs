@@ -81,6 +81,8 @@ pub enum Outcome {
     Compared(Comparison),
     /// The setting that was tried did harm, and was taken back.
     Violated,
+    /// The one beside it did, which had not before: it is no longer the best.
+    BesideViolated,
     /// It could not be made, so that nothing was measured and nothing harmed. It is not tried again.
     Refused {
         /// Place of the parameter whose value was refused, whatever the others have; absent if that is not known, or if it may be
@@ -171,6 +173,8 @@ pub struct Tuning {
     trials: usize,
     /// The best setting so far.
     best: Setting,
+    /// Those that were the best until they did harm.
+    withdrawn: Vec<Setting>,
     /// What is tried next in the stage of the search.
     next: Option<Setting>,
     stage: Stage,
@@ -198,6 +202,7 @@ impl Tuning {
             random,
             trials: 0,
             best,
+            withdrawn: Vec::new(),
             next: None,
             stage: Stage::Search,
         };
@@ -250,6 +255,10 @@ impl Tuning {
                 gain,
                 mut outcomes,
             } => {
+                if outcome == Outcome::BesideViolated {
+                    self.stage = nothing(Some((candidate, Outcome::Violated)));
+                    return;
+                }
                 outcomes.push((self.changes(&candidate)[outcomes.len()], outcome));
                 self.ablated(candidate, gain, outcomes)
             }
@@ -307,6 +316,11 @@ impl Tuning {
                 self.limits.went(&one, false);
                 self.refusals.went(&one, true);
             }
+            Outcome::BesideViolated => {
+                self.limits.went(&other, false);
+                self.withdrawn.push(other);
+                self.best = self.best_tried();
+            }
             Outcome::Refused { parameter } => {
                 // What costs no time is no comparison, as long as the search does not live on it.
                 self.refused_trials += 1;
@@ -336,11 +350,9 @@ impl Tuning {
     fn best_tried(&self) -> Setting {
         let base = defaults(&self.parameters);
         let gain = |setting: &Setting| self.surface.gain(setting, &base).mean;
-        let tried = self
-            .surface
-            .tried()
-            .iter()
-            .map(|setting| (gain(setting), setting));
+        let tried = self.surface.tried().iter();
+        let tried = tried.filter(|setting| !self.withdrawn.contains(setting));
+        let tried = tried.map(|setting| (gain(setting), setting));
         let best = tried.max_by(|one, other| one.0.total_cmp(&other.0));
         best.map_or(base.clone(), |(_, setting)| setting.clone())
     }
@@ -369,16 +381,42 @@ impl Tuning {
         };
     }
 
-    /// What is worth a confirmation: the best setting without what it does not need, or all of it where the search was too noisy
-    /// to rule out a gain.
+    /// What is worth a confirmation: the best setting without what it does not need; or, where the search was too noisy to rule out
+    /// a gain, all of it, or else the setting whose gain it rules out least.
     fn candidate(&self) -> Option<Setting> {
         let simple = self.simplified(self.best.clone());
         if self.gain(&simple).mean >= self.settings.margin {
             return Some(simple);
         }
-        let gain = self.gain(&self.best);
-        let is_possible = gain.mean + POSSIBLE * gain.deviation >= self.settings.margin;
-        (is_possible && !self.changes(&self.best).is_empty()).then(|| self.best.clone())
+        let is_possible = |setting: &Setting| self.possible(setting) >= self.settings.margin;
+        if !self.changes(&self.best).is_empty() && is_possible(&self.best) {
+            return Some(self.best.clone());
+        }
+        self.least_ruled_out()
+            .filter(|setting| is_possible(setting))
+            .cloned()
+    }
+
+    /// The largest gain of a setting that is not as good as ruled out, as a logarithm.
+    fn possible(&self, setting: &Setting) -> f64 {
+        let gain = self.gain(setting);
+        gain.mean + POSSIBLE * gain.deviation
+    }
+
+    /// The setting of those that were compared whose possible gain is the largest.
+    fn least_ruled_out(&self) -> Option<&Setting> {
+        let tried = self.surface.tried().iter();
+        let changed = tried.filter(|setting| {
+            let is_usable = !self.withdrawn.contains(setting) && self.risk(setting).is_some();
+            is_usable && !self.changes(setting).is_empty()
+        });
+        changed.max_by(|one, other| self.possible(one).total_cmp(&self.possible(other)))
+    }
+
+    /// The largest gain that the search leaves possible for a setting that was compared, as a logarithm; 0 if there is none.
+    pub fn possible_gain(&self) -> f64 {
+        self.least_ruled_out()
+            .map_or(0.0, |setting| self.possible(setting).max(0.0))
     }
 
     /// This setting, or the one with the fewest values of the best one in place of its own that is not likely to go wrong.
@@ -552,7 +590,9 @@ fn proven(outcomes: &[(usize, Outcome)]) -> Vec<usize> {
                 };
                 (worse.p_value(), *parameter)
             }
-            Outcome::Violated | Outcome::Refused { .. } => (0.0, *parameter),
+            Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => {
+                (0.0, *parameter)
+            }
         })
         .collect();
     p_values.sort_by(|one, other| one.0.total_cmp(&other.0));

@@ -44,18 +44,18 @@ pub(crate) enum AllowName {
 pub(crate) struct TuneArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
-    /// Search for each of these workloads as well, such as `c,e`: what the settings of one do to the others, and which are good
-    /// for all
+    /// Also search for these workloads, such as `c,e`; then measure the settings found for each on all others, and find settings
+    /// that are good for all
     #[arg(long, value_name = "WORKLOAD", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new(),
           conflicts_with = "wsf", help_heading = "Search")]
     pub(crate) across: Vec<String>,
     /// What is to become better
     #[arg(long, value_name = "GOAL", default_value = "rate", value_parser = one_of(GOALS), help_heading = "Goal")]
     pub(crate) goal: TuneGoal,
-    /// Rate in operations per second at which p99 or CPU time are looked at
+    /// Offered rate in operations per second; needed by the goals `p99` and `cpu`
     #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>, help_heading = "Goal")]
     pub(crate) rate: Option<Rate>,
-    /// With the goal `rate` or `cpu`: no setting may have a longer p99 of the response time
+    /// With the goal `rate` or `cpu`: settings whose p99 of the response time is longer are rejected
     #[arg(long, value_name = "TIME", value_parser = span_above_0, help_heading = "Goal")]
     pub(crate) p99: Option<Span>,
     /// Concurrent connections; default: those of the plan
@@ -64,14 +64,16 @@ pub(crate) struct TuneArguments {
     /// When operations start; default: that of the plan with the goal `rate`, else `constant`
     #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
     pub(crate) schedule: Option<ScheduleKind>,
-    /// Time for all runs together: three fifths for the search, the rest for what confirms its answer
+    /// Time for all runs together: three fifths for the search, the rest for what confirms its answer, which may take longer if
+    /// many settings changed
     #[arg(long, value_name = "TIME", value_parser = span_above_0, default_value = "1h", help_heading = "Search")]
     pub(crate) budget: Span,
     /// What may be changed: a group of knobs, a file of them, or a parameter of running servers or a setting of this machine
-    /// with its values, such as `syncdelay=20,60,120`; may be repeated. Default: all groups but `client`
+    /// with its values, such as `syncdelay=20,60,120`; may be repeated. Default: all groups but `client`,
+    /// as far as `--allow` permits
     #[arg(long, value_name = "KNOBS", help_heading = "Search")]
     pub(crate) knobs: Vec<String>,
-    /// Change these as well; without it parameters of running servers alone are changed
+    /// Also change these; without it only parameters of running servers are changed, and the number of clients if that is named
     #[arg(
         long,
         value_name = "WHAT",
@@ -79,14 +81,14 @@ pub(crate) struct TuneArguments {
         help_heading = "Search"
     )]
     pub(crate) allow: Vec<AllowName>,
-    /// Gain that is of no interest, such as `5%` or `0.05`
+    /// Smallest gain that matters, such as `5%` or `0.05`
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "5%", help_heading = "Search")]
     pub(crate) margin: f64,
     /// Run another pair in place of one in which the hypervisor took more than this share of the CPU time, and likewise for the
     /// runs before any change; `100%` counts every run
     #[arg(long, value_name = "SHARE", value_parser = share_or_all, default_value = "1%", help_heading = "Search")]
     pub(crate) max_steal: f64,
-    /// Start of all that the search draws at random; default: that of the plan
+    /// Seed of the search: the same one and the same measurements give the same search; default: that of the plan
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(crate) search_seed: Option<u64>,
 }

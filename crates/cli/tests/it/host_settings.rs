@@ -242,10 +242,14 @@ fn a_search_leaves_the_machine_as_it_was_whatever_its_end() {
         "{preview}"
     );
     let journal = bench.path("state/doctor-undo.json");
+    let changed = || journal.exists() && read(RATIO) != before;
+    let child = bench.spawn(&tune(&["--out", "interrupted"]));
+    wait_for("a run with another setting", changed);
+    signal(&child, "INT");
+    Finished::from(child.wait_with_output().unwrap()).expect(130);
+    assert_eq!((read(RATIO), journal.exists()), (before.clone(), false));
     let mut child = bench.spawn(&tune(&["--out", "t"]));
-    wait_for("a run with another setting", || {
-        journal.exists() && read(RATIO) != before
-    });
+    wait_for("a run with another setting", changed);
     signal(&child, "KILL");
     child.wait().unwrap();
     // Unless that was the last moment of the run, the setting is what it tried.

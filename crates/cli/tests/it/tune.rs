@@ -45,6 +45,13 @@ fn surface() -> Responder {
     Responder::with_documents(&SURFACE)
 }
 
+/// What a server has now of the parameter that is 4 before any change.
+fn threads(uri: &str) -> i32 {
+    let command = doc! { "getParameter": 1, "threads": 1 };
+    let reply = control(uri).run("admin", command).unwrap();
+    reply.get_i32("threads").unwrap()
+}
+
 fn comparisons(document: &Value, purpose: &str) -> usize {
     let trials = document["answer"]["trials"].as_array().unwrap().iter();
     trials.filter(|trial| trial["purpose"] == purpose).count()
@@ -67,6 +74,7 @@ fn the_settings_that_count_are_found_confirmed_and_told() {
     assert!(answer["ratio"]["low"].as_f64().unwrap() > 1.0, "{answer}");
     assert!(comparisons(&found, "search") >= 3 && comparisons(&found, "confirm") >= 1);
     // What was set during the search is what it was before.
+    assert_eq!(self::threads(&uri), 4);
     let state = names(&bench.path("state"));
     assert!(
         !state.contains(&"parameters-undo.json".to_owned()),
@@ -97,10 +105,10 @@ fn what_fails_is_given_up_within_a_window_and_put_back() {
     ];
     let server = Responder::with_documents(&cliff);
     let uri = server.uri();
-    let knobs = ["--knobs", "threads=2,4,8,16,32,64", "--budget", "45s"];
+    let knobs = ["--knobs", "threads=2,4,8,16,32,64", "--budget", "75s"];
     let mut arguments = against(&uri, &knobs);
     let place = arguments.iter().position(|word| *word == "500ms").unwrap();
-    arguments[place] = "1s";
+    arguments[place] = "3s";
     let found = bench.dyno(&arguments).expect(0).json();
     let trials = found["answer"]["trials"].as_array().unwrap();
     let failed: Vec<&Value> = trials
@@ -113,7 +121,16 @@ fn what_fails_is_given_up_within_a_window_and_put_back() {
         let run = &pair[0];
         let point = &found["points"][run.as_u64().unwrap() as usize];
         assert_eq!(point["figures"], Value::Null);
+        // The second window has begun when the first one is looked at.
+        let run = format!("t/{}/run.json", point["directory"].as_str().unwrap());
+        let text = std::fs::read_to_string(bench.path(&run)).unwrap();
+        let run: Value = serde_json::from_str(&text).unwrap();
+        let phases = run["phases"].as_array().unwrap().iter();
+        let measure = phases.clone().find(|phase| phase["name"] == "measure");
+        let length_s = measure.unwrap()["duration_s"].as_f64().unwrap();
+        assert!(length_s < 2.0, "{length_s} of 3 s: {run}");
     }
+    assert_eq!(threads(&uri), 4);
     assert_ne!(found["answer"]["settings"]["threads"], "16");
 }
 
@@ -215,6 +232,7 @@ fn a_search_that_was_killed_goes_on_where_it_stopped() {
         reverted.contains("is `4` again") || reverted.contains("nothing to take back"),
         "{reverted}"
     );
+    assert_eq!(threads(&uri), 4);
     let document: Value = bench
         .dyno(&["resume", "t", "--uri", &uri, "--format", "json"])
         .expect(0)
@@ -309,8 +327,7 @@ fn workloads_with_different_optima_are_compared_with_the_settings_of_each_other(
     bench.dyno(&["doctor", "--revert"]).expect(0);
     let resume = ["resume", "t", "--uri", &uri, "--format", "json"];
     let kept = interrupted_in_the_second_search(&bench, &resume);
-    let threads = control(&uri).run("admin", doc! { "getParameter": 1, "threads": 1 });
-    assert_eq!(threads.unwrap().get_i32("threads").unwrap(), 4);
+    assert_eq!(threads(&uri), 4);
     let found = bench.dyno(&resume).expect(0).json();
     assert_eq!(found["status"], "complete");
     let points = found["points"].as_array().unwrap().iter();
@@ -363,11 +380,7 @@ fn workloads_with_different_optima_are_compared_with_the_settings_of_each_other(
 fn what_was_set_is_taken_back_when_the_search_is_interrupted_or_the_server_goes() {
     let (bench, server) = (Bench::new(), surface());
     let uri = server.uri();
-    let threads = || {
-        let command = doc! { "getParameter": 1, "threads": 1 };
-        let reply = control(&uri).run("admin", command).unwrap();
-        reply.get_i32("threads").unwrap()
-    };
+    let threads = || self::threads(&uri);
     let arguments = against(&uri, &["--knobs", "threads=8,16", "--budget", "30s"]);
     let child = bench.spawn(&arguments);
     wait_for("a run that has set it", || threads() != 4);
@@ -379,6 +392,7 @@ fn what_was_set_is_taken_back_when_the_search_is_interrupted_or_the_server_goes(
     // A server that is gone cannot be given back what it had: the list tells what that was.
     let mut child = bench.spawn(&["resume", "t", "--uri", &uri]);
     wait_for("a run that has set it again", || threads() != 4);
+    let port = server.address.rsplit(':').next().unwrap().to_owned();
     drop(server);
     assert_ne!(child.wait().unwrap().code(), Some(0));
     let list = std::fs::read_to_string(bench.path("state/parameters-undo.json")).unwrap();
@@ -389,6 +403,14 @@ fn what_was_set_is_taken_back_when_the_search_is_interrupted_or_the_server_goes(
         "{}",
         reverted.stderr
     );
+    // Once it is there again, it is given that.
+    let arguments = [&SURFACE[..], &["--port", &port]].concat();
+    let _again = Responder::with_documents(&arguments);
+    let set = doc! { "setParameter": 1, "threads": 16 };
+    control(&uri).run("admin", set).unwrap();
+    bench.dyno(&["doctor", "--revert"]).expect(0);
+    assert_eq!(threads(), 4);
+    assert!(!bench.path("state/parameters-undo.json").exists());
 }
 
 #[test]

@@ -229,7 +229,7 @@ fn request(plan: &Plan) -> Result<Option<PlacementRequest>, Error> {
         (None, _) => "none",
         (Some(text), _) => text,
     };
-    let servers = deployment::data_servers(&deployment::topology_of(plan)?);
+    let servers = deployment::topology_of(plan)?.data_servers();
     PlacementRequest::parse(text, servers)
         .map(Some)
         .map_err(|error| failure(error.into()))

@@ -17,7 +17,7 @@ use baseline::FirstRuns;
 use dyno_analyze::experiment::ab::{Deciding, analyze, explained, pairs};
 use dyno_analyze::experiment::tune::across::{AcrossCourse, budget_across, own_part};
 use dyno_analyze::experiment::tune::{
-    LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneCourse, TuneNext, pairs_in,
+    LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneCourse, TuneNext, pairs_in, visible_ratio,
 };
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::knobs::{Allowed, Knob};
@@ -240,12 +240,17 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     let mut of_each = settled(campaign, &plans, &first)?;
     let is_local = !campaign.is_remote() && campaign.context.source.is_none();
     let (mut searches, mut limits_of_each) = (Vec::new(), Vec::new());
+    let mut number = first.last().map_or(0, |first| first.baseline.end());
+    let is_begun = campaign.document.points.len() > number;
     for ((which, options), first) in plans.iter().zip(&of_each).zip(&first) {
         let name = campaign.task(which).plan.name.clone();
         let course = TuneCourse::new(options, &first.baseline).map_err(|text| {
             unusable(format!("`{name}`: {text}"))
                 .with_hint("give another goal, another rate, other limits, or another plan")
         })?;
+        if !is_begun {
+            tell_noise(campaign, &name, options, course.noise_ratio());
+        }
         searches.push((name, course));
         limits_of_each.push(baseline::limits(
             options,
@@ -254,7 +259,6 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         ));
     }
     let mut course = AcrossCourse::new(searches);
-    let mut number = first.last().map_or(0, |first| first.baseline.end());
     loop {
         let is_new = campaign.document.points.len() <= number;
         keep_to_time(
@@ -284,7 +288,8 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         }
         let made = campaign.document.points.get(number);
         let is_made_now = made.is_none_or(|made| made.figures.is_none() && made.problem.is_none());
-        let outcome = if is_tried {
+        // Those that others are compared with are changes as well, unless they are what was there before.
+        let outcome = if is_tried || !keys.is_empty() {
             campaign.attempt(&keys, which, number, limits_of_each[workload])?
         } else {
             Ok(campaign.measure(&keys, which, number)?)
@@ -320,6 +325,23 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     }
     campaign.document.answer = across::answered(answer, &plans);
     Ok(())
+}
+
+/// Tells what can be seen by the runs before any change, while there is time to give another budget.
+fn tell_noise(campaign: &Campaign<'_>, name: &str, options: &TuneOptions, noise_ratio: f64) {
+    let pairs = options.max_pairs.unwrap_or(LEAST_PAIRS as u32);
+    let visible = visible_ratio(noise_ratio, pairs);
+    let text = format!(
+        "`{name}`: a run varies by {}, so that {pairs} pairs show gains from about {} on",
+        Quantity::ratio(noise_ratio),
+        Quantity::ratio(visible)
+    );
+    match visible <= options.margin_ratio {
+        true => campaign.context.note(text),
+        false => campaign.context.warning(format!(
+            "{text}: more than `--margin`; a longer `--budget` or `--duration` or a quieter machine would show smaller ones"
+        )),
+    }
 }
 
 /// Takes out, before the first run, the knobs that the programs of the servers are known not to have, and tells which are left out.
@@ -472,11 +494,17 @@ fn knobs_of_each(
 ) -> Result<(Vec<Vec<record::Knob>>, bool), Error> {
     let mut wanted: Vec<Knob> = campaign.value(WANTED)?;
     let mut left_out = Vec::new();
-    for first in first {
+    let (mut caches, mut servers) = (Vec::new(), 1);
+    for (which, first) in plans.iter().zip(first) {
         let server = campaign.server_of(first.baseline.first())?;
-        let facts = server.map_or(Facts::default(), |server| Facts::told(&server));
+        let facts = server.as_ref().map_or(Facts::default(), Facts::told);
         left_out.extend(knobs::sift(&mut wanted, &facts));
+        let task = campaign.task(which);
+        caches.push(knobs::cache_of(server.as_ref(), task));
+        let topology = task.plan.server.topology();
+        servers = servers.max(topology.map_or(1, |one| one.data_servers()));
     }
+    knobs::fit_caches(&mut wanted, &caches, servers);
     let parameters = wanted
         .iter()
         .filter_map(|knob| knob.runtime_parameter().map(str::to_owned));
@@ -515,8 +543,10 @@ fn knobs_of_each(
     let all: Vec<Knob> = settled.iter().map(|(knob, _)| knob.clone()).collect();
     knobs::check_some(&all, all_left_out)?;
     // All values are known now, and each plan begins with its own.
-    let of_each = plans.iter().zip(&found).map(|(which, found)| {
+    let of_each = plans.iter().zip(&found).zip(&caches);
+    let of_each = of_each.map(|((which, found), cache)| {
         let mut own = all.clone();
+        knobs::with_cache(&mut own, cache.as_deref());
         knobs::as_planned(&mut own, campaign.task(which));
         for knob in own.iter_mut().filter(|knob| knob.text.is_none()) {
             let name = knob.runtime_parameter().map(str::to_owned);

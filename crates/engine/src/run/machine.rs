@@ -79,8 +79,9 @@ impl<'a> Session<'a> {
         let is_empty = !self.is_elsewhere() && !is_kept;
         let documents = collection::own_documents(self.plan).saturating_mul(servers.len() as u64);
         let instances = match &self.task.remote {
-            None => deployment::topology_of(self.plan)
-                .map_or(1, |topology| deployment::data_servers(&topology)),
+            None => {
+                deployment::topology_of(self.plan).map_or(1, |topology| topology.data_servers())
+            }
             Some(_) => 1,
         };
         let instances = u64::from(instances);

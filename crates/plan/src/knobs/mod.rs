@@ -82,6 +82,9 @@ pub struct Knob {
     /// Versions of the server that have it; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions: Option<Versions>,
+    /// Values that make acknowledged writes less durable, or may.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub less_durable: Vec<String>,
     /// What it can break.
     pub risk: Option<String>,
     /// Where it is described.
@@ -265,10 +268,11 @@ fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> 
         return Err(not_allowed(&format!("{name}={}", values.join(","))));
     }
     let weaker = known.map(|knob| knob.less_durable).unwrap_or_default();
-    if let Some(value) = values
+    let weaker = values
         .iter()
-        .find(|value| weaker.contains(value) && !allowed.durability)
-    {
+        .filter(|value| weaker.contains(value) || weakens(&key, value));
+    let weaker: Vec<String> = weaker.cloned().collect();
+    if let Some(value) = weaker.first().filter(|_| !allowed.durability) {
         return Err(less_durable(&format!("{name}={value}")));
     }
     let knob = Knob {
@@ -282,6 +286,7 @@ fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> 
         reach,
         needs: None,
         versions: None,
+        less_durable: weaker,
         risk: None,
         documentation: None,
     };
@@ -290,12 +295,27 @@ fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> 
 }
 
 /// Keys whose values decide whether acknowledged writes last, whatever a file says of them.
-const DURABILITY: [&str; 4] = [
+const DURABILITY: [&str; 6] = [
     "server.durable_writes",
     "server.journal",
     "server.journal_commit_interval",
+    "server.storage_engine",
+    "server.topology",
     CONNECTION_OPTIONS,
 ];
+
+/// The parameter of `mongod` with the longest time between two writes of its journal.
+const JOURNAL_INTERVAL: &str = "journalCommitInterval";
+
+/// What it is by default, in milliseconds.
+const JOURNAL_INTERVAL_MS: f64 = 100.0;
+
+/// Whether this value of this key makes acknowledged writes less durable, whatever a file says of it.
+fn weakens(key: &str, value: &str) -> bool {
+    let mut parameters = [RUNTIME_PARAMETERS, PARAMETERS].into_iter();
+    let is_interval = parameters.any(|all| key.strip_prefix(all) == Some(JOURNAL_INTERVAL));
+    is_interval && number(value).is_none_or(|milliseconds| milliseconds > JOURNAL_INTERVAL_MS)
+}
 
 fn less_durable(what: &str) -> PlanError {
     let problem = Problem::new(format!(
@@ -379,6 +399,19 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
     if values.len() < 2 {
         return Ok(None);
     }
+    let set = |value: &String| match &plan.text {
+        Some(text) => text.replace("{}", value),
+        None => value.clone(),
+    };
+    // Of a knob that does not say itself which of its values are weaker each may be.
+    let is_untold = decides_durability(&plan) && plan.less_durable.is_empty();
+    let is_weaker = |value: &&String| {
+        is_untold || plan.less_durable.contains(value) || weakens(&plan.key, &set(value))
+    };
+    let weaker: Vec<String> = values.iter().filter(is_weaker).cloned().collect();
+    if let Some(value) = weaker.first().filter(|_| !allowed.durability) {
+        return Err(less_durable(&format!("{}={value}", plan.key)));
+    }
     let is_switch = values
         .iter()
         .all(|value| ["false", "true"].contains(&value.as_str()));
@@ -393,6 +426,7 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
         reach,
         needs: plan.needs,
         versions: plan.versions,
+        less_durable: weaker,
         risk: plan.risk,
         documentation: plan.documentation,
     };

@@ -66,12 +66,45 @@ fn a_parameter_is_typed_with_its_values() {
         ("none.toml", "cannot read plan"),
         ("cache", "nothing of `cache`"),
         ("journalCommitInterval=30,300", "less durable"),
+        ("journalCommitInterval=100,400", "less durable"),
+        ("journalCommitInterval=30,300.0", "less durable"),
     ] {
         let error = knobs(&[wrong], Allowed::default()).unwrap_err();
         assert!(error.contains(says), "{wrong}: {error}");
     }
     let error = knobs(&["checkpoint", "syncdelay=20,60"], ALL).unwrap_err();
     assert!(error.contains("is set by the knobs"), "{error}");
+}
+
+#[test]
+fn what_weakens_writes_must_be_allowed_whatever_a_file_says_of_it() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("own.toml");
+    let restart = Allowed {
+        restart: true,
+        ..Allowed::default()
+    };
+    for (key, values) in [
+        (
+            "server.runtime_parameters.journalCommitInterval",
+            "'30','200'",
+        ),
+        ("server.parameters.journalCommitInterval", "'30','200'"),
+        ("server.storage_engine", "'wired-tiger','in-memory'"),
+        ("server.topology", "'replica-set=3','standalone'"),
+    ] {
+        let text =
+            format!("[[knobs]]\nname='a'\ngroup='g'\nkey='{key}'\nvalues=[{values}]\ndefault='30'");
+        std::fs::write(&path, text).unwrap();
+        let asked = [path.to_str().unwrap()];
+        let error = knobs(&asked, restart).unwrap_err();
+        assert!(error.contains("less durable"), "{key}: {error}");
+        let known = &knobs(&asked, ALL).unwrap()[0].less_durable;
+        assert!(
+            known.iter().any(|value| values.contains(value)),
+            "{key}: {known:?}"
+        );
+    }
 }
 
 #[test]

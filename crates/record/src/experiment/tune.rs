@@ -71,6 +71,9 @@ pub struct Knob {
     pub files: Vec<String>,
     /// Versions of the server that have it, such as `4.4-6.0`; all when absent.
     pub versions: Option<String>,
+    /// Values that make acknowledged writes less durable, or may.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub less_durable: Vec<String>,
     /// What it can break.
     pub risk: Option<String>,
     /// Where it is described.

@@ -197,6 +197,7 @@ mod tests {
             needs_start: false,
             files: vec![file.to_owned()],
             versions: None,
+            less_durable: Vec::new(),
             risk: None,
             documentation: None,
         };

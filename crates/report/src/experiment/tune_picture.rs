@@ -156,6 +156,7 @@ mod tests {
             needs_start: false,
             files: Vec::new(),
             versions: None,
+            less_durable: Vec::new(),
             risk: None,
             documentation: None,
         }

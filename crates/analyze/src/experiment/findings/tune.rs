@@ -25,6 +25,7 @@ pub(super) fn all(experiment: &Experiment, answer: &TuneAnswer) -> Vec<Finding> 
 pub(super) fn of_search(options: &TuneOptions, answer: &TuneAnswer) -> Vec<Finding> {
     let rules = [
         result(options, answer),
+        less_durable(options, answer),
         cause(answer),
         set_aside(answer),
         harmful(answer),
@@ -84,6 +85,30 @@ pub(super) fn named(settings: &BTreeMap<String, String>) -> Vec<Statement> {
     let all = settings.iter();
     all.map(|(knob, value)| statement!("knob-at-value", knob = knob, value = value))
         .collect()
+}
+
+/// What the settings that were found cost in safety.
+fn less_durable(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
+    let knobs = options.knobs.iter().flatten();
+    let mut weaker = BTreeMap::new();
+    let mut evidence = Vec::new();
+    for knob in knobs {
+        let value = answer.settings.get(&knob.name);
+        let Some(value) = value.filter(|value| knob.less_durable.contains(value)) else {
+            continue;
+        };
+        let own = BTreeMap::from([(knob.name.clone(), value.clone())]);
+        let reason = knob.risk.as_deref();
+        let reason = reason.unwrap_or("its key decides whether acknowledged writes last");
+        evidence.push(statement!(
+            "tune-harm",
+            settings = named(&own),
+            reason = reason
+        ));
+        weaker.extend(own);
+    }
+    let said = statement!("tune-less-durable", settings = named(&weaker));
+    (!weaker.is_empty()).then(|| Finding::warning(said, evidence))
 }
 
 /// The demand that fell.

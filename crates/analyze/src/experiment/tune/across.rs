@@ -353,7 +353,9 @@ impl AcrossCourse {
         Some(match outcome {
             Outcome::Compared(found) => Effect::Compared(*found),
             // What a server refuses is of no use to its workload either; the problem says which it was.
-            Outcome::Violated | Outcome::Refused { .. } => Effect::Harmful(trial.problem.clone()),
+            Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => {
+                Effect::Harmful(trial.problem.clone())
+            }
         })
     }
 

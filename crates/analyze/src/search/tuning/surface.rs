@@ -1,8 +1,8 @@
 //! What comparisons of settings say about all settings: a Gaussian process over the logarithm of the objective
 //! (Rasmussen, Williams, *Gaussian Processes for Machine Learning*, 2006, chapters 2 and 5).
 //!
-//! An observation is the difference between two settings that were measured one beside the other, with the error of that
-//! very comparison, so that a drift of the machine is in none of them. Differences are linear in the surface: their
+//! An observation is the difference between two settings that were measured one beside the other, so that a drift of the
+//! machine is in none of them, with the error of so many pairs. Differences are linear in the surface: their
 //! covariances follow from those of the settings, and neither a mean nor a baseline must be known.
 //!
 //! The covariance of two settings is Matérn's with ν = 5/2, each parameter with a length of its own: the longer it is the

@@ -11,6 +11,7 @@ use dyno_plan::knobs::{Knob, Machine, Need, Reach};
 use dyno_plan::model::ServerKind;
 use dyno_plan::task::Task;
 use dyno_plan::topology::Topology;
+use dyno_plan::units::Bytes;
 use dyno_record::experiment::{self as record, KnobReach, LeftOutKnob, LeftOutReason};
 use dyno_record::model::ServerRecord;
 use dyno_servers::{ServerProgram, program_version};
@@ -167,6 +168,46 @@ fn planned(knobs: &mut [Knob], task: &Task, put: fn(&mut Knob, &str)) {
     }
 }
 
+/// Key of the knob whose default depends on the machine and on how many servers share it.
+const CACHE: &str = "server.cache";
+
+/// The cache that each server of a run had, where the plan does not say it.
+pub(super) fn cache_of(server: Option<&ServerRecord>, task: &Task) -> Option<String> {
+    let plan = &task.plan.server;
+    // Those of a fleet are on other machines, and one that runs already has no other cache.
+    if plan.cache.is_some() || task.remote.is_some() {
+        return None;
+    }
+    let servers = match plan.topology() {
+        Ok(Topology::Pairs { n }) => u64::from(n.max(1)),
+        _ => u64::from(plan.pairs.max(1)),
+    };
+    let each = server?.cache_bytes? / servers;
+    Some(format!("{}MiB", each >> 20))
+}
+
+/// Makes the caches of these plans values of the knob, and takes out those that all servers of this machine cannot have together.
+pub(super) fn fit_caches(knobs: &mut [Knob], caches: &[Option<String>], servers: u32) {
+    let bytes = |value: &String| value.parse::<Bytes>().map_or(0, |size| size.0);
+    for knob in knobs.iter_mut().filter(|knob| knob.key == CACHE) {
+        let most = knob.values.iter().map(bytes).max().unwrap_or_default();
+        let mut fitting = knob.values.clone();
+        fitting.retain(|value| bytes(value) * u64::from(servers.max(1)) <= most);
+        // Fewer than two would be no knob: what is there is for the plan of a person to say.
+        if fitting.len() > 1 {
+            knob.retain(&fitting);
+        }
+        caches.iter().flatten().for_each(|cache| knob.add(cache));
+    }
+}
+
+/// The cache that the servers of a plan had is what its knob has unless it is turned.
+pub(super) fn with_cache(knobs: &mut [Knob], cache: Option<&str>) {
+    let own = knobs.iter_mut().filter(|knob| knob.key == CACHE);
+    own.zip(cache)
+        .for_each(|(knob, cache)| knob.set_default(cache));
+}
+
 /// Refuses knobs that this server has not, as far as its kind tells, and settings of the machine that may not be made.
 pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
     let refuse = |text: String, hint: &str| Err(Error::new(Kind::BadInput, text).with_hint(hint));
@@ -260,6 +301,7 @@ pub(super) fn recorded(knob: Knob, files: Vec<String>) -> record::Knob {
         text: knob.text,
         values: knob.values,
         ordered: knob.ordered,
+        less_durable: knob.less_durable,
         risk: knob.risk,
         documentation: knob.documentation,
     }
@@ -282,6 +324,33 @@ mod tests {
 
     fn default_of(knob: &Knob) -> &str {
         &knob.values[knob.default.unwrap()]
+    }
+
+    #[test]
+    fn the_cache_that_the_servers_had_is_the_default_and_no_value_is_too_large_for_all_of_them() {
+        let machine = Machine {
+            memory_bytes: 24 << 30,
+            cores: 2,
+        };
+        let allowed = Allowed {
+            restart: true,
+            ..Allowed::default()
+        };
+        let mut knobs = find(&["cache".to_owned()], allowed, machine).unwrap();
+        let told = ServerRecord {
+            cache_bytes: Some(3 * (3840 << 20)),
+            ..ServerRecord::default()
+        };
+        let mut three = task(None);
+        three.plan.server.topology = Some("pairs=3".into());
+        let cache = cache_of(Some(&told), &three);
+        assert_eq!(cache.as_deref(), Some("3840MiB"));
+        assert_eq!(cache_of(Some(&told), &task(Some("300MiB"))), None);
+        fit_caches(&mut knobs, std::slice::from_ref(&cache), 3);
+        with_cache(&mut knobs, cache.as_deref());
+        assert_eq!(default_of(&knobs[0]), "3840MiB");
+        let largest = knobs[0].values.last().unwrap().parse::<Bytes>().unwrap();
+        assert!(3 * largest.0 <= 12 << 30, "{:?}", knobs[0].values);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub fn preview(document: &Experiment, tasks: &Tasks, environment: &Environment) 
     let options = TuneOptions::among(&document.options)?;
     let mut wanted: Vec<Knob> =
         serde_json::from_value(document.options.get(WANTED)?.clone()).ok()?;
-    let round_s = tasks.iter().map(|(_, task)| planned_run_s(task)).sum();
+    let round_s: f64 = tasks.iter().map(|(_, task)| planned_run_s(task)).sum();
     let (trials, pairs) = budget_across(options.budget_s, round_s, tasks.len())?;
     let (of_each, afterwards) = across::preview(tasks, pairs);
     let mut left_out = options.left_out;
@@ -56,7 +56,9 @@ pub fn preview(document: &Experiment, tasks: &Tasks, environment: &Environment) 
         text.push_str(&format!("  {}\n", knobs::in_words(knob)));
     }
     text.push_str(&format!(
-        "{of_each}{BASELINE_RUNS} runs as it is, up to {trials} comparisons of two pairs each, then confirmations of {LEAST_PAIRS} to {pairs} pairs\n{afterwards}"
+        "within {}, with runs of {} each:\n{of_each}{BASELINE_RUNS} runs as it is, up to {trials} comparisons of two pairs each, then confirmations of {LEAST_PAIRS} to {pairs} pairs\n{afterwards}",
+        Quantity::seconds(options.budget_s),
+        Quantity::seconds(round_s / tasks.len() as f64),
     ));
     text.push_str(&restarts(&wanted, task, trials * tasks.len() as u32));
     text.push_str(&of_machine(&wanted, task));

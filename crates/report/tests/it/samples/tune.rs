@@ -69,6 +69,7 @@ fn options(goal: TuneGoal) -> TuneOptions {
         needs_start: false,
         files: Vec::new(),
         versions: None,
+        less_durable: Vec::new(),
         risk: risk.map(Into::into),
         documentation: None,
     };

@@ -24,6 +24,14 @@ pub(super) fn cases() -> Vec<Case> {
         .not_if("it would have been seen", |it| {
             answer(it).visible_ratio = 0.02
         }),
+        case(
+            "tune-less-durable",
+            with(tuned(1.2, false), |it| {
+                let known = it.options.get_mut(TUNE).unwrap();
+                known["knobs"][0]["less_durable"] = serde_json::json!(["4"]);
+            }),
+        )
+        .not_if("no value is", |it| *it = tuned(1.2, false)),
         case("explanation", explained())
             .not_if("nothing is better", |it| answer(it).settings.clear())
             .not_if("nothing was compared", |it| answer(it).comparison = None),
@@ -105,6 +113,7 @@ pub(super) fn options() -> TuneOptions {
         needs_start: false,
         files: Vec::new(),
         versions: None,
+        less_durable: Vec::new(),
         risk: None,
         documentation: None,
     };
