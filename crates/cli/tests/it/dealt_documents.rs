@@ -9,6 +9,8 @@ use std::path::Path;
 #[test]
 fn servers_over_which_documents_are_dealt_are_refused_by_name_elsewhere() {
     let bench = Bench::new();
+    let fleet = "base = \"a\"\n[fleet]\nclients = [\"c\"]\nservers = [\"s\"]\n";
+    std::fs::write(bench.path("many.toml"), fleet).unwrap();
     for (arguments, text) in [
         (
             &["index-build", "--topology", "standalone;split=1"][..],
@@ -41,7 +43,24 @@ fn servers_over_which_documents_are_dealt_are_refused_by_name_elsewhere() {
     ] {
         bench.dyno(arguments).expect(2).says(text);
     }
-    assert!(bench.entries().is_empty(), "{:?}", bench.entries());
+    // Runs of every other kind.
+    for typed in [
+        "run a b",
+        "load a",
+        "soak a",
+        "ab a b",
+        "xmax a",
+        "slo a --p99 5ms",
+        "tune read",
+        "fleet run many.toml --inventory none.yml --redis redis://127.0.0.1:1",
+    ] {
+        let mut words: Vec<&str> = typed.split(' ').collect();
+        words.extend(["--topology", "split=2"]);
+        let refused = bench.dyno(&words).expect(2);
+        let what = "`server.topology` = `split=2`: only `dyno index-build` deals documents";
+        assert!(refused.stderr.contains(what), "{typed}: {}", refused.stderr);
+    }
+    assert_eq!(bench.entries(), ["many.toml"]);
 }
 
 #[test]
