@@ -144,7 +144,11 @@ fn pictures_of_every_experiment_are_files() {
             .expect(0)
             .says(&format!("charts are in `{folder}`"));
         let files = names(&bench.path(&folder));
-        assert!(files.len().is_multiple_of(2), "{name}: {files:?}");
+        // Two of each chart of the page.
+        let page = ["report", name, "--format", "html"];
+        let page = bench.dyno(&page).expect(0).stdout;
+        let charts = page.matches("<figure").count();
+        assert_eq!(files.len(), 2 * charts, "{name}: {files:?}");
         for picture in recorded.pictures {
             let read = |kind: &str| {
                 let file = format!("{picture}.{kind}");
