@@ -1,6 +1,7 @@
 //! A dry run of a fleet refuses what the run refuses, in the same words, and neither of them starts anything. Stand-ins for Ansible and
 //! `kubectl` tell what the hosts are, and keep who called them.
 use crate::common::{Bench, Finished, names};
+use dyno_testkit::project_dir;
 
 const PLAN: &str = r#"
 base = "a"
@@ -84,13 +85,24 @@ impl Where {
 
 /// `dyno fleet` with these arguments, the first of which is the verb.
 fn fleet(bench: &Bench, place: Where, arguments: &[&str]) -> Finished {
+    fleet_with(bench, place, &[], arguments)
+}
+
+/// The same with these variables.
+fn fleet_with(
+    bench: &Bench,
+    place: Where,
+    variables: &[(&str, &str)],
+    arguments: &[&str],
+) -> Finished {
     let (verb, more) = arguments.split_first().unwrap();
     let mut command = bench.command(&[&["fleet", verb][..], place.words(), more].concat());
     let path = std::env::var("PATH").unwrap();
     command
         .env("PATH", format!("{}:{path}", bench.path("bin").display()))
         .env_remove("DYNO_REDIS")
-        .env_remove("DYNO_REDIS_FILE");
+        .env_remove("DYNO_REDIS_FILE")
+        .envs(variables.iter().copied());
     Finished::from(command.output().unwrap())
 }
 
@@ -505,4 +517,86 @@ fn the_parameters_of_the_framework_load_a_deployment_of_others() {
             .get("pairs")
             .is_none_or(|pairs| pairs.as_integer() == Some(1))
     );
+}
+
+/// The worker of the framework's manual, and its three client hosts.
+const WORKER: &str = r#"{
+"_meta": {"hostvars": {
+  "c1": {"ansible_host": "127.0.0.1"}, "c2": {"ansible_host": "127.0.0.2"}, "c3": {"ansible_host": "127.0.0.3"},
+  "s1": {"ansible_host": "127.0.0.4"}
+}},
+"clients": {"hosts": ["c1", "c2", "c3"]},
+"servers": {"hosts": ["s1"]}
+}"#;
+
+/// The words of a shell that set variables.
+fn variables(text: &str) -> Vec<(&str, &str)> {
+    let words = text.split_whitespace();
+    words.filter_map(|word| word.split_once('=')).collect()
+}
+
+#[test]
+fn the_commands_of_the_manual_of_the_framework_are_plans_of_a_worker_and_its_client_hosts() {
+    let manual = std::fs::read_to_string(project_dir().join("docs/wsf.md")).unwrap();
+    let exported = manual
+        .lines()
+        .find(|line| line.starts_with("export DYNO_REDIS_FILE="));
+    let mut common = variables(exported.unwrap());
+    common.retain(|(name, _)| *name != "DYNO_REDIS_FILE");
+    let typed = manual
+        .lines()
+        .find_map(|line| line.strip_prefix("fleet=\"dyno fleet run "));
+    let typed = typed.unwrap().trim_end_matches('"');
+    let typed = typed.replace("--inventory inventory.yml ", "");
+    let words: Vec<&str> = ["run", "--dry-run"]
+        .into_iter()
+        .chain(typed.split(' '))
+        .collect();
+    let commands = manual
+        .lines()
+        .filter_map(|line| line.strip_suffix(" $fleet"));
+    let commands: Vec<&str> = commands.collect();
+    let spread = "spread client=none";
+    let on_node = "node=0 client=none";
+    let expected = [
+        (16, spread, None),
+        (16, on_node, None),
+        (16, spread, Some("auto")),
+        (8, on_node, None),
+    ];
+    assert_eq!(commands.len(), expected.len(), "{commands:?}");
+    for (command, (pairs, placement, steering)) in commands.into_iter().zip(expected) {
+        let bench = bench();
+        std::fs::write(bench.path("hosts.json"), WORKER).unwrap();
+        let all = [common.clone(), variables(command)].concat();
+        let dry = fleet_with(&bench, Where::Hosts, &all, &words).expect(0);
+        let plan: toml::Table = dry.stdout.parse().unwrap();
+        let text = |table: &str, key: &str| plan[table].get(key).and_then(toml::Value::as_str);
+        let number =
+            |table: &str, key: &str| plan[table].get(key).and_then(toml::Value::as_integer);
+        assert_eq!(plan["name"].as_str(), Some("90read10update"), "{command}");
+        assert_eq!(number("server", "pairs"), Some(pairs), "{command}");
+        assert_eq!(text("server", "kind"), Some("mongod"), "{command}");
+        assert_eq!(text("server", "placement"), Some(placement), "{command}");
+        assert_eq!(
+            text("server", "receive_packet_steering"),
+            steering,
+            "{command}"
+        );
+        assert_eq!(
+            plan["server"]["journal"].as_bool(),
+            Some(false),
+            "{command}"
+        );
+        assert_eq!(number("fleet", "client_hosts"), Some(3), "{command}");
+        assert_eq!(text("fleet", "mapping"), Some("pairs"), "{command}");
+        assert_eq!(text("fleet", "amounts"), Some("per-server"), "{command}");
+        assert_eq!(number("client", "clients"), Some(64), "{command}");
+        assert_eq!(number("data", "records"), Some(4_000_000), "{command}");
+        assert_eq!(number("phases", "operations"), Some(4_000_000), "{command}");
+        assert_eq!(text("phases", "duration"), Some("3m"), "{command}");
+        // Nothing was called, and nothing is left.
+        assert!(!bench.path(CALLED).exists(), "{command}");
+        assert!(!bench.path("runs").exists(), "{command}");
+    }
 }
