@@ -4,7 +4,7 @@ use crate::common::Bench;
 use crate::index_build::{build, build_on_mongod, document, interrupted, tracing};
 use dyno_testkit::{mongod_program, or_skip};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[test]
 fn servers_over_which_documents_are_dealt_are_refused_by_name_elsewhere() {
@@ -85,28 +85,15 @@ fn several_topologies_are_one_plan_whose_need_is_told_before_it_starts() {
     none.expect(2).says("has room for");
 }
 
-/// What is true of an index build on one server and on two, over which its documents are dealt.
+/// What is true of index builds on one server, and on each of these numbers of servers over which its documents are dealt.
 #[track_caller]
-fn assert_dealt(bench: &Bench, folder: &str, report: &Value, records: u64) {
+fn assert_dealt(bench: &Bench, folder: &str, report: &Value, records: u64, splits: &[u64]) {
     let document = document(&bench.path(folder));
     assert_eq!(document["status"], "complete");
     let configurations = document["configurations"].as_array().unwrap();
-    let hash = |number: usize| &configurations[number]["collection"]["content_hash"];
-    assert_eq!(hash(0), hash(1));
-    let members = configurations[1]["members"].as_array().unwrap();
-    let documents: Vec<u64> = members
-        .iter()
-        .map(|member| member["documents"].as_u64().unwrap())
-        .collect();
-    assert_eq!(documents.iter().sum::<u64>(), records);
-    assert!(
-        documents
-            .iter()
-            .all(|one| one.abs_diff(records / 2) < records / 10),
-        "{documents:?}"
-    );
     let builds = document["builds"].as_array().unwrap();
-    assert_eq!(builds.len(), 2);
+    let all = 1 + splits.len();
+    assert_eq!((configurations.len(), builds.len()), (all, all));
     for build in builds {
         assert_eq!(build["server_restarted"], true);
         let (cached, all) = (&build["cached_bytes"], &build["data_bytes"]);
@@ -116,62 +103,83 @@ fn assert_dealt(bench: &Bench, folder: &str, report: &Value, records: u64) {
         );
         assert!(build["tracing"][0]["untraced_s"].as_f64().unwrap() > 0.0);
     }
-    let durations = builds[1]["members"].as_array().unwrap().iter();
-    let last = durations.map(|member| member["duration_s"].as_f64().unwrap());
-    assert_eq!(
-        builds[1]["duration_s"].as_f64(),
-        last.max_by(f64::total_cmp)
-    );
-    // Each server has its own files in the trace.
-    let files = report["traces"][1]["trace"]["files"].as_array().unwrap();
-    for member in members {
-        let data = format!("{}/", member["data"].as_str().unwrap());
-        let is_own = |file: &&Value| {
-            let is_collection = file["role"]["kind"] == "collection";
-            is_collection && file["name"].as_str().unwrap().starts_with(&data)
-        };
-        assert!(files.iter().any(|file| is_own(&file)), "{data}: {files:#?}");
-        assert!(!Path::new(&data).exists(), "{data}");
-    }
     let page = std::fs::read_to_string(bench.path(folder).join("report.html")).unwrap();
-    for server in ["server", "split-0", "split-1"] {
-        assert!(
-            page.contains(&format!("aria-label=\"{server}: ")),
-            "no picture of {server}"
-        );
-    }
+    let assert_pictured = |server: &str| {
+        let label = format!("aria-label=\"{server}: ");
+        assert!(page.contains(&label), "no picture of {server}");
+    };
+    assert_pictured("server");
     let csv = bench
         .dyno(&["export", folder, "--to", "csv"])
         .expect(0)
         .stdout;
-    let split = &documents[1];
-    for row in [
-        "split-2,split=2,,split-1,duration_s,".to_owned(),
-        format!("split-2,split=2,,split-1,documents_count,{split},count"),
-        "split-2,split=2,,split-1,share_ratio,0.".to_owned(),
-        "split-2,split=2,,split-0,score,0".to_owned(),
-        "split-2,split=2,,collection,servers_count,2,count".to_owned(),
-        "standalone,standalone,,server,share_ratio,1,ratio".to_owned(),
-        "standalone,standalone,,server,score,0".to_owned(),
-    ] {
-        let has = csv.lines().any(|line| line.starts_with(&row));
+    let assert_row = |row: &str| {
+        let has = csv.lines().any(|line| line.starts_with(row));
         assert!(has, "{row}\n{csv}");
+    };
+    assert_row("standalone,standalone,,server,share_ratio,1,ratio");
+    assert_row("standalone,standalone,,server,score,0");
+    for (number, servers) in (1_usize..).zip(splits.iter().copied()) {
+        let configuration = &configurations[number];
+        assert_eq!(configuration["topology"], format!("split={servers}"));
+        let hash = |number: usize| &configurations[number]["collection"]["content_hash"];
+        assert_eq!(hash(number), hash(0));
+        let members = configuration["members"].as_array().unwrap();
+        let documents: Vec<u64> = members
+            .iter()
+            .map(|member| member["documents"].as_u64().unwrap())
+            .collect();
+        assert_eq!(documents.len() as u64, servers);
+        assert_eq!(documents.iter().sum::<u64>(), records);
+        let fair = records / servers;
+        assert!(
+            documents.iter().all(|one| one.abs_diff(fair) < fair / 5),
+            "{documents:?}"
+        );
+        let build = &builds[number];
+        let durations = build["members"].as_array().unwrap().iter();
+        let last = durations.map(|member| member["duration_s"].as_f64().unwrap());
+        assert_eq!(build["duration_s"].as_f64(), last.max_by(f64::total_cmp));
+        // Each server has its own files in the trace.
+        let files = report["traces"][number]["trace"]["files"].as_array();
+        let files = files.unwrap();
+        for member in members {
+            let data = format!("{}/", member["data"].as_str().unwrap());
+            let is_own = |file: &&Value| {
+                let is_collection = file["role"]["kind"] == "collection";
+                is_collection && file["name"].as_str().unwrap().starts_with(&data)
+            };
+            assert!(files.iter().any(|file| is_own(&file)), "{data}: {files:#?}");
+            assert!(!Path::new(&data).exists(), "{data}");
+        }
+        let build = format!("split-{servers},split={servers},");
+        for (server, documents) in documents.iter().enumerate() {
+            assert_pictured(&format!("split-{server}"));
+            for figure in [
+                "duration_s,".to_owned(),
+                format!("documents_count,{documents},count"),
+                "share_ratio,0.".to_owned(),
+                "score,0".to_owned(),
+            ] {
+                assert_row(&format!("{build},split-{server},{figure}"));
+            }
+        }
+        assert_row(&format!("{build},collection,servers_count,{servers},count"));
     }
-    let kept = std::fs::read_dir(bench.path(folder)).unwrap();
-    let mut kept: Vec<String> = kept
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    kept.sort();
-    let expected = [
+    let kept = crate::common::names(&bench.path(folder));
+    let splits: Vec<String> = splits.iter().map(|n| format!("split-{n}")).collect();
+    let fixed = [
         "SHA256SUMS",
         "index-build.json",
         "plan.toml",
         "report.html",
         "report.md",
         "servers",
-        "split-2",
         "standalone",
     ];
+    let mut expected: Vec<&str> = fixed.into_iter().collect();
+    expected.extend(splits.iter().map(String::as_str));
+    expected.sort_unstable();
     assert_eq!(kept, expected);
 }
 
@@ -189,20 +197,70 @@ const DEALT: [&str; 6] = [
 fn an_index_is_built_on_one_server_and_on_two_over_which_its_documents_are_dealt() {
     let Some(bench) = tracing() else { return };
     let report = build(&bench, &[&["churned"][..], &DEALT].concat());
-    assert_dealt(&bench, "x", &report.expect(0).json(), 4_000);
+    assert_dealt(&bench, "x", &report.expect(0).json(), 4_000, &[2]);
+}
+
+/// A bench on a machine that can trace, and a real `mongod`.
+fn tracing_of_mongod() -> Option<(Bench, PathBuf)> {
+    let bench = crate::common::tracing()?;
+    Some((bench, or_skip(mongod_program())?))
 }
 
 #[test]
-fn an_index_is_built_on_one_mongod_and_on_two_over_which_its_documents_are_dealt() {
-    let Some(bench) = crate::common::tracing() else {
+fn an_index_is_built_on_one_mongod_and_on_two_and_four_over_which_its_documents_are_dealt() {
+    let Some((bench, mongod)) = tracing_of_mongod() else {
         return;
     };
-    let Some(mongod) = or_skip(mongod_program()) else {
-        return;
-    };
-    let arguments = [&["shuffled", "--records", "4000"][..], &DEALT[..2]].concat();
+    let several = ["--topology", "standalone;split=2;split=4"];
+    let arguments = [&["churned", "--records", "8000"][..], &several].concat();
     let report = build_on_mongod(&bench, &mongod, &arguments, "x");
-    assert_dealt(&bench, "x", &report, 4_000);
+    assert_dealt(&bench, "x", &report, 8_000, &[2, 4]);
+}
+
+#[test]
+fn a_remedy_makes_the_scans_of_two_mongods_sequential() {
+    let Some((bench, mongod)) = tracing_of_mongod() else {
+        return;
+    };
+    let build = ["churned", "--records", "30000", "--remedy", "rewrite"];
+    let dealt = ["--topology", "split=2", "--untraced", "0"];
+    let report = build_on_mongod(&bench, &mongod, &[&build[..], &dealt].concat(), "x");
+    let document = document(&bench.path("x"));
+    assert_eq!(document["status"], "complete");
+    let configuration = &document["configurations"][0];
+    let remedy = &configuration["remedy"];
+    assert!(remedy["on"].is_null(), "{remedy}");
+    assert_eq!(remedy["documents"], serde_json::json!([30_000, 30_000]));
+    assert_eq!(remedy["content_hash"][0], remedy["content_hash"][1]);
+    let builds = document["builds"].as_array().unwrap().iter();
+    let names: Vec<&Value> = builds.map(|build| &build["name"]).collect();
+    assert_eq!(names, ["split-2-before", "split-2-after"]);
+    for member in configuration["members"].as_array().unwrap() {
+        let data = format!("{}/", member["data"].as_str().unwrap());
+        // Not the score, which differs from one rewrite to the next.
+        let sequential = |build: usize| {
+            let trace = &report["traces"][build];
+            let read = documents_read_below(trace, &data, "/collection-");
+            read["sequential_ratio"].as_f64().unwrap()
+        };
+        let (before, after) = (sequential(0), sequential(1));
+        assert!(before < 0.4 && after > 0.95, "{data}: {before} {after}");
+    }
+}
+
+/// What was read most in a trace, of files below a folder whose paths have this part.
+#[track_caller]
+fn documents_read_below<'a>(trace: &'a Value, folder: &str, part: &str) -> &'a Value {
+    let names = trace["trace"]["files"].as_array().unwrap();
+    let files = trace["access_patterns"]["files"].as_array().unwrap();
+    let is_own = |file: &&Value| {
+        let name = names[file["file"].as_u64().unwrap() as usize]["name"].as_str();
+        let name = name.unwrap();
+        name.starts_with(folder) && name.contains(part) && file["operation"] == "read"
+    };
+    let own = files.iter().filter(is_own);
+    own.max_by_key(|file| file["bytes"].as_u64())
+        .unwrap_or_else(|| panic!("{folder}: {files:#?}"))
 }
 
 #[test]
@@ -235,19 +293,8 @@ fn a_remedy_on_one_of_two_servers_leaves_the_other_as_it_was() {
     assert_eq!(document["builds"][0].get("tracing"), None);
     let score = |server: usize| {
         let data = configuration["members"][server]["data"].as_str().unwrap();
-        let trace = &report["traces"][1];
-        let names = trace["trace"]["files"].as_array().unwrap();
-        let files = trace["access_patterns"]["files"].as_array().unwrap();
-        let is_own = |file: &&Value| {
-            let name = names[file["file"].as_u64().unwrap() as usize]["name"].as_str();
-            let is_documents = name.unwrap().contains("secantus_documents");
-            is_documents && name.unwrap().starts_with(data) && file["operation"] == "read"
-        };
-        let most = files
-            .iter()
-            .filter(is_own)
-            .max_by_key(|file| file["bytes"].as_u64());
-        most.unwrap()["score"].as_f64().unwrap()
+        let read = documents_read_below(&report["traces"][1], data, "secantus_documents");
+        read["score"].as_f64().unwrap()
     };
     assert!(
         score(0) < 0.4 && score(1) > 0.8,
