@@ -299,6 +299,19 @@ fn three_clients_load_two_servers_as_one() {
     let fleet = &document["fleet"];
     assert_eq!(fleet["agents"].as_array().unwrap().len(), 3);
     assert_eq!(fleet["servers"].as_array().unwrap().len(), 2);
+    // Each client host was checked.
+    for agent in fleet["agents"].as_array().unwrap() {
+        let verdicts = agent["environment"]["doctor"].as_array();
+        let verdicts = verdicts.unwrap_or_else(|| panic!("{agent}"));
+        assert!(!verdicts.is_empty(), "{agent}");
+        for verdict in verdicts {
+            let is_said = |key: &str| verdict[key].as_str().is_some_and(|text| !text.is_empty());
+            assert!(
+                is_said("check") && is_said("level") && is_said("found"),
+                "{verdict}"
+            );
+        }
+    }
     // The merged result is the sum of what the agents recorded themselves, in each phase.
     for name in ["load", "warmup", "measure"] {
         let merged = phase(&document["phases"], name);
