@@ -7,6 +7,7 @@
     reason = "helpers of tests outside of test functions"
 )]
 
+pub(crate) mod kpi;
 pub(crate) mod lab;
 pub(crate) mod recorded;
 pub(crate) mod runs;

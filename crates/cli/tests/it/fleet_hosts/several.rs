@@ -2,6 +2,7 @@
 
 use super::secured::{SECURED, listen_in, words};
 use super::*;
+use crate::common::kpi::assert_scripts_read;
 use crate::common::secrets::{files_that_show, processes_that_show};
 use dyno_testkit::mongod_program;
 
@@ -151,26 +152,68 @@ const CASES: [Case; 2] = [
     },
 ];
 
+/// Options that start a real `mongod` in place of the embedded server, where there is one.
+fn real_servers() -> Vec<String> {
+    match mongod_program() {
+        Ok(program) => {
+            let program = program.display().to_string();
+            let options = ["--mongod", &program, "--cache", "256MiB"];
+            options.map(str::to_owned).into()
+        }
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Of a run of servers as those of [`real_servers`] nothing is left.
+fn assert_all_clean(hosts: &Hosts) {
+    hosts.assert_clean();
+    let left = hosts.ssh("server1", "pgrep -l mongod");
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+}
+
+/// `dyno fleet VERB --wsf` on one worker with two servers on CPUs of their own, and on two client hosts.
+fn worker(
+    hosts: &Hosts,
+    test_case: &str,
+    variables: &[(&str, &str)],
+    (verb, more): (&str, &[&str]),
+) -> Finished {
+    let test_case = format!("test_static_ycsb_mongodb604_base_{test_case}");
+    let fixed = [
+        ("TESTCASE", test_case.as_str()),
+        ("CLIENT_SERVER_PAIR", "2"),
+        ("CLIENT_COUNT", "2"),
+        ("NUMACTL_OPTION", "2"),
+        ("CORES", "0,1"),
+        ("YCSB_CORES", "0"),
+    ];
+    // The inventory has two hosts of servers, and the workload one worker.
+    let one = ["--set", r#"fleet.servers=["server1"]"#];
+    let real = real_servers();
+    let real: Vec<&str> = real.iter().map(String::as_str).collect();
+    let words = [
+        &[verb, "--wsf", "--warmup", "0s"][..],
+        &one,
+        &real[..],
+        more,
+    ]
+    .concat();
+    let mut command = hosts.command(&words);
+    let variables = fixed.iter().chain(variables).copied();
+    Finished::from(command.envs(variables).output().unwrap()).expect(0)
+}
+
+/// The servers are those that were asked for.
+fn assert_kind(document: &Value) {
+    if !real_servers().is_empty() {
+        assert_eq!(document["plan"]["server"]["kind"], "mongod");
+    }
+}
+
 impl Case {
     /// Runs it with and without a password, and with and without TLS, in one session of the hosts.
     fn run(&self, hosts: &Hosts) -> Vec<(String, Value)> {
-        let test_case = format!("test_static_ycsb_mongodb604_base_{}", self.name);
-        let fixed = [
-            ("TESTCASE", test_case.as_str()),
-            ("CLIENT_SERVER_PAIR", "2"),
-            ("CLIENT_COUNT", "2"),
-            ("NUMACTL_OPTION", "2"),
-            ("CORES", "0,1"),
-            ("YCSB_CORES", "0"),
-        ];
-        // The inventory has two hosts of servers, and the workload one worker.
-        let words = [
-            "sweep",
-            "--wsf",
-            "--warmup",
-            "0s",
-            "--set",
-            r#"fleet.servers=["server1"]"#,
+        let more = [
             "--set",
             "server.auth=false,true",
             "--set",
@@ -178,9 +221,7 @@ impl Case {
             "--out",
             self.name,
         ];
-        let mut command = hosts.command(&words);
-        let variables = fixed.iter().chain(self.variables).copied();
-        Finished::from(command.envs(variables).output().unwrap()).expect(0);
+        worker(hosts, self.name, self.variables, ("sweep", &more));
         let runs = names(&hosts.bench.path(self.name).join("runs"));
         let runs = runs.into_iter().map(|run| {
             let run = format!("{}/runs/{run}", self.name);
@@ -202,6 +243,7 @@ impl Case {
                 value => value.to_string(),
             });
             settings.push(setting.join(" "));
+            assert_kind(document);
             assert_placed(document);
             assert_servers_make_up_the_whole(document);
             assert_figures_are_those_of_the_agents(hosts, run, document);
@@ -217,7 +259,7 @@ impl Case {
         settings.sort();
         settings.dedup();
         assert_eq!(settings.len(), 4, "{settings:?}");
-        hosts.assert_clean();
+        assert_all_clean(hosts);
         for (_, document) in &runs {
             let measure = phase(&document["phases"], "measure");
             assert_eq!(measure["failed"], 0, "{measure}");
@@ -240,6 +282,39 @@ fn each_server_of_a_host_has_its_place_and_figures_secured_or_not() {
         return;
     };
     CASES.iter().for_each(|case| case.check(&hosts));
+}
+
+#[test]
+fn the_scripts_of_the_benchmark_read_what_a_run_on_hosts_prints() {
+    let Some(hosts) = Hosts::up("printed") else {
+        return;
+    };
+    let variables = [
+        ("THREADS", "2"),
+        ("RECORD_COUNT", "500"),
+        // Enough of them that it does not matter by how much one agent began before the other.
+        ("OPERATION_COUNT", "5000"),
+    ];
+    let run = ("run", &["--format", "kpi", "--out", "printed"][..]);
+    let printed = worker(&hosts, "50read50update", &variables, run).stdout;
+    let document = document(&hosts.bench.path("printed"));
+    assert_eq!(document["status"], "complete", "{document}");
+    assert_kind(&document);
+    assert_placed(&document);
+    let measure = phase(&document["phases"], "measure");
+    // The operations are those of each server.
+    assert_eq!(
+        (&measure["succeeded"], &measure["failed"]),
+        (&10_000.into(), &0.into())
+    );
+    for instance in document["instances"].as_array().unwrap() {
+        assert_eq!(instance["server"]["documents"], 500);
+    }
+    assert_scripts_read(&printed, &document, 0.02);
+    for client in ["# Agent 0 on client1: ", "# Agent 1 on client2: "] {
+        assert_eq!(printed.matches(client).count(), 1, "{printed}");
+    }
+    assert_all_clean(&hosts);
 }
 
 /// What a host says of a file of the kernel.
