@@ -317,6 +317,62 @@ fn the_scripts_of_the_benchmark_read_what_a_run_on_hosts_prints() {
     assert_all_clean(&hosts);
 }
 
+#[test]
+fn a_table_says_which_of_four_servers_on_two_hosts_each_client_loads() {
+    let Some(hosts) = Hosts::up("table") else {
+        return;
+    };
+    let of_clients = [[0, 3], [1, 2]];
+    let more = [
+        "--set",
+        r#"fleet.clients=["client1","client2"]"#,
+        "--pairs",
+        "2",
+        "--set",
+        "fleet.mapping=table",
+        "--set",
+        "fleet.table=[[0,3],[1,2]]",
+        "--out",
+        "table",
+    ];
+    hosts.run("run", &more).expect(0);
+    let document = document(&hosts.bench.path("table"));
+    assert!(crate::common::run_schema().is_valid(&document));
+    assert_eq!(document["status"], "complete", "{document}");
+    let fleet = &document["fleet"];
+    assert_eq!(fleet["mapping"], "table");
+    let servers = fleet["servers"].as_array().unwrap().iter();
+    let on: Vec<&str> = servers.map(|one| one["host"].as_str().unwrap()).collect();
+    assert_eq!(on, ["server1", "server1", "server2", "server2"]);
+    assert_servers_make_up_the_whole(&document);
+    let instances = document["instances"].as_array().unwrap();
+    assert_eq!(instances.len(), 4);
+    for instance in instances {
+        assert_eq!(instance["server"]["documents"], 3001);
+    }
+    // What an agent did is what its servers have.
+    let agents = fleet["agents"].as_array().unwrap();
+    assert_eq!(agents.len(), 2);
+    for (agent, own) in agents.iter().zip(of_clients) {
+        let [first, second] = own;
+        let share = agent["share"].as_str().unwrap();
+        let expected = format!("6 clients on server {first}, {second} at 450");
+        assert!(share.contains(&expected), "{share}");
+        for name in ["load", "measure"] {
+            let operations = phase(&agent["phases"], name)["operations"].as_object();
+            for (operation, figures) in operations.unwrap() {
+                let count = |server: usize| {
+                    let of_server = &phase(&instances[server]["phases"], name)["operations"];
+                    of_server[operation]["count"].as_u64().unwrap()
+                };
+                let both: u64 = own.map(count).iter().sum();
+                assert_eq!(figures["count"], both, "{share}, {name} {operation}");
+            }
+        }
+    }
+    hosts.assert_clean();
+}
+
 /// What a host says of a file of the kernel.
 fn kernel(hosts: &Hosts, host: &str, file: &str) -> String {
     text(&hosts.ssh(host, &format!("cat {file}")))
