@@ -380,6 +380,18 @@ fn kernel(hosts: &Hosts, host: &str, file: &str) -> String {
         .to_owned()
 }
 
+/// The network card of the host of the servers.
+fn card(hosts: &Hosts) -> String {
+    let cards = text(&hosts.ssh("server1", "ls /sys/class/net"));
+    let mut cards = cards.split_whitespace();
+    cards.find(|name| *name != "lo").unwrap().to_owned()
+}
+
+/// The CPUs that its packets go to.
+fn queue(card: &str) -> String {
+    format!("/sys/class/net/{card}/queues/rx-0/rps_cpus")
+}
+
 const MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
 
 /// The default of the kernel, which the doctor advises against; what was there before comes back when this is dropped.
@@ -411,8 +423,10 @@ fn assert_nothing_left(hosts: &Hosts, seen: &Path) {
     assert_eq!(files, Vec::<String>::new());
     let wanted: String = secrets.iter().map(|word| format!(" -e '{word}'")).collect();
     let look = format!("grep -rlsF{wanted} {PLACE} /etc /run /dev/shm");
-    let found = hosts.ssh("server1", &look);
-    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    for host in ["client1", "client2", "server1"] {
+        let found = hosts.ssh(host, &look);
+        assert_eq!(String::from_utf8_lossy(&found.stdout), "", "{host}");
+    }
 }
 
 #[test]
@@ -425,13 +439,8 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
         return;
     };
     let program = mongod.display().to_string();
-    let card = text(&hosts.ssh("server1", "ls /sys/class/net"));
-    let card = card
-        .split_whitespace()
-        .find(|name| *name != "lo")
-        .unwrap()
-        .to_owned();
-    let queue = format!("/sys/class/net/{card}/queues/rx-0/rps_cpus");
+    let card = card(&hosts);
+    let queue = queue(&card);
     let _low = LowMapCount::set();
     let of_host = || {
         (
@@ -546,4 +555,82 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
     assert_eq!(of_host(), before);
     assert_nothing_left(&hosts, &seen);
     hosts.assert_keys_expire();
+}
+
+/// Only what each host has for itself is changed: another test changes settings of the whole machine at the same time.
+#[test]
+fn packets_go_where_they_went_before_whatever_breaks_on_the_hosts_or_on_the_way() {
+    let Some(mongod) = or_skip(mongod_program()) else {
+        return;
+    };
+    let Some(hosts) = Hosts::up("broken") else {
+        return;
+    };
+    let program = mongod.display().to_string();
+    let queue = queue(&card(&hosts));
+    let of_host = || kernel(&hosts, "server1", &queue);
+    let before = of_host();
+    let seen = listen_in(&hosts);
+    let fixed = [
+        "--set",
+        r#"fleet.servers=["server1"]"#,
+        "--set",
+        r#"fleet.clients=["client1","client2"]"#,
+        "--mongod",
+        &program,
+        "--cache",
+        "256MiB",
+        "--pairs",
+        "2",
+        "--set",
+        "server.receive_packet_steering=auto=0",
+    ];
+    let run = |name: &str, duration: &str| {
+        let more = ["--duration", duration, "--out", name];
+        let mut child = hosts.spawn("run", &[&fixed[..], &SECURED, &more].concat());
+        hosts.wait_for_load(&hosts.bench.path(name), &mut child);
+        let during = of_host();
+        assert!(during.ends_with('1') && during != before, "{during}");
+        child
+    };
+    let ended = |child: Child, name: &str, code: i32, status: &str| {
+        let ended = Finished::from(child.wait_with_output().unwrap()).expect(code);
+        let document = document(&hosts.bench.path(name));
+        assert_eq!(document["status"], status, "{}", ended.stderr);
+        ended
+    };
+    // One of two agents that load is killed: the other one goes on to the end.
+    let child = run("client", "12s");
+    let kill = format!("kill -KILL $(cat {PLACE}/dyno-*/agent-1.pid)");
+    assert!(hosts.ssh("client2", &kill).status.success());
+    ended(child, "client", 3, "failed").says("agent 1 on `client2`");
+    assert_eq!(of_host(), before);
+    hosts.assert_clean();
+    assert_nothing_left(&hosts, &seen);
+    // Ctrl-C.
+    let child = run("interrupted", "60s");
+    crate::common::signal(&child, "INT");
+    ended(child, "interrupted", 130, "partial").says("the partial run is in");
+    assert_eq!(of_host(), before);
+    hosts.assert_clean();
+    assert_nothing_left(&hosts, &seen);
+    // The host of the servers is cut off: it cleans up by itself.
+    let child = run("cut", "60s");
+    assert!(script(&hosts.folder, "cut", &["server1"]).status.success());
+    ended(child, "cut", 3, "failed").says("on `server1` has been silent");
+    assert!(script(&hosts.folder, "mend", &["server1"]).status.success());
+    let look = format!("ls -d {PLACE}/dyno-*; pgrep 'dyno|mongod'");
+    wait_for("the end of the servers", || {
+        let left = hosts.ssh("server1", &look);
+        left.status.code() == Some(1) && left.stdout.is_empty()
+    });
+    assert_eq!(of_host(), before);
+    assert_nothing_left(&hosts, &seen);
+    hosts.assert_keys_expire();
+    // Redis is gone, and does not come back.
+    let child = run("redis", "60s");
+    crate::common::signal(&hosts.redis, "KILL");
+    ended(child, "redis", 3, "failed").says("Redis did not answer for");
+    assert_eq!(of_host(), before);
+    assert_nothing_left(&hosts, &seen);
 }
