@@ -190,7 +190,7 @@ fn texts(places: &[InstancePlacement]) -> Vec<String> {
 /// CPUs that a plan names for clients on machines of their own; `None` if the system puts them somewhere.
 ///
 /// # Errors
-/// A text that is no placement, or a place that is relative to the servers.
+/// A text that is no placement, a place that is relative to the servers, or one that says more than CPUs.
 pub fn cpus_of_clients_alone(plan: &Plan) -> Result<Option<Vec<usize>>, Error> {
     let placement = plan.server.placement.as_deref();
     if !placement.is_some_and(names_clients) {
@@ -200,9 +200,13 @@ pub fn cpus_of_clients_alone(plan: &Plan) -> Result<Option<Vec<usize>>, Error> {
         None | Some(ClientPolicy::Unpinned) => Ok(None),
         Some(ClientPolicy::Cores(list)) => Ok(Some(list.iter().map(|cpu| cpu as usize).collect())),
         Some(client) => {
-            let text = format!(
-                "`client={client}` places clients beside their servers, and those of a fleet are on other hosts"
-            );
+            let reason = match client {
+                ClientPolicy::Custom(_) => {
+                    "gives each client a place and memory of its own, and all clients of a host of a fleet share its CPUs and its memory"
+                }
+                _ => "places clients beside their servers, and those of a fleet are on other hosts",
+            };
+            let text = format!("`client={client}` {reason}");
             Err(Error::new(Kind::BadInput, text)
                 .with_hint("`client=LIST` names CPUs of each client host; `client=none` leaves them to the system"))
         }
@@ -242,4 +246,34 @@ fn failure(error: PlacementError) -> Error {
         _ => Kind::BadInput,
     };
     Error::from_cause(exit, error).with_optional_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_on_hosts_of_their_own_have_cpus_and_nothing_else() {
+        let cpus = |placement: &str| {
+            let text = format!(
+                "base = \"a\"\n[server]\nkind = \"mongod\"\npairs = 2\nplacement = \"{placement}\"\n"
+            );
+            cpus_of_clients_alone(&dyno_plan::file::parse(&text, "t").unwrap())
+        };
+        assert_eq!(cpus("spread client=0-2").unwrap(), Some(vec![0, 1, 2]));
+        assert_eq!(cpus("spread client=none").unwrap(), None);
+        assert_eq!(cpus("spread").unwrap(), None, "no place is named");
+        for (place, part) in [
+            ("any@bind:0/any@bind:0", "memory of its own"),
+            ("0/1", "a place and memory of its own"),
+            ("same", "beside their servers"),
+            ("other", "beside their servers"),
+        ] {
+            let error = cpus(&format!("spread client={place}")).unwrap_err();
+            let reason = error.reason();
+            assert!(reason.contains(part), "{place}: {reason}");
+            let hint = error.hint.unwrap_or_default();
+            assert!(hint.contains("`client=LIST`"), "{place}: {hint}");
+        }
+    }
 }

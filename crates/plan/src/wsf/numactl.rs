@@ -32,6 +32,7 @@ pub(super) type Policy = Result<(String, Option<String>), String>;
 pub(super) const SERVER_HINT: &str = "write the policy with `--placement`, such as `spread`, `node=0` or `custom=0-3@bind:0/4-7@bind:0`; docs/placement.md lists all forms";
 pub(super) const CLIENT_HINT: &str =
     "place the clients with `--placement 'POLICY client=8-15'`; docs/placement.md lists all forms";
+pub(super) const HOST_CLIENT_HINT: &str = "name CPUs of each client host with `-C LIST`, `YCSB_CORES=LIST` or `--placement 'POLICY client=LIST'`; memory comes from their nodes then";
 
 impl Options {
     /// Reads a command line with or without `numactl` at its start.
@@ -134,6 +135,19 @@ impl Options {
             (Some(_), None) => Err("CPUs for several clients need local memory".into()),
             (None, Some(nodes)) => self.client_on(nodes, server),
             (Some(_), Some(_)) => Err("a client's place is CPUs or nodes, not both".into()),
+        }
+    }
+
+    /// The place of clients on hosts of their own, where only CPUs can be set.
+    pub(super) fn client_on_hosts(&self) -> Policy {
+        match (&self.cpus, &self.nodes, &self.memory) {
+            // Without a policy memory is local, too.
+            (None, None, Memory::Default | Memory::Local) => exact("none"),
+            (Some(cpus), None, Memory::Default | Memory::Local) => exact(cpus),
+            (_, Some(_), _) => Err("a fleet sets CPUs of its client hosts, and no nodes".into()),
+            (_, None, _) => {
+                Err("a fleet sets CPUs of its client hosts, and no memory policy".into())
+            }
         }
     }
 
@@ -303,6 +317,30 @@ mod tests {
             assert!(error.contains(part), "{text}: {error}");
         }
         assert!(server("-C 0-3 -i 0-1", 2).is_err());
+    }
+
+    #[test]
+    fn options_of_clients_on_hosts_are_cpus_or_refused() {
+        let client = |text: &str| Options::parse(text)?.client_on_hosts();
+        for (text, place) in [
+            ("", "none"),
+            ("numactl -l", "none"),
+            ("-C 8-15", "8-15"),
+            ("-C 8-15 --localalloc", "8-15"),
+        ] {
+            assert_eq!(client(text), Ok((place.into(), None)), "{text}");
+        }
+        for (text, part) in [
+            ("-N 0 -m 0", "no nodes"),
+            ("-N !0 -l", "no nodes"),
+            ("-C 0 -N 0", "no nodes"),
+            ("-m 0", "no memory policy"),
+            ("-i all", "no memory policy"),
+            ("-C 0-3 -m 0", "no memory policy"),
+        ] {
+            let error = client(text).expect_err(text);
+            assert!(error.contains(part), "{text}: {error}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The parameters that say which CPUs and which memory servers and clients have.
 
-use super::numactl::{CLIENT_HINT, Options, Policy, SERVER_HINT};
+use super::numactl::{CLIENT_HINT, HOST_CLIENT_HINT, Options, Policy, SERVER_HINT};
 use super::read::Given;
 
 /// Parameters that have a part in it.
@@ -92,8 +92,15 @@ fn client(given: &mut Given, server: &str, pairs: u32, on_hosts: bool) -> Option
     let custom = "CUSTOMER_NUMAOPT_CLIENT";
     if let Some(text) = given.get(custom).map(str::to_owned) {
         given.unused("YCSB_CORES", "`CUSTOMER_NUMAOPT_CLIENT` takes its place");
-        let place = Options::parse(&text).and_then(|options| options.client(server, pairs));
-        return accept(given, custom, place, CLIENT_HINT).map(Some);
+        let options = Options::parse(&text);
+        let (place, hint) = if on_hosts {
+            let place = options.and_then(|options| options.client_on_hosts());
+            (place, HOST_CLIENT_HINT)
+        } else {
+            let place = options.and_then(|options| options.client(server, pairs));
+            (place, CLIENT_HINT)
+        };
+        return accept(given, custom, place, hint).map(Some);
     }
     if let Some(cpus) = given.get("YCSB_CORES") {
         return Some(Some(cpus.to_owned()));

@@ -551,9 +551,28 @@ fn a_fleet_has_its_hosts_from_the_inventory_and_amounts_of_each_server() {
             &[("NUMACTL_OPTION", "4"), ("CORE_NUMS_EACH_INSTANCE", "2")],
             "cores-per-instance=2,smt client=none",
         ),
+        (
+            &[
+                ("NUMACTL_OPTION", "2"),
+                ("CUSTOMER_NUMAOPT_CLIENT", "-C 0-3 -l"),
+            ],
+            "node=0 client=0-3",
+        ),
     ] {
         let placed = on_hosts(given, None).unwrap();
         assert_eq!(key(&placed, "server.placement"), Some(expected));
+    }
+    for options in ["-N 0 -m 0", "-m 0"] {
+        let given = [
+            ("NUMACTL_OPTION", "2"),
+            ("CUSTOMER_NUMAOPT_CLIENT", options),
+        ];
+        let problems = on_hosts(&given, None).expect_err("it is refused");
+        let text = problems[0].to_string();
+        assert!(
+            text.contains("`CUSTOMER_NUMAOPT_CLIENT`") && text.contains("`YCSB_CORES=LIST`"),
+            "{text}"
+        );
     }
     // A plan file has a table of its own.
     let own = on_hosts(&[("CLIENT_COUNT", "2")], Some("own.toml")).unwrap();
