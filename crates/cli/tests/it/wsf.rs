@@ -48,7 +48,7 @@ fn the_commands_of_its_manual_become_a_plan() {
     assert_eq!(plan["data"]["records"].as_integer(), Some(4_000_000));
     let bench = Bench::new();
     with(&bench, &variables, &["run", "--wsf", "--dry-run"])
-        .says("warning: `CLIENT_COUNT=3`")
+        .says("warning: `CLIENT_COUNT=3`: servers and clients share this machine; `dyno fleet run --wsf`")
         .says("--placement 'spread client=none'");
 }
 

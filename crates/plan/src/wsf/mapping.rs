@@ -411,7 +411,7 @@ impl Mapping {
         match (alone, machines) {
             (true, _) => {}
             (false, Some(machines)) => self.given.warnings.push(format!(
-                "`CLIENT_COUNT={machines}`: {shared}; to load from other machines, run `dyno` there with `--uri`"
+                "`CLIENT_COUNT={machines}`: {shared}; `dyno fleet run --wsf` has clients on other machines"
             )),
             (false, None) if self.given.is_given("RUN_SINGLE_NODE") => self
                 .given
