@@ -445,6 +445,11 @@ impl Mapping {
             let note = format!("not given, and as in the plan: `{}`", left.join("`, `"));
             self.given.notes.push(note);
         }
+        let mut keys = self.keys.iter();
+        if keys.any(|key| key.variable == "JOURNAL_ENABLED" && !key.given) {
+            let note = "a `mongod` from 6.1 on always has a journal, and the embedded server a log: give `JOURNAL_ENABLED=true` for these";
+            self.given.notes.push(note.into());
+        }
         if !self.given.is_given("JOURNAL_ENABLED") && self.has_defaults() && !self.all_defaults {
             let note = "`JOURNAL_ENABLED` is not given: the journal keeps the server's default; that workload would switch it off";
             self.given.notes.push(note.into());

@@ -610,6 +610,19 @@ fn all_defaults_are_those_of_the_manual_and_yield_to_what_is_given() {
     assert_eq!(key(&some, "server.journal"), Some("true"));
     let gate = with(&[("TESTCASE", "gated")]);
     assert_eq!(property(&gate, "recordcount"), None);
+    // Which servers cannot have what nobody gave.
+    let off = [("JOURNAL_ENABLED", "false")];
+    for (settings, is_told) in [
+        (&all, true),
+        (&some, false),
+        (&with(&off), false),
+        (&gate, false),
+    ] {
+        let mut notes = settings.notes.iter();
+        let told =
+            notes.any(|note| note.contains("6.1") && note.contains("`JOURNAL_ENABLED=true`"));
+        assert_eq!(told, is_told, "{:?}", settings.notes);
+    }
 }
 
 #[test]
