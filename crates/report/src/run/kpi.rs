@@ -14,6 +14,7 @@ use super::result::incomplete;
 use crate::error::ReportError;
 use crate::ycsb::java_double::java_double;
 use dyno_record::model::{LatencySummary, OperationRecord, PhaseKind, PhaseRecord, RunDocument};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Operations of the summary, in its order.
@@ -41,7 +42,7 @@ pub(crate) fn render(document: &RunDocument) -> Result<String, ReportError> {
         runs.push(run);
     }
     summary(&mut text, whole, &runs);
-    agents(&mut text, document);
+    clients(&mut text, document);
     Ok(text)
 }
 
@@ -63,28 +64,50 @@ fn instances(document: &RunDocument) -> Vec<&[PhaseRecord]> {
     }
 }
 
-/// A comment for each agent where the figures above are those of servers, and for each one that was lost.
-fn agents(text: &mut String, document: &RunDocument) {
-    let is_of_servers = !document.instances.is_empty();
+/// A comment for each client host of a fleet, and for each agent that was lost.
+fn clients(text: &mut String, document: &RunDocument) {
     let agents = document.fleet.as_ref();
-    let agents = agents.map_or(&[][..], |fleet| &fleet.agents).iter();
-    for agent in agents.filter(|agent| is_of_servers || agent.lost.is_some()) {
-        let who = format!("# Agent {} on {}", agent.number, agent.host);
+    let agents = agents.map_or(&[][..], |fleet| &fleet.agents);
+    let mut hosts: Vec<(&str, Vec<Option<&PhaseRecord>>)> = Vec::new();
+    for agent in agents.iter().filter(|agent| agent.lost.is_none()) {
         let run = phase(&agent.phases, PhaseKind::Measure);
-        let what = match (run, &agent.lost) {
-            (_, Some(reason)) => format!("lost, {reason}"),
-            (None, None) => "no figures".to_owned(),
-            (Some(run), None) => {
-                let kinds = run.operations.iter();
-                let p99s = kinds.map(|(name, one)| {
-                    format!(", P99 {name} {} us", one.response_time_us.p99.round())
-                });
-                let rate = java_double(run.achieved_rate_per_s);
-                format!("{rate} ops/sec{}", p99s.collect::<String>())
-            }
-        };
-        line(text, &who, &what);
+        let known = hosts.iter_mut().find(|(host, _)| *host == agent.host);
+        match known {
+            Some((_, runs)) => runs.push(run),
+            None => hosts.push((agent.host.as_str(), vec![run])),
+        }
     }
+    for (host, runs) in hosts {
+        line(text, &format!("# Client host {host}"), &of_host(&runs));
+    }
+    for agent in agents {
+        if let Some(reason) = &agent.lost {
+            let who = format!("# Agent {} on {}", agent.number, agent.host);
+            line(text, &who, &format!("lost, {reason}"));
+        }
+    }
+}
+
+/// What the agents of a client host did together. Percentiles have no sum: that of all operations is at most the highest one.
+fn of_host(agents: &[Option<&PhaseRecord>]) -> String {
+    let runs: Vec<&PhaseRecord> = agents.iter().flatten().copied().collect();
+    if runs.is_empty() {
+        return "no figures".into();
+    }
+    let (by, most) = match runs.len() {
+        1 => (String::new(), ""),
+        count => (format!(" by {count} agents"), "at most "),
+    };
+    let rate: f64 = runs.iter().map(|run| run.achieved_rate_per_s).sum();
+    let mut p99s: BTreeMap<&str, f64> = BTreeMap::new();
+    for (name, operation) in runs.iter().flat_map(|run| &run.operations) {
+        let p99 = p99s.entry(name.as_str()).or_default();
+        *p99 = p99.max(operation.response_time_us.p99);
+    }
+    let p99s = p99s.iter();
+    let p99s = p99s.map(|(name, p99)| format!(", P99 {name} {most}{} us", p99.round()));
+    let rate = java_double(rate);
+    format!("{rate} ops/sec{by}{}", p99s.collect::<String>())
 }
 
 fn phase(phases: &[PhaseRecord], kind: PhaseKind) -> Option<&PhaseRecord> {
@@ -176,7 +199,6 @@ mod tests {
     use crate::testdata;
     use dyno_record::fleet::{FleetAgentRecord, FleetRecord};
     use dyno_record::model::{InstanceRecord, RunStatus};
-    use std::collections::BTreeMap;
 
     fn value(text: &str, label: &str) -> f64 {
         let prefix = format!("{label}: ");
@@ -262,14 +284,26 @@ mod tests {
                 phases,
             });
         }
-        let agent = |number, lost: Option<&str>| FleetAgentRecord {
-            number,
-            host: format!("client{number}:22"),
-            phases: vec![run.clone()],
-            lost: lost.map(str::to_owned),
-            ..FleetAgentRecord::default()
+        let agent = |number: u64, host: &str, lost: Option<&str>| {
+            let mut run = run.clone();
+            run.achieved_rate_per_s = 1_000.0 * (number + 1) as f64;
+            for operation in run.operations.values_mut() {
+                operation.response_time_us.p99 = 100.0 * (number + 1) as f64;
+            }
+            FleetAgentRecord {
+                number,
+                host: host.to_owned(),
+                phases: vec![run],
+                lost: lost.map(str::to_owned),
+                ..FleetAgentRecord::default()
+            }
         };
-        let agents = vec![agent(0, None), agent(1, None), agent(2, Some("a: b"))];
+        let agents = vec![
+            agent(0, "client0:22", None),
+            agent(1, "client1:22", None),
+            agent(2, "client2:22", Some("a: b")),
+            agent(3, "client1:22", None),
+        ];
         document.fleet = Some(FleetRecord {
             agents,
             ..FleetRecord::default()
@@ -293,12 +327,22 @@ mod tests {
         // Nothing is lost but the first numbers of the counters.
         let comments = text.lines().filter(|line| line.starts_with('#')).count();
         assert_eq!(listed.len() + comments + 2, text.lines().count(), "{text}");
-        assert!(!listed.keys().any(|key| key.contains("Agent")), "{text}");
-        assert!(text.contains("\n# Agent 1 on client1:22: "), "{text}");
-        assert!(
-            text.contains("\n# Agent 2 on client2:22: lost, a: b\n"),
-            "{text}"
-        );
+        let is_of_client = |key: &&str| key.contains("Agent") || key.contains("Client");
+        assert!(!listed.keys().any(is_of_client), "{text}");
+        // Of one server the figures are those of agents, and the comments are the same.
+        document.instances.clear();
+        let of_one = render(&document).expect("it has figures");
+        assert!(of_one.contains("[OVERALL RUN][2] "), "{of_one}");
+        for text in [text.as_str(), &of_one] {
+            for comment in [
+                "# Client host client0:22: 1000.0 ops/sec, P99 read 100 us",
+                "# Client host client1:22: 6000.0 ops/sec by 2 agents, P99 read at most 400 us",
+                "# Agent 2 on client2:22: lost, a: b\n",
+            ] {
+                assert!(text.contains(&format!("\n{comment}")), "{comment}: {text}");
+            }
+            assert_eq!(text.matches("# Client host ").count(), 2, "{text}");
+        }
     }
 
     #[test]
