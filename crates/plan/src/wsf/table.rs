@@ -83,7 +83,7 @@ pub const VARIABLES: &[Variable] = variables! {
     Together "REPLICA_SET" = "false": Boolean, "server.topology";
     Together "TLS_FLAG" = "0": Text, "server.encryption";
     NoEffect "CONFIG_CENTER_PORT" = "16379": Whole(1, 65_535),
-        "clients of one machine wait for each other without Redis, and those of a fleet find it by `DYNO_REDIS`";
+        "clients of one machine need no Redis, and those of a fleet find it by `DYNO_REDIS` or `DYNO_REDIS_FILE`";
     // Placement
     Together "NUMACTL_OPTION" = "0": Whole(0, 5), PLACEMENT;
     Together "SELECT_NUMA_NODE" = "0": Whole(0, 65_535), PLACEMENT;
@@ -139,9 +139,9 @@ pub const VARIABLES: &[Variable] = variables! {
     // The machine
     Together "NETWORK_RPS_TUNE_ENABLE" = "false": Boolean, "server.receive_packet_steering";
     NoEffect "DB_HUGEPAGE_STATUS" = "false": Boolean,
-        "a run does not change huge pages; `dyno doctor` tells what this server version needs, and `dyno doctor --apply huge_pages,huge_pages_defrag` sets it";
+        "huge pages stay as they are; `dyno doctor` tells what this server version needs, and `dyno doctor --apply huge_pages,huge_pages_defrag` sets it";
     NoEffect "KERNEL_SETTING_OPTIMIZED" = "true": Boolean,
-        "a run does not change kernel settings; `dyno doctor` checks them";
+        "kernel settings stay as they are; `dyno doctor` checks them";
     Refused "CORE_FREQUENCY_ENABLE" = "false": Boolean,
         "a run does not set the core frequency", "set it before the run, for example with `cpupower frequency-set`";
     NoEffect "CORE_FREQUENCY": Text, "it has an effect only with `CORE_FREQUENCY_ENABLE`, which is not supported";
