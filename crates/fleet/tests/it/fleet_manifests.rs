@@ -59,6 +59,13 @@ fn plans() -> Vec<(&'static str, Plan)> {
             )),
         ),
         (
+            "several secured servers on one NUMA node, which share volumes",
+            plan(&format!(
+                "{mongod}pairs = 4\nplacement = \"node=1\"\nauth = true\nencryption = \"server\"\n\
+                 [fleet]\nmapping = \"pairs\"\n[fleet.kubernetes]\ndisks = 2\n"
+            )),
+        ),
+        (
             "servers that run with a certificate",
             plan(
                 "base = \"a\"\n[server]\nkind = \"uri\"\nuri = \"mongodb://db.example/?tls=true&tlsCAFile=ca.pem\"\n[fleet.kubernetes]\n",
