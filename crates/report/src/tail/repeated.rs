@@ -73,22 +73,50 @@ fn table(repeated: &[Repeated]) -> Table {
         Column::number("median differs from", 140),
         Column::number("messages/s differ from", 130),
     ];
-    let microseconds = |of: Option<&Figure>| cell(of, Quantity::microseconds);
     let rows = repeated.iter().map(|one| {
+        let with_reason = |of: Option<&Figure>, quantity: fn(f64) -> Quantity| {
+            cell_with_reason(one, of, quantity)
+        };
+        let microseconds = |of: Option<&Figure>| with_reason(of, Quantity::microseconds);
+        // A ratio to itself has no error.
+        let times = one.times_fastest.as_ref();
+        let is_smallest = times.is_some_and(|times| times.value <= 1.0);
+        let times = if is_smallest {
+            cell(times, Quantity::times)
+        } else {
+            with_reason(times, Quantity::times)
+        };
         vec![
             Cell::new(&one.label, Tone::Strong),
             Quantity::count(one.repetitions as u64).into(),
             microseconds(one.median_us.as_ref()),
-            cell(one.times_fastest.as_ref(), Quantity::times),
+            times,
             microseconds(one.mean_us.as_ref()),
             microseconds(one.p99_us.as_ref()),
-            cell(one.rate_per_s.as_ref(), Quantity::per_second),
+            with_reason(one.rate_per_s.as_ref(), Quantity::per_second),
             microseconds(one.cpu_us.as_ref()),
             part(&one.differs_from, &one.like),
             part(&one.rate_differs_from, &one.rate_like),
         ]
     });
     Table::new("Over the repetitions", columns, rows.collect())
+}
+
+/// A cell with the value, and below it the interval, or why there is none.
+fn cell_with_reason(
+    one: &Repeated,
+    figure: Option<&Figure>,
+    quantity: fn(f64) -> Quantity,
+) -> Cell {
+    let cell = cell(figure, quantity);
+    if figure.is_none() || cell.detail.is_some() {
+        return cell;
+    }
+    let reason = match one.repetitions {
+        1 => "one repetition",
+        _ => "too wide",
+    };
+    cell.with_detail(Some(format!("no interval: {reason}")))
 }
 
 /// How many of the others it differs from; empty without others.

@@ -172,6 +172,34 @@ fn repetitions_have_intervals_in_every_format() {
 }
 
 #[test]
+fn an_interval_that_says_nothing_is_left_out_with_the_reason() {
+    let too_wide = |document: &TailDocument| {
+        let text = rendered(document, 10, PageFormat::Markdown);
+        text.matches("no interval: too wide").count()
+    };
+    let mut document = repeated();
+    assert_eq!(too_wide(&document), 0);
+    for cell in &mut document.cells {
+        let tens = cell.repetition.map_or(0.0, f64::from);
+        let times = if cell.settings.producers == ["node"] {
+            2.0
+        } else {
+            1.0
+        };
+        let total = &mut cell.measured.as_mut().unwrap().consumers[0].deliveries[0].total;
+        total.p50_us = times * 10_f64.powf(tens);
+    }
+    // Both medians, and the ratio of the one that is not the smallest.
+    assert_eq!(too_wide(&document), 3);
+    let json: serde_json::Value =
+        serde_json::from_str(&rendered(&document, 10, PageFormat::Json)).unwrap();
+    let second = &json["repeated"][1];
+    assert_eq!(second["label"], "node");
+    assert!(second["median_us"]["value"].is_number() && second["median_us"]["low"].is_null());
+    assert_eq!(second["like"], serde_json::json!(["c"]), "not told apart");
+}
+
+#[test]
 fn the_headline_says_that_the_collection_of_the_embedded_server_limits_what_was_measured() {
     let says = |document: &TailDocument| {
         let text = rendered(document, 10, PageFormat::Markdown);
