@@ -1,5 +1,7 @@
 //! What policies come to on machines of different shapes.
 
+use dyno_plan::placement::{ClientPolicy, CpuSet, MemoryPolicy, NodeSet};
+use dyno_plan::wsf::{self, Parameters};
 use dyno_servers::placement::{
     InstancePlacement, Machine, Note, Placement, PlacementError, PlacementRequest, plan,
 };
@@ -134,6 +136,69 @@ fn one_node_holds_all_instances() {
     assert_eq!(
         error.to_string(),
         "node 2 has no usable CPU; nodes that do are `0-1`"
+    );
+}
+
+/// What parameters of the Workload Services Framework ask of a host with 16 servers, whose clients are on other hosts.
+fn sixteen_of_framework(parameters: &[(&str, &str)]) -> PlacementRequest {
+    let pairs = [("CLIENT_SERVER_PAIR", "16")];
+    let given = pairs.iter().chain(parameters);
+    let given = given.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let parameters = Parameters {
+        given: given.collect(),
+        on_hosts: true,
+        ..Parameters::default()
+    };
+    let settings = wsf::apply(&parameters, None).unwrap();
+    let value = |name: &str| {
+        let found = settings.keys.iter().find(|key| key.name == name);
+        found.unwrap().value.clone()
+    };
+    PlacementRequest {
+        client: ClientPolicy::Unpinned,
+        ..request(
+            &value("server.placement"),
+            value("server.pairs").parse().unwrap(),
+        )
+    }
+}
+
+#[test]
+fn sixteen_servers_of_a_host_have_cpus_of_their_own_on_the_nodes_of_the_framework() {
+    let spread = [("NUMACTL_OPTION", "1")];
+    let one_node = [("NUMACTL_OPTION", "2"), ("YCSB_CORES", "0-3")];
+    let numbered = |numbering| Shape { numbering, ..LARGE };
+    for shape in [
+        SEVERAL_CACHES,
+        LARGE,
+        numbered(Numbering::NodesInTurn),
+        numbered(Numbering::SiblingsNext),
+    ] {
+        let machine = shape.fixture().machine();
+        for (parameters, nodes) in [(&spread[..], &[0, 1][..]), (&one_node[..], &[0][..])] {
+            let placement = plan(&machine, &sixteen_of_framework(parameters)).unwrap();
+            assert_eq!(placement.instances.len(), 16);
+            let mut taken = CpuSet::default();
+            for (number, place) in placement.instances.iter().enumerate() {
+                let node: NodeSet = [nodes[number % nodes.len()]].into_iter().collect();
+                let cpus = place.cpus.as_ref().unwrap();
+                assert!(cpus.is_disjoint(&taken), "{shape:?}: {number} on {cpus}");
+                assert_eq!(machine.nodes_of(cpus), node, "{shape:?}: {number}");
+                assert_eq!(place.memory, MemoryPolicy::Bind(node));
+                taken.extend(cpus);
+            }
+            // The cores of the nodes are all given out.
+            let cpus_of_node = (shape.cores_per_node() * shape.threads) as usize;
+            assert_eq!(taken.len(), nodes.len() * cpus_of_node, "{shape:?}");
+            let mut clients = placement.clients.iter();
+            assert!(clients.all(|place| place.cpus.is_none()), "{shape:?}");
+        }
+    }
+    let small = TWO_SOCKETS.fixture().machine();
+    let error = plan(&small, &sixteen_of_framework(&one_node)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "too few cores: node 0 has 8 free, 16 needed for 16 instances"
     );
 }
 
