@@ -86,7 +86,7 @@ fn assert_figures_are_those_of_the_agents(hosts: &Hosts, run: &str, document: &V
     let mean = figure(&kpi, "Mean of [RUN PHASE] Throughput(ops/sec)");
     assert!((2.0 * mean / all - 1.0).abs() < 0.01, "{kpi}");
     assert_eq!(kpi.matches("[OVERALL RUN][").count(), 2, "{kpi}");
-    assert!(kpi.contains("\n# Agent 1 on client2: "), "{kpi}");
+    assert!(kpi.contains("\n# Client host client2: "), "{kpi}");
     kpi
 }
 
@@ -311,7 +311,7 @@ fn the_scripts_of_the_benchmark_read_what_a_run_on_hosts_prints() {
         assert_eq!(instance["server"]["documents"], 500);
     }
     assert_scripts_read(&printed, &document, 0.02);
-    for client in ["# Agent 0 on client1: ", "# Agent 1 on client2: "] {
+    for client in ["# Agent 0 on client1: ", "# Client host client2: "] {
         assert_eq!(printed.matches(client).count(), 1, "{printed}");
     }
     assert_all_clean(&hosts);
