@@ -277,7 +277,7 @@ fn on_target(
         lenient: target.lenient,
         wsf: target.wsf.map(|wsf| Parameters {
             given: surroundings.wsf.clone(),
-            on_hosts: surroundings.environment.home == ServerHome::Hosts,
+            on_hosts: surroundings.environment.home != ServerHome::Here,
             all_defaults: wsf == WsfDefaults::Defaults,
         }),
         ..request

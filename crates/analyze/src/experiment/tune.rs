@@ -584,13 +584,15 @@ impl TuneCourse {
     fn visible_ratio(&self) -> f64 {
         let is_confirmation = |trial: &TuneTrial| trial.purpose == TunePurpose::Confirm;
         let error = |pairs: f64| (self.noise.pair_variance() / pairs).sqrt();
-        match (self.last_outcome(is_confirmation), self.search.step()) {
+        let is_over = matches!(self.search.step(), TuningStep::Done(_));
+        let possible = self.search.possible_gain().filter(|_| is_over);
+        match (self.last_outcome(is_confirmation), possible) {
             // The noise of all pairs so far is known better than that of these alone.
             (Some(Outcome::Compared(found)), _) => {
                 let freedom = found.degrees_of_freedom;
                 visible_beyond(error(freedom + 1.0), freedom)
             }
-            (None, TuningStep::Done(_)) => self.search.possible_gain().exp_m1(),
+            (None, Some(possible)) => possible.exp_m1(),
             _ => visible_beyond(error(SEARCH_PAIRS as f64), self.noise.degrees_of_freedom),
         }
     }

@@ -18,8 +18,8 @@ pub mod surface;
 mod tests;
 
 use limits::Limits;
-use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
 use space::{Parameter, Setting, any, defaults, neighbours, spread};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use surface::{Difference, Normal, Surface};
@@ -367,7 +367,13 @@ impl Tuning {
                     return;
                 }
             }
-            if let Some((improvement, setting)) = self.most_promising()
+            if self.surface.tried().is_empty() {
+                // Nothing is known by which a setting could promise more than another.
+                self.next = self.next_at_random();
+                if self.next.is_some() {
+                    return;
+                }
+            } else if let Some((improvement, setting)) = self.most_promising()
                 && improvement > self.settings.margin / 20.0
             {
                 self.next = Some(setting);
@@ -379,6 +385,17 @@ impl Tuning {
             Some(candidate) => Stage::Confirm(candidate),
             None => nothing(None),
         };
+    }
+
+    /// A setting with one other value that is not likely to go wrong.
+    fn next_at_random(&mut self) -> Option<Setting> {
+        let near = neighbours(&self.parameters, &self.best);
+        let mut near: Vec<Setting> = near.filter(|one| self.risk(one).is_some()).collect();
+        if near.is_empty() {
+            return None;
+        }
+        let place = self.random.random_range(0..near.len());
+        Some(near.swap_remove(place))
     }
 
     /// What is worth a confirmation: the best setting without what it does not need; or, where the search was too noisy to rule out
@@ -413,10 +430,10 @@ impl Tuning {
         changed.max_by(|one, other| self.possible(one).total_cmp(&self.possible(other)))
     }
 
-    /// The largest gain that the search leaves possible for a setting that was compared, as a logarithm; 0 if there is none.
-    pub fn possible_gain(&self) -> f64 {
-        self.least_ruled_out()
-            .map_or(0.0, |setting| self.possible(setting).max(0.0))
+    /// The largest gain that the search leaves possible for a setting that was compared, as a logarithm; `None` if none was.
+    pub fn possible_gain(&self) -> Option<f64> {
+        let setting = self.least_ruled_out()?;
+        Some(self.possible(setting).max(0.0))
     }
 
     /// This setting, or the one with the fewest values of the best one in place of its own that is not likely to go wrong.

@@ -29,7 +29,7 @@ use dyno_record::experiment::{
     TuneOptions, Verb,
 };
 use dyno_record::quantity::Quantity;
-use knobs::Facts;
+use knobs::{Facts, WANTED};
 use std::time::Duration;
 
 /// Share of the operations that may fail, where the plan tolerates none: a few fail on any bench.
@@ -43,9 +43,6 @@ const LEAST_RUNS: u32 = 30;
 
 /// Time of a run besides its phases, before one was made.
 const OVERHEAD_S: f64 = 0.5;
-
-/// Name of the option that holds the knobs as they were asked for.
-const WANTED: &str = "knobs";
 
 /// What is searched for.
 #[derive(Clone, Debug)]

@@ -321,6 +321,13 @@ impl TuneAnswer {
         self.trials.iter().rev().find(is_it)
     }
 
+    /// Whether a gain larger than this share, which is of no interest, would most likely have been seen: settings were compared, and
+    /// that well.
+    pub fn shows(&self, margin_ratio: f64) -> bool {
+        let mut trials = self.trials.iter();
+        trials.any(|trial| trial.ratio.is_some()) && self.visible_ratio <= margin_ratio
+    }
+
     /// All runs that do not count.
     pub fn set_aside(&self) -> impl Iterator<Item = &RunsSetAside> {
         let of_trials = self.trials.iter().flat_map(|trial| &trial.set_aside);

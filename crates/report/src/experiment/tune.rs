@@ -153,7 +153,7 @@ impl<'a> TunePage<'a> {
             )),
             None => {
                 let visible = Quantity::ratio(answer.visible_ratio);
-                let is_sharp = answer.visible_ratio <= self.options.margin_ratio;
+                let is_sharp = answer.shows(self.options.margin_ratio);
                 let what = if is_sharp {
                     "nothing to gain"
                 } else {

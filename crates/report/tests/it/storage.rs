@@ -66,7 +66,7 @@ fn runs_that_do_not_count_are_in_no_rate_and_each_reason_stands_once_below() {
     let rest = section(&experiment);
     assert_ne!(all, rest);
     assert!(
-        rest.contains("2 runs of pairs that were set aside"),
+        rest.contains("Without 2 runs that were set aside."),
         "{rest}"
     );
     let runs = experiment

@@ -55,7 +55,7 @@ fn result(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
         let candidate = answer.candidate.as_ref().map(named);
         let evidence = pairs().into_iter().chain([noise]);
         // Less than what is of no interest would have been seen, or more may have been missed.
-        let is_sharp = answer.visible_ratio <= options.margin_ratio;
+        let is_sharp = answer.shows(options.margin_ratio);
         let code = match is_sharp {
             true => "tune-nothing-to-gain",
             false => "tune-not-proven",

@@ -462,8 +462,7 @@ impl AcrossCourse {
     fn dependence(&self, answer: &TuneAcrossAnswer) -> (Dependence, Option<Named>) {
         if answer.is_empty() {
             let mut searches = answer.searches.iter();
-            let is_sharp =
-                searches.all(|search| search.answer.visible_ratio <= search.options.margin_ratio);
+            let is_sharp = searches.all(|search| search.answer.shows(search.options.margin_ratio));
             return match is_sharp {
                 true => (Dependence::Same, Some(Named::new())),
                 false => (Dependence::NotTold, None),

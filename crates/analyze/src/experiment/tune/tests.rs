@@ -362,10 +362,7 @@ fn the_best_settings_are_watched_too_and_are_the_best_no_longer_once_they_fail()
     let baseline = bench.baseline(&options);
     let mut course = TuneCourse::new(&options, &baseline).unwrap();
     let (mut best, mut failures) = (None, 0);
-    loop {
-        let TuneNext::Run { keys, is_tried, .. } = course.next_run() else {
-            break;
-        };
+    while let TuneNext::Run { keys, is_tried, .. } = course.next_run() {
         // The first settings that others are compared with, from some time on.
         let is_late = bench.runs.len() > 30;
         if is_late && !is_tried && !keys.is_empty() && best.is_none() {

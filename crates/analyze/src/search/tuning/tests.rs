@@ -179,6 +179,23 @@ fn the_same_outcomes_lead_to_the_same_search() {
 }
 
 #[test]
+fn a_search_whose_start_fails_looks_elsewhere() {
+    let settings = TuningSettings {
+        seed: 1,
+        trials: 4,
+        margin: MARGIN,
+    };
+    let mut tuning = Tuning::new(parameters(), settings);
+    tuning.record(Outcome::Violated);
+    let step = tuning.step();
+    let TuningStep::Compare { purpose, .. } = step else {
+        panic!("{step:?}");
+    };
+    assert_eq!(purpose, Purpose::Search);
+    assert_eq!(tuning.possible_gain(), None);
+}
+
+#[test]
 fn a_bench_on_which_everything_fails_ends_with_nothing() {
     let result = Bench::new(
         |setting| (*setting == defaults(&parameters())).then_some(0.0),

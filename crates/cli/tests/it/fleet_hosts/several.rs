@@ -311,7 +311,7 @@ fn the_scripts_of_the_benchmark_read_what_a_run_on_hosts_prints() {
         assert_eq!(instance["server"]["documents"], 500);
     }
     assert_scripts_read(&printed, &document, 0.02);
-    for client in ["# Agent 0 on client1: ", "# Client host client2: "] {
+    for client in ["# Client host client1: ", "# Client host client2: "] {
         assert_eq!(printed.matches(client).count(), 1, "{printed}");
     }
     assert_all_clean(&hosts);

@@ -1,7 +1,7 @@
 //! What a search asks of a fleet. Its agents take no work but what they were started for, and each of them needs something to do: so
 //! the plans of all that will be tried are known before anything is placed on a host.
 
-use super::WANTED;
+use super::knobs::WANTED;
 use crate::error::{Error, Kind, OrFault};
 use dyno_plan::knobs::{Knob, PARAMETERS, Reach};
 use dyno_plan::request::Setting;
@@ -38,13 +38,17 @@ fn tried<'a>(knobs: &[Knob], tasks: impl Iterator<Item = &'a Task>) -> Result<Ve
     let mut all = Vec::new();
     for task in tasks {
         for knob in &told {
-            for value in &knob.values {
+            for (place, value) in knob.values.iter().enumerate() {
                 let setting = Setting::from_text(&knob.key, knob.set(value));
-                let tried = task.with_settings(&[setting]).map_err(|error| {
-                    let intent = format!("the knob `{}` cannot be `{value}`", knob.name);
-                    Error::from(error).context(intent)
-                });
-                all.push(tried?);
+                match task.with_settings(&[setting]) {
+                    Ok(tried) => all.push(tried),
+                    // What it has unless it is set need not be a value that a plan can say, such as no compressor.
+                    Err(_) if knob.default == Some(place) => {}
+                    Err(error) => {
+                        let intent = format!("the knob `{}` cannot be `{value}`", knob.name);
+                        return Err(Error::from(error).context(intent));
+                    }
+                }
             }
         }
     }

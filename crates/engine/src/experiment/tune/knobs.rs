@@ -17,6 +17,9 @@ use dyno_record::model::ServerRecord;
 use dyno_servers::{ServerProgram, program_version};
 use std::path::{Path, PathBuf};
 
+/// Name of the option that holds the knobs as they were asked for.
+pub(super) const WANTED: &str = "knobs";
+
 /// What is known of the servers and their machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
@@ -195,6 +198,8 @@ pub(super) fn fit_caches(knobs: &mut [Knob], caches: &[Option<String>], servers:
         fitting.retain(|value| bytes(value) * u64::from(servers.max(1)) <= most);
         // Fewer than two would be no knob: what is there is for the plan of a person to say.
         if fitting.len() > 1 {
+            // What the servers had is known better than what one alone would have.
+            knob.default = knob.default.filter(|_| caches.iter().any(Option::is_none));
             knob.retain(&fitting);
         }
         caches.iter().flatten().for_each(|cache| knob.add(cache));

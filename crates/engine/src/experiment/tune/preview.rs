@@ -1,8 +1,8 @@
 //! What a search would do, before anything is run.
 
 use super::super::request::Tasks;
-use super::knobs::{self, Facts};
-use super::{WANTED, across, planned_run_s};
+use super::knobs::{self, Facts, WANTED};
+use super::{across, planned_run_s};
 use crate::environment::Environment;
 use crate::run::host_settings;
 use dyno_analyze::experiment::tune::across::budget_across;
