@@ -31,6 +31,8 @@ const CERTAINLY_WORSE_RATIO: f64 = 0.99;
 const FORGIVEN: usize = 1;
 /// Confidence of all intervals.
 const CONFIDENCE_RATIO: f64 = 0.95;
+/// Confidence whose upper end one of twenty lies above.
+const POSSIBLE_RATIO: f64 = 0.9;
 /// Standard normal deviate that is exceeded in one of five cases: a gain must be larger than the half-width of the interval by that
 /// many standard errors to be shown in four of five.
 const POWER: f64 = 0.8416;
@@ -370,14 +372,20 @@ impl TuneCourse {
                 Ok(None)
             }
             RunOutcome::Harmful { reason, .. } if self.is_changed(&now.other) => {
-                let problem = format!("the settings beside these failed: {reason}");
-                self.finish(&now, Outcome::BesideViolated, Some(problem), false);
+                let reason = Some(reason.to_owned());
+                self.finish(&now, Outcome::BesideViolated, reason, false);
                 Ok(None)
             }
             RunOutcome::Harmful { reason, .. } | RunOutcome::Refused { reason, .. } => Err(
                 format!("the settings that others are compared with failed: {reason}"),
             ),
         }
+    }
+
+    #[cfg(test)]
+    fn is_confirming(&self) -> bool {
+        let now = self.under_way.as_ref();
+        now.is_some_and(|now| now.purpose == TunePurpose::Confirm)
     }
 
     fn is_changed(&self, setting: &Setting) -> bool {
@@ -511,6 +519,7 @@ impl TuneCourse {
                 Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => None,
             },
             problem,
+            is_beside: outcome == Outcome::BesideViolated,
             is_refused: matches!(outcome, Outcome::Refused { .. }),
             is_dropped,
             best_ratio: (now.purpose == TunePurpose::Search).then(|| self.of_model(best)),
@@ -587,10 +596,12 @@ impl TuneCourse {
         let is_over = matches!(self.search.step(), TuningStep::Done(_));
         let possible = self.search.possible_gain().filter(|_| is_over);
         match (self.last_outcome(is_confirmation), possible) {
-            // The noise of all pairs so far is known better than that of these alone.
             (Some(Outcome::Compared(found)), _) => {
                 let freedom = found.degrees_of_freedom;
-                visible_beyond(error(freedom + 1.0), freedom)
+                // The noise of all pairs so far is known better than that of these alone; but a gain that these leave possible is
+                // not ruled out.
+                let left = found.log_ratio + two_sided(POSSIBLE_RATIO, freedom) * found.error;
+                visible_beyond(error(freedom + 1.0), freedom).max(left.exp_m1())
             }
             (None, Some(possible)) => possible.exp_m1(),
             _ => visible_beyond(error(SEARCH_PAIRS as f64), self.noise.degrees_of_freedom),

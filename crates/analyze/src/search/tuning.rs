@@ -433,7 +433,10 @@ impl Tuning {
     /// The largest gain that the search leaves possible for a setting that was compared, as a logarithm; `None` if none was.
     pub fn possible_gain(&self) -> Option<f64> {
         let setting = self.least_ruled_out()?;
-        Some(self.possible(setting).max(0.0))
+        let possible = self.possible(setting);
+        // Of settings that are all clearly worse: what an equally good one would have shown.
+        let of_equal = POSSIBLE * self.gain(setting).deviation;
+        Some(if possible > 0.0 { possible } else { of_equal })
     }
 
     /// This setting, or the one with the fewest values of the best one in place of its own that is not likely to go wrong.
@@ -507,6 +510,8 @@ impl Tuning {
                 let other = self.without(&setting, parameter);
                 (self.surface.gain(&setting, &other).mean, other)
             });
+            let losses = losses
+                .filter(|(_, other)| self.risk(other).is_some() && !self.withdrawn.contains(other));
             match losses.min_by(|one, other| one.0.total_cmp(&other.0)) {
                 Some((loss, other)) if spent + loss.max(0.0) < self.settings.margin / 2.0 => {
                     spent += loss.max(0.0);

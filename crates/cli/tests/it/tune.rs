@@ -95,7 +95,7 @@ fn the_settings_that_count_are_found_confirmed_and_told() {
 }
 
 #[test]
-fn what_fails_is_given_up_within_a_window_and_put_back() {
+fn what_fails_is_given_up_and_put_back() {
     go_before_others();
     let bench = Bench::new();
     let cliff = [
@@ -131,15 +131,17 @@ fn what_fails_is_given_up_within_a_window_and_put_back() {
 fn what_is_too_slow_is_ended_after_a_window() {
     go_before_others();
     let bench = Bench::new();
-    // A command takes 2 ms as it is, and 20 ms or more with what is tried: 40 ms of two clients.
-    let slow = "threads=4,best=4,weight=1";
-    let server = Responder::with_documents(&["--service-us", "2000", "--parameter", slow]);
+    // A command takes 0.5 ms as it is, 16 ms of 32 clients, and 10 ms or more with what is tried, 320 ms of them.
+    let slow = "threads=4,best=4,weight=2.1";
+    let server = Responder::with_documents(&["--service-us", "500", "--parameter", slow]);
     let uri = server.uri();
     let knobs = ["--knobs", "threads=32,64", "--budget", "110s"];
-    let limited = [&knobs[..], &["--p99", "10ms"]].concat();
+    let limited = [&knobs[..], &["--p99", "100ms"]].concat();
     let mut arguments = against(&uri, &limited);
-    let place = arguments.iter().position(|word| *word == "500ms").unwrap();
-    arguments[place] = "3s";
+    for (word, other) in [("500ms", "3s"), ("2", "32")] {
+        let place = arguments.iter().position(|one| *one == word).unwrap();
+        arguments[place] = other;
+    }
     let found = bench.dyno(&arguments).expect(0).json();
     let points = found["points"].as_array().unwrap().iter();
     let ended: Vec<&Value> = points
@@ -159,6 +161,7 @@ fn what_is_too_slow_is_ended_after_a_window() {
     assert_eq!(threads(&uri), 4);
     let text = bench.dyno(&["report", "t"]).expect(0).stdout;
     assert!(text.contains("no gain is proven"), "{text}");
+    assert!(!text.contains("would most likely have been seen"), "{text}");
 }
 
 #[test]

@@ -501,7 +501,9 @@ fn knobs_of_each(
         let topology = task.plan.server.topology();
         servers = servers.max(topology.map_or(1, |one| one.data_servers()));
     }
-    knobs::fit_caches(&mut wanted, &caches, servers);
+    let memory_bytes = knobs::machine().memory_bytes;
+    let unfit = knobs::fit_caches(&mut wanted, &caches, servers, memory_bytes);
+    left_out.extend(unfit);
     let parameters = wanted
         .iter()
         .filter_map(|knob| knob.runtime_parameter().map(str::to_owned));

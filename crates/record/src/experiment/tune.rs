@@ -233,10 +233,13 @@ pub struct TuneTrial {
     /// Pairs that were set aside; they are not among those runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set_aside: Vec<RunsSetAside>,
-    /// The goal of what was tried, divided by that of the other one: absent if that did harm.
+    /// The goal of what was tried, divided by that of the other one: absent if one of them did harm.
     pub ratio: Option<Figure>,
-    /// What went wrong with what was tried.
+    /// What went wrong with what was tried, or with what it was measured beside.
     pub problem: Option<String>,
+    /// Whether that was what it was measured beside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_beside: bool,
     /// Whether the server refused to set it, which is no harm.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_refused: bool,
@@ -280,7 +283,8 @@ pub struct TuneAnswer {
     pub baseline: Figure,
     /// Standard deviation of a run, as a share.
     pub noise_ratio: f64,
-    /// Smallest gain that the pairs of a confirmation show in four of five cases, as a share.
+    /// Gain that would most likely have been seen, as a share: by the pairs of the last confirmation in four of five cases, or the
+    /// largest that they leave possible if that is more; without one the largest that the search leaves possible.
     pub visible_ratio: f64,
     /// Runs before any change that were set aside.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -321,11 +325,17 @@ impl TuneAnswer {
         self.trials.iter().rev().find(is_it)
     }
 
-    /// Whether a gain larger than this share, which is of no interest, would most likely have been seen: settings were compared, and
-    /// that well.
+    /// Whether there is nothing to gain but what is of no interest: a gain larger than this share would most likely have been seen.
     pub fn shows(&self, margin_ratio: f64) -> bool {
-        let mut trials = self.trials.iter();
-        trials.any(|trial| trial.ratio.is_some()) && self.visible_ratio <= margin_ratio
+        self.was_compared() && self.visible_ratio <= margin_ratio
+    }
+
+    /// Whether settings were compared with those before: the candidate, if there is one. One that did harm tells of no gain.
+    pub fn was_compared(&self) -> bool {
+        match &self.candidate {
+            Some(_) => self.ratio.is_some(),
+            None => self.trials.iter().any(|trial| trial.ratio.is_some()),
+        }
     }
 
     /// All runs that do not count.

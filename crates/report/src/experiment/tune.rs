@@ -153,15 +153,14 @@ impl<'a> TunePage<'a> {
             )),
             None => {
                 let visible = Quantity::ratio(answer.visible_ratio);
-                let is_sharp = answer.shows(self.options.margin_ratio);
-                let what = if is_sharp {
-                    "nothing to gain"
-                } else {
-                    "no gain is proven"
+                let seen = format!("{visible} or more would most likely have been seen");
+                let is_shown = answer.shows(self.options.margin_ratio);
+                let note = match (answer.was_compared(), is_shown) {
+                    (false, _) => "no gain is proven; what was to be compared did harm".to_owned(),
+                    (true, true) => format!("nothing to gain; {seen}"),
+                    (true, false) => format!("no gain is proven; {seen}"),
                 };
-                Figure::new(label, Quantity::plain(1.0)).with_note(format!(
-                    "{what}; {visible} or more would most likely have been seen"
-                ))
+                Figure::new(label, Quantity::plain(1.0)).with_note(note)
             }
         };
         let baseline = &answer.baseline;

@@ -56,7 +56,11 @@ pub(super) fn parallel<'a>(
             }
             (None, problem) => ("harm", problem.clone().unwrap_or_default()),
         };
-        draw_line(&mut svg, knobs, &trial.settings, class, &what);
+        let settings = match trial.is_beside {
+            true => &trial.beside,
+            false => &trial.settings,
+        };
+        draw_line(&mut svg, knobs, settings, class, &what);
     }
     if !answer.settings.is_empty() {
         draw_line(&mut svg, knobs, &answer.settings, "answer", "the answer");

@@ -53,6 +53,10 @@ fn result(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
     };
     if answer.settings.is_empty() {
         let candidate = answer.candidate.as_ref().map(named);
+        if !answer.was_compared() {
+            let said = statement!("tune-none-compared", candidate = candidate);
+            return Some(Finding::warning(said, vec![noise]));
+        }
         let evidence = pairs().into_iter().chain([noise]);
         // Less than what is of no interest would have been seen, or more may have been missed.
         let is_sharp = answer.shows(options.margin_ratio);
@@ -150,7 +154,10 @@ fn harmful(answer: &TuneAnswer) -> Option<Finding> {
         .filter(|trial| !trial.is_refused)
         .filter_map(|trial| {
             let reason = trial.problem.as_ref()?;
-            let settings = named(&trial.settings);
+            let settings = match trial.is_beside {
+                true => named(&trial.beside),
+                false => named(&trial.settings),
+            };
             Some(statement!(
                 "tune-harm",
                 settings = settings,

@@ -356,6 +356,24 @@ fn of_a_flat_surface_nineteen_of_twenty_searches_say_that_there_is_nothing_to_ga
 }
 
 #[test]
+fn a_candidate_that_does_harm_when_it_is_confirmed_shows_no_absence_of_a_gain() {
+    let mut bench = Bench::new(7);
+    let options = options(TuneGoal::Rate);
+    let baseline = bench.baseline(&options);
+    let mut course = TuneCourse::new(&options, &baseline).unwrap();
+    while let TuneNext::Run { keys, is_tried, .. } = course.next_run() {
+        let outcome = match is_tried && course.is_confirming() {
+            true => course.take(harmful("the server ended")),
+            false => course.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
+        };
+        outcome.unwrap();
+    }
+    let answer = course.answer();
+    assert!(answer.settings.is_empty() && answer.candidate.is_some());
+    assert!(!answer.shows(1.0), "{answer:?}");
+}
+
+#[test]
 fn the_best_settings_are_watched_too_and_are_the_best_no_longer_once_they_fail() {
     let mut bench = Bench::new(5);
     let options = options(TuneGoal::Rate);
@@ -381,15 +399,12 @@ fn the_best_settings_are_watched_too_and_are_the_best_no_longer_once_they_fail()
     assert_eq!(failures, 2, "once may be chance");
     assert_ne!(answer.keys, best);
     assert!(!answer.settings.is_empty());
-    let named = answer
-        .trials
-        .iter()
-        .filter_map(|trial| trial.problem.as_ref());
-    let named: Vec<&String> = named.collect();
-    assert_eq!(
-        named,
-        ["the settings beside these failed: p99 was 25.000 ms"]
-    );
+    let failed = answer.trials.iter().position(|trial| trial.is_beside);
+    let (before, after) = answer.trials.split_at(failed.expect("it is told"));
+    assert_eq!(after[0].problem.as_deref(), Some("p99 was 25.000 ms"));
+    assert!(before.iter().all(|trial| trial.problem.is_none()));
+    // The search goes on.
+    assert_eq!(after[1].purpose, TunePurpose::Search);
 }
 
 #[test]

@@ -43,12 +43,13 @@ impl Limits {
     }
 
     pub(super) fn went(&mut self, setting: &Setting, is_well: bool) {
-        let all = if is_well {
-            &mut self.well
-        } else {
-            &mut self.wrong
-        };
-        all.push(setting.clone());
+        if is_well {
+            self.well.push(setting.clone());
+            return;
+        }
+        // What it did before does not count any more.
+        self.well.retain(|one| one != setting);
+        self.wrong.push(setting.clone());
     }
 
     /// How likely the setting goes wrong; `None` if that is too likely to try it.
@@ -77,7 +78,11 @@ impl Limits {
             all += weight;
             risk += weight * self.share(&sides, setting);
         }
-        if all > 0.0 { risk / all } else { 1.0 }
+        match all > 0.0 {
+            true => risk / all,
+            // What nothing explains is true of that setting alone.
+            false => f64::from(u8::from(setting == wrong)),
+        }
     }
 
     fn sides(&self, wrong: &Setting) -> Vec<Side> {

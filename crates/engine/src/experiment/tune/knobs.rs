@@ -113,7 +113,7 @@ pub(super) fn note(left_out: &[LeftOutKnob], context: Context<'_>) {
 /// A knob that is left out, as a person is told of it.
 pub(super) fn in_words(knob: &LeftOutKnob) -> String {
     let why = match knob.reason {
-        Some(LeftOutReason::Version) => "this version of the server has it not",
+        Some(LeftOutReason::Version) => "this version of the server does not have it",
         Some(LeftOutReason::NoReplicaSet) => "it has an effect in replica sets only",
         Some(LeftOutReason::NoSwap) => "this machine has no swap",
         Some(LeftOutReason::OneNumaNode) => "this machine has one NUMA node",
@@ -174,11 +174,14 @@ fn planned(knobs: &mut [Knob], task: &Task, put: fn(&mut Knob, &str)) {
 /// Key of the knob whose default depends on the machine and on how many servers share it.
 const CACHE: &str = "server.cache";
 
+/// Its group among those that are shipped.
+const CACHE_GROUP: &str = "cache";
+
 /// The cache that each server of a run had, where the plan does not say it.
 pub(super) fn cache_of(server: Option<&ServerRecord>, task: &Task) -> Option<String> {
     let plan = &task.plan.server;
-    // Those of a fleet are on other machines, and one that runs already has no other cache.
-    if plan.cache.is_some() || task.remote.is_some() {
+    // One that runs already has no other cache, and what hosts of a fleet have is known to nobody here.
+    if plan.cache.is_some() || task.remote.is_some() || task.plan.fleet.is_some() {
         return None;
     }
     let servers = match plan.topology() {
@@ -189,21 +192,32 @@ pub(super) fn cache_of(server: Option<&ServerRecord>, task: &Task) -> Option<Str
     Some(format!("{}MiB", each >> 20))
 }
 
-/// Makes the caches of these plans values of the knob, and takes out those that all servers of this machine cannot have together.
-pub(super) fn fit_caches(knobs: &mut [Knob], caches: &[Option<String>], servers: u32) {
+/// Makes the caches of these plans values of the shipped knob, and takes out those that so many servers of a machine with this memory
+/// cannot have together. A knob that has no other value then is left out.
+pub(super) fn fit_caches(
+    knobs: &mut Vec<Knob>,
+    caches: &[Option<String>],
+    servers: u32,
+    memory_bytes: u64,
+) -> Vec<LeftOutKnob> {
+    let mut left_out = Vec::new();
     let bytes = |value: &String| value.parse::<Bytes>().map_or(0, |size| size.0);
-    for knob in knobs.iter_mut().filter(|knob| knob.key == CACHE) {
-        let most = knob.values.iter().map(bytes).max().unwrap_or_default();
-        let mut fitting = knob.values.clone();
-        fitting.retain(|value| bytes(value) * u64::from(servers.max(1)) <= most);
-        // Fewer than two would be no knob: what is there is for the plan of a person to say.
-        if fitting.len() > 1 {
-            // What the servers had is known better than what one alone would have.
-            knob.default = knob.default.filter(|_| caches.iter().any(Option::is_none));
-            knob.retain(&fitting);
+    let most = memory_bytes / 2 / u64::from(servers.max(1));
+    knobs.retain_mut(|knob| {
+        if knob.key != CACHE || knob.group != CACHE_GROUP || caches.iter().all(Option::is_none) {
+            return true;
         }
+        let mut fitting = knob.values.clone();
+        fitting.retain(|value| bytes(value) <= most);
+        // What the servers had is known better than what one alone would have.
+        knob.default = knob.default.filter(|_| caches.iter().any(Option::is_none));
+        knob.retain(&fitting);
         caches.iter().flatten().for_each(|cache| knob.add(cache));
-    }
+        let is_one = knob.values.len() < 2;
+        left_out.extend(is_one.then(|| left(knob, LeftOutReason::OneValue)));
+        !is_one
+    });
+    left_out
 }
 
 /// The cache that the servers of a plan had is what its knob has unless it is turned.
@@ -351,11 +365,18 @@ mod tests {
         let cache = cache_of(Some(&told), &three);
         assert_eq!(cache.as_deref(), Some("3840MiB"));
         assert_eq!(cache_of(Some(&told), &task(Some("300MiB"))), None);
-        fit_caches(&mut knobs, std::slice::from_ref(&cache), 3);
+        let caches = std::slice::from_ref(&cache);
+        assert_eq!(fit_caches(&mut knobs, caches, 3, 24 << 30), []);
         with_cache(&mut knobs, cache.as_deref());
         assert_eq!(default_of(&knobs[0]), "3840MiB");
         let largest = knobs[0].values.last().unwrap().parse::<Bytes>().unwrap();
         assert!(3 * largest.0 <= 12 << 30, "{:?}", knobs[0].values);
+        // Of ten in 4 GiB none can have another cache than the smallest.
+        let smallest = Some("256MiB".to_owned());
+        let caches = std::slice::from_ref(&smallest);
+        let left_out = fit_caches(&mut knobs, caches, 10, 4 << 30);
+        assert_eq!(left_out[0].reason, Some(LeftOutReason::OneValue));
+        assert!(knobs.is_empty());
     }
 
     #[test]

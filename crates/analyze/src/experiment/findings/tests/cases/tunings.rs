@@ -25,6 +25,14 @@ pub(super) fn cases() -> Vec<Case> {
             answer(it).visible_ratio = 0.02
         }),
         case(
+            "tune-none-compared",
+            with(tuned(1.0, false), |it| {
+                answer(it).candidate = Some([("threads".to_owned(), "4".to_owned())].into());
+                answer(it).ratio = None;
+            }),
+        )
+        .not_if("something was", |it| *it = tuned(1.0, false)),
+        case(
             "tune-less-durable",
             with(tuned(1.2, false), |it| {
                 let known = it.options.get_mut(TUNE).unwrap();
