@@ -449,11 +449,11 @@ fn comparisons_suites_and_series_have_costs_too() {
         found.map(|cost| number(&cost["ratio"]["value"]))
     };
     assert!(ratio("server_cpu_us").is_some(), "{costs:#?}");
-    // Twice the price at about the same rate.
-    assert!(
-        ratio("price_per_million").is_some_and(|ratio| (1.2..3.4).contains(&ratio)),
-        "{costs:#?}"
-    );
+    // Twice the price of an hour, over the ratio of the rates.
+    let rate = &answer["answer"]["comparisons"][0];
+    assert_eq!(rate["statistic"], "rate");
+    let found = ratio("price_per_million").unwrap_or_else(|| panic!("{costs:#?}"));
+    assert_near("price", found, 2.0 / number(&rate["ratio"]["value"]), 1e-9);
     let report = bench.dyno(&["report", "ab", "--full"]).expect(0);
     assert!(
         report.stdout.contains("cost per operation"),
