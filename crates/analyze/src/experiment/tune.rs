@@ -382,12 +382,6 @@ impl TuneCourse {
         }
     }
 
-    #[cfg(test)]
-    fn is_confirming(&self) -> bool {
-        let now = self.under_way.as_ref();
-        now.is_some_and(|now| now.purpose == TunePurpose::Confirm)
-    }
-
     fn is_changed(&self, setting: &Setting) -> bool {
         self.changed(setting).next().is_some()
     }
@@ -514,10 +508,7 @@ impl TuneCourse {
             beside: self.named(&now.other),
             runs: now.runs.clone(),
             set_aside: now.set_aside.clone(),
-            ratio: match outcome {
-                Outcome::Compared(found) => Some(self.ratio(&found)),
-                Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => None,
-            },
+            ratio: outcome.compared().map(|found| self.ratio(found)),
             problem,
             is_beside: outcome == Outcome::BesideViolated,
             is_refused: matches!(outcome, Outcome::Refused { .. }),
@@ -542,10 +533,7 @@ impl TuneCourse {
             Some(TuningResult::Nothing {
                 candidate: Some((candidate, outcome)),
             }) => {
-                let gain = match outcome {
-                    Outcome::Compared(gain) => Some(*gain),
-                    Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => None,
-                };
+                let gain = outcome.compared().copied();
                 (&none, gain, [].as_slice(), Some(self.named(candidate)))
             }
             Some(TuningResult::Nothing { candidate: None }) | None => {
@@ -562,10 +550,7 @@ impl TuneCourse {
                 value: trial
                     .and_then(|trial| trial.beside.get(&knob.name).cloned())
                     .unwrap_or_default(),
-                ratio: match outcome {
-                    Outcome::Compared(found) => Some(self.ratio(found)),
-                    Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => None,
-                },
+                ratio: outcome.compared().map(|found| self.ratio(found)),
                 problem: trial.and_then(|trial| trial.problem.clone()),
                 stays: setting
                     .get(*place)

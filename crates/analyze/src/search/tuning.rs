@@ -91,6 +91,16 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// What was found, if both were measured.
+    pub fn compared(&self) -> Option<&Comparison> {
+        match self {
+            Outcome::Compared(found) => Some(found),
+            Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => None,
+        }
+    }
+}
+
 /// How much better `one` is than `other`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
@@ -173,8 +183,6 @@ pub struct Tuning {
     trials: usize,
     /// The best setting so far.
     best: Setting,
-    /// Those that were the best until they did harm.
-    withdrawn: Vec<Setting>,
     /// What is tried next in the stage of the search.
     next: Option<Setting>,
     stage: Stage,
@@ -202,7 +210,6 @@ impl Tuning {
             random,
             trials: 0,
             best,
-            withdrawn: Vec::new(),
             next: None,
             stage: Stage::Search,
         };
@@ -318,7 +325,6 @@ impl Tuning {
             }
             Outcome::BesideViolated => {
                 self.limits.went(&other, false);
-                self.withdrawn.push(other);
                 self.best = self.best_tried();
             }
             Outcome::Refused { parameter } => {
@@ -351,7 +357,7 @@ impl Tuning {
         let base = defaults(&self.parameters);
         let gain = |setting: &Setting| self.surface.gain(setting, &base).mean;
         let tried = self.surface.tried().iter();
-        let tried = tried.filter(|setting| !self.withdrawn.contains(setting));
+        let tried = tried.filter(|setting| !self.limits.has_failed(setting));
         let tried = tried.map(|setting| (gain(setting), setting));
         let best = tried.max_by(|one, other| one.0.total_cmp(&other.0));
         best.map_or(base.clone(), |(_, setting)| setting.clone())
@@ -423,10 +429,8 @@ impl Tuning {
     /// The setting of those that were compared whose possible gain is the largest.
     fn least_ruled_out(&self) -> Option<&Setting> {
         let tried = self.surface.tried().iter();
-        let changed = tried.filter(|setting| {
-            let is_usable = !self.withdrawn.contains(setting) && self.risk(setting).is_some();
-            is_usable && !self.changes(setting).is_empty()
-        });
+        let changed = tried
+            .filter(|setting| self.risk(setting).is_some() && !self.changes(setting).is_empty());
         changed.max_by(|one, other| self.possible(one).total_cmp(&self.possible(other)))
     }
 
@@ -510,8 +514,7 @@ impl Tuning {
                 let other = self.without(&setting, parameter);
                 (self.surface.gain(&setting, &other).mean, other)
             });
-            let losses = losses
-                .filter(|(_, other)| self.risk(other).is_some() && !self.withdrawn.contains(other));
+            let losses = losses.filter(|(_, other)| self.risk(other).is_some());
             match losses.min_by(|one, other| one.0.total_cmp(&other.0)) {
                 Some((loss, other)) if spent + loss.max(0.0) < self.settings.margin / 2.0 => {
                     spent += loss.max(0.0);

@@ -346,6 +346,14 @@ impl TuneAnswer {
 }
 
 impl TuneTrial {
+    /// The settings that it says something about: what was tried, or what that was measured beside if it failed.
+    pub fn subject(&self) -> &BTreeMap<String, String> {
+        match self.is_beside {
+            true => &self.beside,
+            false => &self.settings,
+        }
+    }
+
     /// The pairs whose runs are both done: of what was tried, and of what that was measured beside.
     pub fn pairs(&self) -> impl Iterator<Item = [usize; 2]> {
         let pairs = self.runs.iter();

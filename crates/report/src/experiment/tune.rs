@@ -444,7 +444,10 @@ fn note(trial: &TuneTrial) -> Cell {
     };
     match &trial.problem {
         Some(reason) if trial.is_refused => Cell::new(format!("refused: {reason}"), Tone::Soft),
-        Some(problem) => Cell::new(problem, Tone::Alarm).with_detail(set_aside),
+        Some(problem) => {
+            let whose = if trial.is_beside { "beside: " } else { "" };
+            Cell::new(format!("{whose}{problem}"), Tone::Alarm).with_detail(set_aside)
+        }
         None if trial.is_dropped => {
             Cell::from("certainly worse after the first pair").with_detail(set_aside)
         }

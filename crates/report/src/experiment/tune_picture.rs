@@ -56,11 +56,7 @@ pub(super) fn parallel<'a>(
             }
             (None, problem) => ("harm", problem.clone().unwrap_or_default()),
         };
-        let settings = match trial.is_beside {
-            true => &trial.beside,
-            false => &trial.settings,
-        };
-        draw_line(&mut svg, knobs, settings, class, &what);
+        draw_line(&mut svg, knobs, trial.subject(), class, &what);
     }
     if !answer.settings.is_empty() {
         draw_line(&mut svg, knobs, &answer.settings, "answer", "the answer");

@@ -154,10 +154,7 @@ fn harmful(answer: &TuneAnswer) -> Option<Finding> {
         .filter(|trial| !trial.is_refused)
         .filter_map(|trial| {
             let reason = trial.problem.as_ref()?;
-            let settings = match trial.is_beside {
-                true => named(&trial.beside),
-                false => named(&trial.settings),
-            };
+            let settings = named(trial.subject());
             Some(statement!(
                 "tune-harm",
                 settings = settings,

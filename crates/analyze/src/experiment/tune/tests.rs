@@ -195,14 +195,19 @@ impl Bench {
         baseline
     }
 
+    /// A search after those.
+    fn begin(&mut self, options: &TuneOptions) -> TuneCourse {
+        let baseline = self.baseline(options);
+        TuneCourse::new(options, &baseline).unwrap()
+    }
+
     fn search(&mut self, options: &TuneOptions) -> TuneCourse {
         self.search_until(options, u32::MAX)
     }
 
     /// The search, whose time is over after so many comparisons.
     fn search_until(&mut self, options: &TuneOptions, comparisons: u32) -> TuneCourse {
-        let baseline = self.baseline(options);
-        let mut course = TuneCourse::new(options, &baseline).unwrap();
+        let mut course = self.begin(options);
         loop {
             if course.searched() == Some(comparisons) {
                 course.end_search();
@@ -359,10 +364,10 @@ fn of_a_flat_surface_nineteen_of_twenty_searches_say_that_there_is_nothing_to_ga
 fn a_candidate_that_does_harm_when_it_is_confirmed_shows_no_absence_of_a_gain() {
     let mut bench = Bench::new(7);
     let options = options(TuneGoal::Rate);
-    let baseline = bench.baseline(&options);
-    let mut course = TuneCourse::new(&options, &baseline).unwrap();
+    let mut course = bench.begin(&options);
     while let TuneNext::Run { keys, is_tried, .. } = course.next_run() {
-        let outcome = match is_tried && course.is_confirming() {
+        let now = course.under_way.as_ref().unwrap();
+        let outcome = match is_tried && now.purpose == TunePurpose::Confirm {
             true => course.take(harmful("the server ended")),
             false => course.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
         };
@@ -377,8 +382,7 @@ fn a_candidate_that_does_harm_when_it_is_confirmed_shows_no_absence_of_a_gain() 
 fn the_best_settings_are_watched_too_and_are_the_best_no_longer_once_they_fail() {
     let mut bench = Bench::new(5);
     let options = options(TuneGoal::Rate);
-    let baseline = bench.baseline(&options);
-    let mut course = TuneCourse::new(&options, &baseline).unwrap();
+    let mut course = bench.begin(&options);
     let (mut best, mut failures) = (None, 0);
     while let TuneNext::Run { keys, is_tried, .. } = course.next_run() {
         // The first settings that others are compared with, from some time on.
@@ -483,8 +487,7 @@ fn the_time_is_for_search_and_confirmation() {
 fn a_refused_value_is_no_harm_and_known_by_its_key() {
     let mut bench = Bench::new(11);
     let options = options(TuneGoal::Rate);
-    let baseline = bench.baseline(&options);
-    let mut course = TuneCourse::new(&options, &baseline).unwrap();
+    let mut course = bench.begin(&options);
     let key = "server.runtime_parameters.delay";
     let mut refused = Vec::new();
     while let TuneNext::Run { keys, .. } = course.next_run() {
@@ -588,7 +591,7 @@ fn a_run_that_is_ended_while_time_is_taken_is_tried_once_more() {
     let options = setting_aside(options(TuneGoal::Rate));
     for most in [1, 2] {
         let mut bench = Bench::new(7);
-        let mut course = TuneCourse::new(&options, &bench.baseline(&options)).unwrap();
+        let mut course = bench.begin(&options);
         let mut ended = 0;
         while course.trials.is_empty() {
             let TuneNext::Run { keys, is_tried, .. } = course.next_run() else {
@@ -642,7 +645,7 @@ fn what_goes_wrong_once_in_a_confirmation_is_made_again_and_is_no_pair_of_it() {
         ..options(TuneGoal::Rate)
     };
     let mut bench = Bench::new(7);
-    let mut course = TuneCourse::new(&limited, &bench.baseline(&limited)).unwrap();
+    let mut course = bench.begin(&limited);
     let mut late = None;
     while let TuneNext::Run { keys, is_tried, .. } = course.next_run() {
         let place = bench.runs.len();
@@ -678,7 +681,7 @@ fn a_run_that_does_not_tell_the_goal_is_made_again_once() {
         ..figures_of(TuneGoal::Cpu, 0.0)
     };
     let mut bench = Bench::of(TuneGoal::Cpu, 7);
-    let mut course = TuneCourse::new(&options, &bench.baseline(&options)).unwrap();
+    let mut course = bench.begin(&options);
     for number in 0.. {
         let TuneNext::Run { keys, .. } = course.next_run() else {
             break;
@@ -694,7 +697,7 @@ fn a_run_that_does_not_tell_the_goal_is_made_again_once() {
         (answer.set_aside().count(), answer.settings),
         (1, expected())
     );
-    let mut course = TuneCourse::new(&options, &bench.baseline(&options)).unwrap();
+    let mut course = bench.begin(&options);
     let mut take = || {
         course.next_run();
         course.take(RunOutcome::Measured(&untold()))

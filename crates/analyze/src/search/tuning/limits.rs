@@ -52,6 +52,11 @@ impl Limits {
         self.wrong.push(setting.clone());
     }
 
+    /// Whether this very setting went wrong.
+    pub(super) fn has_failed(&self, setting: &Setting) -> bool {
+        self.wrong.contains(setting)
+    }
+
     /// How likely the setting goes wrong; `None` if that is too likely to try it.
     pub(super) fn risk(&self, setting: &Setting) -> Option<f64> {
         let risks = self.wrong.iter().map(|wrong| self.risk_as(setting, wrong));

@@ -32,6 +32,16 @@ fn cliff(setting: &Setting) -> Option<f64> {
     (setting[1] < 7).then(|| -service_time(setting).ln())
 }
 
+/// A search of so many comparisons at most.
+fn tuning(seed: u64, trials: usize) -> Tuning {
+    let settings = TuningSettings {
+        seed,
+        trials,
+        margin: MARGIN,
+    };
+    Tuning::new(parameters(), settings)
+}
+
 fn flat(_: &Setting) -> Option<f64> {
     Some(0.0)
 }
@@ -75,12 +85,7 @@ impl Bench {
     }
 
     fn search(&mut self, seed: u64) -> TuningResult {
-        let settings = TuningSettings {
-            seed,
-            trials: 40,
-            margin: MARGIN,
-        };
-        let mut tuning = Tuning::new(parameters(), settings);
+        let mut tuning = tuning(seed, 40);
         loop {
             match tuning.step() {
                 TuningStep::Compare {
@@ -180,12 +185,7 @@ fn the_same_outcomes_lead_to_the_same_search() {
 
 #[test]
 fn a_search_whose_start_fails_looks_elsewhere() {
-    let settings = TuningSettings {
-        seed: 1,
-        trials: 4,
-        margin: MARGIN,
-    };
-    let mut tuning = Tuning::new(parameters(), settings);
+    let mut tuning = tuning(1, 4);
     tuning.record(Outcome::Violated);
     let step = tuning.step();
     let TuningStep::Compare { purpose, .. } = step else {
@@ -208,12 +208,7 @@ fn a_bench_on_which_everything_fails_ends_with_nothing() {
 #[test]
 fn what_is_refused_is_not_tried_again_and_costs_no_comparison() {
     for parameter in [Some(1), None] {
-        let settings = TuningSettings {
-            seed: 3,
-            trials: 20,
-            margin: MARGIN,
-        };
-        let mut tuning = Tuning::new(parameters(), settings);
+        let mut tuning = tuning(3, 20);
         let mut bench = Bench::new(slope, 3);
         let mut refused = Vec::new();
         while let TuningStep::Compare {
@@ -244,12 +239,7 @@ fn what_is_refused_is_not_tried_again_and_costs_no_comparison() {
 
 #[test]
 fn a_gain_that_is_not_confirmed_is_not_stated() {
-    let settings = TuningSettings {
-        seed: 1,
-        trials: 9,
-        margin: MARGIN,
-    };
-    let mut tuning = Tuning::new(parameters(), settings);
+    let mut tuning = tuning(1, 9);
     let outcome = |log_ratio| {
         Outcome::Compared(Comparison {
             log_ratio,
@@ -287,12 +277,7 @@ fn a_gain_that_is_not_confirmed_is_not_stated() {
 #[test]
 fn changes_that_prove_nothing_alone_must_prove_it_together_twice() {
     let run = |again: f64| {
-        let settings = TuningSettings {
-            seed: 2,
-            trials: 9,
-            margin: MARGIN,
-        };
-        let mut tuning = Tuning::new(parameters(), settings);
+        let mut tuning = tuning(2, 9);
         let mut confirmed = 0;
         loop {
             let log_ratio = match tuning.step() {
