@@ -241,8 +241,7 @@ impl DeploymentUnderTest {
 
     /// The data folders of the servers with data, in the order of their start.
     pub fn data_folders(&self) -> Vec<PathBuf> {
-        let data = self.members().iter();
-        data.filter(|member| member.instance().kind == InstanceKind::Data)
+        with_data(self.members())
             .map(|member| member.server().data_dir().to_owned())
             .collect()
     }
@@ -280,9 +279,7 @@ impl DeploymentUnderTest {
         let Some(speaker) = self.servers.first().filter(|_| self.is_started()) else {
             return self.watched_servers();
         };
-        let data = self.members().iter();
-        let data = data.filter(|member| member.instance().kind == InstanceKind::Data);
-        let named = data.map(name_and_host);
+        let named = with_data(self.members()).map(name_and_host);
         named
             .filter_map(|(name, host)| watched_server((speaker, name, host)))
             .collect()
@@ -380,10 +377,15 @@ impl DeploymentUnderTest {
 
 /// Processes of the servers with data, in the order of their start.
 pub fn data_processes(members: &[Member]) -> Vec<u32> {
-    let data = members.iter();
-    data.filter(|member| member.instance().kind == InstanceKind::Data)
+    with_data(members)
         .map(|member| member.server().pid())
         .collect()
+}
+
+/// The servers with data, in the order of their start: arbiters, config servers and routers have none.
+fn with_data(members: &[Member]) -> impl Iterator<Item = &Member> {
+    let is_data = |member: &&Member| member.instance().kind == InstanceKind::Data;
+    members.iter().filter(is_data)
 }
 
 fn watched_server(
@@ -421,11 +423,7 @@ fn ending_caveat((name, ending): &(String, Stopped)) -> Option<Caveat> {
 /// The server that speaks for client `number`: its own, else the primary, else the first with data.
 fn spokesman(deployment: &Deployment, number: usize) -> &Member {
     let members = deployment.members();
-    let data = || {
-        members
-            .iter()
-            .filter(|m| m.instance().kind == InstanceKind::Data)
-    };
+    let data = || with_data(members);
     let chosen = match deployment.topology() {
         Topology::Standalone | Topology::Pairs { .. } | Topology::Split { .. } => {
             data().nth(number)
@@ -585,11 +583,8 @@ pub fn describe(
     let facts = prepare::server_facts(control)?;
     check_durable(plan, facts.product.as_deref())?;
     let mut settings = facts.settings;
-    let members = deployment
-        .into_iter()
-        .flat_map(DeploymentUnderTest::members);
-    // Arbiters, config servers and routers have others.
-    for member in members.filter(|member| member.instance().kind == InstanceKind::Data) {
+    let members = deployment.map_or(&[][..], DeploymentUnderTest::members);
+    for member in with_data(members) {
         settings.extend(member.server().settings().clone());
     }
     let kind = match (started, plan.server.kind) {

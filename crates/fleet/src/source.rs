@@ -432,8 +432,9 @@ mod tests {
     use dyno_engine::environment::Environment;
     use dyno_engine::observer::Unobserved;
 
-    fn of_pods() -> FleetOptions {
-        FleetOptions {
+    /// Asks a fleet of pods.
+    fn ask_pods<T>(ask: impl FnOnce(&Fleet<'_>, Context<'_>) -> T) -> T {
+        let options = FleetOptions {
             inventory: None,
             kubernetes: true,
             redis: RedisOptions::default(),
@@ -441,11 +442,7 @@ mod tests {
             logs: None,
             host_folder: String::new(),
             apply: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn agents_accept_what_any_plan_that_was_checked_asks_for() {
+        };
         let (environment, cancel) = (Environment::default(), Cancel::new());
         let context = Context {
             environment: &environment,
@@ -453,6 +450,11 @@ mod tests {
             observer: &Unobserved,
             source: None,
         };
+        ask(&Fleet::new(&options), context)
+    }
+
+    #[test]
+    fn agents_accept_what_any_plan_that_was_checked_asks_for() {
         let plan = |value: &str| {
             let plan = format!(
                 "base = \"a\"\n[server]\nkind = \"mongod\"\n[server.parameters]\n\
@@ -464,15 +466,15 @@ mod tests {
             plan("throughputProbing"),
             plan("fixedConcurrentTransactions"),
         );
-        let options = of_pods();
-        let fleet = Fleet::new(&options);
-        fleet
-            .check_plans(&[(&one, None), (&other, None)], None, context)
-            .expect("pods can have both");
-        let permits = fleet.permits.borrow();
+        let permitted = ask_pods(|fleet, context| {
+            fleet
+                .check_plans(&[(&one, None), (&other, None)], None, context)
+                .expect("pods can have both");
+            fleet.permits.borrow().parameters.clone()
+        });
         let accepted = |value: &str| {
             let text = format!("storageEngineConcurrencyAdjustmentAlgorithm={value}");
-            permits.parameters.iter().any(|one| *one == text)
+            permitted.contains(&text)
         };
         for value in ["throughputProbing", "fixedConcurrentTransactions"] {
             assert!(accepted(value), "{value}");
@@ -481,14 +483,6 @@ mod tests {
 
     #[test]
     fn amounts_per_server_count_all_servers_of_all_pods_before_there_is_one() {
-        let options = of_pods();
-        let (environment, cancel) = (Environment::default(), Cancel::new());
-        let context = Context {
-            environment: &environment,
-            cancel: &cancel,
-            observer: &Unobserved,
-            source: None,
-        };
         let counted = |pairs: u32, disks: u32| {
             let plan = format!(
                 "base = \"a\"\n[server]\nkind = \"mongod\"\npairs = {pairs}\n[client]\nclients = 8\n\
@@ -497,11 +491,12 @@ mod tests {
                  [fleet.kubernetes]\nserver_pods = 2\ndisks = {disks}\n"
             );
             let plan = dyno_plan::file::parse(&plan, "t").expect("it is valid");
-            let fleet = Fleet::new(&options);
-            fleet
-                .check_shares(&[(&plan, None)], context)
-                .expect("all have something to do");
-            (fleet.offered_rate_per_s(&plan), fleet.operations(&plan, 10))
+            ask_pods(|fleet, context| {
+                fleet
+                    .check_shares(&[(&plan, None)], context)
+                    .expect("all have something to do");
+                (fleet.offered_rate_per_s(&plan), fleet.operations(&plan, 10))
+            })
         };
         assert_eq!(counted(1, 1), (Some(200.0), 20));
         assert_eq!(counted(3, 1), (Some(600.0), 60));

@@ -1,12 +1,11 @@
 //! The servers with data of a deployment that was started: each by itself, and all of them ended and started again.
 
 use super::admin::ControlAdminClient;
-use super::{DeploymentUnderTest, ending_caveat, name_and_host};
+use super::{DeploymentUnderTest, ending_caveat, name_and_host, with_data};
 use crate::context::Context;
 use crate::error::Error;
 use dyno_load::connect::Connector;
 use dyno_plan::units::Bytes;
-use dyno_servers::InstanceKind;
 use std::path::PathBuf;
 
 /// A server with data that was started.
@@ -31,9 +30,7 @@ impl DeploymentUnderTest {
         let Some(speaker) = self.servers.first() else {
             return Ok(Vec::new());
         };
-        let data = self.members().iter();
-        let data = data.filter(|member| member.instance().kind == InstanceKind::Data);
-        let members = data.map(|member| {
+        let members = with_data(self.members()).map(|member| {
             let (name, host) = name_and_host(member);
             Ok(DataMember {
                 name,

@@ -268,14 +268,7 @@ fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> 
         return Err(not_allowed(&format!("{name}={}", values.join(","))));
     }
     let weaker = known.map(|knob| knob.less_durable).unwrap_or_default();
-    let weaker = values
-        .iter()
-        .filter(|value| weaker.contains(value) || weakens(&key, value));
-    let weaker: Vec<String> = weaker.cloned().collect();
-    if let Some(value) = weaker.first().filter(|_| !allowed.durability) {
-        return Err(less_durable(&format!("{name}={value}")));
-    }
-    let knob = Knob {
+    let mut knob = Knob {
         name: name.to_owned(),
         group: "own".to_owned(),
         key,
@@ -286,10 +279,11 @@ fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> 
         reach,
         needs: None,
         versions: None,
-        less_durable: weaker,
+        less_durable: Vec::new(),
         risk: None,
         documentation: None,
     };
+    settle_durability(&mut knob, &weaker, name, allowed)?;
     check_values(&knob)?;
     Ok(knob)
 }
@@ -315,6 +309,27 @@ fn weakens(key: &str, value: &str) -> bool {
     let mut parameters = [RUNTIME_PARAMETERS, PARAMETERS].into_iter();
     let is_interval = parameters.any(|all| key.strip_prefix(all) == Some(JOURNAL_INTERVAL));
     is_interval && number(value).is_none_or(|milliseconds| milliseconds > JOURNAL_INTERVAL_MS)
+}
+
+/// Says of a knob which of its values are less durable: these, and those that weaken its key. `name` stands for it in an error if that
+/// is not allowed.
+fn settle_durability(
+    knob: &mut Knob,
+    weaker: &[String],
+    name: &str,
+    allowed: Allowed,
+) -> Result<(), PlanError> {
+    let values = knob.values.iter();
+    let is_weaker =
+        |value: &&String| weaker.contains(value) || weakens(&knob.key, &knob.set(value));
+    let own: Vec<String> = values.filter(is_weaker).cloned().collect();
+    match own.first().filter(|_| !allowed.durability) {
+        Some(value) => Err(less_durable(&format!("{name}={value}"))),
+        None => {
+            knob.less_durable = own;
+            Ok(())
+        }
+    }
 }
 
 fn less_durable(what: &str) -> PlanError {
@@ -399,19 +414,11 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
     if values.len() < 2 {
         return Ok(None);
     }
-    let set = |value: &String| match &plan.text {
-        Some(text) => text.replace("{}", value),
-        None => value.clone(),
-    };
     // Of a knob that does not say itself which of its values are weaker each may be.
-    let is_untold = decides_durability(&plan) && plan.less_durable.is_empty();
-    let is_weaker = |value: &&String| {
-        is_untold || plan.less_durable.contains(value) || weakens(&plan.key, &set(value))
+    let weaker = match decides_durability(&plan) && plan.less_durable.is_empty() {
+        true => values.clone(),
+        false => plan.less_durable,
     };
-    let weaker: Vec<String> = values.iter().filter(is_weaker).cloned().collect();
-    if let Some(value) = weaker.first().filter(|_| !allowed.durability) {
-        return Err(less_durable(&format!("{}={value}", plan.key)));
-    }
     let is_switch = values
         .iter()
         .all(|value| ["false", "true"].contains(&value.as_str()));
@@ -426,10 +433,12 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
         reach,
         needs: plan.needs,
         versions: plan.versions,
-        less_durable: weaker,
+        less_durable: Vec::new(),
         risk: plan.risk,
         documentation: plan.documentation,
     };
+    let key = knob.key.clone();
+    settle_durability(&mut knob, &weaker, &key, allowed)?;
     match plan.default {
         Some(default) => {
             let own = amount(&default, machine)

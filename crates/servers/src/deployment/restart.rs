@@ -48,12 +48,12 @@ impl Deployment {
                     false => member_error(&member.instance.name, source),
                 })?;
         }
-        self.settle(admin, interrupted)?;
         let mut context = StepContext {
             admin,
             interrupted,
             limit: self.step_limit,
         };
+        self.wait_for_sets(&mut context)?;
         self.wait_for_routers(&mut context)
     }
 
@@ -71,14 +71,18 @@ impl Deployment {
             interrupted,
             limit: self.step_limit,
         };
+        self.wait_for_sets(&mut context)
+    }
+
+    fn wait_for_sets(&mut self, context: &mut StepContext<'_>) -> Result<(), ServerError> {
         let mut sets: Vec<String> = data(&mut self.members)
             .filter_map(|member| member.instance.set.clone())
             .collect();
         sets.dedup();
         for set in sets {
-            let primary = self.wait_for_set(&set, &mut context)?;
+            let primary = self.wait_for_set(&set, context)?;
             let step = format!("waiting until all members of `{set}` have what its primary has");
-            self.wait(&mut context, &step, |deployment, context| {
+            self.wait(context, &step, |deployment, context| {
                 let status = deployment.ask(context, primary, doc! { "replSetGetStatus": 1 });
                 Ok(match status {
                     Ok(status) => match behind(&status) {

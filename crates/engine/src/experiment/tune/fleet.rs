@@ -25,12 +25,12 @@ pub(in crate::experiment) fn of_search(
         Kind::BadInput,
         || "the experiment has no valid option `knobs`",
     )?;
-    tried(&knobs, tasks.iter())
+    tried(&knobs, tasks)
 }
 
 /// Each of these tasks with each value of each knob that agents are told of: those that need another start of the servers, and those
 /// of the clients.
-fn tried<'a>(knobs: &[Knob], tasks: impl Iterator<Item = &'a Task>) -> Result<Vec<Task>, Error> {
+fn tried(knobs: &[Knob], tasks: &[Task]) -> Result<Vec<Task>, Error> {
     let knobs = knobs.iter();
     let told = knobs.filter(|knob| matches!(knob.reach, Reach::Restart | Reach::Client));
     let told: Vec<&Knob> = told.collect();
@@ -104,7 +104,7 @@ mod tests {
     fn agents_are_told_of_every_value_that_needs_another_start_or_is_of_the_clients() {
         let knobs = shipped(&["tickets", "client"]);
         let tasks = [task(), task()];
-        let tried = tried(&knobs, tasks.iter()).expect("all are valid");
+        let tried = tried(&knobs, &tasks).expect("all are valid");
         let of = |name: &str| {
             let mut knobs = knobs.iter();
             knobs.find(|knob| knob.name == name).expect("it is there")
@@ -146,7 +146,7 @@ mod tests {
             name: "other".to_owned(),
             ..knobs[0].clone()
         });
-        let error = tried(&knobs, [task()].iter()).expect_err("which value?");
+        let error = tried(&knobs, &[task()]).expect_err("which value?");
         let text = error.reason();
         assert!(text.contains("`ticket algorithm` and `other`"), "{text}");
     }

@@ -184,11 +184,12 @@ pub(super) fn cache_of(server: Option<&ServerRecord>, task: &Task) -> Option<Str
     if plan.cache.is_some() || task.remote.is_some() || task.plan.fleet.is_some() {
         return None;
     }
+    // The record of independent servers has the sum of theirs, and that of others the one that was asked.
     let servers = match plan.topology() {
-        Ok(Topology::Pairs { n }) => u64::from(n.max(1)),
-        _ => u64::from(plan.pairs.max(1)),
+        Ok(Topology::Pairs { n }) => u64::from(n),
+        _ => 1,
     };
-    let each = server?.cache_bytes? / servers;
+    let each = server?.cache_bytes? / servers.max(1);
     Some(format!("{}MiB", each >> 20))
 }
 
@@ -341,21 +342,26 @@ mod tests {
         Task::from_plan(plan, None, None).expect("it is valid")
     }
 
-    fn default_of(knob: &Knob) -> &str {
-        &knob.values[knob.default.unwrap()]
-    }
-
-    #[test]
-    fn the_cache_that_the_servers_had_is_the_default_and_no_value_is_too_large_for_all_of_them() {
+    /// The knob of the cache as it is shipped, for a machine with this memory.
+    fn shipped(memory_bytes: u64) -> Vec<Knob> {
         let machine = Machine {
-            memory_bytes: 24 << 30,
+            memory_bytes,
             cores: 2,
         };
         let allowed = Allowed {
             restart: true,
             ..Allowed::default()
         };
-        let mut knobs = find(&["cache".to_owned()], allowed, machine).unwrap();
+        find(&["cache".to_owned()], allowed, machine).unwrap()
+    }
+
+    fn default_of(knob: &Knob) -> &str {
+        &knob.values[knob.default.unwrap()]
+    }
+
+    #[test]
+    fn the_cache_that_the_servers_had_is_the_default_and_no_value_is_too_large_for_all_of_them() {
+        let mut knobs = shipped(24 << 30);
         let told = ServerRecord {
             cache_bytes: Some(3 * (3840 << 20)),
             ..ServerRecord::default()
@@ -381,15 +387,7 @@ mod tests {
 
     #[test]
     fn what_the_plan_of_one_workload_says_is_no_default_of_another() {
-        let machine = Machine {
-            memory_bytes: 4 << 30,
-            cores: 2,
-        };
-        let allowed = Allowed {
-            restart: true,
-            ..Allowed::default()
-        };
-        let shipped = find(&["cache".to_owned()], allowed, machine).unwrap();
+        let shipped = shipped(4 << 30);
         let plain = default_of(&shipped[0]).to_owned();
         let tasks = [task(Some("300MiB")), task(None)];
         let mut all = shipped;
