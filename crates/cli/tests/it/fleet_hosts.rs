@@ -6,7 +6,7 @@ mod several;
 mod watched;
 
 use crate::common::{Bench, Finished, LIMIT, names, processes_with, wait_for};
-use dyno_testkit::{Skip, embedded_program, or_skip};
+use dyno_testkit::{Skip, embedded_program, mongod_program, or_skip};
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -62,6 +62,12 @@ struct Hosts {
 }
 
 impl Hosts {
+    /// The same and a real `mongod`, by its path.
+    fn with_mongod(name: &str) -> Option<(Self, String)> {
+        let mongod = or_skip(mongod_program())?;
+        Some((Hosts::up(name)?, mongod.display().to_string()))
+    }
+
     /// `None`, with a line that says why, where there can be none.
     fn up(name: &str) -> Option<Self> {
         let is_root = nix::unistd::Uid::effective().is_root();

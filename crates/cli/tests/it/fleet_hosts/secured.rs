@@ -5,7 +5,6 @@ use super::*;
 use crate::common::secrets::{
     assert_not_in_redis, files_that_show, processes_that_show, words_of_bundle,
 };
-use dyno_testkit::mongod_program;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -155,14 +154,10 @@ fn secured_servers_on_two_hosts_are_loaded_and_their_secrets_are_nowhere() {
 
 #[test]
 fn a_replica_set_over_three_hosts_is_one_deployment_with_its_password() {
-    let Some(mongod) = or_skip(mongod_program()) else {
-        return;
-    };
-    let Some(hosts) = Hosts::up("set") else {
+    let Some((hosts, program)) = Hosts::with_mongod("set") else {
         return;
     };
     let seen = listen_in(&hosts);
-    let program = mongod.display().to_string();
     let aimed = [
         "--mongod",
         &program,

@@ -432,13 +432,9 @@ fn assert_nothing_left(hosts: &Hosts, seen: &Path) {
 #[test]
 fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
     // Advice depends on what the server is, and there is little for the embedded one.
-    let Some(mongod) = or_skip(mongod_program()) else {
+    let Some((hosts, program)) = Hosts::with_mongod("settings") else {
         return;
     };
-    let Some(hosts) = Hosts::up("settings") else {
-        return;
-    };
-    let program = mongod.display().to_string();
     let card = card(&hosts);
     let queue = queue(&card);
     let _low = LowMapCount::set();
@@ -560,13 +556,9 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
 /// Only what each host has for itself is changed: another test changes settings of the whole machine at the same time.
 #[test]
 fn packets_go_where_they_went_before_whatever_breaks_on_the_hosts_or_on_the_way() {
-    let Some(mongod) = or_skip(mongod_program()) else {
+    let Some((hosts, program)) = Hosts::with_mongod("broken") else {
         return;
     };
-    let Some(hosts) = Hosts::up("broken") else {
-        return;
-    };
-    let program = mongod.display().to_string();
     let queue = queue(&card(&hosts));
     let of_host = || kernel(&hosts, "server1", &queue);
     let before = of_host();

@@ -2,7 +2,6 @@
 
 use super::*;
 use dyno_record::metrics::{MetricId, read};
-use dyno_testkit::mongod_program;
 use std::time::{Duration, SystemTime};
 
 /// Readings of CPU time that has passed, by the clock.
@@ -70,10 +69,7 @@ fn assert_near(found: f64, expected: f64) {
 
 #[test]
 fn a_server_that_runs_already_is_read_by_an_agent_on_its_host() {
-    let Some(mongod) = or_skip(mongod_program()) else {
-        return;
-    };
-    let Some(hosts) = Hosts::up("watched") else {
+    let Some((hosts, program)) = Hosts::with_mongod("watched") else {
         return;
     };
     let address = std::fs::read_to_string(hosts.folder.join("server1/address")).unwrap();
@@ -81,8 +77,7 @@ fn a_server_that_runs_already_is_read_by_an_agent_on_its_host() {
     let data = hosts.bench.path("data");
     std::fs::create_dir(&data).unwrap();
     let start = format!(
-        "{} --dbpath {} --logpath {} --bind_ip {address} --wiredTigerCacheSizeGB 0.25 --fork",
-        mongod.display(),
+        "{program} --dbpath {} --logpath {} --bind_ip {address} --wiredTigerCacheSizeGB 0.25 --fork",
         data.display(),
         hosts.bench.path("mongod.log").display()
     );
