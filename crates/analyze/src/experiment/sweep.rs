@@ -399,8 +399,20 @@ pub(super) fn disk_limits(level: &Level, levels: &[Level]) -> Option<DiskLimits>
     disks::limits(&at, &Loaded::of_levels(levels))
 }
 
+/// The mean time from an answer to the intended start of the client's next operation, by the response time law N / X − R; `None`
+/// where nothing makes clients wait. It is not the wait that was measured: that ends with the send, so that it contains how
+/// late the client was. The response time contains that as well, and both together are longer than a cycle.
+fn think_time_s(level: &Level) -> Option<f64> {
+    level.think_mean_us?;
+    let cycle_s = f64::from(level.clients) / level.rate_per_s.value;
+    Some((cycle_s - level.response_mean_us.value * 1e-6).max(0.0))
+}
+
 /// The bench as a queueing system; `None` where the server was not watched, as it may be the bottleneck then and
-/// nobody would know.
+/// nobody would know. R(1) and Z are both of the lone client where there is one, so that N of them cannot exceed N / (R(1) + Z)
+/// = N · X(1): the client is often the limit at the best level, and what it adds there to the time between two operations would
+/// lower the bounds of all levels. Without a lone client Z is that of the best level, and no bound is made of it. So it is
+/// in a throttled loop, whose waits depend on the level: its rate is offered, so that none of its clients counts as a lone one.
 fn system(
     levels: &[Level],
     best: usize,
@@ -416,16 +428,19 @@ fn system(
     Some(ClosedSystem {
         demands,
         delay_s: (lone_s - total_s).max(0.0),
-        think_time_s: levels[best].think_mean_us.unwrap_or(0.0) * 1e-6,
+        think_time_s: think_time_s(&levels[lone.unwrap_or(best)]).unwrap_or(0.0),
     })
 }
 
 /// N* with its error: the cycle of a lone client, thinking included, divided by the largest demand, from different runs but
-/// where the lone client is the best level.
+/// where the lone client is the best level. The cycle is its response time or, where it thinks, 1 / X(1).
 fn saturation_clients(system: &ClosedSystem, lone: &Level) -> Option<Figure> {
-    let of_lone = lone.response_mean_us.quantity().uncertainty_ratio;
+    let cycle = match lone.think_mean_us {
+        Some(_) => &lone.rate_per_s,
+        None => &lone.response_mean_us,
+    };
     let errors = [
-        bounds::rate_without_waiting_per_s(system, 1, of_lone).uncertainty_ratio,
+        cycle.quantity().uncertainty_ratio,
         bounds::saturation_rate_per_s(system).uncertainty_ratio,
     ];
     Some(Figure::of_quotient(Quantity {
@@ -560,11 +575,9 @@ fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
         if place == lone {
             continue;
         }
-        // What clients have waited is known of each level by itself.
+        // Known of each level by itself: think times that are drawn have another mean in each run.
         let mut system = system.clone();
-        if let Some(think_us) = level.think_mean_us {
-            system.think_time_s = think_us * 1e-6;
-        }
+        system.think_time_s = think_time_s(level).unwrap_or(system.think_time_s);
         let bound_of = if place == best {
             bounds::rate_without_waiting_per_s
         } else {

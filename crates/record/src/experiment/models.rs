@@ -14,7 +14,8 @@ pub struct ClosedSystem {
     /// Part of the response time that no resource accounts for and that does not grow with the load,
     /// such as the network: the response time of a lone client less all demands. In seconds.
     pub delay_s: f64,
-    /// Time between an answer and the next question of a client, in seconds.
+    /// Time between an answer and the intended start of the client's next operation, in seconds: that of a lone client, or of
+    /// the best level where there is none.
     pub think_time_s: f64,
 }
 

@@ -89,8 +89,8 @@ pub struct SweepAnswer {
     pub bottleneck: Option<Demand>,
     /// The rate at which that resource has no time left. Without an interval the runs do not tell the error of the demand.
     pub bound_per_s: Option<Figure>,
-    /// N*: number of clients where the asymptotes meet. The interval has the errors of the lone client's response time
-    /// and of the largest demand; without one of them there is none.
+    /// N*: number of clients where the asymptotes meet. The interval has the errors of the lone client's response time, or of
+    /// its rate where it thinks, and of the largest demand; without one of them there is none.
     pub saturation_clients: Option<Figure>,
     /// Bounds at each number of clients from 1 to the largest, thinned out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

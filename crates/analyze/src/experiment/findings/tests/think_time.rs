@@ -73,3 +73,61 @@ fn a_think_time_that_nobody_counted_would_break_a_bound() {
     let found = verdicts(&mut experiment, Law::ResponseBound);
     assert!(found.contains(&LawVerdict::Broken), "{found:?}");
 }
+
+/// Clients that think for 5 ms, by their number: what their operations take from the intended start, and how late they are sent.
+#[test]
+fn a_client_that_is_late_at_high_rates_lowers_no_bound() {
+    let think_us = 5_000.0;
+    let rows = [
+        (1, 130.0, 4.0),
+        (8, 142.0, 14.0),
+        (32, 164.0, 40.0),
+        (64, 327.0, 150.0),
+        (128, 1_500.0, 213.0),
+    ];
+    let runs = rows.map(|(clients, response_us, late_us)| {
+        let rate = f64::from(clients) / (think_us + response_us) * 1e6;
+        Figures {
+            service_mean_us: response_us - late_us,
+            think_mean_us: Some(think_us + late_us),
+            ..figures(clients, None, rate, response_us)
+        }
+    });
+    let names = ["1", "8", "32", "64", "128"];
+    let mut experiment = answered(experiment((CLIENTS, &names), runs.to_vec()));
+    for law in [Law::RateBound, Law::ResponseBound] {
+        let found = verdicts(&mut experiment, law);
+        assert_eq!(found, [LawVerdict::Holds; 4], "{law:?}");
+    }
+    let answer = answer(&mut experiment);
+    // The lone client's cycle of 5.13 ms, in which the two CPUs could serve one every 50 µs.
+    let saturation = answer.saturation_clients.unwrap().value;
+    assert!((saturation - 102.6).abs() < 1e-6, "{saturation}");
+    for level in &answer.levels {
+        let mut bounds = answer.bounds.iter();
+        let bound = bounds.find(|one| one.clients == level.clients).unwrap();
+        let by_hand = (f64::from(level.clients) / 5.13e-3).min(20_000.0);
+        assert!((bound.rate_high_per_s / by_hand - 1.0).abs() < 1e-9, "{bound:?}");
+        let (rate, response_s) = (level.rate_per_s.value, level.response_mean_us.value * 1e-6);
+        assert!(rate < bound.rate_high_per_s * (1.0 + 1e-9), "{rate} {bound:?}");
+        assert!(response_s > bound.response_low_s * (1.0 - 1e-9), "{response_s} {bound:?}");
+    }
+}
+
+#[test]
+fn a_throttled_loop_has_no_bounds_as_its_waits_depend_on_the_level() {
+    let runs = [1, 8, 32].map(|clients| {
+        let think_us = f64::from(clients) * 1_000.0 - 130.0;
+        Figures {
+            think_mean_us: Some(think_us),
+            ..figures(clients, Some(1_000.0), 1_000.0, 130.0)
+        }
+    });
+    let mut experiment = answered(experiment((CLIENTS, &["1", "8", "32"]), runs.to_vec()));
+    for law in [Law::RateBound, Law::ResponseBound] {
+        assert_eq!(verdicts(&mut experiment, law), [], "{law:?}");
+    }
+    let answer = answer(&mut experiment);
+    assert!(answer.bounds.is_empty() && answer.network.is_empty());
+    assert_eq!(answer.saturation_clients, None);
+}
