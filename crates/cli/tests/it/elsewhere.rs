@@ -47,7 +47,7 @@ fn scripted_server(responder: &Responder) -> String {
 }
 
 /// A `node_exporter` of two disks, of which `vdb` has the file system with the data.
-fn scripted_exporter() -> String {
+pub(crate) fn scripted_exporter() -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let start = Instant::now();
@@ -91,7 +91,7 @@ fn runs_below(folder: &Path) -> Vec<Value> {
 }
 
 /// What was reported of a resource in the measure phase: the busy units, how many there are, and by whom.
-fn reported(document: &Value, kind: &str) -> Option<(f64, u64, Value)> {
+pub(crate) fn reported(document: &Value, kind: &str) -> Option<(f64, u64, Value)> {
     let mut all = document["resources"].as_array()?.iter();
     let found = all.find(|one| one["phase"] == "measure" && one["resource"] == kind)?;
     let number = |key: &str| found[key].as_f64().unwrap();

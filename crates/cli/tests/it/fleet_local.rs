@@ -1,6 +1,7 @@
 //! A fleet whose hosts are this machine, by an inventory without SSH: real Ansible, real Redis, real agents, and a responder
 //! for a server. For what needs no hosts of their own, which are dear.
 use crate::common::{Bench, Finished, Responder, names, signal, wait_for, wait_for_windows};
+use crate::elsewhere::{reported, scripted_exporter};
 use crate::record_changes::assert_every_change_is_told;
 use dyno_testkit::{Skip, free_port, mongod_program, or_skip, project_dir};
 use serde_json::Value;
@@ -216,13 +217,22 @@ fn an_agent_that_stood_still_at_the_start_is_told_and_is_no_part_of_the_common_w
 }
 
 #[test]
-fn a_change_of_the_record_of_a_fleet_is_told() {
+fn a_fleet_reads_an_exporter_and_a_change_of_its_record_is_told() {
     let Some(local) = Local::new() else {
         return;
     };
     let short = ["--duration", "2s", "--set", "observe.host=true"];
-    let child = local.spawn("run", &[&short[..], &["--out", "sums"]].concat());
+    let exporter = scripted_exporter();
+    let watching = ["--exporter", &exporter, "--observe-interval", "300ms"];
+    let out = ["--out", "sums"];
+    let child = local.spawn("run", &[&short[..], &watching, &out].concat());
     Finished::from(child.wait_with_output().unwrap()).expect(0);
+    let document = local.document("sums");
+    for kind in ["server_host_cpu", "disk"] {
+        let (_, _, by) = reported(&document, kind).unwrap_or_else(|| panic!("{kind}: {document}"));
+        let machine = (&by["source"], &by["machine"]);
+        assert_eq!(machine, (&"node".into(), &"127.0.0.1".into()), "{kind}");
+    }
     let of_hosts = names(&local.bench.path("sums/metrics")).into_iter();
     let of_hosts: Vec<String> = of_hosts.map(|name| format!("metrics/{name}")).collect();
     assert!(
