@@ -1,7 +1,7 @@
 //! `dyno index-build`, end to end with the embedded server and with a real `mongod`. Where this machine cannot trace, the tests say so and are
 //! skipped, or fail with `DYNO_REQUIRE_TRACE`.
 
-use crate::common::{Bench, Finished, signal, wait_for};
+use crate::common::{Bench, Finished, assert_machine_is_told, signal, wait_for};
 use crate::record_changes::assert_every_change_is_told;
 use dyno_testkit::{embedded, embedded_program, mongod_program, or_skip};
 use serde_json::Value;
@@ -236,6 +236,9 @@ fn a_remedy_makes_a_random_scan_sequential_and_changes_no_document() {
     let page = std::fs::read_to_string(bench.path("x/report.html")).unwrap();
     assert!(page.contains("<html"), "{page}");
     assert!(page.contains("Cost per document"), "{page}");
+    let (_, machine) = page.split_once("<h3>Machine</h3>").unwrap();
+    let (machine, _) = machine.split_once("</section>").unwrap();
+    assert_machine_is_told(&document["environment"], machine);
     let csv = bench.dyno(&["export", "x", "--to", "csv"]).expect(0).stdout;
     assert_eq!(
         csv.lines().next(),

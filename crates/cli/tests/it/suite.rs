@@ -1,6 +1,6 @@
 //! `dyno run` of several workloads: which runs it makes, on which documents, the table in every form, and what it refuses.
 
-use crate::common::{Bench, Finished, Responder};
+use crate::common::{Bench, Finished, Responder, assert_machine_is_told};
 use dyno_testkit::{embedded_program, mongod_program, or_skip};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -146,6 +146,10 @@ fn every_form(bench: &Bench) {
     }
     let human = report(&["--full"]).stdout;
     assert!(human.contains("Suite d-a-e\n"), "{human}");
+    let environment = &json(bench, "x/experiment.json")["environment"];
+    for page in [&markdown, &html, &human] {
+        assert_machine_is_told(environment, page);
+    }
     let never = report(&["--below", "1ns", "--format", "csv"]).stdout;
     for row in table(&never) {
         assert_eq!(row["below_ratio"], "0.000000");
