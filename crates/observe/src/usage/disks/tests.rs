@@ -5,11 +5,23 @@ use dyno_record::model::{PhaseKind, ResourceKind};
 
 const MD: &str = "virtual/block/md0";
 const DISKS: [&str; 2] = ["pci0/ata1/block/sda", "pci0/ata2/block/sdb"];
+const LVM: &str = "virtual/block/dm-0";
+const PARTITIONS: [&str; 2] = ["pci0/ata1/block/sda/sda3", "pci0/ata2/block/sdb/sdb3"];
 
 fn array() -> Machine {
     let machine = Machine::new("xfs", MD).with_members(MD, &DISKS);
     DISKS.iter().fold(machine, |machine, disk| {
         machine.with_disk(disk, 0, Some(32))
+    })
+}
+
+/// A striped volume of LVM over a partition of each disk.
+fn volume() -> Machine {
+    let machine = Machine::new("xfs", LVM).with_members(LVM, &PARTITIONS);
+    DISKS.iter().zip(PARTITIONS).fold(machine, |machine, (disk, partition)| {
+        machine
+            .with_disk(disk, 0, Some(32))
+            .with_file(&format!("sys/devices/{partition}/partition"), "3\n")
     })
 }
 
@@ -25,18 +37,19 @@ fn put(machine: Machine, disk: &str, counters: [u64; 5]) -> Machine {
     machine.with_file(&format!("sys/devices/{disk}/stat"), &stat(counters))
 }
 
-#[test]
-fn each_member_is_counted_apart() {
-    let mut machine = put(
-        put(array(), DISKS[0], [0; 5]),
-        DISKS[1],
-        [100, 100, 0, 100, 100],
-    );
+/// What the device of the file system has counted by itself, which is the same requests again.
+const OF_ALL: [u64; 5] = [9000, 9000, 9000, 9000, 9000];
+
+#[track_caller]
+fn assert_each_is_counted(machine: Machine, device: &str, members: [&str; 2]) {
+    let machine = put(put(machine, device, [0; 5]), members[0], [0; 5]);
+    let mut machine = put(machine, members[1], [100, 100, 0, 100, 100]);
     let data = machine.data();
     let mut sampler = UsageSampler::new(machine.root(), &[], &[data]);
     sampler.sample(0.0);
-    machine = put(machine, DISKS[0], [1000, 400, 2000, 8000, 10]);
-    machine = put(machine, DISKS[1], [300, 200, 500, 900, 100]);
+    machine = put(machine, device, OF_ALL);
+    machine = put(machine, members[0], [1000, 400, 2000, 8000, 10]);
+    machine = put(machine, members[1], [300, 200, 500, 900, 100]);
     sampler.sample(4.0);
     drop(machine);
     let found = sampler.between(PhaseKind::Measure, 0.0, 2.0);
@@ -47,9 +60,9 @@ fn each_member_is_counted_apart() {
         (disk.resource, disk.units, disk.busy_s),
         (ResourceKind::Disk, 2, 1.25)
     );
-    let of = |device: &str, values: [f64; 7]| DiskUse {
+    let of = |member: &str, values: [f64; 7]| DiskUse {
         host: None,
-        device: device.to_owned(),
+        device: devices::name(Path::new(member)).expect("it has a name"),
         serves_several: Some(true),
         busy_s: values[0],
         queued_s: Some(values[1]),
@@ -60,11 +73,20 @@ fn each_member_is_counted_apart() {
         write_bytes: Some(values[6]),
     };
     let first = of(
-        "sda",
+        members[0],
         [1.0, 4.0, 500.0, 200.0, 5.0, 2_048_000.0, 1_638_400.0],
     );
-    let second = of("sdb", [0.25, 0.4, 100.0, 50.0, 0.0, 409_600.0, 409_600.0]);
+    let second = of(
+        members[1],
+        [0.25, 0.4, 100.0, 50.0, 0.0, 409_600.0, 409_600.0],
+    );
     assert_eq!(disk.disks, [first, second]);
+}
+
+#[test]
+fn each_member_of_an_array_or_a_volume_is_counted_apart() {
+    assert_each_is_counted(array(), MD, DISKS);
+    assert_each_is_counted(volume(), LVM, PARTITIONS);
 }
 
 #[test]
