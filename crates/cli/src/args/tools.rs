@@ -82,6 +82,9 @@ pub(crate) enum ExportForm {
     Openmetrics,
     /// Phases, changes, traces, outages and caveats as a JSON list of Grafana's annotations
     Annotations,
+    /// A folder for each server with what YCSB would have printed, for `kpi.sh` of the Workload Services Framework;
+    /// `--output` names the folder that they are in
+    WsfLogs,
 }
 
 #[derive(Debug, Args)]

@@ -5,7 +5,9 @@ use crate::commands::report::folder_of;
 use crate::exit::Exit;
 use crate::export::output;
 use crate::export::table::{Column, Table};
-use crate::export::{annotations, csv, experiment, index_build, openmetrics, parquet, rows, tail};
+use crate::export::{
+    annotations, csv, experiment, index_build, openmetrics, parquet, rows, tail, wsf_logs,
+};
 use crate::messages::{Messages, pretty_json};
 use crate::reports::{index_build_view, open_for_programs};
 use dyno_engine::files::write_error;
@@ -38,9 +40,13 @@ pub(crate) fn export(arguments: &ExportArguments, messages: Messages) -> Result<
         return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     }
     let write = |output: &mut (dyn Write + Send)| write(arguments, folder, &source, output);
-    match &arguments.file.output {
-        Some(path) => output::to_file(path, arguments.file.force, Box::new(write))?,
-        None => output::to_standard_output(Box::new(write))?,
+    match (&arguments.file.output, &source) {
+        (Some(folder), Source::Run(run)) if arguments.to == ExportForm::WsfLogs => {
+            wsf_logs::write(run, folder, messages)?;
+            messages.note(&format!("the logs are in `{}`", folder.display()));
+        }
+        (Some(path), _) => output::to_file(path, arguments.file.force, Box::new(write))?,
+        (None, _) => output::to_standard_output(Box::new(write))?,
     }
     Ok(Exit::Done)
 }
@@ -114,6 +120,18 @@ fn check(arguments: &ExportArguments) -> Result<(), Error> {
             "name a file with `--output`",
         );
     }
+    if arguments.to == ExportForm::WsfLogs {
+        match &arguments.file.output {
+            None => return bad("these logs are files in folders", "name a folder with `--output`"),
+            Some(_) if arguments.file.force => {
+                return bad(
+                    "`--force` replaces a file, and these logs are files in folders",
+                    "name a folder that is empty, or absent",
+                );
+            }
+            Some(folder) => output::check_folder(folder)?,
+        }
+    }
     if arguments.to != ExportForm::Hlog && arguments.phase.is_some() {
         return bad(
             "`--phase` is for `--to hlog`",
@@ -151,5 +169,6 @@ fn write(
         (ExportForm::Openmetrics | ExportForm::Annotations, _) => {
             unreachable!("only a run has this form")
         }
+        (ExportForm::WsfLogs, _) => unreachable!("it is no file"),
     }
 }

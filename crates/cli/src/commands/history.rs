@@ -41,7 +41,7 @@ pub(crate) fn history(arguments: &HistoryArguments, messages: Messages) -> Resul
         return Err(Error::new(Kind::BadInput, text).with_hint(FOLDER_HINT));
     }
     if let Some(out) = &arguments.pictures {
-        pictures::check(out)?;
+        output::check_folder(out)?;
     }
     let mut folders = Vec::new();
     find_runs(&arguments.directory, DEPTH, &mut folders)?;

@@ -6,17 +6,6 @@ use dyno_pictures::{Picture, PictureError, pictures, png};
 use dyno_report::page::Page;
 use std::path::Path;
 
-/// Refuses a folder that has something in it.
-pub(crate) fn check(folder: &Path) -> Result<(), Error> {
-    let shown = folder.display();
-    let text = match std::fs::read_dir(folder).map(|mut entries| entries.next()) {
-        Ok(Some(_)) => format!("`{shown}` is not empty"),
-        Err(_) if folder.exists() => format!("`{shown}` is not a folder"),
-        _ => return Ok(()),
-    };
-    Err(Error::new(Kind::BadInput, text).with_hint("name a folder that is empty, or absent"))
-}
-
 /// Writes each chart of a page as `NN-title.svg` and `NN-title.png`, and gives their number.
 pub(crate) fn write(page: &Page, folder: &Path) -> Result<usize, Error> {
     write_all(&pictures(page).map_err(unexpected)?, folder)

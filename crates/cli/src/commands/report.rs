@@ -56,7 +56,7 @@ pub(crate) fn report(
         return Err(Error::new(Kind::BadInput, text).with_hint(hint));
     }
     if let Some(out) = &arguments.pictures {
-        pictures::check(out)?;
+        output::check_folder(out)?;
     }
     let text = if Experiment::is_in(folder) {
         of_experiment(folder, arguments, &options)?

@@ -10,3 +10,4 @@ pub(crate) mod parquet;
 pub(crate) mod rows;
 pub(crate) mod table;
 pub(crate) mod tail;
+pub(crate) mod wsf_logs;

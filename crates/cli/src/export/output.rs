@@ -1,4 +1,4 @@
-//! Where an export or a report goes: a file that is there as a whole or not at all, or standard output.
+//! Where an export or a report goes: a file that is there as a whole or not at all, standard output, or a folder.
 
 use crate::messages::visible;
 use dyno_engine::files::{write_error, write_file_with};
@@ -35,6 +35,17 @@ pub(crate) fn to_file(path: &Path, force: bool, write: Box<Writing<'_>>) -> Resu
         }
         _ => write_file_with(path, write),
     }
+}
+
+/// Refuses a folder that has something in it.
+pub(crate) fn check_folder(folder: &Path) -> Result<(), Error> {
+    let shown = folder.display();
+    let text = match std::fs::read_dir(folder).map(|mut entries| entries.next()) {
+        Ok(Some(_)) => format!("`{shown}` is not empty"),
+        Err(_) if folder.exists() => format!("`{shown}` is not a folder"),
+        _ => return Ok(()),
+    };
+    Err(Error::new(Kind::BadInput, text).with_hint("name a folder that is empty, or absent"))
 }
 
 /// Standard output until its reader goes, and nothing afterwards. A terminal gets no control characters of records.

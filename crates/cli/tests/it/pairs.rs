@@ -30,6 +30,14 @@ fn measure(phases: &Value) -> &Value {
     phases.find(|phase| phase["name"] == "measure").unwrap()
 }
 
+/// What a client of the Workload Services Framework would have printed.
+fn log_of(bench: &Bench, server: usize) -> String {
+    let export = ["export", "r", "--to", "wsf-logs", "--output", "logs"];
+    bench.dyno(&export).expect(0);
+    let log = bench.path(&format!("logs/benchmark-{server}/output.logs"));
+    std::fs::read_to_string(log).unwrap()
+}
+
 /// Operations of the measure phase by the start of their window.
 fn succeeded(run: &Path) -> BTreeMap<u64, u64> {
     let text = std::fs::read_to_string(run.join("series/intervals.csv")).unwrap();
@@ -115,6 +123,11 @@ fn two_servers_are_loaded_at_once_and_shown_together_and_one_by_one() {
         .contains("complete")
         .then_some(())
         .unwrap();
+    // A batch of documents is no insert, and what scripts read does not call it one.
+    let log = log_of(&bench, 1);
+    assert!(log.starts_with("JOB_INDEX is 1\n"), "{log}");
+    assert!(log.contains("[INSERT BATCH OF 100], Avera"), "{log}");
+    assert!(!log.contains("[INSERT]"), "{log}");
     let whole = bench.dyno(&["report", "r", "--full"]).expect(0).stdout;
     assert!(whole.contains("Instances") && whole.contains("merged histograms"));
 }
@@ -156,6 +169,9 @@ fn a_server_of_several_that_is_killed_is_named_and_the_record_stays() {
     assert_eq!(document["status"], "failed");
     assert_eq!(document["instances"].as_array().unwrap().len(), 2);
     bench.dyno(&["report", "r/instances/0"]).expect(0);
+    let log = log_of(&bench, 0);
+    assert!(log.starts_with("INCOMPLETE: "), "{log}");
+    assert!(log.ends_with("YCSB run failed\n"), "{log}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Parameters of the Workload Services Framework from the environment, and receive packet steering for
 //! the time of a run.
 
-use crate::common::kpi::assert_scripts_read;
+use crate::common::kpi::{assert_kpi_sh_finds, assert_scripts_read};
 use crate::common::{Bench, Finished, Responder, reads, run_schema, signal, wait_for_windows};
 use dyno_testkit::{embedded_program, or_skip};
 
@@ -221,6 +221,12 @@ fn servers_are_started_and_measured_as_the_parameters_say() {
         500
     );
     assert_scripts_read(&finished.stdout, &document, 1e-6);
+    let logs = ["export", "r", "--to", "wsf-logs"];
+    bench.dyno(&logs).expect(2).says("--output");
+    let logs = [&logs[..], &["--output", "logs"]].concat();
+    bench.dyno(&logs).expect(0);
+    assert_kpi_sh_finds(&bench.path("logs"), &finished.stdout, &document, 0.05);
+    bench.dyno(&logs).expect(2).says("`logs` is not empty");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::secured::{SECURED, listen_in, words};
 use super::*;
-use crate::common::kpi::assert_scripts_read;
+use crate::common::kpi::{assert_kpi_sh_finds, assert_scripts_read};
 use crate::common::secrets::{files_that_show, processes_that_show};
 use dyno_testkit::mongod_program;
 
@@ -311,6 +311,9 @@ fn the_scripts_of_the_benchmark_read_what_a_run_on_hosts_prints() {
         assert_eq!(instance["server"]["documents"], 500);
     }
     assert_scripts_read(&printed, &document, 0.02);
+    let logs = ["export", "printed", "--to", "wsf-logs", "--output", "logs"];
+    hosts.bench.dyno(&logs).expect(0);
+    assert_kpi_sh_finds(&hosts.bench.path("logs"), &printed, &document, 0.02);
     for client in ["# Client host client1: ", "# Client host client2: "] {
         assert_eq!(printed.matches(client).count(), 1, "{printed}");
     }

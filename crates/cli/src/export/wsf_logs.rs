@@ -1,0 +1,102 @@
+//! The folders of logs that the clients of the Workload Services Framework leave behind, for its script `kpi.sh`: in that of each
+//! server `output.logs`, what YCSB printed, and `ycsb_output.json`, the sizes of the collection.
+//!
+//! The script tells the phases by the markers `[LOAD_PHASE]` and `[RUN_PHASE]`, with a space in its older versions, and ends
+//! at once if no folder has sizes. What a server did not tell is `null` there, which the script adds up as 0.
+
+use crate::messages::{Messages, pretty_json};
+use crate::reports::{open_for_programs, refused, ycsb_text};
+use dyno_engine::Error;
+use dyno_engine::files::{make_folder, write_file};
+use dyno_plan::ycsb::{MeasurementInterval, YcsbClientOptions};
+use dyno_record::model::{CollectionRecord, PhaseEdge, PhaseKind, RunDocument, RunStatus};
+use dyno_record::reader::Run;
+use dyno_report::RenderOptions;
+use dyno_report::ycsb::YcsbOptions;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Writes a folder for each server of a run, or nothing if one of them has no figures.
+pub(crate) fn write(run: &Run, folder: &Path, messages: Messages) -> Result<(), Error> {
+    let whole = &run.document;
+    let mut servers = Vec::new();
+    for instance in &whole.instances {
+        let own = open_for_programs(&run.directory.join(&instance.directory), messages)?;
+        let name = format!("pair-{}", instance.number);
+        servers.push((instance.number, log(whole, &own, instance.number)?, name));
+    }
+    if servers.is_empty() {
+        servers.push((0, log(whole, run, 0)?, "server".to_owned()));
+    }
+    for (number, log, name) in &servers {
+        let folder = folder.join(format!("benchmark-{number}"));
+        make_folder(&folder)?;
+        write_file(&folder.join("output.logs"), log)?;
+        let sizes = pretty_json(&sizes(whole, name));
+        write_file(&folder.join("ycsb_output.json"), &sizes)?;
+    }
+    Ok(())
+}
+
+/// What the client of a server printed.
+fn log(whole: &RunDocument, own: &Run, number: u64) -> Result<String, Error> {
+    let mut text = dyno_report::incomplete(whole) + &format!("JOB_INDEX is {number}\n");
+    let printed = |phase| {
+        let printed = ycsb(own, phase);
+        printed.map_err(|error| error.context(format!("server {number} has no figures")))
+    };
+    let mut phases = own.document.phases.iter();
+    if phases.any(|phase| phase.name == PhaseKind::Load) {
+        text += "[LOAD_PHASE] [LOAD PHASE]\n";
+        text += &loaded(printed(PhaseKind::Load)?, own);
+        text += "YCSB load succeeded\n";
+    }
+    text += "[RUN_PHASE] [RUN PHASE]\n";
+    text += &printed(PhaseKind::Measure)?;
+    text += match whole.status {
+        RunStatus::Complete => "YCSB run succeeded\n",
+        _ => "YCSB run failed\n",
+    };
+    Ok(text)
+}
+
+/// What YCSB prints at the end of a phase, with response times, as in the key figures.
+fn ycsb(run: &Run, phase: PhaseKind) -> Result<String, Error> {
+    let client = YcsbClientOptions {
+        measurement_interval: MeasurementInterval::Intended,
+        ..YcsbClientOptions::default()
+    };
+    let options = RenderOptions {
+        ycsb: YcsbOptions {
+            phase: Some(phase),
+            client,
+        },
+        ..RenderOptions::default()
+    };
+    ycsb_text(run, &options).map_err(refused)
+}
+
+/// The time of a command with several documents is not that of an insert, and the script does not read it as such.
+fn loaded(text: String, run: &Run) -> String {
+    match run.document.recorded_plan().client.batch {
+        Some(batch) if batch > 1 => {
+            text.replace("[INSERT]", &format!("[INSERT BATCH OF {batch}]"))
+        }
+        _ => text,
+    }
+}
+
+/// The sizes of a server's collection at the end, by their names in the answer to `collStats`.
+fn sizes(whole: &RunDocument, server: &str) -> Value {
+    let is_own = |one: &&CollectionRecord| one.at == PhaseEdge::End && one.instance == server;
+    let found = whole.collections.iter().rfind(is_own);
+    let (storage, indexes) = found.map_or((None, None), |found| {
+        let statistics = &found.statistics;
+        (statistics.storage_bytes, statistics.indexes_bytes)
+    });
+    json!({
+        "storageSize": storage,
+        "totalIndexSize": indexes,
+        "totalSize": storage.zip(indexes).map(|(storage, indexes)| storage + indexes),
+    })
+}
