@@ -531,10 +531,9 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
     assert_nothing_left(&hosts, &seen);
     // The agent of the server is killed: the controller takes it back.
     let child = run("killed");
-    let killed = hosts.ssh(
-        "server1",
-        &format!("kill -9 $(cat {PLACE}/dyno-*/server-0.pid)"),
-    );
+    let own = format!("{PLACE}/dyno-*");
+    let kill_agent = format!("kill -9 $(cat {own}/server-0.pid)");
+    let killed = hosts.ssh("server1", &kill_agent);
     assert!(killed.status.success(), "{}", text(&killed));
     let ended = Finished::from(child.wait_with_output().unwrap());
     assert_ne!(ended.code, Some(0), "{}", ended.stderr);
@@ -554,6 +553,17 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
     assert_eq!(of_host(), before);
     assert_nothing_left(&hosts, &seen);
     hosts.assert_keys_expire();
+    // Both are killed: nobody takes it back until the command of the manual is typed on the host.
+    let mut child = run("both");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let killed = hosts.ssh("server1", &kill_agent);
+    assert!(killed.status.success(), "{}", text(&killed));
+    assert_ne!(of_host(), before);
+    let revert = format!("{own}/dyno doctor --revert --state-dir {own}/state");
+    let reverted = hosts.ssh("server1", &revert);
+    assert!(reverted.status.success(), "{}", text(&reverted));
+    assert_eq!(of_host(), before);
 }
 
 /// Only what each host has for itself is changed: another test changes settings of the whole machine at the same time.
