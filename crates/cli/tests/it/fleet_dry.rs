@@ -519,6 +519,16 @@ fn the_parameters_of_the_framework_load_a_deployment_of_others() {
     );
 }
 
+#[test]
+fn a_test_case_of_the_framework_with_traces_is_refused_by_its_name() {
+    let case = [("TESTCASE", "test_static_ycsb_mongodb604_base_pkm")];
+    let arguments = ["run", "--wsf", "--dry-run"];
+    fleet_with(&bench(), Where::Hosts, &case, &arguments)
+        .expect(2)
+        .says("`TESTCASE` is `test_static_ycsb_mongodb604_base_pkm`: its traces")
+        .says("`EVENT_TRACE_PARAMS`");
+}
+
 /// The worker of the framework's manual, and its three client hosts.
 const WORKER: &str = r#"{
 "_meta": {"hostvars": {

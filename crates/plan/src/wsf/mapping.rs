@@ -365,6 +365,11 @@ impl Mapping {
             let reason = "a run has no such window";
             self.given.refuse(name, reason, hint);
         }
+        if self.on_hosts {
+            self.window = None;
+            let reason = "no program watches the hosts of a fleet";
+            self.given.unused(name, reason);
+        }
     }
 
     /// Clients and servers are on the hosts of an inventory: each server has its clients, which the client hosts divide. A plan file
@@ -379,6 +384,11 @@ impl Mapping {
         if let Some(variable) = alone {
             let reason = "clients and servers of a fleet are on different hosts";
             let hint = "`dyno run --wsf` has all of them on this machine";
+            return self.given.refuse(variable, reason, hint);
+        }
+        if let Some(variable) = self.workload_variable.filter(|_| self.workload == "pkm") {
+            let reason = "its traces watch one machine, and a fleet has several";
+            let hint = "`90read10update` with `MAX_EXECUTION_TIME=720` is the same load without traces, and `EVENT_TRACE_PARAMS` then has no effect";
             return self.given.refuse(variable, reason, hint);
         }
         if let Some(machines) = machines {

@@ -580,7 +580,16 @@ fn a_fleet_has_its_hosts_from_the_inventory_and_amounts_of_each_server() {
         (key(&own, "fleet.clients"), key(&own, "fleet.client_hosts")),
         (None, Some("2"))
     );
-    for (name, value) in [("CLIENT_COUNT", "0"), ("RUN_SINGLE_NODE", "true")] {
+    // Nothing is traced there.
+    let window = on_hosts(&[("EVENT_TRACE_PARAMS", "time,3,4")], None).unwrap();
+    assert_eq!(window.trace, None);
+    assert!(window.warnings[0].starts_with("`EVENT_TRACE_PARAMS` has no effect"));
+    for (name, value) in [
+        ("CLIENT_COUNT", "0"),
+        ("RUN_SINGLE_NODE", "true"),
+        ("TESTCASE", "test_static_ycsb_mongodb604_base_pkm"),
+        ("WORKLOAD_FILE", "pkm"),
+    ] {
         let problems = on_hosts(&[(name, value)], None).expect_err("it is refused");
         assert!(problems[0].message.contains(name), "{problems:?}");
     }
