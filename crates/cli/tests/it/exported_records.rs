@@ -1,5 +1,6 @@
-//! Exports and pictures of every kind of experiment, from recorded documents.
+//! Exports and pictures of runs and of every kind of experiment, from records that were never run here.
 
+use crate::common::runs::MadeUp;
 use crate::common::{Bench, names, recorded};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -74,6 +75,24 @@ const RECORDED: [Recorded; 4] = [
     },
 ];
 
+/// Records whose pictures alone are looked at here: a run has a table of another kind, and a suite that of a sweep.
+const PICTURED: [Recorded; 2] = [
+    Recorded {
+        name: "run",
+        make: |bench, name| MadeUp::new(1000).write(&bench.path(name)),
+        optional: &[],
+        row: &[],
+        pictures: &["01-rate", "02-latency", "03-response-time-by-operation"],
+    },
+    Recorded {
+        name: "suite",
+        make: |bench, name| recorded::experiment(bench, name, "suite"),
+        optional: &[],
+        row: &[],
+        pictures: &["01-rate", "02-mean-response-time"],
+    },
+];
+
 /// A cell as CSV has it.
 fn text(field: &Field) -> String {
     match field {
@@ -132,9 +151,9 @@ fn a_parquet_file_of_every_experiment_holds_the_rows_of_its_csv_with_types() {
 }
 
 #[test]
-fn pictures_of_every_experiment_are_files() {
+fn pictures_of_runs_and_of_every_experiment_are_files() {
     let bench = Bench::new();
-    for recorded in &RECORDED {
+    for recorded in RECORDED.iter().chain(&PICTURED) {
         let name = recorded.name;
         (recorded.make)(&bench, name);
         let folder = format!("{name}-pictures");
