@@ -1,6 +1,7 @@
 //! Servers with users and certificates on hosts: those that the fleet starts, a replica set over three hosts, and one that
 //! runs already. Nothing of their secrets is where others could read it, and what breaks leaves nothing.
 
+use super::several::{assert_all_clean, real_servers};
 use super::*;
 use crate::common::secrets::{
     assert_not_in_redis, files_that_show, processes_that_show, words_of_bundle,
@@ -226,14 +227,20 @@ fn a_replica_set_over_three_hosts_is_one_deployment_with_its_password() {
     assert_unseen(&hosts, &words);
 }
 
-/// A secured server of somebody else on a host, and the connection string to it.
+/// A secured server of somebody else on a host, a `mongod` where there is one, and the connection string to it.
 fn standing(hosts: &Hosts) -> String {
     let address = std::fs::read_to_string(hosts.folder.join("server1/address")).unwrap();
     let state = hosts.bench.path("lab-state").display().to_string();
     let dyno = hosts.bench.path("dyno").display().to_string();
     let embedded = or_skip(embedded_program()).unwrap();
+    let real = real_servers().join(" ");
+    let server = if real.is_empty() {
+        "--server embedded"
+    } else {
+        &real
+    };
     let start = format!(
-        "cd {} && DYNO_EMBEDDED_SERVER={} {dyno} server start --state-dir {state} --server embedded --auth --tls \
+        "cd {} && DYNO_EMBEDDED_SERVER={} {dyno} server start --state-dir {state} {server} --auth --tls \
          --set server.listen={} </dev/null",
         hosts.bench.folder.path().display(),
         embedded.display(),
@@ -327,7 +334,7 @@ fn a_secured_deployment_of_others_is_loaded_by_agents_that_verify_it() {
         hosts.bench.path("dyno").display()
     );
     assert!(hosts.ssh("server1", &stop).status.success());
-    hosts.assert_clean();
+    assert_all_clean(&hosts);
 }
 
 #[test]

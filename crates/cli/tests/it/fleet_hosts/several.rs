@@ -153,7 +153,7 @@ const CASES: [Case; 2] = [
 ];
 
 /// Options that start a real `mongod` in place of the embedded server, where there is one.
-fn real_servers() -> Vec<String> {
+pub(super) fn real_servers() -> Vec<String> {
     match mongod_program() {
         Ok(program) => {
             let program = program.display().to_string();
@@ -165,7 +165,7 @@ fn real_servers() -> Vec<String> {
 }
 
 /// Of a run of servers as those of [`real_servers`] nothing is left.
-fn assert_all_clean(hosts: &Hosts) {
+pub(super) fn assert_all_clean(hosts: &Hosts) {
     hosts.assert_clean();
     let left = hosts.ssh("server1", "pgrep -l mongod");
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
