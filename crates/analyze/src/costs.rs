@@ -150,7 +150,10 @@ impl Tally {
             _ => false,
         });
         let of_servers = self.held(coverage::of_servers(used, span), |what| match what {
-            Counted::ContextSwitches | Counted::Network => true,
+            Counted::ContextSwitches
+            | Counted::CacheMisses
+            | Counted::JournalSyncs
+            | Counted::Network => true,
             Counted::ServerCpu => !is_of_kernel,
             _ => false,
         });
@@ -178,12 +181,15 @@ impl Tally {
             ];
             let counts = [
                 (CostKind::ContextSwitches, used.context_switches),
+                (CostKind::CacheMisses, used.cache_misses),
                 (CostKind::ReceivedBytes, received),
                 (CostKind::SentBytes, sent),
             ];
             for (kind, count) in counts {
                 self.put_counted(kind, number(count), 0.0, held);
             }
+            let sync_us = used.journal_sync_s.map(|sync_s| sync_s * 1e6);
+            self.put_counted(CostKind::JournalSyncs, sync_us, 0.0, held);
         }
         // Without their processes the servers tell of it.
         let of_cpu = if is_of_kernel { of_kernel } else { of_servers };

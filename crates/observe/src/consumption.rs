@@ -17,6 +17,7 @@ use device::{Devices, SummedCounters};
 use energy::Rapl;
 pub use known::Known;
 use process::{ProcessCounters, Switches};
+use server::ServerGrowth;
 pub use server::{ServerCounters, server_counters, write_back};
 
 /// What is counted.
@@ -204,13 +205,21 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
         (Err(reason), Err(_)) => Err(reason.clone()),
     };
     let memory = known(Counted::Memory, memory, &mut unknown);
-    let network = match of_servers {
-        Ok(found) => found
-            .network
-            .ok_or_else(|| "the server does not tell".to_owned()),
-        Err(reason) => Err(reason.clone()),
-    };
-    let network: Option<NetworkUse> = known(Counted::Network, network, &mut unknown);
+    let network: Option<NetworkUse> = known(
+        Counted::Network,
+        told(of_servers, |found| found.network),
+        &mut unknown,
+    );
+    let cache_misses = known(
+        Counted::CacheMisses,
+        told(of_servers, |found| found.cache_misses),
+        &mut unknown,
+    );
+    let journal_sync_s = known(
+        Counted::JournalSyncs,
+        told(of_servers, |found| found.journal_sync_s),
+        &mut unknown,
+    );
     let count = |counted: usize| counted as u64;
     Consumption {
         every_s: None,
@@ -237,6 +246,8 @@ pub fn consumption(phase: PhaseKind, first: &CountersAt, last: &CountersAt) -> C
         server_written_bytes: of_processes.ok().and_then(|found| found.written_bytes),
         device,
         network,
+        cache_misses,
+        journal_sync_s,
         dirty_at_start_bytes: server::dirty_bytes(&first.servers),
         dirty_at_end_bytes: server::dirty_bytes(&last.servers),
         energy,
@@ -250,6 +261,15 @@ fn both<'a, T>(first: &'a Known<T>, last: &'a Known<T>) -> Known<(&'a T, &'a T)>
         (Ok(first), Ok(last)) => Ok((first, last)),
         (Err(reason), _) | (_, Err(reason)) => Err(reason.clone()),
     }
+}
+
+/// What all servers tell, or why it is not known.
+fn told<T>(
+    of_servers: Result<&ServerGrowth, &String>,
+    of: impl FnOnce(&ServerGrowth) -> Option<T>,
+) -> Known<T> {
+    let found = of_servers.map_err(String::clone)?;
+    of(found).ok_or_else(|| "the server does not tell".to_owned())
 }
 
 /// What is known; what is not is noted.

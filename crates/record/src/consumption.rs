@@ -47,6 +47,11 @@ pub struct Consumption {
     pub device: Option<DeviceUse>,
     /// Bytes on the servers' connections, by `serverStatus.network`.
     pub network: Option<NetworkUse>,
+    /// Pages that the storage engines of the servers read into their caches.
+    pub cache_misses: Option<u64>,
+    /// Time in which the servers synced their journals, added up. A server makes one sync at a time, and all operations that
+    /// need it wait for it together.
+    pub journal_sync_s: Option<f64>,
     /// Changed data in the cache of the storage engine at the start, not yet written.
     pub dirty_at_start_bytes: Option<u64>,
     /// The same at the end.
@@ -174,6 +179,10 @@ named! {
         Device = "device",
         /// Flushes of the devices.
         Flushes = "flushes",
+        /// Pages read into the caches of the servers.
+        CacheMisses = "cache_misses",
+        /// Time in which the servers synced their journals.
+        JournalSyncs = "journal_syncs",
         /// What is written after the phase.
         Deferred = "deferred",
         /// Bytes of connections.

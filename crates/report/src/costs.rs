@@ -48,6 +48,8 @@ pub(crate) fn label(kind: CostKind) -> &'static str {
         CostKind::WrittenBytes => "device writes",
         CostKind::WriteRequests => "write requests",
         CostKind::Flushes => "flushes",
+        CostKind::CacheMisses => "cache misses",
+        CostKind::JournalSyncs => "journal syncs",
         CostKind::ReceivedBytes => "server received",
         CostKind::SentBytes => "server sent",
         CostKind::WriteAmplification => "write amplification",
@@ -68,6 +70,8 @@ fn counted(what: Counted) -> &'static str {
         Counted::Memory => "memory of the servers",
         Counted::Device => "what the device read and wrote",
         Counted::Flushes => "flushes of the device",
+        Counted::CacheMisses => "cache misses of the servers",
+        Counted::JournalSyncs => "time of the servers' journal syncs",
         Counted::Deferred => "what is written after the phase",
         Counted::Network => "bytes on the servers' connections",
         Counted::Energy => "energy",
@@ -80,7 +84,7 @@ fn counted(what: Counted) -> &'static str {
 /// A number in the unit of its kind.
 fn quantity(kind: CostKind, value: f64) -> Quantity {
     let unit = match kind {
-        CostKind::ServerCpu | CostKind::ClientCpu => Unit::Microseconds,
+        CostKind::ServerCpu | CostKind::ClientCpu | CostKind::JournalSyncs => Unit::Microseconds,
         CostKind::ReadBytes
         | CostKind::WrittenBytes
         | CostKind::ReceivedBytes
@@ -112,7 +116,8 @@ fn whole(kind: CostKind, sum: f64, currency: Option<&str>) -> String {
         CostKind::ContextSwitches
         | CostKind::ReadRequests
         | CostKind::WriteRequests
-        | CostKind::Flushes => Quantity::count(sum.round() as u64).to_string(),
+        | CostKind::Flushes
+        | CostKind::CacheMisses => Quantity::count(sum.round() as u64).to_string(),
         _ => amount(kind, sum, currency),
     }
 }
@@ -204,6 +209,8 @@ fn source(kind: CostKind, used: Option<&Consumption>, client: &str) -> String {
         | CostKind::ContextSwitches
         | CostKind::ResidentBytes
         | CostKind::PeakBytes
+        | CostKind::CacheMisses
+        | CostKind::JournalSyncs
         | CostKind::ReceivedBytes
         | CostKind::SentBytes => "serverStatus".to_owned(),
         CostKind::ClientCpu => client.to_owned(),
@@ -458,7 +465,11 @@ fn rank(kind: CostKind) -> u8 {
         CostKind::ServerCpu | CostKind::Price => 200,
         CostKind::WriteAmplification | CostKind::WrittenBytes => 180,
         CostKind::ClientCpu | CostKind::ReadBytes => 160,
-        CostKind::Flushes | CostKind::Energy | CostKind::SpaceAmplification => 140,
+        CostKind::Flushes
+        | CostKind::CacheMisses
+        | CostKind::JournalSyncs
+        | CostKind::Energy
+        | CostKind::SpaceAmplification => 140,
         CostKind::ContextSwitches | CostKind::SentBytes | CostKind::ReceivedBytes => 120,
         CostKind::ReadRequests | CostKind::WriteRequests => 100,
         CostKind::ResidentBytes | CostKind::PeakBytes => 80,

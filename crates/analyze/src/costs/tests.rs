@@ -88,6 +88,8 @@ fn used() -> Consumption {
             received_bytes: 20_000_000,
             sent_bytes: 80_000_000,
         }),
+        cache_misses: Some(25_000),
+        journal_sync_s: Some(2.0),
         dirty_at_start_bytes: None,
         dirty_at_end_bytes: None,
         energy: Some(EnergyUse {
@@ -188,6 +190,8 @@ fn counters_are_divided_by_all_operations_that_finished() {
         (CostKind::WrittenBytes, 1_170.0),
         (CostKind::WriteRequests, 0.02),
         (CostKind::Flushes, 0.004),
+        (CostKind::CacheMisses, 0.25),
+        (CostKind::JournalSyncs, 20.0),
         (CostKind::ReceivedBytes, 200.0),
         (CostKind::SentBytes, 800.0),
         (CostKind::Energy, 4_500.0),

@@ -273,6 +273,9 @@ fn a_run_on_a_mongod_counts_all_that_can_be_counted() {
     assert!(cost(&document, "received_bytes").unwrap() > 100.0);
     // A client that waits for its answer makes the thread of its connection wait.
     assert!(cost(&document, "context_switches_count").unwrap() > 0.5);
+    // The journal of acknowledged updates is synced every 100 ms at the latest; the documents fit into the cache.
+    assert!(cost(&document, "journal_sync_us").unwrap() > 0.0);
+    assert!(cost(&document, "cache_misses_count").unwrap() < 0.5);
     assert!(cost(&document, "space_amplification_ratio").unwrap() > 0.2);
     assert!(cost(&document, "peak_resident_bytes") >= cost(&document, "resident_bytes"));
     let rate = number(&document["analysis"]["figures"]["rate_per_s"]["value"]);

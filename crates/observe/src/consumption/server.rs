@@ -1,5 +1,5 @@
-//! Counters that a server tells of itself, wherever it runs: those of `getrusage(2)`, of its connections and of its cache.
-//! Source: `serverStatus` in the MongoDB manual.
+//! Counters that a server tells of itself, wherever it runs: those of `getrusage(2)`, of its connections, of its cache and of
+//! its journal. Source: `serverStatus` in the MongoDB manual; names of WiredTiger in its `stat_data.py`.
 
 use super::known::Known;
 use crate::watch::{Ask, AskError};
@@ -16,6 +16,8 @@ pub struct ServerCounters {
     resident_bytes: Option<u64>,
     peak_bytes: Option<u64>,
     dirty_bytes: Option<u64>,
+    cache_misses: Option<u64>,
+    journal_sync_us: Option<u64>,
 }
 
 /// Asks a server.
@@ -70,6 +72,8 @@ impl ServerCounters {
             resident_bytes: number(&["mem", "resident"]).map(|mib| mib << 20),
             peak_bytes: usage("maximum_resident_set_kb").map(|kib| kib << 10),
             dirty_bytes: number(&["wiredTiger", "cache", "tracked dirty bytes in the cache"]),
+            cache_misses: number(&["wiredTiger", "cache", "pages read into cache"]),
+            journal_sync_us: number(&["wiredTiger", "log", "log sync time duration (usecs)"]),
         }
     }
 }
@@ -92,6 +96,8 @@ pub(super) struct ServerGrowth {
     pub(super) network: Option<NetworkUse>,
     pub(super) resident_bytes: Option<u64>,
     pub(super) peak_bytes: Option<u64>,
+    pub(super) cache_misses: Option<u64>,
+    pub(super) journal_sync_s: Option<f64>,
 }
 
 /// One of the counters.
@@ -116,10 +122,11 @@ pub(super) fn growth(
             .sum()
     };
     let now = |counter: Counter| -> Option<u64> { last.iter().map(counter).sum() };
+    let seconds = |counter: Counter| by(counter).map(|us| us as f64 / 1e6);
     let received_bytes = by(|server| server.received_bytes);
     let sent_bytes = by(|server| server.sent_bytes);
     Ok(ServerGrowth {
-        cpu_s: by(|server| server.cpu_us).map(|us| us as f64 / 1e6),
+        cpu_s: seconds(|server| server.cpu_us),
         switches: by(|server| server.switches),
         network: received_bytes
             .zip(sent_bytes)
@@ -129,6 +136,8 @@ pub(super) fn growth(
             }),
         resident_bytes: now(|server| server.resident_bytes),
         peak_bytes: now(|server| server.peak_bytes),
+        cache_misses: by(|server| server.cache_misses),
+        journal_sync_s: seconds(|server| server.journal_sync_us),
     })
 }
 

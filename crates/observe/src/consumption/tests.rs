@@ -307,7 +307,11 @@ fn status(factor: i64) -> Document {
             "maximum_resident_set_kb": 204_800_i64,
             "voluntary_context_switches": 40 * factor, "involuntary_context_switches": 2 * factor,
         },
-        "wiredTiger": { "cache": { "tracked dirty bytes in the cache": 77 * factor } },
+        "wiredTiger": {
+            "cache": { "tracked dirty bytes in the cache": 77 * factor, "pages read into cache": 30 * factor },
+            // An `int` until it is too large for one, as 6.0 tells it.
+            "log": { "log sync operations": 4, "log sync time duration (usecs)": 250_000 * factor as i32 },
+        },
     }
 }
 
@@ -340,6 +344,8 @@ fn a_server_elsewhere_tells_of_itself() {
     assert_eq!(used.network, Some(network));
     assert_eq!(used.dirty_at_start_bytes, Some(154));
     assert_eq!(used.dirty_at_end_bytes, Some(462));
+    assert_eq!(used.cache_misses, Some(2 * 60));
+    assert_eq!(used.journal_sync_s, Some(2.0 * 0.5));
     // One that was started again counts from 0.
     let used = consumption(PhaseKind::Measure, &last, &first);
     assert_eq!((used.network, used.server_cpu_s), (None, None));
@@ -370,6 +376,10 @@ fn one_server_that_does_not_tell_hides_the_sum() {
         (used.peak_resident_bytes, used.dirty_at_end_bytes),
         (None, None)
     );
+    assert_eq!((used.cache_misses, used.journal_sync_s), (None, None));
+    for what in [Counted::CacheMisses, Counted::JournalSyncs] {
+        assert_eq!(why(&used, what), "the server does not tell");
+    }
 }
 
 mod rapl {

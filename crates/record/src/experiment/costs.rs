@@ -25,6 +25,10 @@ named! {
         WriteRequests = "device_writes_count",
         /// Flushes of the devices per operation.
         Flushes = "device_flushes_count",
+        /// Pages that the servers read into their caches per operation.
+        CacheMisses = "cache_misses_count",
+        /// Time in which the servers synced their journals per operation.
+        JournalSyncs = "journal_sync_us",
         /// Bytes that the servers received per operation.
         ReceivedBytes = "received_bytes",
         /// Bytes that they sent.

@@ -29,6 +29,8 @@ fn costs(server_us: f64) -> Costs {
         basis_count: 1000,
         values: vec![
             cost(CostKind::ServerCpu, server_us, 0.02),
+            cost(CostKind::CacheMisses, 0.25, 0.001),
+            cost(CostKind::JournalSyncs, 12.0, 0.001),
             cost(CostKind::SentBytes, 1700.0, 0.001),
             cost(CostKind::Price, 0.014, 0.1),
         ],
@@ -87,6 +89,8 @@ fn the_page_of_a_search_for_the_highest_rate_has_costs_by_clients_and_by_offered
     assert!(find("offered").contains("17,000/s"));
     assert!(find("server CPU").contains("1 µs"), "{text}");
     assert!(find("price of a million").contains("0.0140 USD"), "{text}");
+    assert!(find("cache misses").contains("0.25"), "{text}");
+    assert!(find("journal syncs").contains("12 µs"), "{text}");
     assert!(find("server sent").contains("1.66 KiB"), "{text}");
     // Of 1.7 kB an interval of ± 0.1 % is of no interest.
     assert!(!text.contains("1.66–1.66"), "{text}");

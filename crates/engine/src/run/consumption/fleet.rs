@@ -42,6 +42,8 @@ pub(in crate::run) fn of_resources(
         (device.is_some(), Counted::Deferred, NOT_ASKED),
         (true, Counted::ContextSwitches, NOT_COUNTED),
         (true, Counted::Memory, NOT_COUNTED),
+        (true, Counted::CacheMisses, NOT_COUNTED),
+        (true, Counted::JournalSyncs, NOT_COUNTED),
         (true, Counted::Network, NOT_COUNTED),
         (true, Counted::Energy, NOT_COUNTED),
     ]
@@ -79,6 +81,8 @@ pub(in crate::run) fn of_resources(
         server_written_bytes: None,
         device,
         network: None,
+        cache_misses: None,
+        journal_sync_s: None,
         dirty_at_start_bytes: None,
         dirty_at_end_bytes: None,
         energy: None,
