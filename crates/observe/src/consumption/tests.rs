@@ -309,7 +309,7 @@ fn status(factor: i64) -> Document {
         },
         "wiredTiger": {
             "cache": { "tracked dirty bytes in the cache": 77 * factor, "pages read into cache": 30 * factor },
-            // An `int` until it is too large for one, as 6.0 tells it.
+            // Small numbers may be of the smaller type.
             "log": { "log sync operations": 4, "log sync time duration (usecs)": 250_000 * factor as i32 },
         },
     }

@@ -1,10 +1,10 @@
 //! Which demand explains that one plan is faster than another.
 
-use crate::values::time;
-use dyno_record::experiment::{DemandRatio, Explanation};
+use crate::values::{percent, time};
+use dyno_record::experiment::{CostKind, CostRatio, DemandRatio, Explanation};
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
-use dyno_record::statement::Statement;
+use dyno_record::statement::{Number, Statement};
 
 /// `it needs 8.0 % more server CPU per operation (48.0 µs instead of 44.4 µs)`.
 fn needs(subject: &str, demand: &DemandRatio) -> Statement {
@@ -36,6 +36,25 @@ pub(super) fn explained(
         Explanation::NoDemand => Some(statement!("no-demand-explains")),
         Explanation::NotWatched => Some(statement!("demands-not-watched")),
     }
+}
+
+/// What operations certainly wait for less although no CPU and no disk need be less busy.
+pub(super) fn shorter_waits(costs: &[CostRatio]) -> Vec<Statement> {
+    let fell = |one: &&CostRatio| one.ratio.high.is_some_and(|high| high < 1.0);
+    let said = |one: &CostRatio| {
+        let (code, unit) = match one.kind {
+            CostKind::CacheMisses => ("fewer-cache-misses", Unit::Plain),
+            CostKind::JournalSyncs => ("shorter-journal-syncs", Unit::Microseconds),
+            _ => return None,
+        };
+        Some(statement!(
+            code,
+            share = percent(1.0 - one.ratio.value),
+            candidate = Number::new(one.candidate, unit),
+            baseline = Number::new(one.baseline, unit)
+        ))
+    };
+    costs.iter().filter(fell).filter_map(said).collect()
 }
 
 /// Demands that differ for certain although what decides does not.

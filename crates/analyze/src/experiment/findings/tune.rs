@@ -3,7 +3,7 @@
 use super::difference::{self, explained};
 use crate::values::{percent, times_of};
 use dyno_record::experiment::{
-    Experiment, Finding, LeftOutKnob, LeftOutReason, RunsSetAside, TuneAnswer, TuneOptions,
+    Experiment, Explanation, Finding, LeftOutKnob, LeftOutReason, RunsSetAside, TuneAnswer, TuneOptions,
 };
 use dyno_record::statement;
 use dyno_record::statement::Statement;
@@ -115,13 +115,17 @@ fn less_durable(options: &TuneOptions, answer: &TuneAnswer) -> Option<Finding> {
     (!weaker.is_empty()).then(|| Finding::warning(said, evidence))
 }
 
-/// The demand that fell.
+/// The demand that fell, or what operations wait for less where none explains the gain.
 fn cause(answer: &TuneAnswer) -> Option<Finding> {
     let compared = answer
         .comparison
         .as_ref()
         .filter(|_| !answer.settings.is_empty())?;
-    let explanation = explained("", compared.explanation.as_ref()?, &compared.demands)?;
+    let waits = difference::shorter_waits(&compared.costs);
+    let explanation = match compared.explanation.as_ref()? {
+        Explanation::NoDemand if !waits.is_empty() => statement!("waits-shorter", waits = waits),
+        found => explained("", found, &compared.demands)?,
+    };
     let evidence = difference::evidence(&compared.demands);
     let said = statement!("explanation", explanation = explanation);
     (!evidence.is_empty()).then(|| Finding::found(said, evidence))

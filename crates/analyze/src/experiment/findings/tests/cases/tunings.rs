@@ -3,7 +3,7 @@
 use super::*;
 use crate::experiment::tune::{Baseline, RunOutcome, TuneCourse, TuneNext};
 use dyno_record::experiment::{
-    AbAnswer, AbEnd, DemandRatio, Explanation, Knob, KnobReach, LeftOutKnob, LeftOutReason,
+    AbAnswer, AbEnd, CostKind, CostRatio, DemandRatio, Explanation, Knob, KnobReach, LeftOutKnob, LeftOutReason,
     RunsSetAside, Statistic, TUNE, TuneAnswer, TuneGoal, TuneOptions,
 };
 
@@ -43,6 +43,8 @@ pub(super) fn cases() -> Vec<Case> {
         case("explanation", explained())
             .not_if("nothing is better", |it| answer(it).settings.clear())
             .not_if("nothing was compared", |it| answer(it).comparison = None),
+        case("explanation", waiting_less())
+            .not_if("nothing is better", |it| answer(it).settings.clear()),
         case(
             "tune-set-aside",
             with(tuned(1.2, false), |it| {
@@ -211,4 +213,62 @@ fn explained() -> Experiment {
         }),
     }));
     experiment
+}
+
+fn compared(experiment: &mut Experiment) -> &mut AbAnswer {
+    answer(experiment)
+        .comparison
+        .as_mut()
+        .expect("it was compared")
+}
+
+/// No demand explains the gain, and three costs fell, two of which are waits.
+fn waiting_less() -> Experiment {
+    let cost = |kind, error_ratio| CostRatio {
+        kind,
+        currency: None,
+        baseline: 2.0,
+        candidate: 1.5,
+        ratio: figure(0.75, error_ratio),
+    };
+    with(explained(), |it| {
+        let compared = compared(it);
+        compared.explanation = Some(Explanation::NoDemand);
+        compared.costs = vec![
+            cost(CostKind::ServerCpu, 0.1),
+            cost(CostKind::CacheMisses, 0.1),
+            cost(CostKind::JournalSyncs, 0.1),
+        ];
+    })
+}
+
+#[test]
+fn shorter_waits_are_told_where_they_are_certain_and_no_demand_explains_the_gain() {
+    let said = |change: fn(&mut AbAnswer)| {
+        let mut experiment = waiting_less();
+        change(compared(&mut experiment));
+        let found = findings(&experiment).into_iter();
+        let mut found = found.filter(|one| one.statement.code == "explanation");
+        let found = found.next().expect("there is an explanation");
+        found.statement.to_string()
+    };
+    let both = said(|_| {});
+    for part in ["fewer-cache-misses", "shorter-journal-syncs", "share: 25"] {
+        assert!(both.contains(part), "{both}");
+    }
+    let one = said(|it| it.costs[2].ratio = figure(0.75, 0.5));
+    assert!(
+        one.contains("fewer-cache-misses") && !one.contains("shorter-journal-syncs"),
+        "{one}"
+    );
+    let none = said(|it| it.costs.truncate(1));
+    assert!(none.contains("no-demand-explains"), "{none}");
+    let demand = said(|it| {
+        let name = "server CPU".to_owned();
+        it.explanation = Some(Explanation::Demand { name });
+    });
+    assert!(
+        demand.contains("needs") && !demand.contains("waits-shorter"),
+        "{demand}"
+    );
 }
