@@ -14,7 +14,7 @@ pub mod io_trace;
 pub mod knobs;
 pub mod model;
 pub mod names;
-mod nearest;
+pub mod nearest;
 pub mod placement;
 pub mod price;
 pub mod problem;

@@ -2,7 +2,7 @@
 
 /// The candidate nearest to `name` without regard to case, or none if all of them are far away:
 /// more than a third of the name would have to change.
-pub(crate) fn nearest<'a>(
+pub fn nearest<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

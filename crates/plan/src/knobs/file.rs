@@ -49,6 +49,8 @@ pub(super) struct KnobPlan {
     pub(super) from: Option<String>,
     /// Highest value, as `from`.
     pub(super) to: Option<String>,
+    /// What `to` is at most, whatever the machine has, as `from`.
+    pub(super) most: Option<String>,
     /// Number of values from the lowest to the highest; 2 to 24.
     #[schemars(range(min = 2, max = 24))]
     pub(super) steps: Option<usize>,

@@ -1,6 +1,7 @@
 //! Knobs: keys of a plan with the values that `dyno tune` tries, from files and from the command line. A knob is data: its key
 //! says how it is set, its values are few, and what a machine has decides their range.
 
+mod durability;
 mod file;
 mod range;
 pub mod versions;
@@ -10,6 +11,7 @@ pub use file::{Need, schema};
 use crate::error::PlanError;
 use crate::host_setting::HostSetting;
 use crate::problem::Problem;
+use durability::{decides_durability, less_durable, mark_less_durable};
 use file::{KnobPlan, built_in, parse};
 use range::{amount, in_order, number, range, written};
 use serde::{Deserialize, Serialize};
@@ -283,60 +285,9 @@ fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> 
         risk: None,
         documentation: None,
     };
-    settle_durability(&mut knob, &weaker, name, allowed)?;
+    mark_less_durable(&mut knob, &weaker, name, allowed)?;
     check_values(&knob)?;
     Ok(knob)
-}
-
-/// Keys whose values decide whether acknowledged writes last, whatever a file says of them.
-const DURABILITY: [&str; 6] = [
-    "server.durable_writes",
-    "server.journal",
-    "server.journal_commit_interval",
-    "server.storage_engine",
-    "server.topology",
-    CONNECTION_OPTIONS,
-];
-
-/// The parameter of `mongod` with the longest time between two writes of its journal.
-const JOURNAL_INTERVAL: &str = "journalCommitInterval";
-
-/// What it is by default, in milliseconds.
-const JOURNAL_INTERVAL_MS: f64 = 100.0;
-
-/// Whether this value of this key makes acknowledged writes less durable, whatever a file says of it.
-fn weakens(key: &str, value: &str) -> bool {
-    let mut parameters = [RUNTIME_PARAMETERS, PARAMETERS].into_iter();
-    let is_interval = parameters.any(|all| key.strip_prefix(all) == Some(JOURNAL_INTERVAL));
-    is_interval && number(value).is_none_or(|milliseconds| milliseconds > JOURNAL_INTERVAL_MS)
-}
-
-/// Says of a knob which of its values are less durable: these, and those that weaken its key. `name` stands for it in an error if that
-/// is not allowed.
-fn settle_durability(
-    knob: &mut Knob,
-    weaker: &[String],
-    name: &str,
-    allowed: Allowed,
-) -> Result<(), PlanError> {
-    let values = knob.values.iter();
-    let is_weaker =
-        |value: &&String| weaker.contains(value) || weakens(&knob.key, &knob.set(value));
-    let own: Vec<String> = values.filter(is_weaker).cloned().collect();
-    match own.first().filter(|_| !allowed.durability) {
-        Some(value) => Err(less_durable(&format!("{name}={value}"))),
-        None => {
-            knob.less_durable = own;
-            Ok(())
-        }
-    }
-}
-
-fn less_durable(what: &str) -> PlanError {
-    let problem = Problem::new(format!(
-        "`{what}` may make acknowledged writes less durable"
-    ));
-    invalid(problem.with_hint("give `--allow durability` if that is what you want"))
 }
 
 fn not_allowed(what: &str) -> PlanError {
@@ -357,19 +308,6 @@ fn is_allowed(reach: Reach, key: &str, allowed: Allowed) -> bool {
             allowed.host && (allowed.restart || !needs_start)
         }
     }
-}
-
-/// Whether a knob decides if acknowledged writes last, whatever its file says.
-fn decides_durability(plan: &KnobPlan) -> bool {
-    // Of the options of a connection string these do not.
-    let is_name = |value: &String| value.chars().all(|c| c.is_ascii_alphanumeric());
-    let is_compressor = plan.key == CONNECTION_OPTIONS
-        && plan
-            .text
-            .as_ref()
-            .is_some_and(|text| text == "compressors={}")
-        && plan.values.iter().all(is_name);
-    DURABILITY.contains(&plan.key.as_str()) && !is_compressor
 }
 
 /// A knob with its values; `None` if it is not allowed.
@@ -399,7 +337,7 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
         (Some(from), Some(to), Some(steps)) if plan.values.is_empty() => {
             range(&plan, from, to, steps, machine)?
         }
-        (None, None, None) => in_order(plan.values.clone()),
+        (None, None, None) if plan.most.is_none() => in_order(plan.values.clone()),
         _ => {
             let text = format!(
                 "knob `{}` has neither `values` alone nor `from`, `to` and `steps`",
@@ -438,7 +376,7 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
         documentation: plan.documentation,
     };
     let key = knob.key.clone();
-    settle_durability(&mut knob, &weaker, &key, allowed)?;
+    mark_less_durable(&mut knob, &weaker, &key, allowed)?;
     match plan.default {
         Some(default) => {
             let own = amount(&default, machine)

@@ -32,7 +32,12 @@ pub(super) fn range(
     steps: usize,
     machine: Machine,
 ) -> Result<Vec<String>, PlanError> {
-    let ends = amount(from, machine).zip(amount(to, machine));
+    let mut end = amount(to, machine);
+    if let Some(most) = &plan.most {
+        let both = end.zip(amount(most, machine));
+        end = both.map(|(to, most)| if most.0 < to.0 { most } else { to });
+    }
+    let ends = amount(from, machine).zip(end);
     let fits = |((from, _), (to, _)): &((f64, bool), (f64, bool))| {
         from < to && (plan.scale == Scale::Linear || *from > 0.0)
     };

@@ -46,6 +46,69 @@ fn the_machine_decides_the_range() {
 }
 
 #[test]
+fn eviction_threads_follow_the_cores_up_to_what_the_server_takes() {
+    let of_cores = |cores| {
+        let machine = Machine { cores, ..MACHINE };
+        let asked = ["eviction".to_owned()];
+        let mut found = find(&asked, Allowed::default(), machine).unwrap();
+        found.retain(|knob| knob.name == "eviction threads");
+        let threads = found.remove(0);
+        assert_eq!(threads.values[threads.default.unwrap()], "4", "{cores}");
+        threads.values
+    };
+    assert_eq!(of_cores(1), ["1", "2", "3", "4"]);
+    assert_eq!(of_cores(2), ["1", "2", "4", "8"]);
+    assert_eq!(of_cores(64), ["1", "3", "4", "7", "20"]);
+}
+
+#[test]
+fn what_a_server_has_decides_which_intervals_of_the_journal_are_less_durable() {
+    let interval = |allowed| knobs(&["journal"], allowed).unwrap().remove(0);
+    let settled = |now: &[&str], allowed: Allowed| {
+        let mut knob = interval(allowed);
+        now.iter().for_each(|value| knob.set_default(value));
+        let left_out = knob.settle_durability(now, allowed.durability);
+        (knob, left_out)
+    };
+    let safe = Allowed::default();
+    for (now, kept, left_out) in [
+        (&["10"][..], &["10"][..], &["30", "100"][..]),
+        (&["30"], &["10", "30"], &["100"]),
+        (&["100"], &["10", "30", "100"], &[]),
+        // What it has may stay, and no more than the default is added to it.
+        (&["300"], &["10", "30", "100", "300"], &[]),
+        // The default of older servers.
+        (&["0"], &["0", "10", "30", "100"], &[]),
+        (&["100", "100"], &["10", "30", "100"], &[]),
+    ] {
+        let (knob, without) = settled(now, safe);
+        assert_eq!((&knob.values[..], &without[..]), (kept, left_out), "{now:?}");
+        assert_eq!(knob.values[knob.default.unwrap()], now[0]);
+    }
+    // What one server has is less durable than what the other one has, and both would have to have the same values.
+    for now in [["30", "100"], ["100", "30"]] {
+        let (knob, left_out) = settled(&now, safe);
+        assert_eq!((knob.values.len(), left_out), (1, vec!["100".to_owned()]));
+    }
+    let (knob, left_out) = settled(&["30"], ALL);
+    assert_eq!((knob.values.len(), left_out.len()), (5, 0));
+    assert_eq!(knob.less_durable, ["300", "500", "100"]);
+    let (other, left_out) = {
+        let mut knob = knobs(&["checkpoint"], safe).unwrap().remove(0);
+        let left_out = knob.settle_durability(&["60"], false);
+        (knob, left_out)
+    };
+    assert_eq!((other.values.len(), left_out.len()), (6, 0));
+    assert_eq!(other.told_parameter(), Some("syncdelay"));
+    let of_start = Knob {
+        key: format!("{PARAMETERS}journalCommitInterval"),
+        ..interval(safe)
+    };
+    assert_eq!(of_start.told_parameter(), Some("journalCommitInterval"));
+    assert_eq!(of_start.runtime_parameter(), None);
+}
+
+#[test]
 fn a_parameter_is_typed_with_its_values() {
     let mut knob = knobs(&["syncdelay=120,20"], Allowed::default())
         .unwrap()
@@ -124,6 +187,14 @@ fn a_file_that_is_not_valid_is_refused_with_its_place() {
         (
             "[[knobs]]\nname='a'\ngroup='g'\nkey='server.cache'\nvalues=['1GiB','2GiB']\nfrom='1'\ndefault='1GiB'",
             "neither",
+        ),
+        (
+            "[[knobs]]\nname='a'\ngroup='g'\nkey='server.cache'\nvalues=['1GiB','2GiB']\nmost='3GiB'\ndefault='1GiB'",
+            "neither",
+        ),
+        (
+            "[[knobs]]\nname='a'\ngroup='g'\nkey='server.x'\nfrom='4'\nto='cores*64'\nmost='4'\nsteps=3\ndefault='4'",
+            "no range",
         ),
         (
             "[[knobs]]\nname='a'\ngroup='g'\nkey='server.runtime_parameters.x'\nvalues=['1','2']\ntext='y'\ndefault='1'",
@@ -205,14 +276,25 @@ fn a_switch_has_no_order_and_options_of_connections_do_not_weaken_writes() {
             host: false,
             durability,
         };
-        let all = knobs(&["client"], allowed).unwrap();
-        all.into_iter().map(|knob| knob.name).collect::<Vec<_>>()
+        knobs(&["client"], allowed).unwrap()
     };
-    assert_eq!(client(false), ["clients", "wire compressor"]);
+    let names = |durability| {
+        let all = client(durability).into_iter();
+        all.map(|knob| knob.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(false), ["clients", "wire compressor"]);
     assert_eq!(
-        client(true),
-        ["clients", "wire compressor", "write concern"]
+        names(true),
+        [
+            "clients",
+            "wire compressor",
+            "write concern",
+            "durable writes"
+        ]
     );
+    let durable = client(true).remove(3);
+    assert_eq!(durable.less_durable, ["false"]);
+    assert_eq!((durable.ordered, durable.default), (false, Some(0)));
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("own.toml");
     for text in ["compressors={}", "w={}", "{}"] {
