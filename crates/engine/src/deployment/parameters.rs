@@ -13,6 +13,7 @@ use bson::{Bson, Document, doc};
 use dyno_load::connect::{Control, ControlError};
 use dyno_plan::Plan;
 use dyno_plan::knobs::ENGINE_CONFIGURATION;
+use dyno_plan::nearest::nearest;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -179,6 +180,29 @@ pub(crate) fn values(
     texts(server, names)
 }
 
+/// The parameter that the first server with data takes while it runs and whose name is nearest to this one; none if it has none
+/// with nearly that name, or does not list them.
+pub(crate) fn near(deployment: &DeploymentUnderTest, name: &str) -> Option<String> {
+    let servers = deployment.data_servers();
+    listed_near(&mut connect(servers.first()?).ok()?, name)
+}
+
+fn listed_near(control: &mut Control, name: &str) -> Option<String> {
+    let all = doc! { "getParameter": { "showDetails": true, "allParameters": true } };
+    let listed = control.run("admin", all).ok()?;
+    nearest(name, settable(&listed)).map(str::to_owned)
+}
+
+/// Names of the parameters in a list with details that a running server takes.
+fn settable(listed: &Document) -> impl Iterator<Item = &str> {
+    let is_settable = |details: &Bson| {
+        let details = details.as_document();
+        details.is_some_and(|own| own.get_bool("settableAtRuntime").unwrap_or_default())
+    };
+    let all = listed.iter();
+    all.filter_map(move |(name, details)| is_settable(details).then_some(name.as_str()))
+}
+
 /// What a server has, as people write it.
 fn texts(server: &WatchedServer, names: &[&String]) -> Result<BTreeMap<String, String>, Error> {
     let found = read(&mut connect(server)?, names, server)?;
@@ -193,10 +217,11 @@ fn changes_of(
     wanted: &BTreeMap<String, String>,
 ) -> Result<Vec<ChangedParameter>, Error> {
     let names: Vec<&String> = wanted.keys().collect();
-    let found = read(&mut connect(server)?, &names, server)?;
+    let mut control = connect(server)?;
+    let found = read(&mut control, &names, server)?;
     let mut changes = Vec::new();
     for (name, asked) in wanted {
-        let now = found.get(name).ok_or_else(|| unknown(name, server))?;
+        let now = found.get(name).ok_or_else(|| unknown(name, server, &mut control))?;
         let set = typed(asked, now).ok_or_else(|| {
             let refused = RefusedParameter {
                 name: name.clone(),
@@ -223,11 +248,16 @@ fn changes_of(
     Ok(changes)
 }
 
-fn unknown(name: &str, server: &WatchedServer) -> Error {
+/// How people see which parameters there are.
+const LISTING: &str = "`db.adminCommand({getParameter: \"*\"})` lists those that it has; their names depend on the version";
+
+fn unknown(name: &str, server: &WatchedServer, control: &mut Control) -> Error {
     let text = format!("`{}` has no parameter `{name}`", server.address);
-    Error::new(Kind::BadInput, text).with_hint(
-        "`db.adminCommand({getParameter: \"*\"})` lists those that it has; their names depend on the version",
-    )
+    let hint = match listed_near(control, name) {
+        Some(near) => format!("did you mean `{near}`? {LISTING}"),
+        None => LISTING.to_owned(),
+    };
+    Error::new(Kind::BadInput, text).with_hint(hint)
 }
 
 /// What is put back. The configuration of the engine is not told by a server, and defaults stand for what was not set by
@@ -408,6 +438,15 @@ mod tests {
         for (asked, now, expected) in cases {
             assert_eq!(typed(asked, &now), expected, "{asked} for {now}");
         }
+    }
+
+    #[test]
+    fn only_what_a_running_server_takes_is_near_to_a_name() {
+        let taken = |taken: bool| doc! { "value": 60, "settableAtRuntime": taken };
+        let listed = doc! { "syncdelay": taken(true), "syncDelays": taken(false), "port": 27017, "ok": 1.0 };
+        assert_eq!(settable(&listed).collect::<Vec<_>>(), ["syncdelay"]);
+        assert_eq!(nearest("syncDelays", settable(&listed)), Some("syncdelay"));
+        assert_eq!(nearest("wrongName", settable(&listed)), None);
     }
 
     #[test]

@@ -299,6 +299,11 @@ impl<'a> Campaign<'a> {
         })
     }
 
+    /// A parameter that the servers which are up take while they run, with nearly this name.
+    pub(crate) fn near_parameter(&self, name: &str) -> Option<String> {
+        parameters::near(&self.deployment.as_ref()?.deployment, name)
+    }
+
     /// Refuses servers that run already, and a machine, that have what a killed run has set.
     pub(crate) fn check_undone(&self) -> Result<(), Error> {
         let Some(folder) = self.context.environment.state_dir.as_deref() else {

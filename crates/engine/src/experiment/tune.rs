@@ -25,8 +25,7 @@ use dyno_plan::model::Schedule;
 use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{
-    self as record, AbAnswer, Experiment, LeftOutKnob, LeftOutReason, Side, TUNE, TuneGoal,
-    TuneOptions, Verb,
+    self as record, AbAnswer, Experiment, LeftOutKnob, Side, TUNE, TuneGoal, TuneOptions, Verb,
 };
 use dyno_record::quantity::Quantity;
 use knobs::{Facts, WANTED};
@@ -504,29 +503,18 @@ fn knobs_of_each(
     let memory_bytes = knobs::machine().memory_bytes;
     let unfit = knobs::fit_caches(&mut wanted, &caches, servers, memory_bytes);
     left_out.extend(unfit);
-    let parameters = wanted
-        .iter()
-        .filter_map(|knob| knob.runtime_parameter().map(str::to_owned));
-    let parameters: Vec<String> = parameters.collect();
+    let parameters = wanted.iter().filter_map(Knob::told_parameter);
+    let parameters: Vec<String> = parameters.map(str::to_owned).collect();
     let parameters: Vec<&String> = parameters.iter().collect();
     let mut found = Vec::new();
     for which in plans {
-        let found_here = campaign.server_parameters(which, &parameters)?;
-        wanted.retain_mut(|knob| {
-            let Some(name) = knob.runtime_parameter() else {
-                return true;
-            };
-            let Some(value) = found_here.get(name) else {
-                left_out.push(knobs::left(knob, LeftOutReason::NotThere));
-                return false;
-            };
-            if knob.text.is_none() {
-                knob.set_default(value);
-            }
-            true
-        });
-        found.push(found_here);
+        found.push(campaign.server_parameters(which, &parameters)?);
     }
+    let allows_less_durable = campaign.value::<TuneOptions>(TUNE)?.allows_less_durable;
+    wanted.retain_mut(|knob| {
+        knobs::settle_parameter(knob, &found, allows_less_durable, &mut left_out)
+    });
+    knobs::find_near(&mut left_out, campaign);
     let folders = campaign.data_folders();
     let mut settled = Vec::new();
     for mut knob in wanted {
@@ -548,8 +536,8 @@ fn knobs_of_each(
         knobs::with_cache(&mut own, cache.as_deref());
         knobs::as_planned(&mut own, campaign.task(which));
         for knob in own.iter_mut().filter(|knob| knob.text.is_none()) {
-            let name = knob.runtime_parameter().map(str::to_owned);
-            if let Some(value) = name.and_then(|name| found.get(&name)) {
+            let value = knob.told_parameter().and_then(|name| found.get(name));
+            if let Some(value) = value {
                 knob.set_default(value);
             }
         }

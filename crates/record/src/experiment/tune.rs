@@ -133,6 +133,8 @@ named! {
         OneNumaNode = "one-numa-node",
         /// The machine has one of its values only.
         OneValue = "one-value",
+        /// It makes acknowledged writes less durable than they are on the server, which is not allowed.
+        LessDurable = "less-durable",
     }
 }
 
@@ -140,12 +142,14 @@ named! {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOutKnob {
-    /// Its name.
+    /// Its name, with the values that are not tried if others are.
     pub name: String,
     /// The key of the plan that it would have set.
     pub key: String,
     /// Why it is not tried; the server has it not when absent.
     pub reason: Option<LeftOutReason>,
+    /// A parameter that the server has and whose name is nearly the same, if it has not the one that was asked for.
+    pub near: Option<String>,
 }
 
 /// How the search is done. What is not known before the first runs is absent until they are done.
@@ -171,7 +175,7 @@ pub struct TuneOptions {
     pub allows_less_durable: bool,
     /// The knobs; those without a known default are among the wanted ones only.
     pub knobs: Option<Vec<Knob>>,
-    /// Knobs that were not tried, as the server or its machine has them not, or they have no effect there.
+    /// Knobs that were not tried: the server or its machine has them not, they have no effect there, or they are not allowed.
     #[serde(default)]
     pub left_out: Vec<LeftOutKnob>,
     /// Time that a run takes with all that belongs to it.

@@ -188,7 +188,7 @@ fn refused(answer: &TuneAnswer) -> Option<Finding> {
     })
 }
 
-/// Knobs that the server or its machine has not, or that have no effect there.
+/// Knobs that the server or its machine has not, that have no effect there, or that are not allowed.
 pub(super) fn left_out(options: &TuneOptions) -> Option<Finding> {
     let all = options.left_out.iter();
     let names: Vec<&String> = all.clone().map(|knob| &knob.name).collect();
@@ -205,6 +205,7 @@ pub(super) fn left_out(options: &TuneOptions) -> Option<Finding> {
             LeftOutReason::NoSwap => "left-out-no-swap",
             LeftOutReason::OneNumaNode => "left-out-one-numa-node",
             LeftOutReason::OneValue => "left-out-one-value",
+            LeftOutReason::LessDurable => "left-out-less-durable",
         };
         (!keys.is_empty()).then(|| statement!(code, keys = keys, tried = tried))
     });

@@ -4,10 +4,11 @@ use crate::context::Context;
 use crate::deployment::choice;
 use crate::environment::{Environment, ServerHome};
 use crate::error::{Error, Kind};
+use crate::experiment::campaign::Campaign;
 use crate::run::host_settings;
 use dyno_plan::host_setting::HostSetting;
 use dyno_plan::knobs::versions::{Version, version};
-use dyno_plan::knobs::{Knob, Machine, Need, Reach};
+use dyno_plan::knobs::{Knob, Machine, Need, RUNTIME_PARAMETERS, Reach};
 use dyno_plan::model::ServerKind;
 use dyno_plan::task::Task;
 use dyno_plan::topology::Topology;
@@ -15,6 +16,7 @@ use dyno_plan::units::Bytes;
 use dyno_record::experiment::{self as record, KnobReach, LeftOutKnob, LeftOutReason};
 use dyno_record::model::ServerRecord;
 use dyno_servers::{ServerProgram, program_version};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Name of the option that holds the knobs as they were asked for.
@@ -100,6 +102,7 @@ pub(super) fn left(knob: &Knob, reason: LeftOutReason) -> LeftOutKnob {
         name: knob.name.clone(),
         key: knob.key.clone(),
         reason: Some(reason),
+        near: None,
     }
 }
 
@@ -118,10 +121,17 @@ pub(super) fn in_words(knob: &LeftOutKnob) -> String {
         Some(LeftOutReason::NoSwap) => "this machine has no swap",
         Some(LeftOutReason::OneNumaNode) => "this machine has one NUMA node",
         Some(LeftOutReason::OneValue) => "this machine has one of its values only",
+        Some(LeftOutReason::LessDurable) => {
+            "it makes acknowledged writes less durable than they are; `--allow durability` lets it be tried"
+        }
         Some(LeftOutReason::NotThere) | None => {
+            let near = knob.near.as_ref();
+            let near = near.map(|near| format!("; did you mean `{near}`?"));
             return format!(
-                "there is no `{}` here: `{}` is left out",
-                knob.key, knob.name
+                "there is no `{}` here: `{}` is left out{}",
+                knob.key,
+                knob.name,
+                near.unwrap_or_default()
             );
         }
     };
@@ -170,6 +180,9 @@ fn planned(knobs: &mut [Knob], task: &Task, put: fn(&mut Knob, &str)) {
         }
     }
 }
+
+/// Key of the storage that is made for the servers.
+const STORAGE: &str = "server.storage";
 
 /// Key of the knob whose default depends on the machine and on how many servers share it.
 const CACHE: &str = "server.cache";
@@ -228,6 +241,48 @@ pub(super) fn with_cache(knobs: &mut [Knob], cache: Option<&str>) {
         .for_each(|(knob, cache)| knob.set_default(cache));
 }
 
+/// What servers have of the parameter of a knob are values of it. Those that would make acknowledged writes less durable than they are
+/// on one of the servers go unless that is allowed. Whether there is something left to try.
+pub(super) fn settle_parameter(
+    knob: &mut Knob,
+    found: &[BTreeMap<String, String>],
+    allows_less_durable: bool,
+    left_out: &mut Vec<LeftOutKnob>,
+) -> bool {
+    let Some(name) = knob.told_parameter() else {
+        return true;
+    };
+    let of_each = found.iter().map(|found| found.get(name));
+    let Some(of_each) = of_each.collect::<Option<Vec<&String>>>() else {
+        left_out.push(left(knob, LeftOutReason::NotThere));
+        return false;
+    };
+    if knob.text.is_none() {
+        of_each.iter().for_each(|value| knob.set_default(value));
+    }
+    let of_each: Vec<&str> = of_each.into_iter().map(String::as_str).collect();
+    let weaker = knob.settle_durability(&of_each, allows_less_durable);
+    let is_left = knob.values.len() > 1;
+    if !weaker.is_empty() {
+        let mut without = left(knob, LeftOutReason::LessDurable);
+        if is_left {
+            without.name = format!("{} {}", knob.name, weaker.join(", "));
+        }
+        left_out.push(without);
+    }
+    is_left
+}
+
+/// Finds what was meant by the parameters that were typed and that no server has.
+pub(super) fn find_near(left_out: &mut [LeftOutKnob], campaign: &Campaign<'_>) {
+    for knob in left_out {
+        let typed = knob.key.strip_prefix(RUNTIME_PARAMETERS);
+        let is_missing = knob.reason == Some(LeftOutReason::NotThere);
+        let typed = typed.filter(|name| is_missing && *name == knob.name);
+        knob.near = typed.and_then(|name| campaign.near_parameter(name));
+    }
+}
+
 /// Refuses knobs that this server has not, as far as its kind tells, and settings of the machine that may not be made.
 pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
     let refuse = |text: String, hint: &str| Err(Error::new(Kind::BadInput, text).with_hint(hint));
@@ -260,6 +315,17 @@ pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
         );
     }
     let server = &task.plan.server;
+    // The folder that is the place of the data otherwise is no value of the key, which has no default then.
+    if let Some(knob) = knobs.iter().find(|knob| knob.key == STORAGE)
+        && server.storage.is_none()
+    {
+        let text = format!(
+            "`{STORAGE}` is turned by the knob `{}`, and the plan does not say with which storage the others are compared",
+            knob.name
+        );
+        let hint = format!("name it, such as `--set '{STORAGE}=ext4 on loop:4GiB'`");
+        return refuse(text, &hint);
+    }
     let is_planned = |knob: &&Knob| match knob.runtime_parameter() {
         Some(name) => server.runtime_parameters.contains_key(name),
         // What the plan has there would be lost.
@@ -328,79 +394,4 @@ pub(super) fn recorded(knob: Knob, files: Vec<String>) -> record::Knob {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use dyno_plan::knobs::{Allowed, find};
-    use dyno_plan::request::Setting;
-
-    fn task(cache: Option<&str>) -> Task {
-        let mut plan = dyno_plan::builtin::find("c").expect("it is built in");
-        if let Some(cache) = cache {
-            let setting = Setting::from_text("server.cache", cache);
-            dyno_plan::file::set(&mut plan, &[setting]).unwrap();
-        }
-        Task::from_plan(plan, None, None).expect("it is valid")
-    }
-
-    /// The knob of the cache as it is shipped, for a machine with this memory.
-    fn shipped(memory_bytes: u64) -> Vec<Knob> {
-        let machine = Machine {
-            memory_bytes,
-            cores: 2,
-        };
-        let allowed = Allowed {
-            restart: true,
-            ..Allowed::default()
-        };
-        find(&["cache".to_owned()], allowed, machine).unwrap()
-    }
-
-    fn default_of(knob: &Knob) -> &str {
-        &knob.values[knob.default.unwrap()]
-    }
-
-    #[test]
-    fn the_cache_that_the_servers_had_is_the_default_and_no_value_is_too_large_for_all_of_them() {
-        let mut knobs = shipped(24 << 30);
-        let told = ServerRecord {
-            cache_bytes: Some(3 * (3840 << 20)),
-            ..ServerRecord::default()
-        };
-        let mut three = task(None);
-        three.plan.server.topology = Some("pairs=3".into());
-        let cache = cache_of(Some(&told), &three);
-        assert_eq!(cache.as_deref(), Some("3840MiB"));
-        assert_eq!(cache_of(Some(&told), &task(Some("300MiB"))), None);
-        let caches = std::slice::from_ref(&cache);
-        assert_eq!(fit_caches(&mut knobs, caches, 3, 24 << 30), []);
-        with_cache(&mut knobs, cache.as_deref());
-        assert_eq!(default_of(&knobs[0]), "3840MiB");
-        let largest = knobs[0].values.last().unwrap().parse::<Bytes>().unwrap();
-        assert!(3 * largest.0 <= 12 << 30, "{:?}", knobs[0].values);
-        // Of ten in 4 GiB none can have another cache than the smallest.
-        let smallest = Some("256MiB".to_owned());
-        let caches = std::slice::from_ref(&smallest);
-        let left_out = fit_caches(&mut knobs, caches, 10, 4 << 30);
-        assert_eq!(left_out[0].reason, Some(LeftOutReason::OneValue));
-        assert!(knobs.is_empty());
-    }
-
-    #[test]
-    fn what_the_plan_of_one_workload_says_is_no_default_of_another() {
-        let shipped = shipped(4 << 30);
-        let plain = default_of(&shipped[0]).to_owned();
-        let tasks = [task(Some("300MiB")), task(None)];
-        let mut all = shipped;
-        for task in &tasks {
-            with_values_of(&mut all, task);
-        }
-        let of_each = tasks.each_ref().map(|task| {
-            let mut own = all.clone();
-            as_planned(&mut own, task);
-            own.remove(0)
-        });
-        assert_eq!(of_each[0].values, of_each[1].values);
-        assert_eq!(default_of(&of_each[0]), "300MiB");
-        assert_eq!(default_of(&of_each[1]), plain);
-    }
-}
+mod tests;

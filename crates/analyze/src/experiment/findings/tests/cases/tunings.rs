@@ -107,6 +107,7 @@ fn left_out(reason: LeftOutReason) -> LeftOutKnob {
         key: format!("server.runtime_parameters.{name}"),
         // As older records have it.
         reason: Some(reason).filter(|reason| *reason != LeftOutReason::NotThere),
+        near: None,
     }
 }
 

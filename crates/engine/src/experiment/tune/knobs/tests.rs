@@ -1,0 +1,141 @@
+use super::*;
+use dyno_plan::knobs::{Allowed, find};
+use dyno_plan::request::Setting;
+
+fn task(cache: Option<&str>) -> Task {
+    with(cache.map(|cache| ("server.cache", cache)))
+}
+
+fn with(setting: Option<(&str, &str)>) -> Task {
+    let mut plan = dyno_plan::builtin::find("c").expect("it is built in");
+    if let Some((key, value)) = setting {
+        let setting = Setting::from_text(key, value);
+        dyno_plan::file::set(&mut plan, &[setting]).unwrap();
+    }
+    Task::from_plan(plan, None, None).expect("it is valid")
+}
+
+/// The knobs of a group as they are shipped, for a machine with this memory.
+fn group(name: &str, memory_bytes: u64, durability: bool) -> Vec<Knob> {
+    let machine = Machine {
+        memory_bytes,
+        cores: 2,
+    };
+    let allowed = Allowed {
+        restart: true,
+        host: false,
+        durability,
+    };
+    find(&[name.to_owned()], allowed, machine).unwrap()
+}
+
+fn shipped(memory_bytes: u64) -> Vec<Knob> {
+    group("cache", memory_bytes, false)
+}
+
+fn default_of(knob: &Knob) -> &str {
+    &knob.values[knob.default.unwrap()]
+}
+
+#[test]
+fn the_cache_that_the_servers_had_is_the_default_and_no_value_is_too_large_for_all_of_them() {
+    let mut knobs = shipped(24 << 30);
+    let told = ServerRecord {
+        cache_bytes: Some(3 * (3840 << 20)),
+        ..ServerRecord::default()
+    };
+    let mut three = task(None);
+    three.plan.server.topology = Some("pairs=3".into());
+    let cache = cache_of(Some(&told), &three);
+    assert_eq!(cache.as_deref(), Some("3840MiB"));
+    assert_eq!(cache_of(Some(&told), &task(Some("300MiB"))), None);
+    let caches = std::slice::from_ref(&cache);
+    assert_eq!(fit_caches(&mut knobs, caches, 3, 24 << 30), []);
+    with_cache(&mut knobs, cache.as_deref());
+    assert_eq!(default_of(&knobs[0]), "3840MiB");
+    let largest = knobs[0].values.last().unwrap().parse::<Bytes>().unwrap();
+    assert!(3 * largest.0 <= 12 << 30, "{:?}", knobs[0].values);
+    // Of ten in 4 GiB none can have another cache than the smallest.
+    let smallest = Some("256MiB".to_owned());
+    let caches = std::slice::from_ref(&smallest);
+    let left_out = fit_caches(&mut knobs, caches, 10, 4 << 30);
+    assert_eq!(left_out[0].reason, Some(LeftOutReason::OneValue));
+    assert!(knobs.is_empty());
+}
+
+#[test]
+fn what_the_plan_of_one_workload_says_is_no_default_of_another() {
+    let shipped = shipped(4 << 30);
+    let plain = default_of(&shipped[0]).to_owned();
+    let tasks = [task(Some("300MiB")), task(None)];
+    let mut all = shipped;
+    for task in &tasks {
+        with_values_of(&mut all, task);
+    }
+    let of_each = tasks.each_ref().map(|task| {
+        let mut own = all.clone();
+        as_planned(&mut own, task);
+        own.remove(0)
+    });
+    assert_eq!(of_each[0].values, of_each[1].values);
+    assert_eq!(default_of(&of_each[0]), "300MiB");
+    assert_eq!(default_of(&of_each[1]), plain);
+}
+
+#[test]
+fn what_is_less_durable_than_on_the_server_is_left_out_and_named() {
+    let settled = |now: &[&str], durability| {
+        let mut knob = group("journal", 4 << 30, durability).remove(0);
+        let name = "journalCommitInterval".to_owned();
+        let found = now.iter().map(|own| [(name.clone(), (*own).to_owned())].into());
+        let found: Vec<BTreeMap<String, String>> = found.collect();
+        let mut left_out = Vec::new();
+        let is_left = settle_parameter(&mut knob, &found, durability, &mut left_out);
+        let said: Vec<String> = left_out.iter().map(in_words).collect();
+        (is_left, knob.values.len(), said.join("; "))
+    };
+    let (is_left, _, said) = settled(&["10"], false);
+    assert!(!is_left);
+    assert!(said.starts_with("`journal commit interval` is left out: it makes"), "{said}");
+    let (is_left, values, said) = settled(&["50"], false);
+    assert_eq!((is_left, values), (true, 3));
+    assert!(said.starts_with("`journal commit interval 100` is left out"), "{said}");
+    assert!(!settled(&["50", "100"], false).0);
+    assert_eq!(settled(&["100"], false), (true, 3, String::new()));
+    assert_eq!(settled(&["10"], true), (true, 5, String::new()));
+}
+
+#[test]
+fn writes_that_wait_for_the_journal_in_the_plan_do_so_unless_less_is_allowed() {
+    let of_plan = |value| {
+        let mut knobs = group("client", 4 << 30, true);
+        knobs.retain(|knob| knob.key == "server.durable_writes");
+        as_planned(&mut knobs, &with(Some(("server.durable_writes", value))));
+        knobs.remove(0)
+    };
+    for value in ["true", "false"] {
+        let knob = of_plan(value);
+        assert_eq!((default_of(&knob), knob.values.len()), (value, 2));
+        assert_eq!(knob.less_durable, ["false"]);
+    }
+    let safe = group("client", 4 << 30, false);
+    assert!(safe.iter().all(|knob| knob.key != "server.durable_writes"));
+}
+
+#[test]
+fn a_name_that_was_meant_is_told_and_storage_needs_something_to_compare_with() {
+    let typed = LeftOutKnob {
+        name: "syncDelay".to_owned(),
+        key: "server.runtime_parameters.syncDelay".to_owned(),
+        reason: Some(LeftOutReason::NotThere),
+        near: Some("syncdelay".to_owned()),
+    };
+    let said = in_words(&typed);
+    assert!(said.ends_with("; did you mean `syncdelay`?"), "{said}");
+    let mut knobs = shipped(4 << 30);
+    knobs[0].key = STORAGE.to_owned();
+    let error = check(&knobs, &task(None)).unwrap_err();
+    assert!(error.reason().contains("does not say with which storage"));
+    let storage = with(Some((STORAGE, "ext4 on loop:4GiB")));
+    assert!(check(&knobs, &storage).is_ok());
+}
