@@ -2,7 +2,7 @@
 
 use crate::common::{Bench, Finished, names, processes_with, signal, wait_for, wait_for_windows};
 use dyno_testkit::fault::is_root;
-use dyno_testkit::{embedded_program, mongod_program, or_skip};
+use dyno_testkit::{embedded_program, mongod_program, or_skip, project_dir};
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
@@ -205,6 +205,7 @@ fn storage_is_a_setting_of_a_sweep_like_any_other() {
     ] {
         assert!(dry.stderr.contains(text), "{}", dry.stderr);
     }
+    knobs_of_storage_are_planned(&bench);
     let done = bench
         .dyno(&[&arguments[..], &["--full"]].concat())
         .expect(0);
@@ -231,6 +232,23 @@ fn storage_is_a_setting_of_a_sweep_like_any_other() {
     assert!((2..=4).contains(&preparing), "{}", done.stderr);
     assert!(done.stdout.contains("Storage"), "{}", done.stdout);
     assert_gone(&bench, "x");
+}
+
+/// A dry run of a search with the file of knobs that the documentation has.
+fn knobs_of_storage_are_planned(bench: &Bench) {
+    let page = std::fs::read_to_string(project_dir().join("docs/tuning.md")).unwrap();
+    let mut examples = page.split("```toml\n").skip(1);
+    let example = examples.find(|text| text.contains("server.storage"));
+    let (example, _) = example.unwrap().split_once("```").unwrap();
+    // The smallest size needs little room for the tests.
+    let example = example.replace("4GiB", "512MiB");
+    std::fs::write(bench.path("storage.toml"), example).unwrap();
+    let set = "server.storage=ext4 on loop:512MiB";
+    let search = ["tune", "a", "--server", "embedded", "--set", set];
+    let knobs = ["--knobs", "./storage.toml", "--allow", "restart", "--dry-run"];
+    let planned = bench.dyno(&[&search[..], &knobs].concat()).expect(0).stdout;
+    let told = "(by another start of the server): ext4 on loop:512MiB, xfs on loop:512MiB";
+    assert!(planned.contains(told), "{planned}");
 }
 
 /// The run of each point, with the point.

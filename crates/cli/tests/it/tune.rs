@@ -170,6 +170,8 @@ fn what_a_server_refuses_is_tried_once_and_is_no_harm() {
     let uri = server.uri();
     // The responder takes what is above 0. With most values below the search meets one, whichever it draws.
     let knobs = ["--knobs", "threads=-8,-4,-2,-1,0,8", "--budget", "40s"];
+    // The responder has no parameter of this name.
+    let knobs = [&knobs[..], &["--knobs", "thread=1,2"]].concat();
     let found = bench.dyno(&against(&uri, &knobs)).expect(0).json();
     let trials = found["answer"]["trials"].as_array().unwrap().iter();
     let refused: Vec<&Value> = trials
@@ -189,6 +191,9 @@ fn what_a_server_refuses_is_tried_once_and_is_no_harm() {
         let said = format!("`threads` cannot be `{value}`");
         assert!(reason.contains(&said), "{reason}");
     }
+    let left_out = &found["options"]["tune"]["left_out"][0];
+    let named = (&left_out["name"], &left_out["near"]);
+    assert_eq!(named, (&"thread".into(), &"threads".into()));
     let harmed = trials.filter(|one| one["problem"].is_string() && one["is_refused"] != true);
     assert_eq!(harmed.count(), 0);
     let text = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
@@ -486,6 +491,15 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_run() {
     bench.dyno(&alone).expect(2).says("give `--fresh`");
     let embedded = ["tune", "read", "--server", "embedded", "--out", "t"];
     bench.dyno(&embedded).expect(2).says("has no parameters");
+    // What the data lies on without it is no value of the key.
+    let storage = "[[knobs]]\nname = 'storage'\ngroup = 'own'\nkey = 'server.storage'\nordered = false\n\
+                   values = ['ext4 on loop:1GiB', 'xfs on loop:1GiB']\ndefault = 'ext4 on loop:1GiB'\n";
+    std::fs::write(bench.path("storage.toml"), storage).unwrap();
+    let knobs = ["--knobs", "./storage.toml", "--allow", "restart"];
+    let stored = [&["tune", "read", "--server", "embedded", "--out", "t"][..], &knobs].concat();
+    let refused = bench.dyno(&stored).expect(2);
+    refused.says("does not say with which storage").says("--set 'server.storage=");
+    assert!(!bench.path("t").exists());
 }
 
 #[test]

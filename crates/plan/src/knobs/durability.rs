@@ -36,17 +36,17 @@ fn weakens(key: &str, value: &str, limit_ms: f64) -> bool {
 }
 
 impl Knob {
-    /// The parameter whose value is asked of running servers: the one that it sets, or the time between two writes of the journal that
-    /// servers are started with.
+    /// The parameter whose value is asked of running servers: the one that it sets, or the time between two writes of the journal
+    /// that servers are started with.
     pub fn told_parameter(&self) -> Option<&str> {
         let of_start = self.key.strip_prefix(PARAMETERS);
         let of_start = of_start.filter(|name| *name == JOURNAL_INTERVAL);
         self.runtime_parameter().or(of_start)
     }
 
-    /// Compares its values with those that servers have of its parameter before any change. Values with which acknowledged writes
-    /// are less durable than on one of them are marked if that is allowed, and else taken out and returned. If one of them is what
-    /// another of the servers has, no value is left to be tried: all servers are to have the same values.
+    /// Compares its values with those that servers have of its parameter before any change. Values with which acknowledged
+    /// writes are less durable than on one of them are marked if that is allowed, and else taken out and returned. If another of
+    /// the servers has one of these, no value is left to be tried: the same values are tried on all servers.
     pub fn settle_durability(&mut self, now: &[&str], is_allowed: bool) -> Vec<String> {
         let own_ms = now.iter().filter_map(|value| interval_ms(value));
         let limit_ms = own_ms.fold(JOURNAL_INTERVAL_MS, f64::min);
@@ -74,8 +74,8 @@ impl Knob {
     }
 }
 
-/// Says of a knob which of its values are less durable: these, and those that weaken its key. `name` stands for it in an error if that
-/// is not allowed.
+/// Says of a knob which of its values are less durable: these, and those that weaken its key. `name` stands for it in an error if
+/// that is not allowed.
 pub(super) fn mark_less_durable(
     knob: &mut Knob,
     weaker: &[String],

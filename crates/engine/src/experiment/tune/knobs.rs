@@ -241,7 +241,7 @@ pub(super) fn with_cache(knobs: &mut [Knob], cache: Option<&str>) {
         .for_each(|(knob, cache)| knob.set_default(cache));
 }
 
-/// What servers have of the parameter of a knob are values of it. Those that would make acknowledged writes less durable than they are
+/// What servers have of the parameter of a knob are values of it. Those that make acknowledged writes less durable than they are
 /// on one of the servers go unless that is allowed. Whether there is something left to try.
 pub(super) fn settle_parameter(
     knob: &mut Knob,
