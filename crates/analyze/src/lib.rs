@@ -17,6 +17,7 @@ mod least_squares;
 pub mod level_shifts;
 pub mod little;
 pub mod messages;
+pub mod online_share;
 pub mod online_shift;
 pub mod open_queue;
 pub mod periodicity;

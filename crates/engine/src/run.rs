@@ -169,6 +169,8 @@ struct Session<'a> {
     fleet: RefCell<FleetRecord>,
     /// The trace of file I/O, once it is complete.
     trace: Option<AnalysedTrace>,
+    /// Why the run ended before its time without a fault, if it did.
+    ended_early: Option<String>,
 }
 
 impl<'a> Session<'a> {
@@ -242,6 +244,7 @@ impl<'a> Session<'a> {
             keeps: Vec::new(),
             fleet: RefCell::default(),
             trace: None,
+            ended_early: None,
             caveats: dyno_observe::health::caveat(&observation.probes)
                 .into_iter()
                 .collect(),

@@ -52,6 +52,8 @@ pub enum TuneNext {
         keys: Keys,
         /// Whether it is of what is tried; else of what that is measured beside.
         is_tried: bool,
+        /// Whether it may end as soon as it is certain what it says: of what the search tries.
+        may_end_early: bool,
         /// Whether servers that were started for the search are started anew before it.
         on_new_servers: bool,
     },
@@ -320,10 +322,12 @@ impl TuneCourse {
         };
         let is_tried = now.is_tried_next();
         let begins_pair = now.half == [None; 2];
+        let is_search = now.purpose == TunePurpose::Search;
         TuneNext::Run {
             keys: self.keys(if is_tried { &now.one } else { &now.other }),
             is_tried,
-            on_new_servers: begins_pair && now.purpose != TunePurpose::Search,
+            may_end_early: is_tried && is_search,
+            on_new_servers: begins_pair && !is_search,
         }
     }
 

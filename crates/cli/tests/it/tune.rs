@@ -40,6 +40,25 @@ fn against<'a>(uri: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&fixed[..], &data, &short, more].concat()
 }
 
+/// Other words in place of some.
+fn replaced<'a>(mut arguments: Vec<&'a str>, words: &[(&str, &'a str)]) -> Vec<&'a str> {
+    for (word, other) in words {
+        let place = arguments.iter().position(|one| one == word).unwrap();
+        arguments[place] = other;
+    }
+    arguments
+}
+
+/// How long a run of a search measured.
+fn measured_s(bench: &Bench, search: &str, point: &Value) -> f64 {
+    let run = point["directory"].as_str().unwrap();
+    let text = std::fs::read_to_string(bench.path(&format!("{search}/{run}/run.json"))).unwrap();
+    let run: Value = serde_json::from_str(&text).unwrap();
+    let mut phases = run["phases"].as_array().unwrap().iter();
+    let measure = phases.find(|phase| phase["name"] == "measure").unwrap();
+    measure["duration_s"].as_f64().unwrap()
+}
+
 fn surface() -> Responder {
     go_before_others();
     Responder::with_documents(&SURFACE)
@@ -98,19 +117,17 @@ fn the_settings_that_count_are_found_confirmed_and_told() {
 fn what_fails_is_given_up_and_put_back() {
     go_before_others();
     let bench = Bench::new();
+    // A command takes 3 ms as it is, 9 ms with one thread, and all fail with more than 8.
     let cliff = [
         "--service-us",
-        "2000",
+        "1000",
         "--parameter",
-        "threads=4,best=16,weight=0.05,limit=8",
+        "threads=4,best=16,weight=0.5,limit=8",
     ];
     let server = Responder::with_documents(&cliff);
     let uri = server.uri();
-    let knobs = ["--knobs", "threads=2,4,8,16,32,64", "--budget", "45s"];
-    let mut arguments = against(&uri, &knobs);
-    let place = arguments.iter().position(|word| *word == "500ms").unwrap();
-    arguments[place] = "1s";
-    let found = bench.dyno(&arguments).expect(0).json();
+    let knobs = ["--knobs", "threads=2,4,8,16,32,64", "--budget", "26s"];
+    let found = bench.dyno(&against(&uri, &knobs)).expect(0).json();
     let trials = found["answer"]["trials"].as_array().unwrap();
     let failed: Vec<&Value> = trials
         .iter()
@@ -125,6 +142,38 @@ fn what_fails_is_given_up_and_put_back() {
     }
     assert_eq!(threads(&uri), 4);
     assert_ne!(found["answer"]["settings"]["threads"], "16");
+    long_runs_end_early(&bench, &uri);
+    assert_eq!(threads(&uri), 4);
+}
+
+/// A run that fails is ended after its first window, and one at a third of the usual rate after three, which is no harm.
+fn long_runs_end_early(bench: &Bench, uri: &str) {
+    let knobs = ["--knobs", "threads=1,16", "--budget", "140s"];
+    let longer = [("500ms", "5s"), ("t", "long")];
+    let arguments = replaced(against(uri, &knobs), &longer);
+    let found = bench.dyno(&arguments).expect(0);
+    assert!(
+        found.stderr.contains("certainly worse after 3.0 s"),
+        "{}",
+        found.stderr
+    );
+    let found = found.json();
+    let trials = found["answer"]["trials"].as_array().unwrap().iter();
+    let with = |value: &str| {
+        let trial = trials.clone().find(|one| one["settings"]["threads"] == value);
+        let trial = trial.unwrap_or_else(|| panic!("{value}: {}", found["answer"]));
+        let run = trial["runs"].as_array().unwrap().last().unwrap()[0].as_u64();
+        let point = &found["points"][run.unwrap() as usize];
+        (trial, point, measured_s(bench, "long", point))
+    };
+    let (_, point, length_s) = with("16");
+    assert_eq!(point["figures"], Value::Null);
+    // The window that follows has begun when one is looked at.
+    assert!(length_s < 2.0, "{length_s} of 5 s: {point}");
+    let (trial, point, length_s) = with("1");
+    assert_eq!((&trial["problem"], &trial["is_dropped"]), (&Value::Null, &true.into()));
+    assert!(point["figures"].is_object(), "{point}");
+    assert!((3.0..4.0).contains(&length_s), "{length_s} of 5 s: {point}");
 }
 
 #[test]
@@ -137,11 +186,8 @@ fn what_is_too_slow_is_ended_after_a_window() {
     let uri = server.uri();
     let knobs = ["--knobs", "threads=32,64", "--budget", "110s"];
     let limited = [&knobs[..], &["--p99", "100ms"]].concat();
-    let mut arguments = against(&uri, &limited);
-    for (word, other) in [("500ms", "3s"), ("2", "32")] {
-        let place = arguments.iter().position(|one| *one == word).unwrap();
-        arguments[place] = other;
-    }
+    let longer = [("500ms", "3s"), ("2", "32")];
+    let arguments = replaced(against(&uri, &limited), &longer);
     let found = bench.dyno(&arguments).expect(0).json();
     let points = found["points"].as_array().unwrap().iter();
     let ended: Vec<&Value> = points
@@ -149,12 +195,7 @@ fn what_is_too_slow_is_ended_after_a_window() {
         .collect();
     assert!((1..=3).contains(&ended.len()), "{ended:?}");
     for point in ended {
-        let run = format!("t/{}/run.json", point["directory"].as_str().unwrap());
-        let text = std::fs::read_to_string(bench.path(&run)).unwrap();
-        let run: Value = serde_json::from_str(&text).unwrap();
-        let mut phases = run["phases"].as_array().unwrap().iter();
-        let measure = phases.find(|phase| phase["name"] == "measure").unwrap();
-        let length_s = measure["duration_s"].as_f64().unwrap();
+        let length_s = measured_s(&bench, "t", point);
         // The second window has begun when the first one is looked at.
         assert!(length_s < 2.0, "{length_s} of 3 s: {point}");
     }

@@ -447,6 +447,9 @@ impl<'a> Campaign<'a> {
         }
         let windows = responses(&directory, PhaseKind::Measure, None)?;
         let run = &finished.results.run.document;
+        if let Some(ended_early) = &run.status_reason {
+            self.context.note(ended_early);
+        }
         let mut found = figures::of_run(run, &windows, self.seed());
         machines::keep(&mut self.document, run);
         if let Ok(figures) = &mut found {

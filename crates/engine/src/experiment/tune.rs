@@ -13,6 +13,7 @@ use super::clock::Clock;
 use super::points::WhichPlan;
 use super::request::{Resolve, Tasks, document};
 use crate::error::{Error, Kind};
+use crate::run::limits::WindowLimits;
 use baseline::FirstRuns;
 use dyno_analyze::experiment::ab::{Deciding, analyze, explained, pairs};
 use dyno_analyze::experiment::tune::across::{AcrossCourse, budget_across, own_part};
@@ -248,11 +249,11 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
             tell_noise(campaign, &name, options, course.noise_ratio());
         }
         searches.push((name, course));
-        limits_of_each.push(baseline::limits(
-            options,
-            first.baseline.counted(),
-            is_local,
-        ));
+        // What the agents of a fleet tell of a run that was ended is not complete.
+        let phases = &campaign.task(which).plan.phases;
+        let phases = campaign.context.source.is_none().then_some(phases);
+        let counted = first.baseline.counted();
+        limits_of_each.push(baseline::limits(options, counted, is_local, phases));
     }
     let mut course = AcrossCourse::new(searches);
     loop {
@@ -268,6 +269,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
             TuneNext::Run {
                 keys,
                 is_tried,
+                may_end_early,
                 on_new_servers,
             },
         ) = course.next_run()
@@ -286,7 +288,12 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         let is_made_now = made.is_none_or(|made| made.figures.is_none() && made.problem.is_none());
         // Those that others are compared with are changes as well, unless they are what was there before.
         let outcome = if is_tried || !keys.is_empty() {
-            campaign.attempt(&keys, which, number, limits_of_each[workload])?
+            let limits = limits_of_each[workload];
+            let limits = WindowLimits {
+                search: limits.search.filter(|_| may_end_early),
+                ..limits
+            };
+            campaign.attempt(&keys, which, number, limits)?
         } else {
             Ok(campaign.measure(&keys, which, number)?)
         };

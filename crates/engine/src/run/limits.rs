@@ -1,7 +1,11 @@
 //! What ends a run early because what is tried does harm: looked at in every window, so that a setting of `dyno tune` that fails
-//! or stalls does not last longer than one or two of them.
+//! or stalls does not last longer than one or two of them. A run of its search ends too once it is certain what it will say.
+
+mod foregone;
 
 use crate::error::{Error, Kind};
+use foregone::Foregone;
+pub use foregone::SearchLimits;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::PhaseKind;
 use dyno_record::quantity::Quantity;
@@ -38,6 +42,8 @@ pub struct WindowLimits {
     pub usual_rate_per_s: f64,
     /// Whether the servers are on this machine, whose memory counts then.
     pub is_local: bool,
+    /// What else ends a run of a search; `None` for runs that the answer rests on.
+    pub search: Option<SearchLimits>,
 }
 
 /// Limits at work.
@@ -46,7 +52,10 @@ pub(crate) struct LimitCheck {
     limits: WindowLimits,
     /// Processes of the servers that were started here, with the memory that they may have.
     servers: Vec<(u32, u64)>,
+    /// Reads which share of the memory of the machine is available.
+    available_memory_ratio: fn() -> Option<f64>,
     stalled: u32,
+    foregone: Option<Foregone>,
 }
 
 impl WindowLimits {
@@ -58,7 +67,9 @@ impl WindowLimits {
         LimitCheck {
             limits: self,
             servers: known.collect(),
+            available_memory_ratio: dyno_observe::environment::available_memory_ratio,
             stalled: 0,
+            foregone: self.search.map(Foregone::new),
         }
     }
 }
@@ -75,8 +86,20 @@ impl LimitCheck {
             .or_else(|| self.memory())
             .or_else(|| self.server_memory())
             .or_else(|| longer(window, self.limits.response_ns).filter(|_| is_warm))
-            .or_else(|| self.stall(window).filter(|_| is_warm));
+            .or_else(|| self.stall(window).filter(|_| is_warm))
+            .or_else(|| self.foregone(is_warm)?.violation(window));
         reason.map(|reason| Error::new(Kind::CheckFailed, reason))
+    }
+
+    /// Why the run says enough after this window, which has no fault: it is far slower than usual.
+    pub(crate) fn says_enough(&mut self, window: &IntervalRecord) -> Option<String> {
+        let usual_rate_per_s = self.limits.usual_rate_per_s;
+        let is_warm = window.phase == PhaseKind::Measure;
+        self.foregone(is_warm)?.slowness(window, usual_rate_per_s)
+    }
+
+    fn foregone(&mut self, is_warm: bool) -> Option<&mut Foregone> {
+        self.foregone.as_mut().filter(|_| is_warm)
     }
 
     fn stall(&mut self, window: &IntervalRecord) -> Option<String> {
@@ -99,7 +122,7 @@ impl LimitCheck {
         if !self.limits.is_local {
             return None;
         }
-        let available = dyno_observe::environment::available_memory_ratio()?;
+        let available = (self.available_memory_ratio)()?;
         (available < LEAST_MEMORY_RATIO).then(|| {
             format!(
                 "only {} of the memory of this machine is available",
@@ -146,13 +169,19 @@ fn failures(window: &IntervalRecord, most_ratio: f64) -> Option<String> {
     })
 }
 
-fn longer(window: &IntervalRecord, limit_ns: u64) -> Option<String> {
-    let (mut all, mut longer) = (0.0, 0.0);
+/// How many operations of a window took longer than this, and how many there are.
+fn beyond(window: &IntervalRecord, limit_ns: u64) -> (f64, f64) {
+    let (mut longer, mut all) = (0.0, 0.0);
     for operation in &window.operations {
         let count = operation.response.len() as f64;
         all += count;
         longer += count * (1.0 - operation.response.quantile_below(limit_ns));
     }
+    (longer, all)
+}
+
+fn longer(window: &IntervalRecord, limit_ns: u64) -> Option<String> {
+    let (longer, all) = beyond(window, limit_ns);
     let ratio = longer / all;
     (all >= FEWEST_OPERATIONS as f64 && ratio > MOST_LONGER_RATIO).then(|| {
         format!(
@@ -168,14 +197,15 @@ mod tests {
     use super::*;
     use dyno_record::interval::{OperationInterval, WindowCounts, latency_histogram};
 
-    const LIMITS: WindowLimits = WindowLimits {
+    pub(super) const LIMITS: WindowLimits = WindowLimits {
         failed_ratio: 0.01,
         response_ns: 5_000_000,
         usual_rate_per_s: 1_000.0,
         is_local: false,
+        search: None,
     };
 
-    fn window(phase: PhaseKind, times_ms: &[(u64, u64)], failed: u64) -> IntervalRecord {
+    pub(super) fn window(phase: PhaseKind, times_ms: &[(u64, u64)], failed: u64) -> IntervalRecord {
         let mut response = latency_histogram();
         for (time_ms, count) in times_ms {
             response.record_n(time_ms * 1_000_000, *count).unwrap();
@@ -234,6 +264,22 @@ mod tests {
         assert_eq!(fault(&[slow(), usual, slow()]), None);
         let stalled = fault(&[slow(), slow()]).unwrap();
         assert!(stalled.contains("fell to 50.00/s, of 1,000/s"), "{stalled}");
+    }
+
+    #[test]
+    fn a_machine_without_memory_ends_the_run_where_the_servers_are_on_it() {
+        let usual = window(PhaseKind::Warmup, &[(1, 1_000)], 0);
+        let fault = |is_local, available: fn() -> Option<f64>| {
+            let limits = WindowLimits { is_local, ..LIMITS };
+            let mut check = limits.watch(&[]);
+            check.available_memory_ratio = available;
+            check.fault(&usual).map(|fault| fault.reason())
+        };
+        let reason = fault(true, || Some(0.029)).expect("it is less than 3 %");
+        assert!(reason.contains("only 2.90 % of the memory"), "{reason}");
+        assert_eq!(fault(true, || Some(0.031)), None);
+        assert_eq!(fault(true, || None), None);
+        assert_eq!(fault(false, || Some(0.029)), None);
     }
 
     #[test]

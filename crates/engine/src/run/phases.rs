@@ -185,6 +185,7 @@ impl Session<'_> {
             stop: Arc::clone(&stop),
             clients: None,
             fault: None,
+            enough: None,
             ended: false,
         };
         sink.sample();
@@ -212,6 +213,7 @@ impl Session<'_> {
         sink.end();
         let (sampler, clients) = (sink.sampler, sink.clients);
         let (fault, ended) = (sink.fault, sink.ended);
+        self.ended_early = sink.enough;
         self.keep_watched(&watchers, deployment);
         self.keep_use(&sampler, is_local);
         self.keep_consumption(metered, &phases, deployment);

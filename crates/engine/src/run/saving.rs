@@ -32,7 +32,10 @@ impl Session<'_> {
         (self.document.status, self.document.status_reason) = match (&fault, interrupted) {
             (_, true) => (RunStatus::Partial, Some("interrupted by a signal".into())),
             (Some(fault), false) => (RunStatus::Failed, Some(fault.reason())),
-            (None, false) => (RunStatus::Complete, None),
+            (None, false) => match self.ended_early.take() {
+                Some(reason) => (RunStatus::Partial, Some(reason)),
+                None => (RunStatus::Complete, None),
+            },
         };
         let mut observer = self.context.observer;
         observer.run_ended(self.document.status);

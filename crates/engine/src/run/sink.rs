@@ -37,6 +37,8 @@ pub(super) struct WindowSink<'a, 'r> {
     pub(super) clients: Option<Vec<Caveat>>,
     /// What the guard or the limits found.
     pub(super) fault: Option<Error>,
+    /// Why what was measured is enough, if the limits found that.
+    pub(super) enough: Option<String>,
     /// Whether a server has ended.
     pub(super) ended: bool,
 }
@@ -57,7 +59,7 @@ impl WindowSink<'_, '_> {
         // A server of ours that has ended does not come back: no need to try for long. What the
         // clients still see of its end belongs to the record.
         self.ended = self.ended || self.deployment.ended().is_some();
-        if self.ended || self.fault.is_some() {
+        if self.ended || self.fault.is_some() || self.enough.is_some() {
             self.stop.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -94,8 +96,12 @@ impl WindowSink<'_, '_> {
     }
 
     fn check_limits(&mut self, window: &Window) {
-        if let Some(limits) = self.limits.as_mut().filter(|_| self.fault.is_none()) {
+        let goes_on = self.fault.is_none() && self.enough.is_none();
+        if let Some(limits) = self.limits.as_mut().filter(|_| goes_on) {
             self.fault = limits.fault(&window.merged);
+            if self.fault.is_none() {
+                self.enough = limits.says_enough(&window.merged);
+            }
         }
     }
 

@@ -4,9 +4,10 @@ use super::across;
 use crate::error::Error;
 use crate::experiment::campaign::Campaign;
 use crate::experiment::points::WhichPlan;
-use crate::run::limits::WindowLimits;
+use crate::run::limits::{SearchLimits, WindowLimits};
 use dyno_analyze::experiment::tune::Baseline;
-use dyno_record::experiment::{Figures, TuneOptions};
+use dyno_plan::model::PhasePlan;
+use dyno_record::experiment::{Figures, TuneGoal, TuneOptions};
 use std::time::Instant;
 
 /// How many times the 99th percentile before any change an operation may take, where no limit is given.
@@ -49,15 +50,20 @@ pub(super) fn measure(
     Ok(all)
 }
 
-/// What ends a run that does harm.
-pub(super) fn limits(options: &TuneOptions, baseline: &[Figures], is_local: bool) -> WindowLimits {
+/// What ends a run that does harm, and what ends one of the search besides. Slow ones end early where `phases` are given.
+pub(super) fn limits(
+    options: &TuneOptions,
+    baseline: &[Figures],
+    is_local: bool,
+    phases: Option<&PhasePlan>,
+) -> WindowLimits {
     let count = baseline.len().max(1) as f64;
     let rates = baseline.iter().map(|figures| figures.rate_per_s.value);
     let p99 = baseline
         .iter()
         .filter_map(|figures| figures.percentile("p99"));
     let p99_us = p99.map(|p99| p99.value).fold(0.0, f64::max);
-    // A window is short: what the whole run is judged by is the limit itself.
+    // A window is short: what the whole run is judged by is the limit itself, and what is certain of it before.
     let limit_us = options
         .p99_limit_us
         .map_or(p99_us * LONGER, |limit| limit * 2.0);
@@ -66,5 +72,15 @@ pub(super) fn limits(options: &TuneOptions, baseline: &[Figures], is_local: bool
         response_ns: (limit_us * 1e3) as u64,
         usual_rate_per_s: rates.sum::<f64>() / count,
         is_local,
+        search: Some(SearchLimits {
+            failed_ratio: options.failed_ratio,
+            p99_ns: options.p99_limit_us.map(|limit| (limit * 1e3) as u64),
+            slow_length_s: phases
+                .filter(|_| options.goal == TuneGoal::Rate)
+                .map(|phases| {
+                    let length = phases.duration;
+                    length.map_or(f64::INFINITY, |length| length.0.as_secs_f64())
+                }),
+        }),
     }
 }
