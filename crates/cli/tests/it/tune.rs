@@ -92,6 +92,12 @@ fn the_settings_that_count_are_found_confirmed_and_told() {
         assert_eq!(answer["settings"][idle], Value::Null, "{answer}");
     }
     assert!(answer["ratio"]["low"].as_f64().unwrap() > 1.0, "{answer}");
+    // `dyno ab` says the same of the same pairs.
+    let compared = &answer["comparison"]["comparisons"][0];
+    let both = [&answer["ratio"], &compared["ratio"]];
+    let [tuned, ab] = both.map(|ratio| ratio["value"].as_f64().unwrap());
+    assert!((tuned / ab - 1.0).abs() < 1e-6, "{tuned} {ab}");
+    assert_eq!(compared["verdict"], "faster", "{compared}");
     assert!(comparisons(&found, "search") >= 3 && comparisons(&found, "confirm") >= 1);
     // What was set during the search is what it was before.
     assert_eq!(self::threads(&uri), 4);

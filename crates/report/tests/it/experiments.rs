@@ -255,13 +255,23 @@ fn runs_of_a_search_that_were_set_aside_are_told_and_marked() {
 }
 
 #[test]
-fn the_chart_of_a_search_has_what_was_confirmed() {
+fn the_charts_of_a_search_have_what_was_confirmed_and_what_was_tried() {
     let html = page(&tune::good_for_all());
     for workload in ["a", "c"] {
         let id = format!("id=\"plot-tune-search-{workload}\"");
         assert_eq!(html.matches(&id).count(), 1, "{id}");
     }
     assert!(html.contains("confirmed, divided by before"));
+    // What was tried, in parallel coordinates: an axis for each of three knobs, and a line for each comparison and the answer.
+    let pictures: Vec<&str> = html.split("<svg class=\"parallel\"").skip(1).collect();
+    assert_eq!(pictures.len(), 2, "one for each search");
+    for picture in pictures {
+        let (picture, _) = picture.split_once("</svg>").unwrap();
+        let count = |part: &str| picture.matches(part).count();
+        assert_eq!(count("class=\"axis\""), 3, "{picture}");
+        assert_eq!(count("<polyline class=\"answer\""), 1, "{picture}");
+        assert!(count("<polyline ") > 3, "{picture}");
+    }
 }
 
 #[test]

@@ -6,6 +6,8 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
 
+mod agreement;
+
 /// Standard deviation of the logarithm of a run.
 pub(super) const NOISE: f64 = 0.02;
 

@@ -304,3 +304,38 @@ fn improvement(gain: Normal) -> f64 {
     let density = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt();
     gain.mean * (1.0 - normal_tail(z)) + gain.deviation * density
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_near(found: f64, expected: f64) -> bool {
+        (found - expected).abs() < 1e-6
+    }
+
+    #[test]
+    fn the_covariance_falls_with_the_distance_as_matern_says() {
+        // (1 + √5·d + 5/3·d²)·e^(−√5·d), by the square of d.
+        for (square, expected) in [(0.0, 1.0), (0.25, 0.828_649), (1.0, 0.523_994), (4.0, 0.138_660)] {
+            let found = matern(square);
+            assert!(is_near(found, expected), "{square}: {found}");
+        }
+    }
+
+    #[test]
+    fn what_is_expected_to_be_gained_is_the_mean_of_what_is_above_zero() {
+        let of = |mean, deviation| improvement(Normal { mean, deviation });
+        // φ(0), Φ(1) + φ(1), the same less 1, and twice the first one.
+        for (mean, deviation, expected) in [
+            (0.0, 1.0, 0.398_942),
+            (1.0, 1.0, 1.083_315),
+            (-1.0, 1.0, 0.083_315),
+            (0.0, 2.0, 0.797_885),
+            (0.3, 0.0, 0.3),
+            (-0.3, 0.0, 0.0),
+        ] {
+            let found = of(mean, deviation);
+            assert!(is_near(found, expected), "{mean} ± {deviation}: {found}");
+        }
+    }
+}

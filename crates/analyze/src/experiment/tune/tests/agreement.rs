@@ -1,0 +1,80 @@
+//! The search decides a confirmation, and its page shows the comparison that `dyno ab` makes of the same pairs.
+
+use super::*;
+use crate::comparison::Pair;
+use crate::experiment::ab::{Deciding, analyze};
+use crate::resampling::Resampling;
+use crate::uncertainty::histogram::SparseHistogram;
+use crate::uncertainty::series::{IntervalSample, Series};
+use dyno_record::experiment::{Comparison as AbComparison, ComparisonVerdict, Statistic};
+use dyno_testkit::simulate::normal;
+
+/// A run of ten seconds that is better than usual by this logarithm.
+fn run(better: f64, seed: u64) -> Series {
+    let noise = normal(seed, 11);
+    let level_per_s = 10_000.0 * (better + NOISE * noise[0]).exp();
+    let window = |error: &f64| {
+        let rate_per_s = level_per_s * (1.0 + 0.03 * error);
+        let time_ns = (1e9 / rate_per_s) as u64;
+        IntervalSample {
+            duration_s: 1.0,
+            operations: rate_per_s as u64,
+            times: SparseHistogram::from_counts([(time_ns, rate_per_s as u64)]),
+        }
+    };
+    let windows: Vec<IntervalSample> = noise[1..].iter().map(window).collect();
+    Series::new(&windows)
+}
+
+/// What both say of the same pairs, of which those tuned are better by this logarithm.
+fn both(better: f64, seed: u64) -> (Figure, AbComparison) {
+    let options = options(TuneGoal::Rate);
+    let mut course = Bench::new(seed).begin(&options);
+    course.set_confirmation_pairs(8);
+    let mut now = UnderWay::new(TunePurpose::Confirm, Setting::new(), Setting::new());
+    let mut pairs = Vec::new();
+    let found = loop {
+        let number = pairs.len() as u64;
+        let of_pair = 1_000 * (seed + 1) + 2 * number;
+        let pair = Pair {
+            baseline: run(0.0, of_pair),
+            candidate: run(better, of_pair + 1),
+            baseline_first: number.is_multiple_of(2),
+        };
+        let rate = |side: &Series| side.value(Statistic::Rate).unwrap();
+        let ratio = rate(&pair.candidate) / rate(&pair.baseline);
+        now.ratios.push(ratio.ln());
+        pairs.push(pair);
+        if let Some((found, _)) = course.judged(&now) {
+            break found;
+        }
+    };
+    let resampling = Resampling {
+        draws: 60,
+        ..Resampling::seeded(seed)
+    };
+    let answer = analyze(&pairs, Deciding::Rate, options.margin_ratio, resampling).unwrap();
+    (course.ratio(&found), *answer.decision().unwrap())
+}
+
+#[test]
+fn the_search_and_ab_say_the_same_of_a_confirmation() {
+    let mut at_odds = 0;
+    for seed in 0..20 {
+        let better = [-0.2, 0.0, 0.05, 0.2][seed as usize % 4];
+        let (search, ab) = both(better, seed);
+        // The same ratio, so that one is never certain of a gain and the other one of a loss.
+        assert!((search.value / ab.ratio.value).ln().abs() < 1e-9);
+        let is_certain = search.low.unwrap() > 1.0 || search.high.unwrap() < 1.0;
+        at_odds += usize::from(is_certain == ab.ratio.contains(1.0));
+        let expected = match better {
+            0.2 => ComparisonVerdict::Faster,
+            -0.2 => ComparisonVerdict::Slower,
+            _ => continue,
+        };
+        assert!(is_certain, "{search:?}");
+        assert_eq!(ab.verdict, expected, "{ab:?}");
+    }
+    // Where the evidence is only just enough for one, it may be only just not enough for the other.
+    assert!(at_odds <= 1, "{at_odds}");
+}
