@@ -385,7 +385,7 @@ pub enum RunStatus {
     Running,
     /// All phases ended as planned.
     Complete,
-    /// Stopped early (Ctrl-C); the phases that ran are valid.
+    /// Stopped early (Ctrl-C, or a search that has seen enough); the phases that ran are valid.
     Partial,
     /// Stopped by a fault.
     Failed,
