@@ -5,7 +5,7 @@ use dyno_analyze::experiment::caveats::of_runs;
 use dyno_analyze::experiment::findings::findings;
 use dyno_record::Document;
 use dyno_record::experiment::{Experiment, Point};
-use dyno_record::model::{Caveat, CaveatKind, RunDocument};
+use dyno_record::model::{Caveat, CaveatKind, RunDocument, RunStatus};
 use dyno_record::statement;
 use dyno_record::sums;
 use std::path::Path;
@@ -46,6 +46,8 @@ fn caveats(point: &Point, folder: &Path) -> Vec<Caveat> {
         serde_json::from_str::<RunDocument>(&text).map_err(|error| error.to_string())
     });
     match document {
+        // A search ended it as soon as it had said enough, and no answer rests on its figures.
+        Ok(document) if document.status == RunStatus::Partial => Vec::new(),
         Ok(document) => document.caveats,
         Err(error) => {
             let run = &point.directory;

@@ -164,6 +164,8 @@ fn long_runs_end_early(bench: &Bench, uri: &str) {
         found.stderr
     );
     let found = found.json();
+    let mut caveats = found["caveats"].as_array().unwrap().iter();
+    assert!(!caveats.any(|caveat| caveat["kind"] == "partial"));
     let trials = found["answer"]["trials"].as_array().unwrap().iter();
     let with = |value: &str| {
         let trial = trials.clone().find(|one| one["settings"]["threads"] == value);
