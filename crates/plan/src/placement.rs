@@ -23,7 +23,7 @@ pub struct InstancePlacement {
 }
 
 /// Memory policy of a process. The text has the words of the kernel, as `/proc/PID/numa_maps`
-/// shows them: `default`, `local`, `bind:0`, `interleave:0-1`, `prefer:1`.
+/// shows them: `default`, `local`, `bind:0`, `interleave:0-1`, `prefer:1`; besides `interleave:all`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, SerializeDisplay, DeserializeFromStr)]
 pub enum MemoryPolicy {
     /// Nothing is set: the policy of the process that starts it, usually that of the system.
@@ -35,6 +35,8 @@ pub enum MemoryPolicy {
     Bind(NodeSet),
     /// Page by page from these nodes in turn.
     Interleave(NodeSet),
+    /// The same from all nodes with memory that the process may use, whichever these are on its machine.
+    InterleaveAll,
     /// From this node, from others when it is full.
     Preferred(u32),
 }
@@ -69,6 +71,17 @@ pub enum Policy {
     Custom(Vec<InstancePlacement>),
 }
 
+/// CPUs by the nodes of a machine that is not known yet, and a memory policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodePlace {
+    /// Numbers of nodes.
+    pub nodes: NodeSet,
+    /// All nodes with CPUs but these.
+    pub is_negated: bool,
+    /// Memory.
+    pub memory: MemoryPolicy,
+}
+
 /// Where the clients run. There is one for each instance.
 #[derive(Clone, Debug, PartialEq, Eq, SerializeDisplay, DeserializeFromStr)]
 pub enum ClientPolicy {
@@ -80,6 +93,9 @@ pub enum ClientPolicy {
     Other,
     /// A list of CPUs, divided among the clients core by core.
     Cores(CpuSet),
+    /// `nodes=LIST` or `nodes=!LIST`, and a memory policy after `@`: the CPUs of these nodes, or of all others, of a machine
+    /// that has clients alone. They are for all clients there.
+    Nodes(NodePlace),
     /// One place for each client as for [`Policy::Custom`], with at least one `@` or `/`.
     Custom(Vec<InstancePlacement>),
 }
@@ -110,12 +126,23 @@ impl Policy {
 }
 
 impl MemoryPolicy {
-    /// Nodes that the policy names; empty for `default` and `local`.
+    /// Nodes that the policy names; empty for those that name none.
     pub fn nodes(&self) -> NodeSet {
         match self {
-            MemoryPolicy::Default | MemoryPolicy::Local => NodeSet::default(),
+            MemoryPolicy::Default | MemoryPolicy::Local | MemoryPolicy::InterleaveAll => {
+                NodeSet::default()
+            }
             MemoryPolicy::Bind(nodes) | MemoryPolicy::Interleave(nodes) => nodes.clone(),
             MemoryPolicy::Preferred(node) => [*node].into_iter().collect(),
+        }
+    }
+
+    /// The policy on a machine where memory may come from these nodes.
+    #[must_use]
+    pub fn among(&self, nodes: &NodeSet) -> MemoryPolicy {
+        match self {
+            MemoryPolicy::InterleaveAll => MemoryPolicy::Interleave(nodes.clone()),
+            named => named.clone(),
         }
     }
 }

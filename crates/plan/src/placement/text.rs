@@ -4,15 +4,22 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-use super::{ClientPolicy, IdSet, InstancePlacement, MemoryPolicy, PlacementRequest, Policy};
+use super::{
+    ClientPolicy, IdSet, InstancePlacement, MemoryPolicy, NodePlace, PlacementRequest, Policy,
+};
 
 /// What the place of the clients begins with.
 const CLIENT_WORD: &str = "client=";
+/// What a place of the clients by nodes begins with.
+const NODES_WORD: &str = "nodes=";
+/// All nodes with memory.
+const ALL: &str = "all";
 const POLICY_FORMS: &str = "`none`, `interleave`, `spread`, `node=K`, `cores=LIST`, \
     `cores-per-instance=N`, `cores-per-instance=N,smt` or `custom=CPUS@MEMORY/CPUS@MEMORY`";
-const CLIENT_FORMS: &str = "`none`, `same`, `other`, a list of CPUs such as `8-15`, or \
-    `CPUS@MEMORY/CPUS@MEMORY`";
-const MEMORY_FORMS: &str = "`default`, `local`, `bind:NODES`, `interleave:NODES` or `prefer:NODE`";
+const CLIENT_FORMS: &str = "`none`, `same`, `other`, a list of CPUs such as `8-15`, \
+    `CPUS@MEMORY/CPUS@MEMORY`, or on client hosts `nodes=NODES` or `nodes=NODES@MEMORY`";
+const MEMORY_FORMS: &str =
+    "`default`, `local`, `bind:NODES`, `interleave:NODES`, `interleave:all` or `prefer:NODE`";
 const PLACE_FORMS: &str = "a list of CPUs such as `0-3`, or `any`";
 const REQUEST_FORMS: &str = "a policy, then a space, `client=` and the placement of the clients";
 
@@ -97,12 +104,32 @@ impl FromStr for ClientPolicy {
             "none" => Ok(ClientPolicy::Unpinned),
             "same" => Ok(ClientPolicy::Same),
             "other" => Ok(ClientPolicy::Other),
+            _ if text.starts_with(NODES_WORD) => text.parse().map(ClientPolicy::Nodes),
             _ if text.contains(['@', '/']) => places_from(text).map(ClientPolicy::Custom),
             _ => match filled(text) {
                 Some(list) => Ok(ClientPolicy::Cores(list)),
                 None => Err(syntax(text, "client placement", CLIENT_FORMS)),
             },
         }
+    }
+}
+
+impl FromStr for NodePlace {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<NodePlace, PolicyError> {
+        let (nodes, memory) = match text.split_once('@') {
+            Some((nodes, memory)) => (nodes, memory.parse()?),
+            None => (text, MemoryPolicy::Default),
+        };
+        let nodes = nodes.strip_prefix(NODES_WORD).unwrap_or_default();
+        let negated = nodes.strip_prefix('!');
+        let list = filled(negated.unwrap_or(nodes));
+        Ok(NodePlace {
+            nodes: list.ok_or_else(|| syntax(text, "client placement", CLIENT_FORMS))?,
+            is_negated: negated.is_some(),
+            memory,
+        })
     }
 }
 
@@ -131,6 +158,7 @@ impl FromStr for MemoryPolicy {
             None if text == "default" => Ok(MemoryPolicy::Default),
             None if text == "local" => Ok(MemoryPolicy::Local),
             Some(("bind", list)) => filled(list).map(MemoryPolicy::Bind).ok_or_else(bad),
+            Some(("interleave", ALL)) => Ok(MemoryPolicy::InterleaveAll),
             Some(("interleave", list)) => {
                 filled(list).map(MemoryPolicy::Interleave).ok_or_else(bad)
             }
@@ -185,6 +213,7 @@ impl fmt::Display for ClientPolicy {
             ClientPolicy::Same => formatter.write_str("same"),
             ClientPolicy::Other => formatter.write_str("other"),
             ClientPolicy::Cores(list) => write!(formatter, "{list}"),
+            ClientPolicy::Nodes(place) => write!(formatter, "{place}"),
             ClientPolicy::Custom(places) => formatter.write_str(&joined(places)),
         }
     }
@@ -193,6 +222,17 @@ impl fmt::Display for ClientPolicy {
 impl fmt::Display for PlacementRequest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} client={}", self.policy, self.client)
+    }
+}
+
+impl fmt::Display for NodePlace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let negation = if self.is_negated { "!" } else { "" };
+        write!(formatter, "{NODES_WORD}{negation}{}", self.nodes)?;
+        match &self.memory {
+            MemoryPolicy::Default => Ok(()),
+            memory => write!(formatter, "@{memory}"),
+        }
     }
 }
 
@@ -212,6 +252,7 @@ impl fmt::Display for MemoryPolicy {
             MemoryPolicy::Local => formatter.write_str("local"),
             MemoryPolicy::Bind(nodes) => write!(formatter, "bind:{nodes}"),
             MemoryPolicy::Interleave(nodes) => write!(formatter, "interleave:{nodes}"),
+            MemoryPolicy::InterleaveAll => write!(formatter, "interleave:{ALL}"),
             MemoryPolicy::Preferred(node) => write!(formatter, "prefer:{node}"),
         }
     }
@@ -236,6 +277,10 @@ mod tests {
             "cores=0-7,64-71 client=8-15",
             "cores-per-instance=4 client=same",
             "cores-per-instance=4,smt client=none",
+            "none client=nodes=0-1",
+            "none client=nodes=!0@local",
+            "spread client=nodes=1@bind:0",
+            "custom=any@interleave:all client=any@interleave:all",
             "custom=0-3@bind:0/any@interleave:0-1/8@prefer:1/9@local client=10@local/11@default/any@default",
         ] {
             let request = PlacementRequest::parse(text, 3).unwrap();
@@ -276,6 +321,10 @@ mod tests {
             "custom=@local",
             "spread other",
             "spread client=",
+            "spread client=nodes=",
+            "spread client=nodes=!",
+            "spread client=nodes=x@bind:0",
+            "spread client=nodes=0@bind",
             "spread client=same more",
         ] {
             let error = PlacementRequest::parse(text, 1).unwrap_err();

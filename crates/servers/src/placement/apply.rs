@@ -23,7 +23,10 @@ impl PreparedPlacement {
             MemoryPolicy::Default => None,
             MemoryPolicy::Local => Some((libc::MPOL_LOCAL, Vec::new())),
             MemoryPolicy::Bind(nodes) => Some((libc::MPOL_BIND, mask(nodes))),
-            MemoryPolicy::Interleave(nodes) => Some((libc::MPOL_INTERLEAVE, mask(nodes))),
+            // The planner names all nodes; without them there is an empty mask, for the kernel to refuse.
+            MemoryPolicy::Interleave(_) | MemoryPolicy::InterleaveAll => {
+                Some((libc::MPOL_INTERLEAVE, mask(&placement.memory.nodes())))
+            }
             MemoryPolicy::Preferred(_) => {
                 Some((libc::MPOL_PREFERRED, mask(&placement.memory.nodes())))
             }
@@ -99,10 +102,10 @@ fn outcome(result: c_long) -> io::Result<()> {
 }
 
 /// What the user can do when the kernel refuses a placement.
-pub(crate) fn refusal_hint(error: &io::Error) -> Option<String> {
+pub(crate) fn refusal_hint(error: &io::Error) -> Option<&'static str> {
     let hint = match error.raw_os_error()? {
         libc::EPERM => {
-            "the container forbids it; add the capability SYS_NICE, or leave memory to the system with `custom=CPUS@default`"
+            "the container forbids it; add the capability SYS_NICE, or leave memory to the system with `CPUS@default` as a place"
         }
         libc::EINVAL => {
             "CPUs or memory nodes became unavailable after the placement was planned; plan it again"
@@ -110,7 +113,7 @@ pub(crate) fn refusal_hint(error: &io::Error) -> Option<String> {
         libc::ENOSYS => "the kernel has no memory policies; use the memory policy `default`",
         _ => return None,
     };
-    Some(hint.to_owned())
+    Some(hint)
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use dyno_plan::placement::{CpuSet, IdSetError, NodeSet, PolicyError};
+use super::apply::refusal_hint;
+use dyno_plan::placement::{CpuSet, IdSetError, MemoryPolicy, NodeSet, PolicyError};
 
 /// A machine could not be read, or a request does not fit it.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +66,37 @@ pub enum PlacementError {
         /// Nodes that could be named.
         known: NodeSet,
     },
+    /// No node is left when those of a list are excluded.
+    #[error("no node but `{excluded}` has a usable CPU; nodes that do are `{known}`")]
+    NoNodeLeft {
+        /// The nodes as given.
+        excluded: NodeSet,
+        /// Nodes that have CPUs.
+        known: NodeSet,
+    },
+    /// Clients on the machine of their servers have places by nodes, which are those of hosts of their own.
+    #[error("`client={client}` names nodes of client hosts, and these clients are beside their servers")]
+    NodesOfClientHosts {
+        /// Place of the clients.
+        client: String,
+    },
+    /// Clients on machines without servers have places relative to these, or places one by one.
+    #[error("`client={client}` {reason}")]
+    NotOneForAll {
+        /// Place of the clients.
+        client: String,
+        /// What it does that cannot be done there, as a predicate.
+        reason: &'static str,
+    },
+    /// The kernel does not set a memory policy.
+    #[error("the kernel refuses the memory policy `{memory}`")]
+    Refused {
+        /// The policy.
+        memory: MemoryPolicy,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// CPUs of a list do not exist, are offline, or are forbidden.
     #[error("CPUs `{refused}` cannot be used; usable CPUs are `{allowed}`")]
     UnusableCpus {
@@ -115,19 +147,25 @@ impl PlacementError {
     /// What the user can do, as one sentence without a final period; `None` when the error says all.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
+            PlacementError::Refused { source, .. } => refusal_hint(source),
+            PlacementError::NotOneForAll { .. } => Some(
+                "`client=LIST` names CPUs of each client host, `client=nodes=NODES` its nodes, both with a memory policy after `@`; `client=none` leaves them to the system",
+            ),
             PlacementError::NothingAllowed { .. } => {
                 Some("check `taskset -p $$` and the cpuset of the container")
             }
             PlacementError::PlacementCount { .. } => {
                 Some("write one placement for each, separated by `/`")
             }
-            PlacementError::UnusableNode { .. } | PlacementError::UnusableCpus { .. } => {
+            PlacementError::UnusableNode { .. }
+            | PlacementError::NoNodeLeft { .. }
+            | PlacementError::UnusableCpus { .. } => {
                 Some("`dyno server plan` shows the CPUs and nodes of the machine")
             }
             PlacementError::TooFewCores { .. } => Some(
                 "use fewer instances, fewer cores for each, or `client=none`, which leaves the clients to the scheduler",
             ),
-            PlacementError::NoOtherNode { .. } => {
+            PlacementError::NoOtherNode { .. } | PlacementError::NodesOfClientHosts { .. } => {
                 Some("use `client=same`, or name the CPUs of the clients with `client=LIST`")
             }
             PlacementError::Unpinned { .. } => {

@@ -86,10 +86,30 @@ fn explicit_clients(
                 cpus.extend(placement.cpus.as_ref().unwrap_or(&CpuSet::default()));
             }
         }
-        ClientPolicy::Unpinned | ClientPolicy::Same | ClientPolicy::Other => {}
+        ClientPolicy::Unpinned
+        | ClientPolicy::Same
+        | ClientPolicy::Other
+        | ClientPolicy::Nodes(_) => {}
     }
     check_allowed(machine, &cpus)?;
     Ok(cpus)
+}
+
+/// Refuses a place that is written out, where the machine does not have it.
+pub(super) fn check_place(
+    machine: &Machine,
+    place: &InstancePlacement,
+) -> Result<(), PlacementError> {
+    check_allowed(machine, place.cpus.as_ref().unwrap_or(&CpuSet::default()))?;
+    let known = &machine.allowed_memory_nodes;
+    match place.memory.nodes().difference(known).first() {
+        None => Ok(()),
+        Some(node) => Err(PlacementError::UnusableNode {
+            node,
+            what: "memory",
+            known: known.clone(),
+        }),
+    }
 }
 
 fn check_allowed(machine: &Machine, cpus: &CpuSet) -> Result<(), PlacementError> {
@@ -305,19 +325,7 @@ impl Planner<'_> {
     ) -> Result<Assignment, PlacementError> {
         check_count(placements, who, self.count)?;
         for placement in placements {
-            check_allowed(
-                self.machine,
-                placement.cpus.as_ref().unwrap_or(&CpuSet::default()),
-            )?;
-            let known = &self.machine.allowed_memory_nodes;
-            let forbidden = placement.memory.nodes().difference(known);
-            if let Some(node) = forbidden.first() {
-                return Err(PlacementError::UnusableNode {
-                    node,
-                    what: "memory",
-                    known: known.clone(),
-                });
-            }
+            check_place(self.machine, placement)?;
         }
         Ok(placements
             .iter()
@@ -330,13 +338,23 @@ impl Planner<'_> {
         cpus_by_process: Assignment,
     ) -> Result<Vec<InstancePlacement>, PlacementError> {
         if let Policy::Custom(placements) = &self.request.policy {
-            return Ok(placements.clone());
+            return Ok(self.written(placements));
         }
         let placement = |cpus: Option<CpuSet>| InstancePlacement {
             memory: self.memory_for(cpus.as_ref()),
             cpus,
         };
         Ok(cpus_by_process.into_iter().map(placement).collect())
+    }
+
+    /// Places that are written out, with the memory nodes of this machine.
+    fn written(&self, placements: &[InstancePlacement]) -> Vec<InstancePlacement> {
+        let nodes = &self.machine.allowed_memory_nodes;
+        let places = placements.iter().map(|place| InstancePlacement {
+            cpus: place.cpus.clone(),
+            memory: place.memory.among(nodes),
+        });
+        places.collect()
     }
 
     fn memory_for(&self, cpus: Option<&CpuSet>) -> MemoryPolicy {
@@ -366,7 +384,12 @@ impl Planner<'_> {
             ClientPolicy::Same | ClientPolicy::Other => self.around(instances)?,
             ClientPolicy::Custom(placements) => {
                 self.checked(placements, "clients")?;
-                return Ok(placements.clone());
+                return Ok(self.written(placements));
+            }
+            ClientPolicy::Nodes(_) => {
+                return Err(PlacementError::NodesOfClientHosts {
+                    client: self.request.client.to_string(),
+                });
             }
         };
         Ok(self.client_memory(cpus_by_process))

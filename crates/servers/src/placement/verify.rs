@@ -84,27 +84,66 @@ pub fn verify(process_id: u32, placement: &InstancePlacement, root: &Path) -> Ve
 }
 
 /// Compares some threads of a running process with a placement, as [`verify`] does for all of them.
-/// It is for clients that are threads of one process; only their CPUs are judged, as the memory of a
-/// process belongs to all of its threads.
+/// It is for clients that are threads of one process; where their memory lies is not judged, as it
+/// belongs to all threads of the process.
 pub fn verify_threads(
     process_id: u32,
     thread_ids: &[u32],
     placement: &InstancePlacement,
     root: &Path,
 ) -> Vec<Deviation> {
-    let Some(planned) = &placement.cpus else {
-        return Vec::new();
-    };
-    let mut groups: BTreeMap<CpuSet, u32> = BTreeMap::new();
-    for thread in thread_ids {
-        let path = root.join(format!("proc/{process_id}/task/{thread}/status"));
-        let cpus = required(&path).and_then(|text| status_list(&text, "Cpus_allowed_list"));
-        match cpus {
-            Ok(cpus) => *groups.entry(cpus.unwrap_or_default()).or_default() += 1,
-            Err(error) => return vec![not_verified(&error)],
-        }
+    match AchievedThreads::read(process_id, thread_ids, placement, root) {
+        Ok(achieved) => achieved.deviations(placement),
+        Err(error) => vec![not_verified(&error)],
     }
-    cpu_deviations(&as_groups(groups), planned)
+}
+
+/// Where threads of a process run that are clients, as the kernel says. To be recorded with a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AchievedThreads {
+    /// The threads by their CPUs, in ascending order of the CPUs.
+    pub threads: Vec<ThreadGroup>,
+    /// Memory of the process, with the policies that hold for the first of these threads. Absent
+    /// unless the placement names nodes: the kernel looks at all pages of the process for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<AchievedMemory>,
+}
+
+impl AchievedThreads {
+    /// Reads where threads run that have been placed, from the files below `root`.
+    ///
+    /// # Errors
+    /// [`PlacementError::Read`] when one of them does not exist or its files cannot be read.
+    pub fn read(
+        process_id: u32,
+        thread_ids: &[u32],
+        placement: &InstancePlacement,
+        root: &Path,
+    ) -> Result<AchievedThreads, PlacementError> {
+        let folder = root.join(format!("proc/{process_id}/task"));
+        let mut groups: BTreeMap<CpuSet, u32> = BTreeMap::new();
+        for thread in thread_ids {
+            let status = required(&folder.join(format!("{thread}/status")))?;
+            let cpus = status_list(&status, "Cpus_allowed_list")?;
+            *groups.entry(cpus.unwrap_or_default()).or_default() += 1;
+        }
+        let first = thread_ids.first();
+        let first = first.filter(|_| !placement.memory.nodes().is_empty());
+        Ok(AchievedThreads {
+            threads: as_groups(groups),
+            memory: first.map(|thread| read_memory(&folder.join(format!("{thread}/numa_maps")))),
+        })
+    }
+
+    /// Differences to a placement; none when all is as planned.
+    pub fn deviations(&self, placement: &InstancePlacement) -> Vec<Deviation> {
+        let cpus = placement.cpus.as_ref();
+        let mut deviations = cpus.map_or_else(Vec::new, |cpus| cpu_deviations(&self.threads, cpus));
+        if let Some(memory) = &self.memory {
+            deviations.extend(memory.policy_deviation(&placement.memory));
+        }
+        deviations
+    }
 }
 
 fn not_verified(error: &PlacementError) -> Deviation {
@@ -255,31 +294,36 @@ fn parse_memory(text: &str) -> AchievedMemory {
 
 impl AchievedMemory {
     fn deviations(&self, planned: &MemoryPolicy) -> Vec<Deviation> {
-        let (policies, bytes) = match self {
-            AchievedMemory::Known {
-                policies,
-                anonymous_bytes_by_node,
-                ..
-            } => (policies, anonymous_bytes_by_node),
-            AchievedMemory::Unknown { reason } => {
-                return vec![Deviation::NotVerified {
-                    reason: reason.clone(),
-                }];
-            }
+        let mut deviations: Vec<_> = self.policy_deviation(planned).into_iter().collect();
+        let AchievedMemory::Known {
+            anonymous_bytes_by_node: bytes,
+            ..
+        } = self
+        else {
+            return deviations;
         };
-        let mut deviations = Vec::new();
-        if !policies.iter().any(|found| shows(&found.policy, planned)) {
-            deviations.push(Deviation::MemoryPolicy {
-                planned: planned.clone(),
-                found: policies.clone(),
-            });
-        }
         let total: u64 = bytes.values().sum();
         if total >= JUDGED_BYTES {
             let ratio = |bytes: u64| bytes as f64 / total as f64;
             deviations.extend(misplaced(planned, bytes, ratio));
         }
         deviations
+    }
+
+    /// The planned policy holds nowhere, or that is not known.
+    fn policy_deviation(&self, planned: &MemoryPolicy) -> Option<Deviation> {
+        match self {
+            AchievedMemory::Unknown { reason } => Some(Deviation::NotVerified {
+                reason: reason.clone(),
+            }),
+            AchievedMemory::Known { policies, .. } => {
+                let is_found = policies.iter().any(|found| shows(&found.policy, planned));
+                (!is_found).then(|| Deviation::MemoryPolicy {
+                    planned: planned.clone(),
+                    found: policies.clone(),
+                })
+            }
+        }
     }
 }
 

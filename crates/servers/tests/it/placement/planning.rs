@@ -379,6 +379,10 @@ fn custom_places_are_taken_as_they_are_and_checked() {
         ["0-3@bind:1", "any@interleave:0-1"]
     );
     assert_eq!(texts(&placement.clients), ["8@prefer:0", "any@local"]);
+    let all = "custom=any@interleave:all client=any@interleave:all";
+    let placement = planned(&machine, all, 1);
+    assert_eq!(texts(&placement.instances), ["any@interleave:0-1"]);
+    assert_eq!(texts(&placement.clients), ["any@interleave:0-1"]);
     assert_eq!(
         refused(&machine, "custom=0-3@bind:0", 2).to_string(),
         "1 placements are given for 2 instances"

@@ -1,0 +1,114 @@
+//! Clients on a machine that has none of the servers: all of them have one place there.
+
+use super::apply::PreparedPlacement;
+use super::error::PlacementError;
+use super::machine::Machine;
+use super::planner::check_place;
+use dyno_plan::placement::{
+    ClientPolicy, CpuSet, InstancePlacement, MemoryPolicy, NodePlace, NodeSet,
+};
+
+/// Plans the place of all clients on `machine`.
+///
+/// # Errors
+/// What [`check_clients_alone`] refuses, and CPUs and nodes that the machine does not have.
+pub fn plan_clients_alone(
+    machine: &Machine,
+    policy: &ClientPolicy,
+) -> Result<InstancePlacement, PlacementError> {
+    check_clients_alone(policy)?;
+    let place = match policy {
+        ClientPolicy::Cores(list) => InstancePlacement {
+            cpus: Some(list.clone()),
+            memory: MemoryPolicy::Default,
+        },
+        ClientPolicy::Nodes(place) => InstancePlacement {
+            cpus: Some(cpus_of(machine, place)?),
+            memory: place.memory.clone(),
+        },
+        ClientPolicy::Custom(places) => places.first().cloned().unwrap_or_default(),
+        ClientPolicy::Unpinned | ClientPolicy::Same | ClientPolicy::Other => {
+            InstancePlacement::default()
+        }
+    };
+    check_place(machine, &place)?;
+    Ok(InstancePlacement {
+        memory: place.memory.among(&machine.allowed_memory_nodes),
+        ..place
+    })
+}
+
+/// Refuses places that clients on machines without servers cannot have, whichever machines these are.
+///
+/// # Errors
+/// Places that are relative to the servers, and one for each client.
+pub fn check_clients_alone(policy: &ClientPolicy) -> Result<(), PlacementError> {
+    let reason = match policy {
+        ClientPolicy::Same | ClientPolicy::Other => {
+            "places clients beside their servers, and those of a fleet are on other hosts"
+        }
+        ClientPolicy::Custom(places) if places.len() != 1 => {
+            "gives each client a place of its own, and all clients of a host of a fleet share one"
+        }
+        _ => return Ok(()),
+    };
+    Err(PlacementError::NotOneForAll {
+        client: policy.to_string(),
+        reason,
+    })
+}
+
+fn cpus_of(machine: &Machine, place: &NodePlace) -> Result<CpuSet, PlacementError> {
+    let cores = machine.allowed_cores();
+    let known: NodeSet = cores.iter().map(|core| core.node).collect();
+    if place.is_negated && known.is_subset(&place.nodes) {
+        return Err(PlacementError::NoNodeLeft {
+            excluded: place.nodes.clone(),
+            known,
+        });
+    }
+    if let Some(node) = place.nodes.difference(&known).first()
+        && !place.is_negated
+    {
+        return Err(PlacementError::UnusableNode {
+            node,
+            what: "CPU",
+            known,
+        });
+    }
+    let own = cores
+        .iter()
+        .filter(|core| place.nodes.contains(core.node) != place.is_negated);
+    Ok(own.flat_map(|core| core.cpus.iter()).collect())
+}
+
+impl PreparedPlacement {
+    /// The memory policy of a client, for threads that are pinned by others. `None` where there is nothing to set: memory is local
+    /// without a policy, too.
+    ///
+    /// # Errors
+    /// [`PlacementError::Refused`]: the kernel does not set it, as a thread found that was started for that.
+    pub fn memory_of_client(
+        place: &InstancePlacement,
+    ) -> Result<Option<PreparedPlacement>, PlacementError> {
+        if matches!(place.memory, MemoryPolicy::Default | MemoryPolicy::Local) {
+            return Ok(None);
+        }
+        let prepared = PreparedPlacement::new(&InstancePlacement {
+            cpus: None,
+            memory: place.memory.clone(),
+        });
+        let tried = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| prepared.apply_to_current_thread());
+            let ended = thread.join();
+            ended.unwrap_or_else(|_| Err(std::io::Error::other("the thread panicked")))
+        });
+        match tried {
+            Ok(()) => Ok(Some(prepared)),
+            Err(source) => Err(PlacementError::Refused {
+                memory: place.memory.clone(),
+                source,
+            }),
+        }
+    }
+}
