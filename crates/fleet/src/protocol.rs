@@ -226,6 +226,12 @@ pub(crate) struct StageSummary {
     pub(crate) threads: u64,
     /// How busy its host was in them.
     pub(crate) resources: Vec<ResourceUse>,
+    /// Where its clients were: planned, and as the kernel said when they had begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) placement: Option<PlacementRecord>,
+    /// Each difference between the two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) placed_otherwise: Vec<String>,
 }
 
 /// What the host of a server has started.

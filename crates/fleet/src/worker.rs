@@ -16,7 +16,7 @@ use crate::secrets::Secrets;
 use crate::shares::{Link, Share};
 use crate::source::checks::check_plan;
 use dyno_engine::context::Context;
-use dyno_engine::deployment::placement::cpus_of_clients_alone;
+use dyno_engine::deployment::placement::ClientsAlone;
 use dyno_engine::deployment::server::{ServerPaths, ServerUnderTest};
 use dyno_engine::run::usage;
 use dyno_engine::{Error, Kind};
@@ -192,12 +192,14 @@ impl Worker<'_> {
     fn work(&mut self) -> Result<(), Error> {
         while let Some((work, share)) = self.agent.next_work(FOREVER)? {
             let plan = plan_of(&work)?;
+            let placed = ClientsAlone::from_plan(&plan)?;
             self.watch_host(&work, &plan);
             for stage in &work.stages {
                 let task = StageTask {
                     work: &work,
                     share: &share,
                     plan: &plan,
+                    placed: placed.as_ref(),
                     stage: *stage,
                     clock: Clock::start(),
                     stop: Arc::default(),
@@ -257,6 +259,8 @@ impl Worker<'_> {
             stop: &task.stop,
             threads,
             servers,
+            placed: task.placed,
+            achieved: None,
             phases: Vec::new(),
             merger: merger(count as usize),
             sampler: UsageSampler::new(Path::new("/"), &[], &[]),
@@ -341,12 +345,13 @@ impl Worker<'_> {
             Some(all) if is_load => scaled(all, link.clients, planned.clients),
             _ => link.clients,
         };
-        let cpus = cpus_of_clients_alone(part)?;
+        let cpus = task.placed.and_then(ClientsAlone::cpus);
         let named = cpus.as_ref().map_or(u32::MAX, |cpus| cpus.len() as u32);
         let cores = self.context.environment.cores.min(named);
         let links = task.share.links.len() as u32;
         Ok(Pair {
             cpus,
+            memory: task.placed.and_then(ClientsAlone::memory),
             clients: clients as usize,
             threads: threads_of_link(task.work, cores, links, clients),
             ..Pair::from_plan(part, Arc::new(workload), server.backend()?)
@@ -367,6 +372,8 @@ struct StageTask<'a> {
     work: &'a Work,
     share: &'a Share,
     plan: &'a Plan,
+    /// Where its clients go, if the plan says it.
+    placed: Option<&'a ClientsAlone>,
     stage: Stage,
     clock: Clock,
     /// Ends the jobs early.

@@ -75,6 +75,8 @@ pub struct Pair {
     pub threads: usize,
     /// CPUs that the worker threads may use; those of this process when absent.
     pub cpus: Option<Vec<usize>>,
+    /// Sets the memory policy of each worker thread before it begins; that of this process stays when absent.
+    pub memory: Option<SetMemory>,
     /// Pin each worker thread to one of these CPUs.
     pub pin: bool,
 }
@@ -94,6 +96,7 @@ impl Pair {
             clients,
             threads: (client.threads as usize).clamp(1, clients),
             cpus: None,
+            memory: None,
             pin: client.pin,
         }
     }
@@ -199,6 +202,9 @@ impl Job {
             .any(|phase| phase.kind == PhaseKind::Load)
     }
 }
+
+/// Sets the memory policy of the thread that calls it, and answers what the kernel says.
+pub type SetMemory = Arc<dyn Fn() -> std::io::Result<()> + Send + Sync>;
 
 /// Waits, and gives the start in nanoseconds of the run's clock; one that has passed means at once. `None`: the run is not
 /// wanted any more, and ends without a window.

@@ -10,7 +10,7 @@ use crate::connect::{Connected, Connector};
 use crate::core::{Core, CoreOptions, Handover, PhaseWindow};
 use crate::error::LoadError;
 use crate::generator::Generator;
-use crate::job::{Job, Pair};
+use crate::job::{Job, Pair, SetMemory};
 use crate::pace::Pace;
 use crate::recorder::Part;
 use crate::schedule::Share;
@@ -224,11 +224,13 @@ fn start_workers(
                 parts: parts.clone(),
                 stop: Arc::clone(&job.stop),
             };
+            let memory = pair.memory.clone();
             let started = std::thread::Builder::new()
                 .name(format!("worker-{worker}"))
                 .spawn(move || {
                     let _guard = guard;
                     pin_to(&affinity);
+                    set_memory(memory.as_ref());
                     body()
                 })
                 .map_err(LoadError::Thread)?;
@@ -374,6 +376,12 @@ fn pin_to(cpus: &[usize]) {
         .and_then(|()| nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set));
     if let Err(error) = pinned {
         tracing::warn!("cannot pin a worker to the cores {cpus:?}: {error}");
+    }
+}
+
+fn set_memory(memory: Option<&SetMemory>) {
+    if let Some(Err(error)) = memory.map(|set| set()) {
+        tracing::warn!("cannot set the memory policy of a worker: {error}");
     }
 }
 

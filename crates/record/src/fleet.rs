@@ -81,6 +81,11 @@ pub struct FleetAgentRecord {
     pub succeeded: u64,
     /// Operations of the measure phase that the controller heard of and that failed.
     pub failed: u64,
+    /// The place of its clients, if the plan names one: planned, and as the kernel said when all of them had begun to run.
+    pub placement: Option<PlacementRecord>,
+    /// Each difference between the two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placed_otherwise: Vec<String>,
     /// Its host; absent in records of earlier versions.
     pub environment: Option<Environment>,
     /// What its host says of itself that is not good for a measurement.

@@ -179,10 +179,11 @@ pub struct PlacementRecord {
     pub clients: Vec<String>,
     /// Reasons why the places are less separate than they look.
     pub notes: Vec<String>,
-    /// Of each server: CPUs of its threads and where its memory lies, read while it ran.
+    /// Of each server: CPUs of its threads and where its memory lies, read while it ran. On a client host of a fleet it is one
+    /// value, of the worker threads of its agent.
     pub achieved: Vec<serde_json::Value>,
-    /// Whether the threads of the clients had the CPUs that were planned for them, read while they ran; absent if
-    /// nothing was planned or they did not run.
+    /// Whether the threads of the clients had the CPUs and the memory policy that were planned for them, read while they ran;
+    /// absent if nothing was planned or they did not run.
     pub clients_as_planned: Option<bool>,
 }
 

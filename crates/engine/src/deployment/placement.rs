@@ -1,16 +1,21 @@
 //! Where the servers of a run and their clients are put on this machine, and what became of it.
 
+mod clients;
+
+pub use clients::{ClientsAlone, check_clients_alone};
+pub(crate) use clients::{cpus, memory_setter};
+
 use crate::deployment;
 use crate::error::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
-use dyno_plan::placement::{ClientPolicy, names_clients};
+use dyno_plan::placement::ClientPolicy;
 use dyno_record::model::{Caveat, CaveatKind, PlacementRecord};
 use dyno_record::statement;
 use dyno_servers::MemoryShare;
 use dyno_servers::placement::{
-    self, AchievedPlacement, InstancePlacement, Machine, Placement, PlacementError,
-    PlacementRequest,
+    self, AchievedPlacement, CpuSet, InstancePlacement, Machine, MemoryPolicy, Placement,
+    PlacementError, PlacementRequest,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -61,17 +66,26 @@ impl HostPlacement {
         u32::try_from(all.len()).ok().filter(|count| *count > 0)
     }
 
-    /// CPUs of one of `clients`. A single client of several servers has those of all of them together.
-    pub fn of_client(&self, number: usize, clients: usize) -> Option<Vec<usize>> {
+    /// Place of one of `clients`. A single client of several servers has the CPUs of all of them together, and the memory policy
+    /// of the first.
+    pub fn of_client(&self, number: usize, clients: usize) -> InstancePlacement {
+        let all = &self.placement.clients;
         let places = match clients {
-            1 => &self.placement.clients[..],
-            _ => std::slice::from_ref(self.placement.clients.get(number)?),
+            1 => &all[..],
+            _ => all
+                .get(number)
+                .map(std::slice::from_ref)
+                .unwrap_or_default(),
         };
-        let mut cpus = BTreeSet::new();
-        for place in places {
-            cpus.extend(place.cpus.as_ref()?.iter().map(|cpu| cpu as usize));
+        let cpus: Option<Vec<&CpuSet>> = places.iter().map(|place| place.cpus.as_ref()).collect();
+        let cpus = cpus.into_iter().flatten();
+        let cpus: CpuSet = cpus.flat_map(|cpus| cpus.iter()).collect();
+        InstancePlacement {
+            cpus: (!cpus.is_empty()).then_some(cpus),
+            memory: places
+                .first()
+                .map_or(MemoryPolicy::Default, |place| place.memory.clone()),
         }
-        (!cpus.is_empty()).then(|| cpus.into_iter().collect())
     }
 
     /// Memory of each server with data, if there are several or they are bound: a single server that
@@ -125,7 +139,7 @@ impl HostPlacement {
     }
 }
 
-/// Compares the worker threads of this process with the CPUs planned for them. Workers are numbered
+/// Compares the worker threads of this process with the places planned for them. Workers are numbered
 /// through, `threads` for each of `clients`. `None` if there are no workers or nothing was planned.
 pub fn client_deviations(
     place: &HostPlacement,
@@ -136,26 +150,17 @@ pub fn client_deviations(
     let mut caveats = Vec::new();
     let mut is_planned = false;
     for number in 0..clients {
-        let Some(cpus) = place.of_client(number, clients) else {
-            continue;
-        };
+        let planned = place.of_client(number, clients);
         let own: Vec<u32> = workers
             .iter()
             .filter(|(worker, _)| worker / threads.max(1) == number)
             .map(|(_, thread)| *thread)
             .collect();
-        if own.is_empty() {
+        let is_left = planned.cpus.is_none() && planned.memory.nodes().is_empty();
+        if is_left || own.is_empty() {
             continue;
         }
         is_planned = true;
-        let planned = InstancePlacement {
-            cpus: Some(
-                cpus.into_iter()
-                    .filter_map(|cpu| u32::try_from(cpu).ok())
-                    .collect(),
-            ),
-            ..InstancePlacement::default()
-        };
         let found = placement::verify_threads(std::process::id(), &own, &planned, Path::new("/"));
         caveats.extend(found.iter().map(|deviation| {
             let statement = statement!(
@@ -187,32 +192,6 @@ fn texts(places: &[InstancePlacement]) -> Vec<String> {
     places.iter().map(ToString::to_string).collect()
 }
 
-/// CPUs that a plan names for clients on machines of their own; `None` if the system puts them somewhere.
-///
-/// # Errors
-/// A text that is no placement, a place that is relative to the servers, or one that says more than CPUs.
-pub fn cpus_of_clients_alone(plan: &Plan) -> Result<Option<Vec<usize>>, Error> {
-    let placement = plan.server.placement.as_deref();
-    if !placement.is_some_and(names_clients) {
-        return Ok(None);
-    }
-    match request(plan)?.map(|request| request.client) {
-        None | Some(ClientPolicy::Unpinned) => Ok(None),
-        Some(ClientPolicy::Cores(list)) => Ok(Some(list.iter().map(|cpu| cpu as usize).collect())),
-        Some(client) => {
-            let reason = match client {
-                ClientPolicy::Custom(_) => {
-                    "gives each client a place and memory of its own, and all clients of a host of a fleet share its CPUs and its memory"
-                }
-                _ => "places clients beside their servers, and those of a fleet are on other hosts",
-            };
-            let text = format!("`client={client}` {reason}");
-            Err(Error::new(Kind::BadInput, text)
-                .with_hint("`client=LIST` names CPUs of each client host; `client=none` leaves them to the system"))
-        }
-    }
-}
-
 /// Refuses a placement that no machine could have, whichever it is. With `over_machines` each member of the deployment has one for
 /// itself.
 pub(super) fn check_elsewhere(plan: &Plan, over_machines: bool) -> Result<(), Error> {
@@ -242,38 +221,8 @@ fn request(plan: &Plan) -> Result<Option<PlacementRequest>, Error> {
 fn failure(error: PlacementError) -> Error {
     let hint = error.hint();
     let exit = match error {
-        PlacementError::Read { .. } => Kind::Environment,
+        PlacementError::Read { .. } | PlacementError::Refused { .. } => Kind::Environment,
         _ => Kind::BadInput,
     };
     Error::from_cause(exit, error).with_optional_hint(hint)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn clients_on_hosts_of_their_own_have_cpus_and_nothing_else() {
-        let cpus = |placement: &str| {
-            let text = format!(
-                "base = \"a\"\n[server]\nkind = \"mongod\"\npairs = 2\nplacement = \"{placement}\"\n"
-            );
-            cpus_of_clients_alone(&dyno_plan::file::parse(&text, "t").unwrap())
-        };
-        assert_eq!(cpus("spread client=0-2").unwrap(), Some(vec![0, 1, 2]));
-        assert_eq!(cpus("spread client=none").unwrap(), None);
-        assert_eq!(cpus("spread").unwrap(), None, "no place is named");
-        for (place, part) in [
-            ("any@bind:0/any@bind:0", "memory of its own"),
-            ("0/1", "a place and memory of its own"),
-            ("same", "beside their servers"),
-            ("other", "beside their servers"),
-        ] {
-            let error = cpus(&format!("spread client={place}")).unwrap_err();
-            let reason = error.reason();
-            assert!(reason.contains(part), "{place}: {reason}");
-            let hint = error.hint.unwrap_or_default();
-            assert!(hint.contains("`client=LIST`"), "{place}: {hint}");
-        }
-    }
 }

@@ -5,6 +5,7 @@ use super::consumption::fleet::of_resources;
 use super::consumption::{ConsumptionMeter, EndedMeter, Starts, WRITING_BACK};
 use super::sink::WindowSink;
 use crate::deployment::DeploymentUnderTest;
+use crate::deployment::placement;
 use crate::deployment::server::ServerUnderTest;
 use crate::error::Error;
 use crate::load_source::{Phases, Stage};
@@ -425,11 +426,12 @@ impl Session<'_> {
         let mut pairs = Vec::new();
         for (number, workload) in targets {
             let server = &servers[*number];
+            let placement = self.placement.as_ref();
+            let place = placement.map(|placement| placement.of_client(*number, servers.len()));
+            let place = place.unwrap_or_default();
             pairs.push(Pair {
-                cpus: self
-                    .placement
-                    .as_ref()
-                    .and_then(|placement| placement.of_client(*number, servers.len())),
+                cpus: placement::cpus(&place),
+                memory: placement::memory_setter(&place)?,
                 ..Pair::from_plan(self.plan, Arc::clone(workload), server.backend()?)
             });
         }

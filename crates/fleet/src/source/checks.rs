@@ -2,7 +2,7 @@
 
 use dyno_engine::deployment::check_remote;
 use dyno_engine::deployment::expected::check_elsewhere;
-use dyno_engine::deployment::placement::cpus_of_clients_alone;
+use dyno_engine::deployment::placement::check_clients_alone;
 use dyno_engine::deployment::server::ServerPaths;
 use dyno_engine::environment::Environment;
 use dyno_engine::{Error, Kind};
@@ -61,7 +61,7 @@ pub(super) fn check<'a>(
     }
     check_plan(plan)?;
     match remote {
-        None => drop(cpus_of_clients_alone(plan)?),
+        None => check_clients_alone(plan)?,
         Some(_) if plan.server.receive_packet_steering.is_some() => {
             return Err(bad(
                 "`server.receive_packet_steering` is set on the hosts of servers that are started, and these run already",

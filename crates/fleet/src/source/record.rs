@@ -180,6 +180,9 @@ pub(super) fn extend(
             agent.threads = agent.threads.max(summary.threads);
             agent.phases.extend(summary.phases);
             agent.resources.extend(summary.resources);
+            // The load phase has the same places, which nobody looks at.
+            agent.placement = summary.placement;
+            agent.placed_otherwise = summary.placed_otherwise;
         }
         agent.clock_offset_s = seconds(clock.offset_ns);
         agent.clock_uncertainty_s = seconds(clock.uncertainty_ns as i64);
@@ -282,6 +285,15 @@ fn agent_caveats(agents: &[FleetAgentRecord]) -> Vec<Statement> {
             statement!("agents-ended-early", intervals = intervals)
         },
     );
+    let is_elsewhere = |agent: &&FleetAgentRecord| !agent.placed_otherwise.is_empty();
+    report(
+        agents.iter().filter(is_elsewhere).collect(),
+        &|agent| {
+            let deviations = agent.placed_otherwise.join("; ");
+            statement!("agent-placed-otherwise", deviations = deviations)
+        },
+        &|_| statement!("agents-placed-otherwise"),
+    );
     said
 }
 
@@ -328,6 +340,14 @@ mod tests {
         assert_eq!(many.len(), 1);
         assert_eq!(many[0].code, "agents-late");
         assert_eq!(many[0].number("late"), Some(0.29));
+        let elsewhere = |agent: &mut FleetAgentRecord| {
+            let deviations = ["on CPU 1", "not on CPU 0"].map(str::to_owned);
+            agent.placed_otherwise = deviations.into();
+        };
+        assert_eq!(
+            agent_caveats(&agents(1, elsewhere))[0].to_string(),
+            "agent-placed-otherwise (agent: 0, deviations: on CPU 1; not on CPU 0, host: h0)"
+        );
         let counts = ["agents", "all", "intervals", "more"].map(|name| many[0].number(name));
         assert_eq!(counts, [Some(30.0), Some(30.0), Some(3.0), Some(25.0)]);
         let named = many[0].values["named"].to_string();

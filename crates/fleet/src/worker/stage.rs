@@ -7,6 +7,7 @@ use crate::error::out_of_bounds;
 use crate::merge::{MergeOptions, Merger};
 use crate::protocol::{Stage, StageSummary, Work};
 use dyno_engine::Error;
+use dyno_engine::deployment::placement::ClientsAlone;
 use dyno_engine::run::usage;
 use dyno_load::clock::Clock;
 use dyno_load::job::{Job, ProcessUsage};
@@ -14,7 +15,7 @@ use dyno_load::{LoadError, WINDOW_NS};
 use dyno_observe::usage::UsageSampler;
 use dyno_record::accumulate::PhaseAccumulator;
 use dyno_record::interval::{IntervalRecord, WindowCounts};
-use dyno_record::model::PhaseRecord;
+use dyno_record::model::{PhaseRecord, PlacementRecord};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::thread::JoinHandle;
@@ -89,6 +90,10 @@ pub(super) struct StageRun<'a> {
     pub(super) threads: u64,
     /// Number and address of the server of each job.
     pub(super) servers: Vec<(u32, String)>,
+    /// Where the clients go, if the plan says it.
+    pub(super) placed: Option<&'a ClientsAlone>,
+    /// Where they were when they had begun, and each difference.
+    pub(super) achieved: Option<(PlacementRecord, Vec<String>)>,
     pub(super) phases: Vec<PhaseAccumulator>,
     /// Windows of several servers become one.
     pub(super) merger: Merger,
@@ -206,6 +211,10 @@ impl StageRun<'_> {
         let began_ns = start.local_ns + after_ns(awake_ns);
         let windows_from_ns = after_ns(planned_ns);
         self.agent.begun(start, began_ns, windows_from_ns)?;
+        // Now all workers are there. Those that load may end at once, and have the same places.
+        if self.stage == Stage::Run {
+            self.achieved = self.placed.and_then(ClientsAlone::verify);
+        }
         Ok(())
     }
 
@@ -274,10 +283,13 @@ impl StageRun<'_> {
             let end_s = phase.start_s + phase.duration_s;
             self.sampler.between(phase.name, phase.start_s, end_s)
         };
+        let (placement, placed_otherwise) = self.achieved.take().unzip();
         StageSummary {
             threads: self.threads,
             resources: phases.iter().filter(is_long).flat_map(used).collect(),
             phases,
+            placement: placement.or_else(|| self.placed.map(ClientsAlone::record)),
+            placed_otherwise: placed_otherwise.unwrap_or_default(),
         }
     }
 }

@@ -194,7 +194,12 @@ fn each_pair_loads_all_of_its_documents() {
         };
         Workload::load(&plan(), task, &Concerns::default()).unwrap()
     };
-    let pairs: Vec<Pair> = responders.iter().map(|r| pair(r, load())).collect();
+    let mut pairs: Vec<Pair> = responders.iter().map(|r| pair(r, load())).collect();
+    let (tell, told) = std::sync::mpsc::channel();
+    pairs[1].memory = Some(Arc::new(move || {
+        let _ = tell.send(std::thread::current().name().map(str::to_owned));
+        Ok(())
+    }));
     let mut job = job(pairs, PhaseKind::Load, Schedule::Closed {});
     job.phases[0].operations = job.pairs[0].workload.load_operations();
     let outcome = perform(job);
@@ -202,6 +207,9 @@ fn each_pair_loads_all_of_its_documents() {
     for responder in responders {
         assert_eq!(responder.stop().unwrap().inserted, 777);
     }
+    // The memory policy of a pair is set in its own workers.
+    let placed: Vec<_> = told.iter().flatten().collect();
+    assert_eq!(placed, ["worker-1"]);
 }
 
 #[test]

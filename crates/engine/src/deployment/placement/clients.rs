@@ -1,0 +1,206 @@
+//! The clients of a machine that has none of the servers, and how the places of clients reach their threads.
+
+use super::{failure, request, workers};
+use crate::error::Error;
+use dyno_load::job::SetMemory;
+use dyno_plan::Plan;
+use dyno_plan::placement::{ClientPolicy, names_clients};
+use dyno_record::model::PlacementRecord;
+use dyno_servers::placement::{
+    self, AchievedThreads, CpuSet, InstancePlacement, Machine, PreparedPlacement,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The one place of all clients on a machine of their own.
+pub struct ClientsAlone {
+    policy: ClientPolicy,
+    /// What it comes to on this machine.
+    place: InstancePlacement,
+    memory: Option<SetMemory>,
+}
+
+impl ClientsAlone {
+    /// Plans on this machine the place that a plan names for clients; `None` if the system decides.
+    ///
+    /// # Errors
+    /// What [`check_clients_alone`] refuses, CPUs and nodes that this machine does not have, and a memory policy that its kernel
+    /// does not set.
+    pub fn from_plan(plan: &Plan) -> Result<Option<Self>, Error> {
+        let Some(policy) = named(plan)? else {
+            return Ok(None);
+        };
+        let planned = Machine::read(Path::new("/"))
+            .and_then(|machine| placement::plan_clients_alone(&machine, &policy))
+            .map_err(failure);
+        let planned = planned.and_then(|place| Ok((memory_setter(&place)?, place)));
+        let (memory, place) = planned.map_err(|error| {
+            let text = format!("cannot place the clients by `client={policy}` (`server.placement`)");
+            error.context(text)
+        })?;
+        Ok(Some(ClientsAlone {
+            policy,
+            place,
+            memory,
+        }))
+    }
+
+    /// CPUs of the worker threads; `None` if they may be anywhere.
+    pub fn cpus(&self) -> Option<Vec<usize>> {
+        cpus(&self.place)
+    }
+
+    /// What sets the memory policy of a worker thread; `None` if memory is local.
+    pub fn memory(&self) -> Option<SetMemory> {
+        self.memory.clone()
+    }
+
+    /// What was planned.
+    pub fn record(&self) -> PlacementRecord {
+        PlacementRecord {
+            request: format!("client={}", self.policy),
+            instances: Vec::new(),
+            clients: vec![self.place.to_string()],
+            notes: Vec::new(),
+            achieved: Vec::new(),
+            clients_as_planned: None,
+        }
+    }
+
+    /// The same with what became of it: where the worker threads of this process run, and each difference. `None` if there are no
+    /// workers, or some end meanwhile.
+    pub fn verify(&self) -> Option<(PlacementRecord, Vec<String>)> {
+        let threads: Vec<u32> = workers()?.into_iter().map(|(_, thread)| thread).collect();
+        let (process, root) = (std::process::id(), Path::new("/"));
+        let achieved = AchievedThreads::read(process, &threads, &self.place, root).ok()?;
+        let deviations = achieved.deviations(&self.place);
+        let record = PlacementRecord {
+            achieved: vec![serde_json::to_value(&achieved).unwrap_or_default()],
+            clients_as_planned: Some(deviations.is_empty()),
+            ..self.record()
+        };
+        Some((record, deviations.iter().map(ToString::to_string).collect()))
+    }
+}
+
+/// Refuses places of clients that those on machines of their own cannot have, whichever machines these are.
+///
+/// # Errors
+/// A text that is no placement, places that are relative to the servers, and one for each client.
+pub fn check_clients_alone(plan: &Plan) -> Result<(), Error> {
+    named(plan).map(drop)
+}
+
+/// The place that a plan names for clients on machines of their own; `None` if the system decides.
+fn named(plan: &Plan) -> Result<Option<ClientPolicy>, Error> {
+    let placement = plan.server.placement.as_deref();
+    if !placement.is_some_and(names_clients) {
+        return Ok(None);
+    }
+    let policy = request(plan)?.map(|request| request.client);
+    let policy = policy.filter(|policy| *policy != ClientPolicy::Unpinned);
+    if let Some(policy) = &policy {
+        placement::check_clients_alone(policy).map_err(failure)?;
+    }
+    Ok(policy)
+}
+
+/// The CPUs of a client as numbers; `None` if it may run anywhere.
+pub(crate) fn cpus(place: &InstancePlacement) -> Option<Vec<usize>> {
+    let all = |cpus: &CpuSet| cpus.iter().map(|cpu| cpu as usize).collect();
+    place.cpus.as_ref().map(all)
+}
+
+/// What sets the memory policy of the threads of a client; `None` if memory is local.
+///
+/// # Errors
+/// The kernel does not set it.
+pub(crate) fn memory_setter(place: &InstancePlacement) -> Result<Option<SetMemory>, Error> {
+    let prepared = PreparedPlacement::memory_of_client(place).map_err(failure)?;
+    Ok(prepared.map(|prepared| -> SetMemory {
+        Arc::new(move || prepared.apply_to_current_thread())
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(placement: &str) -> Plan {
+        let text = format!(
+            "base = \"a\"\n[server]\nkind = \"mongod\"\npairs = 2\nplacement = \"{placement}\"\n"
+        );
+        dyno_plan::file::parse(&text, "t").unwrap()
+    }
+
+    #[test]
+    fn clients_on_hosts_of_their_own_have_one_place_or_are_refused() {
+        let check = |placement: &str| check_clients_alone(&plan(placement));
+        for accepted in [
+            "spread",
+            "spread client=none",
+            "spread client=0-2",
+            "spread client=0-2@bind:0",
+            "spread client=any@interleave:all",
+            "none client=nodes=!0@local",
+        ] {
+            assert!(check(accepted).is_ok(), "{accepted}");
+        }
+        for (place, part) in [
+            ("any@bind:0/any@bind:0", "a place of its own"),
+            ("0/1", "a place of its own"),
+            ("same", "beside their servers"),
+            ("other", "beside their servers"),
+        ] {
+            let error = check(&format!("spread client={place}")).unwrap_err();
+            let reason = error.reason();
+            assert!(reason.contains(part), "{place}: {reason}");
+            let hint = error.hint.unwrap_or_default();
+            assert!(hint.contains("`client=LIST`"), "{place}: {hint}");
+        }
+    }
+
+    #[test]
+    fn workers_have_the_place_that_this_machine_has_for_them() {
+        let placed = |client: &str| ClientsAlone::from_plan(&plan(&format!("none {client}")));
+        assert!(placed("client=none").unwrap().is_none());
+        let allowed = Machine::read(Path::new("/")).unwrap().allowed_cpus;
+        let cpu = allowed.first().unwrap();
+        let clients = placed(&format!("client={cpu}")).unwrap().unwrap();
+        assert_eq!(clients.cpus(), Some(vec![cpu as usize]));
+        assert!(clients.memory().is_none());
+        assert_eq!(clients.record().clients, [format!("{cpu}@default")]);
+        let seen = |place: &InstancePlacement| {
+            let look = || {
+                let prepared = PreparedPlacement::new(place);
+                prepared.apply_to_current_thread().unwrap();
+                clients.verify().unwrap()
+            };
+            std::thread::scope(|scope| {
+                let worker = std::thread::Builder::new().name("worker-0".to_owned());
+                worker.spawn_scoped(scope, look).unwrap().join().unwrap()
+            })
+        };
+        let (record, deviations) = seen(&clients.place);
+        assert_eq!((record.clients_as_planned, deviations), (Some(true), vec![]));
+        let threads = &record.achieved[0]["threads"][0];
+        assert_eq!(threads["cpus"], cpu.to_string());
+        let (record, deviations) = seen(&InstancePlacement::default());
+        let is_alone = allowed.len() == 1;
+        assert_eq!(record.clients_as_planned, Some(is_alone), "{deviations:?}");
+    }
+
+    #[test]
+    fn what_a_machine_does_not_have_is_refused_with_what_it_has() {
+        let Err(error) = ClientsAlone::from_plan(&plan("none client=any@bind:4095")) else {
+            panic!("there are fewer nodes");
+        };
+        let reason = error.reason();
+        for part in [
+            "`client=any@bind:4095` (`server.placement`)",
+            "node 4095 has no usable memory; nodes that do are `",
+        ] {
+            assert!(reason.contains(part), "{reason}");
+        }
+    }
+}
