@@ -32,7 +32,7 @@ pub(super) type Policy = Result<(String, Option<String>), String>;
 pub(super) const SERVER_HINT: &str = "write the policy with `--placement`, such as `spread`, `node=0` or `custom=0-3@bind:0/4-7@bind:0`; docs/placement.md lists all forms";
 pub(super) const CLIENT_HINT: &str =
     "place the clients with `--placement 'POLICY client=8-15'`; docs/placement.md lists all forms";
-pub(super) const HOST_CLIENT_HINT: &str = "name CPUs of each client host with `-C LIST`, `YCSB_CORES=LIST` or `--placement 'POLICY client=LIST'`; memory comes from their nodes then";
+pub(super) const HOST_CLIENT_HINT: &str = "write one place for all clients of a host with `--placement`, such as `POLICY client=8-15@bind:1`, or name their CPUs with `YCSB_CORES=LIST`; docs/placement.md lists all forms";
 
 impl Options {
     /// Reads a command line with or without `numactl` at its start.
@@ -134,19 +134,25 @@ impl Options {
             (Some(cpus), None) if pairs == 1 => exact(&format!("{cpus}@{}", memory?)),
             (Some(_), None) => Err("CPUs for several clients need local memory".into()),
             (None, Some(nodes)) => self.client_on(nodes, server),
-            (Some(_), Some(_)) => Err("a client's place is CPUs or nodes, not both".into()),
+            (Some(_), Some(_)) => Err(NOT_BOTH.into()),
         }
     }
 
-    /// The place of clients on hosts of their own, where only CPUs can be set.
+    /// The place of clients on hosts of their own: one for all clients of a host, whose nodes it names.
     pub(super) fn client_on_hosts(&self) -> Policy {
-        match (&self.cpus, &self.nodes, &self.memory) {
+        let cpus = match (&self.cpus, &self.nodes) {
+            (None, None) => None,
+            (Some(cpus), None) => Some(cpus.clone()),
+            (None, Some(nodes)) => Some(format!("nodes={nodes}")),
+            (Some(_), Some(_)) => return Err(NOT_BOTH.into()),
+        };
+        let cpus = cpus.as_deref();
+        match self.memory {
             // Without a policy memory is local, too.
-            (None, None, Memory::Default | Memory::Local) => exact("none"),
-            (Some(cpus), None, Memory::Default | Memory::Local) => exact(cpus),
-            (_, Some(_), _) => Err("a fleet sets CPUs of its client hosts, and no nodes".into()),
-            (_, None, _) => {
-                Err("a fleet sets CPUs of its client hosts, and no memory policy".into())
+            Memory::Default | Memory::Local => exact(cpus.unwrap_or("none")),
+            _ => {
+                let (cpus, memory) = (cpus.unwrap_or("any"), self.memory_text()?);
+                exact(&format!("{cpus}@{memory}"))
             }
         }
     }
@@ -178,9 +184,6 @@ impl Options {
             Memory::Default => "default".into(),
             Memory::Local => "local".into(),
             Memory::Bind(nodes) => format!("bind:{nodes}"),
-            Memory::Interleave(nodes) if nodes == ALL => {
-                return Err("name the nodes one by one instead of `all`".into());
-            }
             Memory::Interleave(nodes) => format!("interleave:{nodes}"),
             Memory::Prefer(node) if is_one(node) => format!("prefer:{node}"),
             Memory::Prefer(_) => return Err("only one node can be preferred".into()),
@@ -188,8 +191,9 @@ impl Options {
     }
 }
 
-/// All CPUs or nodes, for `numactl`.
+/// All CPUs or nodes, for `numactl` and for placements.
 const ALL: &str = "all";
+const NOT_BOTH: &str = "a client's place is CPUs or nodes, not both";
 
 fn exact(policy: &str) -> Policy {
     Ok((policy.to_owned(), None))
@@ -265,6 +269,7 @@ mod tests {
             ("--cpunodebind=0 --membind 0", 1, "node=0"),
             ("-C 0-3 -m 1", 1, "custom=0-3@bind:1"),
             ("-C0-3,8 -l", 1, "custom=0-3,8@local"),
+            ("-C 0-3 -i all", 1, "custom=0-3@interleave:all"),
             ("--physcpubind=0-3", 1, "custom=0-3@default"),
             (
                 "--physcpubind=all --preferred=1",
@@ -307,7 +312,6 @@ mod tests {
             ("-C", "`-C` has no value"),
             ("-m 0 -i 1", "two memory policies"),
             ("--preferred-many=0", "cannot express `--preferred-many=0`"),
-            ("-C 0-3 -i all", "one by one"),
             ("-p 0-1", "one node"),
             ("--touch", "cannot express `--touch`"),
             ("taskset -c 0", "`taskset` is not an option"),
@@ -320,23 +324,33 @@ mod tests {
     }
 
     #[test]
-    fn options_of_clients_on_hosts_are_cpus_or_refused() {
+    fn options_of_clients_on_hosts_become_one_place_for_all() {
         let client = |text: &str| Options::parse(text)?.client_on_hosts();
         for (text, place) in [
             ("", "none"),
             ("numactl -l", "none"),
             ("-C 8-15", "8-15"),
             ("-C 8-15 --localalloc", "8-15"),
+            ("-C 0-3 -m 0", "0-3@bind:0"),
+            ("-N 1", "nodes=1"),
+            ("-N 0 -m 0", "nodes=0@bind:0"),
+            ("-N 0,1 -i all", "nodes=0,1@interleave:all"),
+            ("-N !0 -l", "nodes=!0"),
+            ("-m 0", "any@bind:0"),
+            ("-i all", "any@interleave:all"),
+            ("-i 0-1", "any@interleave:0-1"),
+            ("-p 1", "any@prefer:1"),
         ] {
             assert_eq!(client(text), Ok((place.into(), None)), "{text}");
+            let policy = place.parse::<crate::placement::ClientPolicy>();
+            assert!(policy.is_ok(), "{text}: {policy:?}");
         }
         for (text, part) in [
-            ("-N 0 -m 0", "no nodes"),
-            ("-N !0 -l", "no nodes"),
-            ("-C 0 -N 0", "no nodes"),
-            ("-m 0", "no memory policy"),
-            ("-i all", "no memory policy"),
-            ("-C 0-3 -m 0", "no memory policy"),
+            ("-C 0 -N 0", "not both"),
+            ("-p 0-1", "one node"),
+            ("-p all", "one node"),
+            ("-N +0", "`+0` is not a list"),
+            ("--weighted-interleave=0-1", "cannot express `--weighted-interleave=0-1`"),
         ] {
             let error = client(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
@@ -350,6 +364,12 @@ mod tests {
             ("numactl -C 8-15 --localalloc", "spread", 2, "8-15"),
             ("-C 8-15 -m 1", "none", 1, "8-15@bind:1"),
             ("-l", "none", 2, "any@local/any@local"),
+            (
+                "-i all",
+                "none",
+                2,
+                "any@interleave:all/any@interleave:all",
+            ),
             ("-N 0 -M 0", "node=0", 2, "same"),
             ("-N !0 -l", "node=0", 2, "other"),
         ] {

@@ -558,11 +558,25 @@ fn a_fleet_has_its_hosts_from_the_inventory_and_amounts_of_each_server() {
             ],
             "node=0 client=0-3",
         ),
+        (
+            &[
+                ("NUMACTL_OPTION", "2"),
+                ("CUSTOMER_NUMAOPT_CLIENT", "numactl -N 0 -m 0"),
+            ],
+            "node=0 client=nodes=0@bind:0",
+        ),
+        (
+            &[
+                ("NUMACTL_OPTION", "1"),
+                ("CUSTOMER_NUMAOPT_CLIENT", "--interleave=all"),
+            ],
+            "spread client=any@interleave:all",
+        ),
     ] {
         let placed = on_hosts(given, None).unwrap();
         assert_eq!(key(&placed, "server.placement"), Some(expected));
     }
-    for options in ["-N 0 -m 0", "-m 0"] {
+    for options in ["-N 0 -C 0", "-m 0 -i 1", "-p 0-1"] {
         let given = [
             ("NUMACTL_OPTION", "2"),
             ("CUSTOMER_NUMAOPT_CLIENT", options),
