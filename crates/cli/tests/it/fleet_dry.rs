@@ -443,7 +443,7 @@ fn what_fits_is_accepted_and_nothing_is_called() {
                 "--pairs",
                 "2",
                 "--placement",
-                "custom=0@default/1@default",
+                "custom=0@default/1@default client=nodes=0@interleave:all",
             ],
         ),
         (

@@ -182,6 +182,7 @@ pub(super) fn is_set(plan: &Plan, hosts: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shares::{Share, shares};
 
     fn plan(fleet: FleetPlan) -> Plan {
         let mut plan = dyno_plan::builtin::find("a").expect("it is built in");
@@ -212,6 +213,41 @@ mod tests {
         assert!(few.contains("has 3 members, and 2 hosts"), "{few}");
         let none = count(None, whole, 2).expect_err("which of them?");
         assert!(none.contains("2 hosts are named"), "{none}");
+    }
+
+    #[test]
+    fn every_agent_loads_all_servers_of_all_hosts() {
+        let mut plan = plan(FleetPlan {
+            mapping: Mapping::AllToAll,
+            ..FleetPlan::default()
+        });
+        plan.server.pairs = 2;
+        plan.client.clients = 14;
+        plan.data.records = 10;
+        let fleet = plan.fleet.clone().expect("it has one");
+        let servers = deployments(&plan, &fleet, 2).expect("two on each host");
+        let shares = shares(&plan, 3, servers).expect("everybody has something to do");
+        let links = |share: &Share| -> Vec<(u32, u32)> {
+            let links = share.links.iter();
+            links.map(|link| (link.server, link.clients)).collect()
+        };
+        // The rest of each agent is on other servers.
+        assert_eq!(
+            shares.iter().map(links).collect::<Vec<_>>(),
+            [
+                [(0, 2), (1, 1), (2, 1), (3, 1)],
+                [(0, 1), (1, 1), (2, 1), (3, 2)],
+                [(0, 1), (1, 1), (2, 1), (3, 1)],
+            ]
+        );
+        // Together they load the documents of each server once.
+        for server in 0..servers as usize {
+            let own = shares.iter().map(|share| &share.links[server]);
+            let parts: Vec<_> = own
+                .map(|link| (link.load_first, link.load_count, link.insert_offset))
+                .collect();
+            assert_eq!(parts, [(0, 4, 0), (4, 3, 1), (7, 3, 2)]);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::secured::{SECURED, listen_in, words};
 use super::*;
 use crate::common::kpi::{assert_kpi_sh_finds, assert_scripts_read};
 use crate::common::secrets::{files_that_show, processes_that_show};
+use dyno_servers::placement::{InstancePlacement, Machine, PreparedPlacement};
 use dyno_testkit::mongod_program;
 
 /// The figures of all servers make up those of the run, phase by phase.
@@ -90,8 +91,50 @@ fn assert_figures_are_those_of_the_agents(hosts: &Hosts, run: &str, document: &V
     kpi
 }
 
-/// Each server is on a CPU of its own.
-fn assert_placed(document: &Value) {
+/// Whether memory policies can be set here: a kernel may be built without nodes, and a container may forbid them.
+fn has_memory_policies() -> bool {
+    let place: InstancePlacement = "any@bind:0".parse().unwrap();
+    PreparedPlacement::memory_of_client(&place).is_ok()
+}
+
+/// The memory policy is in force, as the kernel says.
+fn assert_memory(achieved: &Value, policy: &str) {
+    let found = achieved["memory"]["policies"].as_array().unwrap();
+    let is_there = found.iter().any(|one| one["policy"] == policy);
+    assert!(is_there, "{achieved}");
+}
+
+/// The two servers of a host are on a CPU of their own each; `placement` is that of the first one.
+fn assert_places(placement: &Value, request: &str) {
+    let asked = placement["request"].as_str().unwrap();
+    assert!(asked.contains(request), "{placement}");
+    let places = placement["instances"].as_array().unwrap();
+    let achieved = placement["achieved"].as_array().unwrap();
+    assert_eq!((places.len(), achieved.len()), (2, 2), "{placement}");
+    for ((place, achieved), cpu) in places.iter().zip(achieved).zip(["0", "1"]) {
+        let (cpus, memory) = place.as_str().unwrap().split_once('@').unwrap();
+        assert_eq!(cpus, cpu, "{placement}");
+        let groups = achieved["threads"].as_array().unwrap();
+        assert!(!groups.is_empty(), "{placement}");
+        assert!(groups.iter().all(|group| group["cpus"] == cpu), "{placement}");
+        if memory.contains(':') {
+            assert_memory(achieved, memory);
+        }
+    }
+}
+
+/// Nothing is placed otherwise than planned, on no host.
+fn assert_all_as_planned(document: &Value) {
+    let mut doubts = document["caveats"].as_array().unwrap().iter();
+    let code = |caveat: &Value| caveat["code"].as_str().unwrap().to_owned();
+    assert!(
+        !doubts.any(|caveat| code(caveat).ends_with("placed-otherwise")),
+        "{document}"
+    );
+}
+
+/// Each server is on a CPU of its own, and the clients of each host are where they were planned.
+fn assert_placed(document: &Value, (cpus, memory): (&str, &str)) {
     let fleet = &document["fleet"];
     assert_eq!(fleet["mapping"], "pairs");
     let servers = fleet["servers"].as_array().unwrap();
@@ -100,27 +143,27 @@ fn assert_placed(document: &Value) {
         .map(|one| one["host"].as_str().unwrap())
         .collect();
     assert_eq!(on, ["server1", "server1"]);
-    let cpus = |one: &Value| one["cpus"].as_u64().unwrap();
-    let all: u64 = servers.iter().map(cpus).sum();
+    let cpus_of = |one: &Value| one["cpus"].as_u64().unwrap();
+    let all: u64 = servers.iter().map(cpus_of).sum();
     assert_eq!(
         all,
         servers[0]["environment"]["cpus"].as_u64().unwrap_or(all)
     );
-    let placement = &servers[0]["placement"];
-    assert!(
-        placement["request"].as_str().unwrap().contains("cores=0-1"),
-        "{placement}"
-    );
-    let places = placement["instances"].as_array().unwrap();
-    let achieved = placement["achieved"].as_array().unwrap();
-    assert_eq!((places.len(), achieved.len()), (2, 2), "{placement}");
-    for (place, cpu) in places.iter().zip(["0@", "1@"]) {
-        assert!(place.as_str().unwrap().starts_with(cpu), "{place}");
+    assert_places(&servers[0]["placement"], "cores=0-1");
+    for agent in fleet["agents"].as_array().unwrap() {
+        let placement = &agent["placement"];
+        let planned = serde_json::json!([format!("{cpus}@{memory}")]);
+        assert_eq!(placement["clients"], planned, "{agent}");
+        assert_eq!(placement["clients_as_planned"], true, "{agent}");
+        let achieved = &placement["achieved"][0];
+        let groups = achieved["threads"].as_array().unwrap();
+        assert_eq!(groups.len(), 1, "{placement}");
+        assert_eq!(groups[0]["cpus"], cpus, "{placement}");
+        if memory.contains(':') {
+            assert_memory(achieved, memory);
+        }
     }
-    assert_ne!(achieved[0], achieved[1], "{placement}");
-    let doubts = document["caveats"].as_array().unwrap().iter();
-    let placed_otherwise = |caveat: &&Value| caveat["code"] == "instance-placed-otherwise";
-    assert_eq!(doubts.filter(placed_otherwise).count(), 0, "{document}");
+    assert_all_as_planned(document);
 }
 
 /// A case of the benchmark: one worker with two servers on CPUs of their own, two client hosts.
@@ -185,7 +228,7 @@ fn worker(
         ("CLIENT_COUNT", "2"),
         ("NUMACTL_OPTION", "2"),
         ("CORES", "0,1"),
-        ("YCSB_CORES", "0"),
+        ("YCSB_CORES", "1"),
     ];
     // The inventory has two hosts of servers, and the workload one worker.
     let one = ["--set", r#"fleet.servers=["server1"]"#];
@@ -244,7 +287,7 @@ impl Case {
             });
             settings.push(setting.join(" "));
             assert_kind(document);
-            assert_placed(document);
+            assert_placed(document, ("1", "default"));
             assert_servers_make_up_the_whole(document);
             assert_figures_are_those_of_the_agents(hosts, run, document);
             // Each has a data set of its own, which one client host loaded.
@@ -289,18 +332,28 @@ fn the_scripts_of_the_benchmark_read_what_a_run_on_hosts_prints() {
     let Some(hosts) = Hosts::up("printed") else {
         return;
     };
-    let variables = [
+    let mut variables = vec![
         ("THREADS", "2"),
         ("RECORD_COUNT", "500"),
         // Enough of them that it does not matter by how much one agent began before the other.
         ("OPERATION_COUNT", "5000"),
     ];
+    let machine = Machine::read(Path::new("/")).unwrap();
+    let of_node = machine.node(0).map(|node| node.cpus.intersection(&machine.allowed_cpus));
+    let of_node = of_node.unwrap_or_default().to_string();
+    let clients = match has_memory_policies() {
+        true => {
+            variables.push(("CUSTOMER_NUMAOPT_CLIENT", "numactl -N 0 -m 0"));
+            (of_node.as_str(), "bind:0")
+        }
+        false => ("1", "default"),
+    };
     let run = ("run", &["--format", "kpi", "--out", "printed"][..]);
     let printed = worker(&hosts, "50read50update", &variables, run).stdout;
     let document = document(&hosts.bench.path("printed"));
     assert_eq!(document["status"], "complete", "{document}");
     assert_kind(&document);
-    assert_placed(&document);
+    assert_placed(&document, clients);
     let measure = phase(&document["phases"], "measure");
     // The operations are those of each server.
     assert_eq!(
@@ -326,7 +379,13 @@ fn a_table_says_which_of_four_servers_on_two_hosts_each_client_loads() {
         return;
     };
     let of_clients = [[0, 3], [1, 2]];
+    let placement = match has_memory_policies() {
+        true => "custom=0@bind:0/1@bind:0",
+        false => "cores=0-1",
+    };
     let more = [
+        "--placement",
+        placement,
         "--set",
         r#"fleet.clients=["client1","client2"]"#,
         "--pairs",
@@ -347,6 +406,12 @@ fn a_table_says_which_of_four_servers_on_two_hosts_each_client_loads() {
     let servers = fleet["servers"].as_array().unwrap().iter();
     let on: Vec<&str> = servers.map(|one| one["host"].as_str().unwrap()).collect();
     assert_eq!(on, ["server1", "server1", "server2", "server2"]);
+    // Each host has placed its own, and tells of them with the first one.
+    for (first, second) in [(0, 1), (2, 3)] {
+        assert_places(&fleet["servers"][first]["placement"], placement);
+        assert_eq!(fleet["servers"][second]["placement"], Value::Null);
+    }
+    assert_all_as_planned(&document);
     assert_servers_make_up_the_whole(&document);
     let instances = document["instances"].as_array().unwrap();
     assert_eq!(instances.len(), 4);
