@@ -2,10 +2,7 @@
 
 /// The candidate nearest to `name` without regard to case, or none if all of them are far away:
 /// more than a third of the name would have to change.
-pub fn nearest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     let limit = (name.chars().count() / 3).max(1);
     candidates

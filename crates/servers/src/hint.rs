@@ -35,7 +35,9 @@ impl ServerError {
             }
             ServerError::NotExecutable { .. } => "check the path, and `chmod +x` the file",
             ServerError::Spawn { source, .. } => return diagnose::spawn_hint(source),
-            ServerError::Placement { source, .. } => return refusal_hint(source).map(str::to_owned),
+            ServerError::Placement { source, .. } => {
+                return refusal_hint(source).map(str::to_owned);
+            }
             ServerError::UnknownVersion { .. } => "name another program",
             ServerError::OldVersion { .. } => {
                 "use a newer version, or start it yourself and pass `--uri`"

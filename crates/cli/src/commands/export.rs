@@ -122,7 +122,12 @@ fn check(arguments: &ExportArguments) -> Result<(), Error> {
     }
     if arguments.to == ExportForm::WsfLogs {
         match &arguments.file.output {
-            None => return bad("these logs are files in folders", "name a folder with `--output`"),
+            None => {
+                return bad(
+                    "these logs are files in folders",
+                    "name a folder with `--output`",
+                );
+            }
             Some(_) if arguments.file.force => {
                 return bad(
                     "`--force` replaces a file, and these logs are files in folders",

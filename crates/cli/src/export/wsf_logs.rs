@@ -79,9 +79,7 @@ fn ycsb(run: &Run, phase: PhaseKind) -> Result<String, Error> {
 /// The time of a command with several documents is not that of an insert, and the script does not read it as such.
 fn loaded(text: String, run: &Run) -> String {
     match run.document.recorded_plan().client.batch {
-        Some(batch) if batch > 1 => {
-            text.replace("[INSERT]", &format!("[INSERT BATCH OF {batch}]"))
-        }
+        Some(batch) if batch > 1 => text.replace("[INSERT]", &format!("[INSERT BATCH OF {batch}]")),
         _ => text,
     }
 }

@@ -259,7 +259,9 @@ fn each_confirming_pair_has_new_servers(bench: &Bench, found: &Value) {
             let runs = pair.as_array().unwrap().iter();
             let mut runs: Vec<usize> = runs.map(|run| run.as_u64().unwrap() as usize).collect();
             runs.sort_unstable();
-            let loaded = runs.iter().map(|run| has_loaded(bench, "t", &found["points"][*run]));
+            let loaded = runs
+                .iter()
+                .map(|run| has_loaded(bench, "t", &found["points"][*run]));
             let loaded: Vec<bool> = loaded.collect();
             if is_search {
                 searching += usize::from(!loaded.contains(&true));

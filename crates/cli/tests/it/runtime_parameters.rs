@@ -104,10 +104,7 @@ fn what_a_server_does_not_take_is_one_error_and_changes_nothing() {
         (
             "syncDelay",
             "7",
-            &[
-                "has no parameter `syncDelay`",
-                "did you mean `syncdelay`?",
-            ][..],
+            &["has no parameter `syncDelay`", "did you mean `syncdelay`?"][..],
         ),
         (
             "ttlMonitorSleepSecs",

@@ -245,7 +245,13 @@ fn knobs_of_storage_are_planned(bench: &Bench) {
     std::fs::write(bench.path("storage.toml"), example).unwrap();
     let set = "server.storage=ext4 on loop:512MiB";
     let search = ["tune", "a", "--server", "embedded", "--set", set];
-    let knobs = ["--knobs", "./storage.toml", "--allow", "restart", "--dry-run"];
+    let knobs = [
+        "--knobs",
+        "./storage.toml",
+        "--allow",
+        "restart",
+        "--dry-run",
+    ];
     let planned = bench.dyno(&[&search[..], &knobs].concat()).expect(0).stdout;
     let told = "(by another start of the server): ext4 on loop:512MiB, xfs on loop:512MiB";
     assert!(planned.contains(told), "{planned}");

@@ -168,7 +168,9 @@ fn long_runs_end_early(bench: &Bench, uri: &str) {
     assert!(!caveats.any(|caveat| caveat["kind"] == "partial"));
     let trials = found["answer"]["trials"].as_array().unwrap().iter();
     let with = |value: &str| {
-        let trial = trials.clone().find(|one| one["settings"]["threads"] == value);
+        let trial = trials
+            .clone()
+            .find(|one| one["settings"]["threads"] == value);
         let trial = trial.unwrap_or_else(|| panic!("{value}: {}", found["answer"]));
         let run = trial["runs"].as_array().unwrap().last().unwrap()[0].as_u64();
         let point = &found["points"][run.unwrap() as usize];
@@ -179,7 +181,10 @@ fn long_runs_end_early(bench: &Bench, uri: &str) {
     // The window that follows has begun when one is looked at.
     assert!(length_s < 2.0, "{length_s} of 5 s: {point}");
     let (trial, point, length_s) = with("1");
-    assert_eq!((&trial["problem"], &trial["is_dropped"]), (&Value::Null, &true.into()));
+    assert_eq!(
+        (&trial["problem"], &trial["is_dropped"]),
+        (&Value::Null, &true.into())
+    );
     assert!(point["figures"].is_object(), "{point}");
     assert!((3.0..4.0).contains(&length_s), "{length_s} of 5 s: {point}");
 }
@@ -545,9 +550,15 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_run() {
                    values = ['ext4 on loop:1GiB', 'xfs on loop:1GiB']\ndefault = 'ext4 on loop:1GiB'\n";
     std::fs::write(bench.path("storage.toml"), storage).unwrap();
     let knobs = ["--knobs", "./storage.toml", "--allow", "restart"];
-    let stored = [&["tune", "read", "--server", "embedded", "--out", "t"][..], &knobs].concat();
+    let stored = [
+        &["tune", "read", "--server", "embedded", "--out", "t"][..],
+        &knobs,
+    ]
+    .concat();
     let refused = bench.dyno(&stored).expect(2);
-    refused.says("does not say with which storage").says("--set 'server.storage=");
+    refused
+        .says("does not say with which storage")
+        .says("--set 'server.storage=");
     assert!(!bench.path("t").exists());
 }
 

@@ -221,7 +221,9 @@ fn changes_of(
     let found = read(&mut control, &names, server)?;
     let mut changes = Vec::new();
     for (name, asked) in wanted {
-        let now = found.get(name).ok_or_else(|| unknown(name, server, &mut control))?;
+        let now = found
+            .get(name)
+            .ok_or_else(|| unknown(name, server, &mut control))?;
         let set = typed(asked, now).ok_or_else(|| {
             let refused = RefusedParameter {
                 name: name.clone(),
@@ -443,7 +445,8 @@ mod tests {
     #[test]
     fn only_what_a_running_server_takes_is_near_to_a_name() {
         let taken = |taken: bool| doc! { "value": 60, "settableAtRuntime": taken };
-        let listed = doc! { "syncdelay": taken(true), "syncDelays": taken(false), "port": 27017, "ok": 1.0 };
+        let listed =
+            doc! { "syncdelay": taken(true), "syncDelays": taken(false), "port": 27017, "ok": 1.0 };
         assert_eq!(settable(&listed).collect::<Vec<_>>(), ["syncdelay"]);
         assert_eq!(nearest("syncDelays", settable(&listed)), Some("syncdelay"));
         assert_eq!(nearest("wrongName", settable(&listed)), None);

@@ -3,7 +3,7 @@
 mod clients;
 
 pub use clients::{ClientsAlone, check_clients_alone};
-pub(crate) use clients::{cpus, memory_setter};
+pub(crate) use clients::{cpus_of, memory_setter};
 
 use crate::deployment;
 use crate::error::{Error, Kind};

@@ -521,7 +521,7 @@ fn knobs_of_each(
     wanted.retain_mut(|knob| {
         knobs::settle_parameter(knob, &found, allows_less_durable, &mut left_out)
     });
-    knobs::find_near(&mut left_out, campaign);
+    knobs::find_near(&mut left_out, |name| campaign.near_parameter(name));
     let folders = campaign.data_folders();
     let mut settled = Vec::new();
     for mut knob in wanted {

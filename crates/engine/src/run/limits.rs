@@ -4,11 +4,11 @@
 mod foregone;
 
 use crate::error::{Error, Kind};
-use foregone::Foregone;
-pub use foregone::SearchLimits;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::model::PhaseKind;
 use dyno_record::quantity::Quantity;
+use foregone::Foregone;
+pub use foregone::SearchLimits;
 
 /// Fewest operations of a window by which it is judged.
 const FEWEST_OPERATIONS: u64 = 20;

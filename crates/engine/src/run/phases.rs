@@ -430,7 +430,7 @@ impl Session<'_> {
             let place = placement.map(|placement| placement.of_client(*number, servers.len()));
             let place = place.unwrap_or_default();
             pairs.push(Pair {
-                cpus: placement::cpus(&place),
+                cpus: placement::cpus_of(&place),
                 memory: placement::memory_setter(&place)?,
                 ..Pair::from_plan(self.plan, Arc::clone(workload), server.backend()?)
             });

@@ -59,7 +59,10 @@ impl Knob {
         let weaker: Vec<String> = self.values.iter().filter(is_weaker).cloned().collect();
         if is_allowed {
             let known = &self.less_durable;
-            let new: Vec<String> = weaker.into_iter().filter(|one| !known.contains(one)).collect();
+            let new: Vec<String> = weaker
+                .into_iter()
+                .filter(|one| !known.contains(one))
+                .collect();
             self.less_durable.extend(new);
             return Vec::new();
         }

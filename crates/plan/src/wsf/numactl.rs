@@ -350,7 +350,10 @@ mod tests {
             ("-p 0-1", "one node"),
             ("-p all", "one node"),
             ("-N +0", "`+0` is not a list"),
-            ("--weighted-interleave=0-1", "cannot express `--weighted-interleave=0-1`"),
+            (
+                "--weighted-interleave=0-1",
+                "cannot express `--weighted-interleave=0-1`",
+            ),
         ] {
             let error = client(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
@@ -364,12 +367,7 @@ mod tests {
             ("numactl -C 8-15 --localalloc", "spread", 2, "8-15"),
             ("-C 8-15 -m 1", "none", 1, "8-15@bind:1"),
             ("-l", "none", 2, "any@local/any@local"),
-            (
-                "-i all",
-                "none",
-                2,
-                "any@interleave:all/any@interleave:all",
-            ),
+            ("-i all", "none", 2, "any@interleave:all/any@interleave:all"),
             ("-N 0 -M 0", "node=0", 2, "same"),
             ("-N !0 -l", "node=0", 2, "other"),
         ] {

@@ -75,7 +75,9 @@ pub enum PlacementError {
         known: NodeSet,
     },
     /// Clients on the machine of their servers have places by nodes, which are those of hosts of their own.
-    #[error("`client={client}` names nodes of client hosts, and these clients are beside their servers")]
+    #[error(
+        "`client={client}` names nodes of client hosts, and these clients are beside their servers"
+    )]
     NodesOfClientHosts {
         /// Place of the clients.
         client: String,

@@ -26,8 +26,8 @@ pub use clients::{check_clients_alone, plan_clients_alone};
 pub use deviation::Deviation;
 pub use draw::draw;
 pub use dyno_plan::placement::{
-    ClientPolicy, CpuSet, IdSet, IdSetError, InstancePlacement, MemoryPolicy, NodePlace,
-    NodeSet, PlacementRequest, Policy, PolicyError,
+    ClientPolicy, CpuSet, IdSet, IdSetError, InstancePlacement, MemoryPolicy, NodePlace, NodeSet,
+    PlacementRequest, Policy, PolicyError,
 };
 pub use error::PlacementError;
 pub use machine::{Core, Limits, Machine, Node};

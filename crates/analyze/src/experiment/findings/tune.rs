@@ -3,7 +3,8 @@
 use super::difference::{self, explained};
 use crate::values::{percent, times_of};
 use dyno_record::experiment::{
-    Experiment, Explanation, Finding, LeftOutKnob, LeftOutReason, RunsSetAside, TuneAnswer, TuneOptions,
+    Experiment, Explanation, Finding, LeftOutKnob, LeftOutReason, RunsSetAside, TuneAnswer,
+    TuneOptions,
 };
 use dyno_record::statement;
 use dyno_record::statement::Statement;

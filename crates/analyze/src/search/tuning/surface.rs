@@ -316,7 +316,12 @@ mod tests {
     #[test]
     fn the_covariance_falls_with_the_distance_as_matern_says() {
         // (1 + √5·d + 5/3·d²)·e^(−√5·d), by the square of d.
-        for (square, expected) in [(0.0, 1.0), (0.25, 0.828_649), (1.0, 0.523_994), (4.0, 0.138_660)] {
+        for (square, expected) in [
+            (0.0, 1.0),
+            (0.25, 0.828_649),
+            (1.0, 0.523_994),
+            (4.0, 0.138_660),
+        ] {
             let found = matern(square);
             assert!(is_near(found, expected), "{square}: {found}");
         }

@@ -123,7 +123,11 @@ fn found_by_kpi_sh(folder: &Path) -> BTreeMap<String, f64> {
         let own = all.filter(|(label, _)| label.starts_with(begin) && label.ends_with(end));
         own.map(|(_, value)| value).sum()
     };
-    let of_kinds = [("insert", "[INSERT RUN]"), ("read", "[READ]"), ("update", "[UPDATE]")];
+    let of_kinds = [
+        ("insert", "[INSERT RUN]"),
+        ("read", "[READ]"),
+        ("update", "[UPDATE]"),
+    ];
     let mut of_all: Vec<(String, f64)> = of_kinds
         .map(|(kind, block)| {
             let label = format!("Mean of [RUN PHASE] P99 {kind} latency(us)");
@@ -131,7 +135,10 @@ fn found_by_kpi_sh(folder: &Path) -> BTreeMap<String, f64> {
         })
         .into();
     let rates = sum("[OVERALL RUN]", "Throughput(ops/sec)");
-    of_all.push(("Mean of [RUN PHASE] Throughput(ops/sec)".into(), rates / count));
+    of_all.push((
+        "Mean of [RUN PHASE] Throughput(ops/sec)".into(),
+        rates / count,
+    ));
     of_all.push(("*Sum of [RUN PHASE] Throughput(ops/sec)".into(), rates));
     found.extend(of_all);
     found
@@ -163,7 +170,11 @@ fn read_log(log: &str, found: &mut BTreeMap<String, f64>) {
             }
             "[INSERT]" if is_latency => format!("[INSERT {phase}][{job}] {figure}"),
             "[READ]" | "[UPDATE]" if is_latency => {
-                let comma = if figure.starts_with("Average") { "" } else { "," };
+                let comma = if figure.starts_with("Average") {
+                    ""
+                } else {
+                    ","
+                };
                 format!("{block}[{job}]{comma} {figure}")
             }
             _ => continue,
@@ -178,7 +189,11 @@ fn read_log(log: &str, found: &mut BTreeMap<String, f64>) {
 #[track_caller]
 pub(crate) fn assert_kpi_sh_finds(folder: &Path, text: &str, document: &Value, share: f64) {
     let mut found = found_by_kpi_sh(folder);
-    let mut take = |label: &str| found.remove(label).unwrap_or_else(|| panic!("{label}: {text}"));
+    let mut take = |label: &str| {
+        found
+            .remove(label)
+            .unwrap_or_else(|| panic!("{label}: {text}"))
+    };
     for (label, value) in listed(text) {
         // It has no merged histograms, and counts files in the order in which it finds them.
         if label.starts_with("Merged ") || label.starts_with("Counter ") {

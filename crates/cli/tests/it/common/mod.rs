@@ -307,7 +307,11 @@ pub(crate) fn run_schema() -> jsonschema::Validator {
 /// The CPU's model and the kernel, which a record has of its machine, are on a page of it.
 #[track_caller]
 pub(crate) fn assert_machine_is_told(environment: &Value, page: &str) {
-    let fact = |name: &str| environment[name].as_str().unwrap_or_else(|| panic!("{environment}"));
+    let fact = |name: &str| {
+        environment[name]
+            .as_str()
+            .unwrap_or_else(|| panic!("{environment}"))
+    };
     // Forms have other letters for some characters, and lines end between words.
     let words = fact("cpu_model").split(|character: char| !character.is_alphanumeric());
     let longest = words.max_by_key(|word| word.len()).unwrap();

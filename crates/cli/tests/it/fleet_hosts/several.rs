@@ -116,7 +116,10 @@ fn assert_places(placement: &Value, request: &str) {
         assert_eq!(cpus, cpu, "{placement}");
         let groups = achieved["threads"].as_array().unwrap();
         assert!(!groups.is_empty(), "{placement}");
-        assert!(groups.iter().all(|group| group["cpus"] == cpu), "{placement}");
+        assert!(
+            groups.iter().all(|group| group["cpus"] == cpu),
+            "{placement}"
+        );
         if memory.contains(':') {
             assert_memory(achieved, memory);
         }
@@ -339,7 +342,9 @@ fn the_scripts_of_the_benchmark_read_what_a_run_on_hosts_prints() {
         ("OPERATION_COUNT", "5000"),
     ];
     let machine = Machine::read(Path::new("/")).unwrap();
-    let of_node = machine.node(0).map(|node| node.cpus.intersection(&machine.allowed_cpus));
+    let of_node = machine
+        .node(0)
+        .map(|node| node.cpus.intersection(&machine.allowed_cpus));
     let of_node = of_node.unwrap_or_default().to_string();
     let clients = match has_memory_policies() {
         true => {

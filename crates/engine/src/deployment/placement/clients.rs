@@ -35,7 +35,8 @@ impl ClientsAlone {
             .map_err(failure);
         let planned = planned.and_then(|place| Ok((memory_setter(&place)?, place)));
         let (memory, place) = planned.map_err(|error| {
-            let text = format!("cannot place the clients by `client={policy}` (`server.placement`)");
+            let text =
+                format!("cannot place the clients by `client={policy}` (`server.placement`)");
             error.context(text)
         })?;
         Ok(Some(ClientsAlone {
@@ -47,7 +48,7 @@ impl ClientsAlone {
 
     /// CPUs of the worker threads; `None` if they may be anywhere.
     pub fn cpus(&self) -> Option<Vec<usize>> {
-        cpus(&self.place)
+        cpus_of(&self.place)
     }
 
     /// What sets the memory policy of a worker thread; `None` if memory is local.
@@ -106,7 +107,7 @@ fn named(plan: &Plan) -> Result<Option<ClientPolicy>, Error> {
 }
 
 /// The CPUs of a client as numbers; `None` if it may run anywhere.
-pub(crate) fn cpus(place: &InstancePlacement) -> Option<Vec<usize>> {
+pub(crate) fn cpus_of(place: &InstancePlacement) -> Option<Vec<usize>> {
     let all = |cpus: &CpuSet| cpus.iter().map(|cpu| cpu as usize).collect();
     place.cpus.as_ref().map(all)
 }
@@ -117,9 +118,8 @@ pub(crate) fn cpus(place: &InstancePlacement) -> Option<Vec<usize>> {
 /// The kernel does not set it.
 pub(crate) fn memory_setter(place: &InstancePlacement) -> Result<Option<SetMemory>, Error> {
     let prepared = PreparedPlacement::memory_of_client(place).map_err(failure)?;
-    Ok(prepared.map(|prepared| -> SetMemory {
-        Arc::new(move || prepared.apply_to_current_thread())
-    }))
+    Ok(prepared
+        .map(|prepared| -> SetMemory { Arc::new(move || prepared.apply_to_current_thread()) }))
 }
 
 #[cfg(test)]
@@ -182,7 +182,10 @@ mod tests {
             })
         };
         let (record, deviations) = seen(&clients.place);
-        assert_eq!((record.clients_as_planned, deviations), (Some(true), vec![]));
+        assert_eq!(
+            (record.clients_as_planned, deviations),
+            (Some(true), vec![])
+        );
         let threads = &record.achieved[0]["threads"][0];
         assert_eq!(threads["cpus"], cpu.to_string());
         let (record, deviations) = seen(&InstancePlacement::default());

@@ -4,7 +4,6 @@ use crate::context::Context;
 use crate::deployment::choice;
 use crate::environment::{Environment, ServerHome};
 use crate::error::{Error, Kind};
-use crate::experiment::campaign::Campaign;
 use crate::run::host_settings;
 use dyno_plan::host_setting::HostSetting;
 use dyno_plan::knobs::versions::{Version, version};
@@ -273,13 +272,13 @@ pub(super) fn settle_parameter(
     is_left
 }
 
-/// Finds what was meant by the parameters that were typed and that no server has.
-pub(super) fn find_near(left_out: &mut [LeftOutKnob], campaign: &Campaign<'_>) {
+/// Says what may have been meant by the parameters that were typed and that no server has: `near` finds it.
+pub(super) fn find_near(left_out: &mut [LeftOutKnob], near: impl Fn(&str) -> Option<String>) {
     for knob in left_out {
         let typed = knob.key.strip_prefix(RUNTIME_PARAMETERS);
         let is_missing = knob.reason == Some(LeftOutReason::NotThere);
         let typed = typed.filter(|name| is_missing && *name == knob.name);
-        knob.near = typed.and_then(|name| campaign.near_parameter(name));
+        knob.near = typed.and_then(&near);
     }
 }
 

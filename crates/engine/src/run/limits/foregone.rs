@@ -147,7 +147,10 @@ mod tests {
         assert_eq!(end(SEARCHED, &failing([1, 0, 2, 0, 1])), None);
         let (windows, is_fault, reason) = end(SEARCHED, &failing([5, 4, 6, 5, 5])).unwrap();
         assert!((3..=8).contains(&windows) && is_fault, "{windows}");
-        assert!(reason.contains("0.50 % of the operations failed"), "{reason}");
+        assert!(
+            reason.contains("0.50 % of the operations failed"),
+            "{reason}"
+        );
     }
 
     #[test]

@@ -18,11 +18,14 @@ fn array() -> Machine {
 /// A striped volume of LVM over a partition of each disk.
 fn volume() -> Machine {
     let machine = Machine::new("xfs", LVM).with_members(LVM, &PARTITIONS);
-    DISKS.iter().zip(PARTITIONS).fold(machine, |machine, (disk, partition)| {
-        machine
-            .with_disk(disk, 0, Some(32))
-            .with_file(&format!("sys/devices/{partition}/partition"), "3\n")
-    })
+    DISKS
+        .iter()
+        .zip(PARTITIONS)
+        .fold(machine, |machine, (disk, partition)| {
+            machine
+                .with_disk(disk, 0, Some(32))
+                .with_file(&format!("sys/devices/{partition}/partition"), "3\n")
+        })
 }
 
 /// Counters as kernels since 5.5 write them.

@@ -107,10 +107,19 @@ fn a_client_that_is_late_at_high_rates_lowers_no_bound() {
         let mut bounds = answer.bounds.iter();
         let bound = bounds.find(|one| one.clients == level.clients).unwrap();
         let by_hand = (f64::from(level.clients) / 5.13e-3).min(20_000.0);
-        assert!((bound.rate_high_per_s / by_hand - 1.0).abs() < 1e-9, "{bound:?}");
+        assert!(
+            (bound.rate_high_per_s / by_hand - 1.0).abs() < 1e-9,
+            "{bound:?}"
+        );
         let (rate, response_s) = (level.rate_per_s.value, level.response_mean_us.value * 1e-6);
-        assert!(rate < bound.rate_high_per_s * (1.0 + 1e-9), "{rate} {bound:?}");
-        assert!(response_s > bound.response_low_s * (1.0 - 1e-9), "{response_s} {bound:?}");
+        assert!(
+            rate < bound.rate_high_per_s * (1.0 + 1e-9),
+            "{rate} {bound:?}"
+        );
+        assert!(
+            response_s > bound.response_low_s * (1.0 - 1e-9),
+            "{response_s} {bound:?}"
+        );
     }
 }
 

@@ -87,7 +87,9 @@ fn what_is_less_durable_than_on_the_server_is_left_out_and_named() {
     let settled = |now: &[&str], durability| {
         let mut knob = group("journal", 4 << 30, durability).remove(0);
         let name = "journalCommitInterval".to_owned();
-        let found = now.iter().map(|own| [(name.clone(), (*own).to_owned())].into());
+        let found = now
+            .iter()
+            .map(|own| [(name.clone(), (*own).to_owned())].into());
         let found: Vec<BTreeMap<String, String>> = found.collect();
         let mut left_out = Vec::new();
         let is_left = settle_parameter(&mut knob, &found, durability, &mut left_out);
@@ -96,10 +98,16 @@ fn what_is_less_durable_than_on_the_server_is_left_out_and_named() {
     };
     let (is_left, _, said) = settled(&["10"], false);
     assert!(!is_left);
-    assert!(said.starts_with("`journal commit interval` is left out: it makes"), "{said}");
+    assert!(
+        said.starts_with("`journal commit interval` is left out: it makes"),
+        "{said}"
+    );
     let (is_left, values, said) = settled(&["50"], false);
     assert_eq!((is_left, values), (true, 3));
-    assert!(said.starts_with("`journal commit interval 100` is left out"), "{said}");
+    assert!(
+        said.starts_with("`journal commit interval 100` is left out"),
+        "{said}"
+    );
     assert!(!settled(&["50", "100"], false).0);
     assert_eq!(settled(&["100"], false), (true, 3, String::new()));
     assert_eq!(settled(&["10"], true), (true, 5, String::new()));

@@ -3,8 +3,8 @@
 use super::*;
 use crate::experiment::tune::{Baseline, RunOutcome, TuneCourse, TuneNext};
 use dyno_record::experiment::{
-    AbAnswer, AbEnd, CostKind, CostRatio, DemandRatio, Explanation, Knob, KnobReach, LeftOutKnob, LeftOutReason,
-    RunsSetAside, Statistic, TUNE, TuneAnswer, TuneGoal, TuneOptions,
+    AbAnswer, AbEnd, CostKind, CostRatio, DemandRatio, Explanation, Knob, KnobReach, LeftOutKnob,
+    LeftOutReason, RunsSetAside, Statistic, TUNE, TuneAnswer, TuneGoal, TuneOptions,
 };
 
 pub(super) fn cases() -> Vec<Case> {
