@@ -17,7 +17,6 @@ mod least_squares;
 pub mod level_shifts;
 pub mod little;
 pub mod messages;
-pub mod online_share;
 pub mod online_shift;
 pub mod open_queue;
 pub mod periodicity;

@@ -411,8 +411,8 @@ fn think_time_s(level: &Level) -> Option<f64> {
 /// The bench as a queueing system; `None` where the server was not watched, as it may be the bottleneck then and
 /// nobody would know. R(1) and Z are both of the lone client where there is one, so that N of them cannot exceed N / (R(1) + Z)
 /// = N · X(1): the client is often the limit at the best level, and what it adds there to the time between two operations would
-/// lower the bounds of all levels. Without a lone client Z is that of the best level, and no bound is made of it. So it is
-/// in a throttled loop, whose waits depend on the level: its rate is offered, so that none of its clients counts as a lone one.
+/// lower the bounds of all levels. Without a lone client Z is that of the best level, and no bound is made of it; nor is one made in
+/// a throttled loop, whose waits depend on the level: its rate is offered, so that none of its clients counts as a lone one.
 fn system(
     levels: &[Level],
     best: usize,
@@ -575,9 +575,11 @@ fn check_bounds(answer: &mut SweepAnswer, lone: Option<usize>) {
         if place == lone {
             continue;
         }
-        // Known of each level by itself: think times that are drawn have another mean in each run.
+        // Each level has its own, by the clocks of the clients: by the law it would say again that R is at least R(1).
         let mut system = system.clone();
-        system.think_time_s = think_time_s(level).unwrap_or(system.think_time_s);
+        if let Some(think_us) = level.think_mean_us {
+            system.think_time_s = think_us * 1e-6;
+        }
         let bound_of = if place == best {
             bounds::rate_without_waiting_per_s
         } else {

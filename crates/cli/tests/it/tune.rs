@@ -152,7 +152,7 @@ fn what_fails_is_given_up_and_put_back() {
     assert_eq!(threads(&uri), 4);
 }
 
-/// A run that fails is ended after its first window, and one at a third of the usual rate after three, which is no harm.
+/// A run that fails is ended after its first window, and one at a third of the usual rate once half of it is over, which is no harm.
 fn long_runs_end_early(bench: &Bench, uri: &str) {
     let knobs = ["--knobs", "threads=1,16", "--budget", "140s"];
     let longer = [("500ms", "5s"), ("t", "long")];

@@ -250,10 +250,14 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         }
         searches.push((name, course));
         // What the agents of a fleet tell of a run that was ended is not complete.
-        let phases = &campaign.task(which).plan.phases;
-        let phases = campaign.context.source.is_none().then_some(phases);
-        let counted = first.baseline.counted();
-        limits_of_each.push(baseline::limits(options, counted, is_local, phases));
+        let may_end_if_slow = campaign.context.source.is_none();
+        limits_of_each.push(baseline::limits(
+            options,
+            first.baseline.counted(),
+            is_local,
+            &campaign.task(which).plan.phases,
+            may_end_if_slow,
+        ));
     }
     let mut course = AcrossCourse::new(searches);
     loop {

@@ -4,9 +4,10 @@
 mod foregone;
 
 use crate::error::{Error, Kind};
-use dyno_record::interval::IntervalRecord;
+use dyno_record::interval::{IntervalRecord, OperationInterval};
 use dyno_record::model::PhaseKind;
 use dyno_record::quantity::Quantity;
+use dyno_record::responses::READ_MODIFY_WRITE;
 use foregone::Foregone;
 pub use foregone::SearchLimits;
 
@@ -87,19 +88,20 @@ impl LimitCheck {
             .or_else(|| self.server_memory())
             .or_else(|| longer(window, self.limits.response_ns).filter(|_| is_warm))
             .or_else(|| self.stall(window).filter(|_| is_warm))
-            .or_else(|| self.foregone(is_warm)?.violation(window));
+            .or_else(|| self.foregone(window, is_warm));
         reason.map(|reason| Error::new(Kind::CheckFailed, reason))
     }
 
-    /// Why the run says enough after this window, which has no fault: it is far slower than usual.
-    pub(crate) fn says_enough(&mut self, window: &IntervalRecord) -> Option<String> {
-        let usual_rate_per_s = self.limits.usual_rate_per_s;
-        let is_warm = window.phase == PhaseKind::Measure;
-        self.foregone(is_warm)?.slowness(window, usual_rate_per_s)
+    /// Why the run says enough after the last window, which had no fault: it is far slower than usual.
+    pub(crate) fn says_enough(&self) -> Option<String> {
+        let foregone = self.foregone.as_ref()?;
+        foregone.slowness(self.limits.usual_rate_per_s)
     }
 
-    fn foregone(&mut self, is_warm: bool) -> Option<&mut Foregone> {
-        self.foregone.as_mut().filter(|_| is_warm)
+    fn foregone(&mut self, window: &IntervalRecord, is_warm: bool) -> Option<String> {
+        let foregone = self.foregone.as_mut().filter(|_| is_warm)?;
+        foregone.take(window);
+        foregone.violation(self.limits.usual_rate_per_s)
     }
 
     fn stall(&mut self, window: &IntervalRecord) -> Option<String> {
@@ -169,10 +171,12 @@ fn failures(window: &IntervalRecord, most_ratio: f64) -> Option<String> {
     })
 }
 
-/// How many operations of a window took longer than this, and how many there are.
+/// How many operations of a window took longer than this, and how many there are. A read and the write that follows it are two, and
+/// not both of them a third one, as in the percentiles of a run.
 fn beyond(window: &IntervalRecord, limit_ns: u64) -> (f64, f64) {
     let (mut longer, mut all) = (0.0, 0.0);
-    for operation in &window.operations {
+    let counted = |one: &&OperationInterval| one.name != READ_MODIFY_WRITE;
+    for operation in window.operations.iter().filter(counted) {
         let count = operation.response.len() as f64;
         all += count;
         longer += count * (1.0 - operation.response.quantile_below(limit_ns));
@@ -195,7 +199,7 @@ fn longer(window: &IntervalRecord, limit_ns: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::interval::{OperationInterval, WindowCounts, latency_histogram};
+    use dyno_record::interval::{WindowCounts, latency_histogram};
 
     pub(super) const LIMITS: WindowLimits = WindowLimits {
         failed_ratio: 0.01,

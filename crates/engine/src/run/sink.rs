@@ -100,7 +100,7 @@ impl WindowSink<'_, '_> {
         if let Some(limits) = self.limits.as_mut().filter(|_| goes_on) {
             self.fault = limits.fault(&window.merged);
             if self.fault.is_none() {
-                self.enough = limits.says_enough(&window.merged);
+                self.enough = limits.says_enough();
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Which demand explains that one plan is faster than another.
 
 use crate::values::{percent, time};
-use dyno_record::experiment::{CostKind, CostRatio, DemandRatio, Explanation};
+use dyno_record::experiment::{AbAnswer, CostKind, CostRatio, DemandRatio, Explanation, Statistic};
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
@@ -38,23 +38,32 @@ pub(super) fn explained(
     }
 }
 
-/// What operations certainly wait for less although no CPU and no disk need be less busy.
-pub(super) fn shorter_waits(costs: &[CostRatio]) -> Vec<Statement> {
-    let fell = |one: &&CostRatio| one.ratio.high.is_some_and(|high| high < 1.0);
+/// What operations certainly wait for less although no CPU and no disk need be less busy. A server syncs its journal at fixed
+/// intervals as well, so that each operation has less of it where there are more: the time per second has to fall, too.
+pub(super) fn shorter_waits(answer: &AbAnswer) -> Vec<Statement> {
+    let mut rate = answer.comparisons.iter();
+    let rate = rate.find(|one| one.statistic == Statistic::Rate);
+    let more_operations = rate.map_or(1.0, |rate| rate.ratio.value);
     let said = |one: &CostRatio| {
-        let (code, unit) = match one.kind {
-            CostKind::CacheMisses => ("fewer-cache-misses", Unit::Plain),
-            CostKind::JournalSyncs => ("shorter-journal-syncs", Unit::Microseconds),
+        let (code, unit, high) = match one.kind {
+            CostKind::CacheMisses => ("fewer-cache-misses", Unit::Plain, one.ratio.high?),
+            CostKind::JournalSyncs => (
+                "shorter-journal-syncs",
+                Unit::Microseconds,
+                one.ratio.high? * more_operations,
+            ),
             _ => return None,
         };
-        Some(statement!(
-            code,
-            share = percent(1.0 - one.ratio.value),
-            candidate = Number::new(one.candidate, unit),
-            baseline = Number::new(one.baseline, unit)
-        ))
+        (high < 1.0).then(|| {
+            statement!(
+                code,
+                share = percent(1.0 - one.ratio.value),
+                candidate = Number::new(one.candidate, unit),
+                baseline = Number::new(one.baseline, unit)
+            )
+        })
     };
-    costs.iter().filter(fell).filter_map(said).collect()
+    answer.costs.iter().filter_map(said).collect()
 }
 
 /// Demands that differ for certain although what decides does not.

@@ -122,7 +122,7 @@ fn cause(answer: &TuneAnswer) -> Option<Finding> {
         .comparison
         .as_ref()
         .filter(|_| !answer.settings.is_empty())?;
-    let waits = difference::shorter_waits(&compared.costs);
+    let waits = difference::shorter_waits(compared);
     let explanation = match compared.explanation.as_ref()? {
         Explanation::NoDemand if !waits.is_empty() => statement!("waits-shorter", waits = waits),
         found => explained("", found, &compared.demands)?,

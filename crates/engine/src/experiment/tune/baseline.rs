@@ -50,12 +50,13 @@ pub(super) fn measure(
     Ok(all)
 }
 
-/// What ends a run that does harm, and what ends one of the search besides. Slow ones end early where `phases` are given.
+/// What ends a run that does harm, and what ends one of the search besides.
 pub(super) fn limits(
     options: &TuneOptions,
     baseline: &[Figures],
     is_local: bool,
-    phases: Option<&PhasePlan>,
+    phases: &PhasePlan,
+    may_end_if_slow: bool,
 ) -> WindowLimits {
     let count = baseline.len().max(1) as f64;
     let rates = baseline.iter().map(|figures| figures.rate_per_s.value);
@@ -63,7 +64,7 @@ pub(super) fn limits(
         .iter()
         .filter_map(|figures| figures.percentile("p99"));
     let p99_us = p99.map(|p99| p99.value).fold(0.0, f64::max);
-    // A window is short: what the whole run is judged by is the limit itself, and what is certain of it before.
+    // A window is short: what the whole run is judged by is the limit itself, before its end if that is certain.
     let limit_us = options
         .p99_limit_us
         .map_or(p99_us * LONGER, |limit| limit * 2.0);
@@ -75,12 +76,8 @@ pub(super) fn limits(
         search: Some(SearchLimits {
             failed_ratio: options.failed_ratio,
             p99_ns: options.p99_limit_us.map(|limit| (limit * 1e3) as u64),
-            slow_length_s: phases
-                .filter(|_| options.goal == TuneGoal::Rate)
-                .map(|phases| {
-                    let length = phases.duration;
-                    length.map_or(f64::INFINITY, |length| length.0.as_secs_f64())
-                }),
+            duration_s: phases.duration.map(|length| length.0.as_secs_f64()),
+            may_end_if_slow: may_end_if_slow && options.goal == TuneGoal::Rate,
         }),
     }
 }

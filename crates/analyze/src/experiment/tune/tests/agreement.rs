@@ -65,7 +65,7 @@ fn the_search_and_ab_say_the_same_of_a_confirmation() {
         // The same ratio, so that one is never certain of a gain and the other one of a loss.
         assert!((search.value / ab.ratio.value).ln().abs() < 1e-9);
         let is_certain = search.low.unwrap() > 1.0 || search.high.unwrap() < 1.0;
-        // The search takes no pairs for quieter than half of the noise that it knows: it is never certain alone.
+        // The search takes no pairs for quieter than half of the noise that it knows, so that it claims less.
         assert!(!is_certain || !ab.ratio.contains(1.0), "{search:?} {ab:?}");
         let expected = match better {
             0.2 => ComparisonVerdict::Faster,

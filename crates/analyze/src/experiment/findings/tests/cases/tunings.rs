@@ -3,8 +3,9 @@
 use super::*;
 use crate::experiment::tune::{Baseline, RunOutcome, TuneCourse, TuneNext};
 use dyno_record::experiment::{
-    AbAnswer, AbEnd, CostKind, CostRatio, DemandRatio, Explanation, Knob, KnobReach, LeftOutKnob,
-    LeftOutReason, RunsSetAside, Statistic, TUNE, TuneAnswer, TuneGoal, TuneOptions,
+    AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, CostKind, CostRatio, DemandRatio,
+    Explanation, Knob, KnobReach, LeftOutKnob, LeftOutReason, RunsSetAside, Statistic, TUNE,
+    TuneAnswer, TuneGoal, TuneOptions,
 };
 
 pub(super) fn cases() -> Vec<Case> {
@@ -243,6 +244,25 @@ fn waiting_less() -> Experiment {
     })
 }
 
+/// The rate of what was tuned, divided by that before.
+fn half_as_many_again() -> Comparison {
+    Comparison {
+        statistic: Statistic::Rate,
+        ratio: dyno_record::estimate::Estimate {
+            value: 1.5,
+            low: 1.4,
+            high: 1.6,
+            confidence_ratio: 0.95,
+        },
+        verdict: ComparisonVerdict::Faster,
+        margin_ratio: 0.05,
+        basis: Basis::BetweenRuns,
+        pairs: 8,
+        pair_deviation_ratio: 0.05,
+        order_effect_ratio: None,
+    }
+}
+
 #[test]
 fn shorter_waits_are_told_where_they_are_certain_and_no_demand_explains_the_gain() {
     let said = |change: fn(&mut AbAnswer)| {
@@ -262,6 +282,9 @@ fn shorter_waits_are_told_where_they_are_certain_and_no_demand_explains_the_gain
         one.contains("fewer-cache-misses") && !one.contains("shorter-journal-syncs"),
         "{one}"
     );
+    // A quarter less for each of half as many operations again is more time of syncs per second.
+    let more = said(|it| it.comparisons.push(half_as_many_again()));
+    assert!(!more.contains("shorter-journal-syncs"), "{more}");
     let none = said(|it| it.costs.truncate(1));
     assert!(none.contains("no-demand-explains"), "{none}");
     let demand = said(|it| {
