@@ -165,19 +165,19 @@ impl RefusedParameter {
     }
 }
 
-/// What the first server with data has of these parameters; those that it has not are left out.
+/// What each server with data has of these parameters; those that it does not have are left out.
 ///
 /// # Errors
-/// It cannot be asked.
+/// One of them cannot be asked.
 pub(crate) fn values(
     deployment: &DeploymentUnderTest,
     names: &[&String],
-) -> Result<BTreeMap<String, String>, Error> {
+) -> Result<Vec<BTreeMap<String, String>>, Error> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
     let servers = deployment.data_servers();
-    let Some(server) = servers.first().filter(|_| !names.is_empty()) else {
-        return Ok(BTreeMap::new());
-    };
-    texts(server, names)
+    servers.iter().map(|server| texts(server, names)).collect()
 }
 
 /// The parameter that the first server with data takes while it runs and whose name is nearest to this one; none if it has none

@@ -282,19 +282,19 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// What the servers of this plan have of these parameters; they are started if they are not up.
+    /// What each of the servers of this plan has of these parameters; they are started if they are not up.
     pub(crate) fn server_parameters(
         &mut self,
         which: &WhichPlan,
         names: &[&String],
-    ) -> Result<BTreeMap<String, String>, Error> {
+    ) -> Result<Vec<BTreeMap<String, String>>, Error> {
         let task = self.tasks[which].clone();
         let key = DeploymentKey::of(&task.plan);
         if self.deployment.as_ref().is_none_or(|open| open.key != key) {
             self.open_deployment(&task, 0)?;
         }
         let open = self.deployment.as_ref();
-        open.map_or(Ok(BTreeMap::new()), |open| {
+        open.map_or(Ok(Vec::new()), |open| {
             parameters::values(&open.deployment, names)
         })
     }

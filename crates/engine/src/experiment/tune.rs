@@ -78,8 +78,8 @@ pub struct TuneRequest {
 /// The experiment that was asked for, and the tasks of its workloads.
 ///
 /// # Errors
-/// A plan that is not valid, two workloads of one name, knobs that cannot be turned, a goal without its rate, and a time that is
-/// too short.
+/// A plan that is not valid, as it is or with a value of a knob, two workloads of one name, knobs that cannot be turned, a goal
+/// without its rate, and a time that is too short.
 pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, Tasks), Error> {
     let offered = offered(request)?;
     let tasks = across::tasks(&request.across, |workload| {
@@ -90,7 +90,8 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         check_schedule(request.goal, &task)?;
         Ok(task)
     })?;
-    let mut wanted = dyno_plan::knobs::find(&request.knobs, request.allowed, knobs::machine())?;
+    let machine = knobs::machine(&tasks);
+    let mut wanted = dyno_plan::knobs::find(&request.knobs, request.allowed, machine)?;
     let mut left_out = Vec::new();
     for (_, task) in &tasks {
         knobs::with_values_of(&mut wanted, task);
@@ -99,6 +100,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     knobs::check_some(&wanted, &left_out)?;
     for (_, task) in &tasks {
         knobs::check(&wanted, task)?;
+        fleet::check_values(&wanted, task)?;
     }
     let names: Vec<String> = tasks.iter().map(|(name, _)| name.clone()).collect();
     let question = across::question(&names, &in_words(request));
@@ -511,8 +513,13 @@ fn knobs_of_each(
         let topology = task.plan.server.topology();
         servers = servers.max(topology.map_or(1, |one| one.data_servers()));
     }
-    let memory_bytes = knobs::machine().memory_bytes;
-    let unfit = knobs::fit_caches(&mut wanted, &caches, servers, memory_bytes);
+    let memory_bytes = dyno_observe::environment::capture(None).memory_bytes;
+    let unfit = knobs::fit_caches(
+        &mut wanted,
+        &caches,
+        servers,
+        memory_bytes.unwrap_or_default(),
+    );
     left_out.extend(unfit);
     let parameters = wanted.iter().filter_map(Knob::told_parameter);
     let parameters: Vec<String> = parameters.map(str::to_owned).collect();
@@ -547,7 +554,8 @@ fn knobs_of_each(
         knobs::with_cache(&mut own, cache.as_deref());
         knobs::as_planned(&mut own, campaign.task(which));
         for knob in own.iter_mut().filter(|knob| knob.text.is_none()) {
-            let value = knob.told_parameter().and_then(|name| found.get(name));
+            let first = found.first();
+            let value = knob.told_parameter().and_then(|name| first?.get(name));
             if let Some(value) = value {
                 knob.set_default(value);
             }

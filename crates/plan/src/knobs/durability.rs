@@ -27,12 +27,16 @@ fn interval_ms(value: &str) -> Option<f64> {
     number(value).map(|own| if own > 0.0 { own } else { JOURNAL_INTERVAL_MS })
 }
 
+/// Whether a key sets the time between two writes of the journal.
+fn is_interval(key: &str) -> bool {
+    let mut parameters = [RUNTIME_PARAMETERS, PARAMETERS].into_iter();
+    parameters.any(|all| key.strip_prefix(all) == Some(JOURNAL_INTERVAL))
+}
+
 /// Whether this value of this key makes acknowledged writes less durable than `limit_ms` between two writes of the journal do,
 /// whatever a file says of it.
 fn weakens(key: &str, value: &str, limit_ms: f64) -> bool {
-    let mut parameters = [RUNTIME_PARAMETERS, PARAMETERS].into_iter();
-    let is_interval = parameters.any(|all| key.strip_prefix(all) == Some(JOURNAL_INTERVAL));
-    is_interval && interval_ms(value).is_none_or(|own| own > limit_ms)
+    is_interval(key) && interval_ms(value).is_none_or(|own| own > limit_ms)
 }
 
 impl Knob {
@@ -46,10 +50,13 @@ impl Knob {
 
     /// Compares its values with those that servers have of its parameter before any change. Values with which acknowledged
     /// writes are less durable than on one of them are marked if that is allowed, and else taken out and returned. If another of
-    /// the servers has one of these, no value is left to be tried: the same values are tried on all servers.
+    /// the servers has one of these, no value is left to be tried: the same values are tried on all servers. Values that were
+    /// held back and are no less durable than on any of them join the others.
     pub fn settle_durability(&mut self, now: &[&str], is_allowed: bool) -> Vec<String> {
         let own_ms = now.iter().filter_map(|value| interval_ms(value));
-        let limit_ms = own_ms.fold(JOURNAL_INTERVAL_MS, f64::min);
+        // What is usual counts only as long as nothing is known.
+        let limit_ms = own_ms.reduce(f64::min).unwrap_or(JOURNAL_INTERVAL_MS);
+        self.release(limit_ms);
         let has = |value: &str, now: &&str| interval_ms(value) == interval_ms(now);
         let is_weaker = |value: &&String| {
             let set = self.set(value);
@@ -58,12 +65,9 @@ impl Knob {
         };
         let weaker: Vec<String> = self.values.iter().filter(is_weaker).cloned().collect();
         if is_allowed {
-            let known = &self.less_durable;
-            let new: Vec<String> = weaker
-                .into_iter()
-                .filter(|one| !known.contains(one))
-                .collect();
-            self.less_durable.extend(new);
+            if is_interval(&self.key) {
+                self.less_durable = weaker;
+            }
             return Vec::new();
         }
         let is_of_a_server = |value: &String| now.iter().any(|now| has(&self.set(value), now));
@@ -74,6 +78,19 @@ impl Knob {
         kept.retain(|value| !weaker.contains(value));
         self.retain(&kept);
         weaker
+    }
+
+    /// Puts the times between two writes of the journal that were held back and are not above a limit among its values.
+    fn release(&mut self, limit_ms: f64) {
+        let held_back = std::mem::take(&mut self.held_back);
+        if self.runtime_parameter() != Some(JOURNAL_INTERVAL) {
+            return;
+        }
+        for value in held_back {
+            if !weakens(&self.key, &self.set(&value), limit_ms) {
+                self.add(&value);
+            }
+        }
     }
 }
 

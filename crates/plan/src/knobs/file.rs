@@ -49,7 +49,8 @@ pub(super) struct KnobPlan {
     pub(super) from: Option<String>,
     /// Highest value, as `from`.
     pub(super) to: Option<String>,
-    /// What `to` is at most, whatever the machine has, as `from`.
+    /// What `to` is at most, whatever the machine has, as `from`. Where the servers run on another machine, it stands for
+    /// their `to` if that names `memory` or `cores`.
     pub(super) most: Option<String>,
     /// Number of values from the lowest to the highest; 2 to 24.
     #[schemars(range(min = 2, max = 24))]

@@ -43,6 +43,8 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// Cores.
     pub cores: u32,
+    /// Whether the servers run on it: what other machines have is not known.
+    pub has_servers: bool,
 }
 
 /// How a knob is set.
@@ -87,6 +89,9 @@ pub struct Knob {
     /// Values that make acknowledged writes less durable, or may.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub less_durable: Vec<String>,
+    /// Values that are tried only if the servers turn out to have less durable ones already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_back: Vec<String>,
     /// What it can break.
     pub risk: Option<String>,
     /// Where it is described.
@@ -282,6 +287,7 @@ fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> 
         needs: None,
         versions: None,
         less_durable: Vec::new(),
+        held_back: Vec::new(),
         risk: None,
         documentation: None,
     };
@@ -333,7 +339,7 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
     if !is_allowed(reach, &plan.key, allowed) {
         return Ok(None);
     }
-    let mut values = match (&plan.from, &plan.to, plan.steps) {
+    let values = match (&plan.from, &plan.to, plan.steps) {
         (Some(from), Some(to), Some(steps)) if plan.values.is_empty() => {
             range(&plan, from, to, steps, machine)?
         }
@@ -346,9 +352,9 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
             return Err(invalid(Problem::new(text)));
         }
     };
-    if !allowed.durability {
-        values.retain(|value| !plan.less_durable.contains(value));
-    }
+    let is_held_back = |value: &String| !allowed.durability && plan.less_durable.contains(value);
+    let (held_back, values): (Vec<String>, Vec<String>) =
+        values.into_iter().partition(is_held_back);
     if values.len() < 2 {
         return Ok(None);
     }
@@ -372,6 +378,7 @@ fn resolved(plan: KnobPlan, allowed: Allowed, machine: Machine) -> Result<Option
         needs: plan.needs,
         versions: plan.versions,
         less_durable: Vec::new(),
+        held_back,
         risk: plan.risk,
         documentation: plan.documentation,
     };

@@ -34,8 +34,9 @@ pub(super) fn range(
 ) -> Result<Vec<String>, PlanError> {
     let mut end = amount(to, machine);
     if let Some(most) = &plan.most {
+        let is_most = is_of_other_machine(plan, to, machine);
         let both = end.zip(amount(most, machine));
-        end = both.map(|(to, most)| if most.0 < to.0 { most } else { to });
+        end = both.map(|(to, most)| if is_most || most.0 < to.0 { most } else { to });
     }
     let ends = amount(from, machine).zip(end);
     let fits = |((from, _), (to, _)): &((f64, bool), (f64, bool))| {
@@ -61,6 +62,13 @@ pub(super) fn range(
         .collect();
     values.dedup();
     Ok(values)
+}
+
+/// Whether a value of the servers depends on what their machine has, and that is another one.
+fn is_of_other_machine(plan: &KnobPlan, text: &str, machine: Machine) -> bool {
+    let mut names = ["cores", "memory"].into_iter();
+    let depends = names.any(|name| text.trim().starts_with(name));
+    depends && plan.key.starts_with("server.") && !machine.has_servers
 }
 
 /// A number, and whether it is one of bytes.

@@ -3,6 +3,7 @@ use super::*;
 const MACHINE: Machine = Machine {
     memory_bytes: 24 << 30,
     cores: 2,
+    has_servers: true,
 };
 const ALL: Allowed = Allowed {
     restart: true,
@@ -47,8 +48,12 @@ fn the_machine_decides_the_range() {
 
 #[test]
 fn eviction_threads_follow_the_cores_up_to_what_the_server_takes() {
-    let of_cores = |cores| {
-        let machine = Machine { cores, ..MACHINE };
+    let of_cores = |cores, has_servers| {
+        let machine = Machine {
+            cores,
+            has_servers,
+            ..MACHINE
+        };
         let asked = ["eviction".to_owned()];
         let mut found = find(&asked, Allowed::default(), machine).unwrap();
         found.retain(|knob| knob.name == "eviction threads");
@@ -56,9 +61,29 @@ fn eviction_threads_follow_the_cores_up_to_what_the_server_takes() {
         assert_eq!(threads.values[threads.default.unwrap()], "4", "{cores}");
         threads.values
     };
-    assert_eq!(of_cores(1), ["1", "2", "3", "4"]);
-    assert_eq!(of_cores(2), ["1", "2", "4", "8"]);
-    assert_eq!(of_cores(64), ["1", "3", "4", "7", "20"]);
+    assert_eq!(of_cores(1, true), ["1", "2", "3", "4"]);
+    assert_eq!(of_cores(2, true), ["1", "2", "4", "8"]);
+    assert_eq!(of_cores(64, true), ["1", "3", "4", "7", "20"]);
+    // How many cores another machine has is not known.
+    assert_eq!(of_cores(2, false), ["1", "3", "4", "7", "20"]);
+}
+
+#[test]
+fn clients_follow_the_cores_of_their_own_machine() {
+    let allowed = Allowed {
+        restart: true,
+        ..Allowed::default()
+    };
+    let of = |has_servers| {
+        let machine = Machine {
+            has_servers,
+            ..MACHINE
+        };
+        let found = find(&["client".to_owned()], allowed, machine).unwrap();
+        found[0].values.clone()
+    };
+    assert_eq!(of(true), of(false));
+    assert_eq!(of(true).last().map(String::as_str), Some("128"));
 }
 
 #[test]
@@ -77,6 +102,8 @@ fn what_a_server_has_decides_which_intervals_of_the_journal_are_less_durable() {
         (&["100"], &["10", "30", "100"], &[]),
         // What it has stays, and is no reason for more of it.
         (&["300"], &["10", "30", "100", "300"], &[]),
+        // What is safer than that can be tried.
+        (&["500"], &["10", "30", "100", "300", "500"], &[]),
         // The default of older servers.
         (&["0"], &["0", "10", "30", "100"], &[]),
         (&["100", "100"], &["10", "30", "100"], &[]),
@@ -93,7 +120,9 @@ fn what_a_server_has_decides_which_intervals_of_the_journal_are_less_durable() {
     }
     let (knob, left_out) = settled(&["30"], ALL);
     assert_eq!((knob.values.len(), left_out.len()), (5, 0));
-    assert_eq!(knob.less_durable, ["300", "500", "100"]);
+    assert_eq!(knob.less_durable, ["100", "300", "500"]);
+    let (knob, _) = settled(&["500"], ALL);
+    assert!(knob.less_durable.is_empty(), "{:?}", knob.less_durable);
     // Other parameters have no such limit.
     let mut other = knobs(&["checkpoint"], safe).unwrap().remove(0);
     assert_eq!(other.settle_durability(&["60"], false).len(), 0);

@@ -123,7 +123,7 @@ named! {
     LeftOutReason {
         /// Neither the server nor its machine has it.
         NotThere = "not-there",
-        /// This version of the server has it not.
+        /// This version of the server does not have it.
         Version = "version",
         /// It has an effect in replica sets only.
         NoReplicaSet = "no-replica-set",
@@ -142,14 +142,28 @@ named! {
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOutKnob {
-    /// Its name, with the values that are not tried if others are.
+    /// Its name.
     pub name: String,
     /// The key of the plan that it would have set.
     pub key: String,
-    /// Why it is not tried; the server has it not when absent.
+    /// The values that are not tried; none is when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+    /// Why it is not tried; the server does not have it when absent.
     pub reason: Option<LeftOutReason>,
-    /// A parameter that the server has and whose name is nearly the same, if it has not the one that was asked for.
+    /// A parameter that the server has and whose name is nearly the same, if it does not have the one asked for.
     pub near: Option<String>,
+}
+
+impl LeftOutKnob {
+    /// Its name or its key, with the values that are not tried if others are.
+    pub fn with_values(&self, name: &str) -> String {
+        match &self.values[..] {
+            [] => name.to_owned(),
+            [value] => format!("{name} ({value})"),
+            [before @ .., last] => format!("{name} ({} and {last})", before.join(", ")),
+        }
+    }
 }
 
 /// How the search is done. What is not known before the first runs is absent until they are done.
@@ -175,7 +189,7 @@ pub struct TuneOptions {
     pub allows_less_durable: bool,
     /// The knobs; those without a known default are among the wanted ones only.
     pub knobs: Option<Vec<Knob>>,
-    /// Knobs that were not tried: the server or its machine has them not, they have no effect there, or they are not allowed.
+    /// Knobs that were not tried: the server or its machine does not have them, they have no effect there, or they are not allowed.
     #[serde(default)]
     pub left_out: Vec<LeftOutKnob>,
     /// Time that a run takes with all that belongs to it.

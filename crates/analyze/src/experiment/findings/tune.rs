@@ -189,16 +189,24 @@ fn refused(answer: &TuneAnswer) -> Option<Finding> {
     })
 }
 
-/// Knobs that the server or its machine has not, that have no effect there, or that are not allowed.
+/// Knobs that the server or its machine does not have, that have no effect there, or that are not allowed.
 pub(super) fn left_out(options: &TuneOptions) -> Option<Finding> {
     let all = options.left_out.iter();
-    let names: Vec<&String> = all.clone().map(|knob| &knob.name).collect();
+    let names: Vec<String> = all
+        .clone()
+        .map(|knob| knob.with_values(&knob.name))
+        .collect();
     let reason = |knob: &LeftOutKnob| knob.reason.unwrap_or(LeftOutReason::NotThere);
     let tried = options.knobs.as_ref().map_or(0, Vec::len);
     // Each reason once, with those that it holds for.
     let evidence = LeftOutReason::ALL.into_iter().filter_map(|which| {
         let of_it = all.clone().filter(|knob| reason(knob) == which);
-        let keys: Vec<&String> = of_it.map(|knob| &knob.key).collect();
+        let near: Vec<&String> = of_it
+            .clone()
+            .filter_map(|knob| knob.near.as_ref())
+            .collect();
+        let near = (!near.is_empty()).then_some(near);
+        let keys: Vec<String> = of_it.map(|knob| knob.with_values(&knob.key)).collect();
         let code = match which {
             LeftOutReason::NotThere => "server-has-no-keys",
             LeftOutReason::Version => "left-out-version",
@@ -208,7 +216,7 @@ pub(super) fn left_out(options: &TuneOptions) -> Option<Finding> {
             LeftOutReason::OneValue => "left-out-one-value",
             LeftOutReason::LessDurable => "left-out-less-durable",
         };
-        (!keys.is_empty()).then(|| statement!(code, keys = keys, tried = tried))
+        (!keys.is_empty()).then(|| statement!(code, keys = keys, tried = tried, near = near))
     });
     let evidence: Vec<Statement> = evidence.collect();
     (!evidence.is_empty())

@@ -1,7 +1,8 @@
 //! What a search asks of a fleet. Its agents take no work but what they were started for, and each of them needs something to do: so
-//! the plans of all that will be tried are known before anything is placed on a host.
+//! the plans of all that will be tried are known before anything is placed on a host. Whether they are valid is
+//! asked for every search.
 
-use super::knobs::WANTED;
+use super::knobs::{WANTED, as_planned};
 use crate::error::{Error, Kind, OrFault};
 use dyno_plan::knobs::{Knob, PARAMETERS, Reach};
 use dyno_plan::request::Setting;
@@ -31,23 +32,41 @@ pub(in crate::experiment) fn of_search(
 /// Each of these tasks with each value of each knob that agents are told of: those that need another start of the servers, and those
 /// of the clients.
 fn tried(knobs: &[Knob], tasks: &[Task]) -> Result<Vec<Task>, Error> {
-    let knobs = knobs.iter();
-    let told = knobs.filter(|knob| matches!(knob.reach, Reach::Restart | Reach::Client));
-    let told: Vec<&Knob> = told.collect();
+    let told = of_plan(knobs);
     check_alone(&told)?;
     let mut all = Vec::new();
     for task in tasks {
-        for knob in &told {
-            for (place, value) in knob.values.iter().enumerate() {
-                let setting = Setting::from_text(&knob.key, knob.set(value));
-                match task.with_settings(&[setting]) {
-                    Ok(tried) => all.push(tried),
-                    // What it has unless it is set need not be a value that a plan can say, such as no compressor.
-                    Err(_) if knob.default == Some(place) => {}
-                    Err(error) => {
-                        let intent = format!("the knob `{}` cannot be `{value}`", knob.name);
-                        return Err(Error::from(error).context(intent));
-                    }
+        all.extend(with_each_value(&told, task)?);
+    }
+    Ok(all)
+}
+
+/// Refuses values with which a task is not valid: each run with one would fail, which says nothing about the server.
+pub(super) fn check_values(knobs: &[Knob], task: &Task) -> Result<(), Error> {
+    let mut own = knobs.to_vec();
+    as_planned(&mut own, task);
+    with_each_value(&of_plan(&own), task).map(drop)
+}
+
+/// The knobs that a plan is checked with: those that need another start of the servers, and those of the clients.
+fn of_plan(knobs: &[Knob]) -> Vec<&Knob> {
+    let is_of_plan = |knob: &&Knob| matches!(knob.reach, Reach::Restart | Reach::Client);
+    knobs.iter().filter(is_of_plan).collect()
+}
+
+/// A task with each value of each of these knobs.
+fn with_each_value(knobs: &[&Knob], task: &Task) -> Result<Vec<Task>, Error> {
+    let mut all = Vec::new();
+    for knob in knobs {
+        for (place, value) in knob.values.iter().enumerate() {
+            let setting = Setting::from_text(&knob.key, knob.set(value));
+            match task.with_settings(&[setting]) {
+                Ok(tried) => all.push(tried),
+                // What it has unless it is set need not be a value that a plan can say, such as no compressor.
+                Err(_) if knob.default == Some(place) => {}
+                Err(error) => {
+                    let intent = format!("the knob `{}` cannot be `{value}`", knob.name);
+                    return Err(Error::from(error).context(intent));
                 }
             }
         }
@@ -96,6 +115,7 @@ mod tests {
         let machine = Machine {
             memory_bytes: 4 << 30,
             cores: 2,
+            has_servers: false,
         };
         find(&groups, allowed, machine).expect("they are shipped")
     }
@@ -122,6 +142,31 @@ mod tests {
         // What is set while a server runs is the business of no agent.
         let is_told = |task: &Task| !task.plan.server.runtime_parameters.is_empty();
         assert!(!tried.iter().any(is_told));
+    }
+
+    #[test]
+    fn a_value_with_which_the_plan_is_not_valid_is_refused_with_its_knob() {
+        let mut knobs = shipped(&["compression"]);
+        assert!(check_values(&knobs, &task()).is_ok());
+        knobs[0].values.push("brotli".to_owned());
+        let error = check_values(&knobs, &task()).expect_err("there is no such compressor");
+        let text = error.reason();
+        assert!(
+            text.contains("`block compressor` cannot be `brotli`"),
+            "{text}"
+        );
+        let durable = Knob {
+            name: "durable writes".to_owned(),
+            key: "server.durable_writes".to_owned(),
+            values: ["false", "true"].map(str::to_owned).into(),
+            default: Some(0),
+            ..knobs.remove(0)
+        };
+        let mut task = task();
+        task.plan.server.journal = Some(false);
+        let error = check_values(&[durable], &task).expect_err("there is no journal to wait for");
+        let text = error.reason();
+        assert!(text.contains("`durable writes` cannot be `true`"), "{text}");
     }
 
     #[test]

@@ -100,6 +100,7 @@ pub(super) fn left(knob: &Knob, reason: LeftOutReason) -> LeftOutKnob {
     LeftOutKnob {
         name: knob.name.clone(),
         key: knob.key.clone(),
+        values: Vec::new(),
         reason: Some(reason),
         near: None,
     }
@@ -134,7 +135,7 @@ pub(super) fn in_words(knob: &LeftOutKnob) -> String {
             );
         }
     };
-    format!("`{}` is left out: {why}", knob.name)
+    format!("`{}` is left out: {why}", knob.with_values(&knob.name))
 }
 
 /// An error if nothing is left.
@@ -147,12 +148,14 @@ pub(super) fn check_some(knobs: &[Knob], left_out: &[LeftOutKnob]) -> Result<(),
     Err(Error::new(Kind::BadInput, text).with_hint("name others with `--knobs`"))
 }
 
-/// What the machine has of the range of a knob.
-pub(super) fn machine() -> Machine {
+/// What this machine has for the ranges of knobs, and whether the servers of all these tasks run on it.
+pub(super) fn machine(tasks: &[(String, Task)]) -> Machine {
     let environment = dyno_observe::environment::capture(None);
+    let is_here = |task: &Task| task.remote.is_none() && task.plan.fleet.is_none();
     Machine {
         memory_bytes: environment.memory_bytes.unwrap_or_default(),
         cores: u32::try_from(environment.cpus.unwrap_or(1)).unwrap_or(u32::MAX),
+        has_servers: tasks.iter().all(|(_, task)| is_here(task)),
     }
 }
 
@@ -240,36 +243,45 @@ pub(super) fn with_cache(knobs: &mut [Knob], cache: Option<&str>) {
         .for_each(|(knob, cache)| knob.set_default(cache));
 }
 
-/// What servers have of the parameter of a knob are values of it. Those that make acknowledged writes less durable than they are
-/// on one of the servers go unless that is allowed. Whether there is something left to try.
+/// What the first server of each plan has of the parameter of a knob is a value of it. Those that make acknowledged writes less
+/// durable than they are on any of the servers go unless that is allowed. Whether there is something left to try.
 pub(super) fn settle_parameter(
     knob: &mut Knob,
-    found: &[BTreeMap<String, String>],
+    found: &[Vec<BTreeMap<String, String>>],
     allows_less_durable: bool,
     left_out: &mut Vec<LeftOutKnob>,
 ) -> bool {
     let Some(name) = knob.told_parameter() else {
         return true;
     };
-    let of_each = found.iter().map(|found| found.get(name));
-    let Some(of_each) = of_each.collect::<Option<Vec<&String>>>() else {
+    let of_each = found.iter().map(|servers| of_servers(servers, name));
+    let Some(of_each) = of_each.collect::<Option<Vec<Vec<&str>>>>() else {
         left_out.push(left(knob, LeftOutReason::NotThere));
         return false;
     };
     if knob.text.is_none() {
-        of_each.iter().for_each(|value| knob.set_default(value));
+        let first = of_each.iter().filter_map(|values| values.first());
+        first.for_each(|value| knob.set_default(value));
     }
-    let of_each: Vec<&str> = of_each.into_iter().map(String::as_str).collect();
-    let weaker = knob.settle_durability(&of_each, allows_less_durable);
+    let weaker = knob.settle_durability(&of_each.concat(), allows_less_durable);
     let is_left = knob.values.len() > 1;
     if !weaker.is_empty() {
         let mut without = left(knob, LeftOutReason::LessDurable);
         if is_left {
-            without.name = format!("{} {}", knob.name, weaker.join(", "));
+            without.values = weaker;
         }
         left_out.push(without);
     }
     is_left
+}
+
+/// What each of the servers of a plan has of a parameter; `None` if one does not have it, or there is none.
+fn of_servers<'a>(servers: &'a [BTreeMap<String, String>], name: &str) -> Option<Vec<&'a str>> {
+    let values = servers
+        .iter()
+        .map(|server| server.get(name).map(String::as_str));
+    let values = values.collect::<Option<Vec<&str>>>();
+    values.filter(|values| !values.is_empty())
 }
 
 /// Says what may have been meant by the parameters that were typed and that no server has: `near` finds it.

@@ -20,6 +20,7 @@ fn group(name: &str, memory_bytes: u64, durability: bool) -> Vec<Knob> {
     let machine = Machine {
         memory_bytes,
         cores: 2,
+        has_servers: true,
     };
     let allowed = Allowed {
         restart: true,
@@ -84,33 +85,50 @@ fn what_the_plan_of_one_workload_says_is_no_default_of_another() {
 
 #[test]
 fn what_is_less_durable_than_on_the_server_is_left_out_and_named() {
-    let settled = |now: &[&str], durability| {
+    // Each plan with what its servers have.
+    let settled = |now: &[&[&str]], durability| {
         let mut knob = group("journal", 4 << 30, durability).remove(0);
         let name = "journalCommitInterval".to_owned();
-        let found = now
-            .iter()
-            .map(|own| [(name.clone(), (*own).to_owned())].into());
-        let found: Vec<BTreeMap<String, String>> = found.collect();
+        let has = |value: &&str| BTreeMap::from([(name.clone(), (*value).to_owned())]);
+        let found = now.iter().map(|servers| servers.iter().map(has).collect());
+        let found: Vec<Vec<BTreeMap<String, String>>> = found.collect();
         let mut left_out = Vec::new();
         let is_left = settle_parameter(&mut knob, &found, durability, &mut left_out);
         let said: Vec<String> = left_out.iter().map(in_words).collect();
         (is_left, knob.values.len(), said.join("; "))
     };
-    let (is_left, _, said) = settled(&["10"], false);
+    let (is_left, _, said) = settled(&[&["10"]], false);
     assert!(!is_left);
     assert!(
         said.starts_with("`journal commit interval` is left out: it makes"),
         "{said}"
     );
-    let (is_left, values, said) = settled(&["50"], false);
+    let (is_left, values, said) = settled(&[&["50"]], false);
     assert_eq!((is_left, values), (true, 3));
     assert!(
-        said.starts_with("`journal commit interval 100` is left out"),
+        said.starts_with("`journal commit interval (100)` is left out"),
         "{said}"
     );
-    assert!(!settled(&["50", "100"], false).0);
-    assert_eq!(settled(&["100"], false), (true, 3, String::new()));
-    assert_eq!(settled(&["10"], true), (true, 5, String::new()));
+    let said = settled(&[&["20"]], false).2;
+    assert!(
+        said.starts_with("`journal commit interval (30 and 100)` is left out"),
+        "{said}"
+    );
+    assert!(!settled(&[&["50"], &["100"]], false).0);
+    // One of the other members has less than what the first one has.
+    assert!(!settled(&[&["100", "30"]], false).0);
+    let (is_left, values, said) = settled(&[&["50", "30"]], true);
+    assert_eq!((is_left, values, said), (true, 6, String::new()));
+    assert_eq!(settled(&[&["100"]], false), (true, 3, String::new()));
+    assert_eq!(settled(&[&["500"]], false), (true, 5, String::new()));
+    assert_eq!(settled(&[&["10"]], true), (true, 5, String::new()));
+    // Neither is a parameter tried that one of the servers does not have.
+    let mut knob = group("journal", 4 << 30, false).remove(0);
+    let found = BTreeMap::from([("journalCommitInterval".to_owned(), "100".to_owned())]);
+    let found = [vec![found, BTreeMap::new()]];
+    let mut left_out = Vec::new();
+    assert!(!settle_parameter(&mut knob, &found, false, &mut left_out));
+    assert_eq!(left_out[0].reason, Some(LeftOutReason::NotThere));
 }
 
 #[test]
@@ -135,6 +153,7 @@ fn a_name_that_was_meant_is_told_and_storage_needs_something_to_compare_with() {
     let typed = LeftOutKnob {
         name: "syncDelay".to_owned(),
         key: "server.runtime_parameters.syncDelay".to_owned(),
+        values: Vec::new(),
         reason: Some(LeftOutReason::NotThere),
         near: Some("syncdelay".to_owned()),
     };

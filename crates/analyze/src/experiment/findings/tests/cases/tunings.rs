@@ -106,6 +106,7 @@ fn left_out(reason: LeftOutReason) -> LeftOutKnob {
     LeftOutKnob {
         name: name.into(),
         key: format!("server.runtime_parameters.{name}"),
+        values: Vec::new(),
         // As older records have it.
         reason: Some(reason).filter(|reason| *reason != LeftOutReason::NotThere),
         near: None,
