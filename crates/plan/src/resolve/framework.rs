@@ -8,6 +8,7 @@ use crate::file;
 use crate::model::{Plan, ServerKind};
 use crate::problem::Problem;
 use crate::request::{self, Request};
+use crate::wsf::placement::OF_CLIENTS;
 use crate::wsf::{self, Setting, WsfSettings};
 
 /// Keys that say where the data of the servers is.
@@ -41,6 +42,7 @@ pub(super) fn keys(
     plan: &Plan,
 ) -> Vec<request::Setting> {
     if is_aimed(request, plan) {
+        leave_out_clients(settings, request);
         let reason = "the server is already running";
         leave_out(settings, |key| key.starts_with("server."), reason);
         // All client hosts load it together.
@@ -108,6 +110,37 @@ fn leave_out(settings: &mut WsfSettings, has_no_effect: impl Fn(&str) -> bool, r
         settings.warnings.push(text);
     }
     settings.keys = left;
+}
+
+/// Says of the parameters that place clients why they have no effect, which is another reason than that of the servers.
+fn leave_out_clients(settings: &mut WsfSettings, request: &Request) {
+    let mut keys = settings.keys.iter();
+    let Some(at) = keys.position(|key| key.name == "server.placement") else {
+        return;
+    };
+    let Setting {
+        variable, value, ..
+    } = &settings.keys[at];
+    let note = wsf::placement::note(variable, value);
+    settings.notes.retain(|one| *one != note);
+    if OF_CLIENTS.contains(variable) {
+        settings.keys.remove(at);
+    }
+    for variable in OF_CLIENTS {
+        let told = format!("`{variable}` has no effect: ");
+        let is_told = settings.warnings.iter().any(|one| one.starts_with(&told));
+        if is_given(request, variable) && !is_told {
+            let reason = "clients of servers that run already are not placed";
+            settings.warnings.push(told + reason);
+        }
+    }
+}
+
+/// Whether the parameter has a value; an empty one counts as none.
+fn is_given(request: &Request, variable: &str) -> bool {
+    let parameters = request.wsf.as_ref();
+    let text = parameters.and_then(|parameters| parameters.given.get(variable));
+    text.is_some_and(|text| !text.trim().is_empty())
 }
 
 /// Names the parameters behind what is wrong with the plan.

@@ -347,6 +347,48 @@ fn the_client_hosts_of_the_framework_load_a_deployment_of_others_together() {
 }
 
 #[test]
+fn parameters_that_place_clients_of_others_say_why_they_do_nothing() {
+    let told = |given: &[(&str, &str)]| {
+        let given = given.iter();
+        let parameters = Parameters {
+            given: given
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            ..Parameters::default()
+        };
+        let request = Request {
+            wsf: Some(parameters),
+            ..at("mongodb://db/")
+        };
+        let task = task(2, request);
+        assert_eq!(task.plan.server.placement, None);
+        assert!(
+            !task.notes.iter().any(|note| note.contains("--placement")),
+            "{:?}",
+            task.notes
+        );
+        task.warnings.join("\n")
+    };
+    let reason = "has no effect: clients of servers that run already are not placed";
+    let cores = ("YCSB_CORES", "0-3");
+    let warnings = told(&[cores]);
+    assert_eq!(warnings.matches("`YCSB_CORES`").count(), 1, "{warnings}");
+    assert!(
+        warnings.contains(&format!("`YCSB_CORES` {reason}")),
+        "{warnings}"
+    );
+    let option = ("NUMACTL_OPTION", "1");
+    let warnings = told(&[option, cores, ("CUSTOMER_NUMAOPT_CLIENT", "-i all")]);
+    for part in [
+        "`NUMACTL_OPTION` has no effect: the server is already running",
+        "`YCSB_CORES` has no effect: `CUSTOMER_NUMAOPT_CLIENT` takes its place",
+        &format!("`CUSTOMER_NUMAOPT_CLIENT` {reason}"),
+    ] {
+        assert!(warnings.contains(part), "{part}: {warnings}");
+    }
+}
+
+#[test]
 fn problems_of_the_plan_come_all_at_once_and_before_those_of_the_machine() {
     let wrong = Overrides {
         mongod: Some("8.0.3".into()),

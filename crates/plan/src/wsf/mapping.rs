@@ -327,8 +327,7 @@ impl Mapping {
         let pairs = self.pairs();
         match placement::placement(&mut self.given, pairs, self.on_hosts) {
             Some((variable, text)) => {
-                let note = format!("`{variable}` and its kind mean `--placement '{text}'`");
-                self.given.notes.push(note);
+                self.given.notes.push(placement::note(variable, &text));
                 self.set(variable, "server.placement", text);
             }
             None if self.has_defaults() && !self.given.is_given("NUMACTL_OPTION") => {
@@ -359,16 +358,15 @@ impl Mapping {
         let Some(text) = self.given.get(name) else {
             return;
         };
+        if self.on_hosts {
+            let reason = "a fleet runs no trace commands on its hosts";
+            return self.given.unused(name, reason);
+        }
         self.window = window(text);
         if self.window.is_none() {
             let hint = "`roi,RUN_PHASE,benchmark-finish`, `roi,LOAD_PHASE,RUN_PHASE`, or `time,300,300` for a start and a length in seconds";
             let reason = "a run has no such window";
             self.given.refuse(name, reason, hint);
-        }
-        if self.on_hosts {
-            self.window = None;
-            let reason = "no program watches the hosts of a fleet";
-            self.given.unused(name, reason);
         }
     }
 

@@ -7,7 +7,7 @@
 mod mapping;
 mod numactl;
 mod parameters;
-mod placement;
+pub(crate) mod placement;
 mod read;
 mod table;
 

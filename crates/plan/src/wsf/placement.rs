@@ -14,6 +14,14 @@ const NAMES: [&str; 7] = [
     "CUSTOMER_NUMAOPT_CLIENT",
 ];
 
+/// Parameters that place the clients alone, the one that counts more first.
+pub(crate) const OF_CLIENTS: [&str; 2] = ["CUSTOMER_NUMAOPT_CLIENT", "YCSB_CORES"];
+
+/// Says what the parameters come to.
+pub(crate) fn note(variable: &str, text: &str) -> String {
+    format!("`{variable}` and its kind mean `--placement '{text}'`")
+}
+
 /// The placement, and the parameter that has most to say about it. `None` if none is given. With `on_hosts` clients have machines of
 /// their own.
 pub(super) fn placement(
