@@ -148,8 +148,7 @@ impl Options {
         };
         let cpus = cpus.as_deref();
         match self.memory {
-            // Without a policy memory is local, too.
-            Memory::Default | Memory::Local => exact(cpus.unwrap_or("none")),
+            Memory::Default => exact(cpus.unwrap_or("none")),
             _ => {
                 let (cpus, memory) = (cpus.unwrap_or("any"), self.memory_text()?);
                 exact(&format!("{cpus}@{memory}"))
@@ -328,14 +327,14 @@ mod tests {
         let client = |text: &str| Options::parse(text)?.client_on_hosts();
         for (text, place) in [
             ("", "none"),
-            ("numactl -l", "none"),
+            ("numactl -l", "any@local"),
             ("-C 8-15", "8-15"),
-            ("-C 8-15 --localalloc", "8-15"),
+            ("-C 8-15 --localalloc", "8-15@local"),
             ("-C 0-3 -m 0", "0-3@bind:0"),
             ("-N 1", "nodes=1"),
             ("-N 0 -m 0", "nodes=0@bind:0"),
             ("-N 0,1 -i all", "nodes=0,1@interleave:all"),
-            ("-N !0 -l", "nodes=!0"),
+            ("-N !0 -l", "nodes=!0@local"),
             ("-m 0", "any@bind:0"),
             ("-i all", "any@interleave:all"),
             ("-i 0-1", "any@interleave:0-1"),

@@ -556,7 +556,7 @@ fn a_fleet_has_its_hosts_from_the_inventory_and_amounts_of_each_server() {
                 ("NUMACTL_OPTION", "2"),
                 ("CUSTOMER_NUMAOPT_CLIENT", "-C 0-3 -l"),
             ],
-            "node=0 client=0-3",
+            "node=0 client=0-3@local",
         ),
         (
             &[
@@ -595,9 +595,13 @@ fn a_fleet_has_its_hosts_from_the_inventory_and_amounts_of_each_server() {
         (None, Some("2"))
     );
     // Nothing is traced there.
-    let window = on_hosts(&[("EVENT_TRACE_PARAMS", "time,3,4")], None).unwrap();
-    assert_eq!(window.trace, None);
-    assert!(window.warnings[0].starts_with("`EVENT_TRACE_PARAMS` has no effect"));
+    for window in ["time,3,4", "roi,RUN_PHASE"] {
+        let settings = on_hosts(&[("EVENT_TRACE_PARAMS", window)], None).unwrap();
+        assert_eq!(settings.trace, None);
+        let told =
+            "`EVENT_TRACE_PARAMS` has no effect: a fleet runs no trace commands on its hosts";
+        assert_eq!(settings.warnings, [told], "{window}");
+    }
     for (name, value) in [
         ("CLIENT_COUNT", "0"),
         ("RUN_SINGLE_NODE", "true"),

@@ -83,15 +83,15 @@ fn cpus_of(machine: &Machine, place: &NodePlace) -> Result<CpuSet, PlacementErro
 }
 
 impl PreparedPlacement {
-    /// The memory policy of a client, for threads that are pinned by others. `None` where there is nothing to set: memory is local
-    /// without a policy, too.
+    /// The memory policy of a client, for threads that are pinned by others. `None` where the system decides. Local memory is
+    /// set, because a policy of the program itself would be inherited.
     ///
     /// # Errors
     /// [`PlacementError::Refused`]: the kernel does not set it, as a thread found that was started for that.
     pub fn memory_of_client(
         place: &InstancePlacement,
     ) -> Result<Option<PreparedPlacement>, PlacementError> {
-        if matches!(place.memory, MemoryPolicy::Default | MemoryPolicy::Local) {
+        if place.memory == MemoryPolicy::Default {
             return Ok(None);
         }
         let prepared = PreparedPlacement::new(&InstancePlacement {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::PlacementError;
 use super::verify::PolicyUse;
 use dyno_plan::placement::MemoryPolicy;
 use dyno_plan::placement::{CpuSet, NodeSet};
@@ -56,6 +57,18 @@ pub enum Deviation {
         /// What and why.
         reason: String,
     },
+}
+
+impl Deviation {
+    /// The files that say where a process runs could not be read.
+    pub fn not_verified(error: &PlacementError) -> Deviation {
+        Deviation::NotVerified {
+            reason: match std::error::Error::source(error) {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            },
+        }
+    }
 }
 
 impl fmt::Display for Deviation {

@@ -79,7 +79,7 @@ pub struct PolicyUse {
 pub fn verify(process_id: u32, placement: &InstancePlacement, root: &Path) -> Vec<Deviation> {
     match AchievedPlacement::read(process_id, root) {
         Ok(achieved) => achieved.deviations(placement),
-        Err(error) => vec![not_verified(&error)],
+        Err(error) => vec![Deviation::not_verified(&error)],
     }
 }
 
@@ -94,7 +94,7 @@ pub fn verify_threads(
 ) -> Vec<Deviation> {
     match AchievedThreads::read(process_id, thread_ids, placement, root) {
         Ok(achieved) => achieved.deviations(placement),
-        Err(error) => vec![not_verified(&error)],
+        Err(error) => vec![Deviation::not_verified(&error)],
     }
 }
 
@@ -143,15 +143,6 @@ impl AchievedThreads {
             deviations.extend(memory.policy_deviation(&placement.memory));
         }
         deviations
-    }
-}
-
-fn not_verified(error: &PlacementError) -> Deviation {
-    Deviation::NotVerified {
-        reason: match std::error::Error::source(error) {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        },
     }
 }
 

@@ -7,7 +7,7 @@ use dyno_plan::Plan;
 use dyno_plan::placement::{ClientPolicy, names_clients};
 use dyno_record::model::PlacementRecord;
 use dyno_servers::placement::{
-    self, AchievedThreads, CpuSet, InstancePlacement, Machine, PreparedPlacement,
+    self, AchievedThreads, CpuSet, Deviation, InstancePlacement, Machine, PreparedPlacement,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl ClientsAlone {
         cpus_of(&self.place)
     }
 
-    /// What sets the memory policy of a worker thread; `None` if memory is local.
+    /// What sets the memory policy of a worker thread; `None` if the system decides.
     pub fn memory(&self) -> Option<SetMemory> {
         self.memory.clone()
     }
@@ -69,18 +69,30 @@ impl ClientsAlone {
     }
 
     /// The same with what became of it: where the worker threads of this process run, and each difference. `None` if there are no
-    /// workers, or some end meanwhile.
+    /// workers.
     pub fn verify(&self) -> Option<(PlacementRecord, Vec<String>)> {
         let threads: Vec<u32> = workers()?.into_iter().map(|(_, thread)| thread).collect();
+        Some(self.verify_threads(&threads))
+    }
+
+    /// Threads that cannot be read, as they end meanwhile, are a difference: nobody knows where they were.
+    fn verify_threads(&self, threads: &[u32]) -> (PlacementRecord, Vec<String>) {
         let (process, root) = (std::process::id(), Path::new("/"));
-        let achieved = AchievedThreads::read(process, &threads, &self.place, root).ok()?;
-        let deviations = achieved.deviations(&self.place);
+        let read = AchievedThreads::read(process, threads, &self.place, root);
+        let (achieved, deviations) = match &read {
+            Ok(achieved) => (
+                vec![serde_json::to_value(achieved).unwrap_or_default()],
+                achieved.deviations(&self.place),
+            ),
+            Err(error) => (Vec::new(), vec![Deviation::not_verified(error)]),
+        };
         let record = PlacementRecord {
-            achieved: vec![serde_json::to_value(&achieved).unwrap_or_default()],
+            achieved,
             clients_as_planned: Some(deviations.is_empty()),
             ..self.record()
         };
-        Some((record, deviations.iter().map(ToString::to_string).collect()))
+        let deviations = deviations.iter().map(ToString::to_string).collect();
+        (record, deviations)
     }
 }
 
@@ -112,7 +124,7 @@ pub(crate) fn cpus_of(place: &InstancePlacement) -> Option<Vec<usize>> {
     place.cpus.as_ref().map(all)
 }
 
-/// What sets the memory policy of the threads of a client; `None` if memory is local.
+/// What sets the memory policy of the threads of a client; `None` if the system decides.
 ///
 /// # Errors
 /// The kernel does not set it.
@@ -191,6 +203,17 @@ mod tests {
         let (record, deviations) = seen(&InstancePlacement::default());
         let is_alone = allowed.len() == 1;
         assert_eq!(record.clients_as_planned, Some(is_alone), "{deviations:?}");
+        // More than there are threads.
+        let (record, deviations) = clients.verify_threads(&[u32::MAX]);
+        assert_eq!(
+            (record.clients_as_planned, record.achieved),
+            (Some(false), vec![])
+        );
+        let [deviation] = &deviations[..] else {
+            panic!("{deviations:?}");
+        };
+        let start = "the placement could not be verified: ";
+        assert!(deviation.starts_with(start), "{deviation}");
     }
 
     #[test]
