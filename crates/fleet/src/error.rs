@@ -222,9 +222,12 @@ impl From<FleetError> for Error {
     }
 }
 
-/// Error, causes and the last line of a server's log on one line, without credentials.
+/// Error, causes, hint and the last line of a server's log on one line, without credentials.
 pub(crate) fn reason_with_log(error: &Error) -> String {
     let mut text = error.reason();
+    if let Some(hint) = &error.hint {
+        text.push_str(&format!("; {}", redact(hint)));
+    }
     if let Some(last) = error.log_tail.last() {
         text.push_str(&format!("; the last line of its log: {}", redact(last)));
     }

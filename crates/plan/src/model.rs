@@ -99,7 +99,7 @@ pub struct ServerPlan {
     /// them start together, and the result has them together and one by one.
     #[schemars(range(min = 1, max = 64))]
     pub pairs: u32,
-    /// CPUs and memory of the servers and their clients on this machine, such as `spread` or
+    /// CPUs and memory of the servers and their clients, on this machine or on each host of a fleet, such as `spread` or
     /// `cores-per-instance=4 client=other`; left to the system when absent.
     pub placement: Option<String>,
     /// Connection string without credentials; only with `kind = "uri"`.

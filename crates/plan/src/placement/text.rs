@@ -17,7 +17,7 @@ const ALL: &str = "all";
 const POLICY_FORMS: &str = "`none`, `interleave`, `spread`, `node=K`, `cores=LIST`, \
     `cores-per-instance=N`, `cores-per-instance=N,smt` or `custom=CPUS@MEMORY/CPUS@MEMORY`";
 const CLIENT_FORMS: &str = "`none`, `same`, `other`, a list of CPUs such as `8-15`, \
-    `CPUS@MEMORY/CPUS@MEMORY`, or on client hosts `nodes=NODES` or `nodes=NODES@MEMORY`";
+    `CPUS@MEMORY/CPUS@MEMORY`, or on client hosts `nodes=NODES` or `nodes=!NODES`, also with `@MEMORY`";
 const MEMORY_FORMS: &str =
     "`default`, `local`, `bind:NODES`, `interleave:NODES`, `interleave:all` or `prefer:NODE`";
 const PLACE_FORMS: &str = "a list of CPUs such as `0-3`, or `any`";
