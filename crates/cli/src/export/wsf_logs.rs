@@ -6,18 +6,20 @@
 
 use crate::messages::{Messages, pretty_json};
 use crate::reports::{open_for_programs, refused, ycsb_text};
-use dyno_engine::Error;
 use dyno_engine::files::{make_folder, write_file};
+use dyno_engine::{Error, Kind};
 use dyno_plan::ycsb::{MeasurementInterval, YcsbClientOptions};
+use dyno_record::Document;
 use dyno_record::model::{CollectionRecord, PhaseEdge, PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use dyno_report::RenderOptions;
 use dyno_report::ycsb::YcsbOptions;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes a folder for each server of a run, or nothing if one of them has no figures.
 pub(crate) fn write(run: &Run, folder: &Path, messages: Messages) -> Result<(), Error> {
+    refuse_instance(&run.directory)?;
     let whole = &run.document;
     let mut servers = Vec::new();
     for instance in &whole.instances {
@@ -36,6 +38,27 @@ pub(crate) fn write(run: &Run, folder: &Path, messages: Messages) -> Result<(), 
         write_file(&folder.join("ycsb_output.json"), &sizes)?;
     }
     Ok(())
+}
+
+/// Refuses the record of one of several servers: its number, and the sizes of its collection, are in that of the run.
+fn refuse_instance(folder: &Path) -> Result<(), Error> {
+    let Some(run) = run_above(folder) else {
+        return Ok(());
+    };
+    let folder = folder.display();
+    let text =
+        format!("`{folder}` is the record of one server of a run, and the logs are of all of them");
+    let hint = format!("export the run, `{}`", run.display());
+    Err(Error::new(Kind::BadInput, text).with_hint(hint))
+}
+
+/// The run that has this record among those of its servers.
+fn run_above(folder: &Path) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    let servers = folder.parent()?;
+    let run = servers.parent()?;
+    let is_instance = servers.file_name()? == "instances" && RunDocument::is_in(run);
+    is_instance.then(|| run.to_owned())
 }
 
 /// What the client of a server printed.

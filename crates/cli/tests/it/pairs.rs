@@ -128,6 +128,18 @@ fn two_servers_are_loaded_at_once_and_shown_together_and_one_by_one() {
     assert!(log.starts_with("JOB_INDEX is 1\n"), "{log}");
     assert!(log.contains("[INSERT BATCH OF 100], Avera"), "{log}");
     assert!(!log.contains("[INSERT]"), "{log}");
+    let one = [
+        "export",
+        "r/instances/1",
+        "--to",
+        "wsf-logs",
+        "--output",
+        "one",
+    ];
+    let refused = bench.dyno(&one).expect(2).says("the record of one server");
+    let run = bench.path("r").canonicalize().unwrap();
+    refused.says(&format!("export the run, `{}`", run.display()));
+    assert!(!bench.path("one").exists());
     let whole = bench.dyno(&["report", "r", "--full"]).expect(0).stdout;
     assert!(whole.contains("Instances") && whole.contains("merged histograms"));
 }
