@@ -443,7 +443,34 @@ fn a_table_says_which_of_four_servers_on_two_hosts_each_client_loads() {
             }
         }
     }
+    assert_refused_before_the_load(&hosts);
     hosts.assert_clean();
+}
+
+/// A client host that does not have what a placement names ends the run, and is named.
+fn assert_refused_before_the_load(hosts: &Hosts) {
+    let more = [
+        "--placement",
+        "none client=any@bind:4095",
+        "--set",
+        r#"fleet.clients=["client1"]"#,
+        "--set",
+        r#"fleet.servers=["server1"]"#,
+        "--out",
+        "unfit",
+    ];
+    let ended = hosts.run("run", &more);
+    assert_ne!(ended.code, Some(0), "{}", ended.stderr);
+    ended
+        .says("`client1`")
+        .says("`client=any@bind:4095` (`server.placement`)")
+        .says("`dyno server plan`");
+    let run = hosts.bench.path("unfit");
+    if run.exists() {
+        let document = document(&run);
+        let mut phases = document["phases"].as_array().unwrap().iter();
+        assert!(phases.all(|one| one["succeeded"] == 0), "{document}");
+    }
 }
 
 /// What a host says of a file of the kernel.
@@ -634,6 +661,17 @@ fn settings_of_the_hosts_of_servers_come_back_whatever_ends_the_run() {
     let reverted = hosts.ssh("server1", &revert);
     assert!(reverted.status.success(), "{}", text(&reverted));
     assert_eq!(of_host(), before);
+    // The servers and the other agent end by themselves, and nothing but the folder with that state is left.
+    wait_for("the end of the servers", || {
+        let client = text(&hosts.ssh("client1", &look));
+        let server = hosts.ssh("server1", "pgrep 'dyno|mongod'");
+        let is_left = client.contains("dyno") || client.contains("mongod");
+        !is_left && server.status.code() == Some(1)
+    });
+    let removed = hosts.ssh("server1", &format!("rm -r {own}"));
+    assert!(removed.status.success(), "{}", text(&removed));
+    assert_nothing_left(&hosts, &seen);
+    hosts.assert_keys_expire();
 }
 
 /// Only what each host has for itself is changed: another test changes settings of the whole machine at the same time.
