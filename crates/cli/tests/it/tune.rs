@@ -49,10 +49,13 @@ fn replaced<'a>(mut arguments: Vec<&'a str>, words: &[(&str, &'a str)]) -> Vec<&
     arguments
 }
 
-/// How long a run of a search measured.
+/// How long a run of a search measured: not at all if its very first command failed, and so there is no record of it.
 fn measured_s(bench: &Bench, search: &str, point: &Value) -> f64 {
     let run = point["directory"].as_str().unwrap();
-    let text = std::fs::read_to_string(bench.path(&format!("{search}/{run}/run.json"))).unwrap();
+    let path = bench.path(&format!("{search}/{run}/run.json"));
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return 0.0;
+    };
     let run: Value = serde_json::from_str(&text).unwrap();
     let mut phases = run["phases"].as_array().unwrap().iter();
     let measure = phases.find(|phase| phase["name"] == "measure").unwrap();
