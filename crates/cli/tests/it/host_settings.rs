@@ -295,7 +295,7 @@ fn a_search_leaves_the_machine_as_it_was_whatever_its_end() {
     assert!(preview.contains(visible), "{preview}");
     let journal = bench.path("state/doctor-undo.json");
     let changed = || journal.exists() && read(RATIO) != before;
-    let child = bench.spawn(&tune(["1s", "40s"], &["--out", "interrupted"]));
+    let child = bench.spawn(&tune(["1s", "5m"], &["--out", "interrupted"]));
     wait_for("a run with another setting", changed);
     // The settings are to blame for a server that ends while they are tried, and the search goes on without them.
     kill_servers(&bench, "interrupted", &child);
