@@ -107,11 +107,10 @@ fn secured_servers_on_two_hosts_are_loaded_and_their_secrets_are_nowhere() {
     };
     let seen = listen_in(&hosts);
     let run = hosts.bench.path("secured");
-    let mut child = hosts.spawn_seen(&["--out", "secured"]);
+    // It has to last while all that is searched.
+    let mut child = hosts.spawn_seen(&["--out", "secured", "--duration", "16s"]);
     assert_never_in_files(&hosts, &seen, &run, &mut child);
     hosts.wait_for_load(&run, &mut child);
-    let words = words(&seen);
-    assert_unseen(&hosts, &words);
     // Servers have files that nobody else can read.
     let place = format!("{PLACE}/dyno-*");
     let modes = hosts.ssh(
@@ -126,6 +125,8 @@ fn secured_servers_on_two_hosts_are_loaded_and_their_secrets_are_nowhere() {
             .all(|line| line.starts_with("700 ") || line.starts_with("600 ")),
         "{modes}"
     );
+    let words = words(&seen);
+    assert_unseen(&hosts, &words);
     // Strangers are not let in.
     let address = std::fs::read_to_string(hosts.folder.join("server1/address")).unwrap();
     let processes = hosts.ssh("server1", "ss -ltnp | grep secantusd | grep -c 127.0.0.1");
