@@ -114,14 +114,19 @@ impl FromStr for ClientPolicy {
     }
 }
 
+/// A place without its memory policy, and that: the default if there is none after an `@`.
+fn with_memory(text: &str) -> Result<(&str, MemoryPolicy), PolicyError> {
+    match text.split_once('@') {
+        Some((place, memory)) => Ok((place, memory.parse()?)),
+        None => Ok((text, MemoryPolicy::Default)),
+    }
+}
+
 impl FromStr for NodePlace {
     type Err = PolicyError;
 
     fn from_str(text: &str) -> Result<NodePlace, PolicyError> {
-        let (nodes, memory) = match text.split_once('@') {
-            Some((nodes, memory)) => (nodes, memory.parse()?),
-            None => (text, MemoryPolicy::Default),
-        };
+        let (nodes, memory) = with_memory(text)?;
         let nodes = nodes.strip_prefix(NODES_WORD).unwrap_or_default();
         let negated = nodes.strip_prefix('!');
         let list = filled(negated.unwrap_or(nodes));
@@ -137,10 +142,7 @@ impl FromStr for InstancePlacement {
     type Err = PolicyError;
 
     fn from_str(text: &str) -> Result<InstancePlacement, PolicyError> {
-        let (cpus, memory) = match text.split_once('@') {
-            Some((cpus, memory)) => (cpus, memory.parse()?),
-            None => (text, MemoryPolicy::Default),
-        };
+        let (cpus, memory) = with_memory(text)?;
         let cpus = match cpus {
             "any" => None,
             list => Some(filled(list).ok_or_else(|| syntax(text, "placement", PLACE_FORMS))?),
