@@ -15,8 +15,8 @@ mod values;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub(crate) use experiments::{
-    AbArguments, CompareArguments, ExperimentArguments, HistoryArguments, ResumeArguments,
-    SloArguments, SweepArguments, XmaxArguments,
+    AbArguments, CompareArguments, ExperimentArguments, HistoryArguments, ObjectiveArguments,
+    ResumeArguments, SloArguments, SweepArguments, XmaxArguments,
 };
 pub(crate) use fleet::{
     AgentArguments, FleetArguments, FleetCommand, HOST_FOLDER, HostArguments, OnHosts,

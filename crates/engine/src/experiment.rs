@@ -7,6 +7,7 @@ pub mod campaign;
 mod clock;
 pub mod folder;
 mod hosts;
+pub mod objectives;
 mod points;
 pub mod request;
 pub mod slo;

@@ -8,16 +8,15 @@ use dyno_record::experiment::{Attempt, Figure, Figures, Objective, Objectives, S
 const US_PER_NS: f64 = 1e-3;
 
 /// Whether a limit is about a percentile that figures do not have by themselves.
-pub fn need_more(objectives: &Objectives, figures: &Figures) -> bool {
-    let mut responses = objectives.responses.iter();
-    responses.any(|one| one.value_us(figures).is_none())
+pub fn need_more(responses: &[Objective], figures: &Figures) -> bool {
+    responses.iter().any(|one| one.value_us(figures).is_none())
 }
 
 /// Adds the percentiles that the limits are about and that are missing. `samples` are the windows of the stationary
 /// part of the same run, whose histograms are merged.
-pub fn complete(objectives: &Objectives, figures: &mut Figures, samples: &[IntervalSample]) {
+pub fn complete(responses: &[Objective], figures: &mut Figures, samples: &[IntervalSample]) {
     let series = Series::new(samples);
-    for one in &objectives.responses {
+    for one in responses {
         let missing = one.value_us(figures).is_none();
         let Some(percent) = one.percent().filter(|_| missing) else {
             continue;
@@ -123,19 +122,19 @@ mod tests {
             failed_ratio: 0.0,
         };
         let mut figures = figures();
-        assert!(need_more(&objectives, &figures));
+        assert!(need_more(&objectives.responses, &figures));
         // Times of 1 to 100 µs, the shorter half in one window: no mean of two percentiles gives 75.
         let windows = [
             window((1..=50).map(|us| us * 1000)),
             window((51..=100).map(|us| us * 1000)),
         ];
-        complete(&objectives, &mut figures, &windows);
+        complete(&objectives.responses, &mut figures, &windows);
         let value = |name: &str| figures.percentile(name).unwrap().value;
         assert!((value("p75") - 75.0).abs() < 1.5, "{}", value("p75"));
         assert!((value("p99_95") - 100.0).abs() < 1.5);
         // What is known stays.
         assert_eq!(value("p99"), 99.5);
-        assert!(!need_more(&objectives, &figures));
+        assert!(!need_more(&objectives.responses, &figures));
         assert_eq!(attempt(100.0, &objectives, &figures).values_us.len(), 3);
         assert!(are_kept(&objectives, &figures));
     }

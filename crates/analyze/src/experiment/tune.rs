@@ -127,7 +127,7 @@ pub fn goal_of(goal: TuneGoal, figures: &Figures) -> Option<f64> {
     Some(value).filter(|value| *value > 0.0)
 }
 
-/// Why a run does harm, by its figures; `None` if it does none.
+/// Why a run does harm, by its figures with all percentiles that have limits; `None` if it does none.
 pub fn harm(options: &TuneOptions, figures: &Figures) -> Option<String> {
     if figures.failed_ratio > options.failed_ratio {
         return Some(format!(
@@ -135,11 +135,13 @@ pub fn harm(options: &TuneOptions, figures: &Figures) -> Option<String> {
             figures.failed_ratio * 100.0
         ));
     }
-    let p99 = figures.response_us.get("p99").map(|p99| p99.value);
-    if let Some((p99, limit)) = p99.zip(options.p99_limit_us)
-        && p99 > limit
-    {
-        return Some(format!("p99 was {:.3} ms", p99 / 1e3));
+    let too_long = options.responses.iter().find_map(|one| {
+        let value_us = one.value_us(figures)?;
+        let is_too_long = value_us > one.limit_us;
+        is_too_long.then(|| format!("{} was {:.3} ms", one.name(), value_us / 1e3))
+    });
+    if too_long.is_some() {
+        return too_long;
     }
     let ended = figures.rate_per_s.value / (1.0 - figures.failed_ratio).max(f64::MIN_POSITIVE);
     let offered = figures.offered_rate_per_s?;

@@ -111,6 +111,36 @@ pub(crate) struct XmaxArguments {
     pub(crate) repeat: u32,
 }
 
+/// What must hold in a run.
+#[derive(Debug, Args)]
+pub(crate) struct ObjectiveArguments {
+    /// Largest mean response time
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Limits")]
+    pub(crate) mean: Option<Span>,
+    /// Largest median response time
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Limits")]
+    pub(crate) p50: Option<Span>,
+    /// Largest 90th percentile of the response time
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Limits")]
+    pub(crate) p90: Option<Span>,
+    /// Largest 95th percentile of the response time
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Limits")]
+    pub(crate) p95: Option<Span>,
+    /// Largest 99th percentile of the response time
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Limits")]
+    pub(crate) p99: Option<Span>,
+    /// Largest 99.9th percentile of the response time
+    #[arg(long = "p99.9", value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Limits")]
+    pub(crate) p999: Option<Span>,
+    /// Largest value of any percentile of the response time, such as `75=5ms`; may be repeated
+    #[arg(long, value_name = "PERCENT=TIME", value_parser = percentile, help_heading = "Limits")]
+    pub(crate) percentile: Vec<(f64, Span)>,
+    /// Largest share of operations that may fail, such as `1%` or `0.01`; default: 0 in `dyno slo`, and in `dyno tune` what the
+    /// plan tolerates, 0.1% at least
+    #[arg(long, value_name = "SHARE", value_parser = share_or_none, help_heading = "Limits")]
+    pub(crate) errors: Option<f64>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct SloArguments {
     #[command(flatten)]
@@ -121,30 +151,8 @@ pub(crate) struct SloArguments {
     /// When operations start; default: that of the plan, or `constant`
     #[arg(long, value_name = "SCHEDULE", value_parser = one_of(ScheduleKind::NAMES), help_heading = "Load")]
     pub(crate) schedule: Option<ScheduleKind>,
-    /// Largest mean response time
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Objective")]
-    pub(crate) mean: Option<Span>,
-    /// Largest median response time
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Objective")]
-    pub(crate) p50: Option<Span>,
-    /// Largest 90th percentile of the response time
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Objective")]
-    pub(crate) p90: Option<Span>,
-    /// Largest 95th percentile of the response time
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Objective")]
-    pub(crate) p95: Option<Span>,
-    /// Largest 99th percentile of the response time
-    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Objective")]
-    pub(crate) p99: Option<Span>,
-    /// Largest 99.9th percentile of the response time
-    #[arg(long = "p99.9", value_name = "TIME", value_parser = quantity::<Span>, help_heading = "Objective")]
-    pub(crate) p999: Option<Span>,
-    /// Largest value of any percentile of the response time, such as `75=5ms`; may be repeated
-    #[arg(long, value_name = "PERCENT=TIME", value_parser = percentile, help_heading = "Objective")]
-    pub(crate) percentile: Vec<(f64, Span)>,
-    /// Largest share of operations that may fail, such as `1%` or `0.01`; 0 if it is not given
-    #[arg(long, value_name = "SHARE", value_parser = share_or_none, help_heading = "Objective")]
-    pub(crate) errors: Option<f64>,
+    #[command(flatten)]
+    pub(crate) objectives: ObjectiveArguments,
     /// Distance of neighbouring rates, such as `4%` or `0.04`: runs are made until the interval of the answer
     /// reaches 1.25 times as far to either side
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "4%", help_heading = "Search")]

@@ -1,6 +1,6 @@
 //! Arguments of `dyno tune`.
 
-use super::experiments::ExperimentArguments;
+use super::experiments::{ExperimentArguments, ObjectiveArguments};
 use super::names::one_of;
 use super::values::{quantity, share, share_or_all, span_above_0};
 use clap::builder::NonEmptyStringValueParser;
@@ -55,9 +55,8 @@ pub(crate) struct TuneArguments {
     /// Offered rate in operations per second; needed by the goals `p99` and `cpu`
     #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>, help_heading = "Goal")]
     pub(crate) rate: Option<Rate>,
-    /// With the goal `rate` or `cpu`: settings whose p99 of the response time is longer are rejected
-    #[arg(long, value_name = "TIME", value_parser = span_above_0, help_heading = "Goal")]
-    pub(crate) p99: Option<Span>,
+    #[command(flatten)]
+    pub(crate) objectives: ObjectiveArguments,
     /// Concurrent connections; default: those of the plan
     #[arg(long, value_name = "N", help_heading = "Client")]
     pub(crate) clients: Option<u32>,

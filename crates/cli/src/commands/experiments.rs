@@ -1,8 +1,9 @@
 //! `dyno sweep`, `xmax`, `slo`, `ab` and `resume`: from what was typed to the answer of an experiment.
 
 use crate::args::{
-    AbArguments, AllowName, ExperimentArguments, ExtentArguments, MetricsArguments, OrderName,
-    ResumeArguments, SloArguments, SweepArguments, TuneArguments, XmaxArguments,
+    AbArguments, AllowName, ExperimentArguments, ExtentArguments, MetricsArguments,
+    ObjectiveArguments, OrderName, ResumeArguments, SloArguments, SweepArguments, TuneArguments,
+    XmaxArguments,
 };
 use crate::commands::run::observer;
 use crate::exit::Exit;
@@ -13,6 +14,7 @@ use crate::reports::{check_experiment_format, experiment_text, extent_of, termin
 use crate::task::{self, Offered, Settings};
 use dyno_engine::Error;
 use dyno_engine::experiment::ab::AbRequest;
+use dyno_engine::experiment::objectives::ObjectiveRequest;
 use dyno_engine::experiment::request::{ExperimentOptions, Tasks, WhichPlan};
 use dyno_engine::experiment::slo::SloRequest;
 use dyno_engine::experiment::sweep::SweepRequest;
@@ -77,8 +79,7 @@ pub(crate) fn slo(arguments: &SloArguments, invocation: Invocation<'_>) -> Resul
         settings: common.target.start.settings.clone(),
         clients: arguments.clients,
         schedule: arguments.schedule,
-        responses: limits(arguments),
-        failed_ratio: arguments.errors,
+        objectives: objectives(&arguments.objectives),
         resolution: arguments.resolution,
         max_runs: arguments.max_runs,
         max_steal_ratio: arguments.max_steal,
@@ -87,8 +88,8 @@ pub(crate) fn slo(arguments: &SloArguments, invocation: Invocation<'_>) -> Resul
     begin(document, vec![(WhichPlan::Only, task)], common, invocation)
 }
 
-/// The limits of response times that were given.
-fn limits(arguments: &SloArguments) -> Vec<Objective> {
+/// The limits that were given.
+fn objectives(arguments: &ObjectiveArguments) -> ObjectiveRequest {
     let limit_us = |limit: Span| limit.0.as_secs_f64() * 1e6;
     let mean = arguments.mean.map(|limit| Objective {
         statistic: "mean".to_owned(),
@@ -107,7 +108,10 @@ fn limits(arguments: &SloArguments) -> Vec<Objective> {
     let percentiles = named
         .chain(arguments.percentile.iter().copied())
         .map(|(percent, limit)| Objective::of_percentile(percent, limit_us(limit)));
-    mean.into_iter().chain(percentiles).collect()
+    ObjectiveRequest {
+        responses: mean.into_iter().chain(percentiles).collect(),
+        failed_ratio: arguments.errors,
+    }
 }
 
 /// `dyno ab`: whether one of two plans is faster.
@@ -140,7 +144,7 @@ pub(crate) fn tune(arguments: &TuneArguments, invocation: Invocation<'_>) -> Res
         rate: arguments.rate.map(|rate| rate.0),
         schedule: arguments.schedule,
         clients: arguments.clients,
-        p99: arguments.p99.map(|limit| limit.0),
+        objectives: objectives(&arguments.objectives),
         budget: arguments.budget.0,
         knobs: arguments.knobs.clone(),
         allowed: Allowed {

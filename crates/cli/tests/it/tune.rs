@@ -201,10 +201,16 @@ fn what_is_too_slow_is_ended_after_a_window() {
     let server = Responder::with_documents(&["--service-us", "500", "--parameter", slow]);
     let uri = server.uri();
     let knobs = ["--knobs", "threads=32,64", "--budget", "110s"];
-    let limited = [&knobs[..], &["--p99", "100ms"]].concat();
+    // In a window 35 % of the operations may take longer than twice the limit.
+    let limits = ["--percentile", "93=100ms", "--errors", "1%"];
+    let limited = [&knobs[..], &limits].concat();
     let longer = [("500ms", "3s"), ("2", "32")];
     let arguments = replaced(against(&uri, &limited), &longer);
     let found = bench.dyno(&arguments).expect(0).json();
+    let question = found["question"].as_str().unwrap();
+    let asked = "its rate with p93 at or below 100 ms and failed operations at or below 1 %?";
+    assert!(question.ends_with(asked), "{question}");
+    assert_eq!(found["options"]["tune"]["failed_ratio"], 0.01);
     let points = found["points"].as_array().unwrap().iter();
     let ended: Vec<&Value> = points
         .filter(|point| point["problem"].is_string())
@@ -214,11 +220,21 @@ fn what_is_too_slow_is_ended_after_a_window() {
         let length_s = measured_s(&bench, "t", point);
         // The second window has begun when the first one is looked at.
         assert!(length_s < 2.0, "{length_s} of 3 s: {point}");
+        let problem = point["problem"].as_str().unwrap();
+        assert!(problem.ends_with("took longer than 200 ms"), "{problem}");
     }
     assert_eq!(threads(&uri), 4);
     let text = bench.dyno(&["report", "t"]).expect(0).stdout;
     assert!(text.contains("no gain is proven"), "{text}");
     assert!(!text.contains("would most likely have been seen"), "{text}");
+    let full = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
+    assert!(full.contains("  p93, at most"), "{full}");
+    // What is too slow before any change is told at once.
+    let limits = ["--percentile", "75=100us", "--budget", "26s"];
+    let limited = [&knobs[..2], &limits].concat();
+    let arguments = replaced(against(&uri, &limited), &[("t", "slow")]);
+    let refused = bench.dyno(&arguments).expect(3);
+    refused.says("it does not keep the limits without any change: p75 was ");
 }
 
 #[test]
@@ -529,6 +545,11 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_run() {
         &["--goal", "p99", "--rate", "100", "--p99", "5ms"],
         "the p99 is the goal",
     );
+    let p99 = ["--goal", "p99", "--rate", "100", "--percentile", "99=5ms"];
+    refused(&p99, "the p99 is the goal");
+    refused(&["--p99.9", "0ms"], "no response time keeps `--p99.9 0s`");
+    refused(&["--p50", "1ms", "--percentile", "50=2ms"], "two limits");
+    refused(&["--errors", "150%"], "must be 0 to 1");
     refused(&["--budget", "10s"], "too short for runs of");
     refused(
         &["--across", "a,read"],

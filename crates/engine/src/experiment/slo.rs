@@ -1,20 +1,18 @@
 //! `dyno slo`: open-loop runs at rates that close in on the highest one that keeps an objective.
 
 use super::campaign::Campaign;
+use super::objectives::{ObjectiveRequest, completed, in_words};
 use super::points::WhichPlan;
 use super::request::{Resolve, document, kind_at_rate, refuse_think_time};
 use crate::error::{Error, Kind};
-use dyno_analyze::experiment::figures::measured;
-use dyno_analyze::experiment::slo::{attempt, complete, need_more};
+use dyno_analyze::experiment::slo::attempt;
 use dyno_analyze::search::objective::{ObjectiveSearch, ObjectiveSettings, ObjectiveStep};
 use dyno_plan::model::Schedule;
 use dyno_plan::request::ScheduleKind;
 use dyno_plan::task::{self, Task};
 use dyno_record::experiment::{
-    Answer, Attempt, Experiment, Figures, Objective, Objectives, RATE, SloAnswer, Verb,
+    Answer, Attempt, Experiment, Figures, Objectives, RATE, SloAnswer, Verb,
 };
-use dyno_record::model::PhaseKind;
-use dyno_record::responses::{WindowResponses, responses};
 
 /// The objective, and how closely its rate is searched for.
 #[derive(Clone, Debug, Default)]
@@ -25,10 +23,8 @@ pub struct SloRequest {
     pub clients: Option<u32>,
     /// When operations start; `None` for the schedule of the plan, or a constant one.
     pub schedule: Option<ScheduleKind>,
-    /// Limits of response times.
-    pub responses: Vec<Objective>,
-    /// Largest share of operations that may fail, 0 to 1; `None` for 0, which alone is no objective.
-    pub failed_ratio: Option<f64>,
+    /// What must hold; no operation may fail unless it says how many may.
+    pub objectives: ObjectiveRequest,
     /// Distance of neighbouring rates, as a share, above 0 and below 1.
     pub resolution: f64,
     /// Most runs.
@@ -69,11 +65,14 @@ pub fn plan(request: &SloRequest, resolve: Resolve<'_>) -> Result<(Experiment, T
     // The first run finds out how fast a closed loop is.
     task.plan.schedule = Schedule::Closed {};
     task::check(&task.plan)?;
-    let objectives = objectives(request)?;
+    let objectives = objectives(&request.objectives)?;
+    let responses = &objectives.responses;
+    let failed_ratio = Some(objectives.failed_ratio);
+    let failed_ratio = failed_ratio.filter(|ratio| responses.is_empty() || *ratio > 0.0);
     let question = format!(
         "Which rate of `{}` keeps {}?",
         task.plan.name,
-        in_words(&objectives)
+        in_words(responses, failed_ratio)
     );
     let mut experiment = document(Verb::Slo, question, &task);
     let options = &mut experiment.options;
@@ -110,53 +109,18 @@ fn offering(
     Ok(settings)
 }
 
-/// The objectives as they stand in a question.
-fn in_words(objectives: &Objectives) -> String {
-    let responses = objectives.responses.iter().map(|one| {
-        let name = one.statistic.replace('_', ".");
-        format!("{name} at or below {} ms", one.limit_us / 1e3)
-    });
-    let mut limits: Vec<String> = responses.collect();
-    if limits.is_empty() || objectives.failed_ratio > 0.0 {
-        // Without the digits that a product of binary fractions has too many.
-        let percent = (objectives.failed_ratio * 1e8).round() / 1e6;
-        limits.push(format!("failed operations at or below {percent} %"));
-    }
-    limits.join(" and ")
-}
-
-fn objectives(request: &SloRequest) -> Result<Objectives, Error> {
-    let responses = request.responses.clone();
-    if responses.is_empty() && request.failed_ratio.is_none() {
+fn objectives(request: &ObjectiveRequest) -> Result<Objectives, Error> {
+    if request.is_empty() {
         return Err(
             Error::new(Kind::BadInput, "there is no objective").with_hint(
                 "give one, such as `--p99 5ms`, `--percentile 75=5ms` or `--errors 0.001`",
             ),
         );
     }
-    if let Some(one) = responses.iter().find(|one| one.limit_us <= 0.0) {
-        let text = format!(
-            "no response time keeps `--{} 0s`",
-            one.statistic.replace('_', ".")
-        );
-        return Err(Error::new(Kind::BadInput, text).with_hint("give a time above 0"));
-    }
-    for (place, one) in responses.iter().enumerate() {
-        let is_same = |other: &Objective| other.statistic == one.statistic;
-        if responses[..place].iter().any(is_same) {
-            let name = one.statistic.replace('_', ".");
-            let text = format!("`{name}` has two limits");
-            return Err(Error::new(Kind::BadInput, text).with_hint("give the smaller one"));
-        }
-    }
-    let failed_ratio = request.failed_ratio.unwrap_or(0.0);
-    if !(0.0..=1.0).contains(&failed_ratio) {
-        let text = format!("`--errors` is `{failed_ratio}`, but must be 0 to 1");
-        return Err(Error::new(Kind::BadInput, text).with_hint("such as `--errors 0.001`"));
-    }
+    request.check()?;
     Ok(Objectives {
-        responses,
-        failed_ratio,
+        responses: request.responses.clone(),
+        failed_ratio: request.failed_ratio.unwrap_or(0.0),
     })
 }
 
@@ -211,21 +175,11 @@ fn judged(
     figures: Option<Figures>,
     number: usize,
 ) -> Result<Attempt, Error> {
-    let Some(mut figures) = figures else {
+    let Some(figures) = figures else {
         return Ok(Attempt::without_success(rate_per_s));
     };
-    if need_more(objectives, &figures) {
-        let windows = windows_of(campaign, number)?;
-        complete(objectives, &mut figures, &measured(&windows, true).samples);
-    }
+    let figures = completed(campaign, &objectives.responses, figures, number)?;
     Ok(attempt(rate_per_s, objectives, &figures))
-}
-
-/// The recording windows of the measure phase of a run.
-fn windows_of(campaign: &Campaign<'_>, number: usize) -> Result<Vec<WindowResponses>, Error> {
-    let point = &campaign.document.points[number];
-    let directory = campaign.folder.path().join(&point.directory);
-    Ok(responses(&directory, PhaseKind::Measure, None)?)
 }
 
 fn rounded(rate_per_s: f64) -> String {

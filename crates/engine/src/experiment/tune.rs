@@ -10,6 +10,7 @@ pub use preview::preview;
 
 use super::campaign::{Campaign, Failure};
 use super::clock::Clock;
+use super::objectives::{self, ObjectiveRequest, completed};
 use super::points::WhichPlan;
 use super::request::{Resolve, Tasks, document};
 use crate::error::{Error, Kind};
@@ -32,7 +33,7 @@ use dyno_record::quantity::Quantity;
 use knobs::{Facts, WANTED};
 use std::time::Duration;
 
-/// Share of the operations that may fail, where the plan tolerates none: a few fail on any bench.
+/// Share of the operations that may fail unless one is given, where the plan tolerates none: a few fail on any bench.
 const FAILED_RATIO: f64 = 0.001;
 
 /// Comparisons of a search whose runs take longer than the time allows.
@@ -59,8 +60,8 @@ pub struct TuneRequest {
     pub schedule: Option<ScheduleKind>,
     /// Concurrent connections; `None` for those of the plan.
     pub clients: Option<u32>,
-    /// Longest 99th percentile of the response time.
-    pub p99: Option<Duration>,
+    /// What must hold with any setting; as many operations may fail as the plan tolerates, or a few, unless it says how many may.
+    pub objectives: ObjectiveRequest,
     /// Time for all runs.
     pub budget: Duration,
     /// Groups, files, and parameters with their values; empty for all groups.
@@ -79,9 +80,10 @@ pub struct TuneRequest {
 ///
 /// # Errors
 /// A plan that is not valid, as it is or with a value of a knob, two workloads of one name, knobs that cannot be turned, a goal
-/// without its rate, and a time that is too short.
+/// without its rate, limits that contradict each other or the goal, and a time that is too short.
 pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, Tasks), Error> {
     let offered = offered(request)?;
+    check_limits(request)?;
     let tasks = across::tasks(&request.across, |workload| {
         let mut task = resolve(workload, &request.settings, offered)?;
         if let Some(clients) = request.clients {
@@ -108,8 +110,8 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     let mut experiment = document(Verb::Tune, question, first);
     let options = |task: &Task| TuneOptions {
         goal: request.goal,
-        p99_limit_us: request.p99.map(|limit| limit.as_secs_f64() * 1e6),
-        failed_ratio: task.plan.client.tolerated_error_ratio.max(FAILED_RATIO),
+        responses: request.objectives.responses.clone(),
+        failed_ratio: failed_ratio(request, task),
         seed: request.seed.unwrap_or(task.plan.client.seed),
         margin_ratio: request.margin,
         max_steal_ratio: Some(request.max_steal_ratio),
@@ -169,16 +171,30 @@ fn offered(request: &TuneRequest) -> Result<(Option<ScheduleKind>, Option<f64>),
             "this goal needs the rate at which it is looked at: at another rate it is another one",
             "give `--rate`, such as `--rate 5k`",
         ),
-        (TuneGoal::P99, Some(_)) if request.p99.is_some() => refuse(
-            "`--p99` is a limit, and here the p99 is the goal",
-            "leave out `--p99`, or give `--goal rate`",
-        ),
         (TuneGoal::Rate, None) => Ok((request.schedule, None)),
         (TuneGoal::P99 | TuneGoal::Cpu, rate) => {
             let kind = request.schedule.unwrap_or(ScheduleKind::Constant);
             Ok((Some(kind), rate))
         }
     }
+}
+
+/// Refuses limits that contradict each other or the goal.
+fn check_limits(request: &TuneRequest) -> Result<(), Error> {
+    let mut responses = request.objectives.responses.iter();
+    if request.goal == TuneGoal::P99 && responses.any(|one| one.statistic == "p99") {
+        let text = "`--p99` is a limit, and here the p99 is the goal";
+        return Err(Error::new(Kind::BadInput, text)
+            .with_hint("leave out `--p99`, or give `--goal rate`"));
+    }
+    request.objectives.check()
+}
+
+/// Share of the operations that may fail with any setting.
+fn failed_ratio(request: &TuneRequest, task: &Task) -> f64 {
+    let tolerated = task.plan.client.tolerated_error_ratio;
+    let given = request.objectives.failed_ratio;
+    given.unwrap_or(tolerated.max(FAILED_RATIO))
 }
 
 fn in_words(request: &TuneRequest) -> String {
@@ -188,13 +204,12 @@ fn in_words(request: &TuneRequest) -> String {
         TuneGoal::P99 => format!("p99 at {rate}"),
         TuneGoal::Cpu => format!("server CPU per operation at {rate}"),
     };
-    match request.p99 {
-        Some(limit) => {
-            let limit = Quantity::microseconds(limit.as_secs_f64() * 1e6);
-            format!("{goal} with a p99 of {limit} at most")
-        }
-        None => goal,
+    let objectives = &request.objectives;
+    if objectives.is_empty() {
+        return goal;
     }
+    let limits = objectives::in_words(&objectives.responses, objectives.failed_ratio);
+    format!("{goal} with {limits}")
 }
 
 /// Time of a run by its plan.
@@ -294,7 +309,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         let is_made_now = made.is_none_or(|made| made.figures.is_none() && made.problem.is_none());
         // Those that others are compared with are changes as well, unless they are what was there before.
         let outcome = if is_tried || !keys.is_empty() {
-            let limits = limits_of_each[workload];
+            let limits = limits_of_each[workload].clone();
             let limits = WindowLimits {
                 search: limits.search.filter(|_| may_end_early),
                 ..limits
@@ -302,6 +317,13 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
             campaign.attempt(&keys, which, number, limits)?
         } else {
             Ok(campaign.measure(&keys, which, number)?)
+        };
+        let outcome = match outcome {
+            Ok(figures) => {
+                let responses = &of_each[workload].responses;
+                Ok(completed(campaign, responses, figures, number)?)
+            }
+            failed => failed,
         };
         let taken = match &outcome {
             Ok(figures) => course.take(RunOutcome::Measured(figures)),

@@ -14,10 +14,6 @@ pub use foregone::SearchLimits;
 /// Fewest operations of a window by which it is judged.
 const FEWEST_OPERATIONS: u64 = 20;
 
-/// Share of the operations that may take longer than the limit in a window: five times what a 99th percentile allows, as a
-/// window is short.
-const MOST_LONGER_RATIO: f64 = 0.05;
-
 /// Share of the usual rate below which a server stands still.
 const STALL_RATIO: f64 = 0.1;
 
@@ -32,13 +28,22 @@ const LEAST_MEMORY_RATIO: f64 = 0.03;
 /// one may have.
 const MOST_SERVER_MEMORY_RATIO: f64 = 0.9;
 
-/// Limits of a run.
+/// How many operations of a window may take long.
 #[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LongerLimit {
+    /// The time that an operation may take.
+    pub response_ns: u64,
+    /// Largest share of the operations that may take longer.
+    pub longer_ratio: f64,
+}
+
+/// Limits of a run.
+#[derive(Clone, Debug, PartialEq)]
 pub struct WindowLimits {
     /// Largest share of the operations that may fail.
     pub failed_ratio: f64,
-    /// Time that an operation may take.
-    pub response_ns: u64,
+    /// Times that operations may take.
+    pub longer: Vec<LongerLimit>,
     /// Operations per second that are usual.
     pub usual_rate_per_s: f64,
     /// Whether the servers are on this machine, whose memory counts then.
@@ -66,11 +71,11 @@ impl WindowLimits {
             .iter()
             .filter_map(|pid| Some((*pid, dyno_observe::process::memory_of(*pid)?)));
         LimitCheck {
+            foregone: self.search.clone().map(Foregone::new),
             limits: self,
             servers: known.collect(),
             available_memory_ratio: dyno_observe::environment::available_memory_ratio,
             stalled: 0,
-            foregone: self.search.map(Foregone::new),
         }
     }
 }
@@ -86,7 +91,7 @@ impl LimitCheck {
         let reason = failures(window, self.limits.failed_ratio)
             .or_else(|| self.memory())
             .or_else(|| self.server_memory())
-            .or_else(|| longer(window, self.limits.response_ns).filter(|_| is_warm))
+            .or_else(|| longer(window, &self.limits.longer).filter(|_| is_warm))
             .or_else(|| self.stall(window).filter(|_| is_warm))
             .or_else(|| self.foregone(window, is_warm));
         reason.map(|reason| Error::new(Kind::CheckFailed, reason))
@@ -184,15 +189,17 @@ fn beyond(window: &IntervalRecord, limit_ns: u64) -> (f64, f64) {
     (longer, all)
 }
 
-fn longer(window: &IntervalRecord, limit_ns: u64) -> Option<String> {
-    let (longer, all) = beyond(window, limit_ns);
-    let ratio = longer / all;
-    (all >= FEWEST_OPERATIONS as f64 && ratio > MOST_LONGER_RATIO).then(|| {
-        format!(
-            "{} of the operations of a second took longer than {}",
-            Quantity::ratio(ratio),
-            Quantity::microseconds(limit_ns as f64 / 1e3)
-        )
+fn longer(window: &IntervalRecord, limits: &[LongerLimit]) -> Option<String> {
+    limits.iter().find_map(|limit| {
+        let (longer, all) = beyond(window, limit.response_ns);
+        let ratio = longer / all;
+        (all >= FEWEST_OPERATIONS as f64 && ratio > limit.longer_ratio).then(|| {
+            format!(
+                "{} of the operations of a second took longer than {}",
+                Quantity::ratio(ratio),
+                Quantity::microseconds(limit.response_ns as f64 / 1e3)
+            )
+        })
     })
 }
 
@@ -201,13 +208,18 @@ mod tests {
     use super::*;
     use dyno_record::interval::{WindowCounts, latency_histogram};
 
-    pub(super) const LIMITS: WindowLimits = WindowLimits {
-        failed_ratio: 0.01,
-        response_ns: 5_000_000,
-        usual_rate_per_s: 1_000.0,
-        is_local: false,
-        search: None,
-    };
+    pub(super) fn limits() -> WindowLimits {
+        WindowLimits {
+            failed_ratio: 0.01,
+            longer: vec![LongerLimit {
+                response_ns: 5_000_000,
+                longer_ratio: 0.05,
+            }],
+            usual_rate_per_s: 1_000.0,
+            is_local: false,
+            search: None,
+        }
+    }
 
     pub(super) fn window(phase: PhaseKind, times_ms: &[(u64, u64)], failed: u64) -> IntervalRecord {
         let mut response = latency_histogram();
@@ -240,7 +252,7 @@ mod tests {
     }
 
     fn fault(windows: &[IntervalRecord]) -> Option<String> {
-        let mut check = LIMITS.watch(&[]);
+        let mut check = limits().watch(&[]);
         let faults = windows.iter().map(|window| check.fault(window));
         faults
             .map(|fault| fault.map(|fault| fault.reason()))
@@ -261,6 +273,26 @@ mod tests {
     }
 
     #[test]
+    fn each_of_several_times_has_a_share_of_its_own() {
+        let mut limits = limits();
+        limits.longer.push(LongerLimit {
+            response_ns: 2_000_000,
+            longer_ratio: 0.5,
+        });
+        let mut check = limits.watch(&[]);
+        let mut fault = |times_ms: &[(u64, u64)]| {
+            let fault = check.fault(&window(PhaseKind::Measure, times_ms, 0));
+            fault.map(|fault| fault.reason())
+        };
+        assert_eq!(fault(&[(1, 510), (3, 450), (6, 40)]), None);
+        let half = fault(&[(1, 490), (3, 510)]).unwrap();
+        assert!(half.starts_with("51.0 % of the operations"), "{half}");
+        assert!(half.ends_with("took longer than 2.00 ms"), "{half}");
+        let few = fault(&[(1, 900), (6, 100)]).unwrap();
+        assert!(few.ends_with("took longer than 5.00 ms"), "{few}");
+    }
+
+    #[test]
     fn a_server_that_stands_still_is_given_one_window() {
         let slow = || window(PhaseKind::Measure, &[(1, 50)], 0);
         let usual = window(PhaseKind::Measure, &[(1, 1_000)], 0);
@@ -274,7 +306,10 @@ mod tests {
     fn a_machine_without_memory_ends_the_run_where_the_servers_are_on_it() {
         let usual = window(PhaseKind::Warmup, &[(1, 1_000)], 0);
         let fault = |is_local, available: fn() -> Option<f64>| {
-            let limits = WindowLimits { is_local, ..LIMITS };
+            let limits = WindowLimits {
+                is_local,
+                ..limits()
+            };
             let mut check = limits.watch(&[]);
             check.available_memory_ratio = available;
             check.fault(&usual).map(|fault| fault.reason())
@@ -289,7 +324,7 @@ mod tests {
     #[test]
     fn servers_that_take_more_than_they_may_have_end_the_run() {
         let own = std::process::id();
-        let mut check = LIMITS.watch(&[own]);
+        let mut check = limits().watch(&[own]);
         let usual = window(PhaseKind::Measure, &[(1, 1_000)], 0);
         assert!(check.fault(&usual).is_none());
         let [(_, memory)] = check.servers.as_mut_slice() else {

@@ -172,6 +172,7 @@ impl Session<'_> {
         // With fewer targets than clients the workers have other numbers.
         let is_whole = targets.len() == deployment.servers.len();
         let is_local = deployment.servers.iter().all(ServerUnderTest::is_local);
+        let limits = self.options.limits.clone();
         let mut sink = WindowSink {
             recorder: &mut self.recorder,
             instances: &mut self.instances,
@@ -179,7 +180,7 @@ impl Session<'_> {
             placement: self.placement.as_ref().filter(|_| is_whole),
             threads,
             guard,
-            limits: self.options.limits.map(|limits| limits.watch(&processes)),
+            limits: limits.map(|limits| limits.watch(&processes)),
             sampler: UsageSampler::new(Path::new("/"), &processes, sampled),
             deployment: &mut *deployment,
             clock,

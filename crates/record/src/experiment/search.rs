@@ -180,10 +180,19 @@ impl Objective {
         }
     }
 
+    /// Its name as it is written for people: `p99.9`, `mean`.
+    pub fn name(&self) -> String {
+        self.statistic.replace('_', ".")
+    }
+
     /// The percentage that its name says; `None` of the mean.
     pub fn percent(&self) -> Option<f64> {
-        let number = self.statistic.strip_prefix('p')?;
-        number.replace('_', ".").parse().ok()
+        self.name().strip_prefix('p')?.parse().ok()
+    }
+
+    /// Share of the operations that may take longer, by its percentage; `None` of the mean.
+    pub fn longer_ratio(&self) -> Option<f64> {
+        Some((100.0 - self.percent()?) / 100.0)
     }
 
     /// The value that the objective is about; `None` if the run has none.

@@ -2,9 +2,10 @@
 
 use super::comparison::AbAnswer;
 use super::figures::Figure;
+use super::search::Objective;
 use crate::named::named;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// Name of the option that holds the [`TuneOptions`].
@@ -172,8 +173,14 @@ impl LeftOutKnob {
 pub struct TuneOptions {
     /// What is to become better.
     pub goal: TuneGoal,
-    /// The 99th percentile of the response time, in microseconds, that no setting may exceed.
-    pub p99_limit_us: Option<f64>,
+    /// Limits of response times that no setting may exceed.
+    #[serde(
+        default,
+        alias = "p99_limit_us",
+        deserialize_with = "responses",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub responses: Vec<Objective>,
     /// Share of the operations that may fail with any setting.
     pub failed_ratio: f64,
     /// Start of all that is drawn at random.
@@ -204,6 +211,20 @@ pub struct TuneOptions {
     pub max_pairs: Option<u32>,
     /// The same for the confirmation and the changes that are taken back, by the time that was left when the search itself ended.
     pub confirmation_pairs: Option<u32>,
+}
+
+/// Reads limits of response times. A number is that of the p99, which was the only one at first.
+fn responses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Objective>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Responses {
+        P99(f64),
+        All(Vec<Objective>),
+    }
+    Ok(match Responses::deserialize(deserializer)? {
+        Responses::P99(limit_us) => vec![Objective::of_percentile(99.0, limit_us)],
+        Responses::All(all) => all,
+    })
 }
 
 named! {
@@ -376,5 +397,29 @@ impl TuneTrial {
     pub fn pairs(&self) -> impl Iterator<Item = [usize; 2]> {
         let pairs = self.runs.iter();
         pairs.filter_map(|pair| Some([*pair.first()?, *pair.get(1)?]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_limit_of_the_p99_that_was_the_only_one_is_read_as_one_of_several() {
+        let read = |key: &str, limits: serde_json::Value| {
+            let mut options = json!({
+                "goal": "rate", "failed_ratio": 0.001, "seed": 1, "margin_ratio": 0.05,
+                "budget_s": 600.0,
+            });
+            options[key] = limits;
+            let options: TuneOptions = serde_json::from_value(options).unwrap();
+            options.responses
+        };
+        let p99 = Objective::of_percentile(99.0, 5_000.0);
+        assert_eq!(read("p99_limit_us", json!(5_000.0)), [p99.clone()]);
+        let both = [Objective::of_percentile(99.9, 9_000.0), p99];
+        assert_eq!(read("responses", json!(both)), both);
+        assert!(read("run_s", json!(6.0)).is_empty());
     }
 }

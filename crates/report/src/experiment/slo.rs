@@ -28,11 +28,6 @@ pub(super) fn parts(experiment: &Experiment, answer: &SloAnswer, book: &CaveatBo
     }
 }
 
-/// `p99.9` of `p99_9`.
-fn name(statistic: &str) -> String {
-    statistic.replace('_', ".")
-}
-
 fn figures(answer: &SloAnswer, book: &CaveatBook) -> Vec<Figure> {
     let search = &answer.search;
     let per_s = search.rate_per_s.unwrap_or(f64::NAN);
@@ -110,11 +105,8 @@ fn facts(answer: &SloAnswer) -> Vec<Fact> {
         .responses
         .iter()
         .map(|one| {
-            format!(
-                "{} ≤ {}",
-                name(&one.statistic),
-                Quantity::microseconds(one.limit_us)
-            )
+            let limit = Quantity::microseconds(one.limit_us);
+            format!("{} ≤ {limit}", one.name())
         })
         .collect();
     let failed = Quantity::ratio(answer.objectives.failed_ratio);
@@ -147,7 +139,7 @@ fn section(answer: &SloAnswer, book: &CaveatBook) -> Section {
             .objectives
             .responses
             .iter()
-            .map(|one| Column::number(name(&one.statistic), 200).marked(&marks)),
+            .map(|one| Column::number(one.name(), 200).marked(&marks)),
     );
     columns.extend([
         Column::number("failed", 100),

@@ -64,7 +64,7 @@ pub(super) fn plot(answer: &SloAnswer, place: usize) -> Plot {
         .map(|at| PlotMark::vertical(format!("kept up to {}", Quantity::per_second(at)), at));
     Plot {
         id: format!("plot-objective-{place}"),
-        title: format!("{} of the response time", objective.statistic.replace('_', ".")),
+        title: format!("{} of the response time", objective.name()),
         caption: "Each rate that was offered, with the mean of its runs; bars reach from the lowest to the highest of them."
             .to_owned(),
         x: PlotAxis::linear("offered operations per second", Measure::Rate),

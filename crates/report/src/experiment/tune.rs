@@ -73,9 +73,10 @@ pub(super) fn facts(
         let said = "acknowledged writes may be lost with some of them";
         facts.push(Fact::new("Less durable settings", said));
     }
-    if let Some(limit) = options.p99_limit_us {
-        facts.push(Fact::new("p99, at most", Quantity::microseconds(limit)));
-    }
+    facts.extend(options.responses.iter().map(|one| {
+        let limit = Quantity::microseconds(one.limit_us);
+        Fact::new(format!("{}, at most", one.name()), limit)
+    }));
     facts.extend(knobs.iter().map(|knob| {
         let values = knob.values.join(", ");
         let before = before(knob);

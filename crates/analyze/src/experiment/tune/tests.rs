@@ -1,7 +1,7 @@
 //! Searches on simulated benches: figures of runs that never took place.
 
 use super::*;
-use dyno_record::experiment::{Cost, CostBasis, Costs, KnobReach};
+use dyno_record::experiment::{Cost, CostBasis, Costs, KnobReach, Objective};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
@@ -34,7 +34,7 @@ pub(super) fn options(goal: TuneGoal) -> TuneOptions {
     const ENGINE: &str = "server.runtime_parameters.engine";
     TuneOptions {
         goal,
-        p99_limit_us: None,
+        responses: Vec::new(),
         failed_ratio: 0.001,
         seed: 1,
         margin_ratio: 0.04,
@@ -440,9 +440,19 @@ fn what_was_found_when_the_time_is_over_is_confirmed_in_the_time_that_is_left() 
 #[test]
 fn limits_hold_for_every_run() {
     let mut limited = options(TuneGoal::Rate);
-    limited.p99_limit_us = Some(20_000.0);
+    let mean = Objective {
+        statistic: "mean".into(),
+        limit_us: 12.0,
+    };
+    limited.responses = vec![mean, Objective::of_percentile(99.0, 20_000.0)];
     let slow = figures(4_000.0);
     assert_eq!(harm(&limited, &slow).unwrap(), "p99 was 25.000 ms");
+    let slow_on_average = Figures {
+        response_mean_us: Figure::bare(13.0),
+        ..figures(10_000.0)
+    };
+    let reason = harm(&limited, &slow_on_average);
+    assert_eq!(reason.unwrap(), "mean was 0.013 ms");
     let begin = |options: &TuneOptions| {
         let mut baseline = Baseline::new(options, 0);
         while !baseline.is_complete() {
@@ -571,7 +581,7 @@ fn where_time_is_always_taken_half_as_many_runs_are_set_aside_and_the_others_cou
 #[test]
 fn a_limit_that_a_disturbed_run_breaks_says_nothing_of_the_settings() {
     let limited = TuneOptions {
-        p99_limit_us: Some(18_000.0),
+        responses: vec![Objective::of_percentile(99.0, 18_000.0)],
         ..options(TuneGoal::Rate)
     };
     let bench = || {
@@ -643,7 +653,7 @@ fn a_search_that_goes_on_takes_the_same_course_by_its_records() {
 #[test]
 fn what_goes_wrong_once_in_a_confirmation_is_made_again_and_is_no_pair_of_it() {
     let limited = TuneOptions {
-        p99_limit_us: Some(18_000.0),
+        responses: vec![Objective::of_percentile(99.0, 18_000.0)],
         ..options(TuneGoal::Rate)
     };
     let mut bench = Bench::new(7);

@@ -3,15 +3,25 @@
 use super::across;
 use crate::error::Error;
 use crate::experiment::campaign::Campaign;
+use crate::experiment::objectives::completed;
 use crate::experiment::points::WhichPlan;
-use crate::run::limits::{SearchLimits, WindowLimits};
+use crate::run::limits::{LongerLimit, SearchLimits, WindowLimits};
 use dyno_analyze::experiment::tune::Baseline;
 use dyno_plan::model::PhasePlan;
-use dyno_record::experiment::{Figures, TuneGoal, TuneOptions};
+use dyno_record::experiment::{Figures, Objective, TuneGoal, TuneOptions};
 use std::time::Instant;
 
-/// How many times the 99th percentile before any change an operation may take, where no limit is given.
+/// How many times the 99th percentile before any change an operation may take, where no limit tells.
 const LONGER: f64 = 20.0;
+
+/// How many times its limit operations may take in a window, ...
+const BEYOND_LIMIT: f64 = 2.0;
+
+/// ... and how many times as many of them may take longer as the percentile allows, as a window is short, ...
+const MORE_BEYOND: f64 = 5.0;
+
+/// ... but this share of them in any case: of a high percentile it takes few operations, such as those of a checkpoint.
+const LEAST_LONGER_RATIO: f64 = 0.05;
 
 /// Those of one workload.
 pub(super) struct FirstRuns {
@@ -38,6 +48,7 @@ pub(super) fn measure(
             let begin = Instant::now();
             let figures = campaign.measure(&[], which, number)?;
             let run_s = begin.elapsed().as_secs_f64();
+            let figures = completed(campaign, &options.responses, figures, number)?;
             let stolen_ratio = first.baseline.take(figures);
             if is_new {
                 first.run_s.push(run_s);
@@ -64,20 +75,68 @@ pub(super) fn limits(
         .iter()
         .filter_map(|figures| figures.percentile("p99"));
     let p99_us = p99.map(|p99| p99.value).fold(0.0, f64::max);
-    // A window is short: what the whole run is judged by is the limit itself, before its end if that is certain.
-    let limit_us = options
-        .p99_limit_us
-        .map_or(p99_us * LONGER, |limit| limit * 2.0);
     WindowLimits {
         failed_ratio: options.failed_ratio.max(0.01),
-        response_ns: (limit_us * 1e3) as u64,
+        longer: of_window(&options.responses, p99_us),
         usual_rate_per_s: rates.sum::<f64>() / count,
         is_local,
         search: Some(SearchLimits {
             failed_ratio: options.failed_ratio,
-            p99_ns: options.p99_limit_us.map(|limit| (limit * 1e3) as u64),
+            responses: options.responses.clone(),
             duration_s: phases.duration.map(|length| length.0.as_secs_f64()),
             may_end_if_slow: may_end_if_slow && options.goal == TuneGoal::Rate,
         }),
+    }
+}
+
+/// The times that operations of a window may take. A window is short: what the whole run is judged by is the limit itself, before
+/// its end if that is certain.
+fn of_window(responses: &[Objective], p99_us: f64) -> Vec<LongerLimit> {
+    let limit = |time_us: f64, longer_ratio: f64| LongerLimit {
+        response_ns: (time_us * 1e3) as u64,
+        longer_ratio,
+    };
+    let of_percentile = |one: &Objective| {
+        let longer_ratio = (one.longer_ratio()? * MORE_BEYOND).max(LEAST_LONGER_RATIO);
+        // In a window all operations may take longer than a median allows, or a mean.
+        (longer_ratio < 1.0).then(|| limit(one.limit_us * BEYOND_LIMIT, longer_ratio))
+    };
+    let limits: Vec<LongerLimit> = responses.iter().filter_map(of_percentile).collect();
+    if !limits.is_empty() {
+        return limits;
+    }
+    // What is far beyond the times before any change does harm, unless a limit allows it.
+    let allowed_us = responses.iter().map(|one| one.limit_us * BEYOND_LIMIT);
+    let longest_us = allowed_us.fold(p99_us * LONGER, f64::max);
+    vec![limit(longest_us, LEAST_LONGER_RATIO)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_percentile_has_five_times_its_share_of_a_window_and_what_all_may_exceed_has_none() {
+        let of = |responses: &[Objective]| {
+            let limits = of_window(responses, 1_000.0).into_iter();
+            let limits = limits.map(|limit| (limit.response_ns, limit.longer_ratio));
+            limits.collect::<Vec<_>>()
+        };
+        let percentile = |percent| Objective::of_percentile(percent, 5_000.0);
+        let mean = |limit_us| Objective {
+            statistic: "mean".into(),
+            limit_us,
+        };
+        assert_eq!(of(&[percentile(99.0)]), [(10_000_000, 0.05)]);
+        assert_eq!(of(&[percentile(95.0)]), [(10_000_000, 0.25)]);
+        // One of 20 operations is more than five times what a p99.9 allows.
+        assert_eq!(of(&[percentile(99.9)]), [(10_000_000, 0.05)]);
+        let several = [50.0, 90.0, 99.0].map(percentile);
+        assert_eq!(of(&several), [(10_000_000, 0.5), (10_000_000, 0.05)]);
+        // 20 times the p99 before, or what a limit allows if that is more.
+        let before = [(20_000_000, 0.05)];
+        assert_eq!(of(&[]), before);
+        assert_eq!(of(&[percentile(80.0), mean(2_000.0)]), before);
+        assert_eq!(of(&[mean(30_000.0)]), [(60_000_000, 0.05)]);
     }
 }

@@ -2,11 +2,12 @@
 //! that what is tried is far slower than usual, which is no harm.
 
 use super::beyond;
+use dyno_record::experiment::Objective;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::quantity::Quantity;
 
-/// Share of the operations that may take longer than their 99th percentile.
-const BEYOND_P99_RATIO: f64 = 0.01;
+/// Operations beyond a limit that do not count: shares of whole numbers are rounded, and half of an operation is none.
+const ROUNDING: f64 = 0.5;
 
 /// Share of the usual rate below which nothing that follows matters to a search for a higher one, ...
 const SLOW_RATIO: f64 = 0.5;
@@ -15,12 +16,12 @@ const SLOW_RATIO: f64 = 0.5;
 const SLOW_PART: f64 = 0.5;
 
 /// Limits of a whole run of a search.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SearchLimits {
     /// Largest share of all operations that may fail.
     pub failed_ratio: f64,
-    /// Longest 99th percentile of the response time.
-    pub p99_ns: Option<u64>,
+    /// Limits of response times. One of the mean ends no run early: no part of a run tells how much the rest lowers it.
+    pub responses: Vec<Objective>,
     /// How long it measures; `None` if that is not planned, and so nothing is certain before its end.
     pub duration_s: Option<f64>,
     /// Whether it may end because it is slow.
@@ -36,20 +37,50 @@ pub(super) struct Foregone {
     window_s: f64,
     succeeded: f64,
     failed: f64,
+    percentiles: Vec<Percentile>,
+}
+
+/// A limit of a percentile, and the operations so far.
+#[derive(Debug)]
+struct Percentile {
+    limit: Objective,
+    /// Share of the operations that may take longer.
+    longer_ratio: f64,
     longer: f64,
     timed: f64,
+}
+
+impl Percentile {
+    /// `None` for a limit of the mean.
+    fn new(limit: &Objective) -> Option<Percentile> {
+        Some(Percentile {
+            longer_ratio: limit.longer_ratio()?,
+            limit: limit.clone(),
+            longer: 0.0,
+            timed: 0.0,
+        })
+    }
+
+    fn take(&mut self, window: &IntervalRecord) {
+        let (longer, all) = beyond(window, (self.limit.limit_us * 1e3) as u64);
+        self.longer += longer;
+        self.timed += all;
+    }
 }
 
 impl Foregone {
     pub(super) fn new(limits: SearchLimits) -> Foregone {
         Foregone {
+            percentiles: limits
+                .responses
+                .iter()
+                .filter_map(Percentile::new)
+                .collect(),
             limits,
             measured_s: 0.0,
             window_s: 0.0,
             succeeded: 0.0,
             failed: 0.0,
-            longer: 0.0,
-            timed: 0.0,
         }
     }
 
@@ -59,10 +90,8 @@ impl Foregone {
         self.measured_s += self.window_s;
         self.succeeded += window.counts.succeeded as f64;
         self.failed += window.counts.failed as f64;
-        if let Some(limit_ns) = self.limits.p99_ns {
-            let (longer, all) = beyond(window, limit_ns);
-            self.longer += longer;
-            self.timed += all;
+        for percentile in &mut self.percentiles {
+            percentile.take(window);
         }
     }
 
@@ -71,18 +100,21 @@ impl Foregone {
         let left_s = (self.limits.duration_s? - self.measured_s).max(0.0);
         let breaks = |part: f64, all: f64, limit_ratio: f64| {
             let rate_per_s = usual_per_s.max(all / self.measured_s);
-            part > limit_ratio * (all + left_s * rate_per_s)
+            part > limit_ratio * (all + left_s * rate_per_s) + ROUNDING
         };
         let ended = self.succeeded + self.failed;
         if breaks(self.failed, ended, self.limits.failed_ratio) {
             let ratio = Quantity::ratio(self.failed / ended);
             return Some(format!("{ratio} of the operations failed"));
         }
-        let limit = Quantity::microseconds(self.limits.p99_ns? as f64 / 1e3);
-        breaks(self.longer, self.timed, BEYOND_P99_RATIO).then(|| {
-            let ratio = Quantity::ratio(self.longer / self.timed);
-            format!("p99 is above {limit}: {ratio} of the operations took longer")
-        })
+        let mut percentiles = self.percentiles.iter();
+        let broken = percentiles.find(|one| breaks(one.longer, one.timed, one.longer_ratio))?;
+        let name = broken.limit.name();
+        let limit = Quantity::microseconds(broken.limit.limit_us);
+        let ratio = Quantity::ratio(broken.longer / broken.timed);
+        Some(format!(
+            "{name} is above {limit}: {ratio} of the operations took longer"
+        ))
     }
 
     /// Why nothing that follows matters.
@@ -106,20 +138,26 @@ impl Foregone {
 #[cfg(test)]
 mod tests {
     use super::super::WindowLimits;
-    use super::super::tests::{LIMITS, window};
+    use super::super::tests::{limits, window};
     use super::*;
     use dyno_record::model::PhaseKind::{self, Measure, Warmup};
 
     /// Limits of runs of ten seconds, of which 1,000 operations per second are usual.
-    const SEARCHED: WindowLimits = WindowLimits {
-        search: Some(SearchLimits {
-            failed_ratio: 0.001,
-            p99_ns: Some(2_500_000),
-            duration_s: Some(10.0),
-            may_end_if_slow: true,
-        }),
-        ..LIMITS
-    };
+    fn searched(responses: &[Objective], duration_s: Option<f64>) -> WindowLimits {
+        WindowLimits {
+            search: Some(SearchLimits {
+                failed_ratio: 0.001,
+                responses: responses.to_vec(),
+                duration_s,
+                may_end_if_slow: true,
+            }),
+            ..limits()
+        }
+    }
+
+    fn p99() -> WindowLimits {
+        searched(&[Objective::of_percentile(99.0, 2_500.0)], Some(10.0))
+    }
 
     /// After how many windows a run ends, and why: by a fault, or because it says enough.
     fn end(limits: WindowLimits, windows: &[IntervalRecord]) -> Option<(usize, bool, String)> {
@@ -142,22 +180,42 @@ mod tests {
     fn a_p99_that_the_rest_of_the_run_cannot_bring_below_its_limit_ends_it() {
         // Of 10,000 operations 100 may take longer: a stall of one window is made up for, and more than that is not.
         let stall = [5, 46, 5, 5, 5, 5, 5, 5, 5, 5];
-        assert_eq!(end(SEARCHED, &longer(Measure, stall)), None);
+        assert_eq!(end(p99(), &longer(Measure, stall)), None);
         let twice = [19; 10];
-        let (windows, is_fault, reason) = end(SEARCHED, &longer(Measure, twice)).unwrap();
+        let (windows, is_fault, reason) = end(p99(), &longer(Measure, twice)).unwrap();
         assert_eq!((windows, is_fault), (6, true));
         assert!(reason.contains("p99 is above 2.50 ms: 1.9"), "{reason}");
         let ten_times = [49, 49, 49, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(end(SEARCHED, &longer(Measure, ten_times)).unwrap().0, 3);
+        assert_eq!(end(p99(), &longer(Measure, ten_times)).unwrap().0, 3);
         // What the answer rests on goes on to its end, and so does a warm-up, and a run of unknown length.
-        assert_eq!(end(LIMITS, &longer(Measure, twice)), None);
-        assert_eq!(end(SEARCHED, &longer(Warmup, twice)), None);
-        let search = SEARCHED.search.map(|limits| SearchLimits {
-            duration_s: None,
-            ..limits
-        });
-        let unknown = WindowLimits { search, ..SEARCHED };
+        assert_eq!(end(limits(), &longer(Measure, twice)), None);
+        assert_eq!(end(p99(), &longer(Warmup, twice)), None);
+        let unknown = searched(&[Objective::of_percentile(99.0, 2_500.0)], None);
         assert_eq!(end(unknown, &longer(Measure, twice)), None);
+    }
+
+    #[test]
+    fn the_first_of_several_percentiles_that_is_broken_for_certain_ends_a_run_and_a_mean_never_does() {
+        let mean = Objective {
+            statistic: "mean".into(),
+            limit_us: 1.0,
+        };
+        let median = Objective::of_percentile(50.0, 900.0);
+        let high = Objective::of_percentile(99.9, 2_500.0);
+        let all = [mean, median, high.clone()];
+        let ended = |responses: &[Objective], count| {
+            let windows = longer(Measure, [count; 10]);
+            end(searched(responses, Some(10.0)), &windows)
+        };
+        // Every operation takes longer than the limit of the median, which is certain after half of the run.
+        let (windows, is_fault, reason) = ended(&all, 1).unwrap();
+        assert_eq!((windows, is_fault), (6, true));
+        assert!(reason.contains("p50 is above 900 µs: 100 %"), "{reason}");
+        // Of 10,000 operations 10 may take longer than the p99.9.
+        let (windows, _, reason) = ended(&all, 4).unwrap();
+        assert_eq!(windows, 3);
+        assert!(reason.contains("p99.9 is above 2.50 ms: 0.4"), "{reason}");
+        assert_eq!(ended(&[high], 1), None);
     }
 
     #[test]
@@ -167,8 +225,8 @@ mod tests {
             let windows = windows.map(|failed| window(Measure, &[(1, 1_000 - failed)], *failed));
             windows.collect::<Vec<_>>()
         };
-        assert_eq!(end(SEARCHED, &failing([1; 10])), None);
-        let (windows, is_fault, reason) = end(SEARCHED, &failing([5; 10])).unwrap();
+        assert_eq!(end(p99(), &failing([1; 10])), None);
+        let (windows, is_fault, reason) = end(p99(), &failing([5; 10])).unwrap();
         assert_eq!((windows, is_fault), (3, true));
         assert!(
             reason.contains("0.50 % of the operations failed"),
@@ -179,7 +237,7 @@ mod tests {
     #[test]
     fn less_than_half_of_the_usual_rate_in_half_of_the_run_is_enough_and_no_harm() {
         let rates = |rates: [u64; 10]| rates.map(|rate| window(Measure, &[(1, rate)], 0));
-        let (windows, is_fault, reason) = end(SEARCHED, &rates([400; 10])).unwrap();
+        let (windows, is_fault, reason) = end(p99(), &rates([400; 10])).unwrap();
         assert_eq!((windows, is_fault), (5, false));
         let told = "certainly worse after 5.0 s: the rate was 400.0/s, of 1,000/s before";
         assert_eq!(reason, told);
@@ -187,9 +245,9 @@ mod tests {
         let start = [
             200, 200, 200, 1_000, 1_000, 1_000, 1_000, 1_000, 1_000, 1_000,
         ];
-        assert_eq!(end(SEARCHED, &rates(start)), None);
+        assert_eq!(end(p99(), &rates(start)), None);
         let late = [600, 600, 600, 600, 600, 600, 600, 600, 110, 110];
-        assert_eq!(end(SEARCHED, &rates(late)), None);
-        assert_eq!(end(LIMITS, &rates([400; 10])), None);
+        assert_eq!(end(p99(), &rates(late)), None);
+        assert_eq!(end(limits(), &rates([400; 10])), None);
     }
 }

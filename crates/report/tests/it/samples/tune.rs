@@ -75,7 +75,7 @@ fn options(goal: TuneGoal) -> TuneOptions {
     };
     TuneOptions {
         goal,
-        p99_limit_us: None,
+        responses: Vec::new(),
         failed_ratio: 0.001,
         seed: 1,
         margin_ratio: 0.05,

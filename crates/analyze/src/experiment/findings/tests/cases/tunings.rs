@@ -132,7 +132,7 @@ pub(super) fn options() -> TuneOptions {
     };
     TuneOptions {
         goal: TuneGoal::Rate,
-        p99_limit_us: None,
+        responses: Vec::new(),
         failed_ratio: 0.001,
         seed: 1,
         margin_ratio: 0.04,

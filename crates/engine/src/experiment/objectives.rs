@@ -1,0 +1,73 @@
+//! Limits that searches hold runs to: what was asked for, in words, and the percentiles that they need.
+
+use super::campaign::Campaign;
+use crate::error::{Error, Kind};
+use dyno_analyze::experiment::slo::{complete, need_more};
+use dyno_record::experiment::{Figures, Objective};
+
+/// The limits that were asked for.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectiveRequest {
+    /// Limits of response times.
+    pub responses: Vec<Objective>,
+    /// Largest share of operations that may fail, 0 to 1; `None` for that of the search, which alone is no limit.
+    pub failed_ratio: Option<f64>,
+}
+
+impl ObjectiveRequest {
+    /// Whether nothing was asked for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.responses.is_empty() && self.failed_ratio.is_none()
+    }
+
+    /// Refuses limits that nothing keeps, and two of the same figure.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let responses = &self.responses;
+        if let Some(one) = responses.iter().find(|one| one.limit_us <= 0.0) {
+            let text = format!("no response time keeps `--{} 0s`", one.name());
+            return Err(Error::new(Kind::BadInput, text).with_hint("give a time above 0"));
+        }
+        for (place, one) in responses.iter().enumerate() {
+            let is_same = |other: &Objective| other.statistic == one.statistic;
+            if responses[..place].iter().any(is_same) {
+                let text = format!("`{}` has two limits", one.name());
+                return Err(Error::new(Kind::BadInput, text).with_hint("give the smaller one"));
+            }
+        }
+        let failed_ratio = self.failed_ratio.unwrap_or(0.0);
+        if !(0.0..=1.0).contains(&failed_ratio) {
+            let text = format!("`--errors` is `{failed_ratio}`, but must be 0 to 1");
+            return Err(Error::new(Kind::BadInput, text).with_hint("such as `--errors 0.001`"));
+        }
+        Ok(())
+    }
+}
+
+/// Limits as they stand in a question.
+pub(super) fn in_words(responses: &[Objective], failed_ratio: Option<f64>) -> String {
+    let responses = responses
+        .iter()
+        .map(|one| format!("{} at or below {} ms", one.name(), one.limit_us / 1e3));
+    let failed = failed_ratio.map(|ratio| {
+        // Without the digits that a product of binary fractions has too many.
+        let percent = (ratio * 1e8).round() / 1e6;
+        format!("failed operations at or below {percent} %")
+    });
+    let limits: Vec<String> = responses.chain(failed).collect();
+    limits.join(" and ")
+}
+
+/// The figures of a run with all percentiles that have limits.
+pub(super) fn completed(
+    campaign: &Campaign<'_>,
+    responses: &[Objective],
+    mut figures: Figures,
+    number: usize,
+) -> Result<Figures, Error> {
+    if need_more(responses, &figures)
+        && let Some(samples) = campaign.windows_of(&[number])?.get(&0)
+    {
+        complete(responses, &mut figures, samples);
+    }
+    Ok(figures)
+}
