@@ -5,6 +5,7 @@ mod baseline;
 pub(super) mod fleet;
 mod knobs;
 mod preview;
+mod values;
 
 pub use preview::preview;
 
@@ -102,7 +103,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
     knobs::check_some(&wanted, &left_out)?;
     for (_, task) in &tasks {
         knobs::check(&wanted, task)?;
-        fleet::check_values(&wanted, task)?;
+        values::check(&wanted, task)?;
     }
     let names: Vec<String> = tasks.iter().map(|(name, _)| name.clone()).collect();
     let question = across::question(&names, &in_words(request));

@@ -1,11 +1,10 @@
 //! What a search asks of a fleet. Its agents take no work but what they were started for, and each of them needs something to do: so
-//! the plans of all that will be tried are known before anything is placed on a host. Whether they are valid is
-//! asked for every search.
+//! the plans of all that will be tried are known before anything is placed on a host.
 
-use super::knobs::{WANTED, as_planned};
+use super::knobs::WANTED;
+use super::values::{of_plan, with_each};
 use crate::error::{Error, Kind, OrFault};
-use dyno_plan::knobs::{Knob, PARAMETERS, Reach};
-use dyno_plan::request::Setting;
+use dyno_plan::knobs::{Knob, PARAMETERS};
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, Verb};
 
@@ -36,40 +35,7 @@ fn tried(knobs: &[Knob], tasks: &[Task]) -> Result<Vec<Task>, Error> {
     check_alone(&told)?;
     let mut all = Vec::new();
     for task in tasks {
-        all.extend(with_each_value(&told, task)?);
-    }
-    Ok(all)
-}
-
-/// Refuses values with which a task is not valid: each run with one would fail, which says nothing about the server.
-pub(super) fn check_values(knobs: &[Knob], task: &Task) -> Result<(), Error> {
-    let mut own = knobs.to_vec();
-    as_planned(&mut own, task);
-    with_each_value(&of_plan(&own), task).map(drop)
-}
-
-/// The knobs that a plan is checked with: those that need another start of the servers, and those of the clients.
-fn of_plan(knobs: &[Knob]) -> Vec<&Knob> {
-    let is_of_plan = |knob: &&Knob| matches!(knob.reach, Reach::Restart | Reach::Client);
-    knobs.iter().filter(is_of_plan).collect()
-}
-
-/// A task with each value of each of these knobs.
-fn with_each_value(knobs: &[&Knob], task: &Task) -> Result<Vec<Task>, Error> {
-    let mut all = Vec::new();
-    for knob in knobs {
-        for (place, value) in knob.values.iter().enumerate() {
-            let setting = Setting::from_text(&knob.key, knob.set(value));
-            match task.with_settings(&[setting]) {
-                Ok(tried) => all.push(tried),
-                // What it has unless it is set need not be a value that a plan can say, such as no compressor.
-                Err(_) if knob.default == Some(place) => {}
-                Err(error) => {
-                    let intent = format!("the knob `{}` cannot be `{value}`", knob.name);
-                    return Err(Error::from(error).context(intent));
-                }
-            }
-        }
+        all.extend(with_each(&told, task)?);
     }
     Ok(all)
 }
@@ -95,30 +61,10 @@ fn check_alone(knobs: &[&Knob]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::values::tests::{shipped, task};
     use super::*;
     use crate::experiment::request::document;
-    use dyno_plan::knobs::{Allowed, Machine, find};
-    use dyno_plan::model::ServerKind;
-
-    fn task() -> Task {
-        let mut plan = dyno_plan::builtin::find("c").expect("it is built in");
-        plan.server.kind = ServerKind::Mongod;
-        Task::from_plan(plan, None, None).expect("it is valid")
-    }
-
-    fn shipped(groups: &[&str]) -> Vec<Knob> {
-        let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
-        let allowed = Allowed {
-            restart: true,
-            ..Allowed::default()
-        };
-        let machine = Machine {
-            memory_bytes: 4 << 30,
-            cores: 2,
-            has_servers: false,
-        };
-        find(&groups, allowed, machine).expect("they are shipped")
-    }
+    use dyno_plan::knobs::Reach;
 
     #[test]
     fn agents_are_told_of_every_value_that_needs_another_start_or_is_of_the_clients() {
@@ -142,31 +88,6 @@ mod tests {
         // What is set while a server runs is the business of no agent.
         let is_told = |task: &Task| !task.plan.server.runtime_parameters.is_empty();
         assert!(!tried.iter().any(is_told));
-    }
-
-    #[test]
-    fn a_value_with_which_the_plan_is_not_valid_is_refused_with_its_knob() {
-        let mut knobs = shipped(&["compression"]);
-        assert!(check_values(&knobs, &task()).is_ok());
-        knobs[0].values.push("brotli".to_owned());
-        let error = check_values(&knobs, &task()).expect_err("there is no such compressor");
-        let text = error.reason();
-        assert!(
-            text.contains("`block compressor` cannot be `brotli`"),
-            "{text}"
-        );
-        let durable = Knob {
-            name: "durable writes".to_owned(),
-            key: "server.durable_writes".to_owned(),
-            values: ["false", "true"].map(str::to_owned).into(),
-            default: Some(0),
-            ..knobs.remove(0)
-        };
-        let mut task = task();
-        task.plan.server.journal = Some(false);
-        let error = check_values(&[durable], &task).expect_err("there is no journal to wait for");
-        let text = error.reason();
-        assert!(text.contains("`durable writes` cannot be `true`"), "{text}");
     }
 
     #[test]

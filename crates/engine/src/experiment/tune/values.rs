@@ -1,0 +1,93 @@
+//! The plans that a search will try, each with one value of one knob: made before anything is run, so that a value with which a
+//! plan is not valid is refused. Each run with one would fail, which says nothing about the server.
+
+use super::knobs::as_planned;
+use crate::error::Error;
+use dyno_plan::knobs::{Knob, Reach};
+use dyno_plan::request::Setting;
+use dyno_plan::task::Task;
+
+/// Refuses values with which a task is not valid.
+pub(super) fn check(knobs: &[Knob], task: &Task) -> Result<(), Error> {
+    let mut own = knobs.to_vec();
+    as_planned(&mut own, task);
+    with_each(&of_plan(&own), task).map(drop)
+}
+
+/// The knobs whose values stand in a plan before a run: those that need another start of the servers, and those of the clients.
+pub(super) fn of_plan(knobs: &[Knob]) -> Vec<&Knob> {
+    let is_of_plan = |knob: &&Knob| matches!(knob.reach, Reach::Restart | Reach::Client);
+    knobs.iter().filter(is_of_plan).collect()
+}
+
+/// A task with each value of each of these knobs.
+pub(super) fn with_each(knobs: &[&Knob], task: &Task) -> Result<Vec<Task>, Error> {
+    let mut all = Vec::new();
+    for knob in knobs {
+        for (place, value) in knob.values.iter().enumerate() {
+            let setting = Setting::from_text(&knob.key, knob.set(value));
+            match task.with_settings(&[setting]) {
+                Ok(tried) => all.push(tried),
+                // What it has unless it is set need not be a value that a plan can say, such as no compressor.
+                Err(_) if knob.default == Some(place) => {}
+                Err(error) => {
+                    let intent = format!("the knob `{}` cannot be `{value}`", knob.name);
+                    return Err(Error::from(error).context(intent));
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use dyno_plan::knobs::{Allowed, Machine, find};
+    use dyno_plan::model::ServerKind;
+
+    pub(in super::super) fn task() -> Task {
+        let mut plan = dyno_plan::builtin::find("c").expect("it is built in");
+        plan.server.kind = ServerKind::Mongod;
+        Task::from_plan(plan, None, None).expect("it is valid")
+    }
+
+    pub(in super::super) fn shipped(groups: &[&str]) -> Vec<Knob> {
+        let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        let allowed = Allowed {
+            restart: true,
+            ..Allowed::default()
+        };
+        let machine = Machine {
+            memory_bytes: 4 << 30,
+            cores: 2,
+            has_servers: false,
+        };
+        find(&groups, allowed, machine).expect("they are shipped")
+    }
+
+    #[test]
+    fn a_value_with_which_the_plan_is_not_valid_is_refused_with_its_knob() {
+        let mut knobs = shipped(&["compression"]);
+        assert!(check(&knobs, &task()).is_ok());
+        knobs[0].values.push("brotli".to_owned());
+        let error = check(&knobs, &task()).expect_err("there is no such compressor");
+        let text = error.reason();
+        assert!(
+            text.contains("`block compressor` cannot be `brotli`"),
+            "{text}"
+        );
+        let durable = Knob {
+            name: "durable writes".to_owned(),
+            key: "server.durable_writes".to_owned(),
+            values: ["false", "true"].map(str::to_owned).into(),
+            default: Some(0),
+            ..knobs.remove(0)
+        };
+        let mut task = task();
+        task.plan.server.journal = Some(false);
+        let error = check(&[durable], &task).expect_err("there is no journal to wait for");
+        let text = error.reason();
+        assert!(text.contains("`durable writes` cannot be `true`"), "{text}");
+    }
+}
