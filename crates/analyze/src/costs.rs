@@ -311,8 +311,8 @@ fn mean_of(runs: &[&Costs]) -> Vec<Cost> {
     first.values.iter().filter_map(mean).collect()
 }
 
-/// The costs of candidates relative to those of baselines, of pairs of runs; those that are 0 in one have no ratio, and prices in
-/// several currencies neither.
+/// The costs of candidates relative to those of baselines, of pairs of runs: 0 without an interval where no candidate has any of what
+/// each baseline has. What else is 0 in a run has no ratio, and prices in several currencies neither.
 pub(crate) fn ratios(pairs: &[[&Costs; 2]]) -> Vec<CostRatio> {
     let Some([first, _]) = pairs.first() else {
         return Vec::new();
@@ -328,29 +328,35 @@ pub(crate) fn ratios(pairs: &[[&Costs; 2]]) -> Vec<CostRatio> {
             let values = pairs
                 .iter()
                 .map(|pair| Some(pair[side].of(cost.kind)?.value));
-            values
-                .map(|value| value.filter(|value| *value > 0.0).map(f64::ln))
-                .collect()
+            values.collect()
         };
-        let (baseline, candidate) = (side(0)?, side(1)?);
+        let log = |value: &f64| (*value > 0.0).then(|| value.ln());
+        let logs = |values: &[f64]| values.iter().map(log).collect::<Option<Vec<f64>>>();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let (baseline, candidate) = (logs(&side(0)?)?, side(1)?);
+        let compared = |candidate: f64, ratio: Figure| CostRatio {
+            kind: cost.kind,
+            currency: first.currency.clone().filter(|_| is_price),
+            baseline: mean(&baseline).exp(),
+            candidate,
+            ratio,
+        };
+        if candidate.iter().all(|value| *value == 0.0) {
+            return Some(compared(0.0, Figure::bare(0.0)));
+        }
+        let candidate = logs(&candidate)?;
         let differences: Vec<f64> = baseline
             .iter()
             .zip(&candidate)
             .map(|(a, b)| b - a)
             .collect();
         let found = of_repetitions(&differences, DEFAULT_CONFIDENCE_RATIO);
-        Some(CostRatio {
-            kind: cost.kind,
-            currency: first.currency.clone().filter(|_| is_price),
-            baseline: mean(&baseline).exp(),
-            candidate: mean(&candidate).exp(),
-            ratio: Figure {
-                value: mean(&differences).exp(),
-                low: found.map(|found| found.low.exp()),
-                high: found.map(|found| found.high.exp()),
-            },
-        })
+        let ratio = Figure {
+            value: mean(&differences).exp(),
+            low: found.map(|found| found.low.exp()),
+            high: found.map(|found| found.high.exp()),
+        };
+        Some(compared(mean(&candidate).exp(), ratio))
     };
     first.values.iter().filter_map(of_kind).collect()
 }

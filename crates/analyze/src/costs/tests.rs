@@ -341,9 +341,14 @@ fn ratios_of_pairs_have_students_interval_of_their_logarithm() {
     );
     assert!((one.baseline - 49.32).abs() < 0.01, "{one:?}");
     assert_eq!(one.currency, None);
-    // What costs nothing has no ratio.
-    let (none, some) = (of_cpu(0.0), of_cpu(1.0));
+    // What cost nothing before has no ratio; what costs nothing in any run after has one, and no interval.
+    let (none, some) = (of_cpu(0.0), of_cpu(2.0));
     assert_eq!(ratios(&[[&none, &some]]), []);
+    assert_eq!(ratios(&[[&none, &none]]), []);
+    assert_eq!(ratios(&[[&some, &none], [&some, &some]]), []);
+    let gone = &ratios(&[[&some, &none], [&some, &none]])[0];
+    assert_eq!((gone.candidate, gone.ratio), (0.0, Figure::bare(0.0)));
+    assert!((gone.baseline - 2.0).abs() < 1e-9, "{gone:?}");
     // Prices compare in one currency only.
     let priced = |currency: &str| Costs {
         currency: Some(currency.to_owned()),

@@ -140,8 +140,8 @@ pub struct CostRatio {
     pub currency: Option<String>,
     /// Geometric mean over the baselines.
     pub baseline: f64,
-    /// The same of the candidates.
+    /// The same of the candidates; 0 if none of them has any of it.
     pub candidate: f64,
-    /// Candidate divided by baseline: geometric mean over the pairs, with Student's interval of its logarithm.
+    /// Candidate divided by baseline: geometric mean over the pairs, with Student's interval of its logarithm; 0 has none.
     pub ratio: Figure,
 }

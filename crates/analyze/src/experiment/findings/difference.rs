@@ -39,27 +39,33 @@ pub(super) fn explained(
 }
 
 /// What operations certainly wait for less although no CPU and no disk need be less busy. A server syncs its journal at fixed
-/// intervals as well, so that each operation has less of it where there are more: the time per second has to fall, too.
+/// intervals as well, so that each operation has less of it where there are more: the time per second has to fall, too. What none of
+/// several runs has any more needs no interval.
 pub(super) fn shorter_waits(answer: &AbAnswer) -> Vec<Statement> {
     let mut rate = answer.comparisons.iter();
     let rate = rate.find(|one| one.statistic == Statistic::Rate);
     let more_operations = rate.map_or(1.0, |rate| rate.ratio.value);
     let said = |one: &CostRatio| {
-        let (code, unit, high) = match one.kind {
-            CostKind::CacheMisses => ("fewer-cache-misses", Unit::Plain, one.ratio.high?),
+        let (less, none, unit, more) = match one.kind {
+            CostKind::CacheMisses => ("fewer-cache-misses", "no-cache-misses", Unit::Plain, 1.0),
             CostKind::JournalSyncs => (
                 "shorter-journal-syncs",
+                "no-journal-syncs",
                 Unit::Microseconds,
-                one.ratio.high? * more_operations,
+                more_operations,
             ),
             _ => return None,
         };
-        (high < 1.0).then(|| {
+        let baseline = Number::new(one.baseline, unit);
+        if one.candidate == 0.0 {
+            return Some(statement!(none, baseline = baseline));
+        }
+        (one.ratio.high? * more < 1.0).then(|| {
             statement!(
-                code,
+                less,
                 share = percent(1.0 - one.ratio.value),
                 candidate = Number::new(one.candidate, unit),
-                baseline = Number::new(one.baseline, unit)
+                baseline = baseline
             )
         })
     };

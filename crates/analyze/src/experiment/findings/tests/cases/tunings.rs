@@ -286,6 +286,12 @@ fn shorter_waits_are_told_where_they_are_certain_and_no_demand_explains_the_gain
     // A quarter less for each of half as many operations again is more time of syncs per second.
     let more = said(|it| it.comparisons.push(half_as_many_again()));
     assert!(!more.contains("shorter-journal-syncs"), "{more}");
+    // No page is read into the cache any more, of which there is no interval.
+    let gone = said(|it| {
+        it.costs[1].candidate = 0.0;
+        it.costs[1].ratio = Figure::bare(0.0);
+    });
+    assert!(gone.contains("no-cache-misses (baseline: 2"), "{gone}");
     let none = said(|it| it.costs.truncate(1));
     assert!(none.contains("no-demand-explains"), "{none}");
     let demand = said(|it| {
