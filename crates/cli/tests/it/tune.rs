@@ -183,7 +183,13 @@ fn long_runs_end_early(bench: &Bench, uri: &str) {
     assert_eq!(point["figures"], Value::Null);
     // The window that follows has begun when one is looked at.
     assert!(length_s < 2.0, "{length_s} of 5 s: {point}");
+    let is_marked = |point: &Value, length_s: f64| {
+        let after_s = point["ended_after_s"].as_f64().unwrap_or(0.0);
+        (after_s - length_s).abs() < 1e-6
+    };
+    assert!(is_marked(point, length_s), "{length_s}: {point}");
     let (trial, point, length_s) = with("1");
+    assert!(is_marked(point, length_s), "{length_s}: {point}");
     assert_eq!(
         (&trial["problem"], &trial["is_dropped"]),
         (&Value::Null, &true.into())

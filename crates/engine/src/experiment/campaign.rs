@@ -399,6 +399,7 @@ impl<'a> Campaign<'a> {
         self.announce(index);
         self.document.points[index].problem = None;
         self.document.points[index].stolen_ratio = None;
+        self.document.points[index].ended_after_s = None;
         let directory = self
             .folder
             .path()
@@ -458,6 +459,7 @@ impl<'a> Campaign<'a> {
         let storage = prepared(&run.environment).cloned();
         let point = &mut self.document.points[index];
         point.storage = storage;
+        point.ended_after_s = attempt::ended_after_s(run);
         point.problem = found.as_ref().err().map(ToString::to_string);
         point.figures = found.as_ref().ok().cloned();
         self.save()?;

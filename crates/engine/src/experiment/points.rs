@@ -222,6 +222,7 @@ pub(crate) fn point(
         problem: None,
         refused: None,
         stolen_ratio: None,
+        ended_after_s: None,
         storage: None,
     }
 }

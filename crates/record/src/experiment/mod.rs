@@ -272,6 +272,10 @@ pub struct Point {
     /// Share of the CPU time that the hypervisor took, of a run that was ended early; of others the figures have it.
     #[serde(default)]
     pub stolen_ratio: Option<f64>,
+    /// The time that it had measured when it was ended early by the limits of a search: with figures as certainly worse, else
+    /// because it did harm. Absent of runs that went on to their end, and in records of earlier versions.
+    #[serde(default)]
+    pub ended_after_s: Option<f64>,
     /// The storage that was made for its servers; absent where the data lay on storage that was there.
     #[serde(default)]
     pub storage: Option<PreparedStorageRecord>,

@@ -26,6 +26,7 @@ mod tune;
 mod tune_across;
 mod tune_commands;
 mod tune_picture;
+mod tune_trials;
 mod xmax;
 
 use crate::caveat::{CaveatBook, Topic};

@@ -137,6 +137,7 @@ mod tests {
             problem: None,
             refused: None,
             stolen_ratio: None,
+            ended_after_s: None,
             storage: None,
         };
         assert_eq!(row(&point, String::new(), false)[3].text, "not run");

@@ -1,10 +1,11 @@
 //! What a report says about a search for better settings.
 
-use super::figure::{TOO_SHORT, cell, interval_of, interval_or_why};
+use super::figure::{TOO_SHORT, interval_of, interval_or_why};
 use super::parts::Parts;
 use super::ratios::{chart, ratios, table_of};
 use super::tune_commands;
 use super::tune_picture::parallel;
+use super::tune_trials;
 use crate::caveat::{CaveatBook, Topic};
 use crate::page::plot::{Measure, Plot, PlotAxis, PlotSeries, Role, Stroke};
 use crate::page::rows::RowValue;
@@ -116,7 +117,7 @@ impl<'a> TunePage<'a> {
             self.confirmation(),
             self.search(),
             self.effects(),
-            Some(self.trials()),
+            Some(tune_trials::section(self.experiment, self.answer)),
         ];
         sections.into_iter().flatten().collect()
     }
@@ -383,76 +384,8 @@ impl<'a> TunePage<'a> {
         })
     }
 
-    /// Every comparison.
-    fn trials(&self) -> Section {
-        let columns = vec![
-            Column::number("comparison", 90),
-            Column::text("what for"),
-            // Settings are long, and the ratios are what a narrow terminal must keep.
-            Column {
-                rank: 60,
-                ..Column::text("settings")
-            },
-            Column {
-                rank: 50,
-                ..Column::text("beside")
-            },
-            Column::number("pairs", 80),
-            Column::number("ratio", 200),
-            Column::text("notes"),
-        ];
-        let row = |(trial, number): (&TuneTrial, u32)| {
-            let purpose = match (&trial.knob, trial.purpose) {
-                (Some(knob), _) => format!("without {knob}"),
-                (None, TunePurpose::Across) => "found for another".to_owned(),
-                (None, TunePurpose::ForAll) => "good for all".to_owned(),
-                (None, purpose) => purpose.as_str().to_owned(),
-            };
-            vec![
-                Cell::new(number, Tone::Soft),
-                purpose.into(),
-                settings(&trial.settings).into(),
-                Cell::new(settings(&trial.beside), Tone::Soft),
-                trial.pairs().count().into(),
-                cell(trial.ratio.as_ref(), Quantity::plain),
-                note(trial),
-            ]
-        };
-        let trials = self.answer.trials.iter().zip(1_u32..);
-        Section {
-            title: "Comparisons".into(),
-            tables: vec![Table::new(
-                "Comparisons",
-                columns,
-                trials.map(row).collect(),
-            )],
-            is_folded: true,
-            ..Section::default()
-        }
-    }
-
     fn knob(&self, name: &str) -> Option<&Knob> {
         self.knobs.iter().find(|knob| knob.name == *name)
-    }
-}
-
-/// What went wrong with a comparison, why it was given up, and how many of its pairs do not count.
-fn note(trial: &TuneTrial) -> Cell {
-    let set_aside = match trial.set_aside.len() {
-        0 => None,
-        1 => Some("1 pair set aside".to_owned()),
-        several => Some(format!("{several} pairs set aside")),
-    };
-    match &trial.problem {
-        Some(reason) if trial.is_refused => Cell::new(format!("refused: {reason}"), Tone::Soft),
-        Some(problem) => {
-            let whose = if trial.is_beside { "beside: " } else { "" };
-            Cell::new(format!("{whose}{problem}"), Tone::Alarm).with_detail(set_aside)
-        }
-        None if trial.is_dropped => {
-            Cell::from("certainly worse after the first pair").with_detail(set_aside)
-        }
-        None => set_aside.map_or_else(Cell::default, Cell::from),
     }
 }
 

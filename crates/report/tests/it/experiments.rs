@@ -255,6 +255,22 @@ fn runs_of_a_search_that_were_set_aside_are_told_and_marked() {
 }
 
 #[test]
+fn runs_of_a_search_that_ended_early_are_marked_in_every_form() {
+    let experiment = tune::ended_early();
+    for format in [PageFormat::Human, PageFormat::Markdown, PageFormat::Html] {
+        let text = text(&experiment, format, 200);
+        for part in [
+            "its run ended after 3.0 s as certainly worse",
+            "its run ended after 1.0 s",
+            "its run ended before it was measured",
+        ] {
+            assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
+        }
+        assert!(!text.contains("1.0 s as certainly worse"), "{text}");
+    }
+}
+
+#[test]
 fn the_charts_of_a_search_have_what_was_confirmed_and_what_was_tried() {
     let html = page(&tune::good_for_all());
     for workload in ["a", "c"] {

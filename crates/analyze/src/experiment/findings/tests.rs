@@ -139,6 +139,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
                 problem: None,
                 refused: None,
                 stolen_ratio: None,
+                ended_after_s: None,
                 storage: None,
             })
             .collect(),

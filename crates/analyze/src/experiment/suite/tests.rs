@@ -74,6 +74,7 @@ fn point(workload: &str, setting: Option<&str>, repeat: u32) -> Point {
         problem: None,
         refused: None,
         stolen_ratio: None,
+        ended_after_s: None,
         storage: None,
     }
 }

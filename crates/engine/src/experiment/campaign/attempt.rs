@@ -8,6 +8,7 @@ use crate::run::limits::WindowLimits;
 use dyno_load::connect::ControlError;
 use dyno_plan::knobs::RUNTIME_PARAMETERS;
 use dyno_record::experiment::{Figures, Point};
+use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use dyno_results::run::stolen_ratio;
 
@@ -53,6 +54,14 @@ fn is_of_server(failure: &Error) -> bool {
     })
 }
 
+/// The time that a run had measured when it was ended early; `None` of one that went on to its end.
+pub(super) fn ended_after_s(run: &RunDocument) -> Option<f64> {
+    let mut phases = run.phases.iter();
+    let measure = phases.find(|phase| phase.name == PhaseKind::Measure);
+    let measured_s = measure.map_or(0.0, |phase| phase.duration_s);
+    (run.status != RunStatus::Complete).then_some(measured_s)
+}
+
 impl Campaign<'_> {
     /// As [`Campaign::measure`], for settings that may do harm, or be refused: the reason if so. With limits the run ends as
     /// soon as one of them is not kept.
@@ -93,11 +102,12 @@ impl Campaign<'_> {
                     None => self.context.warning(&reason),
                 }
                 let was_ended = failure.kind == Kind::CheckFailed;
-                let stolen_ratio = was_ended.then(|| self.stolen_ratio(number)).flatten();
+                let run = was_ended.then(|| self.record_of(number)).flatten();
                 let point = &mut self.document.points[number];
                 point.problem = Some(reason);
                 point.refused = refused;
-                point.stolen_ratio = stolen_ratio;
+                point.stolen_ratio = run.as_ref().and_then(stolen_ratio);
+                point.ended_after_s = run.and_then(|run| ended_after_s(&run.document));
                 let failed = Failure::of(point);
                 if !is_usable {
                     // Of a server that has died the end is no news.
@@ -109,11 +119,10 @@ impl Campaign<'_> {
         }
     }
 
-    /// Share of the CPU time that the hypervisor took during a run that was ended, if its record tells.
-    fn stolen_ratio(&self, number: usize) -> Option<f64> {
+    /// The record of a run that was ended, if it has left one.
+    fn record_of(&self, number: usize) -> Option<Run> {
         let directory = &self.document.points[number].directory;
-        let run = Run::open(&self.folder.path().join(directory)).ok()?;
-        stolen_ratio(&run)
+        Run::open(&self.folder.path().join(directory)).ok()
     }
 
     /// Whether a run failed by what it set: nothing succeeded, or a server that was started for it ended or did not start. All

@@ -154,6 +154,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
         problem: None,
         refused: None,
         stolen_ratio: None,
+        ended_after_s: None,
         storage: None,
     };
     let values: Vec<String> = lines.iter().map(|(value, _)| (*value).to_owned()).collect();

@@ -40,6 +40,32 @@ pub(crate) fn disturbed() -> Experiment {
     found(experiment)
 }
 
+/// Of `a` a run of the second comparison was certainly worse after 3 s, one of the third did harm after 1 s, and one of the fourth
+/// before it measured.
+pub(crate) fn ended_early() -> Experiment {
+    let mut experiment = good_for_all();
+    let Some(Answer::TuneAcross(answer)) = &mut experiment.answer else {
+        panic!("it is a search for two workloads");
+    };
+    let trials = &mut answer.searches[0].answer.trials;
+    let runs = [1, 2, 3].map(|trial: usize| trials[trial].runs[0][0]);
+    for harmful in &mut trials[2..4] {
+        harmful.problem = Some("it hangs".into());
+        harmful.ratio = None;
+        harmful.is_dropped = false;
+    }
+    let last = runs.into_iter().max().expect("there are three");
+    let usual = experiment.points[0].clone();
+    experiment.points.resize(last + 1, usual);
+    for (run, after_s) in runs.into_iter().zip([3.0, 1.0, 0.0]) {
+        experiment.points[run].ended_after_s = Some(after_s);
+    }
+    for run in &runs[1..] {
+        experiment.points[*run].figures = None;
+    }
+    found(experiment)
+}
+
 /// What is good for all is what `a` had before.
 pub(crate) fn as_before() -> Experiment {
     let mut experiment = good_for_all();
