@@ -17,9 +17,11 @@ use under_way::UnderWay;
 
 pub mod across;
 mod baseline;
+mod noise;
 mod under_way;
 
 pub use baseline::{BASELINE_RUNS, Baseline};
+pub use noise::noise_told;
 
 /// Pairs of a comparison of the search.
 const SEARCH_PAIRS: usize = 2;

@@ -256,7 +256,7 @@ pub(super) fn perform(
             .for_each(|(_, task)| announce(task, &Shared::new(&mut messages)));
         experiment::check_plans(&document, &tasks, &options)?;
         print_data(&design(&document))?;
-        if let Some(preview) = tune::preview(&document, &tasks, &options.environment) {
+        if let Some(preview) = tune::preview(&document, &tasks, &options) {
             print_data(&preview)?;
         }
         experiment::check(

@@ -291,7 +291,8 @@ fn a_search_leaves_the_machine_as_it_was_whatever_its_end() {
         "{preview}"
     );
     // 4 pairs are the most that fit.
-    let visible = "a gain below 2.89 % cannot be seen where a run varies by 1 %, one below 8.91 % where it varies by 3 %";
+    let visible = "a gain below 2.89 % cannot be seen where a run varies by 1 %, one below 8.91 % where it varies by 3 %; \
+                   how much runs of `read` vary here is told after the first 4";
     assert!(preview.contains(visible), "{preview}");
     let journal = bench.path("state/doctor-undo.json");
     let changed = || journal.exists() && read(RATIO) != before;

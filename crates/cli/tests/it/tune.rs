@@ -295,6 +295,17 @@ fn a_pair_that_was_disturbed_is_made_again_also_when_a_search_goes_on() {
         "99%",
     ];
     let before = bench.dyno(&against(&uri, &more)).expect(0).json();
+    // The next search of the same workload knows how much its runs vary here.
+    let next = replaced(against(&uri, &more), &[("t", "next")]);
+    let planned = bench.dyno(&[&next[..], &["--dry-run"]].concat());
+    let planned = planned.expect(0).stdout;
+    let date = before["started_at"].as_str().unwrap().split('T').next();
+    let told = format!("here on {} (`t`): a gain below", date.unwrap());
+    let seen = "cannot be seen in 30.0 s";
+    for part in ["runs of `read` varied by ", told.as_str(), seen] {
+        assert!(planned.contains(part), "{part}: {planned}");
+    }
+    assert!(!planned.contains("varies by 1 %"), "{planned}");
     let count = |document: &Value| document["points"].as_array().unwrap().len();
     let resume = ["resume", "t", "--uri", &uri, "--format", "json"];
     let same = bench.dyno(&resume).expect(0).json();

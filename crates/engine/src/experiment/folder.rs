@@ -9,7 +9,7 @@ use dyno_record::Document;
 use dyno_record::experiment::{Experiment, FILE, PLANS, Point};
 use dyno_record::sums;
 use jiff::Timestamp;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// Folder of all experiments, unless `--out` names one.
@@ -47,6 +47,21 @@ impl ExperimentFolder {
         Ok(ExperimentFolder {
             folder: Arc::new(folder),
             is_new: true,
+        })
+    }
+
+    /// The experiments that are where a new one would be, with their folders. What cannot be read is left out.
+    pub(crate) fn beside(asked: Option<&Path>) -> impl Iterator<Item = (PathBuf, Experiment)> {
+        let all = match asked {
+            Some(path) => path.parent().unwrap_or(path).to_owned(),
+            None => PathBuf::from(EXPERIMENTS),
+        };
+        let entries = std::fs::read_dir(Path::new(".").join(&all));
+        let folders = entries.into_iter().flatten().flatten();
+        let folders = folders.map(move |entry| all.join(entry.file_name()));
+        folders.filter_map(|folder| {
+            let document = Experiment::read(&folder).ok()?;
+            Some((folder, document))
         })
     }
 

@@ -4,6 +4,7 @@ pub(super) mod across;
 mod baseline;
 pub(super) mod fleet;
 mod knobs;
+mod past;
 mod preview;
 mod values;
 

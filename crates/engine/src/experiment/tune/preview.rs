@@ -1,9 +1,10 @@
 //! What a search would do, before anything is run.
 
-use super::super::request::Tasks;
+use super::super::request::{ExperimentOptions, Tasks};
+use super::super::suite::quoted;
 use super::knobs::{self, Facts, WANTED};
+use super::past::{self, KnownNoise};
 use super::{across, planned_run_s};
-use crate::environment::Environment;
 use crate::run::host_settings;
 use dyno_analyze::experiment::tune::across::budget_across;
 use dyno_analyze::experiment::tune::{BASELINE_RUNS, LEAST_PAIRS, visible_ratio};
@@ -14,12 +15,16 @@ use dyno_record::experiment::{Experiment, TuneOptions};
 use dyno_record::quantity::Quantity;
 use std::path::{Path, PathBuf};
 
-/// Noise of a run on a quiet machine, for the time before it is known.
+/// Noise of a run on a quiet machine, where that of this one is not known.
 const NOISE: [f64; 2] = [0.01, 0.03];
 
 /// What the time allows, before anything is run: knobs with their values, which are left out, comparisons, what is restarted and
 /// what of the machine is changed, and what can be seen.
-pub fn preview(document: &Experiment, tasks: &Tasks, environment: &Environment) -> Option<String> {
+pub fn preview(
+    document: &Experiment,
+    tasks: &Tasks,
+    given: &ExperimentOptions<'_>,
+) -> Option<String> {
     let (_, task) = tasks.first()?;
     let options = TuneOptions::among(&document.options)?;
     let mut wanted: Vec<Knob> =
@@ -29,7 +34,7 @@ pub fn preview(document: &Experiment, tasks: &Tasks, environment: &Environment) 
     let (of_each, afterwards) = across::preview(tasks, pairs);
     let mut left_out = options.left_out;
     for (_, task) in tasks {
-        let facts = Facts::planned(task, Some(environment));
+        let facts = Facts::planned(task, Some(&given.environment));
         left_out.extend(knobs::sift(&mut wanted, &facts));
     }
     let folders = host_settings::named_folders(&task.plan);
@@ -62,12 +67,40 @@ pub fn preview(document: &Experiment, tasks: &Tasks, environment: &Environment) 
     ));
     text.push_str(&restarts(&wanted, task, trials * tasks.len() as u32));
     text.push_str(&of_machine(&wanted, task));
-    let visible = NOISE.map(|noise| Quantity::ratio(visible_ratio(noise, pairs)).to_string());
-    text.push_str(&format!(
-        "a gain below {} cannot be seen where a run varies by 1 %, one below {} where it varies by 3 %\n",
-        visible[0], visible[1]
-    ));
+    let known = past::known(tasks, options.goal, given);
+    text.push_str(&visible(tasks, &known, pairs, options.budget_s));
     Some(text)
+}
+
+/// Which gains cannot be seen: by the noise of this bench where an experiment has told it.
+fn visible(tasks: &Tasks, known: &[Option<KnownNoise>], pairs: u32, budget_s: f64) -> String {
+    let gain = |noise_ratio| Quantity::ratio(visible_ratio(noise_ratio, pairs));
+    let (mut text, mut unknown) = (String::new(), Vec::new());
+    for ((_, task), known) in tasks.iter().zip(known) {
+        let name = &task.plan.name;
+        let Some(known) = known else {
+            unknown.push(name.clone());
+            continue;
+        };
+        text.push_str(&format!(
+            "runs of `{name}` varied by {} here on {} (`{}`): a gain below {} cannot be seen in {}\n",
+            Quantity::ratio(known.noise_ratio),
+            known.date(),
+            known.folder.display(),
+            gain(known.noise_ratio),
+            Quantity::seconds(budget_s)
+        ));
+    }
+    if !unknown.is_empty() {
+        let [quiet, usual] = NOISE.map(gain);
+        text.push_str(&format!(
+            "a gain below {quiet} cannot be seen where a run varies by 1 %, one below {usual} where it varies by 3 %; how much \
+             runs of {} vary here is told after the first {}\n",
+            quoted(&unknown),
+            BASELINE_RUNS * tasks.len()
+        ));
+    }
+    text
 }
 
 /// Whether it is known where the machine has a setting: of the disk with the data once its folder is named.

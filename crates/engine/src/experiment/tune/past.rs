@@ -1,0 +1,209 @@
+//! How much runs vary on this bench, by the experiments that were made on it before.
+
+use crate::experiment::ON_FLEET;
+use crate::experiment::folder::ExperimentFolder;
+use crate::experiment::request::{ExperimentOptions, Tasks};
+use dyno_analyze::experiment::tune::noise_told;
+use dyno_plan::Plan;
+use dyno_record::experiment::{Experiment, PLANS, TuneGoal};
+use dyno_record::model::Environment;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// What two plans have in common whose runs vary alike, besides how long they take.
+const ALIKE: [&str; 8] = [
+    "name",
+    "server",
+    "data",
+    "operations",
+    "keys",
+    "access",
+    "client",
+    "schedule",
+];
+
+/// How many times as long a run may take: shorter ones vary more.
+const AS_LONG: RangeInclusive<f64> = 0.5..=2.0;
+
+/// The noise of a workload on this bench.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct KnownNoise {
+    /// Standard deviation of a run, as a share.
+    pub(super) noise_ratio: f64,
+    /// The folder of the experiment that tells it.
+    pub(super) folder: PathBuf,
+    /// Its start, RFC 3339 in UTC.
+    pub(super) started_at: String,
+}
+
+impl KnownNoise {
+    pub(super) fn date(&self) -> &str {
+        self.started_at.split('T').next().unwrap_or_default()
+    }
+}
+
+/// For each workload what the newest experiment tells of the same plan on the same machine, of those that are where the new one
+/// would be. Of a fleet nothing is known: a plan does not tell which hosts an inventory has.
+pub(super) fn known(
+    tasks: &Tasks,
+    goal: TuneGoal,
+    options: &ExperimentOptions<'_>,
+) -> Vec<Option<KnownNoise>> {
+    if options.source.is_some() {
+        return vec![None; tasks.len()];
+    }
+    let machine = dyno_observe::environment::capture(None);
+    let experiments = ExperimentFolder::beside(options.out.as_deref());
+    newest(experiments, tasks, goal, &machine)
+}
+
+fn newest(
+    experiments: impl Iterator<Item = (PathBuf, Experiment)>,
+    tasks: &Tasks,
+    goal: TuneGoal,
+    machine: &Environment,
+) -> Vec<Option<KnownNoise>> {
+    let mut all: Vec<Option<KnownNoise>> = vec![None; tasks.len()];
+    for (folder, document) in experiments {
+        for ((_, task), known) in tasks.iter().zip(&mut all) {
+            let plan = &task.plan;
+            let is_newer = |known: &KnownNoise| document.started_at > known.started_at;
+            let is_asked_for = known.as_ref().is_none_or(is_newer)
+                && is_of_bench(&document, machine)
+                && is_of_plan(&document, plan);
+            if is_asked_for
+                && let Some(noise_ratio) = noise_told(&document, &plan.name, goal)
+            {
+                *known = Some(KnownNoise {
+                    noise_ratio,
+                    folder: folder.clone(),
+                    started_at: document.started_at.clone(),
+                });
+            }
+        }
+    }
+    all
+}
+
+/// Whether the runs were made by this machine, without others.
+fn is_of_bench(document: &Experiment, machine: &Environment) -> bool {
+    let on_fleet = document.options.get(ON_FLEET);
+    let on_fleet = on_fleet.and_then(|value| value.as_bool());
+    let own = document.environment.as_ref();
+    on_fleet != Some(true)
+        && own.is_some_and(|own| {
+            own.hostname == machine.hostname
+                && own.cpu_model == machine.cpu_model
+                && own.cpus == machine.cpus
+        })
+}
+
+/// Whether the runs that changed nothing had this plan, and took about as long.
+fn is_of_plan(document: &Experiment, plan: &Plan) -> bool {
+    let plans = document.options.get(PLANS);
+    let own = plans.and_then(|plans| plans.get(&plan.name));
+    let own = own.unwrap_or(&document.plan);
+    let planned = dyno_plan::file::recorded(plan);
+    let mut points = document.points.iter();
+    let run = points.find_map(|point| {
+        let workload = point.workload.as_ref();
+        let figures = point.figures.as_ref();
+        figures.filter(|_| workload.is_none_or(|workload| *workload == plan.name))
+    });
+    let times = run.zip(plan.phases.duration);
+    let times = times.map(|(run, planned)| run.duration_s / planned.0.as_secs_f64());
+    ALIKE.iter().all(|part| own.get(part) == planned.get(part))
+        && times.is_some_and(|times| AS_LONG.contains(&times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::values::tests::task;
+    use super::*;
+    use crate::experiment::points::{WhichPlan, point};
+    use crate::experiment::request::document;
+    use dyno_record::experiment::{Point, TUNE, Verb};
+    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    fn machine() -> Environment {
+        Environment {
+            hostname: Some("bench".to_owned()),
+            cpus: Some(2),
+            ..Environment::default()
+        }
+    }
+
+    /// A search by the rate that began on a day of a month, in whose runs of 30 s the rate varied by this share.
+    fn search(day: u32, noise_ratio: f64) -> Experiment {
+        let mut document = document(Verb::Tune, "?".to_owned(), &task());
+        document.started_at = format!("2026-08-{day:02}T10:15:00Z");
+        document.environment = Some(machine());
+        let options = json!({"goal": "rate", "failed_ratio": 0.001, "seed": 1, "margin_ratio": 0.05, "budget_s": 60.0});
+        document.options.insert(TUNE.to_owned(), options);
+        let answer = json!({
+            "kind": "tune", "baseline": {"value": 100.0}, "noise_ratio": noise_ratio, "visible_ratio": 0.1, "trials": [],
+            "settings": {}, "keys": {}, "ablation": [], "effects": [],
+        });
+        document.answer = Some(serde_json::from_value(answer).expect("it has all fields"));
+        let figures = json!({
+            "clients": 1, "threads": 1, "rate_per_s": {"value": 100.0}, "response_mean_us": {"value": 10.0},
+            "response_us": {}, "service_mean_us": 10.0, "mean_in_flight": 1.0, "succeeded": 100, "failed_ratio": 0.0,
+            "dropped_ratio": 0.0, "duration_s": 30.0, "resources": [], "demands": [], "laws": [], "caveats": [],
+        });
+        document.points.push(Point {
+            figures: Some(serde_json::from_value(figures).expect("it has all fields")),
+            ..point(0, BTreeMap::new(), WhichPlan::Only, 0)
+        });
+        document
+    }
+
+    fn found(experiments: Vec<Experiment>, goal: TuneGoal) -> Option<KnownNoise> {
+        let experiments = experiments.into_iter().enumerate();
+        let experiments = experiments.map(|(number, one)| (PathBuf::from(number.to_string()), one));
+        let tasks = vec![(WhichPlan::Only, task())];
+        newest(experiments, &tasks, goal, &machine()).remove(0)
+    }
+
+    #[test]
+    fn the_newest_experiment_of_the_same_plan_on_the_same_machine_tells_the_noise() {
+        let three = vec![search(3, 0.03), search(21, 0.042), search(9, 0.02)];
+        let known = found(three, TuneGoal::Rate).expect("there are three");
+        assert_eq!((known.noise_ratio, known.date()), (0.042, "2026-08-21"));
+        assert_eq!(known.folder, PathBuf::from("1"));
+        assert_eq!(found(Vec::new(), TuneGoal::Rate), None);
+        assert_eq!(found(vec![search(3, 0.03)], TuneGoal::Cpu), None);
+    }
+
+    #[test]
+    fn what_another_bench_or_another_plan_tells_is_left_alone() {
+        let changes: [(&str, fn(&mut Experiment)); 7] = [
+            ("no end", |it| it.answer = None),
+            ("a machine that is not known", |it| it.environment = None),
+            ("another machine", |it| {
+                let machine = it.environment.as_mut();
+                machine.expect("it is known").hostname = Some("other".to_owned());
+            }),
+            ("a fleet", |it| {
+                it.options.insert(ON_FLEET.to_owned(), true.into());
+            }),
+            ("more documents", |it| it.plan["data"]["records"] = 7.into()),
+            ("more clients", |it| it.plan["client"]["clients"] = 7.into()),
+            ("short runs", |it| {
+                let figures = it.points[0].figures.as_mut();
+                figures.expect("it was measured").duration_s = 10.0;
+            }),
+        ];
+        for (what, change) in changes {
+            let mut other = search(3, 0.03);
+            change(&mut other);
+            assert_eq!(found(vec![other], TuneGoal::Rate), None, "{what}");
+        }
+        // How it was watched matters nothing, nor does a length that is nearly the same.
+        let mut same = search(3, 0.03);
+        same.plan["observe"]["host"] = false.into();
+        let figures = same.points[0].figures.as_mut();
+        figures.expect("it was measured").duration_s = 20.0;
+        assert!(found(vec![same], TuneGoal::Rate).is_some());
+    }
+}
