@@ -115,11 +115,17 @@ fn the_settings_that_count_are_found_confirmed_and_told() {
     assert_eq!(key, threads);
     let text = bench.dyno(&["report", "t", "--full"]).expect(0).stdout;
     let command = format!("db.adminCommand({{setParameter: 1, threads: {threads}}})");
-    assert!(text.contains(&command), "{text}");
-    assert!(
-        text.contains("db.adminCommand({setParameter: 1, threads: 4})"),
-        "{text}"
-    );
+    let kept = format!("+ threads: {threads}");
+    let undone = "db.adminCommand({setParameter: 1, threads: 4})";
+    for part in [
+        command.as_str(),
+        undone,
+        "- setParameter:",
+        "- - threads: 4",
+        kept.as_str(),
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 #[test]

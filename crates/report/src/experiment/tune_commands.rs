@@ -4,26 +4,48 @@
 use crate::page::FoldedList;
 use dyno_plan::host_setting::HostSetting;
 use dyno_plan::knobs::{ENGINE_CONFIGURATION, HOST_SETTINGS, PARAMETERS, RUNTIME_PARAMETERS};
+use dyno_plan::units::{Bytes, Span};
 use dyno_record::experiment::{Knob, keys_of};
 use std::collections::BTreeMap;
 
-/// Keys of the plan and their places in `mongod.conf`.
-const PLACES: [(&str, &str); 3] = [
+/// How a value of the plan is written in `mongod.conf`.
+type Form = fn(&str) -> String;
+
+/// Keys of the plan, their places in `mongod.conf`, and how values are written there. Folders, addresses and certificates are
+/// those of a run, and not of the server that keeps the settings.
+const PLACES: [(&str, &str, Form); 8] = [
+    ("server.auth", "security.authorization", authorization),
     (
         "server.block_compressor",
         "storage.wiredTiger.collectionConfig.blockCompressor",
+        str::to_owned,
+    ),
+    (
+        "server.cache",
+        "storage.wiredTiger.engineConfig.cacheSizeGB",
+        gibibytes,
+    ),
+    (
+        "server.checkpoint_interval",
+        "storage.syncPeriodSecs",
+        seconds,
+    ),
+    ("server.journal", "storage.journal.enabled", str::to_owned),
+    (
+        "server.journal_commit_interval",
+        "storage.journal.commitIntervalMs",
+        milliseconds,
     ),
     (
         "server.journal_compressor",
         "storage.wiredTiger.engineConfig.journalCompressor",
+        str::to_owned,
     ),
-    ("server.cache", CACHE),
+    ("server.storage_engine", "storage.engine", engine),
 ];
 
 /// Place of what a running server takes as [`ENGINE_CONFIGURATION`].
 const ENGINE: &str = "storage.wiredTiger.engineConfig.configString";
-
-const CACHE: &str = "storage.wiredTiger.engineConfig.cacheSizeGB";
 
 /// How settings are made, lasting, repeated with a workload or several, and taken back: the knobs that they turn, and the keys of
 /// the plan that these set.
@@ -143,16 +165,17 @@ fn configuration(
 ) -> Vec<String> {
     let (mut lines, mut parameters) = (Vec::new(), Vec::new());
     for (key, value) in keys {
-        let place = PLACES.iter().find(|(own, _)| own == key);
+        let place = PLACES.iter().find(|(own, ..)| own == key);
         let parameter = key.strip_prefix(RUNTIME_PARAMETERS);
         let parameter = parameter.or(key.strip_prefix(PARAMETERS));
-        let (place, lines) = match (place, parameter) {
-            (Some((_, place)), _) => (*place, &mut lines),
-            (None, Some(ENGINE_CONFIGURATION)) => (ENGINE, &mut lines),
-            (None, Some(name)) => (name, &mut parameters),
+        let as_it_is: Form = str::to_owned;
+        let (place, form, lines) = match (place, parameter) {
+            (Some((_, place, form)), _) => (*place, *form, &mut lines),
+            (None, Some(ENGINE_CONFIGURATION)) => (ENGINE, as_it_is, &mut lines),
+            (None, Some(name)) => (name, as_it_is, &mut parameters),
             (None, None) => continue,
         };
-        let line = |value: &str| format!("{place}: {}", yaml(&in_unit(place, value)));
+        let line = |value: &str| format!("{place}: {}", yaml(&form(value)));
         lines.extend(before.get(key).map(|value| format!("-{}", line(value))));
         lines.push(format!("+{}", line(value)));
     }
@@ -168,15 +191,37 @@ fn configuration(
     lines
 }
 
-/// The size of a cache is in gibibytes there.
-fn in_unit(place: &str, value: &str) -> String {
-    let mebibytes = value
-        .strip_suffix("MiB")
-        .and_then(|number| number.parse::<f64>().ok());
-    match mebibytes.filter(|_| place == CACHE) {
-        Some(mebibytes) => format!("{}", mebibytes / 1024.0),
-        None => value.to_owned(),
-    }
+fn gibibytes(value: &str) -> String {
+    const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+    let size = value.parse::<Bytes>();
+    size.map_or(value.to_owned(), |size| (size.0 as f64 / GIB).to_string())
+}
+
+fn seconds(value: &str) -> String {
+    let span = value.parse::<Span>();
+    span.map_or(value.to_owned(), |span| span.0.as_secs_f64().to_string())
+}
+
+fn milliseconds(value: &str) -> String {
+    let span = value.parse::<Span>();
+    span.map_or(value.to_owned(), |span| span.0.as_millis().to_string())
+}
+
+fn authorization(value: &str) -> String {
+    let word = match value {
+        "true" => "enabled",
+        _ => "disabled",
+    };
+    word.to_owned()
+}
+
+fn engine(value: &str) -> String {
+    let name = match value {
+        "wired-tiger" => "wiredTiger",
+        "in-memory" => "inMemory",
+        other => other,
+    };
+    name.to_owned()
 }
 
 #[cfg(test)]
@@ -217,6 +262,52 @@ mod tests {
             ]
         );
         assert!(commands(&keys).is_empty() && configuration(&keys, &keys).is_empty());
+    }
+
+    #[test]
+    fn what_a_server_is_started_with_has_a_place_in_its_file() {
+        let line = |key: &str, value: &str| {
+            let keys = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+            configuration(&keys, &BTreeMap::new()).concat()
+        };
+        for (key, value, written) in [
+            ("auth", "true", "security.authorization: \"enabled\""),
+            (
+                "block_compressor",
+                "zstd",
+                "storage.wiredTiger.collectionConfig.blockCompressor: \"zstd\"",
+            ),
+            (
+                "cache",
+                "1GiB",
+                "storage.wiredTiger.engineConfig.cacheSizeGB: 1",
+            ),
+            ("checkpoint_interval", "1m", "storage.syncPeriodSecs: 60"),
+            ("journal", "false", "storage.journal.enabled: false"),
+            (
+                "journal_commit_interval",
+                "30ms",
+                "storage.journal.commitIntervalMs: 30",
+            ),
+            (
+                "journal_compressor",
+                "none",
+                "storage.wiredTiger.engineConfig.journalCompressor: \"none\"",
+            ),
+            (
+                "storage_engine",
+                "wired-tiger",
+                "storage.engine: \"wiredTiger\"",
+            ),
+        ] {
+            let own = line(&format!("server.{key}"), value);
+            assert_eq!(own, format!("+{written}"));
+        }
+        let parameter = line("server.parameters.ttlMonitorSleepSecs", "77");
+        assert_eq!(parameter, "setParameter:+  ttlMonitorSleepSecs: 77");
+        for key in ["server.durable_writes", "client.clients"] {
+            assert_eq!(line(key, "4"), "");
+        }
     }
 
     #[test]
