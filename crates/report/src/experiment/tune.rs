@@ -340,12 +340,11 @@ impl<'a> TunePage<'a> {
             .collect(),
             marks: Vec::new(),
         };
-        let tried = made_for(TunePurpose::Search).map(|(trial, _)| trial);
         Some(Section {
             title: "The search".into(),
             charts: vec![
                 Chart::Plot(plot),
-                Chart::Picture(parallel(self.knobs, tried, self.answer, self.options.goal)),
+                Chart::Picture(parallel(self.knobs, self.answer, self.options.goal)),
             ],
             ..Section::default()
         })

@@ -1,7 +1,7 @@
 //! Parallel coordinates of a search for settings: an axis for each knob, a line for each setting that was tried.
 
 use crate::page::Picture;
-use dyno_record::experiment::{Knob, TuneAnswer, TuneGoal, TuneTrial};
+use dyno_record::experiment::{Knob, TuneAnswer, TuneGoal, TunePurpose, TuneTrial};
 use minijinja::HtmlEscape;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,13 +16,8 @@ const BOTTOM: f64 = 44.0;
 /// Most characters of a label.
 const MOST_CHARACTERS: usize = 16;
 
-/// The picture of these trials, and of the answer.
-pub(super) fn parallel<'a>(
-    knobs: &[Knob],
-    trials: impl Iterator<Item = &'a TuneTrial>,
-    answer: &TuneAnswer,
-    goal: TuneGoal,
-) -> Picture {
+/// The picture of all comparisons, and of the answer.
+pub(super) fn parallel(knobs: &[Knob], answer: &TuneAnswer, goal: TuneGoal) -> Picture {
     let mut svg = format!(
         "<svg class=\"parallel\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Settings that were tried\">"
     );
@@ -30,7 +25,8 @@ pub(super) fn parallel<'a>(
         draw_axis(&mut svg, knobs.len(), place, knob);
     }
     // What was refused was not made. What is drawn later is above: the worst first.
-    let mut tried: Vec<&TuneTrial> = trials.filter(|trial| !trial.is_refused).collect();
+    let made = answer.trials.iter().filter(|trial| !trial.is_refused);
+    let mut tried: Vec<&TuneTrial> = made.collect();
     let is_rising = goal.larger_is_better();
     let value = |trial: &TuneTrial| {
         let better = |ratio: f64| if is_rising { ratio } else { 1.0 / ratio };
@@ -52,11 +48,19 @@ pub(super) fn parallel<'a>(
                     (above, _) if above == is_rising => "better",
                     _ => "worse",
                 };
-                (class, format!("{:.3} of the best before it", ratio.value))
+                let beside = format!("{:.3} of what it was compared with", ratio.value);
+                (class, beside)
             }
             (None, problem) => ("harm", problem.clone().unwrap_or_default()),
         };
-        draw_line(&mut svg, knobs, trial.subject(), class, &what);
+        let (class, what) = match trial.purpose {
+            TunePurpose::Search => (class.to_owned(), what),
+            purpose => (
+                format!("{class} after"),
+                format!("{}: {what}", purpose.as_str()),
+            ),
+        };
+        draw_line(&mut svg, knobs, trial.subject(), &class, &what);
     }
     if !answer.settings.is_empty() {
         draw_line(&mut svg, knobs, &answer.settings, "answer", "the answer");
@@ -64,9 +68,10 @@ pub(super) fn parallel<'a>(
     svg.push_str("</svg>");
     Picture {
         title: "Settings that were tried".to_owned(),
-        caption: "A line for each comparison of the search, through its value of each knob: solid where it was certainly \
-                  better than the best settings before it, faint where it was worse, dashed where it cannot be told, dotted \
-                  where the settings did harm; the broad line is the answer."
+        caption: "A line for each comparison, through its value of each knob: solid where it was certainly better than what \
+                  it was compared with, faint where it was worse, dashed where it cannot be told, dotted where the settings \
+                  did harm. Thick lines are comparisons after the search, such as confirmations and those with a change taken \
+                  back; the broad line is the answer."
             .to_owned(),
         svg,
     }

@@ -278,15 +278,17 @@ fn the_charts_of_a_search_have_what_was_confirmed_and_what_was_tried() {
         assert_eq!(html.matches(&id).count(), 1, "{id}");
     }
     assert!(html.contains("confirmed, divided by before"));
-    // What was tried, in parallel coordinates: an axis for each of three knobs, and a line for each comparison and the answer.
+    // What was tried, in parallel coordinates: an axis for each of three knobs, and a line for each comparison and the answer. The
+    // comparisons after each search are one that confirms it, one of what was found for the other, and one of what is good for all.
     let pictures: Vec<&str> = html.split("<svg class=\"parallel\"").skip(1).collect();
     assert_eq!(pictures.len(), 2, "one for each search");
-    for picture in pictures {
+    for (picture, comparisons) in pictures.into_iter().zip([12, 9]) {
         let (picture, _) = picture.split_once("</svg>").unwrap();
         let count = |part: &str| picture.matches(part).count();
         assert_eq!(count("class=\"axis\""), 3, "{picture}");
         assert_eq!(count("<polyline class=\"answer\""), 1, "{picture}");
-        assert!(count("<polyline ") > 3, "{picture}");
+        assert_eq!(count("<polyline "), comparisons + 1, "{picture}");
+        assert_eq!(count(" after\""), 3, "{picture}");
     }
 }
 
