@@ -130,10 +130,14 @@ fn restarts(knobs: &[Knob], task: &Task, trials: u32) -> String {
     if names.is_empty() {
         text.push_str("; in the search no run needs another start\n");
     } else {
+        let need = match names.len() {
+            1 => "1 knob needs".to_owned(),
+            several => format!("{several} knobs need"),
+        };
         // A comparison is other, tried, tried, other, and the next one may begin with a new best.
         text.push_str(&format!(
-            ", and in the search before each run whose {} differs from that of the run before, up to {} times; starts and loads \
-             take from the time\n",
+            ", and in the search before each run whose {} differs from that of the run before, up to {} times; fewer \
+             comparisons than said above fit, as {need} another start of the server: starts and loads take from the time\n",
             names.join(" or "),
             3 * trials
         ));
