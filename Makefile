@@ -78,8 +78,8 @@ bench-verdict: setup ## provoke twenty known faults and clean runs, print what d
 	@$(CARGO) build --release --locked --quiet --package mongodyno
 	@$(CARGO) run --release --locked --quiet --package dyno-bench -- verdict $(VERDICT)
 
-bench-tuning: setup ## print what the search for settings gains beside random search and one setting after the other (a minute)
-	@$(CARGO) run --release --locked --quiet --package dyno-bench -- tuning
+bench-tuning: setup ## print what the search for settings gains beside random search and one setting after the other, and draw it into docs/images (a minute)
+	@$(CARGO) run --release --locked --quiet --package dyno-bench -- tuning docs/images
 
 bench-trace-report: setup ## write, analyse and draw a trace of ten million calls
 	@$(CARGO) bench --locked --quiet --package dyno-report --bench trace_report
