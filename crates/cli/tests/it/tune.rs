@@ -129,6 +129,38 @@ fn the_settings_that_count_are_found_confirmed_and_told() {
 }
 
 #[test]
+fn a_shorter_p99_is_found_at_a_rate_and_cpu_time_that_no_run_tells_is_an_error() {
+    go_before_others();
+    let bench = Bench::new();
+    // A command takes 18 ms as it is, and 2 ms with the best value; one begins every 25 ms.
+    let slow = "threads=4,best=16,weight=2";
+    let parameters = ["--parameter", slow, "--parameter", "idle=4"];
+    let service = ["--service-us", "2000"];
+    let server = Responder::with_documents(&[&service[..], &parameters].concat());
+    let uri = server.uri();
+    let knobs = ["--knobs", "threads=4,16", "--knobs", "idle=4,8"];
+    let goal = ["--goal", "p99", "--rate", "40"];
+    let more = ["--margin", "30%", "--budget", "20s"];
+    let arguments = against(&uri, &[&knobs[..], &goal, &more].concat());
+    let arguments = replaced(arguments, &[("500ms", "300ms")]);
+    let found = bench.dyno(&arguments).expect(0).json();
+    let answer = &found["answer"];
+    let settings = serde_json::json!({ "threads": "16" });
+    assert_eq!(answer["settings"], settings, "{answer:#}");
+    let before_us = answer["baseline"]["value"].as_f64().unwrap();
+    assert!(before_us > 17_900.0, "{before_us}");
+    let [ratio, high] = ["value", "high"].map(|part| answer["ratio"][part].as_f64().unwrap());
+    assert!(ratio < 0.5 && high < 1.0, "{answer:#}");
+    assert_eq!(threads(&uri), 4);
+    let text = bench.dyno(&["report", "t"]).expect(0).stdout;
+    assert!(text.contains("p99 response, tuned / before"), "{text}");
+    // Twelve commands are far less than a tick of the kernel's clock of CPU time.
+    let arguments = replaced(arguments, &[("p99", "cpu"), ("t", "cpu")]);
+    let refused = bench.dyno(&arguments).expect(3);
+    refused.says("a run does not tell the goal");
+}
+
+#[test]
 fn what_fails_is_given_up_and_put_back() {
     go_before_others();
     let bench = Bench::new();
