@@ -1,7 +1,7 @@
 //! Parameters of servers that are set for the time of a run: read back in the record, and put back on servers that ran already,
 //! whatever ends the run.
 
-use crate::common::{Bench, control, wait_for_windows};
+use crate::common::{Bench, Finished, control, signal, wait_for, wait_for_windows};
 use bson::{Bson, doc};
 use dyno_testkit::{TestServer, mongod, mongod_program, or_skip};
 
@@ -89,6 +89,34 @@ fn a_killed_run_leaves_a_list_from_which_they_are_put_back() {
         "{}",
         again.stdout
     );
+    a_search_gives_back_what_it_has_set(&bench, &server);
+}
+
+/// By itself when it is interrupted, and by `dyno doctor --revert` after it was killed.
+fn a_search_gives_back_what_it_has_set(bench: &Bench, server: &TestServer) {
+    let uri = server.uri();
+    let list = bench.path("state/parameters-undo.json");
+    let fixed = ["tune", "a", "--uri", &uri, "--records", "300", "--out", "t"];
+    let short = ["--clients", "2", "--warmup", "0s", "--duration", "1s"];
+    let knobs = ["--knobs", "syncdelay=20,40", "--budget", "60s"];
+    let child = bench.spawn(&[&fixed[..], &short, &knobs].concat());
+    let is_set = || parameters(server).0 != 60.0;
+    wait_for("a run that has set it", is_set);
+    signal(&child, "INT");
+    Finished::from(child.wait_with_output().unwrap())
+        .expect(130)
+        .says("dyno resume t");
+    assert_eq!((parameters(server).0, list.exists()), (60.0, false));
+    let mut child = bench.spawn(&["resume", "t", "--uri", &uri]);
+    wait_for("a run that has set it again", is_set);
+    signal(&child, "KILL");
+    child.wait().unwrap();
+    assert!(is_set() && list.exists());
+    let refused = bench.dyno(&["resume", "t", "--uri", &uri]).expect(3);
+    refused.says("dyno doctor --revert");
+    let reverted = bench.dyno(&["doctor", "--revert"]).expect(0).stdout;
+    assert!(reverted.contains("is `60.0` again"), "{reverted}");
+    assert_eq!((parameters(server).0, list.exists()), (60.0, false));
 }
 
 #[test]
