@@ -155,7 +155,7 @@ fn exporter_text(data: &[u8]) {
         .find(|at| text.is_char_boundary(*at));
     let (first, second) = text.split_at(half.unwrap_or(0));
     let place = DataPlace {
-        disk: None,
+        disks: Vec::new(),
         folders: vec!["/data/db".to_owned()],
     };
     let mut reader = ExporterReader::new("node".to_owned()).with_data_in(place);

@@ -828,6 +828,29 @@ impl Default for ObservePlan {
     }
 }
 
+/// The disk with the data, or the disks that share it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "`disk` is the name of a disk, or a list of names"
+)]
+pub enum DiskNames {
+    /// One disk.
+    One(String),
+    /// Disks that have a part of the data each.
+    Several(Vec<String>),
+}
+
+impl DiskNames {
+    /// All of them.
+    pub fn names(&self) -> &[String] {
+        match self {
+            DiskNames::One(name) => std::slice::from_ref(name),
+            DiskNames::Several(names) => names,
+        }
+    }
+}
+
 /// A Prometheus exporter, such as `node_exporter` or `mongodb_exporter`.
 #[serde_with::skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -839,9 +862,9 @@ pub struct ExporterPlan {
     pub url: String,
     /// Whether it is about a machine that a server under test runs on. Without it, an exporter at the address of a server is.
     pub of_server: Option<bool>,
-    /// The disk there that holds the data of the servers, such as `nvme1n1`. Without it, the one below the data folder that the
-    /// server names.
-    pub disk: Option<String>,
+    /// The disk there that holds the data of the servers, such as `nvme1n1`, or the disks, such as the members of an array. Without
+    /// it, the one below the data folder that the server names.
+    pub disk: Option<DiskNames>,
     /// File that holds a bearer token and nothing else. It is read at each reading, and never recorded.
     pub token_file: Option<PathBuf>,
     /// Name for HTTP Basic authentication, with `password_file`.

@@ -246,8 +246,8 @@ mod tests {
     use super::*;
     use crate::builtin;
     use crate::model::{
-        DiskMapping, Encryption, ExporterPlan, FieldLength, GrafanaPlan, Schedule, ServerPlan,
-        StorageEngine,
+        DiskMapping, DiskNames, Encryption, ExporterPlan, FieldLength, GrafanaPlan, Schedule,
+        ServerPlan, StorageEngine,
     };
     use crate::units::{CacheSize, Span};
     use data::RECORDS;
@@ -290,6 +290,11 @@ mod tests {
         );
     }
 
+    fn disks(names: &[&str]) -> Option<DiskNames> {
+        let names = names.iter().map(|name| (*name).to_owned());
+        Some(DiskNames::Several(names.collect()))
+    }
+
     #[test]
     fn an_exporter_is_asked_with_one_kind_of_credentials_and_certificates_need_https() {
         let plain = || ExporterPlan::open("node".to_owned(), "http://db:9100/metrics".to_owned());
@@ -312,7 +317,7 @@ mod tests {
                 ca_file: file(),
                 ..plain()
             },
-            with(|exporter| exporter.disk = Some("nvme1n1".to_owned())),
+            with(|exporter| exporter.disk = disks(&["sdb", "sdc"])),
         ] {
             let mut plan = plan();
             plan.observe.exporters = vec![good];
@@ -373,14 +378,28 @@ mod tests {
             ),
             (
                 ExporterPlan {
-                    disk: Some("/dev/sda".to_owned()),
+                    disk: disks(&["sda", "/dev/sdb"]),
                     ..plain()
                 },
-                "not the name of a disk",
+                "`/dev/sdb`, which is not the name of a disk",
             ),
             (
                 ExporterPlan {
-                    disk: Some("sda".to_owned()),
+                    disk: disks(&["sda", "sda"]),
+                    ..plain()
+                },
+                "has `sda` twice",
+            ),
+            (
+                ExporterPlan {
+                    disk: disks(&[]),
+                    ..plain()
+                },
+                "is an empty list",
+            ),
+            (
+                ExporterPlan {
+                    disk: Some(DiskNames::One("sda".to_owned())),
                     of_server: Some(false),
                     ..plain()
                 },

@@ -205,13 +205,13 @@ fn caveats(run: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_disk_of_the_data_is_the_one_that_the_plan_names() {
+fn the_disks_of_the_data_are_those_that_the_plan_names() {
     let responder = Responder::with_documents(&[]);
     let (uri, exporter) = (scripted_server(&responder), scripted_exporter());
     let (_, url) = exporter.split_once('=').unwrap();
     let run = |disk: &str| {
         let bench = Bench::new();
-        let exporter = format!("name = \"node\"\nurl = \"{url}\"\ndisk = \"{disk}\"\n");
+        let exporter = format!("name = \"node\"\nurl = \"{url}\"\ndisk = {disk}\n");
         let plan = format!("base = \"read\"\n[[observe.exporters]]\n{exporter}");
         std::fs::write(bench.path("plan.toml"), plan).unwrap();
         let load = [
@@ -238,13 +238,19 @@ fn the_disk_of_the_data_is_the_one_that_the_plan_names() {
             .expect(0)
             .json()
     };
-    let named = run("vda");
+    let named = run("'vda'");
     let (busy, _, by) = reported(&named, "disk").unwrap();
     assert_near(busy, 0.9, LATE);
     assert_eq!(by["device"], "vda");
     assert!(!caveats(&named).contains(&"disk-of-data-unknown".to_owned()));
+    // Members of an array are disks of their own.
+    let members = run("['vdb', 'vda']");
+    let (busy, units, _) = reported(&members, "disk").unwrap();
+    assert_near(busy, 0.9 + DISK, LATE);
+    assert_eq!(units, 2);
+    assert!(!caveats(&members).contains(&"disk-of-data-unknown".to_owned()));
     // One that is not there is said to be missing, and the busiest stands for it.
-    let missing = run("sdz");
+    let missing = run("'sdz'");
     assert_eq!(reported(&missing, "disk").unwrap().2["device"], "vda");
     let told = caveats(&missing);
     for code in ["disk-of-data-unknown", "source-watched-in-part"] {

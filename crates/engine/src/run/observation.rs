@@ -138,8 +138,9 @@ fn source_of(
             .or(password),
         ca_file: other.ca_file.clone(),
     };
+    let disks = other.disk.as_ref().map(|disk| disk.names().to_vec());
     let place = DataPlace {
-        disk: other.disk.clone(),
+        disks: disks.unwrap_or_default(),
         folders: data_folders.iter().filter(|_| of_server).cloned().collect(),
     };
     exporter(other.name.clone(), address, of_server, place).map_err(|error| {

@@ -80,16 +80,27 @@ fn check_authority(problems: &mut Problems, url: &str, ca_file: Option<&Path>, p
     );
 }
 
-/// The problems of the disk that is said to hold the data of a server.
+/// The problems of the disks that are said to hold the data of a server.
 fn check_disk(problems: &mut Problems, exporter: &ExporterPlan, path: &str) {
     let Some(disk) = &exporter.disk else {
         return;
     };
+    let names = disk.names();
     problems.require_or(
-        !disk.is_empty() && !disk.contains('/'),
-        "name it as the exporter does, such as `nvme1n1`",
-        || format!("`{path}.disk` is `{disk}`, which is not the name of a disk"),
+        !names.is_empty(),
+        "name the disks, or leave `disk` out",
+        || format!("`{path}.disk` is an empty list"),
     );
+    for (index, name) in names.iter().enumerate() {
+        problems.require_or(
+            !name.is_empty() && !name.contains('/'),
+            "name it as the exporter does, such as `nvme1n1`",
+            || format!("`{path}.disk` is `{name}`, which is not the name of a disk"),
+        );
+        problems.require(!names[..index].contains(name), || {
+            format!("`{path}.disk` has `{name}` twice")
+        });
+    }
     problems.require(exporter.of_server != Some(false), || {
         format!("`{path}.disk` holds the data of a server, but `of_server` is `false`")
     });

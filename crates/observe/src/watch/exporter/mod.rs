@@ -26,8 +26,8 @@ const SHOWN: usize = 60;
 /// Where servers keep their data, as far as that is known without a look at their machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataPlace {
-    /// The disk, by its name there.
-    pub disk: Option<String>,
+    /// The disks, by their names there.
+    pub disks: Vec<String>,
     /// Data folders, by which the disk is found where none was named.
     pub folders: Vec<String>,
 }

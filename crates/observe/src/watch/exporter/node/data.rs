@@ -1,4 +1,4 @@
-//! Which disk of a machine holds the data of servers: the one that was named, or that of the file system below which their
+//! Which disks of a machine hold the data of servers: those that were named, or that of the file system below which their
 //! data folders lie. `node_exporter` counts what whole disks do, and names file systems by their partitions and volumes.
 
 use super::super::DataPlace;
@@ -19,13 +19,8 @@ const MAPPER: &str = "node_disk_device_mapper_info";
 /// known, and nothing is marked.
 pub(super) fn report(scrape: &Scrape<'_>, place: &DataPlace, reported: &mut Reported) {
     let disks = instances(scrape, BUSY_SECONDS, "device");
-    if let Some(named) = &place.disk {
-        if disks.contains(&named.as_str()) {
-            reported.put(storage::HOLDS_DATA_COUNT.of(named), 1.0);
-        } else if !disks.is_empty() {
-            let reason = format!("no disk `{named}` among {}", disks.join(", "));
-            reported.miss("storage", Health::Failed { reason });
-        }
+    if !place.disks.is_empty() {
+        report_named(&place.disks, &disks, reported);
         return;
     }
     let found = place.folders.iter().map(|folder| {
@@ -40,6 +35,23 @@ pub(super) fn report(scrape: &Scrape<'_>, place: &DataPlace, reported: &mut Repo
     for of_disk in found.chunk_by(|a, b| a == b) {
         let id = storage::HOLDS_DATA_COUNT.of(of_disk[0]);
         reported.put(id, of_disk.len() as f64);
+    }
+}
+
+/// Marks the disks that were named, if all of them are there: some of the members of an array are not all of its work.
+fn report_named(named: &[String], disks: &[&str], reported: &mut Reported) {
+    let mut named_texts = named.iter().map(String::as_str);
+    match named_texts.find(|name| !disks.contains(name)) {
+        None => {
+            for name in named {
+                reported.put(storage::HOLDS_DATA_COUNT.of(name), 1.0);
+            }
+        }
+        Some(absent) if !disks.is_empty() => {
+            let reason = format!("no disk `{absent}` among {}", disks.join(", "));
+            reported.miss("storage", Health::Failed { reason });
+        }
+        Some(_) => {}
     }
 }
 

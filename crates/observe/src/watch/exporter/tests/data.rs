@@ -32,7 +32,7 @@ fn marked(place: DataPlace) -> Vec<(String, f64)> {
 
 fn folders(all: &[&str]) -> DataPlace {
     DataPlace {
-        disk: None,
+        disks: Vec::new(),
         folders: all.iter().map(|folder| (*folder).to_owned()).collect(),
     }
 }
@@ -65,14 +65,17 @@ fn a_folder_on_no_disk_leaves_it_unknown() {
 }
 
 #[test]
-fn a_disk_that_is_named_counts_for_more_than_folders_and_must_be_there() {
-    let named = |disk: &str| DataPlace {
-        disk: Some(disk.to_owned()),
+fn disks_that_are_named_count_for_more_than_folders_and_must_be_there() {
+    let named = |disks: &[&str]| DataPlace {
+        disks: disks.iter().map(|disk| (*disk).to_owned()).collect(),
         ..folders(&["/srv/db"])
     };
-    assert_eq!(marked(named("sdb")), [("sdb".to_owned(), 1.0)]);
-    assert_eq!(marked(named("sdc")), []);
-    let missing = reported(named("sdc")).missing;
+    assert_eq!(marked(named(&["sdb"])), [("sdb".to_owned(), 1.0)]);
+    let both = marked(named(&["sdb", "vda"]));
+    assert_eq!(both, [("sdb".to_owned(), 1.0), ("vda".to_owned(), 1.0)]);
+    // Of an array of which one member is not known, nothing is.
+    assert_eq!(marked(named(&["sdb", "sdc"])), []);
+    let missing = reported(named(&["sdb", "sdc"])).missing;
     let (_, health) = missing
         .iter()
         .find(|(part, _)| *part == "storage")
