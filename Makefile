@@ -60,9 +60,9 @@ test: ## install what is missing and run the tests, with real servers (MONGOD=PA
 test-full: ## the same with every case of every driver and the guides: before a release
 	@MONGOD=$(MONGOD) MONGOS=$(MONGOS) PERCONA=$(PERCONA) scripts/test.sh full
 
-test-guides: build ## run the commands of the guides, whose runs last DURATION each (default: 1s); GUIDES=FILE for one
+test-guides: ## build a fresh clone and run the commands of the guides there, whose runs last DURATION each (default: 1s); GUIDES=FILE for one
 	@scripts/setup.sh test
-	@DYNO=target/release/dyno DURATION=$(DURATION) scripts/test-guides.sh $(GUIDES)
+	@DURATION=$(DURATION) scripts/test-guides.sh $(GUIDES)
 
 chaos: ## kill runs, fill their disks, turn them read-only and step their clocks at 200 random moments, and check the reports (root, MOMENTS=N)
 	@DYNO_CHAOS_MOMENTS=$(or $(MOMENTS),200) $(CARGO) test --locked --quiet --package mongodyno --test it chaos:: -- --nocapture

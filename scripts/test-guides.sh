@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs the command blocks of the guides as a reader would, by copy and paste: those of a guide one after the other, in one
-# shell, in a new folder with what a guide takes from that of the sources, and with no server installed. `make build` was done
-# before: a stand-in of `make` takes it and nothing else.
+# shell, in a fresh clone of what is committed, and with no server installed. `make build` is done once, in a clone of its own,
+# before the first guide: in the blocks a stand-in of `make` takes it and nothing else.
 #
 #   scripts/test-guides.sh [GUIDE...]    all of docs/guides, unless some are named
 #
-# DURATION (default: 1s) takes the place of what follows `--duration` and `--warmup`, and of what `sleep` is told. DYNO names the
-# program (default: the one that was built last). A block that begins with ```sh is run. One that needs what is not everywhere says
-# so, as in ```sh needs-a-cloud, and is counted instead, unless it is there:
+# DURATION (default: 1s) takes the place of what follows `--duration` and `--warmup`, and of what `sleep` is told. DYNO names a
+# program that was built, and nothing is built then. A block that begins with ```sh is run. One that needs what is not everywhere
+# says so, as in ```sh needs-a-cloud, and is counted instead, unless it is there:
 #
 #   needs-root-and-loop-devices
 #   needs-root-and-apt
@@ -29,12 +29,14 @@ export DURATION=${DURATION:-1s}
 case $DURATION in *ms) SLEEP=$(awk "BEGIN { print ${DURATION%ms} / 1000 }") ;; *) SLEEP=$DURATION ;; esac
 # Of each guide: one that waits for what does not come ends all the same.
 LIMIT_S=${LIMIT_S:-1200}
-program=${DYNO:-$(ls -t target/release/dyno target/debug/dyno 2>/dev/null | head -n 1 || true)}
-[ -x "$program" ] || {
-    echo "test-guides: error: there is no program; build it: make build" >&2
-    exit 2
-}
-program=$(realpath -- "$program")
+program=${DYNO:-}
+if [ -n "$program" ]; then
+    [ -x "$program" ] || {
+        echo "test-guides: error: there is no program \`$program\`" >&2
+        exit 2
+    }
+    program=$(realpath -- "$program")
+fi
 [ $# -gt 0 ] || set -- docs/guides/*.md
 
 scratch=$(mktemp -d)
@@ -56,6 +58,27 @@ end_own_processes() {
 trap 'end_own_processes; rm -rf "$scratch"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+
+# What is committed, as a reader gets it. The objects stay where they are.
+clone() { git clone --quiet --shared -- "$project" "$1"; }
+
+# What `make build` makes of a clone. What cargo has written stays in `target/guides`, so that the next time only the crates of the
+# project are compiled. It is not `target` itself: cargo tells two folders of sources apart by the times of their files alone, and
+# would take crates of the clone for those of this folder.
+build() {
+    local sources=$scratch/sources
+    clone "$sources"
+    mkdir -p "$project/target/guides"
+    ln -s "$project/target/guides" "$sources/target"
+    make --no-print-directory -C "$sources" build
+    program=$scratch/dyno
+    cp "$sources/target/release/dyno" "$program"
+}
+
+if [ -n "$(git status --porcelain -- . ':!docs/guides')" ]; then
+    echo "test-guides: warning: what is not committed is not in the clones, but for the text of the guides" >&2
+fi
+if [ -z "$program" ]; then build; fi
 
 mkdir "$scratch/bin"
 cat >"$scratch/bin/dyno" <<SHIM
@@ -140,7 +163,7 @@ run_blocks() {
     ) </dev/null >"$folder/log" 2>&1
 }
 
-ran=0 left_out=0 status=0
+ran=0 left_out=() status=0
 wrong() {
     echo "test-guides: error: $1" >&2
     status=1
@@ -152,16 +175,17 @@ for guide; do
         continue
     }
     folder=$scratch/$(basename "$guide" .md)
+    clone "$folder/work"
     mkdir -p "$folder/work/target/release"
-    ln -s "$project/workloads" "$project/deploy" "$project/scripts" "$folder/work/"
     ln -s "$scratch/bin/dyno" "$folder/work/target/release/"
     split "$guide" "$folder"
     blocks=$(find "$folder" -maxdepth 1 -name 'run-*.sh' | wc -l)
     needs=$(find "$folder" -maxdepth 1 -name 'needs-*' | wc -l)
-    ran=$((ran + blocks)) left_out=$((left_out + needs)) started=$SECONDS
+    ran=$((ran + blocks)) started=$SECONDS
     for file in "$folder"/needs-*; do
         [ -e "$file" ] || continue
         IFS=$'\t' read -r line what bad <"$file" || true
+        left_out+=("$what")
         if [ -n "${bad:-}" ]; then wrong "$guide:$line: a block that is neither sh nor \`sh needs-…\`: $bad"; fi
         [ -n "${bad:-}" ] || echo "$guide:$line: left out, $what"
     done
@@ -178,6 +202,12 @@ for guide; do
     fi
     printf '%s: %d blocks ran in %d s, %d were left out\n' "$guide" "$blocks" $((SECONDS - started)) "$needs"
 done
-printf '%d blocks ran, %d were left out\n' "$ran" "$left_out"
+
+# By their reasons, such as `: 2 needs a cloud, 1 needs docker`.
+reasons() {
+    [ ${#left_out[@]} -gt 0 ] || return 0
+    printf '%s\n' "${left_out[@]}" | sort | uniq -c | awk '{ count = $1; $1 = ""; printf "%s %d%s", NR > 1 ? "," : ":", count, $0 }'
+}
+printf '%d blocks ran, %d were left out%s\n' "$ran" "${#left_out[@]}" "$(reasons)"
 [ "$ran" -gt 0 ] || wrong "no block ran"
 exit $status

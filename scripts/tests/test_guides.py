@@ -77,7 +77,7 @@ class GuidesTest(unittest.TestCase):
     def test_blocks_that_need_something_are_counted_with_what_they_need(self):
         said = self.run_guide("```sh needs-a-cloud", "false", "```", "```sh", "dyno one", "```")
         self.assertIn("guide.md:1: left out, needs a cloud", said)
-        self.assertIn("1 blocks ran, 1 were left out", said)
+        self.assertIn("1 blocks ran, 1 were left out: 1 needs a cloud\n", said)
 
     def test_blocks_that_need_root_and_loop_devices_run_where_both_are(self):
         can = os.geteuid() == 0 and os.path.exists("/dev/loop-control")
@@ -91,6 +91,25 @@ class GuidesTest(unittest.TestCase):
         self.run_guide(*block[:-1], where, "```", DURATION="1s")
         self.assertEqual(self.log(), ["run --duration 1s"])
         self.assertIn("guide.md:2: a command failed", self.run_guide("```sh", "make run", "```", code=1))
+
+    def test_without_a_program_one_is_made_of_a_clone(self):
+        # It leaves the folder of cargo, which belongs to this project, alone.
+        build = 'git rev-parse HEAD && rm target && mkdir -p target/release && cp "$PLACE/dyno" target/release'
+        self.stand_in("make", f'cd "$3"; [ "$4" = build ] && {build}')
+        said = self.run_guide("```sh", "dyno one", "```", DYNO="", PATH=self.path())
+        self.assertEqual(self.log(), ["one"])
+        self.assertIn(self.head(), said)
+        self.stand_in("make", "exit 1")
+        self.run_guide("```sh", "dyno two", "```", DYNO="", PATH=self.path(), code=1)
+        self.assertEqual(self.log(), ["one"])
+
+    def test_each_guide_has_a_clone_of_what_is_committed(self):
+        block = ['[ "$(git rev-parse HEAD)" = "$COMMIT" ]', "[ ! -e .cache ]", "ls workloads/a.toml"]
+        self.run_guide("```sh", *block, "```", COMMIT=self.head())
+
+    def head(self):
+        command = ["git", "-C", PROJECT, "rev-parse", "HEAD"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     def test_servers_of_the_machine_are_not_those_of_a_guide(self):
         self.run_guide("```sh", 'dyno "$DYNO_DATA_DIR"; [ ! -e "$DYNO_DATA_DIR" ]', "```", DYNO_DATA_DIR="/elsewhere")
