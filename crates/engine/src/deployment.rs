@@ -80,26 +80,42 @@ impl DeploymentUnderTest {
         placement: Option<&HostPlacement>,
         context: Context<'_>,
     ) -> Result<Self, Error> {
+        let opened = Self::open_after(plan, remote, paths, placement, context, || Ok(()));
+        opened.map(|(deployment, ())| deployment)
+    }
+
+    /// As [`open`](Self::open), with something that is made once the storage of the servers is there, and before they open their
+    /// files.
+    pub(crate) fn open_after<T>(
+        plan: &Plan,
+        remote: Option<&Remote>,
+        paths: &ServerPaths<'_>,
+        placement: Option<&HostPlacement>,
+        context: Context<'_>,
+        make: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<(Self, T), Error> {
         let remotes = match context.source {
             Some(source) => Some(source.servers(plan, remote, paths.embedded, context)?),
             None => remote.map(|remote| vec![remote.clone()]),
         };
         if let Some(remotes) = remotes {
+            let made = make()?;
             let mut servers = Vec::new();
             for remote in remotes {
                 let mut server = ServerUnderTest::running(plan, remote, paths)?;
                 server.set_cancel_check(context.cancel.patience());
                 servers.push(server);
             }
-            return Ok(DeploymentUnderTest {
+            let deployment = DeploymentUnderTest {
                 deployment: None,
                 settings: Vec::new(),
                 storage: None,
                 ends_with_program: remote.is_none(),
                 servers,
-            });
+            };
+            return Ok((deployment, made));
         }
-        Self::open_with(plan, paths, placement, None, context)
+        Self::start_after(plan, paths, placement, None, context, make)
     }
 
     /// Starts the servers of the plan with these secrets, or with new ones.
@@ -110,9 +126,23 @@ impl DeploymentUnderTest {
         secrets: Option<&GivenSecrets>,
         context: Context<'_>,
     ) -> Result<Self, Error> {
+        let started = Self::start_after(plan, paths, placement, secrets, context, || Ok(()));
+        started.map(|(deployment, ())| deployment)
+    }
+
+    fn start_after<T>(
+        plan: &Plan,
+        paths: &ServerPaths<'_>,
+        placement: Option<&HostPlacement>,
+        secrets: Option<&GivenSecrets>,
+        context: Context<'_>,
+        make: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<(Self, T), Error> {
         let interrupted = || context.cancel.requested();
         let note = |text: &str| context.note(text);
         let mut storage = StorageUnderTest::prepare(&plan.server, paths, &note, &interrupted)?;
+        // If the servers do not start it is taken back before the storage goes away.
+        let made = make()?;
         let (deployment, settings) = start_with(plan, paths, placement, secrets, &interrupted)?;
         if let Some(storage) = &mut storage {
             storage.limit(&data_processes(deployment.members()))?;
@@ -126,13 +156,14 @@ impl DeploymentUnderTest {
             let member = spokesman(&deployment, number);
             servers.push(ServerUnderTest::started(plan, remote, member)?);
         }
-        Ok(DeploymentUnderTest {
+        let deployment = DeploymentUnderTest {
             deployment: Some(deployment),
             settings,
             storage,
             ends_with_program: true,
             servers,
-        })
+        };
+        Ok((deployment, made))
     }
 
     /// Starts one member of a replica set whose other members are on other hosts. It is of use once it has
@@ -606,6 +637,38 @@ pub fn describe(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cancel::Cancel;
+    use crate::environment::Environment;
+    use crate::observer::Unobserved;
+    use tempfile::TempDir;
+
+    #[test]
+    fn what_servers_need_before_they_open_their_files_is_made_before_they_start() {
+        let (environment, cancel) = (Environment::default(), Cancel::new());
+        let folder = TempDir::new().unwrap();
+        let context = Context {
+            environment: &environment,
+            cancel: &cancel,
+            observer: &Unobserved,
+            source: None,
+        };
+        let paths = ServerPaths {
+            environment: &environment,
+            embedded: None,
+            folder: folder.path(),
+        };
+        let mut plan = plan("standalone");
+        plan.server.mongod = Some("/no/such/mongod".into());
+        let refused = |make: fn() -> Result<(), Error>| {
+            let opened =
+                DeploymentUnderTest::open_after(&plan, None, &paths, None, context, make);
+            opened.map(drop).unwrap_err().reason()
+        };
+        let not_made = refused(|| Err(Error::new(Kind::Environment, "it cannot be made")));
+        assert_eq!(not_made, "it cannot be made");
+        let not_started = refused(|| Ok(()));
+        assert!(not_started.contains("mongod"), "{not_started}");
+    }
 
     fn plan(topology: &str) -> Plan {
         let mut plan = dyno_plan::builtin::find("a").expect("it is built in");

@@ -96,17 +96,17 @@ pub fn run(
         observer: &observer,
         source: options.source,
     };
-    run_on(task, options, context, None, None)
+    run_on(task, options, context, None, Vec::new())
 }
 
-/// As [`run`], on servers that are open already and stay open, with the settings of the machine that were made before they
-/// were, or on its own.
+/// As [`run`], on servers that are open already and stay open, with the settings of the machine that were made for the run, or on
+/// its own.
 pub(crate) fn run_on<'a>(
     task: &Task,
     options: &RunOptions<'_>,
     context: Context<'a>,
     deployment: Option<&mut DeploymentUnderTest>,
-    settings: Option<HostSettings<'a>>,
+    settings: Vec<HostSettings<'a>>,
 ) -> Result<Option<Finished>, Error> {
     task::announce(task, context.observer);
     preflight::machine(task, context)?;
@@ -280,10 +280,14 @@ impl<'a> Session<'a> {
 
     fn with_own_servers(&mut self) -> Result<(), Error> {
         let remote = self.task.remote.as_ref();
-        self.note_host(HostSettings::of_kernel(self.plan, self.context)?);
+        let (plan, context) = (self.plan, self.context);
+        self.note_host(HostSettings::of_kernel(plan, context)?);
         let placement = self.placement.as_ref();
-        let mut deployment =
-            DeploymentUnderTest::open(self.plan, remote, &self.paths, placement, self.context)?;
+        let paths = &self.paths;
+        let set = || HostSettings::of_disk(plan, &locality::planned_folders(plan, paths), context);
+        let (mut deployment, of_disk) =
+            DeploymentUnderTest::open_after(plan, remote, paths, placement, context, set)?;
+        self.note_host(of_disk);
         let result = self
             .with_servers(&mut deployment)
             .map_err(|failure| explain(failure, &mut deployment));
@@ -314,8 +318,6 @@ impl<'a> Session<'a> {
     }
 
     fn with_servers(&mut self, deployment: &mut DeploymentUnderTest) -> Result<(), Error> {
-        let folders = self.data_folders(deployment);
-        self.note_host(HostSettings::of_disk(self.plan, &folders, self.context)?);
         // What was there before comes back when the servers are no longer needed.
         let parameters = RuntimeParameters::set(self.plan, deployment, self.context)?;
         let mut controls = Vec::new();

@@ -77,9 +77,13 @@ impl HostSetting {
         }
     }
 
-    /// Whether a server must be started with it: memory that it has already stays in the pages that it has.
+    /// Whether a server must be started with it: memory that it has already stays in the pages that it has, and the kernel takes
+    /// over the readahead of a disk into a file when that is opened.
     pub const fn needs_start(self) -> bool {
-        matches!(self, HostSetting::HugePages | HostSetting::HugePagesDefrag)
+        matches!(
+            self,
+            HostSetting::HugePages | HostSetting::HugePagesDefrag | HostSetting::Readahead
+        )
     }
 
     /// What its values are, in words.

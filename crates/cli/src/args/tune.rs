@@ -34,7 +34,7 @@ const GOALS: Names<TuneGoal> = &[
 pub(crate) enum AllowName {
     /// Settings that need another start of the server
     Restart,
-    /// Settings of the kernel and of devices of this machine; they need root
+    /// Settings of the kernel and of devices of this machine; they need root, and readahead and huge pages also `restart`
     Host,
     /// Settings with which acknowledged writes may be lost
     Durability,

@@ -291,7 +291,7 @@ impl<'a> Campaign<'a> {
         let task = self.tasks[which].clone();
         let key = DeploymentKey::of(&task.plan);
         if self.deployment.as_ref().is_none_or(|open| open.key != key) {
-            self.open_deployment(&task, 0)?;
+            drop(self.open_deployment(&task, 0)?);
         }
         let open = self.deployment.as_ref();
         open.map_or(Ok(Vec::new()), |open| {
@@ -327,16 +327,20 @@ impl<'a> Campaign<'a> {
         if let Some(storage) = storage {
             return vec![storage.data()];
         }
-        let paths = ServerPaths {
-            environment: self.context.environment,
-            embedded: self.options.embedded_server.as_deref(),
-            folder: self.folder.path(),
-        };
         let mut tasks = self.tasks().filter(|task| task.remote.is_none());
         let task = tasks.next();
         task.map_or_else(Vec::new, |task| {
-            locality::planned_folders(&task.plan, &paths)
+            locality::planned_folders(&task.plan, &self.paths())
         })
+    }
+
+    /// Where servers that are started find what they need.
+    fn paths(&self) -> ServerPaths<'_> {
+        ServerPaths {
+            environment: self.context.environment,
+            embedded: self.options.embedded_server.as_deref(),
+            folder: self.folder.path(),
+        }
     }
 
     /// What a run has told of its server; `None` if its record is not there any more.
@@ -411,8 +415,7 @@ impl<'a> Campaign<'a> {
             })?;
         }
         let context = self.context;
-        let settings = HostSettings::of_kernel(&task.plan, context)?;
-        self.open_deployment(&task, repeat)?;
+        let settings = self.open_deployment(&task, repeat)?;
         let options = RunOptions {
             environment: context.environment.clone(),
             extent: Extent::Whole,
@@ -553,9 +556,15 @@ impl<'a> Campaign<'a> {
         self.varies_data && loaded != Some(&documents(&task.plan))
     }
 
-    /// Makes the servers those of the plan.
-    fn open_deployment(&mut self, task: &Task, repeat: u32) -> Result<(), Error> {
-        let key = DeploymentKey::of(&task.plan);
+    /// Makes the servers those of the plan, with its settings of the machine, which hold until they are dropped.
+    fn open_deployment(
+        &mut self,
+        task: &Task,
+        repeat: u32,
+    ) -> Result<Vec<HostSettings<'a>>, Error> {
+        let (plan, context) = (&task.plan, self.context);
+        let mut settings = Vec::from_iter(HostSettings::of_kernel(plan, context)?);
+        let key = DeploymentKey::of(plan);
         // A cluster whose collection is dropped is no longer what was asked for.
         let is_reusable = task.plan.data.fresh != FreshData::Server
             && !(task.plan.server.is_sharded() && self.begins_fresh(task));
@@ -564,33 +573,28 @@ impl<'a> Campaign<'a> {
             open.key == key && (is_of_repeat || !self.compares_servers)
         };
         if is_reusable && self.deployment.as_ref().is_some_and(is_its_own) {
-            return Ok(());
+            let folders = locality::planned_folders(plan, &self.paths());
+            settings.extend(HostSettings::of_disk(plan, &folders, context)?);
+            return Ok(settings);
         }
         self.close()?;
-        let placement = match (&task.remote, self.context.source) {
-            (None, None) => HostPlacement::from_plan(&task.plan)?,
+        let placement = match (&task.remote, context.source) {
+            (None, None) => HostPlacement::from_plan(plan)?,
             _ => None,
         };
-        let paths = ServerPaths {
-            environment: self.context.environment,
-            embedded: self.options.embedded_server.as_deref(),
-            folder: self.folder.path(),
-        };
-        let remote = task.remote.as_ref();
-        let deployment = DeploymentUnderTest::open(
-            &task.plan,
-            remote,
-            &paths,
-            placement.as_ref(),
-            self.context,
-        )?;
+        let (remote, paths) = (task.remote.as_ref(), self.paths());
+        let set = || HostSettings::of_disk(plan, &locality::planned_folders(plan, &paths), context);
+        let placement = placement.as_ref();
+        let (deployment, of_disk) =
+            DeploymentUnderTest::open_after(plan, remote, &paths, placement, context, set)?;
+        settings.extend(of_disk);
         self.deployment = Some(OpenDeployment {
             key,
             deployment,
             repeat,
             loaded: None,
         });
-        Ok(())
+        Ok(settings)
     }
 
     /// Stops the servers.

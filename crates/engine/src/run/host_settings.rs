@@ -1,5 +1,5 @@
-//! Settings of the kernel and of devices for the time of a run: those of the machine before a server is started, those of the
-//! disk with the data once that is known. All are put back at its end, whatever that is. What was there before is kept in the
+//! Settings of the kernel and of devices for the time of a run: all are made before a server opens its files, those of the disk
+//! with the data once that is there. All are put back at its end, whatever that is. What was there before is kept in the
 //! journal of `dyno doctor`, so that `dyno doctor --revert` can put it back when this program was killed.
 
 use super::file_changes::FileChanges;

@@ -12,10 +12,11 @@ use std::path::Path;
 
 impl<'a> Session<'a> {
     /// Keeps settings of this machine until the run is over, and puts them into the record.
-    pub(super) fn note_host(&mut self, settings: Option<HostSettings<'a>>) {
-        let records = settings.iter().flat_map(HostSettings::record);
-        self.document.host_settings.extend(records);
-        self.host_settings.extend(settings);
+    pub(super) fn note_host(&mut self, settings: impl IntoIterator<Item = HostSettings<'a>>) {
+        for own in settings {
+            self.document.host_settings.extend(own.record());
+            self.host_settings.push(own);
+        }
     }
 
     /// Takes the files out of the machine's memory, if the plan wants reads from the disk.

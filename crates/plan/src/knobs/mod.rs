@@ -299,7 +299,7 @@ fn typed(name: &str, values: &str, allowed: Allowed) -> Result<Knob, PlanError> 
 fn not_allowed(what: &str) -> PlanError {
     let problem = Problem::new(format!("nothing of `{what}` may be changed"));
     invalid(problem.with_hint(
-        "give `--allow restart` for what needs another start of the server, `--allow host` for settings of this machine, `--allow durability` for what makes writes less durable",
+        "give `--allow restart` for what needs another start of the server, `--allow host` for settings of this machine, `--allow host,restart` for those of them that need another start, such as `readahead`, `--allow durability` for what makes writes less durable",
     ))
 }
 

@@ -250,12 +250,19 @@ fn settings_of_the_machine_must_be_allowed_and_some_need_another_start() {
             .iter()
             .all(|knob| knob.reach == Reach::Host && !knob.needs_start())
     );
-    let of_all = |restart| {
+    let of_all = |name, restart| {
         let all = knobs(&[], host(restart)).unwrap();
-        all.iter().any(|knob| knob.name == "huge pages")
+        all.iter().any(|knob| knob.name == name)
     };
-    assert_eq!((of_all(false), of_all(true)), (false, true));
-    let mut readahead = knobs(&["readahead=16KiB,128KiB,4KiB"], host(false))
+    for (name, without_start) in [
+        ("huge pages", false),
+        ("readahead", false),
+        ("I/O scheduler", true),
+    ] {
+        let found = (of_all(name, false), of_all(name, true));
+        assert_eq!(found, (without_start, true), "{name}");
+    }
+    let mut readahead = knobs(&["readahead=16KiB,128KiB,4KiB"], host(true))
         .unwrap()
         .remove(0);
     assert_eq!(readahead.host_setting(), Some(HostSetting::Readahead));
@@ -265,10 +272,19 @@ fn settings_of_the_machine_must_be_allowed_and_some_need_another_start() {
     assert_eq!((readahead.values.len(), readahead.default), (2, Some(0)));
     for (wrong, allowed, says) in [
         ("readahead=16KiB,128KiB", Allowed::default(), "--allow host"),
-        ("huge_pages=always,never", host(false), "--allow host"),
+        (
+            "huge_pages=always,never",
+            host(false),
+            "--allow host,restart",
+        ),
+        (
+            "readahead=16KiB,128KiB",
+            host(false),
+            "--allow host,restart",
+        ),
         (
             "readahead=6KiB,16KiB",
-            host(false),
+            host(true),
             "a value that its setting",
         ),
     ] {
