@@ -1,5 +1,8 @@
 //! Options of the storage engine that can be changed while a server runs, by the parameter `wiredTigerEngineRuntimeConfig`.
-//! A server tells the last text that was set and not what the engine has, so that what an option was before must be known.
+//! A server tells the last text that was set, the one that it was started with, and not what the engine has, so that what an
+//! option was before must be found out from both, and known where neither has it.
+
+use std::collections::BTreeMap;
 
 /// Options, and what an engine has that a `mongod` has opened: `eviction=(threads_min=4,threads_max=4)` is what `mongod` asks for
 /// (its log line "Opening WiredTiger", versions 4.4 to 8.0), the others are defaults of WiredTiger (`dist/api_data.py`).
@@ -19,30 +22,50 @@ pub(crate) fn known() -> Vec<&'static str> {
     DEFAULTS.iter().map(|(name, _)| *name).collect()
 }
 
-/// The text that puts back what `asked` changes: of each option its value in `now`, the text that was set last, or else its
-/// default. The other options of `now` follow as they are: a server tells the last text alone, and what is not in it would be
-/// taken for the default next time.
+/// The text that puts back what `asked` changes: of each option its value in `now`, the text that was set last, or else in
+/// `started`, the one that the server was started with, or else its default. The other options of `now` follow as they are: a
+/// server tells the last text alone, and what is not in it would be taken for that of the start next time.
 ///
 /// # Errors
-/// The first option whose value is in neither.
-pub(crate) fn before(now: &str, asked: &str) -> Result<String, String> {
-    let now = options(now, "");
-    // Of a group that comes twice the engine takes the last one alone.
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    let mut names: Vec<String> = Vec::new();
+/// The first option whose value is in none of them.
+pub(crate) fn before(started: &str, now: &str, asked: &str) -> Result<String, String> {
+    let (at_start, now) = (at_start(started), options(now, ""));
+    let mut found: Vec<(String, String)> = Vec::new();
     for (name, _) in options(asked, "").into_iter().chain(now.iter().cloned()) {
-        if names.contains(&name) {
+        if found.iter().any(|(other, _)| *other == name) {
             continue;
         }
-        names.push(name.clone());
         let known = now.iter().rev().find(|(other, _)| *other == name);
-        let known = known.map(|(_, value)| value.as_str());
-        let default = DEFAULTS.iter().find(|(other, _)| *other == name);
-        let value = known.or(default.map(|(_, value)| *value));
-        let value = value.ok_or_else(|| name.clone())?;
+        let known = known.map(|(_, value)| value);
+        let value = known.or_else(|| at_start.get(&name));
+        let value = value.ok_or_else(|| name.clone())?.clone();
+        found.push((name, value));
+    }
+    Ok(written(&found))
+}
+
+/// What the engine has as long as nothing was set: of the options that can be put back those of the text that the server was
+/// started with, and else the defaults.
+fn at_start(started: &str) -> BTreeMap<String, String> {
+    let defaults = DEFAULTS.iter();
+    let mut all: BTreeMap<String, String> = defaults
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    for (name, value) in options(started, "") {
+        if let Some(known) = all.get_mut(&name) {
+            *known = value;
+        }
+    }
+    all
+}
+
+/// Options as one text. Of a group that comes twice the engine takes the last one alone, so that each comes once.
+fn written(options: &[(String, String)]) -> String {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, value) in options {
         let (group, text) = match name.split_once('.') {
             Some((group, option)) => (group.to_owned(), format!("{option}={value}")),
-            None => (name.clone(), value.to_owned()),
+            None => (name.clone(), value.clone()),
         };
         match groups.iter_mut().find(|(other, _)| *other == group) {
             Some((_, texts)) => texts.push(text),
@@ -53,7 +76,7 @@ pub(crate) fn before(now: &str, asked: &str) -> Result<String, String> {
         inner if is_group(name) => format!("{name}=({inner})"),
         value => format!("{name}={value}"),
     });
-    Ok(texts.collect::<Vec<_>>().join(","))
+    texts.collect::<Vec<_>>().join(",")
 }
 
 /// The options of a text by name; those of a group, `eviction=(threads_min=4)`, as `eviction.threads_min`.
@@ -103,7 +126,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_set_last_is_put_back_and_else_the_default() {
+    fn what_was_set_last_is_put_back_and_else_what_it_was_started_with_or_the_default() {
+        let before = |now: &str, asked: &str| super::before("", now, asked);
         let asked = "eviction=(threads_min=2,threads_max=8), eviction_trigger=90";
         assert_eq!(
             before("", asked).as_deref(),
@@ -127,5 +151,18 @@ mod tests {
             before("", "eviction=(evict_sample_inmem=true)"),
             Err("eviction.evict_sample_inmem".to_owned())
         );
+        let started = "cache_overhead=9, eviction=(threads_max=20), eviction_dirty_target=2";
+        let before = |now: &str, asked: &str| super::before(started, now, asked);
+        assert_eq!(
+            before("", asked).as_deref(),
+            Ok("eviction=(threads_min=4,threads_max=20),eviction_trigger=95")
+        );
+        assert_eq!(
+            before("eviction=(threads_max=6)", "eviction_dirty_target=7").as_deref(),
+            Ok("eviction_dirty_target=2,eviction=(threads_max=6)")
+        );
+        // Not all that a server is started with can be set while it runs.
+        let fixed = before("", "cache_overhead=8");
+        assert_eq!(fixed, Err("cache_overhead".to_owned()));
     }
 }

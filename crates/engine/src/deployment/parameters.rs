@@ -219,6 +219,10 @@ fn changes_of(
     let names: Vec<&String> = wanted.keys().collect();
     let mut control = connect(server)?;
     let found = read(&mut control, &names, server)?;
+    let started = match wanted.contains_key(ENGINE_CONFIGURATION) {
+        true => engine_at_start(&mut control, server)?,
+        false => String::new(),
+    };
     let mut changes = Vec::new();
     for (name, asked) in wanted {
         let now = found
@@ -243,7 +247,7 @@ fn changes_of(
             uri: uris.first().cloned().unwrap_or_default(),
             server: server.address.clone(),
             name: name.clone(),
-            before: before(name, now, asked)?,
+            before: before(name, &started, now, asked)?,
             set,
         });
     }
@@ -262,14 +266,41 @@ fn unknown(name: &str, server: &WatchedServer, control: &mut Control) -> Error {
     Error::new(Kind::BadInput, text).with_hint(hint)
 }
 
-/// What is put back. The configuration of the engine is not told by a server, and defaults stand for what was not set by
-/// command.
-fn before(name: &str, now: &Bson, asked: &str) -> Result<Bson, Error> {
+/// The options of its engine that a server was started with; empty if it was started with none, or does not know the question.
+fn engine_at_start(control: &mut Control, server: &WatchedServer) -> Result<String, Error> {
+    match control.run("admin", doc! { "getCmdLineOpts": 1 }) {
+        Ok(reply) => Ok(configured(&reply).to_owned()),
+        Err(ControlError::Server { code, .. }) if !NO_RIGHTS.contains(&code) => Ok(String::new()),
+        Err(error) => {
+            let intent = format!(
+                "cannot read the options that `{}` was started with, which are put back after `{ENGINE_CONFIGURATION}`",
+                server.address
+            );
+            let hint = "give a user with the role `clusterMonitor`";
+            let hint = error.code().map(|_| hint.to_owned());
+            let failure = Error::from_cause(Kind::Environment, error).context(intent);
+            Err(failure.with_optional_hint(hint))
+        }
+    }
+}
+
+/// The options of the engine in the reply to `getCmdLineOpts`.
+fn configured(reply: &Document) -> &str {
+    let groups = ["parsed", "storage", "wiredTiger", "engineConfig"];
+    let mut groups = groups.iter();
+    let engine = groups.try_fold(reply, |inner, name| inner.get_document(name).ok());
+    let text = engine.and_then(|engine| engine.get_str("configString").ok());
+    text.unwrap_or_default()
+}
+
+/// What is put back. A server does not tell the configuration of its engine: what it was `started` with and defaults stand for what
+/// was not set by command.
+fn before(name: &str, started: &str, now: &Bson, asked: &str) -> Result<Bson, Error> {
     if name != ENGINE_CONFIGURATION {
         return Ok(now.clone());
     }
     let known = now.as_str().unwrap_or_default();
-    engine_configuration::before(known, asked)
+    engine_configuration::before(started, known, asked)
         .map(Bson::String)
         .map_err(|option| {
             let text = format!(
@@ -453,16 +484,25 @@ mod tests {
     }
 
     #[test]
-    fn of_the_engine_what_no_server_tells_is_its_default() {
+    fn of_the_engine_what_no_command_has_set_is_what_it_was_started_with_or_its_default() {
         let name = ENGINE_CONFIGURATION;
         let now = Bson::String(String::new());
         let asked = "eviction=(threads_max=20),eviction_dirty_target=1";
-        let found = before(name, &now, asked).expect("both are known");
+        let found = before(name, "", &now, asked).expect("both are known");
         assert_eq!(
             found.as_str(),
             Some("eviction=(threads_max=4),eviction_dirty_target=5")
         );
-        let error = before(name, &now, "log=(enabled=false)").expect_err("it is not known");
+        let engine = doc! { "configString": "eviction=(threads_max=12)" };
+        let storage = doc! { "wiredTiger": { "engineConfig": engine } };
+        let reply = doc! { "parsed": { "storage": storage }, "ok": 1 };
+        let found = before(name, configured(&reply), &now, asked).expect("both are known");
+        assert_eq!(
+            found.as_str(),
+            Some("eviction=(threads_max=12),eviction_dirty_target=5")
+        );
+        assert_eq!(configured(&doc! { "parsed": {}, "ok": 1 }), "");
+        let error = before(name, "", &now, "log=(enabled=false)").expect_err("it is not known");
         assert!(error.reason().contains("`log`"), "{}", error.reason());
     }
 }
