@@ -3,7 +3,7 @@
 
 pub mod admin;
 pub mod choice;
-mod engine_configuration;
+pub(crate) mod engine_configuration;
 pub mod expected;
 pub mod locality;
 pub(crate) mod parameters;

@@ -44,6 +44,33 @@ pub(crate) fn before(started: &str, now: &str, asked: &str) -> Result<String, St
     Ok(written(&found))
 }
 
+/// All options that an engine has and that can be put back, as one text: each as [`before`] would find it, after whatever else was
+/// set last.
+pub(crate) fn in_effect(started: &str, now: &str) -> String {
+    let mut all = at_start(started);
+    all.extend(options(now, ""));
+    written(&all.into_iter().collect::<Vec<_>>())
+}
+
+/// What a text of options has where another one has `place`; `None` of each that it has not.
+pub(crate) fn placed(text: &str, place: &str, told: &str) -> Vec<Option<String>> {
+    let told = options(told, "");
+    let texts = options(text, "").into_iter();
+    let placed = texts.filter(|(_, value)| value.contains(place));
+    let value = |(name, text): (String, String)| {
+        let (_, value) = told.iter().rev().find(|(other, _)| *other == name)?;
+        within(&text, place, value)
+    };
+    placed.map(value).collect()
+}
+
+/// What stands in a text where another one has `place`, if they are the same otherwise.
+pub(crate) fn within(text: &str, place: &str, told: &str) -> Option<String> {
+    let (before, after) = text.split_once(place)?;
+    let found = told.strip_prefix(before)?.strip_suffix(after)?;
+    Some(found.to_owned())
+}
+
 /// What the engine has as long as nothing was set: of the options that can be put back those of the text that the server was
 /// started with, and else the defaults.
 fn at_start(started: &str) -> BTreeMap<String, String> {
@@ -164,5 +191,10 @@ mod tests {
         // Not all that a server is started with can be set while it runs.
         let fixed = before("", "cache_overhead=8");
         assert_eq!(fixed, Err("cache_overhead".to_owned()));
+        let all = in_effect(started, "eviction_target=70");
+        let own = "eviction=(threads_min={},threads_max={}),eviction_target={}";
+        let found: Option<Vec<String>> = placed(own, "{}", &all).into_iter().collect();
+        assert_eq!(found.unwrap_or_default(), ["4", "20", "70"]);
+        assert_eq!(placed("log=(enabled={})", "{}", &all), [None::<String>]);
     }
 }

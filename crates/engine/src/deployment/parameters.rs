@@ -165,7 +165,7 @@ impl RefusedParameter {
     }
 }
 
-/// What each server with data has of these parameters; those that it does not have are left out.
+/// What each server with data has of these parameters, of its engine all that it has; those that it does not have are left out.
 ///
 /// # Errors
 /// One of them cannot be asked.
@@ -177,7 +177,16 @@ pub(crate) fn values(
         return Ok(Vec::new());
     }
     let servers = deployment.data_servers();
-    servers.iter().map(|server| texts(server, names)).collect()
+    servers.iter().map(|server| told(server, names)).collect()
+}
+
+fn told(server: &WatchedServer, names: &[&String]) -> Result<BTreeMap<String, String>, Error> {
+    let mut found = texts(server, names)?;
+    if let Some(configuration) = found.get_mut(ENGINE_CONFIGURATION) {
+        let started = engine_at_start(&mut connect(server)?, server)?;
+        *configuration = engine_configuration::in_effect(&started, configuration);
+    }
+    Ok(found)
 }
 
 /// The parameter that the first server with data takes while it runs and whose name is nearest to this one; none if it has none

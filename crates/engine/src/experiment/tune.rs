@@ -577,12 +577,8 @@ fn knobs_of_each(
         let mut own = all.clone();
         knobs::with_cache(&mut own, cache.as_deref());
         knobs::as_planned(&mut own, campaign.task(which));
-        for knob in own.iter_mut().filter(|knob| knob.text.is_none()) {
-            let first = found.first();
-            let value = knob.told_parameter().and_then(|name| first?.get(name));
-            if let Some(value) = value {
-                knob.set_default(value);
-            }
+        for knob in &mut own {
+            knobs::as_told(knob, found);
         }
         let files = settled.iter().map(|(_, files)| files.clone());
         let recorded = own.into_iter().zip(files);

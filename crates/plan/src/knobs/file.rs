@@ -59,7 +59,7 @@ pub(super) struct KnobPlan {
     #[serde(default)]
     pub(super) scale: Scale,
     /// The value that it has unless it is set, as `from`. Of a parameter of a running server and of a setting of the machine it is
-    /// read there when absent.
+    /// read there, and may be absent unless there is a `text`.
     pub(super) default: Option<String>,
     /// Whether the values have an order.
     #[serde(default = "yes")]

@@ -214,6 +214,7 @@ pub(super) fn left_out(options: &TuneOptions) -> Option<Finding> {
             LeftOutReason::NoSwap => "left-out-no-swap",
             LeftOutReason::OneNumaNode => "left-out-one-numa-node",
             LeftOutReason::OneValue => "left-out-one-value",
+            LeftOutReason::SeveralValues => "left-out-several-values",
             LeftOutReason::LessDurable => "left-out-less-durable",
         };
         (!keys.is_empty()).then(|| statement!(code, keys = keys, tried = tried, near = near))

@@ -1,5 +1,7 @@
 //! Which knobs are tried: those that the server and its machine have, and that have an effect there.
 
+mod told;
+
 use crate::context::Context;
 use crate::deployment::choice;
 use crate::environment::{Environment, ServerHome};
@@ -17,6 +19,7 @@ use dyno_record::model::ServerRecord;
 use dyno_servers::{ServerProgram, program_version};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use told::Told;
 
 /// Name of the option that holds the knobs as they were asked for.
 pub(super) const WANTED: &str = "knobs";
@@ -121,6 +124,9 @@ pub(super) fn in_words(knob: &LeftOutKnob) -> String {
         Some(LeftOutReason::NoSwap) => "this machine has no swap",
         Some(LeftOutReason::OneNumaNode) => "this machine has one NUMA node",
         Some(LeftOutReason::OneValue) => "this machine has one of its values only",
+        Some(LeftOutReason::SeveralValues) => {
+            "the server has different values where this knob has one"
+        }
         Some(LeftOutReason::LessDurable) => {
             "it makes acknowledged writes less durable than they are; `--allow durability` lets it be tried"
         }
@@ -259,9 +265,15 @@ pub(super) fn settle_parameter(
         left_out.push(left(knob, LeftOutReason::NotThere));
         return false;
     };
-    if knob.text.is_none() {
-        let first = of_each.iter().filter_map(|values| values.first());
-        first.for_each(|value| knob.set_default(value));
+    for first in of_each.iter().filter_map(|values| values.first()) {
+        match told::value_of(knob, first) {
+            Told::Value(value) => knob.set_default(&value),
+            Told::Nothing => {}
+            Told::Several => {
+                left_out.push(left(knob, LeftOutReason::SeveralValues));
+                return false;
+            }
+        }
     }
     let weaker = knob.settle_durability(&of_each.concat(), allows_less_durable);
     let is_left = knob.values.len() > 1;
@@ -273,6 +285,15 @@ pub(super) fn settle_parameter(
         left_out.push(without);
     }
     is_left
+}
+
+/// What the first server of a plan has of the parameter of a knob is what that has unless it is turned.
+pub(super) fn as_told(knob: &mut Knob, servers: &[BTreeMap<String, String>]) {
+    let first = servers.first();
+    let told = knob.told_parameter().and_then(|name| first?.get(name));
+    if let Some(Told::Value(value)) = told.map(|told| told::value_of(knob, told)) {
+        knob.set_default(&value);
+    }
 }
 
 /// What each of the servers of a plan has of a parameter; `None` if one does not have it, or there is none.

@@ -132,6 +132,34 @@ fn what_is_less_durable_than_on_the_server_is_left_out_and_named() {
 }
 
 #[test]
+fn what_a_server_has_is_the_value_before_also_of_a_knob_with_a_text() {
+    let settled = |own: &str, name: &str, told: &str| {
+        let mut all = group(own, 4 << 30, false).into_iter();
+        let mut knob = all.find(|knob| knob.name == name).expect("it is shipped");
+        let parameter = knob.told_parameter().expect("servers tell it").to_owned();
+        let server = BTreeMap::from([(parameter, told.to_owned())]);
+        let mut left_out = Vec::new();
+        let is_left = settle_parameter(&mut knob, &[vec![server]], false, &mut left_out);
+        assert_eq!(is_left, left_out.is_empty(), "{left_out:?}");
+        let said = left_out.first().map(in_words);
+        said.unwrap_or_else(|| default_of(&knob).to_owned())
+    };
+    let engine = "eviction=(threads_max=8,threads_min=8),eviction_dirty_target=7";
+    assert_eq!(settled("eviction", "eviction threads", engine), "8");
+    assert_eq!(settled("eviction", "dirty target", engine), "7");
+    // What it does not tell is what the file says.
+    assert_eq!(settled("eviction", "dirty trigger", engine), "20");
+    let several = "eviction=(threads_max=20,threads_min=4)";
+    assert_eq!(
+        settled("eviction", "eviction threads", several),
+        "`eviction threads` is left out: the server has different values where this knob has one"
+    );
+    let reads = r#"{ "samplingRate": 0.05, "maxTimeMS": 1000 }"#;
+    assert_eq!(settled("replication", "mirrored reads", reads), "0.05");
+    assert_eq!(settled("checkpoint", "checkpoint interval", "60.0"), "60");
+}
+
+#[test]
 fn writes_that_wait_for_the_journal_in_the_plan_do_so_unless_less_is_allowed() {
     let of_plan = |value| {
         let mut knobs = group("client", 4 << 30, true);
