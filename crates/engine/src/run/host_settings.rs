@@ -168,6 +168,13 @@ pub(crate) fn find(
     }
 }
 
+/// The file whose number counts on this machine in place of a setting, and would be lost with it.
+pub(crate) fn counts_instead(setting: HostSetting, root: &Path) -> Option<&'static str> {
+    let instead = setting.instead()?;
+    let number = host_setting::number(instead, root);
+    number.is_ok_and(|number| number > 0).then_some(instead)
+}
+
 /// What is to be written for a value.
 fn actions(
     setting: HostSetting,
@@ -194,9 +201,7 @@ fn actions(
         let text = format!("`server.host_settings.{name}` is `{value}`, but {has}");
         return Err(Error::new(Kind::BadInput, text));
     };
-    if let Some(instead) = setting.instead()
-        && host_setting::number(instead, root).is_ok_and(|number| number > 0)
-    {
+    if let Some(instead) = counts_instead(setting, root) {
         let text = format!(
             "`{instead}` is set on this machine, and would be lost with `server.host_settings.{name}`"
         );

@@ -134,6 +134,8 @@ named! {
         OneNumaNode = "one-numa-node",
         /// The machine has one of its values only.
         OneValue = "one-value",
+        /// The machine has a size in place of the share that it sets, which would be lost.
+        SizeInstead = "size-instead",
         /// The server has different values where the knob has one.
         SeveralValues = "several-values",
         /// It makes acknowledged writes less durable than they are on the server, which is not allowed.

@@ -214,6 +214,7 @@ pub(super) fn left_out(options: &TuneOptions) -> Option<Finding> {
             LeftOutReason::NoSwap => "left-out-no-swap",
             LeftOutReason::OneNumaNode => "left-out-one-numa-node",
             LeftOutReason::OneValue => "left-out-one-value",
+            LeftOutReason::SizeInstead => "left-out-size-instead",
             LeftOutReason::SeveralValues => "left-out-several-values",
             LeftOutReason::LessDurable => "left-out-less-durable",
         };

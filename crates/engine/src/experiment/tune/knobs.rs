@@ -124,6 +124,9 @@ pub(super) fn in_words(knob: &LeftOutKnob) -> String {
         Some(LeftOutReason::NoSwap) => "this machine has no swap",
         Some(LeftOutReason::OneNumaNode) => "this machine has one NUMA node",
         Some(LeftOutReason::OneValue) => "this machine has one of its values only",
+        Some(LeftOutReason::SizeInstead) => {
+            "this machine has a size in place of this share, which would be lost"
+        }
         Some(LeftOutReason::SeveralValues) => {
             "the server has different values where this knob has one"
         }
@@ -384,8 +387,20 @@ pub(super) fn settle_host(
     setting: HostSetting,
     folders: &[PathBuf],
 ) -> Result<Vec<String>, LeftOutReason> {
-    let found = host_settings::find(setting, folders, Path::new("/"));
+    settle_host_in(Path::new("/"), knob, setting, folders)
+}
+
+fn settle_host_in(
+    root: &Path,
+    knob: &mut Knob,
+    setting: HostSetting,
+    folders: &[PathBuf],
+) -> Result<Vec<String>, LeftOutReason> {
+    let found = host_settings::find(setting, folders, root);
     let found = found.map_err(|_| LeftOutReason::NotThere)?;
+    if host_settings::counts_instead(setting, root).is_some() {
+        return Err(LeftOutReason::SizeInstead);
+    }
     if let Some(choices) = &found.choices {
         knob.retain(choices);
     }

@@ -132,6 +132,41 @@ fn what_is_less_durable_than_on_the_server_is_left_out_and_named() {
 }
 
 #[test]
+fn a_share_of_unwritten_memory_is_left_out_where_a_size_stands_in_its_place() {
+    let machine = tempfile::TempDir::new().unwrap();
+    let write = |file: &str, text: &str| {
+        let path = machine.path().join("proc/sys/vm").join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let settled = |name: &str| {
+        let asked = format!("{name}=5,20");
+        let allowed = Allowed {
+            host: true,
+            ..Allowed::default()
+        };
+        let machine_of = Machine {
+            memory_bytes: 4 << 30,
+            cores: 2,
+            has_servers: true,
+        };
+        let mut knob = find(&[asked], allowed, machine_of).unwrap().remove(0);
+        let setting = knob.host_setting().unwrap();
+        let files = settle_host_in(machine.path(), &mut knob, setting, &[]);
+        files.map(|_| default_of(&knob).to_owned())
+    };
+    write("dirty_ratio", "20\n");
+    write("dirty_bytes", "0\n");
+    write("dirty_background_ratio", "0\n");
+    write("dirty_background_bytes", "67108864\n");
+    assert_eq!(settled("dirty_ratio").as_deref(), Ok("20"));
+    let left_out = settled("dirty_background_ratio");
+    assert_eq!(left_out, Err(LeftOutReason::SizeInstead));
+    write("dirty_bytes", "268435456\n");
+    assert_eq!(settled("dirty_ratio"), Err(LeftOutReason::SizeInstead));
+}
+
+#[test]
 fn what_a_server_has_is_the_value_before_also_of_a_knob_with_a_text() {
     let settled = |own: &str, name: &str, told: &str| {
         let mut all = group(own, 4 << 30, false).into_iter();
