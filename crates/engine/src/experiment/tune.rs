@@ -527,11 +527,13 @@ fn knobs_of_each(
 ) -> Result<(Vec<Vec<record::Knob>>, bool), Error> {
     let mut wanted: Vec<Knob> = campaign.value(WANTED)?;
     let mut left_out = Vec::new();
-    let (mut caches, mut servers) = (Vec::new(), 1);
+    let (mut caches, mut servers, mut unjournaled) = (Vec::new(), 1, Vec::new());
     for (which, first) in plans.iter().zip(first) {
         let server = campaign.server_of(first.baseline.first())?;
         let facts = server.as_ref().map_or(Facts::default(), Facts::told);
         left_out.extend(knobs::sift(&mut wanted, &facts));
+        let checkpoints = server.as_ref().and_then(knobs::unjournaled_checkpoints);
+        unjournaled.extend(checkpoints.map(str::to_owned));
         let task = campaign.task(which);
         caches.push(knobs::cache_of(server.as_ref(), task));
         let topology = task.plan.server.topology();
@@ -555,6 +557,7 @@ fn knobs_of_each(
     let allows_less_durable = campaign.value::<TuneOptions>(TUNE)?.allows_less_durable;
     wanted.retain_mut(|knob| {
         knobs::settle_parameter(knob, &found, allows_less_durable, &mut left_out)
+            && knobs::settle_checkpoints(knob, &unjournaled, allows_less_durable, &mut left_out)
     });
     knobs::find_near(&mut left_out, |name| campaign.near_parameter(name));
     let folders = campaign.data_folders();

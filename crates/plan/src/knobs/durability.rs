@@ -2,9 +2,12 @@
 
 use super::file::KnobPlan;
 use super::range::number;
-use super::{Allowed, CONNECTION_OPTIONS, Knob, PARAMETERS, RUNTIME_PARAMETERS, invalid};
+use super::{
+    Allowed, CONNECTION_OPTIONS, ENGINE_CONFIGURATION, Knob, PARAMETERS, RUNTIME_PARAMETERS, invalid,
+};
 use crate::error::PlanError;
 use crate::problem::Problem;
+use crate::units::Span;
 
 /// Keys whose values decide whether acknowledged writes last, whatever a file says of them.
 const DURABILITY: [&str; 6] = [
@@ -16,27 +19,93 @@ const DURABILITY: [&str; 6] = [
     CONNECTION_OPTIONS,
 ];
 
-/// The parameter of `mongod` with the longest time between two writes of its journal.
-const JOURNAL_INTERVAL: &str = "journalCommitInterval";
+/// Key of the time between checkpoints that a server is started with.
+const CHECKPOINT_INTERVAL: &str = "server.checkpoint_interval";
 
-/// What it is by default, in milliseconds.
-const JOURNAL_INTERVAL_MS: f64 = 100.0;
+/// The parameter of `mongod` with the longest time between two writes of its journal, in milliseconds.
+const JOURNAL_PARAMETER: &str = "journalCommitInterval";
 
-/// The time between two writes of the journal that a value means, in milliseconds: older servers have 0 for the default.
-fn interval_ms(value: &str) -> Option<f64> {
-    number(value).map(|own| if own > 0.0 { own } else { JOURNAL_INTERVAL_MS })
+/// Its parameter with the time between two checkpoints, in seconds.
+const CHECKPOINT_PARAMETER: &str = "syncdelay";
+
+/// After what time acknowledged writes last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interval {
+    /// That between two writes of the journal.
+    Journal,
+    /// That between two checkpoints, where there is no journal.
+    Checkpoint,
 }
 
-/// Whether a key sets the time between two writes of the journal.
-fn is_interval(key: &str) -> bool {
-    let mut parameters = [RUNTIME_PARAMETERS, PARAMETERS].into_iter();
-    parameters.any(|all| key.strip_prefix(all) == Some(JOURNAL_INTERVAL))
+impl Interval {
+    /// The one that a key sets.
+    fn of(key: &str) -> Option<Interval> {
+        match parameter(key) {
+            Some(JOURNAL_PARAMETER) => Some(Interval::Journal),
+            Some(CHECKPOINT_PARAMETER) => Some(Interval::Checkpoint),
+            _ => (key == CHECKPOINT_INTERVAL).then_some(Interval::Checkpoint),
+        }
+    }
+
+    /// What it is by default, in its unit.
+    const fn usual(self) -> f64 {
+        match self {
+            Interval::Journal => 100.0,
+            Interval::Checkpoint => 60.0,
+        }
+    }
+
+    /// The time that a value means.
+    fn length(self, value: &str) -> Option<f64> {
+        match self {
+            // Older servers have 0 for the default.
+            Interval::Journal => {
+                number(value).map(|own| if own > 0.0 { own } else { self.usual() })
+            }
+            Interval::Checkpoint => {
+                let seconds = value.parse::<f64>().ok().or_else(|| {
+                    let span = value.parse::<Span>().ok()?;
+                    Some(span.0.as_secs_f64())
+                })?;
+                // With 0 there is none.
+                Some(if seconds > 0.0 { seconds } else { f64::INFINITY })
+            }
+        }
+    }
+
+    /// Whether acknowledged writes last later with a value than with this time.
+    fn is_longer(self, value: &str, limit: f64) -> bool {
+        self.length(value).is_none_or(|own| own > limit)
+    }
 }
 
-/// Whether this value of this key makes acknowledged writes less durable than `limit_ms` between two writes of the journal do,
-/// whatever a file says of it.
-fn weakens(key: &str, value: &str, limit_ms: f64) -> bool {
-    is_interval(key) && interval_ms(value).is_none_or(|own| own > limit_ms)
+/// The parameter of a server that a key sets, while it runs or by its start.
+fn parameter(key: &str) -> Option<&str> {
+    let mut groups = [RUNTIME_PARAMETERS, PARAMETERS].into_iter();
+    groups.find_map(|group| key.strip_prefix(group))
+}
+
+/// Whether a value of this key makes acknowledged writes less durable than they usually are, whatever a file says of it.
+fn weakens(key: &str, value: &str) -> bool {
+    let interval = Interval::of(key).filter(|interval| *interval == Interval::Journal);
+    interval.is_some_and(|interval| interval.is_longer(value, interval.usual()))
+        || parameter(key) == Some(ENGINE_CONFIGURATION) && turns_journal_off(value)
+}
+
+/// Whether options of the engine turn its journal off. They may be written as JSON, too.
+fn turns_journal_off(options: &str) -> bool {
+    let written = options
+        .chars()
+        .filter(|c| !c.is_whitespace() && *c != '"')
+        .map(|c| match c {
+            ':' => '=',
+            '{' => '(',
+            other => other,
+        });
+    let written: String = written.collect();
+    let log = written.split_once("log=(");
+    let mut off = ["enabled=false", "enabled=0"].into_iter();
+    log.is_some_and(|(_, rest)| off.any(|off| rest.contains(off)))
 }
 
 impl Knob {
@@ -44,7 +113,7 @@ impl Knob {
     /// that servers are started with.
     pub fn told_parameter(&self) -> Option<&str> {
         let of_start = self.key.strip_prefix(PARAMETERS);
-        let of_start = of_start.filter(|name| *name == JOURNAL_INTERVAL);
+        let of_start = of_start.filter(|name| *name == JOURNAL_PARAMETER);
         self.runtime_parameter().or(of_start)
     }
 
@@ -53,21 +122,35 @@ impl Knob {
     /// the servers has one of these, no value is left to be tried: the same values are tried on all servers. Values that were
     /// held back and are no less durable than on any of them join the others.
     pub fn settle_durability(&mut self, now: &[&str], is_allowed: bool) -> Vec<String> {
-        let own_ms = now.iter().filter_map(|value| interval_ms(value));
+        if Interval::of(&self.key) != Some(Interval::Journal) {
+            return Vec::new();
+        }
+        self.settle(Interval::Journal, now, is_allowed)
+    }
+
+    /// As [`settle_durability`](Self::settle_durability), by the times between checkpoints of servers without a journal, on which
+    /// what was written since the last one is lost.
+    pub fn settle_checkpoints(&mut self, now: &[&str], is_allowed: bool) -> Vec<String> {
+        if now.is_empty() || Interval::of(&self.key) != Some(Interval::Checkpoint) {
+            return Vec::new();
+        }
+        self.settle(Interval::Checkpoint, now, is_allowed)
+    }
+
+    fn settle(&mut self, interval: Interval, now: &[&str], is_allowed: bool) -> Vec<String> {
+        let own = now.iter().filter_map(|value| interval.length(value));
         // What is usual counts only as long as nothing is known.
-        let limit_ms = own_ms.reduce(f64::min).unwrap_or(JOURNAL_INTERVAL_MS);
-        self.release(limit_ms);
-        let has = |value: &str, now: &&str| interval_ms(value) == interval_ms(now);
+        let limit = own.reduce(f64::min).unwrap_or(interval.usual());
+        self.release(limit);
+        let has = |value: &str, now: &&str| interval.length(value) == interval.length(now);
         let is_weaker = |value: &&String| {
             let set = self.set(value);
             // What all servers have is no change.
-            weakens(&self.key, &set, limit_ms) && !now.iter().all(|now| has(&set, now))
+            interval.is_longer(&set, limit) && !now.iter().all(|now| has(&set, now))
         };
         let weaker: Vec<String> = self.values.iter().filter(is_weaker).cloned().collect();
         if is_allowed {
-            if is_interval(&self.key) {
-                self.less_durable = weaker;
-            }
+            self.less_durable = weaker;
             return Vec::new();
         }
         let is_of_a_server = |value: &String| now.iter().any(|now| has(&self.set(value), now));
@@ -83,11 +166,11 @@ impl Knob {
     /// Puts the times between two writes of the journal that were held back and are not above a limit among its values.
     fn release(&mut self, limit_ms: f64) {
         let held_back = std::mem::take(&mut self.held_back);
-        if self.runtime_parameter() != Some(JOURNAL_INTERVAL) {
+        if self.runtime_parameter() != Some(JOURNAL_PARAMETER) {
             return;
         }
         for value in held_back {
-            if !weakens(&self.key, &self.set(&value), limit_ms) {
+            if !Interval::Journal.is_longer(&self.set(&value), limit_ms) {
                 self.add(&value);
             }
         }
@@ -104,7 +187,7 @@ pub(super) fn mark_less_durable(
 ) -> Result<(), PlanError> {
     let values = knob.values.iter();
     let is_weaker = |value: &&String| {
-        weaker.contains(value) || weakens(&knob.key, &knob.set(value), JOURNAL_INTERVAL_MS)
+        weaker.contains(value) || weakens(&knob.key, &knob.set(value))
     };
     let own: Vec<String> = values.filter(is_weaker).cloned().collect();
     match own.first().filter(|_| !allowed.durability) {

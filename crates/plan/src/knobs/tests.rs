@@ -137,6 +137,41 @@ fn what_a_server_has_decides_which_intervals_of_the_journal_are_less_durable() {
 }
 
 #[test]
+fn without_a_journal_longer_times_between_checkpoints_are_less_durable() {
+    let settled = |key: &str, now: &[&str], is_allowed| {
+        let mut knob = knobs(&["checkpoint"], Allowed::default())
+            .unwrap()
+            .remove(0);
+        knob.key = key.to_owned();
+        if key == "server.checkpoint_interval" {
+            knob.values = ["10s", "1m", "120s"].map(str::to_owned).to_vec();
+        }
+        let left_out = knob.settle_checkpoints(now, is_allowed);
+        (knob.values.join(" "), left_out.join(" "), knob.less_durable)
+    };
+    let key = "server.runtime_parameters.syncdelay";
+    let (values, left_out, _) = settled(key, &["60.0"], false);
+    assert_eq!(
+        (values.as_str(), left_out.as_str()),
+        ("10 20 60", "120 300 900")
+    );
+    let (values, left_out, marked) = settled(key, &["60.0"], true);
+    assert_eq!(
+        (values.as_str(), left_out.as_str()),
+        ("10 20 60 120 300 900", "")
+    );
+    assert_eq!(marked, ["120", "300", "900"]);
+    // With 0 there are no checkpoints at all.
+    assert_eq!(settled(key, &["0.0"], false).1, "");
+    // Servers with a journal keep it.
+    assert_eq!(settled(key, &[], false).1, "");
+    let at_start = settled("server.checkpoint_interval", &["60.0"], false);
+    assert_eq!((at_start.0.as_str(), at_start.1.as_str()), ("10s 1m", "120s"));
+    let other = settled("server.runtime_parameters.other", &["60.0"], false);
+    assert_eq!(other.1, "");
+}
+
+#[test]
 fn a_parameter_is_typed_with_its_values() {
     let mut knob = knobs(&["syncdelay=120,20"], Allowed::default())
         .unwrap()
@@ -181,6 +216,14 @@ fn what_weakens_writes_must_be_allowed_whatever_a_file_says_of_it() {
             "'30','200'",
         ),
         ("server.parameters.journalCommitInterval", "'30','200'"),
+        (
+            "server.runtime_parameters.wiredTigerEngineRuntimeConfig",
+            "'log=(enabled=true)','log=(enabled=false)'",
+        ),
+        (
+            "server.parameters.wiredTigerEngineRuntimeConfig",
+            "'eviction_target=70, log={\"enabled\": false}','30'",
+        ),
         ("server.storage_engine", "'wired-tiger','in-memory'"),
         ("server.topology", "'replica-set=3','standalone'"),
     ] {

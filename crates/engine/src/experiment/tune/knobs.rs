@@ -192,6 +192,9 @@ fn planned(knobs: &mut [Knob], task: &Task, put: fn(&mut Knob, &str)) {
     }
 }
 
+/// What `mongod` has of it unless something else is asked for.
+const CHECKPOINT_S: &str = "60";
+
 /// Key of the storage that is made for the servers.
 const STORAGE: &str = "server.storage";
 
@@ -279,6 +282,34 @@ pub(super) fn settle_parameter(
         }
     }
     let weaker = knob.settle_durability(&of_each.concat(), allows_less_durable);
+    leave_out(knob, weaker, left_out)
+}
+
+/// The time between checkpoints that a server without a journal had, on which acknowledged writes last with the next one.
+pub(super) fn unjournaled_checkpoints(server: &ServerRecord) -> Option<&str> {
+    let mut names = ["journal", "storage.journal.enabled"].into_iter();
+    let is_off = |name| server.settings.get(name).is_some_and(|own| own == "false");
+    let interval_s = server.settings.get("parameter.syncdelay");
+    names
+        .any(is_off)
+        .then(|| interval_s.map_or(CHECKPOINT_S, String::as_str))
+}
+
+/// As [`settle_parameter`], by the times between checkpoints that servers without a journal had.
+pub(super) fn settle_checkpoints(
+    knob: &mut Knob,
+    unjournaled: &[String],
+    allows_less_durable: bool,
+    left_out: &mut Vec<LeftOutKnob>,
+) -> bool {
+    let now: Vec<&str> = unjournaled.iter().map(String::as_str).collect();
+    let weaker = knob.settle_checkpoints(&now, allows_less_durable);
+    weaker.is_empty() || leave_out(knob, weaker, left_out)
+}
+
+/// Names the values that were taken out because acknowledged writes are less durable with them. Whether there is something left to
+/// try.
+fn leave_out(knob: &Knob, weaker: Vec<String>, left_out: &mut Vec<LeftOutKnob>) -> bool {
     let is_left = knob.values.len() > 1;
     if !weaker.is_empty() {
         let mut without = left(knob, LeftOutReason::LessDurable);

@@ -132,6 +132,29 @@ fn what_is_less_durable_than_on_the_server_is_left_out_and_named() {
 }
 
 #[test]
+fn a_server_without_a_journal_makes_its_checkpoints_as_often_as_before() {
+    let server = |name: &str, value: &str| ServerRecord {
+        settings: BTreeMap::from([
+            (name.to_owned(), value.to_owned()),
+            ("parameter.syncdelay".to_owned(), "60.0".to_owned()),
+        ]),
+        ..ServerRecord::default()
+    };
+    for name in ["journal", "storage.journal.enabled"] {
+        let found = |value| unjournaled_checkpoints(&server(name, value)).map(str::to_owned);
+        assert_eq!(found("true"), None, "{name}");
+        assert_eq!(found("false").as_deref(), Some("60.0"), "{name}");
+    }
+    let mut knob = group("checkpoint", 4 << 30, false).remove(0);
+    let mut left_out = Vec::new();
+    let now = ["60.0".to_owned()];
+    assert!(settle_checkpoints(&mut knob, &now, false, &mut left_out));
+    let said = in_words(&left_out[0]);
+    let expected = "`checkpoint interval (120, 300 and 900)` is left out: it makes";
+    assert!(said.starts_with(expected), "{said}");
+}
+
+#[test]
 fn a_share_of_unwritten_memory_is_left_out_where_a_size_stands_in_its_place() {
     let machine = tempfile::TempDir::new().unwrap();
     let write = |file: &str, text: &str| {
