@@ -135,12 +135,15 @@ impl ParameterJournal {
         let (mut reverted, mut refused) = (Vec::new(), 0);
         for entry in self.entries.clone().into_iter().rev() {
             match put_back(&entry, given.as_ref()) {
-                Ok(is_news) => {
+                Ok(found) => {
                     self.forget(std::slice::from_ref(&entry))?;
-                    if is_news {
-                        reverted.push(entry);
-                    } else {
-                        observer.note(&format!("{} already", entry.reverted()));
+                    match found {
+                        Found::Ours => reverted.push(entry),
+                        Found::Before => observer.note(&format!("{} already", entry.reverted())),
+                        Found::Start => observer.note(&format!(
+                            "`{}` of `{}` is what it was started with: nothing was set since",
+                            entry.name, entry.server
+                        )),
                     }
                 }
                 Err(failure) => {
@@ -166,8 +169,46 @@ impl ParameterJournal {
     }
 }
 
-/// Puts one parameter back; whether that was needed.
-fn put_back(entry: &ChangedParameter, given: Option<&Remote>) -> Result<bool, Error> {
+/// What a server has of a parameter that was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// What was set.
+    Ours,
+    /// What was there before.
+    Before,
+    /// The options of the engine that it was started with.
+    Start,
+}
+
+/// Compares what a server has now with what was set and with what was there before.
+///
+/// # Errors
+/// Somebody else has changed it.
+fn compare(entry: &ChangedParameter, now: Option<&Bson>) -> Result<Found, Error> {
+    let is = |value: &Bson| now.is_some_and(|now| is_same(now, value));
+    if is(&entry.before) {
+        return Ok(Found::Before);
+    }
+    if is(&entry.set) {
+        return Ok(Found::Ours);
+    }
+    // Of the engine a server tells the text that was set last, and nothing after a start. Another text need not name the options
+    // that were set, and leaves them as they are then.
+    if entry.name == ENGINE_CONFIGURATION && is(&Bson::String(String::new())) {
+        return Ok(Found::Start);
+    }
+    let found = now.map_or_else(|| "not there".to_owned(), |now| format!("`{}`", text(now)));
+    let text = format!(
+        "`{}` of `{}` is {found}, not `{}`: it was changed after this program set it",
+        entry.name,
+        entry.server,
+        text(&entry.set)
+    );
+    Err(Error::new(Kind::Environment, text))
+}
+
+/// Puts one parameter back, if that is needed; what was there.
+fn put_back(entry: &ChangedParameter, given: Option<&Remote>) -> Result<Found, Error> {
     let stored = Remote::parse(&entry.uri)?;
     let remote = given.unwrap_or(&stored);
     let server = Remote::parse(&format!("mongodb://{}/", entry.server))?;
@@ -188,24 +229,11 @@ fn put_back(entry: &ChangedParameter, given: Option<&Remote>) -> Result<bool, Er
         )
     };
     let now = value_now(&mut control, entry).map_err(refused)?;
-    let is = |value: &Bson| now.as_ref().is_some_and(|now| is_same(now, value));
-    // Of the engine a server tells the text that was set last, and nothing after a start: what is not ours is not there any more.
-    let is_lost = entry.name == ENGINE_CONFIGURATION && !is(&entry.set);
-    if is(&entry.before) || is_lost {
-        return Ok(false);
+    let found = compare(entry, now.as_ref())?;
+    if found == Found::Ours {
+        apply(&mut control, entry, &entry.before).map_err(refused)?;
     }
-    if !is(&entry.set) {
-        let found = now.map_or_else(|| "not there".to_owned(), |now| format!("`{}`", text(&now)));
-        let text = format!(
-            "`{}` of `{}` is {found}, not `{}`: it was changed after this program set it",
-            entry.name,
-            entry.server,
-            text(&entry.set)
-        );
-        return Err(Error::new(Kind::Environment, text));
-    }
-    apply(&mut control, entry, &entry.before).map_err(refused)?;
-    Ok(true)
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -221,6 +249,26 @@ mod tests {
             before: Bson::Double(60.0),
             set: Bson::Double(5.0),
         }
+    }
+
+    #[test]
+    fn options_of_the_engine_that_somebody_else_has_set_are_no_way_back() {
+        let own = ChangedParameter {
+            before: Bson::String("eviction=(threads_max=20)".into()),
+            set: Bson::String("eviction=(threads_max=4)".into()),
+            ..change(ENGINE_CONFIGURATION)
+        };
+        let found = |now: &str| {
+            let found = compare(&own, Some(&Bson::String(now.into())));
+            found.map_err(|failure| failure.reason())
+        };
+        assert_eq!(found("eviction=(threads_max=4)"), Ok(Found::Ours));
+        assert_eq!(found("eviction=(threads_max=20)"), Ok(Found::Before));
+        assert_eq!(found(""), Ok(Found::Start));
+        let said = found("eviction_target=70").unwrap_err();
+        assert!(said.contains("changed after this program"), "{said}");
+        let other = compare(&change("a"), Some(&Bson::String(String::new())));
+        assert!(other.is_err());
     }
 
     #[test]
