@@ -312,7 +312,9 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         // Those that others are compared with are changes as well, unless they are what was there before.
         let outcome = if is_tried || !keys.is_empty() {
             let limits = limits_of_each[workload].clone();
+            let clients = campaign.task(which).plan.client.clients;
             let limits = WindowLimits {
+                client_ratio: baseline::client_ratio(&keys, clients),
                 search: limits.search.filter(|_| may_end_early),
                 ..limits
             };

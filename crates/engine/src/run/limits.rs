@@ -46,6 +46,8 @@ pub struct WindowLimits {
     pub longer: Vec<LongerLimit>,
     /// Operations per second that are usual.
     pub usual_rate_per_s: f64,
+    /// Share of the usual clients that the run has, 1 at most: fewer do fewer operations, and the server does not stand still.
+    pub client_ratio: f64,
     /// Whether the servers are on this machine, whose memory counts then.
     pub is_local: bool,
     /// What else ends a run of a search; `None` for runs that the answer rests on.
@@ -112,8 +114,9 @@ impl LimitCheck {
     fn stall(&mut self, window: &IntervalRecord) -> Option<String> {
         let seconds = window.duration_ns as f64 / 1e9;
         let ended = (window.counts.succeeded + window.counts.failed) as f64;
+        let usual_rate_per_s = self.limits.usual_rate_per_s * self.limits.client_ratio;
         // The last window of a phase may be very short.
-        if seconds < 0.5 || ended >= STALL_RATIO * self.limits.usual_rate_per_s * seconds {
+        if seconds < 0.5 || ended >= STALL_RATIO * usual_rate_per_s * seconds {
             self.stalled = 0;
             return None;
         }
@@ -216,6 +219,7 @@ mod tests {
                 longer_ratio: 0.05,
             }],
             usual_rate_per_s: 1_000.0,
+            client_ratio: 1.0,
             is_local: false,
             search: None,
         }
@@ -300,6 +304,18 @@ mod tests {
         assert_eq!(fault(&[slow(), usual, slow()]), None);
         let stalled = fault(&[slow(), slow()]).unwrap();
         assert!(stalled.contains("fell to 50.00/s, of 1,000/s"), "{stalled}");
+        // With 1 client of 32 the rate is a part of the usual one.
+        let few = WindowLimits {
+            client_ratio: 1.0 / 32.0,
+            ..limits()
+        };
+        let has_stalled = |operations| {
+            let mut check = few.watch(&[]);
+            let window = || window(PhaseKind::Measure, &[(1, operations)], 0);
+            check.fault(&window());
+            check.fault(&window()).is_some()
+        };
+        assert_eq!((has_stalled(50), has_stalled(2)), (false, true));
     }
 
     #[test]

@@ -23,6 +23,9 @@ const MORE_BEYOND: f64 = 5.0;
 /// ... but this share of them in any case: of a high percentile it takes few operations, such as those of a checkpoint.
 const LEAST_LONGER_RATIO: f64 = 0.05;
 
+/// Key of the number of clients.
+const CLIENTS: &str = "client.clients";
+
 /// Those of one workload.
 pub(super) struct FirstRuns {
     pub(super) baseline: Baseline,
@@ -61,6 +64,15 @@ pub(super) fn measure(
     Ok(all)
 }
 
+/// Share of the clients of a plan that a run with these keys has, 1 at most.
+pub(super) fn client_ratio(keys: &[(&str, String)], planned: u32) -> f64 {
+    let own = keys.iter().find(|(key, _)| *key == CLIENTS);
+    let clients = own.and_then(|(_, value)| value.parse::<f64>().ok());
+    clients.map_or(1.0, |clients| {
+        (clients / f64::from(planned.max(1))).min(1.0)
+    })
+}
+
 /// What ends a run that does harm, and what ends one of the search besides.
 pub(super) fn limits(
     options: &TuneOptions,
@@ -79,6 +91,7 @@ pub(super) fn limits(
         failed_ratio: options.failed_ratio.max(0.01),
         longer: of_window(&options.responses, p99_us),
         usual_rate_per_s: rates.sum::<f64>() / count,
+        client_ratio: 1.0,
         is_local,
         search: Some(SearchLimits {
             failed_ratio: options.failed_ratio,
@@ -138,5 +151,16 @@ mod tests {
         assert_eq!(of(&[]), before);
         assert_eq!(of(&[percentile(80.0), mean(2_000.0)]), before);
         assert_eq!(of(&[mean(30_000.0)]), [(60_000_000, 0.05)]);
+    }
+
+    #[test]
+    fn fewer_clients_are_a_share_of_those_before() {
+        let of = |key, value: &str| {
+            let keys = [("server.cache", "1GiB".to_owned()), (key, value.to_owned())];
+            client_ratio(&keys, 32)
+        };
+        assert_eq!(of(CLIENTS, "8"), 0.25);
+        assert_eq!(of(CLIENTS, "64"), 1.0);
+        assert_eq!(of("server.journal", "8"), 1.0);
     }
 }
