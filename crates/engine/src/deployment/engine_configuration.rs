@@ -44,8 +44,7 @@ pub(crate) fn before(started: &str, now: &str, asked: &str) -> Result<String, St
     Ok(written(&found))
 }
 
-/// All options that an engine has and that can be put back, as one text: each as [`before`] would find it, after whatever else was
-/// set last.
+/// The options that an engine has, as far as they can be put back or were set last, as one text.
 pub(crate) fn in_effect(started: &str, now: &str) -> String {
     let mut all = at_start(started);
     all.extend(options(now, ""));

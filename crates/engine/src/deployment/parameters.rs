@@ -302,8 +302,8 @@ fn configured(reply: &Document) -> &str {
     text.unwrap_or_default()
 }
 
-/// What is put back. A server does not tell the configuration of its engine: what it was `started` with and defaults stand for what
-/// was not set by command.
+/// What is put back. A server does not tell what its engine has: what it was `started` with and defaults stand for what was not
+/// set by command.
 fn before(name: &str, started: &str, now: &Bson, asked: &str) -> Result<Bson, Error> {
     if name != ENGINE_CONFIGURATION {
         return Ok(now.clone());

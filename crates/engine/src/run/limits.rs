@@ -310,7 +310,7 @@ mod tests {
             ..limits()
         };
         let has_stalled = |operations| {
-            let mut check = few.watch(&[]);
+            let mut check = few.clone().watch(&[]);
             let window = || window(PhaseKind::Measure, &[(1, operations)], 0);
             check.fault(&window());
             check.fault(&window()).is_some()

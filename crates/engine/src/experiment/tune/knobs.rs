@@ -307,8 +307,7 @@ pub(super) fn settle_checkpoints(
     weaker.is_empty() || leave_out(knob, weaker, left_out)
 }
 
-/// Names the values that were taken out because acknowledged writes are less durable with them. Whether there is something left to
-/// try.
+/// Names the values that were taken out as less durable. Whether there is something left to try.
 fn leave_out(knob: &Knob, weaker: Vec<String>, left_out: &mut Vec<LeftOutKnob>) -> bool {
     let is_left = knob.values.len() > 1;
     if !weaker.is_empty() {
