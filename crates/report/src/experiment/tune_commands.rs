@@ -133,8 +133,15 @@ fn of_machine(knobs: &[Knob], keys: &BTreeMap<String, String>) -> Vec<String> {
         Some(name) => format!("sudo sysctl -w {}={value}", name.replace('/', ".")),
         None => format!("echo {value} | sudo tee {file}"),
     };
-    own.flat_map(|(knob, value)| knob.files.iter().map(move |file| command(file, &value)))
-        .collect()
+    own.flat_map(|(knob, value)| {
+        let start = match knob.needs_start {
+            true => "  # then start the server again",
+            false => "",
+        };
+        let files = knob.files.iter();
+        files.map(move |file| command(file, &value) + start)
+    })
+    .collect()
 }
 
 /// A value as JavaScript has it.
@@ -239,7 +246,7 @@ mod tests {
             default: 0,
             ordered: true,
             reach: dyno_record::experiment::KnobReach::Host,
-            needs_start: false,
+            needs_start: HostSetting::named(name).is_some_and(HostSetting::needs_start),
             files: vec![file.to_owned()],
             versions: None,
             less_durable: Vec::new(),
@@ -257,7 +264,7 @@ mod tests {
         assert_eq!(
             of_machine(&knobs, &keys),
             [
-                "echo 128 | sudo tee /sys/block/sda/queue/read_ahead_kb",
+                "echo 128 | sudo tee /sys/block/sda/queue/read_ahead_kb  # then start the server again",
                 "sudo sysctl -w vm.swappiness=60",
             ]
         );
