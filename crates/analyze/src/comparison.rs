@@ -124,11 +124,13 @@ pub fn compare(
         let mean = MeanOfPairs {
             value: differences[0],
             order_effect: None,
+            squares: 0.0,
             spread: within,
         };
         (mean, within, Basis::WithinRun)
     } else {
-        let mean = mean_of_pairs(pairs, &differences)?;
+        let first: Vec<bool> = pairs.iter().map(|pair| pair.baseline_first).collect();
+        let mean = mean_of_pairs(&differences, &first)?;
         let between = mean.spread;
         let wider = |other: &Spread| {
             other.half_width(confidence_ratio) > between.half_width(confidence_ratio)
@@ -198,19 +200,29 @@ fn within(pairs: &[Pair], statistic: Statistic, resampling: Resampling) -> Optio
 }
 
 /// Mean of the logarithms of the pairs' ratios.
-struct MeanOfPairs {
-    value: f64,
+pub(crate) struct MeanOfPairs {
+    pub(crate) value: f64,
     order_effect: Option<f64>,
-    spread: Spread,
+    /// Squared deviations from it, without the effect of the order where that is taken out.
+    pub(crate) squares: f64,
+    /// Of the mean; it rests on the deviations.
+    pub(crate) spread: Spread,
 }
 
-fn mean_of_pairs(pairs: &[Pair], differences: &[f64]) -> Option<MeanOfPairs> {
-    let n = pairs.len() as f64;
-    let order = |pair: &Pair| if pair.baseline_first { 1.0 } else { -1.0 };
-    let orders: Vec<f64> = pairs.iter().map(order).collect();
+/// Degrees of freedom of the mean of so many pairs in both orders.
+pub(crate) fn degrees_of_freedom(pairs: usize) -> f64 {
+    let takes_order_out = pairs >= MIN_PAIRS_FOR_ORDER;
+    pairs as f64 - if takes_order_out { 2.0 } else { 1.0 }
+}
+
+/// The mean of these logarithms, of pairs in which A ran before B or after it.
+pub(crate) fn mean_of_pairs(differences: &[f64], baseline_first: &[bool]) -> Option<MeanOfPairs> {
+    let n = differences.len() as f64;
+    let order = |first: &bool| if *first { 1.0 } else { -1.0 };
+    let orders: Vec<f64> = baseline_first.iter().map(order).collect();
     let balance: f64 = orders.iter().sum();
     let both_orders = balance.abs() < n;
-    let takes_order_out = pairs.len() >= MIN_PAIRS_FOR_ORDER && both_orders;
+    let takes_order_out = differences.len() >= MIN_PAIRS_FOR_ORDER && both_orders;
     let sum: f64 = differences.iter().sum();
     // Least squares of `value + order · effect`; the inverse of the matrix has the errors.
     let (value, effect, inverse) = if takes_order_out {
@@ -225,11 +237,17 @@ fn mean_of_pairs(pairs: &[Pair], differences: &[f64]) -> Option<MeanOfPairs> {
         .iter()
         .zip(differences)
         .map(|(o, d)| d - value - o * effect);
-    let degrees_of_freedom = n - if takes_order_out { 2.0 } else { 1.0 };
-    let variance = residuals.map(|r| r * r).sum::<f64>() / degrees_of_freedom;
+    let degrees_of_freedom = if takes_order_out {
+        degrees_of_freedom(differences.len())
+    } else {
+        n - 1.0
+    };
+    let squares = residuals.map(|r| r * r).sum::<f64>();
+    let variance = squares / degrees_of_freedom;
     Some(MeanOfPairs {
         value,
         order_effect: takes_order_out.then_some(effect),
+        squares,
         spread: Spread {
             deviation: (variance * inverse).sqrt(),
             degrees_of_freedom,

@@ -19,9 +19,12 @@ pub mod across;
 mod baseline;
 mod noise;
 mod under_way;
+mod visible;
 
 pub use baseline::{BASELINE_RUNS, Baseline};
 pub use noise::noise_told;
+use visible::visible_beyond;
+pub use visible::visible_ratio;
 
 /// Pairs of a comparison of the search.
 const SEARCH_PAIRS: usize = 2;
@@ -33,11 +36,6 @@ const CERTAINLY_WORSE_RATIO: f64 = 0.99;
 const FORGIVEN: usize = 1;
 /// Confidence of all intervals.
 const CONFIDENCE_RATIO: f64 = 0.95;
-/// Confidence whose upper end one of twenty lies above.
-const POSSIBLE_RATIO: f64 = 0.9;
-/// Standard normal deviate that is exceeded in one of five cases: a gain must be larger than the half-width of the interval by that
-/// many standard errors to be shown in four of five.
-const POWER: f64 = 0.8416;
 
 /// Why a run is of no use.
 const NOT_TOLD: &str = "a run does not tell the goal";
@@ -174,18 +172,6 @@ pub fn budget(budget_s: f64, run_s: f64) -> Option<(u32, u32)> {
 pub fn pairs_in(time_s: f64, pair_s: f64, comparisons: u32) -> u32 {
     let twos = (time_s / pair_s / f64::from(comparisons.max(1)) / 2.0).floor();
     (twos * 2.0).clamp(LEAST_PAIRS as f64, MOST_PAIRS) as u32
-}
-
-/// The smallest gain, as a share, that this many pairs show in four of five cases.
-pub fn visible_ratio(noise_ratio: f64, pairs: u32) -> f64 {
-    let pairs = f64::from(pairs);
-    let error = noise_ratio * std::f64::consts::SQRT_2 / pairs.sqrt();
-    visible_beyond(error, pairs - 1.0)
-}
-
-/// The same by the standard error of a logarithm.
-fn visible_beyond(error: f64, degrees_of_freedom: f64) -> f64 {
-    (error * (two_sided(CONFIDENCE_RATIO, degrees_of_freedom) + POWER)).exp_m1()
 }
 
 impl TuneCourse {
@@ -481,15 +467,16 @@ impl TuneCourse {
         if now.ratios.len() < LEAST_PAIRS || !now.ratios.len().is_multiple_of(2) {
             return None;
         }
-        let own = now.squares() / (count - 1.0);
+        let own = now.mean()?;
+        let freedom = own.spread.degrees_of_freedom;
         // Few pairs may agree by chance.
         let found = Comparison {
-            log_ratio: mean,
-            error: (own.max(pooled / 2.0) / count).sqrt(),
-            degrees_of_freedom: count - 1.0,
+            log_ratio: own.value,
+            error: own.spread.deviation.max((pooled / 2.0 / count).sqrt()),
+            degrees_of_freedom: freedom,
         };
         // By the width alone, which says nothing about the side.
-        let half = two_sided(CONFIDENCE_RATIO, count - 1.0) * found.error;
+        let half = two_sided(CONFIDENCE_RATIO, freedom) * found.error;
         let is_over = now.ratios.len() >= self.most_pairs(now);
         (is_over || half <= self.options.margin_ratio.ln_1p() / 2.0).then_some((found, false))
     }
@@ -501,9 +488,9 @@ impl TuneCourse {
         problem: Option<String>,
         is_dropped: bool,
     ) {
-        if now.ratios.len() > 1 {
-            self.noise.squares += now.squares();
-            self.noise.degrees_of_freedom += now.ratios.len() as f64 - 1.0;
+        if let Some(own) = now.mean().filter(|_| now.ratios.len() > 1) {
+            self.noise.squares += own.squares;
+            self.noise.degrees_of_freedom += own.spread.degrees_of_freedom;
         }
         // Of what is compared after the search it takes no notice.
         self.search.record(outcome);
@@ -579,33 +566,6 @@ impl TuneCourse {
             effects: self.effects(setting),
             comparison: None,
         }
-    }
-
-    /// The smallest gain that would have been seen in four of five cases by the last confirmation; without one the largest that the
-    /// search leaves possible, or while it goes on the one that its comparisons would show.
-    fn visible_ratio(&self) -> f64 {
-        let is_confirmation = |trial: &TuneTrial| trial.purpose == TunePurpose::Confirm;
-        let error = |pairs: f64| (self.noise.pair_variance() / pairs).sqrt();
-        let is_over = matches!(self.search.step(), TuningStep::Done(_));
-        let possible = self.search.possible_gain().filter(|_| is_over);
-        match (self.last_outcome(is_confirmation), possible) {
-            (Some(Outcome::Compared(found)), _) => {
-                let freedom = found.degrees_of_freedom;
-                // The noise of all pairs so far is known better than that of these alone; but a gain that these leave possible is
-                // not ruled out.
-                let left = found.log_ratio + two_sided(POSSIBLE_RATIO, freedom) * found.error;
-                visible_beyond(error(freedom + 1.0), freedom).max(left.exp_m1())
-            }
-            (None, Some(possible)) => possible.exp_m1(),
-            _ => visible_beyond(error(SEARCH_PAIRS as f64), self.noise.degrees_of_freedom),
-        }
-    }
-
-    /// How the last of these comparisons went.
-    fn last_outcome(&self, is_it: impl Fn(&TuneTrial) -> bool) -> Option<Outcome> {
-        let mut done = self.trials.iter().zip(&self.outcomes).rev();
-        done.find(|(trial, _)| is_it(trial))
-            .map(|(_, outcome)| *outcome)
     }
 
     fn effects(&self, setting: &Setting) -> Vec<KnobEffect> {

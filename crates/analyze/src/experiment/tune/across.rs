@@ -347,9 +347,7 @@ impl AcrossCourse {
         if own.is_empty() {
             return Some(Effect::AsBefore);
         }
-        let is_it = |trial: &TuneTrial| purposes.contains(&trial.purpose) && trial.settings == own;
-        let mut done = course.trials.iter().zip(&course.outcomes).rev();
-        let (trial, outcome) = done.find(|(trial, _)| is_it(trial))?;
+        let (trial, outcome) = course.last(&own, purposes)?;
         Some(match outcome {
             Outcome::Compared(found) => Effect::Compared(*found),
             // What a server refuses is of no use to its workload either; the problem says which it was.
@@ -422,7 +420,11 @@ impl AcrossCourse {
                 ratio: effect.comparison().map(|found| figure(course, &found)),
                 beside_own: beside_own.map(|found| figure(course, &found)),
                 pairs: match &effect {
-                    Effect::Compared(found) => found.degrees_of_freedom as u32 + 1,
+                    Effect::Compared(_) => {
+                        let own = course.named(&course.setting(settings));
+                        let (trial, _) = course.last(&own, purposes)?;
+                        trial.pairs().count() as u32
+                    }
                     Effect::AsBefore | Effect::Harmful(_) => 0,
                 },
                 problem: match effect {
@@ -559,6 +561,12 @@ impl TuneCourse {
             TuningStep::Done(TuningResult::Better { setting, .. }) => self.named(&setting),
             _ => Named::new(),
         }
+    }
+
+    /// The last comparison of these knobs and values for one of these purposes, and how it went.
+    fn last(&self, named: &Named, purposes: &[TunePurpose]) -> Option<(&TuneTrial, &Outcome)> {
+        let mut done = self.trials.iter().zip(&self.outcomes).rev();
+        done.find(|(trial, _)| purposes.contains(&trial.purpose) && trial.settings == *named)
     }
 
     /// These values, and the defaults of all other knobs.

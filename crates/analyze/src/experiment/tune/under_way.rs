@@ -1,5 +1,6 @@
 //! A comparison that goes on: which run is next, and what its pairs have said so far.
 
+use crate::comparison::{MeanOfPairs, mean_of_pairs};
 use crate::search::tuning::space::Setting;
 use dyno_record::experiment::{RunsSetAside, TunePurpose};
 
@@ -70,8 +71,10 @@ impl UnderWay {
         self.set_aside.len() - self.disturbed()
     }
 
-    pub(super) fn squares(&self) -> f64 {
-        let mean = self.ratios.iter().sum::<f64>() / self.ratios.len() as f64;
-        self.ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum()
+    /// The mean of the pairs so far, as `dyno ab` has it: a pair begins on new servers in a confirmation, so that its second run
+    /// may find warm what the first one did not.
+    pub(super) fn mean(&self) -> Option<MeanOfPairs> {
+        let other_first: Vec<bool> = (0..self.ratios.len()).map(|pair| pair % 2 == 0).collect();
+        mean_of_pairs(&self.ratios, &other_first)
     }
 }

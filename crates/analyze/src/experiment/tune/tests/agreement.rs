@@ -26,8 +26,8 @@ fn run(better: f64, seed: u64) -> Series {
     Series::new(&windows)
 }
 
-/// What both say of the same pairs, of which those tuned are better by this logarithm.
-fn both(better: f64, seed: u64) -> (Figure, AbComparison) {
+/// What both say of the same pairs, of which those tuned are better by this logarithm, and the second run by another one.
+fn both(better: f64, second: f64, seed: u64) -> (Figure, AbComparison) {
     let options = options(TuneGoal::Rate);
     let mut course = Bench::new(seed).begin(&options);
     course.set_confirmation_pairs(8);
@@ -36,10 +36,12 @@ fn both(better: f64, seed: u64) -> (Figure, AbComparison) {
     let found = loop {
         let number = pairs.len() as u64;
         let of_pair = 1_000 * (seed + 1) + 2 * number;
+        let baseline_first = number.is_multiple_of(2);
+        let if_second = |is_second| if is_second { second } else { 0.0 };
         let pair = Pair {
-            baseline: run(0.0, of_pair),
-            candidate: run(better, of_pair + 1),
-            baseline_first: number.is_multiple_of(2),
+            baseline: run(if_second(!baseline_first), of_pair),
+            candidate: run(better + if_second(baseline_first), of_pair + 1),
+            baseline_first,
         };
         let rate = |side: &Series| side.value(Statistic::Rate).unwrap();
         let ratio = rate(&pair.candidate) / rate(&pair.baseline);
@@ -61,7 +63,7 @@ fn both(better: f64, seed: u64) -> (Figure, AbComparison) {
 fn the_search_and_ab_say_the_same_of_a_confirmation() {
     for seed in 0..20 {
         let better = [-0.2, 0.0, 0.05, 0.2][seed as usize % 4];
-        let (search, ab) = both(better, seed);
+        let (search, ab) = both(better, 0.0, seed);
         // The same ratio, so that one is never certain of a gain and the other one of a loss.
         assert!((search.value / ab.ratio.value).ln().abs() < 1e-9);
         let is_certain = search.low.unwrap() > 1.0 || search.high.unwrap() < 1.0;
@@ -74,5 +76,18 @@ fn the_search_and_ab_say_the_same_of_a_confirmation() {
         };
         assert!(is_certain, "{search:?}");
         assert_eq!(ab.verdict, expected, "{ab:?}");
+    }
+}
+
+#[test]
+fn a_second_run_that_finds_the_servers_warm_makes_the_search_no_less_certain_than_ab() {
+    for seed in 0..5 {
+        let (search, ab) = both(0.1, 0.2, seed);
+        assert!(
+            ab.order_effect_ratio.is_some_and(|effect| effect > 1.1),
+            "{ab:?}"
+        );
+        assert_eq!(ab.verdict, ComparisonVerdict::Faster, "{ab:?}");
+        assert!(search.low.unwrap() > 1.0, "{search:?}");
     }
 }

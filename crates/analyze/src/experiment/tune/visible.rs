@@ -1,0 +1,53 @@
+//! Which gains would have been seen.
+
+use super::{CONFIDENCE_RATIO, SEARCH_PAIRS, TuneCourse};
+use crate::comparison::degrees_of_freedom;
+use crate::search::tuning::{Outcome, TuningStep};
+use crate::student::two_sided;
+use dyno_record::experiment::{TunePurpose, TuneTrial};
+
+/// Confidence whose upper end one of twenty lies above.
+const POSSIBLE_RATIO: f64 = 0.9;
+/// Standard normal deviate that is exceeded in one of five cases: a gain must be larger than the half-width of the interval by that
+/// many standard errors to be shown in four of five.
+const POWER: f64 = 0.8416;
+
+/// The smallest gain, as a share, that this many pairs show in four of five cases.
+pub fn visible_ratio(noise_ratio: f64, pairs: u32) -> f64 {
+    let error = noise_ratio * std::f64::consts::SQRT_2 / f64::from(pairs).sqrt();
+    visible_beyond(error, degrees_of_freedom(pairs as usize))
+}
+
+/// The same by the standard error of a logarithm.
+pub(super) fn visible_beyond(error: f64, degrees_of_freedom: f64) -> f64 {
+    (error * (two_sided(CONFIDENCE_RATIO, degrees_of_freedom) + POWER)).exp_m1()
+}
+
+impl TuneCourse {
+    /// The smallest gain that would have been seen in four of five cases by the last confirmation; without one the largest that the
+    /// search leaves possible, or while it goes on the one that its comparisons would show.
+    pub(super) fn visible_ratio(&self) -> f64 {
+        let error = |pairs: f64| (self.noise.pair_variance() / pairs).sqrt();
+        let is_over = matches!(self.search.step(), TuningStep::Done(_));
+        let possible = self.search.possible_gain().filter(|_| is_over);
+        match (self.last_confirmation(), possible) {
+            (Some((pairs, Outcome::Compared(found))), _) => {
+                let freedom = found.degrees_of_freedom;
+                // The noise of all pairs so far is known better than that of these alone; but a gain that these leave possible is
+                // not ruled out.
+                let left = found.log_ratio + two_sided(POSSIBLE_RATIO, freedom) * found.error;
+                visible_beyond(error(pairs), freedom).max(left.exp_m1())
+            }
+            (None, Some(possible)) => possible.exp_m1(),
+            _ => visible_beyond(error(SEARCH_PAIRS as f64), self.noise.degrees_of_freedom),
+        }
+    }
+
+    /// How the last confirmation went, and the number of its pairs.
+    fn last_confirmation(&self) -> Option<(f64, Outcome)> {
+        let is_confirmation = |trial: &TuneTrial| trial.purpose == TunePurpose::Confirm;
+        let mut done = self.trials.iter().zip(&self.outcomes).rev();
+        let (trial, outcome) = done.find(|(trial, _)| is_confirmation(trial))?;
+        Some((trial.pairs().count() as f64, *outcome))
+    }
+}
