@@ -9,8 +9,8 @@ use crate::search::tuning::{
 };
 use crate::student::two_sided;
 use dyno_record::experiment::{
-    Ablation, CostKind, Figure, Figures, Knob, KnobEffect, RunsSetAside, TuneAnswer, TuneGoal,
-    TuneOptions, TunePurpose, TuneTrial, keys_of,
+    Ablation, CostKind, Figure, Figures, Knob, KnobEffect, KnobReach, RunsSetAside, TuneAnswer,
+    TuneGoal, TuneOptions, TunePurpose, TuneTrial, keys_of,
 };
 use std::collections::BTreeMap;
 use under_way::UnderWay;
@@ -424,6 +424,15 @@ impl TuneCourse {
         Ok(())
     }
 
+    /// Whether the servers are started anew between the two runs of a pair.
+    fn needs_start(&self, now: &UnderWay) -> bool {
+        let values = now.one.iter().zip(&now.other);
+        let mut knobs = self.knobs.iter().zip(values);
+        knobs.any(|(knob, (one, other))| {
+            one != other && (knob.needs_start || knob.reach == KnobReach::Restart)
+        })
+    }
+
     /// Most pairs of a comparison that count.
     fn most_pairs(&self, now: &UnderWay) -> usize {
         match now.purpose {
@@ -454,7 +463,9 @@ impl TuneCourse {
         if now.purpose == TunePurpose::Search {
             let freedom = self.noise.degrees_of_freedom;
             let certain = two_sided(CERTAINLY_WORSE_RATIO, freedom);
-            let is_dropped = mean < -certain * (pooled / count).sqrt();
+            let is_worse = mean < -certain * (pooled / count).sqrt();
+            // In the first pair what is tried begins on new servers, and what it is compared with may have warm ones.
+            let is_dropped = is_worse && !self.needs_start(now);
             let is_over = now.ratios.len() >= SEARCH_PAIRS;
             let found = Comparison {
                 log_ratio: mean,

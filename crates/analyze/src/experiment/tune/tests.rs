@@ -1,7 +1,7 @@
 //! Searches on simulated benches: figures of runs that never took place.
 
 use super::*;
-use dyno_record::experiment::{Cost, CostBasis, Costs, KnobReach, Objective};
+use dyno_record::experiment::{Cost, CostBasis, Costs, Objective};
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
@@ -340,6 +340,16 @@ fn what_is_certainly_worse_is_given_up_after_a_pair() {
     }
     options.trials = Some(3);
     assert!(Bench::new(9).search(&options).answer().trials.len() >= 3);
+    // What begins on new servers beside warm ones has both orders.
+    options.trials = Some(30);
+    for knob in options.knobs.iter_mut().flatten() {
+        knob.reach = KnobReach::Restart;
+    }
+    let answer = Bench::new(9).search(&options).answer();
+    assert!(answer.trials.iter().all(|trial| !trial.is_dropped));
+    let searched = answer.trials.iter();
+    let mut searched = searched.filter(|trial| trial.purpose == TunePurpose::Search);
+    assert!(searched.all(|trial| trial.runs.len() == SEARCH_PAIRS));
 }
 
 #[test]
