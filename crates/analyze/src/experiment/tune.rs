@@ -32,7 +32,7 @@ const SEARCH_PAIRS: usize = 2;
 pub const LEAST_PAIRS: usize = 4;
 /// Confidence with which a setting is worse that is given up after its first pair.
 const CERTAINLY_WORSE_RATIO: f64 = 0.99;
-/// Runs of a comparison that may go wrong by their figures, where one may be chance.
+/// Runs of a comparison that may go wrong, where one may be chance.
 const FORGIVEN: usize = 1;
 /// Confidence of all intervals.
 const CONFIDENCE_RATIO: f64 = 0.95;
@@ -72,6 +72,8 @@ pub enum RunOutcome<'a> {
         reason: &'a str,
         /// Share of the CPU time that the hypervisor took meanwhile, if that is known.
         stolen_ratio: Option<f64>,
+        /// Whether a server that was started for it ended, or did not start: that is no chance.
+        server_ended: bool,
     },
     /// The server refused to set it.
     Refused {
@@ -355,14 +357,17 @@ impl TuneCourse {
                 self.finish(&now, outcome, Some(reason.to_owned()), false);
                 Ok(None)
             }
-            RunOutcome::Harmful { reason, .. } | RunOutcome::Refused { reason, .. } if is_tried => {
-                self.finish(&now, Outcome::Violated, Some(reason.to_owned()), false);
-                Ok(None)
-            }
-            // What did no harm before may do some by chance; twice it is no longer what others are compared with.
-            RunOutcome::Harmful { .. } if now.forgiven() < FORGIVEN => {
+            // What did no harm before may do some by chance; twice it counts.
+            RunOutcome::Harmful {
+                server_ended: false,
+                ..
+            } if now.may_be_chance(is_tried) && now.forgiven() < FORGIVEN => {
                 now.begin_pair_again(None);
                 self.under_way = Some(now);
+                Ok(None)
+            }
+            RunOutcome::Harmful { reason, .. } if is_tried => {
+                self.finish(&now, Outcome::Violated, Some(reason.to_owned()), false);
                 Ok(None)
             }
             RunOutcome::Harmful { reason, .. } if self.is_changed(&now.other) => {

@@ -404,6 +404,7 @@ impl<'a> Campaign<'a> {
         self.document.points[index].problem = None;
         self.document.points[index].stolen_ratio = None;
         self.document.points[index].ended_after_s = None;
+        self.document.points[index].server_ended = false;
         let directory = self
             .folder
             .path()

@@ -223,6 +223,7 @@ pub(crate) fn point(
         refused: None,
         stolen_ratio: None,
         ended_after_s: None,
+        server_ended: false,
         storage: None,
     }
 }

@@ -334,9 +334,11 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
             Err(Failure::Harm {
                 reason,
                 stolen_ratio,
+                server_ended,
             }) => course.take(RunOutcome::Harmful {
                 reason,
                 stolen_ratio: *stolen_ratio,
+                server_ended: *server_ended,
             }),
             Err(Failure::Refused { reason, key }) => {
                 course.take(RunOutcome::Refused { reason, key })

@@ -276,6 +276,9 @@ pub struct Point {
     /// because it did harm. Absent of runs that went on to their end, and in records of earlier versions.
     #[serde(default)]
     pub ended_after_s: Option<f64>,
+    /// Whether it has no figures because a server that was started for it ended, or did not start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub server_ended: bool,
     /// The storage that was made for its servers; absent where the data lay on storage that was there.
     #[serde(default)]
     pub storage: Option<PreparedStorageRecord>,

@@ -253,8 +253,8 @@ named! {
 pub struct RunsSetAside {
     /// By their places in the experiment, from 0: those of a pair that were done until then, or one before any change.
     pub runs: Vec<usize>,
-    /// Share of the CPU time that the hypervisor took during the last of them. Absent where that is not why: by its figures one
-    /// run broke a limit, which may be chance, or did not tell the goal.
+    /// Share of the CPU time that the hypervisor took during the last of them. Absent where that is not why: one run did
+    /// harm, which may be chance, or did not tell the goal.
     pub stolen_ratio: Option<f64>,
 }
 

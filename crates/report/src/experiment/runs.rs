@@ -138,6 +138,7 @@ mod tests {
             refused: None,
             stolen_ratio: None,
             ended_after_s: None,
+            server_ended: false,
             storage: None,
         };
         assert_eq!(row(&point, String::new(), false)[3].text, "not run");

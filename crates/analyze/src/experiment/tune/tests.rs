@@ -114,6 +114,7 @@ pub(super) fn harmful(reason: &str) -> RunOutcome<'_> {
     RunOutcome::Harmful {
         reason,
         stolen_ratio: None,
+        server_ended: false,
     }
 }
 
@@ -373,6 +374,44 @@ fn of_a_flat_surface_nineteen_of_twenty_searches_say_that_there_is_nothing_to_ga
 }
 
 #[test]
+fn one_run_that_does_harm_in_a_confirmation_or_an_ablation_may_be_chance_and_a_server_that_ended_is_not()
+ {
+    for server_ended in [false, true] {
+        let mut bench = Bench::new(7);
+        let mut course = bench.begin(&options(TuneGoal::Rate));
+        let mut harmed = Vec::new();
+        while let TuneNext::Run { keys, is_tried, .. } = course.next_run() {
+            let now = course.under_way.as_ref().unwrap();
+            let is_first = is_tried && !harmed.contains(&course.trials.len());
+            let outcome = match is_first && now.purpose != TunePurpose::Search {
+                true => {
+                    harmed.push(course.trials.len());
+                    course.take(RunOutcome::Harmful {
+                        reason: "the rate fell",
+                        stolen_ratio: None,
+                        server_ended,
+                    })
+                }
+                false => course.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
+            };
+            outcome.unwrap();
+        }
+        let answer = course.answer();
+        let given_up = answer.trials.iter().filter(|trial| trial.problem.is_some());
+        assert_eq!(
+            (given_up.count() > 0, answer.settings.is_empty()),
+            (server_ended, server_ended)
+        );
+        for place in harmed {
+            assert_eq!(
+                answer.trials[place].set_aside.len(),
+                usize::from(!server_ended)
+            );
+        }
+    }
+}
+
+#[test]
 fn a_candidate_that_does_harm_when_it_is_confirmed_shows_no_absence_of_a_gain() {
     let mut bench = Bench::new(7);
     let options = options(TuneGoal::Rate);
@@ -625,6 +664,7 @@ fn a_run_that_is_ended_while_time_is_taken_is_tried_once_more() {
                 RunOutcome::Harmful {
                     reason: "it stands still",
                     stolen_ratio: Some(0.3),
+                    server_ended: false,
                 }
             } else {
                 RunOutcome::Measured(&figures)

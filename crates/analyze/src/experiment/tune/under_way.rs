@@ -66,7 +66,12 @@ impl UnderWay {
         all.filter(|pair| pair.stolen_ratio.is_some()).count()
     }
 
-    /// How many are made again by what their figures said.
+    /// Whether harm may be chance of what did none before: all but what the search tries for the first time.
+    pub(super) fn may_be_chance(&self, is_tried: bool) -> bool {
+        !is_tried || self.purpose != TunePurpose::Search
+    }
+
+    /// How many are made again by what went wrong in them.
     pub(super) fn forgiven(&self) -> usize {
         self.set_aside.len() - self.disturbed()
     }

@@ -21,6 +21,8 @@ pub(crate) enum Failure {
         reason: String,
         /// Share of the CPU time that the hypervisor took until the run was ended, if that is known.
         stolen_ratio: Option<f64>,
+        /// Whether a server that was started for it ended, or did not start.
+        server_ended: bool,
     },
     /// The server refused to make them.
     Refused {
@@ -40,6 +42,7 @@ impl Failure {
             None => Failure::Harm {
                 reason,
                 stolen_ratio: point.stolen_ratio,
+                server_ended: point.server_ended,
             },
         })
     }
@@ -103,11 +106,13 @@ impl Campaign<'_> {
                 }
                 let was_ended = failure.kind == Kind::CheckFailed;
                 let run = was_ended.then(|| self.record_of(number)).flatten();
+                let server_ended = !is_usable && self.has_lost_servers();
                 let point = &mut self.document.points[number];
                 point.problem = Some(reason);
                 point.refused = refused;
                 point.stolen_ratio = run.as_ref().and_then(stolen_ratio);
                 point.ended_after_s = run.and_then(|run| ended_after_s(&run.document));
+                point.server_ended = server_ended;
                 let failed = Failure::of(point);
                 if !is_usable {
                     // Of a server that has died the end is no news.
@@ -128,11 +133,16 @@ impl Campaign<'_> {
     /// Whether a run failed by what it set: nothing succeeded, or a server that was started for it ended or did not start. All
     /// else, such as a full disk, says nothing of the setting.
     fn has_harmed(&mut self, number: usize) -> bool {
+        self.document.points[number].problem.is_some() || self.has_lost_servers()
+    }
+
+    /// Whether a server that was started for a run has ended, or did not start.
+    fn has_lost_servers(&mut self) -> bool {
         let is_started = !self.is_remote() && self.context.source.is_none();
         let has_ended = match &mut self.deployment {
             Some(open) => open.deployment.ended().is_some(),
             None => true,
         };
-        self.document.points[number].problem.is_some() || is_started && has_ended
+        is_started && has_ended
     }
 }

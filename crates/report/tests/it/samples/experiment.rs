@@ -155,6 +155,7 @@ fn experiment(key: &str, lines: &[(&str, Line)]) -> Experiment {
         refused: None,
         stolen_ratio: None,
         ended_after_s: None,
+        server_ended: false,
         storage: None,
     };
     let values: Vec<String> = lines.iter().map(|(value, _)| (*value).to_owned()).collect();

@@ -197,6 +197,7 @@ fn across(goal: TuneGoal, factors: Factors) -> Experiment {
                 course.take(RunOutcome::Harmful {
                     reason: "it hangs",
                     stolen_ratio: None,
+                    server_ended: false,
                 })
             }
         };

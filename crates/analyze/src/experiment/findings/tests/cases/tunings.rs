@@ -175,6 +175,7 @@ fn tuned(factor: f64, harms: bool) -> Experiment {
             course.take(RunOutcome::Harmful {
                 reason: "it hangs",
                 stolen_ratio: None,
+                server_ended: false,
             })
         } else {
             let figures = run(if is("threads") { factor } else { 1.0 });
