@@ -397,20 +397,20 @@ impl TuneCourse {
         let is_tried = now.is_tried_next();
         let harmful = harm(&self.options, figures).filter(|_| is_tried);
         let goal = goal_of(self.options.goal, figures);
-        let may_be_chance = match &harmful {
-            Some(_) => now.purpose != TunePurpose::Search,
-            None => goal.is_none(),
-        };
-        if may_be_chance && now.forgiven() < FORGIVEN {
+        let is_search = now.purpose == TunePurpose::Search;
+        if goal.is_none() && !(is_search && harmful.is_some()) && now.forgiven() < FORGIVEN {
             now.begin_pair_again(None);
             self.under_way = Some(now);
             return Ok(());
         }
-        if harmful.is_some() {
+        if harmful.is_some() && (is_search || goal.is_none()) {
             self.finish(&now, Outcome::Violated, harmful, false);
             return Ok(());
         }
         let goal = goal.ok_or(NOT_TOLD)?;
+        if is_tried {
+            now.harm = harmful;
+        }
         let log = if self.options.goal.larger_is_better() {
             goal.ln()
         } else {
@@ -420,8 +420,14 @@ impl TuneCourse {
         if let [Some(one), Some(other)] = now.half {
             now.half = [None; 2];
             now.ratios.push(one - other);
+            let harm = now.harm.take();
+            now.harms.extend(harm);
             if let Some((found, is_dropped)) = self.judged(&now) {
-                self.finish(&now, Outcome::Compared(found), None, is_dropped);
+                let changes = self.changed(&now.other).count();
+                match now.violation(changes) {
+                    None => self.finish(&now, Outcome::Compared(found), None, is_dropped),
+                    harm => self.finish(&now, Outcome::Violated, harm, false),
+                }
                 return Ok(());
             }
         }

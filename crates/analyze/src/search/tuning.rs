@@ -6,17 +6,19 @@
 //! that was seen highest: the highest of many noisy numbers is too high.
 //!
 //! What was found is only a candidate. Changes without an effect on the surface are taken back; what is left is compared
-//! with the defaults anew, in as many pairs as it takes. Then each change is taken back alone. Those that do not prove an
-//! effect (Holm, *Scandinavian Journal of Statistics* 6, 1979, over all of them) go back for good, and what remains is
-//! compared with the defaults once more.
+//! with the defaults anew, in as many pairs as it takes. If that does harm, the next candidate follows. Then each change
+//! is taken back alone. Those that do not prove an effect (Holm, *Scandinavian Journal of Statistics* 6, 1979, over all of
+//! them) go back for good, and what remains is compared with the defaults once more.
 
 mod cholesky;
+mod confirm;
 mod limits;
 pub mod space;
 pub mod surface;
 #[cfg(test)]
 mod tests;
 
+use confirm::done;
 use limits::Limits;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -28,8 +30,6 @@ use surface::{Difference, Normal, Surface};
 const CANDIDATES: usize = 400;
 /// Settings near the best one among which it is sought as well.
 const NEAR: usize = 200;
-/// Standard normal deviate above which a twentieth lies: a gain that is as unlikely is ruled out.
-const POSSIBLE: f64 = 1.645;
 /// Confidence of what is stated.
 const CONFIDENCE_RATIO: f64 = 0.95;
 
@@ -185,6 +185,8 @@ pub struct Tuning {
     best: Setting,
     /// What is tried next in the stage of the search.
     next: Option<Setting>,
+    /// Candidates that were not confirmed.
+    given_up: Vec<(Setting, Outcome)>,
     stage: Stage,
 }
 
@@ -211,6 +213,7 @@ impl Tuning {
             trials: 0,
             best,
             next: None,
+            given_up: Vec::new(),
             stage: Stage::Search,
         };
         tuning.choose();
@@ -263,7 +266,7 @@ impl Tuning {
                 mut outcomes,
             } => {
                 if outcome == Outcome::BesideViolated {
-                    self.stage = nothing(Some((candidate, Outcome::Violated)));
+                    self.stage = self.give_up(candidate, Outcome::Violated);
                     return;
                 }
                 outcomes.push((self.changes(&candidate)[outcomes.len()], outcome));
@@ -277,7 +280,7 @@ impl Tuning {
             } => {
                 match outcome {
                     Outcome::Compared(found) if found.is_better() => done(setting, found, outcomes),
-                    _ if setting == candidate => nothing(Some((candidate, outcome))),
+                    _ if setting == candidate => self.give_up(candidate, outcome),
                     // Changes without an effect of their own have one together.
                     _ => done(candidate, gain, outcomes),
                 }
@@ -387,10 +390,7 @@ impl Tuning {
             }
         }
         self.next = None;
-        self.stage = match self.candidate() {
-            Some(candidate) => Stage::Confirm(candidate),
-            None => nothing(None),
-        };
+        self.stage = self.next_candidate();
     }
 
     /// A setting with one other value that is not likely to go wrong.
@@ -402,45 +402,6 @@ impl Tuning {
         }
         let place = self.random.random_range(0..near.len());
         Some(near.swap_remove(place))
-    }
-
-    /// What is worth a confirmation: the best setting without what it does not need; or, where the search was too noisy to rule out
-    /// a gain, all of it, or else the setting whose gain it rules out least.
-    fn candidate(&self) -> Option<Setting> {
-        let simple = self.simplified(self.best.clone());
-        if self.gain(&simple).mean >= self.settings.margin {
-            return Some(simple);
-        }
-        let is_possible = |setting: &Setting| self.possible(setting) >= self.settings.margin;
-        if !self.changes(&self.best).is_empty() && is_possible(&self.best) {
-            return Some(self.best.clone());
-        }
-        self.least_ruled_out()
-            .filter(|setting| is_possible(setting))
-            .cloned()
-    }
-
-    /// The largest gain of a setting that is not as good as ruled out, as a logarithm.
-    fn possible(&self, setting: &Setting) -> f64 {
-        let gain = self.gain(setting);
-        gain.mean + POSSIBLE * gain.deviation
-    }
-
-    /// The setting of those that were compared whose possible gain is the largest.
-    fn least_ruled_out(&self) -> Option<&Setting> {
-        let tried = self.surface.tried().iter();
-        let changed = tried
-            .filter(|setting| self.risk(setting).is_some() && !self.changes(setting).is_empty());
-        changed.max_by(|one, other| self.possible(one).total_cmp(&self.possible(other)))
-    }
-
-    /// The largest gain that the search leaves possible for a setting that was compared, as a logarithm; `None` if none was.
-    pub fn possible_gain(&self) -> Option<f64> {
-        let setting = self.least_ruled_out()?;
-        let possible = self.possible(setting);
-        // Of settings that are all clearly worse: what an equally good one would have shown.
-        let of_equal = POSSIBLE * self.gain(setting).deviation;
-        Some(if possible > 0.0 { possible } else { of_equal })
     }
 
     /// This setting, or the one with the fewest values of the best one in place of its own that is not likely to go wrong.
@@ -506,75 +467,6 @@ impl Tuning {
         judged.max_by(|one, other| one.0.total_cmp(&other.0))
     }
 
-    /// Takes back what costs less than a part of the margin on the surface, the least effect first.
-    fn simplified(&self, mut setting: Setting) -> Setting {
-        let mut spent = 0.0;
-        loop {
-            let losses = self.changes(&setting).into_iter().map(|parameter| {
-                let other = self.without(&setting, parameter);
-                (self.surface.gain(&setting, &other).mean, other)
-            });
-            let losses = losses.filter(|(_, other)| self.risk(other).is_some());
-            match losses.min_by(|one, other| one.0.total_cmp(&other.0)) {
-                Some((loss, other)) if spent + loss.max(0.0) < self.settings.margin / 2.0 => {
-                    spent += loss.max(0.0);
-                    setting = other;
-                }
-                _ => return setting,
-            }
-        }
-    }
-
-    fn confirmed(&self, candidate: Setting, outcome: Outcome) -> Stage {
-        match outcome {
-            Outcome::Compared(gain) if gain.is_better() => match self.changes(&candidate).len() {
-                1 => done(candidate, gain, Vec::new()),
-                _ => Stage::Ablate {
-                    candidate,
-                    gain,
-                    outcomes: Vec::new(),
-                },
-            },
-            _ => nothing(Some((candidate, outcome))),
-        }
-    }
-
-    fn ablated(
-        &self,
-        candidate: Setting,
-        gain: Comparison,
-        outcomes: Vec<(usize, Outcome)>,
-    ) -> Stage {
-        if outcomes.len() < self.changes(&candidate).len() {
-            return Stage::Ablate {
-                candidate,
-                gain,
-                outcomes,
-            };
-        }
-        let proven = proven(&outcomes);
-        let mut setting = candidate.clone();
-        for (parameter, _) in outcomes
-            .iter()
-            .filter(|(parameter, _)| !proven.contains(parameter))
-        {
-            setting[*parameter] = self.parameters[*parameter].default;
-        }
-        if setting == candidate {
-            return done(candidate, gain, outcomes);
-        }
-        if proven.is_empty() {
-            // Its changes do the same, or have an effect only together, or the gain was chance: once more tells.
-            setting.clone_from(&candidate);
-        }
-        Stage::Reduced {
-            setting,
-            candidate,
-            gain,
-            outcomes,
-        }
-    }
-
     /// Places of the parameters that a setting changes.
     fn changes(&self, setting: &Setting) -> Vec<usize> {
         let places = 0..self.parameters.len();
@@ -588,42 +480,4 @@ impl Tuning {
         other[parameter] = self.parameters[parameter].default;
         other
     }
-}
-
-fn nothing(candidate: Option<(Setting, Outcome)>) -> Stage {
-    Stage::Done(TuningResult::Nothing { candidate })
-}
-
-fn done(setting: Setting, gain: Comparison, ablation: Vec<(usize, Outcome)>) -> Stage {
-    Stage::Done(TuningResult::Better {
-        setting,
-        gain,
-        ablation,
-    })
-}
-
-/// The parameters without whose change the candidate is certainly worse, over all of them at once. One that it fails without
-/// counts, and so does one without which it is refused.
-fn proven(outcomes: &[(usize, Outcome)]) -> Vec<usize> {
-    let mut p_values: Vec<(f64, usize)> = outcomes
-        .iter()
-        .map(|(parameter, outcome)| match outcome {
-            Outcome::Compared(found) => {
-                let worse = Comparison {
-                    log_ratio: -found.log_ratio,
-                    ..*found
-                };
-                (worse.p_value(), *parameter)
-            }
-            Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => {
-                (0.0, *parameter)
-            }
-        })
-        .collect();
-    p_values.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let alpha = (1.0 - CONFIDENCE_RATIO) / 2.0;
-    let count = p_values.len();
-    let ranked = p_values.into_iter().enumerate();
-    let certain = ranked.take_while(|(rank, (p, _))| *p < alpha / (count - rank) as f64);
-    certain.map(|(_, (_, parameter))| parameter).collect()
 }

@@ -275,6 +275,64 @@ fn a_gain_that_is_not_confirmed_is_not_stated() {
 }
 
 #[test]
+fn a_candidate_that_does_harm_makes_room_for_the_next_one() {
+    let mut tuning = tuning(3, 40);
+    let mut bench = Bench::new(slope, 3);
+    let mut harmful: Option<Setting> = None;
+    let result = loop {
+        match tuning.step() {
+            TuningStep::Compare {
+                purpose,
+                one,
+                other,
+            } => {
+                let is_first = purpose == Purpose::Confirm && harmful.is_none();
+                let outcome = match is_first || harmful.as_ref() == Some(&one) {
+                    true => {
+                        assert!(
+                            is_first || purpose != Purpose::Confirm,
+                            "it is confirmed again"
+                        );
+                        harmful = Some(one);
+                        Outcome::Violated
+                    }
+                    false => bench.compare(purpose, &one, &other),
+                };
+                tuning.record(outcome);
+            }
+            TuningStep::Done(result) => break result,
+        }
+    };
+    let TuningResult::Better { setting, .. } = result else {
+        panic!("{result:?}");
+    };
+    assert_ne!(Some(&setting), harmful.as_ref());
+    assert!(slope(&setting) > slope(&defaults(&parameters())));
+    // If all of them do harm, there is an end.
+    let mut tuning = self::tuning(3, 9);
+    let mut confirmed = Vec::new();
+    while let TuningStep::Compare {
+        purpose,
+        one,
+        other,
+    } = tuning.step()
+    {
+        let outcome = match purpose {
+            Purpose::Search => bench.compare(purpose, &one, &other),
+            _ => {
+                confirmed.push(one);
+                Outcome::Violated
+            }
+        };
+        tuning.record(outcome);
+    }
+    assert!((1..=3).contains(&confirmed.len()), "{confirmed:?}");
+    let last = confirmed.pop().map(|one| (one, Outcome::Violated));
+    let nothing = TuningResult::Nothing { candidate: last };
+    assert_eq!(tuning.step(), TuningStep::Done(nothing));
+}
+
+#[test]
 fn changes_that_prove_nothing_alone_must_prove_it_together_twice() {
     let run = |again: f64| {
         let mut tuning = tuning(2, 9);

@@ -1,0 +1,191 @@
+//! From what the search has found to the answer: candidates that are confirmed, and which of their changes count.
+
+use super::space::Setting;
+use super::{CONFIDENCE_RATIO, Comparison, Outcome, Stage, Tuning, TuningResult};
+
+/// Standard normal deviate above which a twentieth lies: a gain that is as unlikely is ruled out.
+const POSSIBLE: f64 = 1.645;
+/// Candidates that are confirmed, at most.
+const MOST_CANDIDATES: usize = 3;
+
+impl Tuning {
+    /// Confirms what is worth it, or ends with nothing.
+    pub(super) fn next_candidate(&self) -> Stage {
+        if self.given_up.len() < MOST_CANDIDATES
+            && let Some(candidate) = self.candidate()
+        {
+            return Stage::Confirm(candidate);
+        }
+        self.nothing()
+    }
+
+    fn nothing(&self) -> Stage {
+        // What was measured tells more than what did harm.
+        let mut measured = self.given_up.iter().rev();
+        let measured = measured.find(|(_, outcome)| outcome.compared().is_some());
+        Stage::Done(TuningResult::Nothing {
+            candidate: measured.or(self.given_up.last()).cloned(),
+        })
+    }
+
+    /// What is worth a confirmation: the best setting without what it does not need; or, where the search was too noisy to rule out
+    /// a gain, all of it, or else the setting whose gain it rules out least.
+    fn candidate(&self) -> Option<Setting> {
+        let is_open = |setting: &Setting| {
+            let mut given_up = self.given_up.iter();
+            self.risk(setting).is_some() && given_up.all(|(one, _)| one != setting)
+        };
+        let simple = self.simplified(self.best.clone());
+        if is_open(&simple) && self.gain(&simple).mean >= self.settings.margin {
+            return Some(simple);
+        }
+        let is_possible = |setting: &Setting| self.possible(setting) >= self.settings.margin;
+        let is_changed = !self.changes(&self.best).is_empty();
+        if is_changed && is_open(&self.best) && is_possible(&self.best) {
+            return Some(self.best.clone());
+        }
+        self.least_ruled_out(is_open)
+            .filter(|setting| is_possible(setting))
+            .cloned()
+    }
+
+    /// The largest gain of a setting that is not as good as ruled out, as a logarithm.
+    fn possible(&self, setting: &Setting) -> f64 {
+        let gain = self.gain(setting);
+        gain.mean + POSSIBLE * gain.deviation
+    }
+
+    /// The setting of those that were compared whose possible gain is the largest, of some.
+    fn least_ruled_out(&self, is_open: impl Fn(&Setting) -> bool) -> Option<&Setting> {
+        let tried = self.surface.tried().iter();
+        let changed = tried.filter(|setting| is_open(setting) && !self.changes(setting).is_empty());
+        changed.max_by(|one, other| self.possible(one).total_cmp(&self.possible(other)))
+    }
+
+    /// The largest gain that the search leaves possible for a setting that was compared, as a logarithm; `None` if none was.
+    pub fn possible_gain(&self) -> Option<f64> {
+        let setting = self.least_ruled_out(|setting| self.risk(setting).is_some())?;
+        let possible = self.possible(setting);
+        // Of settings that are all clearly worse: what an equally good one would have shown.
+        let of_equal = POSSIBLE * self.gain(setting).deviation;
+        Some(if possible > 0.0 { possible } else { of_equal })
+    }
+
+    /// Takes back what costs less than a part of the margin on the surface, the least effect first.
+    fn simplified(&self, mut setting: Setting) -> Setting {
+        let mut spent = 0.0;
+        loop {
+            let losses = self.changes(&setting).into_iter().map(|parameter| {
+                let other = self.without(&setting, parameter);
+                (self.surface.gain(&setting, &other).mean, other)
+            });
+            let losses = losses.filter(|(_, other)| self.risk(other).is_some());
+            match losses.min_by(|one, other| one.0.total_cmp(&other.0)) {
+                Some((loss, other)) if spent + loss.max(0.0) < self.settings.margin / 2.0 => {
+                    spent += loss.max(0.0);
+                    setting = other;
+                }
+                _ => return setting,
+            }
+        }
+    }
+
+    pub(super) fn confirmed(&mut self, candidate: Setting, outcome: Outcome) -> Stage {
+        match outcome {
+            Outcome::Compared(gain) if gain.is_better() => match self.changes(&candidate).len() {
+                1 => done(candidate, gain, Vec::new()),
+                _ => Stage::Ablate {
+                    candidate,
+                    gain,
+                    outcomes: Vec::new(),
+                },
+            },
+            _ => self.give_up(candidate, outcome),
+        }
+    }
+
+    /// A candidate that was not confirmed. What did harm says nothing of what others gain, and keeps those away that likely would
+    /// do it as well.
+    pub(super) fn give_up(&mut self, candidate: Setting, outcome: Outcome) -> Stage {
+        if outcome == Outcome::Violated {
+            self.limits.went(&candidate, false);
+            self.best = self.best_tried();
+        }
+        let was_measured = outcome.compared().is_some();
+        self.given_up.push((candidate, outcome));
+        if was_measured {
+            return self.nothing();
+        }
+        self.next_candidate()
+    }
+
+    pub(super) fn ablated(
+        &self,
+        candidate: Setting,
+        gain: Comparison,
+        outcomes: Vec<(usize, Outcome)>,
+    ) -> Stage {
+        if outcomes.len() < self.changes(&candidate).len() {
+            return Stage::Ablate {
+                candidate,
+                gain,
+                outcomes,
+            };
+        }
+        let proven = proven(&outcomes);
+        let mut setting = candidate.clone();
+        for (parameter, _) in outcomes
+            .iter()
+            .filter(|(parameter, _)| !proven.contains(parameter))
+        {
+            setting[*parameter] = self.parameters[*parameter].default;
+        }
+        if setting == candidate {
+            return done(candidate, gain, outcomes);
+        }
+        if proven.is_empty() {
+            // Its changes do the same, or have an effect only together, or the gain was chance: once more tells.
+            setting.clone_from(&candidate);
+        }
+        Stage::Reduced {
+            setting,
+            candidate,
+            gain,
+            outcomes,
+        }
+    }
+}
+
+pub(super) fn done(setting: Setting, gain: Comparison, ablation: Vec<(usize, Outcome)>) -> Stage {
+    Stage::Done(TuningResult::Better {
+        setting,
+        gain,
+        ablation,
+    })
+}
+
+/// The parameters without whose change the candidate is certainly worse, over all of them at once. One that it fails without
+/// counts, and so does one without which it is refused.
+fn proven(outcomes: &[(usize, Outcome)]) -> Vec<usize> {
+    let mut p_values: Vec<(f64, usize)> = outcomes
+        .iter()
+        .map(|(parameter, outcome)| match outcome {
+            Outcome::Compared(found) => {
+                let worse = Comparison {
+                    log_ratio: -found.log_ratio,
+                    ..*found
+                };
+                (worse.p_value(), *parameter)
+            }
+            Outcome::Violated | Outcome::BesideViolated | Outcome::Refused { .. } => {
+                (0.0, *parameter)
+            }
+        })
+        .collect();
+    p_values.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let alpha = (1.0 - CONFIDENCE_RATIO) / 2.0;
+    let count = p_values.len();
+    let ranked = p_values.into_iter().enumerate();
+    let certain = ranked.take_while(|(rank, (p, _))| *p < alpha / (count - rank) as f64);
+    certain.map(|(_, (_, parameter))| parameter).collect()
+}
