@@ -261,7 +261,7 @@ impl TuneCourse {
     }
 
     /// How many comparisons the answer takes, if the next run would begin the first of them: the candidate, each of its changes,
-    /// and what is left of them.
+    /// and what is left of them; or other candidates, if that one is not confirmed.
     pub fn to_confirm(&self) -> Option<u32> {
         let begins = self.under_way.is_none()
             && self
@@ -278,7 +278,7 @@ impl TuneCourse {
             return None;
         };
         begins.then(|| match self.changed(&one).count() as u32 {
-            1 => 1,
+            1 => 2,
             changes => changes + 2,
         })
     }

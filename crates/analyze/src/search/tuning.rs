@@ -6,8 +6,8 @@
 //! that was seen highest: the highest of many noisy numbers is too high.
 //!
 //! What was found is only a candidate. Changes without an effect on the surface are taken back; what is left is compared
-//! with the defaults anew, in as many pairs as it takes. If that does harm, the next candidate follows. Then each change
-//! is taken back alone. Those that do not prove an effect (Holm, *Scandinavian Journal of Statistics* 6, 1979, over all of
+//! with the defaults anew, in as many pairs as it takes. If that does harm, or shows no gain where others may have one, the
+//! next candidate follows. Then each change of the one that is better is taken back alone. Those that do not prove an effect (Holm, *Scandinavian Journal of Statistics* 6, 1979, over all of
 //! them) go back for good, and what remains is compared with the defaults once more.
 
 mod cholesky;
@@ -251,9 +251,17 @@ impl Tuning {
 
     /// Takes the outcome of the comparison that [`Tuning::step`] asked for.
     pub fn record(&mut self, outcome: Outcome) {
-        let TuningStep::Compare { one, other, .. } = self.step() else {
+        let TuningStep::Compare {
+            purpose,
+            one,
+            other,
+        } = self.step()
+        else {
             return;
         };
+        if let (true, Outcome::Compared(found)) = (purpose != Purpose::Search, outcome) {
+            self.learn_ratio(one.clone(), other.clone(), found);
+        }
         self.stage = match std::mem::replace(&mut self.stage, Stage::Search) {
             Stage::Search => {
                 self.learn(one, other, outcome);
@@ -313,13 +321,7 @@ impl Tuning {
             Outcome::Compared(found) => {
                 self.limits.went(&one, true);
                 self.refusals.went(&one, true);
-                let difference = Difference {
-                    one,
-                    other,
-                    log_ratio: found.log_ratio,
-                    error: found.error,
-                };
-                self.surface.learn(&difference, &mut self.random);
+                self.learn_ratio(one, other, found);
                 self.best = self.best_tried();
             }
             Outcome::Violated => {
@@ -343,6 +345,16 @@ impl Tuning {
             }
         }
         self.choose();
+    }
+
+    fn learn_ratio(&mut self, one: Setting, other: Setting, found: Comparison) {
+        let difference = Difference {
+            one,
+            other,
+            log_ratio: found.log_ratio,
+            error: found.error,
+        };
+        self.surface.learn(&difference, &mut self.random);
     }
 
     /// How likely the setting goes wrong; `None` if that is too likely to try it, or if it is refused.

@@ -2,7 +2,7 @@
 
 use super::{CONFIDENCE_RATIO, SEARCH_PAIRS, TuneCourse};
 use crate::comparison::degrees_of_freedom;
-use crate::search::tuning::{Outcome, TuningStep};
+use crate::search::tuning::{Comparison, TuningResult, TuningStep};
 use crate::student::two_sided;
 use dyno_record::experiment::{TunePurpose, TuneTrial};
 
@@ -24,30 +24,35 @@ pub(super) fn visible_beyond(error: f64, degrees_of_freedom: f64) -> f64 {
 }
 
 impl TuneCourse {
-    /// The smallest gain that would have been seen in four of five cases by the last confirmation; without one the largest that the
-    /// search leaves possible, or while it goes on the one that its comparisons would show.
+    /// The smallest gain that would have been seen in four of five cases by the last confirmation, and if nothing was found the
+    /// largest that is left possible of any setting that was compared, as one confirmation speaks for one setting. Before both the
+    /// one that comparisons of the search would show.
     pub(super) fn visible_ratio(&self) -> f64 {
         let error = |pairs: f64| (self.noise.pair_variance() / pairs).sqrt();
-        let is_over = matches!(self.search.step(), TuningStep::Done(_));
-        let possible = self.search.possible_gain().filter(|_| is_over);
-        match (self.last_confirmation(), possible) {
-            (Some((pairs, Outcome::Compared(found))), _) => {
-                let freedom = found.degrees_of_freedom;
-                // The noise of all pairs so far is known better than that of these alone; but a gain that these leave possible is
-                // not ruled out.
-                let left = found.log_ratio + two_sided(POSSIBLE_RATIO, freedom) * found.error;
-                visible_beyond(error(pairs), freedom).max(left.exp_m1())
-            }
-            (None, Some(possible)) => possible.exp_m1(),
-            _ => visible_beyond(error(SEARCH_PAIRS as f64), self.noise.degrees_of_freedom),
-        }
+        let confirmed = self.last_confirmation().map(|(pairs, found)| {
+            let freedom = found.degrees_of_freedom;
+            // The noise of all pairs so far is known better than that of these alone; but a gain that these leave possible is not
+            // ruled out.
+            let left = found.log_ratio + two_sided(POSSIBLE_RATIO, freedom) * found.error;
+            visible_beyond(error(pairs), freedom).max(left.exp_m1())
+        });
+        let step = self.search.step();
+        let is_nothing = matches!(step, TuningStep::Done(TuningResult::Nothing { .. }));
+        let possible = self.search.possible_gain().filter(|_| is_nothing);
+        let of_all = confirmed.into_iter().chain(possible.map(f64::exp_m1));
+        of_all.reduce(f64::max).unwrap_or_else(|| {
+            visible_beyond(error(SEARCH_PAIRS as f64), self.noise.degrees_of_freedom)
+        })
     }
 
-    /// How the last confirmation went, and the number of its pairs.
-    fn last_confirmation(&self) -> Option<(f64, Outcome)> {
+    /// What the last confirmation said in which both sides were measured, and the number of its pairs.
+    fn last_confirmation(&self) -> Option<(f64, Comparison)> {
         let is_confirmation = |trial: &TuneTrial| trial.purpose == TunePurpose::Confirm;
-        let mut done = self.trials.iter().zip(&self.outcomes).rev();
-        let (trial, outcome) = done.find(|(trial, _)| is_confirmation(trial))?;
-        Some((trial.pairs().count() as f64, *outcome))
+        let done = self.trials.iter().zip(&self.outcomes).rev();
+        let mut measured = done.filter(|(trial, _)| is_confirmation(trial));
+        measured.find_map(|(trial, outcome)| {
+            let found = outcome.compared()?;
+            Some((trial.pairs().count() as f64, *found))
+        })
     }
 }

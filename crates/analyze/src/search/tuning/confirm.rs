@@ -6,26 +6,40 @@ use super::{CONFIDENCE_RATIO, Comparison, Outcome, Stage, Tuning, TuningResult};
 /// Standard normal deviate above which a twentieth lies: a gain that is as unlikely is ruled out.
 const POSSIBLE: f64 = 1.645;
 /// Candidates that are confirmed, at most.
-const MOST_CANDIDATES: usize = 3;
+const MOST_CANDIDATES: usize = 5;
+/// Those of them that may do harm.
+const MOST_HARMFUL: usize = 3;
 
 impl Tuning {
-    /// Confirms what is worth it, or ends with nothing.
+    /// Confirms what is worth it, or ends with nothing. In place of the changes of the first candidate, which are not taken back,
+    /// there is time for others.
     pub(super) fn next_candidate(&self) -> Stage {
-        if self.given_up.len() < MOST_CANDIDATES
+        let first = self.given_up.first();
+        let most = first.map_or(1, |(first, _)| self.changes(first).len() + 1);
+        let harmful = self.given_up.len() - self.measured().count();
+        if self.given_up.len() < most.min(MOST_CANDIDATES)
+            && harmful < MOST_HARMFUL
             && let Some(candidate) = self.candidate()
         {
             return Stage::Confirm(candidate);
         }
-        self.nothing()
-    }
-
-    fn nothing(&self) -> Stage {
         // What was measured tells more than what did harm.
-        let mut measured = self.given_up.iter().rev();
-        let measured = measured.find(|(_, outcome)| outcome.compared().is_some());
+        let measured = self.measured().last();
         Stage::Done(TuningResult::Nothing {
             candidate: measured.or(self.given_up.last()).cloned(),
         })
+    }
+
+    /// Candidates that were measured, and did not prove a gain.
+    fn measured(&self) -> impl Iterator<Item = &(Setting, Outcome)> {
+        let given_up = self.given_up.iter();
+        given_up.filter(|(_, outcome)| outcome.compared().is_some())
+    }
+
+    /// Whether a candidate is certainly better. One of several would do, so that each needs half of the doubt of the one before.
+    fn proves_a_gain(&self, found: &Comparison) -> bool {
+        let before = self.measured().count() as i32;
+        found.p_value() < (1.0 - CONFIDENCE_RATIO) / 2.0 / 2_f64.powi(before)
     }
 
     /// What is worth a confirmation: the best setting without what it does not need; or, where the search was too noisy to rule out
@@ -92,30 +106,28 @@ impl Tuning {
 
     pub(super) fn confirmed(&mut self, candidate: Setting, outcome: Outcome) -> Stage {
         match outcome {
-            Outcome::Compared(gain) if gain.is_better() => match self.changes(&candidate).len() {
-                1 => done(candidate, gain, Vec::new()),
-                _ => Stage::Ablate {
-                    candidate,
-                    gain,
-                    outcomes: Vec::new(),
-                },
-            },
+            Outcome::Compared(gain) if self.proves_a_gain(&gain) => {
+                match self.changes(&candidate).len() {
+                    1 => done(candidate, gain, Vec::new()),
+                    _ => Stage::Ablate {
+                        candidate,
+                        gain,
+                        outcomes: Vec::new(),
+                    },
+                }
+            }
             _ => self.give_up(candidate, outcome),
         }
     }
 
-    /// A candidate that was not confirmed. What did harm says nothing of what others gain, and keeps those away that likely would
-    /// do it as well.
+    /// A candidate that was not confirmed. It speaks for itself alone: others may gain all the same, but for those that would likely
+    /// do the harm that it did.
     pub(super) fn give_up(&mut self, candidate: Setting, outcome: Outcome) -> Stage {
         if outcome == Outcome::Violated {
             self.limits.went(&candidate, false);
-            self.best = self.best_tried();
         }
-        let was_measured = outcome.compared().is_some();
+        self.best = self.best_tried();
         self.given_up.push((candidate, outcome));
-        if was_measured {
-            return self.nothing();
-        }
         self.next_candidate()
     }
 

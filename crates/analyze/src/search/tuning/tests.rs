@@ -267,11 +267,53 @@ fn a_gain_that_is_not_confirmed_is_not_stated() {
             TuningStep::Done(result) => panic!("{result:?}"),
         }
     };
+    // Nor is that of any other one that is confirmed in its place.
+    let mut confirmed = vec![candidate];
     tuning.record(outcome(0.03));
+    while let TuningStep::Compare { purpose, one, .. } = tuning.step() {
+        assert_eq!(purpose, Purpose::Confirm);
+        assert!(!confirmed.contains(&one), "{one:?}");
+        confirmed.push(one);
+        tuning.record(outcome(0.03));
+    }
+    assert!(confirmed.len() <= 5, "{confirmed:?}");
     let result = TuningResult::Nothing {
-        candidate: Some((candidate, outcome(0.03))),
+        candidate: confirmed.pop().map(|one| (one, outcome(0.03))),
     };
     assert_eq!(tuning.step(), TuningStep::Done(result));
+}
+
+#[test]
+fn what_a_confirmation_says_of_one_setting_rules_out_no_gain_of_others() {
+    let mut tuning = tuning(1, 12);
+    let possible = |tuning: &Tuning, setting: &Setting| {
+        let gain = tuning.gain(setting);
+        gain.mean + 1.645 * gain.deviation
+    };
+    let mut confirmed = 0;
+    while let TuningStep::Compare { purpose, one, .. } = tuning.step() {
+        // All promise much, and none keeps it.
+        let (log_ratio, error) = match purpose {
+            Purpose::Search => (0.1, 0.1),
+            _ => (0.0, 0.01),
+        };
+        let before = possible(&tuning, &one);
+        tuning.record(Outcome::Compared(Comparison {
+            log_ratio,
+            error,
+            degrees_of_freedom: 23.0,
+        }));
+        if purpose == Purpose::Confirm {
+            // The model has learned from it.
+            assert!(possible(&tuning, &one) < before, "{one:?}");
+            confirmed += 1;
+        }
+    }
+    assert!(confirmed > 1, "others may gain as much");
+    let all = tuning.surface.tried().iter();
+    let mut all = all.filter(|setting| **setting != defaults(&parameters()));
+    let left = tuning.possible_gain().unwrap();
+    assert!(all.all(|setting| possible(&tuning, setting) <= left));
 }
 
 #[test]
