@@ -5,7 +5,7 @@ use crate::experiment::ab::{is_disturbed, most_set_aside};
 use crate::search::tuning::space::{Parameter, Setting};
 use crate::search::tuning::surface::Normal;
 use crate::search::tuning::{
-    Comparison, Outcome, Purpose, Tuning, TuningResult, TuningSettings, TuningStep,
+    Comparison, Outcome, Purpose, Tuning, TuningResult, TuningSettings, TuningStep, proven,
 };
 use crate::student::two_sided;
 use dyno_record::experiment::{
@@ -557,8 +557,12 @@ impl TuneCourse {
                 (&none, None, [].as_slice(), None)
             }
         };
+        let proven = proven(ablation);
         let of_one_change = |(place, outcome): &(usize, Outcome)| {
             let knob = &self.knobs[*place];
+            let stays = setting
+                .get(*place)
+                .is_some_and(|value| *value != knob.default);
             let trial = self.trials.iter().rev();
             let mut trials = trial.filter(|trial| trial.knob.as_ref() == Some(&knob.name));
             let trial = trials.next();
@@ -569,9 +573,8 @@ impl TuneCourse {
                     .unwrap_or_default(),
                 ratio: outcome.compared().map(|found| self.ratio(found)),
                 problem: trial.and_then(|trial| trial.problem.clone()),
-                stays: setting
-                    .get(*place)
-                    .is_some_and(|value| *value != knob.default),
+                stays,
+                is_only_together: stays && !proven.contains(place),
             }
         };
         TuneAnswer {

@@ -19,6 +19,7 @@ pub mod surface;
 mod tests;
 
 use confirm::done;
+pub use confirm::proven;
 use limits::Limits;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -140,7 +141,8 @@ pub enum TuningResult {
         setting: Setting,
         /// How much better it is than the defaults.
         gain: Comparison,
-        /// Changes that the candidate had with what taking each back did: below 0 if it made it worse.
+        /// Changes that the candidate had with what taking each back did: below 0 if it made it worse. Those that are not
+        /// [proven] went back, unless no gain was proven without them.
         ablation: Vec<(usize, Outcome)>,
     },
 }
@@ -289,7 +291,7 @@ impl Tuning {
                 match outcome {
                     Outcome::Compared(found) if found.is_better() => done(setting, found, outcomes),
                     _ if setting == candidate => self.give_up(candidate, outcome),
-                    // Changes without an effect of their own have one together.
+                    // The gain of all changes is proven, and that of those which prove an effect of their own is not.
                     _ => done(candidate, gain, outcomes),
                 }
             }

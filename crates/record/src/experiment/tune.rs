@@ -307,6 +307,9 @@ pub struct Ablation {
     pub problem: Option<String>,
     /// Whether the change is among the settings of the answer.
     pub stays: bool,
+    /// Whether it stays although no effect of its own is proven: without all such changes no gain was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_only_together: bool,
 }
 
 /// What the search has learned of a knob: the goal with each value, the others as in the answer.

@@ -226,7 +226,12 @@ impl<'a> TunePage<'a> {
             Some(RowValue {
                 label: format!("without {} {}", one.knob, one.value),
                 value_text: format!("{:.3}", ratio.value),
-                detail: if one.stays { "" } else { "taken back" }.to_owned(),
+                detail: match (one.stays, one.is_only_together) {
+                    (false, _) => "taken back",
+                    (true, true) => "proven only together",
+                    (true, false) => "",
+                }
+                .to_owned(),
                 is_strong: one.stays,
                 value: ratio.value,
                 interval: ratio.low.zip(ratio.high),

@@ -178,7 +178,7 @@ pub(super) fn done(setting: Setting, gain: Comparison, ablation: Vec<(usize, Out
 
 /// The parameters without whose change the candidate is certainly worse, over all of them at once. One that it fails without
 /// counts, and so does one without which it is refused.
-fn proven(outcomes: &[(usize, Outcome)]) -> Vec<usize> {
+pub fn proven(outcomes: &[(usize, Outcome)]) -> Vec<usize> {
     let mut p_values: Vec<(f64, usize)> = outcomes
         .iter()
         .map(|(parameter, outcome)| match outcome {

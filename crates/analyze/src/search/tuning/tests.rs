@@ -414,6 +414,54 @@ fn changes_that_prove_nothing_alone_must_prove_it_together_twice() {
 }
 
 #[test]
+fn changes_without_which_no_gain_is_proven_stay_and_are_not_proven_themselves() {
+    let mut tuning = tuning(2, 9);
+    let mut candidate = None;
+    let result = loop {
+        let log_ratio = match tuning.step() {
+            TuningStep::Compare {
+                purpose: Purpose::Search,
+                ..
+            } => 0.3,
+            TuningStep::Compare {
+                purpose: Purpose::Ablate { parameter },
+                other,
+                ..
+            } => match changed(&other)[0] == parameter {
+                true => -0.3,
+                false => 0.0,
+            },
+            TuningStep::Compare {
+                purpose: Purpose::Confirm,
+                one,
+                ..
+            } => match *candidate.get_or_insert_with(|| one.clone()) == one {
+                true => 0.3,
+                false => 0.0,
+            },
+            TuningStep::Done(result) => break result,
+        };
+        tuning.record(Outcome::Compared(Comparison {
+            log_ratio,
+            error: 0.02,
+            degrees_of_freedom: 9.0,
+        }));
+    };
+    let TuningResult::Better {
+        setting,
+        gain,
+        ablation,
+    } = result
+    else {
+        panic!("{result:?}");
+    };
+    assert_eq!((Some(&setting), gain.log_ratio), (candidate.as_ref(), 0.3));
+    let all = changed(&setting);
+    assert!(all.len() > 1, "{setting:?}");
+    assert_eq!(proven(&ablation), all[..1]);
+}
+
+#[test]
 fn a_failure_is_explained_by_what_no_good_setting_has() {
     let parameters = vec![
         Parameter::ordered(11, 5),
