@@ -38,7 +38,7 @@ use dyno_record::experiment::{Experiment, Figures, Point, Verb};
 use dyno_record::model::{PhaseKind, RunStatus, ServerRecord};
 use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
-use dyno_record::responses::responses;
+use dyno_record::responses::{WindowResponses, responses};
 use dyno_results::experiment::conclude;
 use dyno_results::run::stolen_ratio;
 use jiff::Timestamp;
@@ -488,12 +488,18 @@ impl<'a> Campaign<'a> {
             let point = &self.document.points[*place];
             if let Some(figures) = &point.figures {
                 let is_open = figures.offered_rate_per_s.is_some();
-                let directory = self.folder.path().join(&point.directory);
-                let windows = responses(&directory, PhaseKind::Measure, None)?;
+                let windows = self.responses_of(*place)?;
                 all.insert(number, measured(&windows, is_open).samples);
             }
         }
         Ok(all)
+    }
+
+    /// The recording windows of the measure phase of a point.
+    pub(crate) fn responses_of(&self, place: usize) -> Result<Vec<WindowResponses>, Error> {
+        let directory = &self.document.points[place].directory;
+        let directory = self.folder.path().join(directory);
+        Ok(responses(&directory, PhaseKind::Measure, None)?)
     }
 
     /// Seed of the resampling: that of the plan, so that the same runs give the same figures.

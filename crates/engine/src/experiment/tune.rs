@@ -267,16 +267,23 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         if !is_begun {
             tell_noise(campaign, &name, options, course.noise_ratio());
         }
-        searches.push((name, course));
         // What the agents of a fleet tell of a run that was ended is not complete.
         let may_end_if_slow = campaign.context.source.is_none();
-        limits_of_each.push(baseline::limits(
+        let mut limits = baseline::limits(
             options,
             first.baseline.counted(),
             is_local,
             &campaign.task(which).plan.phases,
             may_end_if_slow,
-        ));
+        );
+        limits.may_stall = baseline::stalls(campaign, &first.baseline, &limits)?;
+        if limits.may_stall && !is_begun {
+            campaign.context.warning(format!(
+                "`{name}`: the server stalls without any change, so that no run is ended because it stalls"
+            ));
+        }
+        limits_of_each.push(limits);
+        searches.push((name, course));
     }
     let mut course = AcrossCourse::new(searches);
     loop {

@@ -7,7 +7,7 @@ use crate::error::{Error, Kind};
 use dyno_record::interval::{IntervalRecord, OperationInterval};
 use dyno_record::model::PhaseKind;
 use dyno_record::quantity::Quantity;
-use dyno_record::responses::READ_MODIFY_WRITE;
+use dyno_record::responses::{READ_MODIFY_WRITE, WindowResponses};
 use foregone::Foregone;
 pub use foregone::SearchLimits;
 
@@ -48,6 +48,8 @@ pub struct WindowLimits {
     pub usual_rate_per_s: f64,
     /// Share of the usual clients that the run has, 1 at most: fewer do fewer operations, and the server does not stand still.
     pub client_ratio: f64,
+    /// Whether the server stalls without any change, so that long times and a low rate in a window end no run.
+    pub may_stall: bool,
     /// Whether the servers are on this machine, whose memory counts then.
     pub is_local: bool,
     /// What else ends a run of a search; `None` for runs that the answer rests on.
@@ -62,8 +64,15 @@ pub(crate) struct LimitCheck {
     servers: Vec<(u32, u64)>,
     /// Reads which share of the memory of the machine is available.
     available_memory_ratio: fn() -> Option<f64>,
-    stalled: u32,
+    stall: Stall,
     foregone: Option<Foregone>,
+}
+
+impl LongerLimit {
+    /// Whether too many of all operations of a window took longer.
+    fn is_broken_by(&self, longer: f64, all: f64) -> bool {
+        all >= FEWEST_OPERATIONS as f64 && longer / all > self.longer_ratio
+    }
 }
 
 impl WindowLimits {
@@ -77,8 +86,44 @@ impl WindowLimits {
             limits: self,
             servers: known.collect(),
             available_memory_ratio: dyno_observe::environment::available_memory_ratio,
-            stalled: 0,
+            stall: Stall::default(),
         }
+    }
+
+    /// Whether the windows of a run, once it was warm, have what ends others: times that are too long, or a rate that is too low.
+    pub(crate) fn are_broken_by(&self, windows: &[WindowResponses]) -> bool {
+        let mut stall = Stall::default();
+        let mut counted = windows.iter().filter(|window| !window.is_outside);
+        counted.any(|window| {
+            let count_above = |limit_ns: u64| {
+                let times = window.response_ns.iter();
+                let longer = times.filter(|(time_ns, _)| *time_ns > limit_ns);
+                longer.map(|(_, count)| count).sum::<u64>() as f64
+            };
+            let all: u64 = window.response_ns.iter().map(|(_, count)| count).sum();
+            let ended = (window.succeeded + window.failed) as f64;
+            let is_stall = stall.take(window.duration_s, ended, self.usual_rate_per_s);
+            let mut limits = self.longer.iter();
+            let is_broken = |one: &LongerLimit| one.is_broken_by(count_above(one.response_ns), all as f64);
+            is_stall || limits.any(is_broken)
+        })
+    }
+}
+
+/// A server that stands still.
+#[derive(Debug, Default)]
+struct Stall {
+    /// Windows in a row in which it did.
+    windows: u32,
+}
+
+impl Stall {
+    /// Whether it has stood still for too long after a window in which so many operations ended.
+    fn take(&mut self, seconds: f64, ended: f64, usual_rate_per_s: f64) -> bool {
+        // The last window of a phase may be very short.
+        let stands_still = seconds >= 0.5 && ended < STALL_RATIO * usual_rate_per_s * seconds;
+        self.windows = if stands_still { self.windows + 1 } else { 0 };
+        self.windows >= STALLED_WINDOWS
     }
 }
 
@@ -90,11 +135,12 @@ impl LimitCheck {
         }
         // Before it is warm a server may well be slow.
         let is_warm = window.phase == PhaseKind::Measure;
+        let stalls_count = is_warm && !self.limits.may_stall;
         let reason = failures(window, self.limits.failed_ratio)
             .or_else(|| self.memory())
             .or_else(|| self.server_memory())
-            .or_else(|| longer(window, &self.limits.longer).filter(|_| is_warm))
-            .or_else(|| self.stall(window).filter(|_| is_warm))
+            .or_else(|| longer(window, &self.limits.longer).filter(|_| stalls_count))
+            .or_else(|| self.stall(window).filter(|_| stalls_count))
             .or_else(|| self.foregone(window, is_warm));
         reason.map(|reason| Error::new(Kind::CheckFailed, reason))
     }
@@ -114,16 +160,10 @@ impl LimitCheck {
     fn stall(&mut self, window: &IntervalRecord) -> Option<String> {
         let seconds = window.duration_ns as f64 / 1e9;
         let ended = (window.counts.succeeded + window.counts.failed) as f64;
-        let usual_rate_per_s = self.limits.usual_rate_per_s * self.limits.client_ratio;
-        // The last window of a phase may be very short.
-        if seconds < 0.5 || ended >= STALL_RATIO * usual_rate_per_s * seconds {
-            self.stalled = 0;
-            return None;
-        }
-        self.stalled += 1;
-        (self.stalled >= STALLED_WINDOWS).then(|| {
+        let usual_per_s = self.limits.usual_rate_per_s * self.limits.client_ratio;
+        self.stall.take(seconds, ended, usual_per_s).then(|| {
             let rate = Quantity::per_second(ended / seconds);
-            let usual = Quantity::per_second(self.limits.usual_rate_per_s);
+            let usual = Quantity::per_second(usual_per_s);
             format!("the rate fell to {rate}, of {usual} before")
         })
     }
@@ -195,11 +235,10 @@ fn beyond(window: &IntervalRecord, limit_ns: u64) -> (f64, f64) {
 fn longer(window: &IntervalRecord, limits: &[LongerLimit]) -> Option<String> {
     limits.iter().find_map(|limit| {
         let (longer, all) = beyond(window, limit.response_ns);
-        let ratio = longer / all;
-        (all >= FEWEST_OPERATIONS as f64 && ratio > limit.longer_ratio).then(|| {
+        limit.is_broken_by(longer, all).then(|| {
             format!(
                 "{} of the operations of a second took longer than {}",
-                Quantity::ratio(ratio),
+                Quantity::ratio(longer / all),
                 Quantity::microseconds(limit.response_ns as f64 / 1e3)
             )
         })
@@ -220,6 +259,7 @@ mod tests {
             }],
             usual_rate_per_s: 1_000.0,
             client_ratio: 1.0,
+            may_stall: false,
             is_local: false,
             search: None,
         }
@@ -316,6 +356,43 @@ mod tests {
             check.fault(&window()).is_some()
         };
         assert_eq!((has_stalled(50), has_stalled(2)), (false, true));
+    }
+
+    /// A window of a record, with so many operations of 1 ms and of 6 ms.
+    fn recorded(short: u64, long: u64) -> WindowResponses {
+        WindowResponses {
+            duration_s: 1.0,
+            succeeded: short + long,
+            response_ns: vec![(1_000_000, short), (6_000_000, long)],
+            ..WindowResponses::default()
+        }
+    }
+
+    #[test]
+    fn what_the_server_does_without_any_change_ends_no_run() {
+        let is_usual = |windows: &[WindowResponses]| !limits().are_broken_by(windows);
+        assert!(is_usual(&[
+            recorded(1_000, 50),
+            recorded(50, 0),
+            recorded(1_000, 0)
+        ]));
+        assert!(!is_usual(&[
+            recorded(1_000, 0),
+            recorded(50, 0),
+            recorded(50, 0)
+        ]));
+        assert!(!is_usual(&[recorded(900, 100)]));
+        let slow = || window(PhaseKind::Measure, &[(1, 10), (6, 40)], 0);
+        let limits = WindowLimits {
+            may_stall: true,
+            ..limits()
+        };
+        let mut check = limits.watch(&[]);
+        assert!((0..3).all(|_| check.fault(&slow()).is_none()));
+        assert!(limits().watch(&[]).fault(&slow()).is_some());
+        // Failures are another matter.
+        let failed = window(PhaseKind::Measure, &[(1, 900)], 100);
+        assert!(check.fault(&failed).is_some());
     }
 
     #[test]

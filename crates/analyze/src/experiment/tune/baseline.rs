@@ -51,6 +51,14 @@ impl Baseline {
         &self.counted
     }
 
+    /// Places of the runs that count in the experiment.
+    pub fn places(&self) -> impl Iterator<Item = usize> {
+        let set_aside = self.set_aside.iter();
+        let set_aside: Vec<usize> = set_aside.flat_map(|one| one.runs.clone()).collect();
+        let all = self.first..self.end();
+        all.filter(move |place| !set_aside.contains(place))
+    }
+
     /// Place of the first run in the experiment.
     pub fn first(&self) -> usize {
         self.first

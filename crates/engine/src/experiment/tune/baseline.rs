@@ -73,6 +73,20 @@ pub(super) fn client_ratio(keys: &[(&str, String)], planned: u32) -> f64 {
     })
 }
 
+/// Whether a run before any change does what would end others: that is not due to what is set then.
+pub(super) fn stalls(
+    campaign: &Campaign<'_>,
+    baseline: &Baseline,
+    limits: &WindowLimits,
+) -> Result<bool, Error> {
+    for place in baseline.places() {
+        if limits.are_broken_by(&campaign.responses_of(place)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// What ends a run that does harm, and what ends one of the search besides.
 pub(super) fn limits(
     options: &TuneOptions,
@@ -92,6 +106,7 @@ pub(super) fn limits(
         longer: of_window(&options.responses, p99_us),
         usual_rate_per_s: rates.sum::<f64>() / count,
         client_ratio: 1.0,
+        may_stall: false,
         is_local,
         search: Some(SearchLimits {
             failed_ratio: options.failed_ratio,
