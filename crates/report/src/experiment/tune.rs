@@ -280,11 +280,27 @@ impl<'a> TunePage<'a> {
                 .chain(super::ab::demands(compared, &labels))
                 .chain(crate::costs::comparison(&compared.costs, &labels))
                 .collect(),
-            notes: vec![
+            notes: std::iter::once(
                 "The pairs of the confirmation, which the search had not seen; A is before, B is tuned.".to_owned(),
-            ],
+            )
+            .chain(self.confirmed_goal())
+            .collect(),
             ..Section::default()
         })
+    }
+
+    /// What the confirmation says of a goal that is none of the figures by which runs are compared.
+    fn confirmed_goal(&self) -> Option<String> {
+        let ratio = self
+            .answer
+            .ratio
+            .filter(|_| self.options.goal == TuneGoal::Cpu)?;
+        Some(format!(
+            "The goal is none of these figures: the {}, tuned / before, is {} by the same pairs, {}.",
+            self.goal(),
+            Quantity::plain(ratio.value),
+            interval_or_why(&ratio, Quantity::plain, TOO_SHORT)
+        ))
     }
 
     /// The runs of the last confirmation: before, and tuned.

@@ -4,8 +4,8 @@ use super::experiment::{Line, figures, found, other};
 use dyno_analyze::experiment::tune::across::AcrossCourse;
 use dyno_analyze::experiment::tune::{BASELINE_RUNS, Baseline, RunOutcome, TuneCourse, TuneNext};
 use dyno_record::experiment::{
-    Answer, Cost, CostBasis, CostKind, Costs, Experiment, Figure, Figures, Knob, KnobReach, PLANS,
-    RunsSetAside, TUNE, TuneGoal, TuneOptions, Verb,
+    AbAnswer, AbEnd, Ablation, Answer, Cost, CostBasis, CostKind, Costs, Experiment, Figure,
+    Figures, Knob, KnobReach, PLANS, RunsSetAside, Statistic, TUNE, TuneGoal, TuneOptions, Verb,
 };
 use serde_json::json;
 
@@ -63,6 +63,38 @@ pub(crate) fn ended_early() -> Experiment {
     for run in &runs[1..] {
         experiment.points[*run].figures = None;
     }
+    found(experiment)
+}
+
+/// The pairs of `a` were compared as `dyno ab` does, and one of its changes proved no effect of its own.
+pub(crate) fn confirmed(goal: TuneGoal) -> Experiment {
+    let mut experiment = good_for_all_by(goal);
+    let Some(Answer::TuneAcross(answer)) = &mut experiment.answer else {
+        panic!("it is a search for two workloads");
+    };
+    let first = &mut answer.searches[0].answer;
+    first.comparison = Some(Box::new(AbAnswer {
+        comparisons: Vec::new(),
+        deciding: Statistic::Percentile { percent: 99.0 },
+        pairs_needed: None,
+        end: AbEnd::Spent,
+        set_aside: Vec::new(),
+        demands: Vec::new(),
+        costs: Vec::new(),
+        explanation: None,
+    }));
+    first.ablation = vec![Ablation {
+        knob: "threads".into(),
+        value: "4".into(),
+        ratio: Some(Figure {
+            value: 1.1,
+            low: Some(0.9),
+            high: Some(1.3),
+        }),
+        problem: None,
+        stays: true,
+        is_only_together: true,
+    }];
     found(experiment)
 }
 
