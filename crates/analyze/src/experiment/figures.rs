@@ -183,7 +183,7 @@ pub(super) fn of_measured(
         rate_per_s,
         response_mean_us,
         response_us,
-        service_mean_us: mean_service_us(phase),
+        service_mean_us: mean_us(phase, |operation| operation.service_time_us.mean),
         think_mean_us: phase.mean_think_time_us,
         mean_in_flight: phase.mean_in_flight,
         succeeded: phase.succeeded,
@@ -265,14 +265,23 @@ fn shares_cpus(document: &RunDocument, resources: &[Resource]) -> bool {
         && of(ResourceKind::ServerCpu).is_some_and(|server| u64::from(server.servers) >= allowed)
 }
 
-fn mean_service_us(phase: &PhaseRecord) -> f64 {
+fn mean_us(phase: &PhaseRecord, mean: impl Fn(&OperationRecord) -> f64) -> f64 {
     let (sum, count) = of_database(phase).fold((0.0, 0), |(sum, count), operation| {
         (
-            sum + operation.service_time_us.mean * operation.count as f64,
+            sum + mean(operation) * operation.count as f64,
             count + operation.count,
         )
     });
     if count == 0 { 0.0 } else { sum / count as f64 }
+}
+
+/// Mean response time and mean service time of all operations of the whole measure phase, in microseconds; `None` if nothing
+/// succeeded.
+pub(super) fn means_of_whole_phase_us(document: &RunDocument) -> Option<(f64, f64)> {
+    let phase = measure_phase(document)?;
+    let response_us = mean_us(phase, |operation| operation.response_time_us.mean);
+    let service_us = mean_us(phase, |operation| operation.service_time_us.mean);
+    Some((response_us, service_us))
 }
 
 /// Name of a resource in tables and sentences.

@@ -8,7 +8,7 @@ use super::saturation::{self, AtRate, NEAR_RATIO};
 use super::trust::{OTHERS_RATIO, WIDE_RATIO};
 use super::view::{busy, demand as needed, doubts, subject};
 use super::watched::{self, OF_LEVELS};
-use crate::experiment::figures::resource_name;
+use crate::experiment::figures::{means_of_whole_phase_us, resource_name};
 use crate::experiment::queueing::is_sustained;
 use crate::experiment::run::{NoInterval, RunAnalysis};
 use crate::laws::tolerance_ratio;
@@ -194,11 +194,11 @@ fn not_watched(view: &View<'_>) -> Option<Finding> {
     watched::not_watched(&[view.figures], &OF_LEVELS, !knows_server)
 }
 
-/// Response time that passes before the send.
+/// Response time that passes before the send, in the whole phase: the response time of the part that counts may be another one, and
+/// the service time of that part is not known.
 fn wait_before_send(view: &View<'_>) -> Option<Finding> {
-    let figures = view.figures;
-    let response = figures.response_mean_us.value;
-    let wait = response - figures.service_mean_us;
+    let (response, service) = means_of_whole_phase_us(view.document)?;
+    let wait = response - service;
     (wait > response * WAIT_RATIO).then(|| {
         Finding::found(
             statement!(
@@ -208,8 +208,8 @@ fn wait_before_send(view: &View<'_>) -> Option<Finding> {
             ),
             vec![statement!(
                 "response-and-service-time",
-                response = us_of(&figures.response_mean_us),
-                service = us(figures.service_mean_us)
+                response = us(response),
+                service = us(service)
             )],
         )
     })

@@ -204,10 +204,15 @@ fn results() -> Vec<Case> {
                 phase(run).client = ClientUsage::default();
             })
             .not_without("name: server CPU", "server-not-watched", server_unwatched),
-        case("wait-before-send", late).not_if("they were sent at once", |run| {
-            let operation = phase(run).operations.get_mut("read").unwrap();
-            operation.service_time_us = operation.response_time_us;
-        }),
+        case("wait-before-send", late)
+            .not_if("they were sent at once", |run| {
+                let operation = phase(run).operations.get_mut("read").unwrap();
+                operation.service_time_us = operation.response_time_us;
+            })
+            .not_if("they only became slower than in the whole phase", |run| {
+                let operation = phase(run).operations.get_mut("read").unwrap();
+                operation.response_time_us.mean = 100.0;
+            }),
         case("share-of-work", usual())
             .not_if("several worked at once", |run| server_busy(run, 300.0))
             .not_without("name: server CPU", "server-not-watched", server_unwatched),
