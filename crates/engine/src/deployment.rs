@@ -660,8 +660,7 @@ mod tests {
         let mut plan = plan("standalone");
         plan.server.mongod = Some("/no/such/mongod".into());
         let refused = |make: fn() -> Result<(), Error>| {
-            let opened =
-                DeploymentUnderTest::open_after(&plan, None, &paths, None, context, make);
+            let opened = DeploymentUnderTest::open_after(&plan, None, &paths, None, context, make);
             opened.map(drop).unwrap_err().reason()
         };
         let not_made = refused(|| Err(Error::new(Kind::Environment, "it cannot be made")));

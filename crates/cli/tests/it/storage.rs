@@ -257,7 +257,8 @@ fn knobs_of_storage_are_planned(bench: &Bench) {
     let planned = bench.dyno(&[&search[..], &knobs].concat()).expect(0).stdout;
     let told = "(by another start of the server): ext4 on loop:512MiB, xfs on loop:512MiB";
     assert!(planned.contains(told), "{planned}");
-    let fewer = "fewer comparisons than said above fit, as 1 knob needs another start of the server";
+    let fewer =
+        "fewer comparisons than said above fit, as 1 knob needs another start of the server";
     assert!(planned.contains(fewer), "{planned}");
 }
 

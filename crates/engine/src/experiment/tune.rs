@@ -186,8 +186,9 @@ fn check_limits(request: &TuneRequest) -> Result<(), Error> {
     let mut responses = request.objectives.responses.iter();
     if request.goal == TuneGoal::P99 && responses.any(|one| one.statistic == "p99") {
         let text = "`--p99` is a limit, and here the p99 is the goal";
-        return Err(Error::new(Kind::BadInput, text)
-            .with_hint("leave out `--p99`, or give `--goal rate`"));
+        return Err(
+            Error::new(Kind::BadInput, text).with_hint("leave out `--p99`, or give `--goal rate`")
+        );
     }
     request.objectives.check()
 }

@@ -104,7 +104,8 @@ impl WindowLimits {
             let ended = (window.succeeded + window.failed) as f64;
             let is_stall = stall.take(window.duration_s, ended, self.usual_rate_per_s);
             let mut limits = self.longer.iter();
-            let is_broken = |one: &LongerLimit| one.is_broken_by(count_above(one.response_ns), all as f64);
+            let is_broken =
+                |one: &LongerLimit| one.is_broken_by(count_above(one.response_ns), all as f64);
             is_stall || limits.any(is_broken)
         })
     }
@@ -383,11 +384,11 @@ mod tests {
         ]));
         assert!(!is_usual(&[recorded(900, 100)]));
         let slow = || window(PhaseKind::Measure, &[(1, 10), (6, 40)], 0);
-        let limits = WindowLimits {
+        let stalling = WindowLimits {
             may_stall: true,
             ..limits()
         };
-        let mut check = limits.watch(&[]);
+        let mut check = stalling.watch(&[]);
         assert!((0..3).all(|_| check.fault(&slow()).is_none()));
         assert!(limits().watch(&[]).fault(&slow()).is_some());
         // Failures are another matter.

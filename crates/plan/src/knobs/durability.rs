@@ -3,7 +3,8 @@
 use super::file::KnobPlan;
 use super::range::number;
 use super::{
-    Allowed, CONNECTION_OPTIONS, ENGINE_CONFIGURATION, Knob, PARAMETERS, RUNTIME_PARAMETERS, invalid,
+    Allowed, CONNECTION_OPTIONS, ENGINE_CONFIGURATION, Knob, PARAMETERS, RUNTIME_PARAMETERS,
+    invalid,
 };
 use crate::error::PlanError;
 use crate::problem::Problem;
@@ -68,7 +69,11 @@ impl Interval {
                     Some(span.0.as_secs_f64())
                 })?;
                 // With 0 there is none.
-                Some(if seconds > 0.0 { seconds } else { f64::INFINITY })
+                Some(if seconds > 0.0 {
+                    seconds
+                } else {
+                    f64::INFINITY
+                })
             }
         }
     }
@@ -186,9 +191,8 @@ pub(super) fn mark_less_durable(
     allowed: Allowed,
 ) -> Result<(), PlanError> {
     let values = knob.values.iter();
-    let is_weaker = |value: &&String| {
-        weaker.contains(value) || weakens(&knob.key, &knob.set(value))
-    };
+    let is_weaker =
+        |value: &&String| weaker.contains(value) || weakens(&knob.key, &knob.set(value));
     let own: Vec<String> = values.filter(is_weaker).cloned().collect();
     match own.first().filter(|_| !allowed.durability) {
         Some(value) => Err(less_durable(&format!("{name}={value}"))),

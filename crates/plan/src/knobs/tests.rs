@@ -166,7 +166,10 @@ fn without_a_journal_longer_times_between_checkpoints_are_less_durable() {
     // Servers with a journal keep it.
     assert_eq!(settled(key, &[], false).1, "");
     let at_start = settled("server.checkpoint_interval", &["60.0"], false);
-    assert_eq!((at_start.0.as_str(), at_start.1.as_str()), ("10s 1m", "120s"));
+    assert_eq!(
+        (at_start.0.as_str(), at_start.1.as_str()),
+        ("10s 1m", "120s")
+    );
     let other = settled("server.runtime_parameters.other", &["60.0"], false);
     assert_eq!(other.1, "");
 }

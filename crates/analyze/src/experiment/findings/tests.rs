@@ -140,6 +140,7 @@ pub(super) fn experiment(axis: (&str, &[&str]), runs: Vec<Figures>) -> Experimen
                 refused: None,
                 stolen_ratio: None,
                 ended_after_s: None,
+                server_ended: false,
                 storage: None,
             })
             .collect(),

@@ -75,6 +75,7 @@ fn point(workload: &str, setting: Option<&str>, repeat: u32) -> Point {
         refused: None,
         stolen_ratio: None,
         ended_after_s: None,
+        server_ended: false,
         storage: None,
     }
 }

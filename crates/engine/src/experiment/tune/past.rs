@@ -71,9 +71,7 @@ fn newest(
             let is_asked_for = known.as_ref().is_none_or(is_newer)
                 && is_of_bench(&document, machine)
                 && is_of_plan(&document, plan);
-            if is_asked_for
-                && let Some(noise_ratio) = noise_told(&document, &plan.name, goal)
-            {
+            if is_asked_for && let Some(noise_ratio) = noise_told(&document, &plan.name, goal) {
                 *known = Some(KnownNoise {
                     noise_ratio,
                     folder: folder.clone(),

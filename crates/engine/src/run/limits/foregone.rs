@@ -195,7 +195,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_several_percentiles_that_is_broken_for_certain_ends_a_run_and_a_mean_never_does() {
+    fn the_first_of_several_percentiles_that_is_broken_for_certain_ends_a_run_and_a_mean_never_does()
+     {
         let mean = Objective {
             statistic: "mean".into(),
             limit_us: 1.0,

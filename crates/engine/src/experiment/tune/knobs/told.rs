@@ -55,9 +55,8 @@ fn in_document(text: &Value, told: Option<&Value>) -> Vec<Option<String>> {
         Value::String(text) if text == PLACE => vec![told.and_then(plain)],
         Value::Object(fields) => {
             let fields = fields.iter();
-            let inner = fields.flat_map(|(name, inner)| {
-                in_document(inner, told.and_then(|told| told.get(name)))
-            });
+            let inner = fields
+                .flat_map(|(name, inner)| in_document(inner, told.and_then(|told| told.get(name))));
             inner.collect()
         }
         _ => Vec::new(),
