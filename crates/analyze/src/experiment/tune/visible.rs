@@ -6,8 +6,6 @@ use crate::search::tuning::{Comparison, TuningResult, TuningStep};
 use crate::student::two_sided;
 use dyno_record::experiment::{TunePurpose, TuneTrial};
 
-/// Confidence whose upper end one of twenty lies above.
-const POSSIBLE_RATIO: f64 = 0.9;
 /// Standard normal deviate that is exceeded in one of five cases: a gain must be larger than the half-width of the interval by that
 /// many standard errors to be shown in four of five.
 const POWER: f64 = 0.8416;
@@ -25,16 +23,13 @@ pub(super) fn visible_beyond(error: f64, degrees_of_freedom: f64) -> f64 {
 
 impl TuneCourse {
     /// The smallest gain that would have been seen in four of five cases by the last confirmation, and if nothing was found the
-    /// largest that is left possible of any setting that was compared, as one confirmation speaks for one setting. Before both the
-    /// one that comparisons of the search would show.
+    /// largest that all comparisons, confirmations among them, leave possible of any setting, as one confirmation speaks for one
+    /// setting. Before both the one that comparisons of the search would show.
     pub(super) fn visible_ratio(&self) -> f64 {
         let error = |pairs: f64| (self.noise.pair_variance() / pairs).sqrt();
         let confirmed = self.last_confirmation().map(|(pairs, found)| {
-            let freedom = found.degrees_of_freedom;
-            // The noise of all pairs so far is known better than that of these alone; but a gain that these leave possible is not
-            // ruled out.
-            let left = found.log_ratio + two_sided(POSSIBLE_RATIO, freedom) * found.error;
-            visible_beyond(error(pairs), freedom).max(left.exp_m1())
+            // The noise of all pairs so far is known better than that of these alone.
+            visible_beyond(error(pairs), found.degrees_of_freedom)
         });
         let step = self.search.step();
         let is_nothing = matches!(step, TuningStep::Done(TuningResult::Nothing { .. }));
