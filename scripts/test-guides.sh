@@ -206,7 +206,7 @@ done
 # By their reasons, such as `: 2 needs a cloud, 1 needs docker`.
 reasons() {
     [ ${#left_out[@]} -gt 0 ] || return 0
-    printf '%s\n' "${left_out[@]}" | sort | uniq -c | awk '{ count = $1; $1 = ""; printf "%s %d%s", NR > 1 ? "," : ":", count, $0 }'
+    printf '%s\n' "${left_out[@]}" | sort | uniq -c | awk '{ count = $1; $1 = ""; printf "%s %d%s", (NR > 1 ? "," : ":"), count, $0 }'
 }
 printf '%d blocks ran, %d were left out%s\n' "$ran" "${#left_out[@]}" "$(reasons)"
 [ "$ran" -gt 0 ] || wrong "no block ran"

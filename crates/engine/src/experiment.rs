@@ -31,7 +31,7 @@ use dyno_record::model::RunStatus;
 use dyno_record::sums;
 use folder::{ExperimentFolder, RUNS};
 use jiff::Timestamp;
-use request::{ExperimentOptions, PLAN_OF_B, Tasks, WhichPlan};
+use request::{ExperimentOptions, ON_FLEET, PLAN_OF_B, Tasks, WhichPlan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -293,9 +293,6 @@ fn forget_lost_runs(document: &mut Experiment, folder: &ExperimentFolder, contex
         }
     }
 }
-
-/// Name of the option that tells that the runs are those of a fleet.
-const ON_FLEET: &str = "fleet";
 
 /// Name of the option that holds the threads of a plan.
 fn threads_option(which: &WhichPlan) -> String {

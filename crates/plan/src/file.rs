@@ -447,6 +447,30 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_a_text_or_a_list_is_taken_as_either() {
+        let exporter = |disk: &str| {
+            let name = "[[observe.exporters]]\nname = \"node\"\nurl = \"http://db1:9100/metrics\"";
+            format!("base = \"a\"\n{name}\ndisk = {disk}\n")
+        };
+        let disks = |disk: &str| {
+            let plan = parse(&exporter(disk), "t").unwrap();
+            plan.observe.exporters[0]
+                .disk
+                .as_ref()
+                .unwrap()
+                .names()
+                .to_vec()
+        };
+        assert_eq!(disks("\"vda\""), ["vda"]);
+        assert_eq!(disks("[\"vda\", \"vdb\"]"), ["vda", "vdb"]);
+        let number = problems(&exporter("3")).concat();
+        assert!(
+            number.contains("must be a text or a list of texts, found integer"),
+            "{number}"
+        );
+    }
+
+    #[test]
     fn a_value_of_the_type_of_its_key_is_taken_as_such() {
         let mut plan = default_plan();
         let settings = [

@@ -10,7 +10,7 @@ use machines::prepared;
 use super::folder::ExperimentFolder;
 use super::hosts;
 use super::points::{
-    Planned, WhichPlan, changes_the_collection, documents, plan_of, planned, point,
+    Planned, WhichPlan, changes_the_collection, documents, ended_after_s, plan_of, planned, point,
 };
 use super::request::ExperimentOptions;
 use crate::context::Context;
@@ -463,7 +463,7 @@ impl<'a> Campaign<'a> {
         let storage = prepared(&run.environment).cloned();
         let point = &mut self.document.points[index];
         point.storage = storage;
-        point.ended_after_s = attempt::ended_after_s(run);
+        point.ended_after_s = ended_after_s(run);
         point.problem = found.as_ref().err().map(ToString::to_string);
         point.figures = found.as_ref().ok().cloned();
         self.save()?;

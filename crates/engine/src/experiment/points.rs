@@ -8,6 +8,7 @@ use dyno_plan::resolve::check_loads_what_it_drops;
 use dyno_plan::task::Task;
 use dyno_record::document::variant_name;
 use dyno_record::experiment::{Experiment, PLANS, Point, Side, Verb};
+use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use std::collections::BTreeMap;
 
 /// Which of the plans of an experiment a point changes.
@@ -234,4 +235,12 @@ const LABEL_CHARACTERS: usize = 80;
 /// Whether a run leaves another number of documents than it found.
 pub(super) fn changes_the_collection(plan: &Plan) -> bool {
     plan.operations.insert > 0.0 || plan.operations.delete > 0.0
+}
+
+/// The time that a run had measured when it was ended early; `None` of one that went on to its end.
+pub(super) fn ended_after_s(run: &RunDocument) -> Option<f64> {
+    let mut phases = run.phases.iter();
+    let measure = phases.find(|phase| phase.name == PhaseKind::Measure);
+    let measured_s = measure.map_or(0.0, |phase| phase.duration_s);
+    (run.status != RunStatus::Complete).then_some(measured_s)
 }

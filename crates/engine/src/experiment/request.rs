@@ -18,6 +18,9 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// Name of the option that tells that the runs are those of a fleet.
+pub(super) const ON_FLEET: &str = "fleet";
+
 /// Resolves a task: of a workload (`None` for the one that was asked for), with these keys of the plan set, and with a
 /// schedule and a rate in operations per second, each of which may be that of the plan.
 pub type Resolve<'a> = &'a dyn Fn(

@@ -2,6 +2,7 @@
 
 pub(super) mod across;
 mod baseline;
+mod budget;
 pub(super) mod fleet;
 mod knobs;
 mod past;
@@ -40,12 +41,6 @@ const FAILED_RATIO: f64 = 0.001;
 
 /// Comparisons of a search whose runs take longer than the time allows.
 const LEAST_TRIALS: u32 = 4;
-
-/// Runs of each workload in a time that is recommended where one is too short, at least.
-const LEAST_RUNS: u32 = 30;
-
-/// Time of a run besides its phases, before one was made.
-const OVERHEAD_S: f64 = 0.5;
 
 /// What is searched for.
 #[derive(Clone, Debug)]
@@ -128,7 +123,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         max_pairs: None,
         confirmation_pairs: None,
     };
-    check_budget(request.budget.as_secs_f64(), &tasks)?;
+    budget::check(request.budget.as_secs_f64(), &tasks)?;
     let kept = &mut experiment.options;
     kept.insert(
         TUNE.into(),
@@ -213,38 +208,6 @@ fn in_words(request: &TuneRequest) -> String {
     }
     let limits = objectives::in_words(&objectives.responses, objectives.failed_ratio);
     format!("{goal} with {limits}")
-}
-
-/// Time of a run by its plan.
-fn planned_run_s(task: &Task) -> f64 {
-    let phases = &task.plan.phases;
-    let duration = phases.duration.map_or(0.0, |length| length.0.as_secs_f64());
-    phases.warmup.0.as_secs_f64() + duration + OVERHEAD_S
-}
-
-/// Refuses a time that is too short for a search of each workload.
-fn check_budget(budget_s: f64, tasks: &[(String, Task)]) -> Result<(), Error> {
-    let round_s: f64 = tasks.iter().map(|(_, task)| planned_run_s(task)).sum();
-    let fits = |budget_s: f64| budget_across(budget_s, round_s, tasks.len()).is_some();
-    if fits(budget_s) {
-        return Ok(());
-    }
-    let run_s = round_s / tasks.len() as f64;
-    let of_each = match tasks.len() {
-        1 => "runs".to_owned(),
-        several => format!("a search for each of {several} workloads with runs"),
-    };
-    let text = format!(
-        "`--budget` is {}, too short for {of_each} of {} each",
-        Quantity::seconds(budget_s),
-        Quantity::seconds(run_s)
-    );
-    let least = (LEAST_RUNS..).find(|runs| fits(f64::from(*runs) * round_s));
-    let hint = format!(
-        "give {} at least, or make the runs shorter with `--duration` and `--warmup`",
-        Quantity::seconds((round_s * f64::from(least.unwrap_or(LEAST_RUNS))).ceil())
-    );
-    Err(Error::new(Kind::BadInput, text).with_hint(hint))
 }
 
 /// Searches and confirms: for one workload, or for each of several and over all of them.
@@ -481,14 +444,14 @@ fn settled(
     let mut typical_s = Vec::new();
     for (which, first) in plans.iter().zip(first) {
         let run_s = &first.run_s;
-        let planned = planned_run_s(campaign.task(which));
+        let planned = budget::planned_run_s(campaign.task(which));
         // The first run starts the servers and loads the documents, as each does that needs another start.
         let found_s = if needs_start {
             run_s.first().copied()
         } else {
             run_s.iter().copied().reduce(f64::min)
         };
-        typical_s.push(found_s.map_or(planned, |own| own.max(planned - OVERHEAD_S)));
+        typical_s.push(found_s.map_or(planned, |own| own.max(planned - budget::OVERHEAD_S)));
     }
     let budget_s = campaign.value::<TuneOptions>(TUNE)?.budget_s;
     let round_s: f64 = typical_s.iter().sum();

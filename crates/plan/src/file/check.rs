@@ -141,7 +141,7 @@ impl Checker<'_> {
         self.check_plain(schema, value, path);
     }
 
-    /// An optional value, or a switch that may be a table: TOML has no null, so another variant is meant.
+    /// An optional value, a switch that may be a table, or a text that may be a list: TOML has no null, so another variant is meant.
     fn check_any(&mut self, variants: &[Value], value: &Spanned<DeValue<'_>>, path: &str) {
         let present: Vec<&Value> = variants
             .iter()
@@ -150,14 +150,18 @@ impl Checker<'_> {
         if let [only] = present[..] {
             return self.check(only, value, path);
         }
-        let is_table = matches!(value.get_ref(), DeValue::Table(_));
-        let is_switch = matches!(value.get_ref(), DeValue::Boolean(_));
-        let fitting = present.iter().find(|variant| match variant["$ref"] {
-            Value::String(_) => is_table,
-            _ => is_switch && variant["type"] == "boolean",
-        });
-        match fitting {
+        let fits = |variant: &&&Value| match value.get_ref() {
+            DeValue::Table(_) => variant["$ref"].is_string(),
+            DeValue::Boolean(_) => variant["type"] == "boolean",
+            DeValue::String(_) => variant["type"] == "string",
+            DeValue::Array(_) => variant["type"] == "array",
+            _ => false,
+        };
+        match present.iter().find(fits) {
             Some(variant) => self.check(variant, value, path),
+            None if present.iter().any(|variant| variant["type"] == "array") => {
+                self.wrong_type(value, path, "a text or a list of texts");
+            }
             None => self.wrong_type(value, path, "true, false or a table"),
         }
     }

@@ -424,7 +424,10 @@ mod tests {
             options.responses
         };
         let p99 = Objective::of_percentile(99.0, 5_000.0);
-        assert_eq!(read("p99_limit_us", json!(5_000.0)), [p99.clone()]);
+        assert_eq!(
+            read("p99_limit_us", json!(5_000.0)),
+            std::slice::from_ref(&p99)
+        );
         let both = [Objective::of_percentile(99.9, 9_000.0), p99];
         assert_eq!(read("responses", json!(both)), both);
         assert!(read("run_s", json!(6.0)).is_empty());

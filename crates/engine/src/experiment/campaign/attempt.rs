@@ -1,6 +1,6 @@
 //! Runs with settings that may do harm, or be refused.
 
-use super::super::points::WhichPlan;
+use super::super::points::{WhichPlan, ended_after_s};
 use super::Campaign;
 use crate::deployment::parameters::RefusedParameter;
 use crate::error::{Error, Kind};
@@ -8,7 +8,6 @@ use crate::run::limits::WindowLimits;
 use dyno_load::connect::ControlError;
 use dyno_plan::knobs::RUNTIME_PARAMETERS;
 use dyno_record::experiment::{Figures, Point};
-use dyno_record::model::{PhaseKind, RunDocument, RunStatus};
 use dyno_record::reader::Run;
 use dyno_results::run::stolen_ratio;
 
@@ -55,14 +54,6 @@ fn is_of_server(failure: &Error) -> bool {
         let answer = cause.downcast_ref::<ControlError>();
         matches!(answer, Some(ControlError::Server { .. }))
     })
-}
-
-/// The time that a run had measured when it was ended early; `None` of one that went on to its end.
-pub(super) fn ended_after_s(run: &RunDocument) -> Option<f64> {
-    let mut phases = run.phases.iter();
-    let measure = phases.find(|phase| phase.name == PhaseKind::Measure);
-    let measured_s = measure.map_or(0.0, |phase| phase.duration_s);
-    (run.status != RunStatus::Complete).then_some(measured_s)
 }
 
 impl Campaign<'_> {

@@ -1,8 +1,7 @@
 //! How much runs vary on this bench, by the experiments that were made on it before.
 
-use crate::experiment::ON_FLEET;
 use crate::experiment::folder::ExperimentFolder;
-use crate::experiment::request::{ExperimentOptions, Tasks};
+use crate::experiment::request::{ExperimentOptions, ON_FLEET, Tasks};
 use dyno_analyze::experiment::tune::noise_told;
 use dyno_plan::Plan;
 use dyno_record::experiment::{Experiment, PLANS, TuneGoal};
@@ -175,7 +174,8 @@ mod tests {
 
     #[test]
     fn what_another_bench_or_another_plan_tells_is_left_alone() {
-        let changes: [(&str, fn(&mut Experiment)); 7] = [
+        type Change = fn(&mut Experiment);
+        let changes: [(&str, Change); 7] = [
             ("no end", |it| it.answer = None),
             ("a machine that is not known", |it| it.environment = None),
             ("another machine", |it| {

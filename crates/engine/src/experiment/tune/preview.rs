@@ -4,7 +4,7 @@ use super::super::request::{ExperimentOptions, Tasks};
 use super::super::suite::quoted;
 use super::knobs::{self, Facts, WANTED};
 use super::past::{self, KnownNoise};
-use super::{across, planned_run_s};
+use super::{across, budget};
 use crate::run::host_settings;
 use dyno_analyze::experiment::tune::across::budget_across;
 use dyno_analyze::experiment::tune::{BASELINE_RUNS, LEAST_PAIRS, visible_ratio};
@@ -29,7 +29,10 @@ pub fn preview(
     let options = TuneOptions::among(&document.options)?;
     let mut wanted: Vec<Knob> =
         serde_json::from_value(document.options.get(WANTED)?.clone()).ok()?;
-    let round_s: f64 = tasks.iter().map(|(_, task)| planned_run_s(task)).sum();
+    let round_s: f64 = tasks
+        .iter()
+        .map(|(_, task)| budget::planned_run_s(task))
+        .sum();
     let (trials, pairs) = budget_across(options.budget_s, round_s, tasks.len())?;
     let (of_each, afterwards) = across::preview(tasks, pairs);
     let mut left_out = options.left_out;
