@@ -109,7 +109,7 @@ pub struct TuneCourse {
     /// Runs before any change that do not count.
     first_set_aside: Vec<RunsSetAside>,
     max_pairs: usize,
-    /// The same for what the answer of the search rests on, once the time that is left for it is known.
+    /// The same for the candidate that is confirmed, once the time that is left for it is known.
     confirmation_pairs: Option<usize>,
     /// Place of the next run in the experiment.
     place: usize,
@@ -171,9 +171,32 @@ pub fn budget(budget_s: f64, run_s: f64) -> Option<(u32, u32)> {
 }
 
 /// Most pairs of each of so many comparisons in a time, when a pair takes this long; an even number.
-pub fn pairs_in(time_s: f64, pair_s: f64, comparisons: u32) -> u32 {
+fn pairs_in(time_s: f64, pair_s: f64, comparisons: u32) -> u32 {
     let twos = (time_s / pair_s / f64::from(comparisons.max(1)) / 2.0).floor();
     (twos * 2.0).clamp(LEAST_PAIRS as f64, MOST_PAIRS) as u32
+}
+
+/// A candidate whose confirmation would begin with the next run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToConfirm {
+    /// Candidates that were given up before it.
+    pub before: usize,
+    /// How many comparisons it takes: its confirmation, each of its changes, and what is left of them; or other candidates, if it is
+    /// not confirmed.
+    pub comparisons: u32,
+}
+
+impl ToConfirm {
+    /// Most pairs of each of its comparisons in a time, when a pair takes this long. 0 if the candidate is not the first one, and the
+    /// time is too short to confirm it.
+    pub fn pairs_in(self, time_s: f64, pair_s: f64) -> u32 {
+        let is_too_late = time_s < LEAST_PAIRS as f64 * pair_s;
+        if self.before > 0 && is_too_late {
+            0
+        } else {
+            pairs_in(time_s, pair_s, self.comparisons)
+        }
+    }
 }
 
 impl TuneCourse {
@@ -260,32 +283,28 @@ impl TuneCourse {
         self.search.end_search();
     }
 
-    /// How many comparisons the answer takes, if the next run would begin the first of them: the candidate, each of its changes,
-    /// and what is left of them; or other candidates, if that one is not confirmed.
-    pub fn to_confirm(&self) -> Option<u32> {
-        let begins = self.under_way.is_none()
-            && self
-                .trials
-                .iter()
-                .all(|trial| trial.purpose == TunePurpose::Search);
-        let step = self.search.step();
-        let TuningStep::Compare {
-            purpose: Purpose::Confirm,
-            one,
-            ..
-        } = step
-        else {
-            return None;
-        };
-        begins.then(|| match self.changed(&one).count() as u32 {
+    /// The candidate whose confirmation the next run would begin.
+    pub fn to_confirm(&self) -> Option<ToConfirm> {
+        let begins = self.under_way.is_none();
+        let (before, candidate) = self.search.to_confirm().filter(|_| begins)?;
+        let comparisons = match self.changed(candidate).count() as u32 {
             1 => 2,
             changes => changes + 2,
+        };
+        Some(ToConfirm {
+            before,
+            comparisons,
         })
     }
 
-    /// Sets how many pairs a comparison has at most that the answer of this search rests on.
+    /// Sets how many pairs a comparison has at most for the candidate that is next; with 0 of them it is not begun, and the search is
+    /// over.
     pub fn set_confirmation_pairs(&mut self, pairs: u32) {
-        self.confirmation_pairs = Some(pairs as usize);
+        if pairs == 0 {
+            self.search.end_confirmations();
+        } else {
+            self.confirmation_pairs = Some(pairs as usize);
+        }
     }
 
     /// What comes next.

@@ -22,7 +22,7 @@ use baseline::FirstRuns;
 use dyno_analyze::experiment::ab::{Deciding, analyze, explained, pairs};
 use dyno_analyze::experiment::tune::across::{AcrossCourse, budget_across, own_part};
 use dyno_analyze::experiment::tune::{
-    LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneCourse, TuneNext, pairs_in, visible_ratio,
+    LEAST_PAIRS, RunOutcome, SEARCH_PART, TuneCourse, TuneNext, visible_ratio,
 };
 use dyno_analyze::resampling::Resampling;
 use dyno_plan::knobs::{Allowed, Knob};
@@ -121,7 +121,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         trials: None,
         ended_after: None,
         max_pairs: None,
-        confirmation_pairs: None,
+        confirmation_pairs: Vec::new(),
     };
     budget::check(request.budget.as_secs_f64(), &tasks)?;
     let kept = &mut experiment.options;
@@ -375,7 +375,7 @@ fn begin(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     across::keep_options(campaign, &of_each)
 }
 
-/// Ends a search when its part of the time is over, and lets what confirms its answer have the time that is left to it. Both are
+/// Ends a search when its part of the time is over, and lets each candidate for its answer have the time that is left to it. Both are
 /// kept, so that a search that goes on later takes the same course; runs that are known already have no clock.
 fn keep_to_time(
     campaign: &mut Campaign<'_>,
@@ -404,16 +404,23 @@ fn keep_to_time(
             search.end_search();
         }
     }
-    if let Some(comparisons) = search.to_confirm() {
+    if let Some(next) = search.to_confirm() {
         if let Some(clock) = clock {
             let start_s = options.start_s.filter(|_| !campaign.is_remote());
             let pair_s = 2.0 * options.run_s.unwrap_or_default() + start_s.unwrap_or_default();
             let left_s = end_s - clock.spent_s();
-            options.confirmation_pairs = Some(pairs_in(left_s, pair_s, comparisons));
+            // Where an older record has one number for all candidates, those before had it.
+            let before = options.confirmation_pairs.last().copied();
+            let before = before.or(options.max_pairs).unwrap_or(LEAST_PAIRS as u32);
+            options.confirmation_pairs.resize(next.before, before);
+            options
+                .confirmation_pairs
+                .push(next.pairs_in(left_s, pair_s));
             is_changed = true;
         }
-        if let Some(pairs) = options.confirmation_pairs {
-            search.set_confirmation_pairs(pairs);
+        let of_each = &options.confirmation_pairs;
+        if let Some(pairs) = of_each.get(next.before).or(of_each.last()) {
+            search.set_confirmation_pairs(*pairs);
         }
     }
     if is_changed {

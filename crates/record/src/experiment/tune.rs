@@ -213,8 +213,14 @@ pub struct TuneOptions {
     pub ended_after: Option<u32>,
     /// Pairs of runs of a comparison that an answer rests on, at most.
     pub max_pairs: Option<u32>,
-    /// The same for the confirmation and the changes that are taken back, by the time that was left when the search itself ended.
-    pub confirmation_pairs: Option<u32>,
+    /// The same for each candidate in order, for its confirmation and the changes that are taken back, by the time that was left when it
+    /// was begun; 0 for the one that was not begun any more. A candidate beyond the last number has that one.
+    #[serde(
+        default,
+        deserialize_with = "pairs_of_each",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub confirmation_pairs: Vec<u32>,
 }
 
 /// Reads limits of response times. A number is that of the p99, which was the only one at first.
@@ -228,6 +234,20 @@ fn responses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Objective
     Ok(match Responses::deserialize(deserializer)? {
         Responses::P99(limit_us) => vec![Objective::of_percentile(99.0, limit_us)],
         Responses::All(all) => all,
+    })
+}
+
+/// Reads the pairs of each candidate. One number is that of all, which was the only one at first.
+fn pairs_of_each<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Pairs {
+        OfAll(u32),
+        OfEach(Vec<u32>),
+    }
+    Ok(match Pairs::deserialize(deserializer)? {
+        Pairs::OfAll(pairs) => vec![pairs],
+        Pairs::OfEach(pairs) => pairs,
     })
 }
 
@@ -412,17 +432,30 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// Options with one more.
+    fn with(key: &str, value: serde_json::Value) -> TuneOptions {
+        let mut options = json!({
+            "goal": "rate", "failed_ratio": 0.001, "seed": 1, "margin_ratio": 0.05,
+            "budget_s": 600.0,
+        });
+        options[key] = value;
+        serde_json::from_value(options).unwrap()
+    }
+
+    #[test]
+    fn the_pairs_that_were_those_of_all_candidates_are_read_as_those_of_each() {
+        let read = |pairs| with("confirmation_pairs", pairs).confirmation_pairs;
+        assert_eq!(read(json!(12)), [12]);
+        assert_eq!(read(json!([12, 6, 0])), [12, 6, 0]);
+        let none = with("run_s", json!(6.0));
+        assert!(none.confirmation_pairs.is_empty());
+        let written = serde_json::to_value(none).unwrap();
+        assert_eq!(written.get("confirmation_pairs"), None);
+    }
+
     #[test]
     fn the_limit_of_the_p99_that_was_the_only_one_is_read_as_one_of_several() {
-        let read = |key: &str, limits: serde_json::Value| {
-            let mut options = json!({
-                "goal": "rate", "failed_ratio": 0.001, "seed": 1, "margin_ratio": 0.05,
-                "budget_s": 600.0,
-            });
-            options[key] = limits;
-            let options: TuneOptions = serde_json::from_value(options).unwrap();
-            options.responses
-        };
+        let read = |key: &str, limits| with(key, limits).responses;
         let p99 = Objective::of_percentile(99.0, 5_000.0);
         assert_eq!(
             read("p99_limit_us", json!(5_000.0)),

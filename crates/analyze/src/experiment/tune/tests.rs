@@ -53,7 +53,7 @@ pub(super) fn options(goal: TuneGoal) -> TuneOptions {
         ended_after: None,
         trials: Some(30),
         max_pairs: Some(12),
-        confirmation_pairs: None,
+        confirmation_pairs: Vec::new(),
     }
 }
 
@@ -418,20 +418,37 @@ fn one_run_that_does_harm_in_a_confirmation_or_an_ablation_may_be_chance_and_a_s
 
 #[test]
 fn a_candidate_that_does_harm_when_it_is_confirmed_shows_no_absence_of_a_gain() {
-    let mut bench = Bench::new(7);
-    let options = options(TuneGoal::Rate);
-    let mut course = bench.begin(&options);
-    while let TuneNext::Run { keys, is_tried, .. } = course.next_run() {
-        let now = course.under_way.as_ref().unwrap();
-        let outcome = match is_tried && now.purpose == TunePurpose::Confirm {
-            true => course.take(harmful("the server ended")),
-            false => course.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
-        };
-        outcome.unwrap();
+    // All that there are, and one, after which no time is left.
+    for most in [usize::MAX, 1] {
+        let mut bench = Bench::new(7);
+        let options = options(TuneGoal::Rate);
+        let mut course = bench.begin(&options);
+        let mut begun = Vec::new();
+        loop {
+            if let Some(next) = course.to_confirm() {
+                begun.push(next.before);
+                course.set_confirmation_pairs(if begun.len() > most { 0 } else { 6 });
+            }
+            let TuneNext::Run { keys, is_tried, .. } = course.next_run() else {
+                break;
+            };
+            let now = course.under_way.as_ref().unwrap();
+            let outcome = match is_tried && now.purpose == TunePurpose::Confirm {
+                true => course.take(harmful("the server ended")),
+                false => course.take(RunOutcome::Measured(&bench.run(&keys).unwrap())),
+            };
+            outcome.unwrap();
+        }
+        let answer = course.answer();
+        assert!(answer.settings.is_empty() && answer.candidate.is_some());
+        assert!(!answer.shows(1.0), "{answer:?}");
+        // Each of them is told before it begins, and none without time begins.
+        assert_eq!(begun, (0..begun.len()).collect::<Vec<_>>());
+        assert!(begun.len() > 1, "another one may gain as well");
+        let trials = answer.trials.iter();
+        let confirmed = trials.filter(|trial| trial.purpose == TunePurpose::Confirm);
+        assert_eq!(confirmed.count(), begun.len().min(most));
     }
-    let answer = course.answer();
-    assert!(answer.settings.is_empty() && answer.candidate.is_some());
-    assert!(!answer.shows(1.0), "{answer:?}");
 }
 
 #[test]
@@ -544,6 +561,15 @@ fn the_time_is_for_search_and_confirmation() {
     assert_eq!(pairs_in(300.0, 20.0, 3), 4);
     assert_eq!(pairs_in(1300.0, 20.0, 3), 20);
     assert_eq!((pairs_in(-5.0, 20.0, 3), pairs_in(1e6, 20.0, 1)), (4, 24));
+    // What is left after the first candidate is for the next one, if it is enough for that.
+    let next = |before, comparisons| ToConfirm {
+        before,
+        comparisons,
+    };
+    assert_eq!(next(0, 8).pairs_in(10.0, 20.0), 4);
+    assert_eq!(next(1, 8).pairs_in(1300.0, 20.0), 8);
+    assert_eq!(next(1, 8).pairs_in(80.0, 20.0), 4);
+    assert_eq!(next(1, 2).pairs_in(79.0, 20.0), 0);
     // With 2 % of noise in a run, 12 pairs show about 2.5 %.
     let visible = visible_ratio(0.02, 12);
     assert!((0.02..0.03).contains(&visible), "{visible}");

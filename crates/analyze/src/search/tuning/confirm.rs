@@ -23,11 +23,30 @@ impl Tuning {
         {
             return Stage::Confirm(candidate);
         }
+        self.nothing()
+    }
+
+    fn nothing(&self) -> Stage {
         // What was measured tells more than what did harm.
         let measured = self.measured().last();
         Stage::Done(TuningResult::Nothing {
             candidate: measured.or(self.given_up.last()).cloned(),
         })
+    }
+
+    /// The candidate whose confirmation is next, and how many were given up before it.
+    pub fn to_confirm(&self) -> Option<(usize, &Setting)> {
+        match &self.stage {
+            Stage::Confirm(candidate) => Some((self.given_up.len(), candidate)),
+            _ => None,
+        }
+    }
+
+    /// Ends the search where no time is left for the candidate that is next.
+    pub fn end_confirmations(&mut self) {
+        if self.to_confirm().is_some() {
+            self.stage = self.nothing();
+        }
     }
 
     /// Candidates that were measured, and did not prove a gain.

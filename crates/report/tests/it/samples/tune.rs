@@ -151,7 +151,7 @@ fn options(goal: TuneGoal) -> TuneOptions {
         trials: Some(9),
         ended_after: None,
         max_pairs: Some(6),
-        confirmation_pairs: None,
+        confirmation_pairs: Vec::new(),
     }
 }
 

@@ -146,7 +146,7 @@ pub(super) fn options() -> TuneOptions {
         ended_after: None,
         start_s: None,
         max_pairs: Some(6),
-        confirmation_pairs: None,
+        confirmation_pairs: Vec::new(),
     }
 }
 
