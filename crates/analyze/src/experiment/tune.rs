@@ -23,8 +23,8 @@ mod visible;
 
 pub use baseline::{BASELINE_RUNS, Baseline};
 pub use noise::noise_told;
-use visible::visible_beyond;
 pub use visible::visible_ratio;
+use visible::{Confirmed, visible_beyond};
 
 /// Pairs of a comparison of the search.
 const SEARCH_PAIRS: usize = 2;
@@ -116,6 +116,8 @@ pub struct TuneCourse {
     trials: Vec<TuneTrial>,
     /// How each of them went.
     outcomes: Vec<Outcome>,
+    /// The last confirmation in which both sides were measured.
+    confirmed: Option<Confirmed>,
     under_way: Option<UnderWay>,
 }
 
@@ -254,6 +256,7 @@ impl TuneCourse {
             knobs,
             trials: Vec::new(),
             outcomes: Vec::new(),
+            confirmed: None,
             under_way: None,
         })
     }
@@ -532,6 +535,13 @@ impl TuneCourse {
         if let Some(own) = now.mean().filter(|_| now.ratios.len() > 1) {
             self.noise.squares += own.squares;
             self.noise.degrees_of_freedom += own.spread.degrees_of_freedom;
+        }
+        if let (TunePurpose::Confirm, Outcome::Compared(found)) = (now.purpose, outcome) {
+            self.confirmed = Some(Confirmed {
+                pairs: now.ratios.len(),
+                degrees_of_freedom: found.degrees_of_freedom,
+                confidence_ratio: self.search.confidence_ratio(),
+            });
         }
         // Of what is compared after the search it takes no notice.
         self.search.record(outcome);

@@ -349,8 +349,9 @@ pub struct TuneAnswer {
     pub baseline: Figure,
     /// Standard deviation of a run, as a share.
     pub noise_ratio: f64,
-    /// Gain that would most likely have been seen, as a share: by the pairs of the last confirmation in four of five cases, or, where
-    /// nothing was found and that is more, the largest that is left possible of any setting that was compared.
+    /// Gain that would most likely have been seen, as a share: by the pairs of the last confirmation, with the confidence that it
+    /// needed, in four of five cases, or, where nothing was found and that is more, the largest that is left possible of any setting
+    /// that was compared.
     pub visible_ratio: f64,
     /// Runs before any change that were set aside.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

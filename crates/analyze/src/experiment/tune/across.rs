@@ -521,7 +521,8 @@ impl AcrossCourse {
             winners.iter().filter_map(move |settings| {
                 let effect = self.effect(workload, settings, FOUND)?;
                 let found = self.beside_own(workload, settings, &effect)?;
-                Some(visible_beyond(found.error, found.degrees_of_freedom))
+                let freedom = found.degrees_of_freedom;
+                Some(visible_beyond(found.error, freedom, CONFIDENCE_RATIO))
             })
         });
         let own = searches.iter().map(|search| search.answer.visible_ratio);

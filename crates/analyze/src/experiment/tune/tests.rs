@@ -372,6 +372,18 @@ fn of_a_flat_surface_nineteen_of_twenty_searches_say_that_there_is_nothing_to_ga
         // What is told holds for all settings that were compared, not for the one alone that was confirmed.
         let possible = course.search.possible_gain().unwrap().exp_m1();
         assert!(!answer.settings.is_empty() || answer.visible_ratio >= possible);
+        // What would have been seen is what the last confirmation could prove, after those before it.
+        let count = |purpose| {
+            let trials = answer.trials.iter();
+            let measured = trials.filter(|trial| trial.purpose == purpose && trial.ratio.is_some());
+            measured.count() as i32
+        };
+        if let Some(last) = course.confirmed
+            && count(TunePurpose::Ablate) == 0
+        {
+            let doubt = 0.05 / 2_f64.powi(count(TunePurpose::Confirm) - 1);
+            assert!((last.confidence_ratio - (1.0 - doubt)).abs() < 1e-12);
+        }
         answer.settings.is_empty() && answer.visible_ratio <= options.margin_ratio
     };
     let said = (0..20).filter(says_so).count();

@@ -2,23 +2,31 @@
 
 use super::{CONFIDENCE_RATIO, SEARCH_PAIRS, TuneCourse};
 use crate::comparison::degrees_of_freedom;
-use crate::search::tuning::{Comparison, TuningResult, TuningStep};
+use crate::search::tuning::{TuningResult, TuningStep};
 use crate::student::two_sided;
-use dyno_record::experiment::{TunePurpose, TuneTrial};
 
 /// Standard normal deviate that is exceeded in one of five cases: a gain must be larger than the half-width of the interval by that
 /// many standard errors to be shown in four of five.
 const POWER: f64 = 0.8416;
 
+/// A confirmation in which both sides were measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Confirmed {
+    pub(super) pairs: usize,
+    pub(super) degrees_of_freedom: f64,
+    /// Confidence with which it had to show a gain.
+    pub(super) confidence_ratio: f64,
+}
+
 /// The smallest gain, as a share, that this many pairs show in four of five cases.
 pub fn visible_ratio(noise_ratio: f64, pairs: u32) -> f64 {
     let error = noise_ratio * std::f64::consts::SQRT_2 / f64::from(pairs).sqrt();
-    visible_beyond(error, degrees_of_freedom(pairs as usize))
+    visible_beyond(error, degrees_of_freedom(pairs as usize), CONFIDENCE_RATIO)
 }
 
-/// The same by the standard error of a logarithm.
-pub(super) fn visible_beyond(error: f64, degrees_of_freedom: f64) -> f64 {
-    (error * (two_sided(CONFIDENCE_RATIO, degrees_of_freedom) + POWER)).exp_m1()
+/// The same by the standard error of a logarithm, where a gain is shown with this confidence.
+pub(super) fn visible_beyond(error: f64, degrees_of_freedom: f64, confidence_ratio: f64) -> f64 {
+    (error * (two_sided(confidence_ratio, degrees_of_freedom) + POWER)).exp_m1()
 }
 
 impl TuneCourse {
@@ -27,27 +35,18 @@ impl TuneCourse {
     /// setting. Before both the one that comparisons of the search would show.
     pub(super) fn visible_ratio(&self) -> f64 {
         let error = |pairs: f64| (self.noise.pair_variance() / pairs).sqrt();
-        let confirmed = self.last_confirmation().map(|(pairs, found)| {
+        let confirmed = self.confirmed.map(|last| {
             // The noise of all pairs so far is known better than that of these alone.
-            visible_beyond(error(pairs), found.degrees_of_freedom)
+            let error = error(last.pairs as f64);
+            visible_beyond(error, last.degrees_of_freedom, last.confidence_ratio)
         });
         let step = self.search.step();
         let is_nothing = matches!(step, TuningStep::Done(TuningResult::Nothing { .. }));
         let possible = self.search.possible_gain().filter(|_| is_nothing);
         let of_all = confirmed.into_iter().chain(possible.map(f64::exp_m1));
         of_all.reduce(f64::max).unwrap_or_else(|| {
-            visible_beyond(error(SEARCH_PAIRS as f64), self.noise.degrees_of_freedom)
-        })
-    }
-
-    /// What the last confirmation said in which both sides were measured, and the number of its pairs.
-    fn last_confirmation(&self) -> Option<(f64, Comparison)> {
-        let is_confirmation = |trial: &TuneTrial| trial.purpose == TunePurpose::Confirm;
-        let done = self.trials.iter().zip(&self.outcomes).rev();
-        let mut measured = done.filter(|(trial, _)| is_confirmation(trial));
-        measured.find_map(|(trial, outcome)| {
-            let found = outcome.compared()?;
-            Some((trial.pairs().count() as f64, *found))
+            let error = error(SEARCH_PAIRS as f64);
+            visible_beyond(error, self.noise.degrees_of_freedom, CONFIDENCE_RATIO)
         })
     }
 }

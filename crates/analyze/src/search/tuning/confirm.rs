@@ -57,8 +57,20 @@ impl Tuning {
 
     /// Whether a candidate is certainly better. One of several would do, so that each needs half of the doubt of the one before.
     fn proves_a_gain(&self, found: &Comparison) -> bool {
-        let before = self.measured().count() as i32;
-        found.p_value() < (1.0 - CONFIDENCE_RATIO) / 2.0 / 2_f64.powi(before)
+        found.p_value() < self.doubt() / 2.0
+    }
+
+    /// The probability of an error, on both sides, that a candidate may have.
+    fn doubt(&self) -> f64 {
+        (1.0 - CONFIDENCE_RATIO) / 2_f64.powi(self.measured().count() as i32)
+    }
+
+    /// The confidence, on both sides, with which the comparison that is next has to show a gain.
+    pub fn confidence_ratio(&self) -> f64 {
+        match &self.stage {
+            Stage::Confirm(_) => 1.0 - self.doubt(),
+            _ => CONFIDENCE_RATIO,
+        }
     }
 
     /// What is worth a confirmation: the best setting without what it does not need; or, where the search was too noisy to rule out

@@ -297,6 +297,11 @@ fn what_a_confirmation_says_of_one_setting_rules_out_no_gain_of_others() {
             Purpose::Search => (0.1, 0.1),
             _ => (0.0, 0.01),
         };
+        if purpose == Purpose::Confirm {
+            // Each needs half of the doubt of the one before.
+            let doubt = 0.05 / 2_f64.powi(confirmed);
+            assert!((tuning.confidence_ratio() - (1.0 - doubt)).abs() < 1e-12);
+        }
         let before = possible(&tuning, &one);
         tuning.record(Outcome::Compared(Comparison {
             log_ratio,
