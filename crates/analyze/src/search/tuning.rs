@@ -340,13 +340,17 @@ impl Tuning {
                 if self.refused_trials <= self.settings.trials {
                     self.trials -= 1;
                 }
-                match parameter {
-                    Some(place) => self.refused.push((place, one[place])),
-                    None => self.refusals.went(&one, false),
-                }
+                self.learn_refusal(&one, parameter);
             }
         }
         self.choose();
+    }
+
+    fn learn_refusal(&mut self, setting: &Setting, parameter: Option<usize>) {
+        match parameter {
+            Some(place) => self.refused.push((place, setting[place])),
+            None => self.refusals.went(setting, false),
+        }
     }
 
     fn learn_ratio(&mut self, one: Setting, other: Setting, found: Comparison) {

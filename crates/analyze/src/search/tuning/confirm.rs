@@ -16,9 +16,10 @@ impl Tuning {
     pub(super) fn next_candidate(&self) -> Stage {
         let first = self.given_up.first();
         let most = first.map_or(1, |(first, _)| self.changes(first).len() + 1);
-        let harmful = self.given_up.len() - self.measured().count();
+        let outcomes = self.given_up.iter().map(|(_, outcome)| outcome);
+        let harmful = outcomes.filter(|outcome| **outcome == Outcome::Violated);
         if self.given_up.len() < most.min(MOST_CANDIDATES)
-            && harmful < MOST_HARMFUL
+            && harmful.count() < MOST_HARMFUL
             && let Some(candidate) = self.candidate()
         {
             return Stage::Confirm(candidate);
@@ -152,10 +153,12 @@ impl Tuning {
     }
 
     /// A candidate that was not confirmed. It speaks for itself alone: others may gain all the same, but for those that would likely
-    /// do the harm that it did.
+    /// do the harm that it did, or be refused as it was.
     pub(super) fn give_up(&mut self, candidate: Setting, outcome: Outcome) -> Stage {
-        if outcome == Outcome::Violated {
-            self.limits.went(&candidate, false);
+        match outcome {
+            Outcome::Violated => self.limits.went(&candidate, false),
+            Outcome::Refused { parameter } => self.learn_refusal(&candidate, parameter),
+            Outcome::Compared(_) | Outcome::BesideViolated => {}
         }
         self.best = self.best_tried();
         self.given_up.push((candidate, outcome));

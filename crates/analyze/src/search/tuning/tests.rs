@@ -380,6 +380,47 @@ fn a_candidate_that_does_harm_makes_room_for_the_next_one() {
 }
 
 #[test]
+fn a_candidate_that_is_refused_did_no_harm_and_its_value_is_in_no_other_one() {
+    let mut tuning = tuning(3, 40);
+    let mut bench = Bench::new(slope, 3);
+    let mut refused = None;
+    let mut confirmed = 0;
+    while let TuningStep::Compare {
+        purpose,
+        one,
+        other,
+    } = tuning.step()
+    {
+        if let Some((place, value)) = refused {
+            assert_ne!(one[place], value, "{one:?}");
+        }
+        confirmed += usize::from(purpose == Purpose::Confirm);
+        let outcome = if purpose == Purpose::Confirm && refused.is_none() {
+            // Of candidates that did harm three are enough, of others not.
+            let parameters = parameters();
+            let all_changed = parameters.iter().map(|one| usize::from(one.default == 0));
+            let all_changed: Setting = all_changed.collect();
+            assert_ne!(one, all_changed);
+            let goes_on = |outcome| {
+                let mut other = tuning.clone();
+                other.given_up = vec![(all_changed.clone(), outcome); 3];
+                matches!(other.next_candidate(), Stage::Confirm(_))
+            };
+            assert!(goes_on(Outcome::Refused { parameter: None }));
+            assert!(!goes_on(Outcome::Violated));
+            let place = changed(&one)[0];
+            refused = Some((place, one[place]));
+            let parameter = Some(place);
+            Outcome::Refused { parameter }
+        } else {
+            bench.compare(purpose, &one, &other)
+        };
+        tuning.record(outcome);
+    }
+    assert!(confirmed > 1, "others gain as well");
+}
+
+#[test]
 fn changes_that_prove_nothing_alone_must_prove_it_together_twice() {
     let run = |again: f64| {
         let mut tuning = tuning(2, 9);
