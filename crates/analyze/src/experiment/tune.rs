@@ -139,13 +139,15 @@ pub fn harm(options: &TuneOptions, figures: &Figures) -> Option<String> {
             figures.failed_ratio * 100.0
         ));
     }
-    let too_long = options.responses.iter().find_map(|one| {
-        let value_us = one.value_us(figures)?;
-        let is_too_long = value_us > one.limit_us;
-        is_too_long.then(|| format!("{} was {:.3} ms", one.name(), value_us / 1e3))
+    let mut responses = options.responses.iter();
+    let broken = responses.find_map(|one| match one.value_us(figures) {
+        Some(value_us) if value_us <= one.limit_us => None,
+        Some(value_us) => Some(format!("{} was {:.3} ms", one.name(), value_us / 1e3)),
+        // As in `dyno slo`: what is not known keeps no limit.
+        None => Some(format!("{} is not known", one.name())),
     });
-    if too_long.is_some() {
-        return too_long;
+    if broken.is_some() {
+        return broken;
     }
     let ended = figures.rate_per_s.value / (1.0 - figures.failed_ratio).max(f64::MIN_POSITIVE);
     let offered = figures.offered_rate_per_s?;

@@ -536,6 +536,11 @@ fn limits_hold_for_every_run() {
     };
     let reason = harm(&limited, &slow_on_average);
     assert_eq!(reason.unwrap(), "mean was 0.013 ms");
+    let untold = Figures {
+        response_us: BTreeMap::new(),
+        ..figures(10_000.0)
+    };
+    assert_eq!(harm(&limited, &untold).unwrap(), "p99 is not known");
     let begin = |options: &TuneOptions| {
         let mut baseline = Baseline::new(options, 0);
         while !baseline.is_complete() {
