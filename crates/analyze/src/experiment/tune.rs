@@ -185,14 +185,14 @@ fn pairs_in(time_s: f64, pair_s: f64, comparisons: u32) -> u32 {
 pub struct ToConfirm {
     /// Candidates that were given up before it.
     pub before: usize,
-    /// How many comparisons it takes: its confirmation, each of its changes, and what is left of them; or other candidates, if it is
-    /// not confirmed.
+    /// How many comparisons it takes: its confirmation, each of its changes, and what is left of them; or other candidates, if
+    /// it is not confirmed.
     pub comparisons: u32,
 }
 
 impl ToConfirm {
-    /// Most pairs of each of its comparisons in a time, when a pair takes this long. 0 if the candidate is not the first one, and the
-    /// time is too short to confirm it.
+    /// Most pairs of each of its comparisons in a time, when a pair takes this long. 0 if the candidate is not the first one, and
+    /// the time is too short to confirm it.
     pub fn pairs_in(self, time_s: f64, pair_s: f64) -> u32 {
         let is_too_late = time_s < LEAST_PAIRS as f64 * pair_s;
         if self.before > 0 && is_too_late {
@@ -302,8 +302,8 @@ impl TuneCourse {
         })
     }
 
-    /// Sets how many pairs a comparison has at most for the candidate that is next; with 0 of them it is not begun, and the search is
-    /// over.
+    /// Sets how many pairs a comparison has at most for the candidate that is next; with 0 of them it is not begun, and the
+    /// search is over.
     pub fn set_confirmation_pairs(&mut self, pairs: u32) {
         if pairs == 0 {
             self.search.end_confirmations();

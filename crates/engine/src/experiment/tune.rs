@@ -375,8 +375,8 @@ fn begin(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     across::keep_options(campaign, &of_each)
 }
 
-/// Ends a search when its part of the time is over, and lets each candidate for its answer have the time that is left to it. Both are
-/// kept, so that a search that goes on later takes the same course; runs that are known already have no clock.
+/// Ends a search when its part of the time is over, and lets each candidate for its answer have the time that is left to it. Both
+/// are kept, so that a search that goes on later takes the same course; runs that are known already have no clock.
 fn keep_to_time(
     campaign: &mut Campaign<'_>,
     of_each: &mut [TuneOptions],

@@ -213,8 +213,8 @@ pub struct TuneOptions {
     pub ended_after: Option<u32>,
     /// Pairs of runs of a comparison that an answer rests on, at most.
     pub max_pairs: Option<u32>,
-    /// The same for each candidate in order, for its confirmation and the changes that are taken back, by the time that was left when it
-    /// was begun; 0 for the one that was not begun any more. A candidate beyond the last number has that one.
+    /// The same for each candidate in order, for its confirmation and the changes that are taken back, by the time that was left when
+    /// it was begun; 0 for the one that was not begun any more. A candidate beyond the last number has that one.
     #[serde(
         default,
         deserialize_with = "pairs_of_each",

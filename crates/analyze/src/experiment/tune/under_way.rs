@@ -86,8 +86,8 @@ impl UnderWay {
 
     /// Why what was tried does not keep the limits by the figures of its runs: it broke one in more than half of them. That a few
     /// are beyond a limit near which the settings are is chance, and the more likely the more pairs there are. As the proof of one of
-    /// so many changes, without which it is, it has to be certain (sign test, over all of them at once). That adds its own probability of
-    /// an error to the equal one of [`proven`](crate::search::tuning::proven).
+    /// so many changes, without which it is, it has to be certain (sign test, over all of them at once). That adds its own probability
+    /// of an error to the equal one of [`proven`](crate::search::tuning::proven).
     pub(super) fn violation(&self, changes: usize) -> Option<String> {
         let (broken, all) = (self.harms.len(), self.ratios.len());
         let is_proof = self.purpose == TunePurpose::Ablate;
