@@ -181,6 +181,11 @@ pub fn check_least_free(plan: &Plan, least_free: Bytes) -> Result<(), Error> {
         .with_hint("make the file larger, or set `--least-free` lower"))
 }
 
+/// Whether a failure is one of the storage: it could not be prepared, limited or taken away.
+pub(crate) fn is_of_storage(failure: &Error) -> bool {
+    failure.cause.is::<StorageError>()
+}
+
 /// Why nothing is measured without the program.
 const NO_FIO: &str = "`fio` is not installed (package `fio`)";
 

@@ -15,6 +15,7 @@ use dyno_plan::host_setting::{HostSetting, Place};
 use dyno_record::model::{Caveat, CaveatKind, HostSettingRecord};
 use dyno_record::statement;
 use dyno_record::verdict::Action;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Settings that are made. They are what they were before when this is dropped.
@@ -69,16 +70,7 @@ impl<'a> HostSettings<'a> {
     ) -> Result<Self, Error> {
         // Open until the changes are made, so that nobody changes what is read here.
         let journal = Journal::open(folder, root).map_err(intent)?;
-        let (mut files, mut settings) = (Vec::new(), Vec::new());
-        for (setting, value) in wanted {
-            let own = change::read_for_run(&actions(*setting, value, folders, root)?, root)
-                .map_err(|error| intent(Error::from_cause(Kind::Environment, error)))?;
-            for undo in own {
-                journal.check_run(undo.target())?;
-                files.push(undo);
-                settings.push(*setting);
-            }
-        }
+        let (files, settings) = read(wanted, folders, root, &journal).map_err(intent)?;
         let left = "settings of this machine are not as before".to_owned();
         let changes = FileChanges::make(files, journal, [folder, root], left, observer)
             .map_err(|failure| intent(failure.with_hint(NEEDS)))?;
@@ -123,8 +115,46 @@ impl<'a> HostSettings<'a> {
 const NEEDS: &str =
     "it needs root, and a `/proc/sys` and a `/sys` that can be written, which many containers lack";
 
+/// What was intended when a setting could not be made.
+#[derive(Debug)]
+struct NotMade;
+
+impl fmt::Display for NotMade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cannot make the settings of this machine that `server.host_settings` asks for")
+    }
+}
+
 fn intent(failure: Error) -> Error {
-    failure.context("cannot make the settings of this machine that `server.host_settings` asks for")
+    Error {
+        cause: failure.cause.context(NotMade),
+        ..failure
+    }
+}
+
+/// Whether a failure is that settings of this machine could not be made.
+pub(crate) fn are_not_made(failure: &Error) -> bool {
+    failure.cause.is::<NotMade>()
+}
+
+/// The files that are to be written with what they hold, and of each the setting.
+fn read(
+    wanted: &[Wanted<'_>],
+    folders: &[PathBuf],
+    root: &Path,
+    journal: &Journal,
+) -> Result<(Vec<Undo>, Vec<HostSetting>), Error> {
+    let (mut files, mut settings) = (Vec::new(), Vec::new());
+    for (setting, value) in wanted {
+        let own = change::read_for_run(&actions(*setting, value, folders, root)?, root)
+            .map_err(|error| Error::from_cause(Kind::Environment, error))?;
+        for undo in own {
+            journal.check_run(undo.target())?;
+            files.push(undo);
+            settings.push(*setting);
+        }
+    }
+    Ok((files, settings))
 }
 
 /// What a plan asks for, of disks or of all else.
@@ -366,6 +396,9 @@ mod tests {
         let again = bench.set(&[(HostSetting::Swappiness, "10")]);
         let failure = again.map(drop).unwrap_err();
         assert!(failure.reason().contains("not put it back"), "{failure:?}");
+        // Also below what was intended then.
+        let failure = failure.context("the run failed");
+        assert!(are_not_made(&failure));
         assert!(failure.hint.unwrap().contains("dyno doctor --revert"));
         assert_eq!(bench.read(SWAPPINESS), "1");
         let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
@@ -384,6 +417,7 @@ mod tests {
             let wanted = [(HostSetting::Swappiness, "1"), (setting, value)];
             let failure = bench.set(&wanted).map(drop).unwrap_err();
             assert!(failure.reason().contains(says), "{failure:?}");
+            assert!(are_not_made(&failure), "{failure:?}");
             assert_eq!(bench.read(SWAPPINESS), "60");
             assert!(bench.journal_is_empty());
         };

@@ -3,7 +3,9 @@
 use super::super::points::{WhichPlan, ended_after_s};
 use super::Campaign;
 use crate::deployment::parameters::RefusedParameter;
+use crate::deployment::storage::is_of_storage;
 use crate::error::{Error, Kind};
+use crate::run::host_settings::are_not_made;
 use crate::run::limits::WindowLimits;
 use dyno_load::connect::ControlError;
 use dyno_plan::knobs::RUNTIME_PARAMETERS;
@@ -56,6 +58,12 @@ fn is_of_server(failure: &Error) -> bool {
     })
 }
 
+/// Whether storage or settings of the machine could not be made, so that no server has had what was set. A value that the machine
+/// does not offer is the fault of what was tried.
+fn is_of_machine(failure: &Error) -> bool {
+    is_of_storage(failure) || failure.kind != Kind::BadInput && are_not_made(failure)
+}
+
 impl Campaign<'_> {
     /// As [`Campaign::measure`], for settings that may do harm, or be refused: the reason if so. With limits the run ends as
     /// soon as one of them is not kept.
@@ -80,7 +88,8 @@ impl Campaign<'_> {
                 // A limit that was not kept, or a value that was refused, says nothing against the server: it is as it was.
                 let is_usable = matches!(failure.kind, Kind::CheckFailed | Kind::BadInput)
                     || is_of_server(&failure);
-                if failure.kind == Kind::Interrupted || !is_usable && !self.has_harmed(number) {
+                let says_nothing = failure.kind == Kind::Interrupted || is_of_machine(&failure);
+                if says_nothing || !is_usable && !self.has_harmed(number) {
                     return Err(failure);
                 }
                 let refused = RefusedParameter::among(&failure);
@@ -135,5 +144,26 @@ impl Campaign<'_> {
             None => true,
         };
         is_started && has_ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_servers::storage::StorageError;
+
+    #[test]
+    fn storage_that_cannot_be_made_says_nothing_of_what_is_tried_and_a_server_that_does_not_start_does() {
+        let full = StorageError::NoSpace {
+            folder: "/data".into(),
+            needed: dyno_plan::units::Bytes(2),
+            free: dyno_plan::units::Bytes(1),
+        };
+        for error in [StorageError::NotRoot, full] {
+            let failure = Error::from(error).context("the run failed");
+            assert!(is_of_machine(&failure), "{failure:?}");
+        }
+        let ended = Error::new(Kind::Environment, "`mongod` ended");
+        assert!(!is_of_machine(&ended));
     }
 }
