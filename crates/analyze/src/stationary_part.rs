@@ -107,10 +107,20 @@ fn judge_beyond(series: &[f64], relevant_ratio: f64, subject: Subject) -> Statio
     }
 }
 
+/// Most windows that can be cut off as the warm-up of a phase of so many.
+pub fn longest_warm_up(windows: usize) -> usize {
+    cut_limit(windows).saturating_sub(1)
+}
+
+/// Number of windows at the start of which not all are cut off.
+fn cut_limit(windows: usize) -> usize {
+    let most = (windows as f64 * MOST_CUT_RATIO) as usize;
+    most.min(windows.saturating_sub(MIN_WINDOWS))
+}
+
 /// Number of windows to cut off at the start.
 fn warm_up_end(rates: &[f64], relevant_ratio: f64) -> usize {
-    let most = (rates.len() as f64 * MOST_CUT_RATIO) as usize;
-    let most = most.min(rates.len().saturating_sub(MIN_WINDOWS));
+    let most = cut_limit(rates.len());
     let error = |start: &usize| {
         let rest = &rates[*start..];
         squares_around_mean(rest) / (rest.len() as f64).powi(2)

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 const ANYWHERE: &str = "any@";
 
 /// A window shorter than this share of the longest one is the rest of a phase; its rate says little.
-const SHORT_WINDOW_RATIO: f64 = 0.5;
+pub const SHORT_WINDOW_RATIO: f64 = 0.5;
 
 /// CPU time is counted in ticks of 10 ms and read about once a second; over a phase of some seconds the
 /// error of both ends is below this.

@@ -2,6 +2,8 @@
 //! that what is tried is far slower than usual, which is no harm.
 
 use super::beyond;
+use dyno_analyze::experiment::figures::SHORT_WINDOW_RATIO;
+use dyno_analyze::stationary_part::longest_warm_up;
 use dyno_record::experiment::Objective;
 use dyno_record::interval::IntervalRecord;
 use dyno_record::quantity::Quantity;
@@ -32,22 +34,57 @@ pub struct SearchLimits {
 #[derive(Debug)]
 pub(super) struct Foregone {
     limits: SearchLimits,
+    /// Windows so far.
+    windows: f64,
     measured_s: f64,
-    /// Length of the last window.
+    /// Length of the longest window.
     window_s: f64,
     succeeded: f64,
     failed: f64,
     percentiles: Vec<Percentile>,
 }
 
-/// A limit of a percentile, and the operations so far.
+/// A limit of a percentile, and the windows so far.
 #[derive(Debug)]
 struct Percentile {
     limit: Objective,
     /// Share of the operations that may take longer.
     longer_ratio: f64,
+    windows: Vec<Timed>,
+}
+
+/// Operations of windows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timed {
+    seconds: f64,
+    /// How many took longer than the limit.
     longer: f64,
-    timed: f64,
+    all: f64,
+}
+
+impl Timed {
+    fn and(self, other: Timed) -> Timed {
+        Timed {
+            seconds: self.seconds + other.seconds,
+            longer: self.longer + other.longer,
+            all: self.all + other.all,
+        }
+    }
+}
+
+/// What is still to come.
+#[derive(Clone, Copy)]
+struct Rest {
+    seconds: f64,
+    usual_per_s: f64,
+}
+
+impl Rest {
+    /// Whether so many of all operations within a time are more than this share of them and of those to come.
+    fn breaks(self, part: f64, all: f64, seconds: f64, limit_ratio: f64) -> bool {
+        let rate_per_s = self.usual_per_s.max(all / seconds);
+        part > limit_ratio * (all + self.seconds * rate_per_s) + ROUNDING
+    }
 }
 
 impl Percentile {
@@ -56,15 +93,44 @@ impl Percentile {
         Some(Percentile {
             longer_ratio: limit.longer_ratio()?,
             limit: limit.clone(),
-            longer: 0.0,
-            timed: 0.0,
+            windows: Vec::new(),
         })
     }
 
-    fn take(&mut self, window: &IntervalRecord) {
+    fn take(&mut self, window: &IntervalRecord, seconds: f64) {
         let (longer, all) = beyond(window, (self.limit.limit_us * 1e3) as u64);
-        self.longer += longer;
-        self.timed += all;
+        self.windows.push(Timed {
+            seconds,
+            longer,
+            all,
+        });
+    }
+
+    /// Whether the limit is broken, however many windows of the start the figures leave out as a warm-up, up to this number.
+    fn is_broken(&self, rest: Rest, longest_warm_up: usize) -> bool {
+        let breaks = |part: Timed| {
+            let Timed {
+                seconds,
+                longer,
+                all,
+            } = part;
+            rest.breaks(longer, all, seconds, self.longer_ratio)
+        };
+        let after = self.windows.get(longest_warm_up..).unwrap_or_default();
+        let before = self.windows.iter().take(longest_warm_up);
+        let mut part = after.iter().copied().fold(Timed::default(), Timed::and);
+        breaks(part)
+            && before.rev().all(|window| {
+                part = part.and(*window);
+                breaks(part)
+            })
+    }
+
+    /// Share of the operations so far that took longer.
+    fn measured_ratio(&self) -> f64 {
+        let all = self.windows.iter().copied();
+        let all = all.fold(Timed::default(), Timed::and);
+        all.longer / all.all
     }
 }
 
@@ -77,6 +143,7 @@ impl Foregone {
                 .filter_map(Percentile::new)
                 .collect(),
             limits,
+            windows: 0.0,
             measured_s: 0.0,
             window_s: 0.0,
             succeeded: 0.0,
@@ -86,32 +153,41 @@ impl Foregone {
 
     /// Takes one more window of the measured time.
     pub(super) fn take(&mut self, window: &IntervalRecord) {
-        self.window_s = window.duration_ns as f64 / 1e9;
-        self.measured_s += self.window_s;
+        let seconds = window.duration_ns as f64 / 1e9;
+        self.window_s = self.window_s.max(seconds);
+        self.measured_s += seconds;
+        self.windows += 1.0;
         self.succeeded += window.counts.succeeded as f64;
         self.failed += window.counts.failed as f64;
-        for percentile in &mut self.percentiles {
-            percentile.take(window);
+        // The figures leave out a short rest at the end.
+        if seconds >= self.window_s * SHORT_WINDOW_RATIO {
+            for percentile in &mut self.percentiles {
+                percentile.take(window, seconds);
+            }
         }
     }
 
     /// Which limit the whole run breaks, whatever is still to come at the usual rate.
     pub(super) fn violation(&self, usual_per_s: f64) -> Option<String> {
-        let left_s = (self.limits.duration_s? - self.measured_s).max(0.0);
-        let breaks = |part: f64, all: f64, limit_ratio: f64| {
-            let rate_per_s = usual_per_s.max(all / self.measured_s);
-            part > limit_ratio * (all + left_s * rate_per_s) + ROUNDING
+        let duration_s = self.limits.duration_s?;
+        let rest = Rest {
+            seconds: (duration_s - self.measured_s).max(0.0),
+            usual_per_s,
         };
         let ended = self.succeeded + self.failed;
-        if breaks(self.failed, ended, self.limits.failed_ratio) {
+        let failed_ratio = self.limits.failed_ratio;
+        if rest.breaks(self.failed, ended, self.measured_s, failed_ratio) {
             let ratio = Quantity::ratio(self.failed / ended);
             return Some(format!("{ratio} of the operations failed"));
         }
+        // What breaks a limit may be a warm-up that the figures leave out.
+        let planned = self.windows * duration_s.max(self.measured_s) / self.measured_s;
+        let longest = longest_warm_up(planned.ceil() as usize);
         let mut percentiles = self.percentiles.iter();
-        let broken = percentiles.find(|one| breaks(one.longer, one.timed, one.longer_ratio))?;
+        let broken = percentiles.find(|one| one.is_broken(rest, longest))?;
         let name = broken.limit.name();
         let limit = Quantity::microseconds(broken.limit.limit_us);
-        let ratio = Quantity::ratio(broken.longer / broken.timed);
+        let ratio = Quantity::ratio(broken.measured_ratio());
         Some(format!(
             "{name} is above {limit}: {ratio} of the operations took longer"
         ))
@@ -171,7 +247,7 @@ mod tests {
 
     /// Windows with 1,000 operations each, of which so many take longer than the limit of the p99, and not longer than the one that
     /// ends any run.
-    fn longer(phase: PhaseKind, counts: [u64; 10]) -> Vec<IntervalRecord> {
+    fn longer(phase: PhaseKind, counts: &[u64]) -> Vec<IntervalRecord> {
         let of_count = |count: &u64| window(phase, &[(1, 1_000 - count), (3, *count)], 0);
         counts.iter().map(of_count).collect()
     }
@@ -180,18 +256,46 @@ mod tests {
     fn a_p99_that_the_rest_of_the_run_cannot_bring_below_its_limit_ends_it() {
         // Of 10,000 operations 100 may take longer: a stall of one window is made up for, and more than that is not.
         let stall = [5, 46, 5, 5, 5, 5, 5, 5, 5, 5];
-        assert_eq!(end(p99(), &longer(Measure, stall)), None);
+        assert_eq!(end(p99(), &longer(Measure, &stall)), None);
         let twice = [19; 10];
-        let (windows, is_fault, reason) = end(p99(), &longer(Measure, twice)).unwrap();
+        let (windows, is_fault, reason) = end(p99(), &longer(Measure, &twice)).unwrap();
         assert_eq!((windows, is_fault), (6, true));
         assert!(reason.contains("p99 is above 2.50 ms: 1.9"), "{reason}");
         let ten_times = [49, 49, 49, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(end(p99(), &longer(Measure, ten_times)).unwrap().0, 3);
+        assert_eq!(end(p99(), &longer(Measure, &ten_times)).unwrap().0, 3);
         // What the answer rests on goes on to its end, and so does a warm-up, and a run of unknown length.
-        assert_eq!(end(limits(), &longer(Measure, twice)), None);
-        assert_eq!(end(p99(), &longer(Warmup, twice)), None);
+        assert_eq!(end(limits(), &longer(Measure, &twice)), None);
+        assert_eq!(end(p99(), &longer(Warmup, &twice)), None);
         let unknown = searched(&[Objective::of_percentile(99.0, 2_500.0)], None);
-        assert_eq!(end(unknown, &longer(Measure, twice)), None);
+        assert_eq!(end(unknown, &longer(Measure, &twice)), None);
+    }
+
+    #[test]
+    fn what_may_be_a_warm_up_that_the_figures_leave_out_ends_no_run() {
+        // Of ten windows the first may be left out, and of the operations after it 90 may take longer.
+        let ended = |counts: [u64; 10]| end(p99(), &longer(Measure, &counts)).map(|end| end.0);
+        assert_eq!(ended([150, 5, 5, 5, 5, 5, 5, 5, 5, 5]), None);
+        assert_eq!(ended([150, 45, 46, 0, 0, 0, 0, 0, 0, 0]), Some(3));
+        // What follows the warm-up breaks the limit, and with all before it keeps it.
+        assert_eq!(ended([0, 19, 19, 19, 19, 19, 0, 0, 0, 0]), None);
+        // Of 20 windows nine may be left out, and of the operations after them 110 may take longer.
+        let twenty = searched(&[Objective::of_percentile(99.0, 2_500.0)], Some(20.0));
+        let ended = |transient: usize| {
+            let counts: Vec<u64> = (0..20).map(|place| 50 * u64::from(place < transient));
+            end(twenty.clone(), &longer(Measure, &counts)).map(|end| end.0)
+        };
+        assert_eq!((ended(9), ended(11), ended(12)), (None, None, Some(12)));
+    }
+
+    #[test]
+    fn a_short_rest_that_the_figures_leave_out_ends_no_run() {
+        let mut windows = longer(Measure, &[10; 10]);
+        windows.push(IntervalRecord {
+            duration_ns: 400_000_000,
+            ..window(Measure, &[(3, 20)], 0)
+        });
+        let limits = searched(&[Objective::of_percentile(99.0, 2_500.0)], Some(10.4));
+        assert_eq!(end(limits, &windows), None);
     }
 
     #[test]
@@ -205,16 +309,16 @@ mod tests {
         let high = Objective::of_percentile(99.9, 2_500.0);
         let all = [mean, median, high.clone()];
         let ended = |responses: &[Objective], count| {
-            let windows = longer(Measure, [count; 10]);
+            let windows = longer(Measure, &[count; 10]);
             end(searched(responses, Some(10.0)), &windows)
         };
         // Every operation takes longer than the limit of the median, which is certain after half of the run.
         let (windows, is_fault, reason) = ended(&all, 1).unwrap();
         assert_eq!((windows, is_fault), (6, true));
         assert!(reason.contains("p50 is above 900 µs: 100 %"), "{reason}");
-        // Of 10,000 operations 10 may take longer than the p99.9.
+        // Of 10,000 operations 10 may take longer than the p99.9, and without the first window 9 of 9,000.
         let (windows, _, reason) = ended(&all, 4).unwrap();
-        assert_eq!(windows, 3);
+        assert_eq!(windows, 4);
         assert!(reason.contains("p99.9 is above 2.50 ms: 0.4"), "{reason}");
         assert_eq!(ended(&[high], 1), None);
     }
