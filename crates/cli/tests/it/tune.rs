@@ -333,6 +333,8 @@ fn a_pair_that_was_disturbed_is_made_again_also_when_a_search_goes_on() {
         "99%",
     ];
     let before = bench.dyno(&against(&uri, &more)).expect(0).json();
+    // A resumed search need not read the first runs again.
+    assert!(before["options"]["tune"]["may_stall"].is_boolean());
     // The next search of the same workload knows how much its runs vary here.
     let next = replaced(against(&uri, &more), &[("t", "next")]);
     let planned = bench.dyno(&[&next[..], &["--dry-run"]].concat());

@@ -343,7 +343,7 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// What a run has told of its server; `None` if its record is not there any more.
+    /// What a run has told of its server; `None` if the experiment has no such run.
     pub(crate) fn server_of(&self, number: usize) -> Result<Option<ServerRecord>, Error> {
         let Some(point) = self.document.points.get(number) else {
             return Ok(None);

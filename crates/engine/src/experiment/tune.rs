@@ -118,6 +118,7 @@ pub fn plan(request: &TuneRequest, resolve: Resolve<'_>) -> Result<(Experiment, 
         left_out: left_out.clone(),
         run_s: None,
         start_s: None,
+        may_stall: None,
         trials: None,
         ended_after: None,
         max_pairs: None,
@@ -222,7 +223,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
     let (mut searches, mut limits_of_each) = (Vec::new(), Vec::new());
     let mut number = first.last().map_or(0, |first| first.baseline.end());
     let is_begun = campaign.document.points.len() > number;
-    for ((which, options), first) in plans.iter().zip(&of_each).zip(&first) {
+    for ((which, options), first) in plans.iter().zip(&mut of_each).zip(&first) {
         let name = campaign.task(which).plan.name.clone();
         let course = TuneCourse::new(options, &first.baseline).map_err(|text| {
             unusable(format!("`{name}`: {text}"))
@@ -240,7 +241,11 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
             &campaign.task(which).plan.phases,
             may_end_if_slow,
         );
-        limits.may_stall = baseline::stalls(campaign, &first.baseline, &limits)?;
+        limits.may_stall = match options.may_stall {
+            Some(known) => known,
+            None => baseline::stalls(campaign, &first.baseline, &limits)?,
+        };
+        options.may_stall = Some(limits.may_stall);
         if limits.may_stall && !is_begun {
             campaign.context.warning(format!(
                 "`{name}`: the server stalls without any change, so that no run is ended because it stalls"
@@ -249,6 +254,7 @@ pub(crate) fn run(campaign: &mut Campaign<'_>) -> Result<(), Error> {
         limits_of_each.push(limits);
         searches.push((name, course));
     }
+    across::keep_options(campaign, &of_each)?;
     let mut course = AcrossCourse::new(searches);
     loop {
         let is_new = campaign.document.points.len() <= number;

@@ -207,6 +207,8 @@ pub struct TuneOptions {
     pub run_s: Option<f64>,
     /// Time that the start of the servers and the load of the documents take besides.
     pub start_s: Option<f64>,
+    /// Whether the servers stall without any change, so that no run is ended because they do.
+    pub may_stall: Option<bool>,
     /// Comparisons of the search, at most.
     pub trials: Option<u32>,
     /// Comparisons after which the time of the search was over, if it was before all were made.

@@ -50,6 +50,7 @@ pub(super) fn options(goal: TuneGoal) -> TuneOptions {
         left_out: Vec::new(),
         run_s: Some(10.0),
         start_s: None,
+        may_stall: None,
         ended_after: None,
         trials: Some(30),
         max_pairs: Some(12),

@@ -148,6 +148,7 @@ fn options(goal: TuneGoal) -> TuneOptions {
         left_out: Vec::new(),
         run_s: Some(10.0),
         start_s: None,
+        may_stall: None,
         trials: Some(9),
         ended_after: None,
         max_pairs: Some(6),

@@ -145,6 +145,7 @@ pub(super) fn options() -> TuneOptions {
         trials: Some(9),
         ended_after: None,
         start_s: None,
+        may_stall: None,
         max_pairs: Some(6),
         confirmation_pairs: Vec::new(),
     }
