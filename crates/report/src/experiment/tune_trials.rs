@@ -78,9 +78,11 @@ fn note(trial: &TuneTrial, ended: Option<String>) -> Cell {
     first.with_detail((!others.is_empty()).then(|| others.join("; ")))
 }
 
-/// Which runs of a comparison ended early: by harm, which is its problem, or as certainly worse, which is none.
+/// Which runs of a comparison ended early: by harm, which is its problem unless its pair was made again, or as certainly worse,
+/// which is none.
 fn ended(experiment: &Experiment, trial: &TuneTrial) -> Option<String> {
-    let runs = trial.runs.iter().flatten();
+    let set_aside = trial.set_aside.iter().flat_map(|one| &one.runs);
+    let runs = trial.runs.iter().flatten().chain(set_aside);
     let points = runs.filter_map(|place| experiment.points.get(*place));
     let ends: Vec<String> = points.filter_map(end).collect();
     let whose = match ends.len() {

@@ -41,7 +41,7 @@ pub(crate) fn disturbed() -> Experiment {
 }
 
 /// Of `a` a run of the second comparison was certainly worse after 3 s, one of the third did harm after 1 s, and one of the fourth
-/// before it measured.
+/// before it measured. Of the first one a run did harm after 2 s, and its pair was made again.
 pub(crate) fn ended_early() -> Experiment {
     let mut experiment = good_for_all();
     let Some(Answer::TuneAcross(answer)) = &mut experiment.answer else {
@@ -54,10 +54,16 @@ pub(crate) fn ended_early() -> Experiment {
         harmful.ratio = None;
         harmful.is_dropped = false;
     }
-    let last = runs.into_iter().max().expect("there are three");
+    let forgiven = trials[0].runs.remove(0);
+    let runs = [runs[0], runs[1], runs[2], forgiven[0]];
+    trials[0].set_aside = vec![RunsSetAside {
+        runs: forgiven,
+        stolen_ratio: None,
+    }];
+    let last = runs.into_iter().max().expect("there are four");
     let usual = experiment.points[0].clone();
     experiment.points.resize(last + 1, usual);
-    for (run, after_s) in runs.into_iter().zip([3.0, 1.0, 0.0]) {
+    for (run, after_s) in runs.into_iter().zip([3.0, 1.0, 0.0, 2.0]) {
         experiment.points[run].ended_after_s = Some(after_s);
     }
     for run in &runs[1..] {
