@@ -374,7 +374,11 @@ impl<'a> Campaign<'a> {
             if known.settings == settings && WhichPlan::of(known) == *which {
                 return;
             }
-            // The search went another way.
+            let others = self.document.points.len() - number;
+            self.context.warning(format!(
+                "from run {} on the search takes another course than before; runs that no longer count: {others}",
+                number + 1
+            ));
             self.document.points.truncate(number);
         }
         let repeat = self

@@ -281,7 +281,9 @@ mod tests {
         // Of 20 windows nine may be left out, and of the operations after them 110 may take longer.
         let twenty = searched(&[Objective::of_percentile(99.0, 2_500.0)], Some(20.0));
         let ended = |transient: usize| {
-            let counts: Vec<u64> = (0..20).map(|place| 50 * u64::from(place < transient));
+            let counts: Vec<u64> = (0..20)
+                .map(|place| 50 * u64::from(place < transient))
+                .collect();
             end(twenty.clone(), &longer(Measure, &counts)).map(|end| end.0)
         };
         assert_eq!((ended(9), ended(11), ended(12)), (None, None, Some(12)));
