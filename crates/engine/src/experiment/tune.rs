@@ -500,7 +500,8 @@ fn settled(
         ""
     };
     campaign.context.note(format!(
-        "a run takes {run_s}: up to {trials} {noun}, then confirmations of {LEAST_PAIRS} to {pairs} pairs{of_each_workload}"
+        "a run takes {run_s}: up to {trials} {noun}, then confirmations of {}{of_each_workload}",
+        budget::pairs_in_words(pairs)
     ));
     Ok(of_each)
 }

@@ -5,8 +5,8 @@ use super::super::campaign::Campaign;
 use super::super::points::WhichPlan;
 use super::super::request::Tasks;
 use super::super::suite::{add, joined, quoted, recorded};
+use super::budget::pairs_in_words;
 use crate::error::Error;
-use dyno_analyze::experiment::tune::LEAST_PAIRS;
 use dyno_plan::task::Task;
 use dyno_record::experiment::{
     Answer, Experiment, PLANS, TUNE, TUNE_ACROSS, TuneAcrossAnswer, TuneOptions, WorkloadOptions,
@@ -109,7 +109,8 @@ pub(super) fn preview(tasks: &Tasks, pairs: u32) -> (String, String) {
     (
         format!("for each of {}: ", quoted(&names)),
         format!(
-            "then the settings of each on the others, and on each what may be good for all: {LEAST_PAIRS} to {pairs} pairs each\n"
+            "then the settings of each on the others, and on each what may be good for all: {} each\n",
+            pairs_in_words(pairs)
         ),
     )
 }

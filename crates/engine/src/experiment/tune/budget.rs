@@ -1,6 +1,7 @@
 //! Time that a search takes by its plans, and whether it fits into what is given.
 
 use crate::error::{Error, Kind};
+use dyno_analyze::experiment::tune::LEAST_PAIRS;
 use dyno_analyze::experiment::tune::across::budget_across;
 use dyno_plan::task::Task;
 use dyno_record::quantity::Quantity;
@@ -41,4 +42,13 @@ pub(super) fn check(budget_s: f64, tasks: &[(String, Task)]) -> Result<(), Error
         Quantity::seconds((round_s * f64::from(least.unwrap_or(LEAST_RUNS))).ceil())
     );
     Err(Error::new(Kind::BadInput, text).with_hint(hint))
+}
+
+/// How many pairs a comparison has that an answer rests on, when it has so many at most.
+pub(super) fn pairs_in_words(most: u32) -> String {
+    if most as usize > LEAST_PAIRS {
+        format!("{LEAST_PAIRS} to {most} pairs")
+    } else {
+        format!("{LEAST_PAIRS} pairs")
+    }
 }

@@ -7,7 +7,7 @@ use super::past::{self, KnownNoise};
 use super::{across, budget};
 use crate::run::host_settings;
 use dyno_analyze::experiment::tune::across::budget_across;
-use dyno_analyze::experiment::tune::{BASELINE_RUNS, LEAST_PAIRS, visible_ratio};
+use dyno_analyze::experiment::tune::{BASELINE_RUNS, visible_ratio};
 use dyno_plan::host_setting::HostSetting;
 use dyno_plan::knobs::{Knob, Reach};
 use dyno_plan::task::Task;
@@ -34,6 +34,7 @@ pub fn preview(
         .map(|(_, task)| budget::planned_run_s(task))
         .sum();
     let (trials, pairs) = budget_across(options.budget_s, round_s, tasks.len())?;
+    let of_pairs = budget::pairs_in_words(pairs);
     let (of_each, afterwards) = across::preview(tasks, pairs);
     let mut left_out = options.left_out;
     for (_, task) in tasks {
@@ -64,7 +65,7 @@ pub fn preview(
         text.push_str(&format!("  {}\n", knobs::in_words(knob)));
     }
     text.push_str(&format!(
-        "within {}, with runs of {} each:\n{of_each}{BASELINE_RUNS} runs as it is, up to {trials} comparisons of two pairs each, then confirmations of {LEAST_PAIRS} to {pairs} pairs\n{afterwards}",
+        "within {}, with runs of {} each:\n{of_each}{BASELINE_RUNS} runs as it is, up to {trials} comparisons of two pairs each, then confirmations of {of_pairs}\n{afterwards}",
         Quantity::seconds(options.budget_s),
         Quantity::seconds(round_s / tasks.len() as f64),
     ));
