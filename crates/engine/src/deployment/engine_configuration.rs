@@ -29,16 +29,13 @@ pub(crate) fn known() -> Vec<&'static str> {
 /// # Errors
 /// The first option whose value is in none of them.
 pub(crate) fn before(started: &str, now: &str, asked: &str) -> Result<String, String> {
-    let (at_start, now) = (at_start(started), options(now, ""));
+    let known = effective(started, now);
     let mut found: Vec<(String, String)> = Vec::new();
-    for (name, _) in options(asked, "").into_iter().chain(now.iter().cloned()) {
+    for (name, _) in options(asked, "").into_iter().chain(options(now, "")) {
         if found.iter().any(|(other, _)| *other == name) {
             continue;
         }
-        let known = now.iter().rev().find(|(other, _)| *other == name);
-        let known = known.map(|(_, value)| value);
-        let value = known.or_else(|| at_start.get(&name));
-        let value = value.ok_or_else(|| name.clone())?.clone();
+        let value = known.get(&name).ok_or_else(|| name.clone())?.clone();
         found.push((name, value));
     }
     Ok(written(&found))
@@ -46,9 +43,7 @@ pub(crate) fn before(started: &str, now: &str, asked: &str) -> Result<String, St
 
 /// The options that an engine has, as far as they can be put back or were set last, as one text.
 pub(crate) fn in_effect(started: &str, now: &str) -> String {
-    let mut all = at_start(started);
-    all.extend(options(now, ""));
-    written(&all.into_iter().collect::<Vec<_>>())
+    written(&effective(started, now).into_iter().collect::<Vec<_>>())
 }
 
 /// What a text of options has where another one has `place`; `None` of each that it has not.
@@ -70,9 +65,9 @@ pub(crate) fn within(text: &str, place: &str, told: &str) -> Option<String> {
     Some(found.to_owned())
 }
 
-/// What the engine has as long as nothing was set: of the options that can be put back those of the text that the server was
-/// started with, and else the defaults.
-fn at_start(started: &str) -> BTreeMap<String, String> {
+/// The options that can be put back, from the text that the server was started with or else the defaults, and over them those of
+/// the text that was set last.
+fn effective(started: &str, now: &str) -> BTreeMap<String, String> {
     let defaults = DEFAULTS.iter();
     let mut all: BTreeMap<String, String> = defaults
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -82,6 +77,7 @@ fn at_start(started: &str) -> BTreeMap<String, String> {
             *known = value;
         }
     }
+    all.extend(options(now, ""));
     all
 }
 

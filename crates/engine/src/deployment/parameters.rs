@@ -88,7 +88,7 @@ impl<'a> RuntimeParameters<'a> {
         }
         let names: Vec<&String> = wanted.keys().collect();
         for server in &parameters.servers {
-            let found = texts(server, &names)?;
+            let found = texts(&mut connect(server)?, server, &names)?;
             parameters.found.push((server.name.clone(), found));
         }
         Ok(Some(parameters))
@@ -181,9 +181,10 @@ pub(crate) fn values(
 }
 
 fn told(server: &WatchedServer, names: &[&String]) -> Result<BTreeMap<String, String>, Error> {
-    let mut found = texts(server, names)?;
+    let mut control = connect(server)?;
+    let mut found = texts(&mut control, server, names)?;
     if let Some(configuration) = found.get_mut(ENGINE_CONFIGURATION) {
-        let started = engine_at_start(&mut connect(server)?, server)?;
+        let started = engine_at_start(&mut control, server)?;
         *configuration = engine_configuration::in_effect(&started, configuration);
     }
     Ok(found)
@@ -213,8 +214,12 @@ fn settable(listed: &Document) -> impl Iterator<Item = &str> {
 }
 
 /// What a server has, as people write it.
-fn texts(server: &WatchedServer, names: &[&String]) -> Result<BTreeMap<String, String>, Error> {
-    let found = read(&mut connect(server)?, names, server)?;
+fn texts(
+    control: &mut Control,
+    server: &WatchedServer,
+    names: &[&String],
+) -> Result<BTreeMap<String, String>, Error> {
+    let found = read(control, names, server)?;
     let found = found.into_iter();
     Ok(found.map(|(name, value)| (name, text(&value))).collect())
 }

@@ -8,7 +8,7 @@ use crate::experiment::points::WhichPlan;
 use crate::run::limits::{LongerLimit, SearchLimits, WindowLimits};
 use dyno_analyze::experiment::tune::Baseline;
 use dyno_plan::model::PhasePlan;
-use dyno_record::experiment::{Figures, Objective, TuneGoal, TuneOptions};
+use dyno_record::experiment::{CLIENTS, Figures, Objective, TuneGoal, TuneOptions};
 use std::time::Instant;
 
 /// How many times the 99th percentile before any change an operation may take, where no limit tells.
@@ -22,9 +22,6 @@ const MORE_BEYOND: f64 = 5.0;
 
 /// ... but this share of them in any case: of a high percentile it takes few operations, such as those of a checkpoint.
 const LEAST_LONGER_RATIO: f64 = 0.05;
-
-/// Key of the number of clients.
-const CLIENTS: &str = "client.clients";
 
 /// Those of one workload.
 pub(super) struct FirstRuns {
