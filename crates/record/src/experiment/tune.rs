@@ -227,30 +227,30 @@ pub struct TuneOptions {
 
 /// Reads limits of response times. A number is that of the p99, which was the only one at first.
 fn responses<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Objective>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Responses {
-        P99(f64),
-        All(Vec<Objective>),
-    }
-    Ok(match Responses::deserialize(deserializer)? {
-        Responses::P99(limit_us) => vec![Objective::of_percentile(99.0, limit_us)],
-        Responses::All(all) => all,
-    })
+    let p99 = |limit_us: f64| Objective::of_percentile(99.0, limit_us);
+    Ok(OneOrAll::deserialize(deserializer)?.into_all(p99))
 }
 
 /// Reads the pairs of each candidate. One number is that of all, which was the only one at first.
 fn pairs_of_each<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u32>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Pairs {
-        OfAll(u32),
-        OfEach(Vec<u32>),
+    Ok(OneOrAll::deserialize(deserializer)?.into_all(|pairs: u32| pairs))
+}
+
+/// What was a number at first, and is a list now.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrAll<N, T> {
+    One(N),
+    All(Vec<T>),
+}
+
+impl<N, T> OneOrAll<N, T> {
+    fn into_all(self, of_one: impl Fn(N) -> T) -> Vec<T> {
+        match self {
+            OneOrAll::One(one) => vec![of_one(one)],
+            OneOrAll::All(all) => all,
+        }
     }
-    Ok(match Pairs::deserialize(deserializer)? {
-        Pairs::OfAll(pairs) => vec![pairs],
-        Pairs::OfEach(pairs) => pairs,
-    })
 }
 
 named! {
