@@ -237,11 +237,7 @@ pub(crate) fn mean_of_pairs(differences: &[f64], baseline_first: &[bool]) -> Opt
         .iter()
         .zip(differences)
         .map(|(o, d)| d - value - o * effect);
-    let degrees_of_freedom = if takes_order_out {
-        degrees_of_freedom(differences.len())
-    } else {
-        n - 1.0
-    };
+    let degrees_of_freedom = n - if takes_order_out { 2.0 } else { 1.0 };
     let squares = residuals.map(|r| r * r).sum::<f64>();
     let variance = squares / degrees_of_freedom;
     Some(MeanOfPairs {

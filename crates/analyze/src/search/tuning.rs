@@ -7,8 +7,9 @@
 //!
 //! What was found is only a candidate. Changes without an effect on the surface are taken back; what is left is compared
 //! with the defaults anew, in as many pairs as it takes. If that does harm, or shows no gain where others may have one, the
-//! next candidate follows. Then each change of the one that is better is taken back alone. Those that do not prove an effect (Holm, *Scandinavian Journal of Statistics* 6, 1979, over all of
-//! them) go back for good, and what remains is compared with the defaults once more.
+//! next candidate follows. Then each change of the one that is better is taken back alone. Those that do not prove an
+//! effect (Holm, *Scandinavian Journal of Statistics* 6, 1979, over all of them) go back for good, and what remains is
+//! compared with the defaults once more.
 
 mod cholesky;
 mod confirm;
