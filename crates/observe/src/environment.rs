@@ -3,7 +3,7 @@
 use crate::clock::read_cost_ns;
 use crate::doctor::{self, Subject};
 use crate::health::{Health, ProbeHealth, Reading};
-use crate::{cpu_settings, host, storage};
+use crate::{allowed_cpus, cpu_settings, host, storage};
 use dyno_record::model::{Environment, StorageRecord};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -89,6 +89,8 @@ pub(crate) fn observe_root(root: &Path, data_dir: Option<&Path>) -> Observation 
         os: probes.note("os", host::os(root)),
         cpu_model: probes.note("cpu_model", host::cpu_model(root)),
         cpus: probes.note("cpus", host::cpus(root)),
+        allowed_cpus: allowed_cpus::of_process(root, "self").ok(),
+        machine_cpus: probes.note("machine_cpus", host::cpus_online(root)),
         numa_nodes: probes.note("numa_nodes", host::numa_nodes(root)),
         cpu_governor: probes.note("cpu_governor", host::cpu_governor(root)),
         cpu_settings: cpu_settings::read(root),

@@ -2,6 +2,7 @@
 //! reads, so that tests give it a fixture. No reader keeps state.
 
 use crate::health::{Health, Reading};
+pub(crate) use dyno_record::cpus::members_of_list;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,11 +43,21 @@ pub(crate) fn cpu_model(root: &Path) -> Reading<String> {
 
 /// Logical CPUs that this process may use, after affinity and cpusets.
 pub(crate) fn cpus(root: &Path) -> Reading<u64> {
-    let path = "proc/self/status";
+    let online = online_list(root).ok();
+    let allowed = affinity(root, "proc/self/status", online.as_deref())?;
+    Ok(allowed.len() as u64)
+}
+
+/// The CPUs in the `status` of a process or thread, without those that are not online: kernels list all that there may ever be.
+pub(crate) fn affinity(root: &Path, path: &str, online: Option<&[u64]>) -> Reading<Vec<u64>> {
     let text = text(root, path)?;
-    field(&text, "Cpus_allowed_list")
-        .and_then(count_of_list)
-        .ok_or_else(|| Health::not_understood(&root.join(path), "`Cpus_allowed_list`"))
+    let allowed = field(&text, "Cpus_allowed_list").and_then(members_of_list);
+    let mut allowed =
+        allowed.ok_or_else(|| Health::not_understood(&root.join(path), "`Cpus_allowed_list`"))?;
+    if let Some(online) = online.filter(|online| allowed.iter().any(|cpu| online.contains(cpu))) {
+        allowed.retain(|cpu| online.contains(cpu));
+    }
+    Ok(allowed)
 }
 
 /// NUMA nodes that are online.
@@ -262,22 +273,6 @@ fn meminfo_bytes(root: &Path, name: &str) -> Reading<u64> {
 /// How many numbers a list such as `0-3,8,10-11` has.
 fn count_of_list(list: &str) -> Option<u64> {
     members_of_list(list).map(|members| members.len() as u64)
-}
-
-/// The numbers of a list such as `0-3,8,10-11`.
-pub(crate) fn members_of_list(list: &str) -> Option<Vec<u64>> {
-    /// More than any machine has; a list beyond it is garbage that would fill the memory.
-    const MOST: u64 = 1 << 16;
-    let mut members = Vec::new();
-    for part in list.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
-        if last < first || last >= MOST {
-            return None;
-        }
-        members.extend(first..=last);
-    }
-    Some(members)
 }
 
 #[cfg(test)]

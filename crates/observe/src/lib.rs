@@ -2,6 +2,7 @@
 //! server's data, and what this process used. It reads and reports; what a setting means for a
 //! result is decided elsewhere.
 
+mod allowed_cpus;
 pub mod busy;
 pub mod clock;
 pub mod consumption;

@@ -9,6 +9,9 @@ use nix::unistd::{SysconfVar, sysconf};
 use std::fs;
 use std::path::Path;
 
+/// Begin of the names of the load engine's worker threads.
+pub(crate) const WORKER: &str = "worker-";
+
 /// CPU time and memory of this process, all threads included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {

@@ -190,6 +190,7 @@ impl PhaseTime {
             phase: self.phase,
             resource,
             units,
+            allowed: None,
             busy_s,
             duration_s: self.end_s - self.start_s,
             reported: Some(reported),

@@ -4,14 +4,12 @@
 mod disks;
 
 use self::disks::DiskSampler;
-use crate::host::members_of_list;
-use crate::process::ticks_per_s;
+use crate::allowed_cpus;
+use crate::process::{WORKER, ticks_per_s};
 use crate::stat::{CpuTimes, ProcessStat, cores};
+use dyno_record::cpus::AllowedCpus;
 use dyno_record::model::{PhaseKind, ResourceKind, ResourceUse};
 use std::path::{Path, PathBuf};
-
-/// Begin of the names of the load engine's worker threads.
-const WORKER: &str = "worker-";
 
 /// Share of a phase that may be unseen, at both ends together.
 const SLACK_RATIO: f64 = 0.2;
@@ -45,6 +43,9 @@ pub struct UsageSampler {
     ticks_per_s: f64,
     /// Most worker threads seen at once.
     workers: u64,
+    /// The CPUs of the servers, and of the worker threads, as they were seen last.
+    server_cpus: Option<AllowedCpus>,
+    worker_cpus: Option<AllowedCpus>,
     samples: Vec<(f64, Counters)>,
 }
 
@@ -58,6 +59,8 @@ impl UsageSampler {
             disks: DiskSampler::new(root, data_folders),
             ticks_per_s: ticks_per_s(),
             workers: 0,
+            server_cpus: None,
+            worker_cpus: None,
             samples: Vec::new(),
         }
     }
@@ -70,7 +73,13 @@ impl UsageSampler {
             client_wait_s: self.client_wait_s(),
         };
         self.disks.sample(at_s);
-        self.workers = self.workers.max(self.worker_threads().len() as u64);
+        let threads = self.worker_threads();
+        if threads.len() as u64 > self.workers || self.worker_cpus.is_none() {
+            self.workers = self.workers.max(threads.len() as u64);
+            self.worker_cpus = self.cpus_of(&threads);
+        }
+        self.server_cpus =
+            allowed_cpus::of_processes(&self.root, &self.servers).or(self.server_cpus.take());
         self.samples.push((at_s, counters));
     }
 
@@ -78,12 +87,10 @@ impl UsageSampler {
     /// start until after the end, or at least near both; what was not seen is taken to be like the rest.
     pub fn between(&self, phase: PhaseKind, start_s: f64, end_s: f64) -> Vec<ResourceUse> {
         let workers = Some(self.workers).filter(|workers| *workers > 0);
+        let server_cpus = self.server_cpus.as_ref().and_then(AllowedCpus::set);
+        let server_cpus = server_cpus.map(|set| set.len() as u64);
         let kinds: [(ResourceKind, Counter, Option<u64>); 3] = [
-            (
-                ResourceKind::ServerCpu,
-                |c| c.server_cpu_s,
-                self.server_cpus(),
-            ),
+            (ResourceKind::ServerCpu, |c| c.server_cpu_s, server_cpus),
             (ResourceKind::HostCpu, |c| c.host_cpu_s, self.host_cpus()),
             (ResourceKind::ClientCpuWait, |c| c.client_wait_s, workers),
         ];
@@ -94,6 +101,11 @@ impl UsageSampler {
                     phase,
                     resource,
                     units: units?,
+                    allowed: match resource {
+                        ResourceKind::ServerCpu => self.server_cpus.clone(),
+                        ResourceKind::ClientCpuWait => self.worker_cpus.clone(),
+                        _ => None,
+                    },
                     busy_s: self.busy_s(counter, start_s, end_s)?,
                     duration_s: end_s - start_s,
                     reported: None,
@@ -111,6 +123,7 @@ impl UsageSampler {
             phase,
             resource: ResourceKind::Disk,
             units: disks.len() as u64,
+            allowed: None,
             busy_s: disks.iter().map(|disk| disk.busy_s).sum(),
             duration_s: end_s - start_s,
             reported: None,
@@ -177,17 +190,12 @@ impl UsageSampler {
             .collect()
     }
 
-    /// CPUs that the servers may use, together.
-    fn server_cpus(&self) -> Option<u64> {
-        let mut all = std::collections::BTreeSet::new();
-        for process in &self.servers {
-            let status = self.read(&format!("proc/{process}/status"))?;
-            let list = status
-                .lines()
-                .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-            all.extend(members_of_list(list.trim())?);
-        }
-        (!all.is_empty()).then_some(all.len() as u64)
+    /// The CPUs of worker threads, each of which may have a place of its own.
+    fn cpus_of(&self, threads: &[u32]) -> Option<AllowedCpus> {
+        let status = |thread: &u32| format!("proc/self/task/{thread}/status");
+        let statuses: Vec<String> = threads.iter().map(status).collect();
+        let known = || allowed_cpus::of_threads(&self.root, "self", &statuses).ok();
+        (!threads.is_empty()).then(known)?
     }
 
     fn host_cpus(&self) -> Option<u64> {

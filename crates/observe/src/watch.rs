@@ -13,6 +13,7 @@ mod watcher;
 
 pub use board::{Board, Latest};
 pub use exporter::{DataPlace, ExporterReader, exporter};
+pub(crate) use host::cpu_quota;
 pub use host::{Host, HostSubject};
 pub use remote_source::{ReadingStatus, RemoteSource};
 pub use server::{Ask, AskError, ServerSubject, collection_statistics, server};

@@ -19,6 +19,7 @@
 pub mod accumulate;
 mod append;
 pub mod consumption;
+pub mod cpus;
 pub mod disk;
 pub mod document;
 pub mod error;

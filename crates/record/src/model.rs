@@ -4,6 +4,7 @@
 //! as `crates/record/schema/run.schema.json` and tested against real output.
 
 use crate::consumption::Consumption;
+use crate::cpus::AllowedCpus;
 use crate::disk::{DiskCapacity, DiskUse};
 use crate::document::Document;
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
@@ -514,6 +515,9 @@ pub struct ResourceUse {
     pub resource: ResourceKind,
     /// Servers of the resource in the sense of queueing: CPUs that may be used, or devices that hold data.
     pub units: u64,
+    /// Which CPUs the processes may use, and their quotas: of servers for their CPU time, of worker threads for their waits.
+    /// Absent in older records and for other resources.
+    pub allowed: Option<AllowedCpus>,
     /// Time in which they were busy, added over all of them.
     pub busy_s: f64,
     /// Length of the phase.
@@ -688,6 +692,12 @@ pub struct Environment {
     pub cpu_model: Option<String>,
     /// Logical CPUs that this process may use.
     pub cpus: Option<u64>,
+    /// Which these are, and its CPU quota; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_cpus: Option<AllowedCpus>,
+    /// Logical CPUs of the machine that are online, whoever may use them; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_cpus: Option<u64>,
     /// NUMA nodes.
     pub numa_nodes: Option<u64>,
     /// Frequency governor of CPU 0.

@@ -135,10 +135,20 @@ pub(crate) fn facts(environment: &Environment, book: &CaveatBook) -> Vec<Fact> {
 
 fn processor(environment: &Environment) -> String {
     let model = or_unknown(environment.cpu_model.as_ref());
-    match environment.cpus {
+    let known = environment.machine_cpus.or(environment.cpus);
+    let mut text = match known {
         Some(cpus) => format!("{} × {model}", count(cpus)),
         None => model,
+    };
+    let allowed = environment.allowed_cpus.as_ref();
+    if let Some(allowed) = allowed.filter(|_| environment.cpus < known) {
+        text.push_str(&format!(", CPU {} for the client", allowed.cpus));
     }
+    if let Some(quota) = allowed.and_then(|allowed| allowed.quota()) {
+        let quota = Quantity::plain(quota);
+        text.push_str(&format!(", CPU quota of the client {quota}"));
+    }
+    text
 }
 
 fn frequencies(cpus: &CpuSettings) -> String {

@@ -69,7 +69,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Worker threads of the client, but not more than it has CPUs.
+    /// Worker threads of the client, but not more than it has CPUs, or than its quota leaves of them.
     pub(super) fn worker_cpus(&self) -> f64 {
         if let Some(fleet) = &self.document.fleet {
             return fleet.usable_cpus() as f64;
@@ -84,7 +84,9 @@ impl<'a> Facts<'a> {
         // Each instance has a client of its own, all in this process.
         let clients = self.document.instances.len().max(1) as u64;
         let usable = (usable * clients).min(cpus.unwrap_or(u64::MAX));
-        usable.max(1) as f64
+        let allowed = self.document.environment.allowed_cpus.as_ref();
+        let quota = allowed.and_then(|allowed| allowed.quota());
+        (usable.max(1) as f64).min(quota.unwrap_or(f64::INFINITY))
     }
 
     /// Windows of the measure phase that are long enough to compare: the last one of a phase is

@@ -26,7 +26,8 @@ const THP_WANTED_FROM: u64 = 8;
 
 /// Client and server share the machine.
 pub(super) fn shared_machine(facts: &Facts<'_>) -> Option<Caveat> {
-    let cpus = facts.document.environment.cpus;
+    let environment = &facts.document.environment;
+    let cpus = environment.machine_cpus.or(environment.cpus);
     let said = statement!("client-and-server-share-machine", cpus = cpus);
     let is_shared = facts.document.server.local;
     is_shared.then(|| Caveat::of_run(CaveatKind::SharedMachine, said))

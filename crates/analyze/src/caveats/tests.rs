@@ -300,6 +300,7 @@ fn a_client_whose_cpu_others_use_is_the_bottleneck_while_other_cpus_are_idle() {
                 phase: PhaseKind::Measure,
                 resource,
                 units,
+                allowed: None,
                 busy_s,
                 duration_s: 30.0,
                 reported: None,

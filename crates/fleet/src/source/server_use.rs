@@ -118,6 +118,7 @@ pub(super) fn server_use<'a>(
         phase,
         resource,
         units,
+        allowed: None,
         busy_s,
         duration_s: end_s - start_s,
         reported: None,

@@ -1,7 +1,7 @@
 //! Readers of `/proc/PID`: limits, CPUs, huge pages, memory policy, and who is busy.
 
 use crate::health::{Health, Reading};
-use crate::host::{field, line, members_of_list, text};
+use crate::host::{affinity, field, line, text};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -82,10 +82,7 @@ pub(super) fn limits(root: &Path, path: &str) -> Reading<Limits> {
 }
 
 pub(super) fn cpus(root: &Path, path: &str) -> Reading<Vec<u64>> {
-    let text = text(root, path)?;
-    field(&text, "Cpus_allowed_list")
-        .and_then(members_of_list)
-        .ok_or_else(|| Health::not_understood(&root.join(path), "`Cpus_allowed_list`"))
+    affinity(root, path, None)
 }
 
 pub(super) fn huge_pages_allowed(root: &Path, path: &str) -> Reading<bool> {

@@ -26,6 +26,8 @@ mod testing;
 mod tests;
 mod threads;
 
+pub(crate) use cgroup::cpu_quota;
+
 use crate::health::{Health, Reading};
 use crate::watch::source::{Description, Reported, Source};
 use dyno_record::model::SourceKind;

@@ -45,6 +45,7 @@ fn resource(resource: ResourceKind, units: u64, busy_s: f64) -> ResourceUse {
         phase: PhaseKind::Measure,
         resource,
         units,
+        allowed: None,
         busy_s,
         duration_s: WINDOWS as f64,
         reported: None,

@@ -122,6 +122,7 @@ mod tests {
             phase: PhaseKind::Measure,
             resource,
             units: 2,
+            allowed: None,
             busy_s,
             duration_s: 10.0,
             reported: Some(ReportedBy {

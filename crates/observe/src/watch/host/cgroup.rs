@@ -9,6 +9,7 @@ use super::file::{Content, first_numbers, health};
 use super::hierarchy::{Groups, Hierarchies, Version};
 use crate::health::{Health, Reading};
 use crate::watch::source::Reported;
+use dyno_record::cpus::CpuQuota;
 use dyno_record::metrics::MetricId;
 use dyno_record::names::cgroup;
 use nix::errno::Errno;
@@ -220,6 +221,29 @@ fn optional<'a>(content: &'a mut Content, path: &Path) -> Reading<Option<&'a str
 fn number(content: &mut Content, path: &Path) -> Reading<Option<u64>> {
     let text = optional(content, path)?;
     Ok(text.and_then(|text| text.trim().parse().ok()))
+}
+
+/// The lowest CPU quota of the groups of the process whose folder in `/proc` is `process`; `None` without one.
+pub(crate) fn cpu_quota(root: &Path, process: &Path) -> Reading<Option<CpuQuota>> {
+    let hierarchies = Hierarchies::read(root)?;
+    let mut content = Content::default();
+    let path = process.join("cgroup");
+    let membership = content.read(&path).map_err(|error| health(&path, &error))?;
+    let Some(groups) = hierarchies.groups("cpu", membership) else {
+        return Ok(None);
+    };
+    let mut lowest: Option<CpuQuota> = None;
+    for folder in &groups.folders {
+        let Some(cpus) = cpu_limit(&mut content, groups.version, folder)? else {
+            continue;
+        };
+        if lowest.as_ref().is_none_or(|lowest| cpus < lowest.cpus) {
+            let group = Path::new("/").join(folder.strip_prefix(root).unwrap_or(folder));
+            let group = group.display().to_string();
+            lowest = Some(CpuQuota { group, cpus });
+        }
+    }
+    Ok(lowest)
 }
 
 /// How many CPUs a group may use; `None` if it has no limit.
