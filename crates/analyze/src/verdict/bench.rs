@@ -223,17 +223,6 @@ impl<'a> Bench<'a> {
         sources.any(|source| source.kind == SourceKind::Agent)
     }
 
-    /// Tables of the machines of clients that agents read, with the name of the machine.
-    pub(super) fn agent_hosts(&self) -> impl Iterator<Item = (&'a MetricTable, &'a str)> {
-        let sources = &self.document.sources;
-        self.tables.iter().filter_map(move |table| {
-            let mut sources = sources.iter();
-            let source = sources.find(|source| source.name == table.source)?;
-            let is_client = source.kind == SourceKind::Agent && !source.of_server;
-            is_client.then_some((table, source.subject.as_str()))
-        })
-    }
-
     /// The largest of what the machines of servers say: that of several which is worst is the one that can be full.
     pub(super) fn worst_host(&self, of: impl Fn(&'a MetricTable) -> Option<Read>) -> Option<Read> {
         let all = self.server_hosts().filter_map(of);
@@ -274,6 +263,24 @@ impl<'a> Bench<'a> {
     ) -> Option<Read> {
         let all = self.each(metric, which, stretch).into_iter();
         all.max_by(|a, b| a.value.total_cmp(&b.value))
+    }
+
+    /// One metric as a share of another of the same instance, of the instance where that is most.
+    pub(super) fn largest_share(
+        &self,
+        [part, whole]: [Metric; 2],
+        stretch: Stretch,
+    ) -> Option<Read> {
+        let shares = self.tables.iter().flat_map(|table| {
+            let ids = table.columns_of(part).map(|(id, _)| id);
+            ids.filter_map(|id| {
+                let part = mean(table, id, stretch)?;
+                let whole = mean(table, &whole.of(id.instance()?), stretch)?;
+                let share = part.value / whole.value;
+                (whole.value > 0.0).then(|| part.and(whole, share))
+            })
+        });
+        shares.max_by(|a, b| a.value.total_cmp(&b.value))
     }
 
     /// The instance with the smallest mean.
@@ -414,6 +421,16 @@ fn marked_device(table: &MetricTable) -> Option<String> {
     let has_files = |device: &&&str| tells(storage::FREE_BYTES, device);
     let device = marked.iter().find(has_files).or_else(|| marked.first());
     device.map(|device| (*device).to_owned())
+}
+
+/// Whether a process is that of the load generator, by its name in metrics.
+pub(super) fn is_client(process: &str) -> bool {
+    process == names::CLIENT
+}
+
+/// Whether it is that of a server.
+pub(super) fn is_server(process: &str) -> bool {
+    !is_client(process)
 }
 
 /// CPUs that others used, where all processes together used so many in user mode and in the kernel, and those that are

@@ -12,6 +12,12 @@ use dyno_record::statement::{Number, Statement};
 const BURST_ADVICE: [&str; 2] = ["look-at-burst-credits", "measure-longer-than-credits"];
 /// A part that is shorter decides nothing: its means are about single moments.
 const SHORTEST_S: f64 = 5.0;
+/// Readings that a slice of a part has at least; a mean needs three, and the sources do not tick together.
+const READINGS_OF_SLICE: f64 = 4.0;
+/// What sums of binary fractions may lack of a length.
+const ROUNDING_S: f64 = 1e-6;
+/// Slices of a part at most: more would show single moments of a long run.
+const MOST_SLICES: f64 = 24.0;
 /// What each supporting condition adds to the confidence, or takes from it.
 const SUPPORT: f64 = 0.05;
 const CONTRADICTION: f64 = 0.1;
@@ -30,7 +36,7 @@ const FLAT_ENOUGH: f64 = 0.25;
 /// part may be absent in another.
 pub fn judge(bench: &Bench<'_>, transitions: &[Stretch]) -> Verdict {
     let parts = stretches(bench, transitions).into_iter();
-    let parts: Vec<Seen<'_>> = parts.map(|stretch| Seen::new(bench, stretch)).collect();
+    let parts: Vec<Part<'_>> = parts.map(|stretch| Part::new(bench, stretch)).collect();
     if parts.is_empty() {
         return Verdict {
             headline: statement!("too-short-for-verdict"),
@@ -85,22 +91,100 @@ fn stretches(bench: &Bench<'_>, transitions: &[Stretch]) -> Vec<Stretch> {
     parts
 }
 
-/// The causes of one part, without those that others explain.
-fn of_part(part: &Seen<'_>) -> Vec<CauseFinding> {
-    let found: Vec<(&Rule, CauseFinding)> = RULES
-        .iter()
-        .filter_map(|rule| Some((rule, apply(rule, part)?)))
-        .collect();
-    // In the order of the rules: what is explained by another cause explains none itself.
-    let mut hidden: Vec<Cause> = Vec::new();
-    let mut told = Vec::new();
-    for (rule, finding) in found {
-        if !hidden.contains(&finding.cause) {
-            hidden.extend(rule.hides);
-            told.push(finding);
+/// A part of the measured time, whole and in slices: what holds for its means need not hold all the time.
+struct Part<'a> {
+    whole: Seen<'a>,
+    slices: Vec<Seen<'a>>,
+}
+
+impl<'a> Part<'a> {
+    fn new(bench: &'a Bench<'a>, stretch: Stretch) -> Self {
+        // A slice has several readings of each source.
+        let shortest_s = SHORTEST_S.max(bench.longest_reading_s() * READINGS_OF_SLICE);
+        let count = (stretch.length_s() / shortest_s)
+            .floor()
+            .clamp(1.0, MOST_SLICES);
+        let end_s = |place: f64| stretch.start_s + stretch.length_s() * place / count;
+        let slices = (0..count as usize).map(|place| Stretch {
+            start_s: end_s(place as f64),
+            end_s: end_s(place as f64 + 1.0),
+        });
+        Part {
+            whole: Seen::new(bench, stretch),
+            slices: slices.map(|slice| Seen::new(bench, slice)).collect(),
         }
     }
-    told
+
+    /// In which slices all needs of a rule hold, as far as a slice shows them.
+    fn held(&self, rule: &Rule) -> Vec<bool> {
+        let fails = |slice: &Seen<'_>| {
+            let mut needs = rule.needs.iter();
+            needs.any(|need| matches!(look(rule, need, slice), Some((false, _))))
+        };
+        match self.slices.as_slice() {
+            [_] => vec![true],
+            slices => slices.iter().map(|slice| !fails(slice)).collect(),
+        }
+    }
+
+    /// The times of these slices; neighbours are one.
+    fn spans(&self, held: &[bool]) -> Vec<Stretch> {
+        let mut spans: Vec<Stretch> = Vec::new();
+        let slices = self.slices.iter().zip(held);
+        for slice in slices
+            .filter(|(_, held)| **held)
+            .map(|(slice, _)| slice.stretch)
+        {
+            add_span(&mut spans, slice);
+        }
+        spans
+    }
+}
+
+/// The causes of one part, without those that others explain while they hold.
+fn of_part(part: &Part<'_>) -> Vec<CauseFinding> {
+    let mut told: Vec<(&Rule, CauseFinding, Vec<bool>)> = Vec::new();
+    // In the order of the rules: what is explained by another cause explains none itself.
+    for rule in RULES {
+        let Some(finding) = apply(rule, &part.whole) else {
+            continue;
+        };
+        let mut held = part.held(rule);
+        for (other, _, explained) in &told {
+            if other.hides.contains(&rule.cause) {
+                let both = held.iter_mut().zip(explained);
+                both.for_each(|(held, explained)| *held &= !explained);
+            }
+        }
+        if let Some(finding) = in_its_time(rule, finding, part, &held) {
+            told.push((rule, finding, held));
+        }
+    }
+    told.into_iter().map(|(_, finding, _)| finding).collect()
+}
+
+/// A finding with the times in which it held; its evidence is that of the longest one.
+fn in_its_time(
+    rule: &Rule,
+    finding: CauseFinding,
+    part: &Part<'_>,
+    held: &[bool],
+) -> Option<CauseFinding> {
+    if held.iter().all(|held| *held) {
+        return Some(finding);
+    }
+    let spans = part.spans(held);
+    let longest = spans
+        .iter()
+        .max_by(|a, b| a.length_s().total_cmp(&b.length_s()))?;
+    let of_longest = apply(rule, &Seen::new(part.whole.bench, *longest));
+    let finding = of_longest.unwrap_or(finding);
+    Some(CauseFinding {
+        start_s: spans[0].start_s,
+        end_s: spans[spans.len() - 1].end_s,
+        spans: if spans.len() > 1 { spans } else { Vec::new() },
+        ..finding
+    })
 }
 
 fn apply(rule: &Rule, part: &Seen<'_>) -> Option<CauseFinding> {
@@ -200,10 +284,10 @@ impl Rule {
 
 /// The first part in which the disk is at a ceiling that it has fallen to. Between it and the last part in which it was
 /// fast there may be others, of its way down.
-fn collapse(parts: &[Seen<'_>]) -> Option<CauseFinding> {
+fn collapse(parts: &[Part<'_>]) -> Option<CauseFinding> {
     (1..parts.len()).find_map(|slow| {
         let mut before = parts[..slow].iter().rev();
-        before.find_map(|fast| burst(fast, &parts[slow]))
+        before.find_map(|fast| burst(&fast.whole, &parts[slow].whole))
     })
 }
 
@@ -277,12 +361,9 @@ fn merge(found: &mut Vec<CauseFinding>, new: Vec<CauseFinding>) {
             found.push(finding);
             continue;
         };
-        let part = whole(&finding);
         let mut spans = spans(known);
-        match spans.last_mut() {
-            // What lies between them is too short to be a part.
-            Some(last) if part.start_s - last.end_s < SHORTEST_S => last.end_s = part.end_s,
-            _ => spans.push(part),
+        for span in self::spans(&finding) {
+            add_span(&mut spans, span);
         }
         let about = |finding: &CauseFinding| {
             let first = finding.evidence.first();
@@ -291,8 +372,23 @@ fn merge(found: &mut Vec<CauseFinding>, new: Vec<CauseFinding>) {
         if about(&finding) > about(known) {
             *known = finding;
         }
-        (known.start_s, known.end_s) = (spans[0].start_s, part.end_s);
+        (known.start_s, known.end_s) = (spans[0].start_s, spans[spans.len() - 1].end_s);
         known.spans = if spans.len() > 1 { spans } else { Vec::new() };
+    }
+}
+
+/// Adds a time to others in their order, and puts those together between which no part fits.
+fn add_span(spans: &mut Vec<Stretch>, new: Stretch) {
+    let place = spans.partition_point(|span| span.start_s <= new.start_s);
+    spans.insert(place, new);
+    let all = std::mem::take(spans);
+    for span in all {
+        match spans.last_mut() {
+            Some(last) if span.start_s - last.end_s < SHORTEST_S - ROUNDING_S => {
+                last.end_s = last.end_s.max(span.end_s);
+            }
+            _ => spans.push(span),
+        }
     }
 }
 
@@ -322,9 +418,9 @@ fn headline(found: &[CauseFinding], bench: &Bench<'_>) -> Statement {
 
 /// Causes that no part could decide, because a figure that they need was not watched. A figure that was watched and
 /// rules a cause out decides, whatever else is missing: an idle disk has no operations that could vary.
-fn not_watched(parts: &[Seen<'_>]) -> Vec<Cause> {
-    let is_asked = |rule: &&Rule| parts.iter().all(|part| rule.is_for(part.bench));
-    let is_blind = |rule: &Rule| parts.iter().all(|part| is_undecided(rule, part));
+fn not_watched(parts: &[Part<'_>]) -> Vec<Cause> {
+    let is_asked = |rule: &&Rule| parts.iter().all(|part| rule.is_for(part.whole.bench));
+    let is_blind = |rule: &Rule| parts.iter().all(|part| is_undecided(rule, &part.whole));
     let mut causes: Vec<(Cause, bool)> = Vec::new();
     for rule in RULES.iter().filter(is_asked) {
         match causes.iter_mut().find(|(cause, _)| *cause == rule.cause) {

@@ -1,11 +1,10 @@
 //! The figures that rules speak of, each defined once.
 
-use super::bench::{Bench, Read, Stretch, WeightedRow, cpus, mean, of_others, sum_on};
+use super::bench::{Bench, Read, Stretch, WeightedRow, is_server, mean, sum_on};
 use super::by_servers;
 use super::checkpoints;
+use super::cpu_time::{host_cpus, largest_of_cpus, of_workers, others, processes, server_cpus};
 use dyno_record::document::variant_name;
-use dyno_record::metrics::MetricTable;
-use dyno_record::model::{PhaseKind, ResourceKind};
 use dyno_record::names::{
     self, Metric, cgroup, connections, cpu, disk, log, memory, network, paging, pressure, process,
     queue, tickets,
@@ -117,6 +116,9 @@ pub enum Measure {
     OperationsPerS,
 }
 
+/// Counters of one thing are read a little before or after those of another: a share may be so much, which then is all.
+const MOST_SHARE: f64 = 1.1;
+
 impl Measure {
     /// Its name in records.
     pub fn name(self) -> String {
@@ -138,9 +140,34 @@ impl Measure {
         Number::new(value, unit)
     }
 
-    /// Its value over a stretch; `None` where it was not watched.
+    /// Whether it is a part of a whole, from 0 to 1.
+    pub(super) fn is_share(self) -> bool {
+        let is_comparison = matches!(
+            self,
+            Measure::WriteOverReadRatio
+                | Measure::CheckpointSlowdownRatio
+                | Measure::FlatterOperationsRatio
+                | Measure::DataOverCacheRatio
+                | Measure::ConnectionsPerOperationRatio
+                | Measure::DiskOperationsVariationRatio
+                | Measure::DiskBytesVariationRatio
+        );
+        self.name().ends_with("_ratio") && !is_comparison
+    }
+
+    /// Its value over a stretch; `None` where it was not watched. A share that is clearly more than its whole is of two things
+    /// that do not belong together, and is not known either.
+    pub(super) fn read(self, bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+        let read = self.watched(bench, stretch)?;
+        if !read.value.is_finite() || self.is_share() && !(0.0..=MOST_SHARE).contains(&read.value) {
+            return None;
+        }
+        let value = read.value.min(if self.is_share() { 1.0 } else { f64::MAX });
+        Some(read.with(value))
+    }
+
     // Long, as it has an arm for each measure: cut in parts, none would be complete by the compiler's word.
-    fn read(self, bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    fn watched(self, bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
         match self {
             Measure::ServerCpuRatio if bench.is_fleet() => {
                 let of_host = bench.worst_host(|table| {
@@ -159,24 +186,10 @@ impl Measure {
                     None => by_servers::cpu_ratio(bench, stretch),
                 }
             }
-            Measure::ClientWaitRatio if bench.is_fleet() => {
-                of_agents(bench, &[process::CPU_WAIT_RATIO], stretch)
-            }
-            Measure::ClientFullRatio if bench.is_fleet() => of_agents(
-                bench,
-                &[process::CPU_RATIO, process::CPU_WAIT_RATIO],
-                stretch,
-            ),
-            Measure::ClientWaitRatio => {
-                let waited = processes(bench, process::CPU_WAIT_RATIO, is_client, stretch)?;
-                let share = waited.value / threads(bench)?;
-                Some(waited.with(share))
-            }
+            Measure::ClientWaitRatio => of_workers(bench, &[process::WORKERS_WAIT_RATIO], stretch),
             Measure::ClientFullRatio => {
-                let worked = processes(bench, process::CPU_RATIO, is_client, stretch)?;
-                let waited = processes(bench, process::CPU_WAIT_RATIO, is_client, stretch)?;
-                let share = (worked.value + waited.value) / threads(bench)?;
-                Some(worked.and(waited, share))
+                let both = [process::WORKERS_CPU_RATIO, process::WORKERS_WAIT_RATIO];
+                of_workers(bench, &both, stretch)
             }
             Measure::StartDelayMs => {
                 let response_us = bench.response_us(stretch).filter(|_| !is_closed(bench))?;
@@ -263,21 +276,17 @@ impl Measure {
                 Some(syncs.with(each))
             }
             Measure::TicketsRatio => {
-                let share = |used: Metric, all: Metric| {
-                    let used = bench.largest(used, |_| true, stretch)?;
-                    let all = bench.largest(all, |_| true, stretch)?;
-                    let share = used.value / all.value;
-                    Some(used.and(all, share))
-                };
-                let reads = share(tickets::READ_IN_USE_COUNT, tickets::READ_TOTAL_COUNT);
-                let writes = share(tickets::WRITE_IN_USE_COUNT, tickets::WRITE_TOTAL_COUNT);
-                let both = reads.into_iter().chain(writes);
+                let reads = (tickets::READ_IN_USE_COUNT, tickets::READ_TOTAL_COUNT);
+                let writes = (tickets::WRITE_IN_USE_COUNT, tickets::WRITE_TOTAL_COUNT);
+                let both = [reads, writes].into_iter();
+                let both = both.filter_map(|(used, all)| bench.largest_share([used, all], stretch));
                 both.max_by(|a, b| a.value.total_cmp(&b.value))
             }
             Measure::QueueCount => bench.sum_over(queue::TOTAL_COUNT, |_| true, stretch),
             Measure::QueuedRatio => {
                 let queued = Measure::QueueCount.read(bench, stretch)?;
-                let under_way = in_flight(bench, stretch)?;
+                // Operations of others queue as well.
+                let under_way = in_flight(bench, stretch)?.max(queued.value);
                 let share = queued.value / under_way.max(1.0);
                 Some(queued.with(share))
             }
@@ -358,47 +367,6 @@ const BYTES: &[Metric] = &[disk::READ_BYTES_PER_S, disk::WRITE_BYTES_PER_S];
 const WRITES: [&str; 3] = ["insert", "update", "delete"];
 const READS: [&str; 2] = ["read", "scan"];
 
-fn is_client(process: &str) -> bool {
-    process == names::CLIENT
-}
-
-fn is_server(process: &str) -> bool {
-    !is_client(process)
-}
-
-fn processes(
-    bench: &Bench<'_>,
-    metric: Metric,
-    which: fn(&str) -> bool,
-    stretch: Stretch,
-) -> Option<Read> {
-    bench.sum_over(metric, which, stretch)
-}
-
-/// CPUs that the servers may use: by their affinity, and by limits of the kernel.
-fn server_cpus(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
-    let by_affinity = bench
-        .document
-        .resources
-        .iter()
-        .find(|one| one.resource == ResourceKind::ServerCpu && one.phase == PhaseKind::Measure);
-    let allowed = match by_affinity {
-        Some(found) => found.units as f64,
-        None => bench.document.environment.cpus? as f64,
-    };
-    let limit = bench.sum_over(cgroup::CPU_LIMIT_COUNT, is_server, stretch);
-    let limit = limit.map_or(allowed, |limit| limit.value.min(allowed));
-    (limit > 0.0).then_some(limit)
-}
-
-/// Worker threads that the client has.
-fn threads(bench: &Bench<'_>) -> Option<f64> {
-    bench
-        .document
-        .client_threads()
-        .map(|threads| threads as f64)
-}
-
 fn clients(bench: &Bench<'_>) -> f64 {
     bench.document.clients().unwrap_or(1).max(1) as f64
 }
@@ -408,85 +376,6 @@ pub(super) fn is_closed(bench: &Bench<'_>) -> bool {
     let mut phases = bench.document.phases.iter();
     bench.document.recorded_plan().schedule.is_closed()
         && phases.all(|phase| phase.mean_think_time_us.is_none())
-}
-
-/// CPUs of a machine that servers may use there: in a pod those that it has of its own, and not those of the node.
-fn host_cpus(bench: &Bench<'_>, table: &MetricTable, stretch: Stretch) -> Option<f64> {
-    let mut all = cpus(table).len() as f64;
-    let mut sources = bench.document.sources.iter();
-    let host = sources.find(|source| source.name == table.source);
-    if let (Some(host), Some(fleet)) = (host, &bench.document.fleet) {
-        let there = fleet
-            .servers
-            .iter()
-            .filter(|server| server.host == host.subject);
-        let told: u64 = there.map(|server| server.cpus).sum();
-        all = if told > 0 { all.min(told as f64) } else { all };
-    }
-    let limit = sum_on(table, cgroup::CPU_LIMIT_COUNT, is_server, stretch);
-    let allowed = limit.map_or(all, |limit| limit.value.min(all));
-    (allowed > 0.0).then_some(allowed)
-}
-
-/// Sum of metrics of the process of an agent as a share of its worker threads, on the host where that is most. The first
-/// agent of a host tells of itself; the others there do the same.
-fn of_agents(bench: &Bench<'_>, metrics: &[Metric], stretch: Stretch) -> Option<Read> {
-    let agents = &bench.document.fleet.as_ref()?.agents;
-    let shares = bench.agent_hosts().filter_map(|(table, host)| {
-        let agent = agents.iter().find(|agent| agent.host == host)?;
-        let reads = metrics
-            .iter()
-            .map(|metric| sum_on(table, *metric, is_client, stretch));
-        let sum = reads.reduce(|sum, read| {
-            let (sum, read) = (sum?, read?);
-            let value = sum.value + read.value;
-            Some(sum.and(read, value))
-        })??;
-        let share = sum.value / agent.threads as f64;
-        (agent.threads > 0).then(|| sum.with(share))
-    });
-    shares.max_by(|a, b| a.value.total_cmp(&b.value))
-}
-
-/// The largest mean of a metric over the CPUs of the servers' machines.
-fn largest_of_cpus(bench: &Bench<'_>, metric: Metric, stretch: Stretch) -> Option<Read> {
-    bench.worst_host(|table| {
-        let each = cpus(table).into_iter();
-        let each = each.filter_map(|cpu| mean(table, &metric.of(cpu), stretch));
-        each.max_by(|a, b| a.value.total_cmp(&b.value))
-    })
-}
-
-fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
-    let table = bench.server_machine()?;
-    let count = cpus(table).len() as f64;
-    let machine = |metric: Metric| mean(table, &metric.id(), stretch);
-    let user = machine(cpu::ALL_USER_RATIO)?;
-    let nice = machine(cpu::ALL_NICE_RATIO).map_or(0.0, |nice| nice.value);
-    let all = [user.value + nice, machine(cpu::ALL_SYSTEM_RATIO)?.value].map(|share| share * count);
-    // The client counts only where it shares the machine, which is where its table is that of the server.
-    let is_shared = bench
-        .client_host()
-        .is_some_and(|own| own.source == table.source);
-    let known = |metric: Metric| {
-        let of = |which| {
-            if bench.is_fleet() {
-                sum_on(table, metric, which, stretch)
-            } else {
-                processes(bench, metric, which, stretch)
-            }
-        };
-        let servers = of(is_server)?;
-        let client = of(is_client).filter(|_| is_shared);
-        let sum = servers.value + client.map_or(0.0, |client| client.value);
-        Some(servers.with(sum))
-    };
-    let (in_user, in_kernel) = (
-        known(process::CPU_USER_RATIO)?,
-        known(process::CPU_SYSTEM_RATIO)?,
-    );
-    let others = of_others(all, [in_user.value, in_kernel.value]);
-    Some(user.and(in_user, others))
 }
 
 fn disk_mean(bench: &Bench<'_>, metrics: &[Metric], stretch: Stretch) -> Option<Read> {

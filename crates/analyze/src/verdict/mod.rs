@@ -7,6 +7,7 @@
 mod bench;
 mod by_servers;
 mod checkpoints;
+mod cpu_time;
 mod judge;
 mod measures;
 mod rules;

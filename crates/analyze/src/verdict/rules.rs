@@ -507,8 +507,7 @@ pub(super) const RULES: &[Rule] = &[
             // The connections are busy, so that more of them would bring more.
             at_least(Measure::InFlightRatio, 0.8),
             at_most(Measure::ServerCpuRatio, ROOM),
-            // The machine has a fifth left for more.
-            at_most(Measure::HostBusyRatio, 0.8),
+            at_most(Measure::HostBusyRatio, ROOM),
             at_most(Measure::DiskSaturationRatio, ROOM),
             // Threads that wait for a CPU would wait longer with more clients.
             at_most(Measure::ServerWaitingCount, 0.5),

@@ -9,6 +9,7 @@ use serde_json::json;
 
 mod elsewhere;
 mod rules;
+mod shares;
 
 const SECONDS: usize = 40;
 
@@ -86,6 +87,9 @@ fn well() -> Scene {
             same("process.client.cpu_ratio", 0.2),
             same("process.client.cpu_wait_ratio", 0.01),
             same("process.client.busiest_thread_ratio", 0.2),
+            same("process.client.workers_cpu_ratio", 0.2),
+            same("process.client.workers_wait_ratio", 0.01),
+            same("process.client.workers_count", 1.0),
             same("cgroup.server.cpu_throttled_periods_ratio", 0.0),
         ],
         server: vec![
@@ -399,9 +403,8 @@ fn stolen_cpu_time_is_told() {
 fn a_client_without_cpu_time_is_the_limit_whatever_the_load() {
     let starved = well()
         .closed()
-        .with("process.client.cpu_ratio", 0.6)
-        .with("process.client.cpu_wait_ratio", 0.38)
-        .with("process.client.busiest_thread_ratio", 0.6);
+        .with("process.client.workers_cpu_ratio", 0.6)
+        .with("process.client.workers_wait_ratio", 0.38);
     starved.expect(&[Cause::Client]);
     // A client that works all the time, and a server that does, too: the server is not proven idle.
     let both = starved
@@ -413,8 +416,8 @@ fn a_client_without_cpu_time_is_the_limit_whatever_the_load() {
 #[test]
 fn a_client_that_looks_at_the_clock_all_the_time_is_not_full_until_it_is_late() {
     let mut spins = well()
-        .with("process.client.cpu_ratio", 0.97)
-        .with("process.client.cpu_wait_ratio", 0.02);
+        .with("process.client.workers_cpu_ratio", 0.97)
+        .with("process.client.workers_wait_ratio", 0.02);
     spins.expect(&[]);
     spins.start_delay_us = 400.0;
     spins.expect(&[Cause::Client]);
@@ -774,8 +777,9 @@ fn fleet_of(servers: [f64; 2], may_use: u64, client: f64) -> Verdict {
         all
     };
     let mut of_client = cpu(client / 4.0);
-    of_client.push(("process.client.cpu_ratio".to_owned(), client));
-    of_client.push(("process.client.cpu_wait_ratio".to_owned(), 0.0));
+    of_client.push(("process.client.workers_cpu_ratio".to_owned(), client));
+    of_client.push(("process.client.workers_wait_ratio".to_owned(), 0.0));
+    of_client.push(("process.client.workers_count".to_owned(), 2.0));
     let hosts = [
         ("host-a", true, server(servers[0])),
         ("host-b", true, server(servers[1])),

@@ -248,6 +248,12 @@ metrics! {
         CPU_SYSTEM_RATIO = "process.{}.cpu_system_ratio";
         /// Mean number of runnable threads that waited for a CPU.
         CPU_WAIT_RATIO = "process.{}.cpu_wait_ratio";
+        /// CPUs in use by the worker threads of the load generator.
+        WORKERS_CPU_RATIO = "process.{}.workers_cpu_ratio";
+        /// Mean number of its worker threads that waited for a CPU.
+        WORKERS_WAIT_RATIO = "process.{}.workers_wait_ratio";
+        /// Its worker threads, of which these two are.
+        WORKERS_COUNT = "process.{}.workers_count";
         /// Share of one CPU that the busiest thread used.
         BUSIEST_THREAD_RATIO = "process.{}.busiest_thread_ratio";
         /// Mean number of threads that waited for disks.

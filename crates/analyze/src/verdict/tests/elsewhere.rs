@@ -106,8 +106,8 @@ fn a_server_elsewhere_is_full_or_idle_by_what_its_machine_tells() {
     full.expect(&[Cause::ServerCpu]);
     let starved = well()
         .closed()
-        .with("process.client.cpu_ratio", 0.6)
-        .with("process.client.cpu_wait_ratio", 0.38);
+        .with("process.client.workers_cpu_ratio", 0.6)
+        .with("process.client.workers_wait_ratio", 0.38);
     elsewhere(starved).expect(&[Cause::Client]);
     elsewhere(well().closed()).expect(&[Cause::TooFewClients]);
     let mut far = elsewhere(well().closed());

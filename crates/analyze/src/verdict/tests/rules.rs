@@ -62,7 +62,9 @@ fn faults() -> Vec<(&'static str, Watched)> {
     let cpu = "process.server.cpu_ratio";
     let all = "cpu.all.busy_ratio";
     let queue = well().with("queue.server.total_count", 40.0);
-    let mut late = well().closed().with("process.client.cpu_ratio", 0.6);
+    let mut late = well()
+        .closed()
+        .with("process.client.workers_cpu_ratio", 0.6);
     late.start_delay_us = 400.0;
     let mut small = well()
         .with("cache.server.hit_ratio", 0.8)
@@ -79,7 +81,10 @@ fn faults() -> Vec<(&'static str, Watched)> {
             well().with("cgroup.server.cpu_throttled_periods_ratio", 0.8),
         ),
         ("cpu-stolen", well().with("cpu.all.steal_ratio", 0.12)),
-        ("client", late.with("process.client.cpu_wait_ratio", 0.38)),
+        (
+            "client",
+            late.with("process.client.workers_wait_ratio", 0.38),
+        ),
         (
             "noisy-neighbour",
             well()

@@ -75,6 +75,9 @@ struct Ids {
     cpu_user: MetricId,
     cpu_system: MetricId,
     cpu_wait: MetricId,
+    workers_cpu: MetricId,
+    workers_wait: MetricId,
+    workers: MetricId,
     busiest_thread: MetricId,
     delay_io: MetricId,
     minor_faults: MetricId,
@@ -96,6 +99,9 @@ impl Ids {
             cpu_user: id(names::process::CPU_USER_RATIO),
             cpu_system: id(names::process::CPU_SYSTEM_RATIO),
             cpu_wait: id(names::process::CPU_WAIT_RATIO),
+            workers_cpu: id(names::process::WORKERS_CPU_RATIO),
+            workers_wait: id(names::process::WORKERS_WAIT_RATIO),
+            workers: id(names::process::WORKERS_COUNT),
             busiest_thread: id(names::process::BUSIEST_THREAD_RATIO),
             delay_io: id(names::process::DELAY_IO_RATIO),
             minor_faults: id(names::process::MINOR_FAULTS_PER_S),
@@ -188,7 +194,7 @@ impl Process {
             pause_s: 0.0,
             ids: Ids::new(&name),
             counters: Counters::default(),
-            threads: Threads::default(),
+            threads: Threads::of(&name),
             groups: ControlGroups::new(&name),
             content: Content::default(),
             name,
@@ -338,6 +344,12 @@ impl Process {
         }
         reported.put(ids.cpu_wait.clone(), growth.per_s(WAIT_NS) / 1e9);
         reported.put(ids.busiest_thread.clone(), growth.busiest_ratio());
+        if growth.workers.count > 0.0 {
+            let [run, wait] = growth.workers_per_s();
+            reported.put(ids.workers_cpu.clone(), run);
+            reported.put(ids.workers_wait.clone(), wait);
+            reported.put(ids.workers.clone(), growth.workers.count);
+        }
     }
 }
 

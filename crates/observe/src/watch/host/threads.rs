@@ -5,7 +5,9 @@
 use super::file::{Content, first_numbers, health, is_gone};
 use super::present::Present;
 use crate::health::Reading;
+use crate::process::WORKER;
 use crate::stat::ProcessStat;
+use dyno_record::names::CLIENT;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
 use std::fmt::Write;
@@ -31,6 +33,7 @@ struct Thread {
     totals: Totals,
     /// What its `schedstat` said, with the times that it was put on a CPU.
     scheduled: [Option<u64>; 3],
+    is_worker: bool,
 }
 
 /// Of how many threads one is looked at.
@@ -70,6 +73,28 @@ pub(super) struct Threads {
     content: Content,
     /// Room for the name of a file.
     name: String,
+    /// Whether they are those of the load generator, whose workers are told from the others.
+    has_workers: bool,
+}
+
+/// What the worker threads of the load generator did between two readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct WorkerGrowth {
+    /// Those that were there at both readings.
+    pub(super) count: f64,
+    run_ns: f64,
+    wait_ns: f64,
+}
+
+impl WorkerGrowth {
+    /// A wait is counted when it ends: what was waited before this reading is left out.
+    fn add(&mut self, duration_s: f64, grown: &Totals) {
+        let all_ns = duration_s * 1e9;
+        let run_ns = (grown[RUN_NS] as f64).min(all_ns);
+        self.count += 1.0;
+        self.run_ns += run_ns;
+        self.wait_ns += (grown[WAIT_NS] as f64).min(all_ns - run_ns);
+    }
 }
 
 /// What the threads of a process did between two readings.
@@ -78,6 +103,7 @@ pub(super) struct ThreadGrowth {
     duration_s: f64,
     sums: Totals,
     busiest_ns: u64,
+    pub(super) workers: WorkerGrowth,
     /// Time on CPUs since the process was started, of the threads that are alive.
     pub(super) total_run_ns: u64,
 }
@@ -95,7 +121,21 @@ impl ThreadGrowth {
             for sum in &mut self.sums {
                 *sum = (*sum as f64 * factor).round() as u64;
             }
+            let workers = &mut self.workers;
+            for sum in [
+                &mut workers.count,
+                &mut workers.run_ns,
+                &mut workers.wait_ns,
+            ] {
+                *sum *= factor;
+            }
         }
+    }
+
+    /// CPUs that the worker threads used, and how many of them waited for one.
+    pub(super) fn workers_per_s(&self) -> [f64; 2] {
+        let workers = &self.workers;
+        [workers.run_ns, workers.wait_ns].map(|ns| ns / 1e9 / self.duration_s)
     }
 
     /// Share of the time in which the busiest thread had a CPU.
@@ -105,12 +145,21 @@ impl ThreadGrowth {
 }
 
 impl Threads {
+    /// The threads of the process with this name in metrics.
+    pub(super) fn of(process: &str) -> Threads {
+        Threads {
+            has_workers: process == CLIENT,
+            ..Threads::default()
+        }
+    }
+
     /// Chooses which threads are read of so many. After a change of that the next reading is a first one.
     fn choose(&mut self, threads: u64) {
         let sample = self.sample.for_threads(threads);
         if sample != self.sample {
             *self = Threads {
                 sample,
+                has_workers: self.has_workers,
                 ..Threads::default()
             };
         }
@@ -136,6 +185,7 @@ impl Threads {
             duration_s: before_s.map_or(0.0, |before_s| at_s - before_s),
             sums: Totals::default(),
             busiest_ns: 0,
+            workers: WorkerGrowth::default(),
             total_run_ns: 0,
         };
         let (mut all, mut seen) = (0_u64, 0_u64);
@@ -162,6 +212,10 @@ impl Threads {
                 *sum += grown;
             }
             growth.busiest_ns = growth.busiest_ns.max(grown[RUN_NS]);
+            // One that began since has not had all of the time.
+            if thread.is_worker && before.is_some() {
+                growth.workers.add(growth.duration_s, &grown);
+            }
         }
         self.known.end();
         growth.scale(all, seen);
@@ -184,6 +238,11 @@ impl Threads {
         if let Some(before) = before.filter(|before| has_run && before.scheduled == scheduled) {
             return Ok(Some(*before));
         }
+        let is_worker = match before {
+            Some(before) if before.is_worker => true,
+            // It gets its name after it was started.
+            _ => self.has_workers && self.is_worker(tasks, number)?,
+        };
         let mut totals = Totals::default();
         totals[RUN_NS] = scheduled[RUN_NS].unwrap_or(0);
         totals[WAIT_NS] = scheduled[WAIT_NS].unwrap_or(0);
@@ -195,7 +254,16 @@ impl Threads {
             let stat = ProcessStat::parse(text);
             totals[IO_DELAY_TICKS] = stat.and_then(|stat| stat.io_delay_ticks).unwrap_or(0);
         }
-        Ok(Some(Thread { totals, scheduled }))
+        Ok(Some(Thread {
+            totals,
+            scheduled,
+            is_worker,
+        }))
+    }
+
+    fn is_worker(&mut self, tasks: &File, thread: u32) -> io::Result<bool> {
+        let name = self.text(tasks, thread, "comm")?;
+        Ok(name.is_some_and(|name| name.starts_with(WORKER)))
     }
 
     /// A file of a thread; `None` if it is not there.
@@ -295,6 +363,36 @@ mod tests {
         assert_eq!(growth.busiest_ratio(), 0.75);
         assert_eq!(growth.per_s(VOLUNTARY), 3.0);
         assert_eq!(growth.total_run_ns, 2_000_003_000);
+    }
+
+    #[test]
+    fn workers_of_the_client_are_counted_by_themselves() {
+        let mut threads = Threads::of(CLIENT);
+        let mut others = Threads::of("server");
+        let fixture = thread(Fixture::new(), 7, [1_000, 0, 0, 0, 0]);
+        let fixture = thread(fixture, 8, [0, 0, 0, 0, 0]).with("proc/7/task/8/comm", "worker-0\n");
+        let fixture = fixture.with("proc/7/task/7/comm", "dyno\n");
+        read(&mut threads, &fixture, 1.0);
+        read(&mut others, &fixture, 1.0);
+        // The others waited for longer than there is time for one thread.
+        let fixture = thread(fixture, 7, [1_000, 1_500_000_000, 1, 0, 0]);
+        let fixture = thread(fixture, 8, [200_000_000, 300_000_000, 1, 0, 0]);
+        // A worker that is new says nothing of all the time.
+        let fixture = thread(fixture, 9, [1_000_000_000, 0, 1, 0, 0])
+            .with("proc/7/task/9/comm", "worker-1\n");
+        let growth = read(&mut threads, &fixture, 2.0).unwrap();
+        assert_eq!(growth.sums[WAIT_NS], 1_800_000_000);
+        assert_eq!(growth.workers.count, 1.0);
+        assert_eq!(growth.workers_per_s(), [0.2, 0.3]);
+        let fixture = thread(fixture, 8, [300_000_000, 4_300_000_000, 2, 0, 0]);
+        let growth = read(&mut threads, &fixture, 3.0).unwrap();
+        assert_eq!(
+            (growth.workers.count, growth.workers_per_s()),
+            (2.0, [0.1, 0.9])
+        );
+        read(&mut others, &fixture, 2.0);
+        let growth = read(&mut others, &fixture, 3.0).unwrap();
+        assert_eq!(growth.workers, WorkerGrowth::default());
     }
 
     #[test]

@@ -1,0 +1,135 @@
+//! CPU time of servers, load generator and others, each with the CPUs or threads that it is a share of.
+
+use super::bench::{Bench, Read, Stretch, cpus, is_client, is_server, mean, of_others, sum_on};
+use dyno_record::metrics::MetricTable;
+use dyno_record::model::{PhaseKind, ResourceKind};
+use dyno_record::names::{self, Metric, cgroup, cpu, process};
+
+pub(super) fn processes(
+    bench: &Bench<'_>,
+    metric: Metric,
+    which: fn(&str) -> bool,
+    stretch: Stretch,
+) -> Option<Read> {
+    bench.sum_over(metric, which, stretch)
+}
+
+/// CPUs that the servers may use: by their affinity, and by limits of the kernel.
+pub(super) fn server_cpus(bench: &Bench<'_>, stretch: Stretch) -> Option<f64> {
+    let by_affinity = bench
+        .document
+        .resources
+        .iter()
+        .find(|one| one.resource == ResourceKind::ServerCpu && one.phase == PhaseKind::Measure);
+    let environment = &bench.document.environment;
+    let allowed = match by_affinity {
+        Some(found) => found.units as f64,
+        None => environment.machine_cpus.or(environment.cpus)? as f64,
+    };
+    // Of the groups of servers, each once.
+    let quota = by_affinity.and_then(|found| found.allowed.as_ref()?.quota());
+    if let Some(quota) = quota.filter(|quota| *quota > 0.0) {
+        return Some(quota.min(allowed));
+    }
+    let limits = bench.tables.iter();
+    let limited: f64 = limits
+        .map(|table| limited_cpus(table, allowed, stretch))
+        .sum();
+    let limit = if limited > 0.0 {
+        limited.min(allowed)
+    } else {
+        allowed
+    };
+    (limit > 0.0).then_some(limit)
+}
+
+/// CPUs of a machine that servers may use there: in a pod those that it has of its own, and not those of the node.
+pub(super) fn host_cpus(bench: &Bench<'_>, table: &MetricTable, stretch: Stretch) -> Option<f64> {
+    let mut all = cpus(table).len() as f64;
+    let mut sources = bench.document.sources.iter();
+    let host = sources.find(|source| source.name == table.source);
+    if let (Some(host), Some(fleet)) = (host, &bench.document.fleet) {
+        let there = fleet
+            .servers
+            .iter()
+            .filter(|server| server.host == host.subject);
+        let told: u64 = there.map(|server| server.cpus).sum();
+        all = if told > 0 { all.min(told as f64) } else { all };
+    }
+    let limited = limited_cpus(table, all, stretch);
+    let allowed = if limited > 0.0 { limited.min(all) } else { all };
+    (allowed > 0.0).then_some(allowed)
+}
+
+/// CPUs that the servers of a machine may use by their limits, each at most `all`: one without a limit may use all of them. 0
+/// where no server's process was read.
+fn limited_cpus(table: &MetricTable, all: f64, stretch: Stretch) -> f64 {
+    let servers = table.columns_of(process::CPU_RATIO).map(|(id, _)| id);
+    let servers = servers.filter_map(|id| id.instance().filter(|name| is_server(name)));
+    servers
+        .map(|name| {
+            let limit = mean(table, &cgroup::CPU_LIMIT_COUNT.of(name), stretch);
+            limit.map_or(all, |limit| limit.value.min(all))
+        })
+        .sum()
+}
+
+/// Sum of metrics of the worker threads of the client as a share of their number, on the host where that is most. The first
+/// agent of a host reports its own; the others there do the same. Unknown in records that did not tell workers from the other
+/// threads.
+pub(super) fn of_workers(bench: &Bench<'_>, metrics: &[Metric], stretch: Stretch) -> Option<Read> {
+    let shares = bench.tables.iter().filter_map(|table| {
+        let of = |metric: Metric| mean(table, &metric.of(names::CLIENT), stretch);
+        let workers = of(process::WORKERS_COUNT)?.value;
+        let reads = metrics.iter().map(|metric| of(*metric));
+        let sum = reads.reduce(|sum, read| {
+            let (sum, read) = (sum?, read?);
+            let value = sum.value + read.value;
+            Some(sum.and(read, value))
+        })??;
+        let share = sum.value / workers;
+        (workers > 0.0).then(|| sum.with(share))
+    });
+    shares.max_by(|a, b| a.value.total_cmp(&b.value))
+}
+
+/// The largest mean of a metric over the CPUs of the servers' machines.
+pub(super) fn largest_of_cpus(bench: &Bench<'_>, metric: Metric, stretch: Stretch) -> Option<Read> {
+    bench.worst_host(|table| {
+        let each = cpus(table).into_iter();
+        let each = each.filter_map(|cpu| mean(table, &metric.of(cpu), stretch));
+        each.max_by(|a, b| a.value.total_cmp(&b.value))
+    })
+}
+
+pub(super) fn others(bench: &Bench<'_>, stretch: Stretch) -> Option<Read> {
+    let table = bench.server_machine()?;
+    let count = cpus(table).len() as f64;
+    let machine = |metric: Metric| mean(table, &metric.id(), stretch);
+    let user = machine(cpu::ALL_USER_RATIO)?;
+    let nice = machine(cpu::ALL_NICE_RATIO).map_or(0.0, |nice| nice.value);
+    let all = [user.value + nice, machine(cpu::ALL_SYSTEM_RATIO)?.value].map(|share| share * count);
+    // The client counts only where it shares the machine, which is where its table is that of the server.
+    let is_shared = bench
+        .client_host()
+        .is_some_and(|own| own.source == table.source);
+    let known = |metric: Metric| {
+        let of = |which| {
+            if bench.is_fleet() {
+                sum_on(table, metric, which, stretch)
+            } else {
+                processes(bench, metric, which, stretch)
+            }
+        };
+        let servers = of(is_server)?;
+        let client = of(is_client).filter(|_| is_shared);
+        let sum = servers.value + client.map_or(0.0, |client| client.value);
+        Some(servers.with(sum))
+    };
+    let (in_user, in_kernel) = (
+        known(process::CPU_USER_RATIO)?,
+        known(process::CPU_SYSTEM_RATIO)?,
+    );
+    let others = of_others(all, [in_user.value, in_kernel.value]);
+    Some(user.and(in_user, others))
+}
