@@ -17,7 +17,10 @@ pub fn curve(system: &ClosedSystem, max_clients: u32) -> Vec<ClosedPoint> {
     // The logarithm of the normalization constant, by number of clients.
     let mut constants = factors(delay_s, u32::MAX, count);
     for demand in &system.demands {
-        constants = convolved(&constants, &factors(demand.demand_s, demand.servers, count));
+        constants = convolved(
+            &constants,
+            &factors(demand.occupied_s(), demand.servers, count),
+        );
     }
     let point = |clients: u32| {
         let n = clients as usize;
@@ -73,6 +76,7 @@ mod tests {
         let demand = |(servers, demand_s): &(u32, f64)| Demand {
             name: String::new(),
             servers: *servers,
+            quota: None,
             demand_s: *demand_s,
             uncertainty_ratio: 0.0,
         };

@@ -371,6 +371,7 @@ fn limit(
         demand: Demand {
             name: whole.name.clone(),
             servers: 1,
+            quota: None,
             demand_s: used_ratio / rate_per_s,
             uncertainty_ratio,
         },

@@ -10,9 +10,10 @@ use crate::stationary_part::judge;
 use crate::steady_state::SteadyState;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::series::{IntervalSample, Series};
+use dyno_record::cpus::AllowedCpus;
 use dyno_record::estimate::Quantity;
 use dyno_record::experiment::{
-    DiskFigures, Figure, Figures, LawCheck, PERCENTILES, Resource, Statistic,
+    DiskFigures, Figure, Figures, LawCheck, PERCENTILES, Resource, SharedCpus, Statistic,
 };
 use dyno_record::model::{OperationRecord, PhaseKind, PhaseRecord, ResourceKind, RunDocument};
 use dyno_record::responses::{READ_MODIFY_WRITE, WindowResponses};
@@ -168,6 +169,7 @@ pub(super) fn of_measured(
     let threads = document.client_threads().unwrap_or(0);
     let disks = disks::of_run(document);
     let resources = resources(document, phase, threads, &disks);
+    let (shares_cpus, shared_cpus) = shared_cpus(document, &resources);
     // Busy times are those of the whole phase, and so is the rate that they are divided by.
     let whole_rate_per_s = Quantity::exact(whole.value(Statistic::Rate).ok_or(NothingMeasured)?);
     let demands = resources
@@ -194,7 +196,8 @@ pub(super) fn of_measured(
         duration_s: phase.duration_s,
         warm_up_s: measured.warm_up_s,
         steady: measured.steady,
-        shares_cpus: shares_cpus(document, &resources),
+        shares_cpus,
+        shared_cpus,
         stolen_ratio: None,
         server: server(document),
         resources,
@@ -248,21 +251,57 @@ fn of_database(phase: &PhaseRecord) -> impl Iterator<Item = &OperationRecord> {
         .map(|(_, record)| record)
 }
 
-/// Whether server and client wait for the same CPUs: they are on one machine, and none of them is kept to a part of it.
+/// The CPUs of the servers on this machine and of the client, where the record has both.
+fn allowed(document: &RunDocument) -> Option<[AllowedCpus; 2]> {
+    let of = |kind| {
+        let mut uses = document.resources.iter();
+        let found = uses.find(|one| one.resource == kind && one.phase == PhaseKind::Measure);
+        found.and_then(|one| one.allowed.clone())
+    };
+    let server = of(ResourceKind::ServerCpu)?;
+    // Worker threads may have places of their own.
+    let workers = of(ResourceKind::ClientCpuWait);
+    let client = workers.or_else(|| document.environment.allowed_cpus.clone())?;
+    Some([server, client])
+}
+
+/// The least of a number of CPUs and a quota, if the quota is less.
+fn less_by_quota(cpus: u64, quota: Option<f64>) -> Option<f64> {
+    quota.filter(|quota| *quota < cpus as f64)
+}
+
+/// Whether server and client compete for CPUs or for the time of one quota, and for how much of both.
+fn shared_cpus(document: &RunDocument, resources: &[Resource]) -> (bool, Option<SharedCpus>) {
+    let Some([server, client]) = allowed(document) else {
+        return (shares_cpus(document, resources), None);
+    };
+    let Some(both) = server.shared_with(&client) else {
+        return (false, None);
+    };
+    let cpus = both.set().map_or(0, |set| set.len() as u64).max(1);
+    let shared = SharedCpus {
+        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+        quota: less_by_quota(cpus, both.quota()),
+    };
+    (true, Some(shared))
+}
+
+/// The same by numbers of CPUs, for records that do not have the sets: they are on one machine, and none of them is kept to a part
+/// of it.
 fn shares_cpus(document: &RunDocument, resources: &[Resource]) -> bool {
     let of = |kind| {
         let name = resource_name(kind);
         resources.iter().find(|resource| resource.name == name)
     };
     let on_one_machine = of(ResourceKind::HostCpu).is_some();
-    let allowed = document.environment.cpus.unwrap_or(1);
+    let cpus = document.environment.cpus.unwrap_or(1);
     let is_placed = document.placement.as_ref().is_some_and(|placement| {
         let mut places = placement.instances.iter().chain(&placement.clients);
         places.any(|place| !place.starts_with(ANYWHERE))
     });
     !is_placed
         && on_one_machine
-        && of(ResourceKind::ServerCpu).is_some_and(|server| u64::from(server.servers) >= allowed)
+        && of(ResourceKind::ServerCpu).is_some_and(|server| u64::from(server.servers) >= cpus)
 }
 
 fn mean_us(phase: &PhaseRecord, mean: impl Fn(&OperationRecord) -> f64) -> f64 {
@@ -302,15 +341,21 @@ fn resources(
     threads: u64,
     disks: &[DiskFigures],
 ) -> Vec<Resource> {
-    let resource = |name: String, units: u64, busy_s: f64, duration_s: f64| Resource {
-        name,
-        servers: u32::try_from(units).unwrap_or(u32::MAX).max(1),
-        busy_ratio: busy_s / duration_s / units.max(1) as f64,
-        uncertainty_ratio: if busy_s > 0.0 {
-            CPU_TIME_UNCERTAINTY_S / busy_s
-        } else {
-            1.0
-        },
+    let resource = |name: String, units: u64, quota: Option<f64>, used: [f64; 2]| {
+        let [busy_s, duration_s] = used;
+        let units = units.max(1);
+        let quota = less_by_quota(units, quota);
+        Resource {
+            name,
+            servers: u32::try_from(units).unwrap_or(u32::MAX),
+            quota,
+            busy_ratio: busy_s / duration_s / quota.unwrap_or(units as f64),
+            uncertainty_ratio: if busy_s > 0.0 {
+                CPU_TIME_UNCERTAINTY_S / busy_s
+            } else {
+                1.0
+            },
+        }
     };
     let recorded = machines::of_measure_phase(document)
         .into_iter()
@@ -319,19 +364,29 @@ fn resources(
             // Nobody balances between devices: the one that is used most limits first.
             Some(disk) if one.kind == ResourceKind::Disk => {
                 let busy_s = disk.busy_ratio * one.duration_s;
-                resource(one.name, 1, busy_s, one.duration_s)
+                resource(one.name, 1, None, [busy_s, one.duration_s])
             }
-            _ => resource(one.name, one.units, one.busy_s, one.duration_s),
+            _ => resource(one.name, one.units, one.quota, [one.busy_s, one.duration_s]),
         });
     let client_s = phase.client.cpu_user_s + phase.client.cpu_system_s;
+    let allowed = allowed(document).map(|[_, client]| client);
+    let allowed = allowed.or_else(|| document.environment.allowed_cpus.clone());
+    let own_cpus = allowed.as_ref().and_then(AllowedCpus::set);
+    let own_cpus = own_cpus
+        .map(|set| set.len() as u64)
+        .or(document.environment.cpus);
     let usable = match &document.fleet {
         Some(fleet) => fleet.usable_cpus(),
         // A worker thread is never on two CPUs at once.
-        None => document.environment.cpus.unwrap_or(1).min(threads.max(1)),
+        None => own_cpus.unwrap_or(1).min(threads.max(1)),
     };
+    let is_here = document.fleet.is_none();
+    let quota = allowed
+        .filter(|_| is_here)
+        .and_then(|allowed| allowed.quota());
     let client = (phase.duration_s > 0.0).then(|| {
         let name = resource_name(ResourceKind::ClientCpu).to_owned();
-        resource(name, usable, client_s, phase.duration_s)
+        resource(name, usable, quota, [client_s, phase.duration_s])
     });
     recorded.chain(client).collect()
 }

@@ -24,6 +24,8 @@ pub(super) struct Named {
     pub(super) name: String,
     pub(super) kind: ResourceKind,
     pub(super) units: u64,
+    /// What quotas leave of the CPUs, where all uses have some.
+    pub(super) quota: Option<f64>,
     pub(super) busy_s: f64,
     pub(super) duration_s: f64,
 }
@@ -35,6 +37,10 @@ impl Named {
             name,
             kind: first.resource,
             units: uses.iter().map(|one| one.units).sum(),
+            quota: uses
+                .iter()
+                .map(|one| one.allowed.as_ref()?.quota())
+                .sum::<Option<f64>>(),
             busy_s: uses.iter().map(|one| one.busy_s).sum(),
             duration_s: first.duration_s,
         })

@@ -131,6 +131,7 @@ mod tests {
             laws: Vec::new(),
             succeeded: 100_000,
             shares_cpus: false,
+            shared_cpus: None,
             server: None,
             generator_bound: false,
             unsteady: false,
@@ -141,6 +142,7 @@ mod tests {
         Demand {
             name: "cpu".into(),
             servers,
+            quota: None,
             demand_s,
             uncertainty_ratio: 0.01,
         }

@@ -4,7 +4,9 @@
 pub use super::figures::OperationFigures;
 use super::figures::{Measured, NothingMeasured, is_open, measured, of_measured, samples, whole};
 use super::findings::{conclusion, single_run};
-use super::sweep::{disk_limits_of_runs, knows_server, stations};
+use super::saturation::{self, UsedUp};
+use super::stations::{knows_server, stations};
+use super::sweep::disk_limits_of_runs;
 use crate::course::Course;
 use crate::laws;
 use crate::laws::demand;
@@ -95,8 +97,15 @@ impl RunAnalysis {
         knows_server(&self.figures.demands)
     }
 
+    /// The resources that were close to saturation.
+    pub(super) fn used_up(&self) -> Vec<UsedUp> {
+        saturation::of_run(&self.figures, &self.stations)
+    }
+
     /// The same with what was watched over the time of the run. No finding contradicts the verdict.
     pub fn concluded(self, course: Course, verdict: Option<Verdict>) -> RunAnalysis {
+        let used_up = self.used_up();
+        let verdict = verdict.map(|verdict| conclusion::with_used_up(verdict, &used_up));
         let findings = match &verdict {
             Some(verdict) => conclusion::beside(verdict, self.findings),
             None => self.findings,
@@ -149,7 +158,7 @@ pub fn analyze(
     }
     let rate_per_s = whole.value(Statistic::Rate).ok_or(NothingMeasured)?;
     let disk = disk_limits_of_runs(&[&figures], &figures.demands, &[]);
-    let stations = stations(&figures.demands, figures.shares_cpus, disk.as_ref());
+    let stations = stations(&figures.demands, (&figures).into(), disk.as_ref());
     figures.laws.extend(within_bound(&stations, rate_per_s));
     let mut analysis = RunAnalysis {
         windows: u32::try_from(windows.len()).unwrap_or(u32::MAX),

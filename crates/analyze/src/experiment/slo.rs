@@ -100,6 +100,7 @@ mod tests {
             duration_s: 2.0,
             warm_up_s: 0.0,
             shares_cpus: false,
+            shared_cpus: None,
             stolen_ratio: None,
             server: None,
             steady: None,

@@ -4,9 +4,10 @@
 use super::demands;
 use super::disks::{self, Loaded};
 use super::figures::resource_name;
-use super::machines::{self, is_of_kind};
+use super::machines::is_of_kind;
 use super::queueing::{self, is_missed};
 use super::relative;
+use super::stations::{cpus, knows_server, stations};
 use crate::costs;
 use crate::estimate::combined;
 use crate::knee::{LoadPoint, knee};
@@ -29,9 +30,6 @@ const CURVE_STEPS: u32 = 60;
 
 /// Key of the plan that says how a rate is offered.
 const SCHEDULE_KIND: &str = "schedule.kind";
-
-/// Name of the CPUs that server and client share.
-pub(super) const SHARED_CPUS: &str = "CPUs of server and client";
 
 /// The server of one of the levels by its program and version, where programs are swept and it tells each from the others.
 pub fn version<'a, 'b>(
@@ -293,6 +291,7 @@ fn level(
         laws: figures.iter().flat_map(|one| one.laws.clone()).collect(),
         succeeded: finished,
         shares_cpus: first.shares_cpus,
+        shared_cpus: first.shared_cpus,
         server: first.server.clone(),
         generator_bound: figures.iter().any(|one| one.is_generator_bound()),
         unsteady: figures.iter().any(|one| one.steady == Some(false)),
@@ -331,42 +330,6 @@ fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// The CPUs that operations wait for. On one machine server and client wait for the same ones, so that they are one station
-/// there, unless the server is kept to some of them; what other processes use is not theirs. Where the threads of the client
-/// are fewer than the CPUs and are busy all the time before these are, both are stations of their own: the shared CPUs never
-/// saturate then, and an operation's time at the client counts once.
-fn cpus(demands: &[Demand], shares_cpus: bool) -> Vec<Demand> {
-    let of = |name: &str| demands.iter().find(|demand| demand.name == name);
-    let servers = machines::server_cpus(demands);
-    let (server, client) = (of("server CPU"), of("client CPU"));
-    let shared = server.zip(client).filter(|_| shares_cpus);
-    let shared = shared.map(|(server, client)| Demand {
-        name: SHARED_CPUS.to_owned(),
-        servers: server.servers.max(client.servers),
-        demand_s: server.demand_s + client.demand_s,
-        uncertainty_ratio: server.uncertainty_ratio.max(client.uncertainty_ratio),
-    });
-    let threads_bind =
-        |shared: &Demand| client.is_some_and(|own| own.per_server_s() > shared.per_server_s());
-    match shared {
-        Some(shared) if !threads_bind(&shared) => vec![shared],
-        _ => servers.into_iter().chain(client).cloned().collect(),
-    }
-}
-
-/// The stations that operations wait for: CPUs, and the disk if its limit is known. What an operation waits for at any other
-/// disk is a delay.
-pub(super) fn stations(
-    demands: &[Demand],
-    shares_cpus: bool,
-    disk: Option<&DiskLimits>,
-) -> Vec<Demand> {
-    let disk = disk.and_then(|disk| disk.known.as_ref());
-    let mut stations = cpus(demands, shares_cpus);
-    stations.extend(disk.map(|limit| limit.demand.clone()));
-    stations
-}
-
 /// What the disks allow by runs with the same settings.
 pub fn disk_limits_of(runs: &[&Figures]) -> Option<DiskLimits> {
     disk_limits_of_runs(runs, &demands::of_runs(runs), &[])
@@ -383,7 +346,7 @@ pub(super) fn disk_limits_of_runs(
         rate_per_s: last.rate_per_s.value,
         disks: &disks::of_runs(runs),
         demands,
-        cpus: &cpus(demands, last.shares_cpus),
+        cpus: &cpus(demands, (*last).into()),
     };
     disks::limits(&at, loads)
 }
@@ -394,7 +357,7 @@ pub(super) fn disk_limits(level: &Level, levels: &[Level]) -> Option<DiskLimits>
         rate_per_s: level.rate_per_s.value,
         disks: &level.disks,
         demands: &level.demands,
-        cpus: &cpus(&level.demands, level.shares_cpus),
+        cpus: &cpus(&level.demands, level.into()),
     };
     disks::limits(&at, &Loaded::of_levels(levels))
 }
@@ -422,8 +385,8 @@ fn system(
     if !knows_server(&levels[best].demands) {
         return None;
     }
-    let demands = stations(&levels[best].demands, levels[best].shares_cpus, disk);
-    let total_s: f64 = demands.iter().map(|demand| demand.demand_s).sum();
+    let demands = stations(&levels[best].demands, (&levels[best]).into(), disk);
+    let total_s: f64 = demands.iter().map(Demand::occupied_s).sum();
     let lone_s = lone.map_or(total_s, |lone| levels[lone].response_mean_us.value * 1e-6);
     Some(ClosedSystem {
         demands,
@@ -447,11 +410,6 @@ fn saturation_clients(system: &ClosedSystem, lone: &Level) -> Option<Figure> {
         value: bounds::saturation_clients(system)?,
         uncertainty_ratio: combined(&errors),
     }))
-}
-
-/// Whether the CPU time of the servers or that of their machines is known, without which nothing can be said about their limits.
-pub(super) fn knows_server(demands: &[Demand]) -> bool {
-    !machines::server_cpus(demands).is_empty()
 }
 
 fn bounds(system: &ClosedSystem, levels: &[Level]) -> Vec<Bounds> {
@@ -546,6 +504,7 @@ fn check_demands(answer: &mut SweepAnswer) {
             let resource = Resource {
                 name: own.name.clone(),
                 servers: own.servers,
+                quota: own.quota,
                 busy_ratio,
                 uncertainty_ratio: own.uncertainty_ratio,
             };

@@ -3,7 +3,8 @@
 
 use super::demands;
 use super::disks::Loaded;
-use super::sweep::{disk_limits_of_runs, knows_server, stations};
+use super::stations::{knows_server, stations};
+use super::sweep::disk_limits_of_runs;
 use crate::laws::demand::bottleneck;
 use dyno_record::experiment::{ClientsResult, Confirmation, Figure, Figures, XmaxAnswer};
 use dyno_record::statement::Statement;
@@ -55,7 +56,7 @@ pub fn answer(
     let needed = demands::of_runs(counted);
     let disk = disk_limits_of_runs(counted, &needed, &Loaded::of_runs(all));
     let demands = last.map_or(Vec::new(), |last| {
-        stations(&needed, last.shares_cpus, disk.as_ref())
+        stations(&needed, (*last).into(), disk.as_ref())
     });
     // A server that was not watched may be the bottleneck, and nobody would know.
     let bottleneck = last

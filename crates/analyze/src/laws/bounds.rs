@@ -98,7 +98,7 @@ fn pessimistic(system: &ClosedSystem) -> SingleServers {
     let (mut queues, mut delay_s) = (Vec::new(), system.delay_s + system.think_time_s);
     for demand in &system.demands {
         queues.push(demand.per_server_s());
-        delay_s += demand.demand_s - demand.per_server_s();
+        delay_s += demand.occupied_s() - demand.per_server_s();
     }
     SingleServers::new(&queues, delay_s)
 }
@@ -108,8 +108,8 @@ fn optimistic(system: &ClosedSystem) -> SingleServers {
     let (mut queues, mut delay_s) = (Vec::new(), system.delay_s + system.think_time_s);
     for demand in &system.demands {
         match demand.servers {
-            1 => queues.push(demand.demand_s),
-            _ => delay_s += demand.demand_s,
+            1 => queues.push(demand.occupied_s()),
+            _ => delay_s += demand.occupied_s(),
         }
     }
     SingleServers::new(&queues, delay_s)
@@ -163,6 +163,7 @@ mod tests {
         Demand {
             name: format!("{servers} servers"),
             servers,
+            quota: None,
             demand_s,
             uncertainty_ratio: 0.0,
         }

@@ -13,6 +13,7 @@ pub fn demand(resource: &Resource, rate_per_s: Quantity) -> Option<Demand> {
     (demand_s.is_finite() && demand_s >= 0.0).then(|| Demand {
         name: resource.name.clone(),
         servers: resource.servers.max(1),
+        quota: resource.quota,
         demand_s,
         uncertainty_ratio: combined(&[resource.uncertainty_ratio, rate_per_s.uncertainty_ratio]),
     })
@@ -33,6 +34,7 @@ mod tests {
         Resource {
             name: name.to_owned(),
             servers,
+            quota: None,
             busy_ratio,
             uncertainty_ratio: 0.03,
         }

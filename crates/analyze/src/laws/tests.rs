@@ -41,6 +41,7 @@ fn resource(seen: &Observation, station: usize) -> Resource {
     Resource {
         name: format!("station {station}"),
         servers,
+        quota: None,
         busy_ratio: seen.busy_s[station] / seen.window_s / f64::from(servers),
         uncertainty_ratio: 0.02,
     }
@@ -57,6 +58,7 @@ fn true_system() -> ClosedSystem {
     let demand = |station: usize| Demand {
         name: format!("station {station}"),
         servers: STATIONS[station].servers,
+        quota: None,
         demand_s: STATIONS[station].service.mean_s(),
         uncertainty_ratio: 0.02,
     };

@@ -163,6 +163,8 @@ pub struct Figures {
     /// Whether server and client wait for the same CPUs.
     #[serde(default)]
     pub shares_cpus: bool,
+    /// The CPUs of both together, where they compete and it is known which these are.
+    pub shared_cpus: Option<SharedCpus>,
     /// Share of the CPU time that the hypervisor took; absent where no machine told.
     pub stolen_ratio: Option<f64>,
     /// The server by its program and version, such as `mongod 6.0.5`; absent where it did not tell.
@@ -185,6 +187,16 @@ impl Figures {
     }
 }
 
+/// CPUs that server and client may use together.
+#[serde_with::skip_serializing_none]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SharedCpus {
+    /// How many.
+    pub cpus: u32,
+    /// The time per unit of time that quotas leave of them; absent where there is no quota or it is not less.
+    pub quota: Option<f64>,
+}
+
 /// How busy a resource was while a rate was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resource {
@@ -192,7 +204,10 @@ pub struct Resource {
     pub name: String,
     /// Servers that work side by side, such as CPUs; at least 1.
     pub servers: u32,
-    /// Share of their time that they were busy, 0 to 1, as a mean over the servers.
+    /// The time per unit of time that quotas leave of these CPUs; absent where there is no quota or it is not less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<f64>,
+    /// Share of the time that they may be used in which they were, 0 to 1, as a mean over the servers.
     pub busy_ratio: f64,
     /// Half-width of the confidence interval of `busy_ratio`, as a share of it.
     pub uncertainty_ratio: f64,
@@ -202,7 +217,7 @@ impl Resource {
     /// Mean number of busy servers.
     pub fn busy_servers(&self) -> Quantity {
         Quantity {
-            value: self.busy_ratio * f64::from(self.servers),
+            value: self.busy_ratio * self.quota.unwrap_or(f64::from(self.servers)),
             uncertainty_ratio: self.uncertainty_ratio,
         }
     }
@@ -215,6 +230,9 @@ pub struct Demand {
     pub name: String,
     /// Servers of the resource.
     pub servers: u32,
+    /// The time per unit of time that quotas leave of these CPUs; absent where there is no quota or it is not less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<f64>,
     /// Time of one server that one operation needs, in seconds.
     pub demand_s: f64,
     /// Half-width of the confidence interval of `demand_s`, as a share of it.
@@ -230,9 +248,19 @@ impl Demand {
         }
     }
 
+    /// How many servers can be busy on average: as many as there are, or less by a quota.
+    pub fn usable(&self) -> f64 {
+        self.quota.unwrap_or(f64::from(self.servers))
+    }
+
+    /// The time for which an operation occupies one of the servers: under a quota that is longer than the time it needs.
+    pub fn occupied_s(&self) -> f64 {
+        self.per_server_s() * f64::from(self.servers)
+    }
+
     /// The time between two operations when all servers are busy, in seconds.
     pub fn per_server_s(&self) -> f64 {
-        self.demand_s / f64::from(self.servers)
+        self.demand_s / self.usable()
     }
 
     /// The rate at which all servers are busy: no run can be faster. Infinite without a demand.

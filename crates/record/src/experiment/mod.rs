@@ -19,7 +19,7 @@ pub use comparison::{
 };
 pub use costs::{ChangedDocuments, Cost, CostBasis, CostKind, CostRatio, Costs};
 pub use disk::{DiskFigures, DiskLimit, DiskLimits, DiskWithoutLimit, LimitBasis, NoLimit};
-pub use figures::{Demand, Figure, Figures, Resource};
+pub use figures::{Demand, Figure, Figures, Resource, SharedCpus};
 pub use laws::{Law, LawCheck, LawVerdict};
 pub use models::{
     Bounds, ClosedPoint, ClosedSystem, CurvePoint, Knee, OpenEstimate, OpenQueue, QueueFit,

@@ -4,7 +4,7 @@ use super::Block;
 use super::comparison::{Comparison, DemandRatio, Explanation};
 use super::costs::Cost;
 use super::disk::{DiskFigures, DiskLimits};
-use super::figures::{Demand, Figure};
+use super::figures::{Demand, Figure, SharedCpus};
 use super::laws::LawCheck;
 use super::models::{Bounds, ClosedPoint, ClosedSystem, CurvePoint, Knee, QueueModel, UslFit};
 use crate::statement::Statement;
@@ -61,6 +61,8 @@ pub struct Level {
     /// Whether server and client waited for the same CPUs.
     #[serde(default)]
     pub shares_cpus: bool,
+    /// The CPUs of both together, where they compete and it is known which these are.
+    pub shared_cpus: Option<SharedCpus>,
     /// The server by its program and version; absent where it did not tell.
     pub server: Option<String>,
     /// Whether a run says that the client was the limit.

@@ -18,6 +18,7 @@ fn run(rate_per_s: Figure, demand_s: f64) -> Figures {
     let cpu = Resource {
         name: "server CPU".into(),
         servers: CPUS,
+        quota: None,
         busy_ratio: demand_s * rate_per_s.value / f64::from(CPUS),
         uncertainty_ratio: 0.002,
     };
@@ -44,6 +45,7 @@ fn run(rate_per_s: Figure, demand_s: f64) -> Figures {
         resources: vec![cpu],
         disks: Vec::new(),
         shares_cpus: false,
+        shared_cpus: None,
         stolen_ratio: None,
         server: None,
         laws: Vec::new(),

@@ -4,7 +4,8 @@ use super::difference::{self, explained, only_in_demands};
 use super::disks;
 use crate::experiment::ab::{figures_of_pairs, labels, name, undecided};
 use crate::experiment::demands::of_runs;
-use crate::experiment::sweep::{disk_limits_of, knows_server};
+use crate::experiment::stations::knows_server;
+use crate::experiment::sweep::disk_limits_of;
 use crate::values::{number, percent};
 use dyno_record::experiment::{
     AbAnswer, Basis, Comparison, ComparisonVerdict, Experiment, Figures, Finding,

@@ -1,12 +1,15 @@
 //! One conclusion on what held a run up. The verdict looks at everything that was watched, the findings at busy times
 //! alone; where the two differ the verdict counts, and what the busy times say stands below it as a figure.
 
+use super::view::used_up;
 use crate::experiment::figures::resource_name;
 use crate::experiment::machines::is_of_kind;
-use crate::experiment::sweep::SHARED_CPUS;
+use crate::experiment::saturation::UsedUp;
+use crate::experiment::stations::SHARED_CPUS;
 use crate::verdict::{Cause, Verdict};
 use dyno_record::experiment::Finding;
 use dyno_record::model::ResourceKind;
+use dyno_record::statement;
 use dyno_record::statement::{Statement, Value};
 
 /// The findings of a run beside its verdict: none names another cause, and none advises against it.
@@ -26,7 +29,8 @@ pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -
                     .zip(short)
                     .is_some_and(|(found, short)| is_short(found, short));
                 let is_near = finding.statement.values.get("is_near") == Some(&Value::Flag(true));
-                if is_near && !agrees {
+                // Near saturation or not is then said by the verdict.
+                if is_near != agrees && (is_near || is_exhausted(cause)) {
                     finding.statement = finding.statement.with("is_beside_verdict", true);
                 }
             }
@@ -40,16 +44,38 @@ pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -
             "two-machines" if !matches!(cause, Some(Cause::ServerCpu | Cause::SharedCpu)) => {
                 continue;
             }
-            "more-clients-could-raise"
-                if !matches!(cause, None | Some(Cause::TooFewClients | Cause::RoundTrip)) =>
-            {
-                continue;
-            }
+            "more-clients-could-raise" if is_exhausted(cause) => continue,
             _ => {}
         }
         told.push(finding);
     }
     told
+}
+
+/// Whether a cause is that something was used up or in the way.
+fn is_exhausted(cause: Option<Cause>) -> bool {
+    !matches!(cause, None | Some(Cause::TooFewClients | Cause::RoundTrip))
+}
+
+/// The verdict beside what the busy times say was used up: none says then that nothing was.
+pub(in crate::experiment) fn with_used_up(verdict: Verdict, used: &[UsedUp]) -> Verdict {
+    let is_said = verdict.headline.code == "nothing-watched" || !verdict.is_reached();
+    let mut causes = verdict.causes;
+    if !used.is_empty() {
+        causes.retain(|one| one.cause != Cause::TooFewClients);
+    }
+    let headline = match (causes.first(), used_up(used)) {
+        (None, Some(resources)) if !is_said => {
+            statement!("used-up-without-cause", resources = resources)
+        }
+        (Some(first), _) => first.statement.clone(),
+        _ => verdict.headline,
+    };
+    Verdict {
+        headline,
+        causes,
+        ..verdict
+    }
 }
 
 /// The resource that a bottleneck is.
@@ -88,7 +114,6 @@ fn short_by(cause: Option<Cause>) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::verdict::CauseFinding;
-    use dyno_record::statement;
 
     fn verdict(causes: &[Cause]) -> Verdict {
         let finding = |cause: &Cause| CauseFinding {

@@ -1,18 +1,16 @@
 //! The resource that saturates first, as it is told of the best level of a sweep and of a single run.
 
 use super::disks;
-use super::view::{subject, units};
+use super::view::{subject, units, used_up};
 use crate::estimate::combined;
 use crate::experiment::figures::resource_name;
-use crate::experiment::sweep::SHARED_CPUS;
+use crate::experiment::saturation::{NEAR_RATIO, UsedUp};
+use crate::experiment::stations::SHARED_CPUS;
 use crate::values::{percent, rate, time};
 use dyno_record::experiment::{Demand, DiskLimits, Figure, Finding, LimitBasis};
 use dyno_record::model::ResourceKind;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
-
-/// From this share of its bound on a rate is close to it.
-pub(super) const NEAR_RATIO: f64 = 0.7;
 
 /// Share of the CPU time of an operation from which on the client is worth moving.
 const CLIENT_RATIO: f64 = 0.05;
@@ -35,9 +33,16 @@ pub(super) struct AtRate<'a> {
     pub(super) at: Statement,
     /// How busy everything was.
     pub(super) busy: Statement,
+    /// What was close to saturation, whoever used it.
+    pub(super) used_up: Vec<UsedUp>,
 }
 
 impl AtRate<'_> {
+    /// Whether the rate is close to its bound.
+    pub(super) fn is_near(&self) -> bool {
+        self.share() >= NEAR_RATIO
+    }
+
     fn is_disk(&self) -> bool {
         self.bottleneck.name == resource_name(ResourceKind::Disk)
     }
@@ -95,15 +100,16 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
     let said = statement!(
         "bottleneck",
         resource = subject(&demand.name),
-        is_near = at.share() >= NEAR_RATIO,
+        is_near = at.is_near(),
         is_beside_verdict = None::<bool>,
         is_of_known = disks::may_limit(at.disk).then_some(true),
         demand = time(demand.demand_s),
-        units = units(&demand.name, demand.servers),
+        units = units(demand),
         bound = rate(bound_of(demand)),
         is_highest_rate = at.is_of_sweep,
         rate = rate(at.rate_per_s.value),
-        share = percent(at.share())
+        share = percent(at.share()),
+        used_up = used_up(&at.used_up).filter(|_| !at.is_near())
     );
     let limit = at.disk.and_then(|disk| disk.known.as_ref());
     let limit = limit.filter(|_| at.is_disk());
@@ -137,7 +143,7 @@ pub(super) fn bottleneck(at: &AtRate<'_>) -> Finding {
 /// More of what is saturated.
 pub(super) fn widen(at: &AtRate<'_>) -> Option<Finding> {
     let demand = at.bottleneck;
-    if at.share() < NEAR_RATIO {
+    if !at.is_near() {
         return None;
     }
     let code = if at.is_disk() {
@@ -145,14 +151,14 @@ pub(super) fn widen(at: &AtRate<'_>) -> Option<Finding> {
     } else {
         "more-cpus"
     };
-    let each = rate(bound_of(demand) / f64::from(demand.servers));
+    let each = rate(bound_of(demand) / demand.usable());
     let mut evidence = vec![statement!(
         "resource-used",
         resource = subject(&demand.name),
         share = percent(at.share()),
         rate = rate(at.rate_per_s.value),
         demand = time(demand.demand_s),
-        units = units(&demand.name, demand.servers)
+        units = units(demand)
     )];
     evidence.extend(at.second().map(|next| {
         let bound = rate(bound_of(next));
@@ -184,7 +190,7 @@ pub(super) fn two_machines(at: &AtRate<'_>) -> Option<Finding> {
         at = &at.at,
         server = time(server.demand_s),
         client = time(client.demand_s),
-        units = units(&shared.name, shared.servers)
+        units = units(shared)
     );
     Some(Finding::opportunity(said, vec![needs, at.busy.clone()]))
 }

@@ -2,7 +2,8 @@
 
 use super::view::{View, demand, subject};
 use crate::closed_network::curve;
-use crate::experiment::sweep::{disk_limits, stations};
+use crate::experiment::stations::stations;
+use crate::experiment::sweep::disk_limits;
 use crate::open_queue::is_extrapolated;
 use crate::values::{exact, number, percent, rate, rate_of, time, times, us};
 use dyno_record::experiment::{ClosedSystem, Finding, Knee, Level, OpenEstimate, UslFit, UslPeak};
@@ -57,7 +58,7 @@ pub(super) fn unexplained(view: &View<'_>) -> Option<Finding> {
     // The demands of this very level, so that an operation that costs more there is not called waiting.
     let disk = disk_limits(last, view.levels());
     let system = ClosedSystem {
-        demands: stations(&last.demands, last.shares_cpus, disk.as_ref()),
+        demands: stations(&last.demands, last.into(), disk.as_ref()),
         ..view.answer.system.clone()?
     };
     let predicted = *curve(&system, last.clients).last()?;

@@ -4,7 +4,7 @@
 use super::disks;
 use super::laws::{LAWS, is_bound, meaning, name};
 use super::opportunities;
-use super::saturation::{self, AtRate, NEAR_RATIO};
+use super::saturation::{self, AtRate};
 use super::trust::{OTHERS_RATIO, WIDE_RATIO};
 use super::view::{busy, demand as needed, doubts, subject};
 use super::watched::{self, OF_LEVELS};
@@ -41,7 +41,7 @@ pub(in crate::experiment) fn all(document: &RunDocument, analysis: &RunAnalysis)
     };
     let at = view.at_rate();
     // Far from saturation nothing says that the resource would matter.
-    let near = at.as_ref().filter(|at| at.share() >= NEAR_RATIO);
+    let near = at.as_ref().filter(|at| at.is_near());
     // At an offered rate that was achieved the schedule is the limit, and nothing would raise the rate.
     let limited = near.filter(|_| !view.is_offered_and_achieved());
     let here = Some(statement!("in-measure-phase")).filter(|_| analysis.knows_server());
@@ -114,6 +114,7 @@ impl<'a> View<'a> {
             is_of_sweep: false,
             at: self.at(),
             busy: self.busy(),
+            used_up: self.analysis.used_up(),
         })
     }
 }
@@ -380,7 +381,8 @@ fn poorly_known(view: &View<'_>) -> Option<Finding> {
 fn more_clients(view: &View<'_>) -> Option<Finding> {
     let bottleneck = view.analysis.bottleneck.as_ref()?;
     let is_open = view.figures.offered_rate_per_s.is_some();
-    if is_open || view.figures.is_generator_bound() || bottleneck.reached_ratio >= NEAR_RATIO {
+    let is_near = view.at_rate()?.is_near() || !view.analysis.used_up().is_empty();
+    if is_open || view.figures.is_generator_bound() || is_near {
         return None;
     }
     let reached = statement!(

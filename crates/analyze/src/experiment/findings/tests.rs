@@ -1,6 +1,7 @@
 use super::*;
 use crate::experiment::figures::resource_name;
-use crate::experiment::sweep::{SHARED_CPUS, analyze, stations};
+use crate::experiment::stations::{SHARED_CPUS, Sharing, stations};
+use crate::experiment::sweep::analyze;
 use crate::laws;
 use crate::laws::demand::bottleneck;
 use crate::laws::demand::demand;
@@ -43,6 +44,7 @@ fn resource(kind: ResourceKind, servers: u32, busy_servers: f64) -> Resource {
     Resource {
         name: resource_name(kind).to_owned(),
         servers,
+        quota: None,
         busy_ratio: busy_servers / f64::from(servers),
         uncertainty_ratio: 0.01,
     }
@@ -80,6 +82,7 @@ pub(super) fn figures(
         duration_s: 10.0,
         warm_up_s: 0.0,
         shares_cpus: true,
+        shared_cpus: None,
         stolen_ratio: None,
         server: None,
         steady: Some(true),
@@ -794,6 +797,7 @@ fn threads_of_the_client_that_saturate_before_the_shared_cpus_are_the_bottleneck
     let demand = |kind, servers, demand_s| Demand {
         name: resource_name(kind).to_owned(),
         servers,
+        quota: None,
         demand_s,
         uncertainty_ratio: 0.01,
     };
@@ -802,7 +806,7 @@ fn threads_of_the_client_that_saturate_before_the_shared_cpus_are_the_bottleneck
             demand(ResourceKind::ServerCpu, 2, 20e-6),
             demand(ResourceKind::ClientCpu, threads, client_s),
         ];
-        let stations = stations(&demands, true, None);
+        let stations = stations(&demands, Sharing::SAME, None);
         let total_s: f64 = stations.iter().map(|one| one.demand_s).sum();
         assert!((total_s - 20e-6 - client_s).abs() < 1e-12);
         let found = bottleneck(&stations).cloned().expect("there are demands");

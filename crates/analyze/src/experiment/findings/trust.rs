@@ -2,7 +2,7 @@
 
 use super::view::{View, busy_of, doubts, servers_of};
 use super::watched::{self, OF_LEVELS};
-use crate::experiment::sweep::knows_server;
+use crate::experiment::stations::knows_server;
 use crate::values::{number, percent, rate, rate_of};
 use dyno_record::experiment::{Finding, Level};
 use dyno_record::model::{CaveatKind, ResourceKind};

@@ -2,8 +2,9 @@
 
 use super::saturation::AtRate;
 use crate::experiment::figures::resource_name;
+use crate::experiment::saturation::{self, UsedUp, is_of_machine};
 use crate::experiment::sweep::version;
-use crate::values::{exact, percent, rate, time};
+use crate::values::{exact, number, percent, rate, time};
 use dyno_record::experiment::{CLIENTS, Demand, Experiment, Level, PROGRAM, RATE, SweepAnswer};
 use dyno_record::model::{Caveat, CaveatKind, ResourceKind};
 use dyno_record::statement;
@@ -120,6 +121,7 @@ impl<'a> View<'a> {
             is_of_sweep: true,
             at: self.at(best),
             busy: self.busy(best),
+            used_up: saturation::of_level(best, &self.answer.system.as_ref()?.demands),
         })
     }
 }
@@ -178,8 +180,25 @@ pub(super) fn demand(demand: &Demand) -> Statement {
 }
 
 /// What a resource has several of.
-pub(super) fn units(name: &str, servers: u32) -> Statement {
-    let is_disk = name == resource_name(ResourceKind::Disk);
+pub(super) fn units(demand: &Demand) -> Statement {
+    let is_disk = demand.name == resource_name(ResourceKind::Disk);
     let code = if is_disk { "devices" } else { "cpus" };
-    statement!(code, number = servers)
+    let mut said = statement!(code, number = demand.servers);
+    if let Some(quota) = demand.quota {
+        said = said.with("quota", number(quota));
+    }
+    said
+}
+
+/// The resources that were close to saturation; `None` without any.
+pub(super) fn used_up(all: &[UsedUp]) -> Option<Vec<Statement>> {
+    let used = all.iter().map(|used| {
+        statement!(
+            "resource-used-up",
+            resource = subject(&used.name),
+            share = percent(used.busy_ratio),
+            is_of_machine = is_of_machine(used)
+        )
+    });
+    (!all.is_empty()).then(|| used.collect())
 }

@@ -3,6 +3,7 @@
 use super::disks;
 use super::saturation::{above_bound, error_of};
 use super::view::{demand, subject, units};
+use crate::experiment::saturation::NEAR_RATIO;
 use crate::experiment::xmax::CONFIRMATION_RATIOS;
 use crate::values::{exact, percent, rate, rate_of, time, us};
 use dyno_record::experiment::{ClientsEnd, Confirmation, Figure, Finding, XmaxAnswer};
@@ -145,7 +146,8 @@ fn bottleneck(answer: &XmaxAnswer) -> Option<Finding> {
             "saturates-first",
             resource = subject(&first.name),
             demand = time(first.demand_s),
-            units = units(&first.name, first.servers),
+            units = units(first),
+            is_near = answer.search.rate_per_s >= NEAR_RATIO * bound,
             is_of_known = disks::may_limit(answer.disk.as_ref()).then_some(true),
             bound = rate(bound),
             share = percent(answer.search.rate_per_s / bound)

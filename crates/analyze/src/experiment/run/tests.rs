@@ -12,6 +12,7 @@ use serde_json::json;
 
 pub(in crate::experiment) mod cases;
 mod elsewhere;
+mod judgement;
 
 /// Operations per window of one second.
 const RATE: u64 = 38_900;

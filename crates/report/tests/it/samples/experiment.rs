@@ -51,6 +51,7 @@ fn resources(rate: f64) -> Vec<Resource> {
     let resource = |kind, servers: u32, busy_s: f64| Resource {
         name: resource_name(kind).to_owned(),
         servers,
+        quota: None,
         busy_ratio: rate * busy_s / f64::from(servers),
         uncertainty_ratio: 0.01,
     };
@@ -109,6 +110,7 @@ pub(super) fn figures((clients, offered_rate_per_s, rate, mean_us, error_ratio):
         duration_s: 10.0,
         warm_up_s: 0.0,
         shares_cpus: true,
+        shared_cpus: None,
         stolen_ratio: None,
         server: None,
         steady: Some(true),

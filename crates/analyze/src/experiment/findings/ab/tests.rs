@@ -123,6 +123,7 @@ fn too_few_data_are_a_warning_with_what_would_be_needed() {
 fn pairs_that_differ_by_much_are_told_what_makes_them_differ_less() {
     let placed = Figures {
         shares_cpus: false,
+        shared_cpus: None,
         ..figures(4, None, 1_000.0, 4_000.0)
     };
     let too_few = ComparisonVerdict::NotEnoughData;

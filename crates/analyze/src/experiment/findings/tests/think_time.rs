@@ -12,6 +12,7 @@ fn truth() -> ClosedSystem {
     let station = |servers, demand_s| Demand {
         name: String::new(),
         servers,
+        quota: None,
         demand_s,
         uncertainty_ratio: 0.0,
     };

@@ -7,6 +7,7 @@ pub(in crate::experiment::findings) fn answer() -> XmaxAnswer {
     let cpu = Demand {
         name: "server CPU".into(),
         servers: 2,
+        quota: None,
         demand_s: 100e-6,
         uncertainty_ratio: 0.02,
     };

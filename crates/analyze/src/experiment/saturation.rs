@@ -1,0 +1,95 @@
+//! Which resources had next to nothing left, whoever used them. Findings, what they suggest, and the verdict's words about
+//! resources without a cause all rest on this judgement.
+
+use super::figures::resource_name;
+use super::machines::is_of_kind;
+use dyno_record::experiment::{Demand, Figures, Level};
+use dyno_record::model::ResourceKind;
+
+/// From this share of its time, or of its bound, on a resource is close to saturation.
+pub(super) const NEAR_RATIO: f64 = 0.7;
+
+/// A resource that was close to saturation.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct UsedUp {
+    pub(super) name: String,
+    /// Share of what there is of it.
+    pub(super) busy_ratio: f64,
+}
+
+/// What was used in a measure phase.
+struct Used<'a> {
+    /// Name, share, and how many servers that is a share of.
+    resources: Vec<(&'a str, f64, f64)>,
+    /// Whether the client looks at the clock all the time until an operation is due, which takes CPU time that nobody lacks.
+    spins: bool,
+}
+
+/// The resources of a run that were close to saturation: CPUs by their busy times, a disk by its known limit.
+pub(super) fn of_run(figures: &Figures, stations: &[Demand]) -> Vec<UsedUp> {
+    let resources = figures.resources.iter().map(|resource| {
+        let servers = resource.quota.unwrap_or(f64::from(resource.servers));
+        (resource.name.as_str(), resource.busy_ratio, servers)
+    });
+    let is_paced = figures.offered_rate_per_s.is_some() || figures.think_mean_us.is_some();
+    let used = Used {
+        resources: resources.collect(),
+        spins: is_paced && !figures.is_generator_bound(),
+    };
+    used.up(figures.rate_per_s.value, stations)
+}
+
+/// The same of a level of a sweep.
+pub(super) fn of_level(level: &Level, stations: &[Demand]) -> Vec<UsedUp> {
+    let resources = level.demands.iter().filter_map(|demand| {
+        let busy_ratio = level.busy_ratio.get(&demand.name)?;
+        Some((demand.name.as_str(), *busy_ratio, demand.usable()))
+    });
+    let is_paced = level.offered_rate_per_s.is_some() || level.think_mean_us.is_some();
+    let used = Used {
+        resources: resources.collect(),
+        spins: is_paced && !level.generator_bound,
+    };
+    used.up(level.rate_per_s.value, stations)
+}
+
+impl Used<'_> {
+    fn up(&self, rate_per_s: f64, stations: &[Demand]) -> Vec<UsedUp> {
+        let [disk, client, machine] = [
+            ResourceKind::Disk,
+            ResourceKind::ClientCpu,
+            ResourceKind::HostCpu,
+        ]
+        .map(resource_name);
+        let mut resources = self.resources.iter();
+        let spinning = resources.find(|(name, _, _)| *name == client && self.spins);
+        let spinning = spinning.map_or(0.0, |(_, busy_ratio, servers)| busy_ratio * servers);
+        let of_cpus = self
+            .resources
+            .iter()
+            .filter_map(|(name, busy_ratio, servers)| {
+                let busy_ratio = match *name {
+                    // What a disk is asked for is not what it could do.
+                    name if name == disk => return None,
+                    name if name == client && self.spins => return None,
+                    name if name == machine => busy_ratio - spinning / servers,
+                    _ => *busy_ratio,
+                };
+                Some(((*name).to_owned(), busy_ratio))
+            });
+        let limited = stations.iter().filter(|demand| demand.name == disk);
+        let limited =
+            limited.map(|demand| (demand.name.clone(), rate_per_s * demand.per_server_s()));
+        of_cpus
+            .chain(limited)
+            .filter(|(_, busy_ratio)| *busy_ratio >= NEAR_RATIO)
+            .map(|(name, busy_ratio)| UsedUp { name, busy_ratio })
+            .collect()
+    }
+}
+
+/// Whether it is the CPUs of a whole machine, which others use as well.
+pub(super) fn is_of_machine(used: &UsedUp) -> bool {
+    let kinds = [ResourceKind::HostCpu, ResourceKind::ServerHostCpu];
+    kinds.iter().any(|kind| is_of_kind(&used.name, *kind))
+}
