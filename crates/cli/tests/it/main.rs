@@ -5,6 +5,7 @@
     reason = "helpers of tests outside of test functions"
 )]
 
+mod allowed_cpus;
 mod authority;
 mod chaos;
 mod common;

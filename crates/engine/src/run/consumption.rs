@@ -8,6 +8,7 @@ pub(super) mod fleet;
 mod work;
 
 use super::observation::{Asker, WatchedServer};
+use super::processes;
 use super::trace::Over;
 use crate::cancel::Cancel;
 use crate::deployment::DeploymentUnderTest;
@@ -18,7 +19,6 @@ use dyno_observe::consumption::{
     ConsumptionCounters, ConsumptionSubject, CountersAt, Known, ServerCounters, consumption,
     server_counters, write_back,
 };
-use dyno_observe::doctor::network;
 use dyno_record::consumption::{Consumption, Counted, Unknown};
 use dyno_record::model::PhaseKind;
 use std::path::{Path, PathBuf};
@@ -156,11 +156,7 @@ pub(super) fn write_all(servers: Vec<WatchedServer>, cancel: &Cancel) {
 fn subject(deployment: &DeploymentUnderTest, data_folders: &[PathBuf]) -> ConsumptionSubject {
     let is_local = deployment.servers.iter().all(ServerUnderTest::is_local);
     let elsewhere = || "the servers run on another machine".to_owned();
-    let processes = match (is_local, deployment.processes()) {
-        (false, _) => Err(elsewhere()),
-        (true, started) if !started.is_empty() => Ok(started),
-        (true, _) => listener(deployment).map(|process| vec![process]),
-    };
+    let processes = processes::of_servers(deployment);
     ConsumptionSubject {
         processes,
         data_folders: match is_local {
@@ -169,17 +165,6 @@ fn subject(deployment: &DeploymentUnderTest, data_folders: &[PathBuf]) -> Consum
         },
         is_local,
     }
-}
-
-/// The process of the one server that runs here already.
-fn listener(deployment: &DeploymentUnderTest) -> Known<u32> {
-    let unknown = || "the processes of servers that ran already are not known".to_owned();
-    let [only] = deployment.servers.as_slice() else {
-        return Err(unknown());
-    };
-    let port = only.port().ok_or_else(unknown)?;
-    let found = network::listener_pid(Path::new("/"), port);
-    found.map_err(|health| health.reason().unwrap_or_default().to_owned())
 }
 
 /// What servers tell of themselves, or why none is asked.

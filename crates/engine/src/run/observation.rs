@@ -5,9 +5,9 @@ use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
 use crate::error::{Error, Kind};
 use crate::run::exporters;
+use crate::run::processes::listener;
 use dyno_load::clock::Clock;
 use dyno_load::connect::{CancelCheck, Connector, Control, ControlError};
-use dyno_observe::doctor::network;
 use dyno_observe::grafana::Grafana;
 use dyno_observe::http::{Address, Credentials};
 use dyno_observe::watch::{
@@ -174,11 +174,8 @@ fn host_subject(deployment: &DeploymentUnderTest, data_folders: Vec<PathBuf>) ->
     let mut ports = Vec::new();
     let mut unknown_process = None;
     // A server of someone else, who may start it again.
-    if let ([only], 1) = (deployment.servers.as_slice(), processes.len())
-        && only.is_local()
-        && let Some(port) = only.port()
-    {
-        match network::listener_pid(Path::new("/"), port) {
+    if let Some((port, process)) = listener(deployment) {
+        match process {
             Ok(process) => {
                 processes.push(("server".to_owned(), process));
                 ports.push(("server".to_owned(), port));

@@ -3,6 +3,7 @@
 use super::Session;
 use super::consumption::fleet::of_resources;
 use super::consumption::{ConsumptionMeter, EndedMeter, Starts, WRITING_BACK};
+use super::processes;
 use super::sink::WindowSink;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::placement;
@@ -165,7 +166,8 @@ impl Session<'_> {
             let own = std::iter::once(self.directory.clone());
             guard.watch(own.chain(data_folders.iter().cloned()).collect())
         });
-        let sampled = match processes.is_empty() {
+        let servers = processes::of_servers(deployment).unwrap_or_default();
+        let sampled = match servers.is_empty() {
             true => &[][..],
             false => &data_folders[..],
         };
@@ -181,7 +183,7 @@ impl Session<'_> {
             threads,
             guard,
             limits: limits.map(|limits| limits.watch(&processes)),
-            sampler: UsageSampler::new(Path::new("/"), &processes, sampled),
+            sampler: UsageSampler::new(Path::new("/"), &servers, sampled),
             deployment: &mut *deployment,
             clock,
             stop: Arc::clone(&stop),

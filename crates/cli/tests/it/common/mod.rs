@@ -204,6 +204,10 @@ impl Responder {
         format!("mongodb://{}/", self.address)
     }
 
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
     }
