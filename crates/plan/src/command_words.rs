@@ -1,24 +1,7 @@
 //! The words of a command line as they may be kept: without what looks like a secret. When in doubt it hides too much.
 
-use crate::uri::redact;
-
-/// What stands for a secret.
-pub(crate) const MASK: &str = "***";
-
-/// Parts of names whose values are secrets.
-const SECRET: [&str; 8] = [
-    "pass",
-    "pwd",
-    "secret",
-    "token",
-    "key",
-    "credential",
-    "auth",
-    "cookie",
-];
-
-/// Programs whose options of one letter take a password.
-const CLIENTS: [&str; 6] = ["mongo", "mysql", "maria", "redis", "valkey", "ldap"];
+pub(crate) use crate::redact::MASK;
+use crate::redact::{Part, is_client, is_secret_option, redact_part};
 
 /// A web address without its query, which may hold a token.
 pub fn without_query(url: &str) -> String {
@@ -37,16 +20,17 @@ pub fn without_secrets(words: &[String]) -> Vec<String> {
 
 /// Whether some words have lost a secret to [`without_secrets`].
 pub fn lacks_secrets(words: &[String]) -> bool {
-    let mut pieces = words.iter().flat_map(|word| word.split_whitespace());
-    let is_hidden = |piece: &str| {
-        let piece = piece.trim_matches(['"', '\'']);
-        let before = piece.strip_suffix(MASK);
-        let is_value = before.is_some_and(|before| {
-            before.is_empty() || before == "-p" || before.ends_with(['=', ':'])
-        });
-        is_value || piece.contains("://***@")
-    };
-    pieces.any(is_hidden)
+    words.iter().any(|word| {
+        word.match_indices(MASK).any(|(place, _)| {
+            let (before, after) = (&word[..place], &word[place + MASK.len()..]);
+            let is_begin = |c: char| c.is_whitespace() || "=:\"'(?>".contains(c);
+            let is_end = |c: char| c.is_whitespace() || "&\"')}];,|\\".contains(c);
+            let is_key = before.ends_with("KEY-----");
+            let is_value = before.is_empty() || before.ends_with(is_begin) || before.ends_with("-p");
+            let is_user = before.ends_with("://") && after.starts_with('@');
+            is_user || is_key || is_value && (after.is_empty() || after.starts_with(is_end))
+        })
+    })
 }
 
 /// What the words so far say of the next one.
@@ -62,65 +46,20 @@ struct State {
 
 impl State {
     fn masked(&mut self, word: &str) -> String {
-        // A script for a shell is a command line again, and so is the value of a header.
-        if word.contains(char::is_whitespace) {
-            let mut inner = State {
-                is_client: self.is_client,
-                ..State::default()
-            };
-            (self.is_value, self.is_user) = (false, false);
-            let redacted = redact(word);
-            let pieces = redacted.split_inclusive(char::is_whitespace);
-            return pieces
-                .map(|piece| {
-                    let text = piece.trim_end();
-                    match text {
-                        "" => piece.to_owned(),
-                        _ => inner.masked(text) + &piece[text.len()..],
-                    }
-                })
-                .collect();
-        }
         let (is_value, is_user) = (self.is_value, self.is_user);
-        let program = word.rsplit('/').next().unwrap_or(word);
-        self.is_client |= CLIENTS.iter().any(|client| program.starts_with(client));
-        let is_option = word.starts_with('-') && !word.contains('=');
+        self.is_client |= is_client(word);
         let is_short = self.is_client && matches!(word, "-p" | "-a" | "-w");
-        let is_header = ["authorization:", "bearer", "basic"]
-            .contains(&word.trim_matches(['"', '\'']).to_lowercase().as_str());
-        self.is_value = is_short || is_header || (is_option && is_secret_name(word));
+        let is_header = ["authorization:", "bearer", "basic"].contains(&word.to_lowercase().as_str());
+        self.is_value = is_short || is_header || is_secret_option(word);
         self.is_user = matches!(word, "-u" | "--user" | "--proxy-user");
         if is_value && !word.starts_with('-') && !is_header {
             return MASK.to_owned();
         }
-        if is_user && let Some((user, _)) = word.split_once(':') {
-            return format!("{user}:{MASK}");
+        match word.split_once(':') {
+            Some((user, _)) if is_user => format!("{user}:{MASK}"),
+            _ if self.is_client => redact_part(word, Part::ClientCommand),
+            _ => redact_part(word, Part::Command),
         }
-        masked(word, self.is_client)
-    }
-}
-
-fn is_secret_name(name: &str) -> bool {
-    let name = name.to_lowercase();
-    SECRET.iter().any(|part| name.contains(part))
-}
-
-fn masked(word: &str, is_of_client: bool) -> String {
-    let word = redact(word);
-    if let Some((name, _)) = word.split_once('=')
-        && is_secret_name(name)
-    {
-        return format!("{name}={MASK}");
-    }
-    // `mysql -pSECRET`
-    if is_of_client && word.starts_with("-p") && word.len() > 2 {
-        return format!("-p{MASK}");
-    }
-    match (word.find("://"), word.rfind('@')) {
-        (Some(scheme), Some(at)) if scheme + 3 < at => {
-            format!("{}{MASK}{}", &word[..scheme + 3], &word[at..])
-        }
-        _ => word,
     }
 }
 

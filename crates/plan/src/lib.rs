@@ -18,6 +18,7 @@ pub mod nearest;
 pub mod placement;
 pub mod price;
 pub mod problem;
+mod redact;
 pub mod request;
 pub mod resolve;
 pub mod storage;

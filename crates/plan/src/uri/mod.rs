@@ -8,11 +8,11 @@ mod error;
 mod files;
 mod options;
 mod percent;
-mod redact;
 
 pub use error::UriError;
+pub(crate) use options::is_option;
 pub use options::option_names;
-pub use redact::redact;
+pub use crate::redact::redact;
 
 use percent::decode;
 pub(crate) use percent::encode;

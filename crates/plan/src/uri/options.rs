@@ -87,6 +87,11 @@ pub fn option_names() -> impl Iterator<Item = &'static str> {
     NAMES.iter().map(|(name, _)| *name)
 }
 
+/// Whether a connection string may hold an option of this name.
+pub(crate) fn is_option(name: &str) -> bool {
+    canonical(name).is_some()
+}
+
 /// Options about the lookup of `mongodb+srv://` names.
 #[derive(Default)]
 pub(super) struct SrvOptions {

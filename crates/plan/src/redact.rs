@@ -1,0 +1,301 @@
+//! Removes secrets from texts of others: messages of libraries, output of programs, command lines, server logs. When in doubt
+//! it hides too much.
+
+mod clients;
+mod names;
+mod uris;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use clients::is_client;
+use names::{Strength, strength};
+use regex::{Captures, Regex};
+use std::ops::Range;
+use std::sync::LazyLock;
+use values::{Value, value_at};
+
+/// Replaces a secret.
+pub(crate) const MASK: &str = "***";
+
+/// The text with `***` in place of each secret.
+pub fn redact(text: &str) -> String {
+    redact_part(text, Part::Text)
+}
+
+/// The origin of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Any text.
+    Text,
+    /// A word of a command line, or some.
+    Command,
+    /// The same, after a program whose options of one letter take a password.
+    ClientCommand,
+}
+
+pub(crate) fn redact_part(text: &str, part: Part) -> String {
+    let mut text = uris::mask_user_information(text);
+    let steps: [fn(&str, Part) -> Edits; 8] = [
+        private_keys,
+        headers,
+        bearers,
+        assignments,
+        queries,
+        options,
+        users,
+        clients::edits,
+    ];
+    for step in steps {
+        let edits = step(&text, part);
+        apply(&mut text, edits);
+    }
+    text
+}
+
+/// Ranges of secrets.
+type Edits = Vec<Range<usize>>;
+
+/// Masks the ranges. Those that overlap become one.
+fn apply(text: &mut String, mut edits: Edits) {
+    edits.retain(|range| !range.is_empty() && &text[range.clone()] != MASK);
+    edits.sort_by_key(|range| range.start);
+    edits.dedup_by(|later, earlier| {
+        let overlaps = later.start < earlier.end;
+        if overlaps {
+            earlier.end = earlier.end.max(later.end);
+        }
+        overlaps
+    });
+    for range in edits.into_iter().rev() {
+        text.replace_range(range, MASK);
+    }
+}
+
+macro_rules! pattern {
+    ($name:ident, $text:expr) => {
+        static $name: LazyLock<Regex> =
+            LazyLock::new(|| Regex::new($text).expect("the pattern is valid"));
+    };
+}
+use pattern;
+
+/// All matches, also those that begin within an earlier one behind `end`.
+fn matches<'t>(
+    pattern: &'static Regex,
+    text: &'t str,
+    mut found: impl FnMut(&Captures<'t>) -> usize,
+) {
+    let mut at = 0;
+    while let Some(captures) = pattern.captures_at(text, at) {
+        let whole = captures.get(0).expect("it has matched").range();
+        at = found(&captures).max(whole.start + 1);
+        while !text.is_char_boundary(at) {
+            at += 1;
+        }
+        if at >= text.len() {
+            return;
+        }
+    }
+}
+
+fn group(captures: &Captures<'_>, number: usize) -> Range<usize> {
+    captures.get(number).map_or(0..0, |found| found.range())
+}
+
+pattern!(
+    PRIVATE_KEY,
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----([\s\S]*?)(?:-----END|\z)"
+);
+
+fn private_keys(text: &str, _: Part) -> Edits {
+    let keys = PRIVATE_KEY.captures_iter(text);
+    keys.map(|captures| group(&captures, 1)).collect()
+}
+
+pattern!(
+    HEADER,
+    r#"(?i)\b(?:(?:proxy-)?authorization|(?:set-)?cookie2?)\\*["']?[ \t]*:[ \t]*"#
+);
+
+/// The whole value of headers that have several words.
+fn headers(text: &str, _: Part) -> Edits {
+    let mut edits = Edits::new();
+    matches(&HEADER, text, |captures| {
+        let whole = group(captures, 0);
+        let value = match values::quoted_at(text, whole.end) {
+            Some(inner) => inner,
+            None => whole.end..values::line_or_quote_end(text, whole.start, whole.end),
+        };
+        let end = value.end;
+        edits.push(value);
+        end
+    });
+    edits
+}
+
+pattern!(
+    BEARER,
+    r"(?i)\b(?:bearer|basic)[ \t]+([A-Za-z0-9._~+/=-]{4,})"
+);
+
+/// Tokens without the name of their header. A word alone is text: `basic authentication`.
+fn bearers(text: &str, _: Part) -> Edits {
+    let tokens = BEARER.captures_iter(text);
+    let tokens = tokens.map(|captures| group(&captures, 1));
+    let is_token = |range: &Range<usize>| {
+        let token = &text[range.clone()];
+        token.len() >= 24 || token.bytes().any(|byte| byte.is_ascii_digit())
+    };
+    tokens.filter(is_token).collect()
+}
+
+pattern!(
+    ASSIGNMENT,
+    r#"([A-Za-z0-9_][A-Za-z0-9_.-]*)(\\*["']?)([ \t]?)(=>|[=:])([ \t]*)"#
+);
+
+/// Values of names: `name=value`, `name: value`, `"name": "value"`.
+fn assignments(text: &str, part: Part) -> Edits {
+    let mut edits = Edits::new();
+    matches(&ASSIGNMENT, text, |captures| {
+        let whole = group(captures, 0);
+        let name = group(captures, 1);
+        let found = strength(&text[name.clone()], part);
+        let is_colon = &text[group(captures, 4)] == ":";
+        let is_name_quoted = !group(captures, 2).is_empty();
+        let (before, after) = (group(captures, 3), group(captures, 5));
+        // `a= b` has no value, and `a = b` has.
+        if found == Strength::None || (!is_colon && before.is_empty() && !after.is_empty()) {
+            return whole.end;
+        }
+        let Some(value) = value_at(text, name.start, whole.end) else {
+            return whole.end;
+        };
+        let is_header = text[name.clone()].contains('-');
+        let is_secret = match (is_colon, found) {
+            (false, Strength::Weak) => !value.is_number(text),
+            (false, _) => true,
+            (true, _) if value.is_quoted => found == Strength::Strong || !is_key(&text[name.clone()]),
+            (true, Strength::Weak) => is_header && text[name.clone()].starts_with(['x', 'X']),
+            (true, _) if is_name_quoted => value.is_number(text),
+            (true, _) => is_header || !is_prose(text, name.start, &value),
+        };
+        if !is_secret {
+            return whole.end;
+        }
+        let range = match is_colon && is_header && !value.is_quoted {
+            true => value.range.start..values::line_or_quote_end(text, name.start, value.range.start),
+            false => value.range,
+        };
+        let end = range.end;
+        edits.push(range);
+        end
+    });
+    edits
+}
+
+/// Whether a word is an option that takes a secret as the next one.
+pub(crate) fn is_secret_option(word: &str) -> bool {
+    let name = word.trim_start_matches('-');
+    let dashes = word.len() - name.len();
+    let is_option = dashes == 2 || dashes == 1 && name.len() > 3;
+    is_option && !word.contains(['=', ' ']) && strength(name, Part::Command) != Strength::None
+}
+
+fn is_key(name: &str) -> bool {
+    name.eq_ignore_ascii_case("key")
+}
+
+/// Whether a name ends a clause, and the value begins the reason: `cannot read the token: permission denied`.
+fn is_prose(text: &str, name: usize, value: &Value) -> bool {
+    let line = text[..name].rsplit('\n').next().unwrap_or_default();
+    let Some(before) = line.strip_suffix(' ') else {
+        return false;
+    };
+    let follows_word = before.ends_with(|c: char| c.is_ascii_lowercase() || ":)`'\"".contains(c));
+    let value = &text[value.range.clone()];
+    follows_word && value.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
+
+pattern!(
+    QUERY,
+    r##"[?&]([A-Za-z0-9_.%\[\]-]+)=([^&\s"'`<>#]*)"##
+);
+
+/// All values of a query, but for options of a connection string.
+fn queries(text: &str, _: Part) -> Edits {
+    let values = QUERY.captures_iter(text).filter_map(|captures| {
+        let whole = group(&captures, 0);
+        let is_end = |c: char| c.is_whitespace() || "\"'`<>".contains(c);
+        let address = text[..whole.start].rsplit(is_end).next()?;
+        let address = &text[whole.start - address.len()..=whole.start];
+        let name = &text[group(&captures, 1)];
+        let is_of_mongodb = address.to_ascii_lowercase().contains("mongodb");
+        let is_option = is_of_mongodb || !address.contains("://") && crate::uri::is_option(name);
+        (address.contains('?') && !is_option).then(|| group(&captures, 2))
+    });
+    values.collect()
+}
+
+pattern!(
+    OPTION,
+    r#"(?m)(?:^|[\s"'`(=])(--?)([A-Za-z][A-Za-z0-9_.-]*)[ \t]+"#
+);
+
+/// Values of options that are the next word: `--password S`.
+fn options(text: &str, _: Part) -> Edits {
+    let mut edits = Edits::new();
+    matches(&OPTION, text, |captures| {
+        let whole = group(captures, 0);
+        let name = &text[group(captures, 2)];
+        let is_long = &text[group(captures, 1)] == "--" || name.len() > 3;
+        let next = whole.end.saturating_sub(1);
+        if !is_long || strength(name, Part::Command) == Strength::None {
+            return next;
+        }
+        let Some(value) = value_at(text, whole.start, whole.end) else {
+            return next;
+        };
+        let shown = &text[value.range.clone()];
+        let is_path = is_key(name) && shown.starts_with(['/', '.', '~']);
+        if names::is_placeholder(shown) || shown.starts_with('-') || is_path {
+            return next;
+        }
+        let end = value.range.end;
+        edits.push(value.range);
+        end
+    });
+    edits
+}
+
+pattern!(
+    USER,
+    r#"(?m)(?:^|[\s"'`(=])(?:-u[ \t]*|--(?:proxy-)?user(?:=|[ \t]+))["']?([^\s:"'`@/=]+):"#
+);
+
+/// Passwords behind the name of a user: `-u me:S`.
+fn users(text: &str, _: Part) -> Edits {
+    let mut edits = Edits::new();
+    matches(&USER, text, |captures| {
+        let (whole, name) = (group(captures, 0), group(captures, 1));
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let Some(value) = value_at(text, whole.start, whole.end) else {
+            return whole.end;
+        };
+        let range = match text[..name.start].chars().next_back() {
+            Some('"' | '\'') => whole.end..values::line_or_quote_end(text, name.start, whole.end),
+            _ => value.range,
+        };
+        let shown = &text[range.clone()];
+        // `--user 1000:1000` are numbers of a user and a group.
+        if is_number(&text[name.clone()]) && is_number(shown) || shown == "PASSWORD" {
+            return whole.end;
+        }
+        let end = range.end;
+        edits.push(range);
+        end
+    });
+    edits
+}

@@ -1,0 +1,132 @@
+//! Names whose values are secrets.
+
+use super::Part;
+
+/// How sure a name is that of a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strength {
+    None,
+    /// Before `=`, as an option, or with a quoted value.
+    Weak,
+    /// Always.
+    Strong,
+}
+
+const STRONG: [&str; 14] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "passwort",
+    "pwd",
+    "secret",
+    "token",
+    "cookie",
+    "apikey",
+    "accesskey",
+    "secretkey",
+    "privatekey",
+    "accountkey",
+    "authkey",
+];
+const WEAK: [&str; 12] = [
+    "pass",
+    "passin",
+    "passout",
+    "pw",
+    "auth",
+    "authorization",
+    "credential",
+    "credentials",
+    "sig",
+    "signature",
+    "psk",
+    "pin",
+];
+/// What makes a `key` one that opens something, and not one of a document.
+const KEYS: [&str; 15] = [
+    "api",
+    "access",
+    "secret",
+    "private",
+    "account",
+    "shared",
+    "encryption",
+    "signing",
+    "ssh",
+    "ssl",
+    "tls",
+    "auth",
+    "license",
+    "storage",
+    "subscription",
+];
+/// The last part of a name that is about a secret and does not hold it.
+const ABOUT: [&str; 12] = [
+    "file", "path", "folder", "dir", "directory", "env", "variable", "name", "length", "type", "url", "policy",
+];
+/// Texts in the place of a secret that show how one is given.
+const PLACEHOLDERS: [&str; 6] = ["PASSWORD", "TOKEN", "SECRET", "KEY", "PASS", "VALUE"];
+/// Values that are no secrets.
+const LITERALS: [&str; 9] = [
+    "true", "false", "null", "none", "nil", "undefined", "yes", "no", "required",
+];
+
+pub(super) fn strength(name: &str, part: Part) -> Strength {
+    let parts = parts(name);
+    let Some(last) = parts.last() else {
+        return Strength::None;
+    };
+    if ABOUT.contains(&last.as_str()) {
+        return Strength::None;
+    }
+    let is_strong = |part: &String| STRONG.iter().any(|end| part.ends_with(end));
+    if parts.iter().any(is_strong) || name.to_ascii_lowercase().ends_with("authmechanismproperties") {
+        return Strength::Strong;
+    }
+    if last == "key" {
+        let before = parts.len().checked_sub(2).map(|place| parts[place].as_str());
+        let is_of_environment = !name.bytes().any(|byte| byte.is_ascii_lowercase());
+        return match before {
+            Some(before) if KEYS.contains(&before) => Strength::Strong,
+            _ if part != Part::Text || is_of_environment => Strength::Weak,
+            _ => Strength::None,
+        };
+    }
+    match WEAK.contains(&last.as_str()) {
+        true => Strength::Weak,
+        false => Strength::None,
+    }
+}
+
+pub(super) fn is_placeholder(value: &str) -> bool {
+    value.starts_with(['<', '[']) || PLACEHOLDERS.contains(&value) || is_literal(value)
+}
+
+/// Whether a value is no secret: a literal, or a variable that holds it.
+pub(super) fn is_literal(value: &str) -> bool {
+    let variable = value.strip_prefix('$');
+    let variable = variable.map(|name| name.trim_start_matches('{').trim_end_matches('}'));
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+    };
+    variable.is_some_and(is_name)
+        || value.starts_with("$(")
+        || LITERALS.iter().any(|literal| value.eq_ignore_ascii_case(literal))
+}
+
+/// The words of a name in lower case: those of `tlsKeyFile`, `x-api-key` and `API_KEY`.
+fn parts(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut was_lower = false;
+    for c in name.chars() {
+        if !c.is_ascii_alphanumeric() || (was_lower && c.is_ascii_uppercase()) {
+            parts.push(String::new());
+        }
+        was_lower = c.is_ascii_lowercase() || c.is_ascii_digit();
+        if let Some(part) = parts.last_mut().filter(|_| c.is_ascii_alphanumeric()) {
+            part.push(c.to_ascii_lowercase());
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
