@@ -165,6 +165,11 @@ impl PreparedStorage {
         interrupted: &dyn Fn() -> bool,
     ) -> Result<PreparedStorage, StorageError> {
         let folder = std::path::absolute(folder).map_err(StorageError::step("use the folder"))?;
+        if folder.to_str().is_none() {
+            let source = io::Error::other("its path is not valid UTF-8");
+            let step = format!("use the folder `{}`", folder.display());
+            return Err(StorageError::step(step)(source));
+        }
         let beside = folder.parent().map(Path::to_owned).unwrap_or_default();
         let mut named = check(setting, &beside)?.into_iter();
         own_mounts()?;
@@ -179,7 +184,7 @@ impl PreparedStorage {
             watchdog,
         };
         fs::create_dir_all(&storage.folder).map_err(StorageError::step("make its folder"))?;
-        storage.tell("mount", &storage.folder.display().to_string());
+        storage.tell("mount", &storage.folder);
         for (number, device) in setting.devices.iter().enumerate() {
             let prepared = match device {
                 Device::Loop(bytes) => {
@@ -206,8 +211,7 @@ impl PreparedStorage {
             let device = &mut self.devices[number];
             device.is_written = true;
             if device.image.is_none() {
-                let path = device.block.path.display().to_string();
-                self.tell("wipe", &path);
+                self.tell("wipe", &self.devices[number].block.path);
             }
         }
         if matches!(self.setting.volume, Volume::Raid0(_)) {
@@ -245,7 +249,7 @@ impl PreparedStorage {
         let arguments = ["--quiet", "--build", &array, "--level=0", &chunk, &count];
         let arguments: Vec<&str> = arguments.into_iter().chain(members).collect();
         run("mdadm", &arguments, interrupted)?;
-        self.tell("array", &array);
+        self.tell("array", Path::new(&array));
         self.array = Some(array.into());
         Ok(())
     }
@@ -325,7 +329,7 @@ impl PreparedStorage {
             limit.per_s,
             processes,
         )?;
-        self.tell("group", &throttle.group().display().to_string());
+        self.tell("group", throttle.group());
         Ok(Some(throttle))
     }
 
@@ -403,8 +407,8 @@ impl PreparedStorage {
     }
 
     /// Tells the watchdog what to take away after us. One that is gone takes nothing away, and is no reason to end a run.
-    fn tell(&self, word: &str, value: &str) {
-        let _ = self.watchdog.tell(word, value);
+    fn tell(&self, word: &'static str, path: &Path) {
+        let _ = self.watchdog.send_path(word, path);
     }
 }
 

@@ -1,8 +1,9 @@
 //! A shell that sleeps until we are dead and then clears up: after `SIGKILL` nothing else of ours
 //! can remove a temporary folder, or end a server that does not obey its death signal.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -61,9 +62,9 @@ impl Watchdog {
         self.send(&format!("server {server}\n"))
     }
 
-    /// Tells it a value by its word.
-    pub(crate) fn tell(&self, word: &str, value: &str) -> io::Result<()> {
-        self.send(&format!("{word} {value}\n"))
+    /// Sends a path by its word. The path may hold any byte, also a line break.
+    pub(crate) fn send_path(&self, word: &'static str, path: &Path) -> io::Result<()> {
+        self.send(&format!("{word} {}\n", encoded(path.as_os_str())))
     }
 
     fn send(&self, line: &str) -> io::Result<()> {
@@ -72,6 +73,19 @@ impl Watchdog {
         };
         input.write_all(line.as_bytes())
     }
+}
+
+/// One word for the shell, without blanks and line breaks. `printf %b` makes the text of it again, byte for byte.
+fn encoded(text: &OsStr) -> String {
+    let mut word = String::new();
+    for byte in text.as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => word.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => word.push(char::from(*byte)),
+            byte => word.push_str(&format!("\\0{byte:03o}")),
+        }
+    }
+    word
 }
 
 impl Drop for Watchdog {
@@ -236,6 +250,34 @@ mod tests {
             assert!(begin.elapsed() < Duration::from_secs(30));
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    #[test]
+    fn storage_paths_with_any_byte_stay_one_message() {
+        let folder = TempDir::new().unwrap();
+        let devices = ["named", "other"].map(|name| folder.path().join(name));
+        for device in &devices {
+            let file = fs::File::create(device).unwrap();
+            file.set_len(1 << 20).unwrap();
+            let made = Command::new("/sbin/mkfs.ext4").arg("-q").arg(device).status();
+            if !made.is_ok_and(|status| status.success()) {
+                return;
+            }
+        }
+        let [named, other] = devices;
+        let kept = fs::read(&other).unwrap();
+        let mounted = folder.path().join(format!("x\nwipe {}\ny", other.display()));
+        let group = folder.path().join(OsStr::from_bytes(b"a  *\\n\t'\xff\n"));
+        fs::create_dir(&group).unwrap();
+        fs::create_dir_all(&mounted).unwrap();
+        let watchdog = Watchdog::of_storage().unwrap();
+        watchdog.send_path("mount", &mounted).unwrap();
+        watchdog.send_path("wipe", &named).unwrap();
+        watchdog.send_path("group", &group).unwrap();
+        die(watchdog);
+        assert!(fs::read(&other).unwrap() == kept, "it was wiped");
+        assert!(fs::read(&named).unwrap() != kept, "it was not wiped");
+        assert!(!group.exists() && !mounted.exists());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Changes of the machine that can be taken back. A caller writes down an [`Undo`] before it
 //! performs it, so that nothing that was changed is forgotten, whatever happens in between.
 
+use super::finding::shell_word;
 use crate::health::Health;
 use crate::host::{below, selected};
 use crate::storage;
@@ -116,12 +117,22 @@ impl Undo {
         }
     }
 
+    /// What a person would type to do it.
+    pub fn command(&self) -> String {
+        self.command_for(self.value())
+    }
+
     /// What a person would type to take it back.
     pub fn revert_command(&self) -> String {
-        let target = self.target().display();
+        self.command_for(&self.before)
+    }
+
+    fn command_for(&self, value: &str) -> String {
+        let target = self.target().to_string_lossy();
+        let target = shell_word(&target);
         match &self.action {
-            Action::Write { .. } => format!("echo {} | sudo tee {target}", self.before),
-            Action::Remount { .. } => format!("sudo mount -o remount,{} {target}", self.before),
+            Action::Write { .. } => format!("echo {value} | sudo tee {target}"),
+            Action::Remount { .. } => format!("sudo mount -o remount,{value} {target}"),
         }
     }
 }

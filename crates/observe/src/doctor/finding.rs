@@ -2,6 +2,7 @@
 
 use crate::health::{Health, Reading};
 use dyno_record::verdict::{Action, Change, Level};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// A verdict without the name of its check.
@@ -66,6 +67,12 @@ pub(super) fn judged<T>(
         }
         Err(health) => unread(health, advised, why),
     }
+}
+
+/// A text as one word of a command that a person types.
+pub(super) fn shell_word(text: &str) -> Cow<'_, str> {
+    // Only a NUL cannot be quoted, and no path has one.
+    shlex::try_quote(text).unwrap_or(Cow::Borrowed("''"))
 }
 
 /// Writes one value to one file.

@@ -1,7 +1,7 @@
 //! Checks of the storage that holds the data.
 
 use super::facts::Facts;
-use super::finding::{Finding, by_hand, judged, write_action};
+use super::finding::{Finding, by_hand, judged, shell_word, write_action};
 use crate::health::Reading;
 use dyno_record::model::StorageRecord;
 use dyno_record::quantity::Quantity;
@@ -44,7 +44,7 @@ fn readahead_change(facts: &Facts) -> Option<Change> {
     let device = facts.storage.as_ref().ok()?.device.as_deref()?;
     let file = queue.join("read_ahead_kb");
     Some(Change {
-        command: format!("sudo blockdev --setra 32 {device}"),
+        command: format!("sudo blockdev --setra 32 {}", shell_word(device)),
         actions: vec![write_action(file.to_str()?, "16")],
     })
 }
@@ -114,8 +114,9 @@ pub(super) fn access_times(facts: &Facts) -> Finding {
 
 fn remount(facts: &Facts) -> Option<Change> {
     let mount_point = facts.mount_point.as_ref().ok()?.clone();
+    let target = shell_word(mount_point.to_str()?);
     Some(Change {
-        command: format!("sudo mount -o remount,noatime {}", mount_point.display()),
+        command: format!("sudo mount -o remount,noatime {target}"),
         actions: vec![Action::Remount {
             mount_point,
             value: "noatime".to_owned(),

@@ -98,6 +98,11 @@ fn look(named: &str, root: &Path) -> Result<BlockDevice, String> {
     if !metadata.file_type().is_block_device() {
         return Err("it is not a block device".to_owned());
     }
+    // Options of `mount` take a list of paths.
+    let is_plain = |path: &str| !path.contains(|c: char| c == ',' || c.is_control());
+    if !path.to_str().is_some_and(is_plain) {
+        return Err("its path has a comma, a control character or bytes that are not UTF-8".to_owned());
+    }
     let number = format!("{}:{}", major(metadata.rdev()), minor(metadata.rdev()));
     let bytes = unused(&number, root)?;
     Ok(BlockDevice {

@@ -9,7 +9,7 @@ use dyno_plan::storage::FileSystem;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The program.
@@ -31,6 +31,10 @@ const MOST_THREADS: usize = 4;
 const LARGE_DEPTH: &str = "--iodepth=16";
 /// Threads that wait for a flush each. Whether more of them bring more was not measured: it is what a device does at least.
 const SYNCING: &str = "--numjobs=8";
+/// File that the program writes what it found to.
+const OUTPUT: &str = "fio.json";
+/// File that is written where it lies.
+const IN_PLACE: &str = "fio.in-place";
 /// Distance between two looks at the counters of the devices.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -62,8 +66,8 @@ pub(super) fn measure(
 ) -> Result<StorageLimits, StorageError> {
     let folder = storage.folder();
     let bench = Bench {
-        file: folder.join("fio.data"),
-        output: folder.join("fio.json"),
+        folder,
+        file: "fio.data",
         bytes: READ_BYTES.min(storage.bytes() / PART),
         interrupted,
     };
@@ -74,24 +78,24 @@ pub(super) fn measure(
     let limits = bench.limits(throttle.as_ref());
     drop(throttle);
     let copies_on_write = storage.setting.volume.file_system() == FileSystem::Btrfs;
-    let in_place = folder.join("fio.in-place");
     let result = limits.and_then(|limits| match copies_on_write {
         true => {
-            let bench = bench.written_in_place(&in_place)?;
+            let bench = bench.written_in_place()?;
             bench.with_capacities(limits, counting)
         }
         false => bench.with_capacities(limits, counting),
     });
-    for path in [&bench.file, &bench.output, &in_place] {
-        let _ = fs::remove_file(path);
+    for name in [bench.file, OUTPUT, IN_PLACE] {
+        let _ = fs::remove_file(folder.join(name));
     }
     result
 }
 
 /// A file on the file system that is measured.
 struct Bench<'a> {
-    file: PathBuf,
-    output: PathBuf,
+    folder: &'a Path,
+    /// Name of the file. `fio` reads a `:` in a path as the end of one path and the begin of the next.
+    file: &'static str,
     bytes: u64,
     interrupted: Interrupted<'a>,
 }
@@ -138,16 +142,15 @@ impl Bench<'_> {
 
     /// The same with a file that is written where it lies, also by a file system that writes each block to a new place: there
     /// the kernel would keep writes back, and write them in one piece.
-    fn written_in_place(&self, file: &Path) -> Result<Self, StorageError> {
-        File::create_new(file).map_err(StorageError::step("make a file to measure with"))?;
-        let path = file.display().to_string();
+    fn written_in_place(&self) -> Result<Self, StorageError> {
+        File::create_new(self.folder.join(IN_PLACE))
+            .map_err(StorageError::step("make a file to measure with"))?;
         let bench = Bench {
-            file: file.to_owned(),
-            output: self.output.clone(),
+            file: IN_PLACE,
             ..*self
         };
         // If it cannot, what is counted will show that requests were joined.
-        let _ = program::run("chattr", &["+C", &path], self.interrupted);
+        let _ = program::run_in(self.folder, "chattr", &["+C", IN_PLACE], self.interrupted);
         bench.fill()?;
         Ok(bench)
     }
@@ -263,23 +266,23 @@ impl Bench<'_> {
         options: &[&str],
         interrupted: Interrupted<'_>,
     ) -> Result<Value, StorageError> {
-        let file = format!("--filename={}", self.file.display());
-        let output = format!("--output={}", self.output.display());
+        let file = format!("--filename={}", self.file);
+        let output = format!("--output={OUTPUT}");
         // With `--thread` all of it is one process.
         let all = ["--name=dyno", "--thread", "--output-format=json"];
         let options = [&all[..], &[&*file, &*output], options].concat();
         match throttle {
-            None => program::run(FIO, &options, interrupted)?,
+            None => program::run_in(self.folder, FIO, &options, interrupted)?,
             Some(throttle) => {
                 // The shell goes into the group before it becomes the program.
                 let group = throttle.processes().display().to_string();
                 let script = "echo $$ >\"$0\" && exec \"$@\"";
                 let options = [&["-c", script, &group, FIO][..], &options].concat();
-                program::run("sh", &options, interrupted)?
+                program::run_in(self.folder, "sh", &options, interrupted)?
             }
         };
         let failed = || StorageError::step("read what `fio` found");
-        let text = fs::read(&self.output).map_err(failed())?;
+        let text = fs::read(self.folder.join(OUTPUT)).map_err(failed())?;
         serde_json::from_slice(&text).map_err(|error| failed()(error.into()))
     }
 }
@@ -310,6 +313,28 @@ fn job_done(output: &Value, kind: Kind) -> Option<JobDone> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn fio_writes_one_file_when_the_folder_has_a_colon() {
+        if !can_measure() {
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let other = root.path().join("other");
+        fs::write(&other, "kept").unwrap();
+        let folder = root.path().join(format!("a:{}:b", other.display()));
+        fs::create_dir_all(&folder).unwrap();
+        let bench = Bench {
+            folder: &folder,
+            file: "fio.data",
+            bytes: 1 << 20,
+            interrupted: &|| false,
+        };
+        let filled = bench.start(None, &["--rw=write", "--bs=4k", "--size=1m"], &|| false);
+        assert!(filled.is_ok(), "{filled:?}");
+        assert_eq!(fs::read(&other).unwrap(), b"kept");
+        assert_eq!(fs::metadata(folder.join("fio.data")).unwrap().len(), 1 << 20);
+    }
 
     #[test]
     fn what_fio_found_is_read() {

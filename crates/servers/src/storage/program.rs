@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -35,10 +36,21 @@ pub(super) fn run(
     arguments: &[&str],
     interrupted: Interrupted<'_>,
 ) -> Result<String, StorageError> {
+    run_in(Path::new("/"), program, arguments, interrupted)
+}
+
+/// The same in a working directory, so that the program gets a plain file name instead of a path that its options would split.
+pub(super) fn run_in(
+    folder: &Path,
+    program: &str,
+    arguments: &[&str],
+    interrupted: Interrupted<'_>,
+) -> Result<String, StorageError> {
     let failed = |source| StorageError::step(format!("run `{program}`"))(source);
     let mut command = Command::new(program);
     command
         .args(arguments)
+        .current_dir(folder)
         .env("PATH", path())
         .env("LC_ALL", "C")
         .process_group(0)
