@@ -116,9 +116,14 @@ impl Installer<'_> {
     /// See [`InstallError`]; nothing is left then.
     pub fn take(&self, file: &Path, expected: Option<&str>) -> Result<Installed, InstallError> {
         let file = std::path::absolute(file).map_err(|source| unusable(file, source))?;
+        let metadata = fs::metadata(&file).map_err(|source| unusable(&file, source))?;
+        if !metadata.is_file() {
+            let reason = "it is not a plain file".to_owned();
+            return Err(InstallError::Archive { path: file, reason });
+        }
         match expected {
             Some(expected) => check_hash(&file, expected)?,
-            None => drop(File::open(&file).map_err(|source| unusable(&file, source))?),
+            None => {}
         }
         let staging = self.stage()?;
         let program = match Archive::open(&file)? {

@@ -134,9 +134,13 @@ impl InstalledServers {
     }
 }
 
+/// Longest name of an installed server.
+const LONGEST_NAME: usize = 64;
+
 /// Whether a text is the name of an installed server and not a path.
 pub fn is_name(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_digit())
+    text.len() <= LONGEST_NAME
+        && text.starts_with(|c: char| c.is_ascii_digit())
         && text
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || ".-_".contains(c))

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::child_guard::POLL_INTERVAL;
-use crate::installed::command_for;
+use crate::installed::{command_for, is_name};
 use crate::{ServerError, ServerProgram};
 
 /// Version of the embedded server that this program is made for and that the set-up script builds.
@@ -155,7 +155,9 @@ fn parse_version(kind: ServerProgram, output: &str) -> Option<String> {
         ServerProgram::Mongod => first.strip_prefix("db version v")?,
         ServerProgram::Mongos => first.strip_prefix("mongos version v")?,
     };
-    major_minor(version).map(|_| version.to_owned())
+    // It becomes the name of a folder.
+    let is_version = major_minor(version).is_some() && is_name(version);
+    is_version.then(|| version.to_owned())
 }
 
 /// The first two numbers of a version.
@@ -184,6 +186,10 @@ mod tests {
         assert_eq!(parse_version(ServerProgram::Mongod, embedded), None);
         assert_eq!(parse_version(ServerProgram::Mongod, "db version vx"), None);
         assert_eq!(parse_version(ServerProgram::Mongod, ""), None);
+        for version in ["8.0.4/../../../evil", "8.0.4-x y", "8.0.4\u{1b}[8m", "8.0 .4"] {
+            let output = format!("db version v{version}");
+            assert_eq!(parse_version(ServerProgram::Mongod, &output), None);
+        }
     }
 
     /// 6.0.5 as it prints it; the others have the fields that their sources write, and no revision.

@@ -321,6 +321,38 @@ fn files_that_are_no_server_are_refused_and_leave_nothing() {
     assert!(!outside.exists());
     fs::write(machine.bench.path("damaged.tgz"), [0x1f, 0x8b, 8, 0]).unwrap();
     refused("damaged.tgz", "cannot be unpacked");
+    for (content, said) in [
+        (&b"\n<!DOCTYPE html><title>404</title>"[..], "web page"),
+        (b"!<arch>\ndebian-binary", "Debian package"),
+        (b"PK\x03\x04", "zip archive"),
+        (b"\xed\xab\xee\xdb", "RPM package"),
+    ] {
+        fs::write(machine.bench.path("other.tgz"), content).unwrap();
+        refused("other.tgz", said);
+    }
+    let pipe = machine.bench.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    refused("pipe", "not a plain file");
+    refused(&machine.program("8.0.4-x y"), "cannot be used here");
+    symlink("/etc/passwd", packed.join("lib/y")).unwrap();
+    refused(&pack(&machine, &["m"]), "`lib/y` is not a file");
+}
+
+#[test]
+fn archive_with_dots_is_installed_without_rights_for_others() {
+    let machine = Machine::new().has("tar").has("gzip");
+    let packed = machine.bench.path("packed/m");
+    fs::create_dir_all(packed.join("bin")).unwrap();
+    fs::create_dir_all(packed.join("lib")).unwrap();
+    script(&packed.join("bin/mongod"), &says("db", "8.0.4"));
+    fs::write(packed.join("lib/x.so.1"), "").unwrap();
+    fs::set_permissions(packed.join("lib/x.so.1"), fs::Permissions::from_mode(0o6777)).unwrap();
+    symlink("x.so.1", packed.join("lib/x.so")).unwrap();
+    let file = pack(&machine, &["./m"]);
+    machine.install(&["--from", &file]).expect(0);
+    let library = machine.bench.path("installed/servers/8.0.4/lib/x.so");
+    let mode = fs::metadata(library).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o755);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //! libraries in `NAME/lib`. They are read by `tar`, which knows all kinds of compression; what is taken of them is named
 //! one by one, and every name is looked at before.
 
-use std::fs::File;
-use std::io::Read;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
@@ -18,6 +19,26 @@ const COMPRESSED: [&[u8]; 4] = [
     &[0xfd, b'7', b'z', b'X', b'Z'],
     b"BZh",
     &[0x28, 0xb5, 0x2f, 0xfd],
+];
+
+/// First characters of files that are neither such an archive nor a program, with what they are.
+const OTHERS: [(&[u8], &str); 4] = [
+    (
+        b"<",
+        "it is a web page, such as the error page of a failed download: download it again",
+    ),
+    (
+        b"!<arch>",
+        "it is a Debian package: unpack it with `dpkg-deb -x FILE FOLDER`, and name the `mongod` in it",
+    ),
+    (
+        b"PK",
+        "it is a zip archive: unpack it, and name the `mongod` in it",
+    ),
+    (
+        &[0xed, 0xab, 0xee, 0xdb],
+        "it is an RPM package: unpack it with `rpm2cpio`, and name the `mongod` in it",
+    ),
 ];
 
 /// A file that holds several.
@@ -37,6 +58,16 @@ impl Archive {
         file.take(512)
             .read_to_end(&mut first)
             .map_err(|source| unusable(path, source))?;
+        let begin = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&first);
+        let other = OTHERS
+            .iter()
+            .find(|(mark, _)| begin.trim_ascii_start().starts_with(mark));
+        if let Some((_, reason)) = other {
+            return Err(InstallError::Archive {
+                path: path.to_owned(),
+                reason: (*reason).to_owned(),
+            });
+        }
         let is_tar = first
             .get(TAR_MARK..)
             .is_some_and(|rest| rest.starts_with(b"ustar"));
@@ -58,21 +89,42 @@ impl Archive {
         let chosen = chosen(&names).map_err(|reason| self.refuse(reason))?;
         let mut command = self.tar("-x");
         command
-            .args(["--no-same-owner", "--strip-components=1", "-C"])
+            .arg("--no-same-owner")
+            .arg(format!("--strip-components={}", chosen.stripped))
+            .arg("-C")
             .arg(folder)
             .arg("--")
-            .args(&chosen);
+            .args(&chosen.names);
         if !run(command, "unpack the archive")?.success() {
             return Err(self.refuse("`tar` failed".to_owned()));
         }
-        for program in ["bin/mongod", "bin/mongos"] {
-            // A link would lead to whatever it names.
-            let is_other = folder
-                .join(program)
-                .symlink_metadata()
-                .is_ok_and(|metadata| !metadata.is_file());
-            if is_other {
-                return Err(self.refuse(format!("its `{program}` is not a file")));
+        self.tame(folder, Path::new("bin"))?;
+        self.tame(folder, Path::new("lib"))
+    }
+
+    /// Refuses all but plain files, and links beside them in `lib`; takes away the right to act for others.
+    fn tame(&self, root: &Path, below: &Path) -> Result<(), InstallError> {
+        let folder = root.join(below);
+        let cannot = |source| unusable(&folder, source);
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(cannot)?,
+        };
+        for entry in entries {
+            let name = below.join(entry.map_err(cannot)?.file_name());
+            let path = root.join(&name);
+            let metadata = path.symlink_metadata().map_err(cannot)?;
+            let kind = metadata.file_type();
+            if kind.is_dir() {
+                let rights = Permissions::from_mode(0o755);
+                fs::set_permissions(&path, rights).map_err(cannot)?;
+                self.tame(root, &name)?;
+            } else if kind.is_file() {
+                let rights = Permissions::from_mode(metadata.mode() & 0o755);
+                fs::set_permissions(&path, rights).map_err(cannot)?;
+            } else if !below.starts_with("lib") || !leads_beside(&path) {
+                let name = name.display();
+                return Err(self.refuse(format!("its `{name}` is not a file")));
             }
         }
         Ok(())
@@ -82,7 +134,7 @@ impl Archive {
         if !run(self.tar("-t"), "look into the archive")?.success() {
             return Err(self.refuse("`tar` cannot read it".to_owned()));
         }
-        let text = std::fs::read(log).map_err(|source| unusable(log, source))?;
+        let text = fs::read(log).map_err(|source| unusable(log, source))?;
         let text = String::from_utf8_lossy(&text);
         Ok(text.lines().map(str::to_owned).collect())
     }
@@ -101,11 +153,27 @@ impl Archive {
     }
 }
 
+/// Whether a path is a link to a file in its own folder, as libraries have several names.
+fn leads_beside(path: &Path) -> bool {
+    fs::read_link(path).is_ok_and(|target| {
+        let mut parts = target.components();
+        matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None))
+    })
+}
+
 /// What is taken of an archive.
-fn chosen(names: &[String]) -> Result<Vec<&str>, String> {
+#[derive(Debug, PartialEq)]
+struct Chosen<'a> {
+    names: Vec<&'a str>,
+    /// Folders at the begin of each name that are left out.
+    stripped: usize,
+}
+
+fn chosen(names: &[String]) -> Result<Chosen<'_>, String> {
     let mut servers = names.iter().filter_map(|name| {
         let top = name.strip_suffix("/bin/mongod")?;
-        (!top.is_empty() && !top.contains('/')).then_some(top)
+        let folder = without_dots(top);
+        (!folder.is_empty() && !folder.contains('/')).then_some(top)
     });
     let Some(top) = servers.next() else {
         return Err("it has no `NAME/bin/mongod`".to_owned());
@@ -121,13 +189,24 @@ fn chosen(names: &[String]) -> Result<Vec<&str>, String> {
     };
     let wanted: Vec<&str> = names.iter().filter(is_wanted).map(String::as_str).collect();
     let leads_out = |name: &&str| {
-        let mut parts = Path::new(name).components();
+        let mut parts = Path::new(without_dots(name)).components();
         !parts.all(|part| matches!(part, Component::Normal(_)))
     };
     match wanted.iter().find(|name| leads_out(name)) {
         Some(name) => Err(format!("`{name}` would be unpacked outside its folder")),
-        None => Ok(wanted),
+        None => Ok(Chosen {
+            names: wanted,
+            stripped: top.split('/').count(),
+        }),
     }
+}
+
+/// A name without `./` at its begin, which is no folder.
+fn without_dots(mut name: &str) -> &str {
+    while let Some(rest) = name.strip_prefix("./") {
+        name = rest;
+    }
+    name
 }
 
 #[cfg(test)]
@@ -146,14 +225,18 @@ mod tests {
             "mongodb-linux-x86_64-ubuntu2204-8.0.4/bin/mongod",
             "mongodb-linux-x86_64-ubuntu2204-8.0.4/bin/mongos",
         ]);
-        assert_eq!(chosen(&mongodb).unwrap(), mongodb[2..]);
+        let found = chosen(&mongodb).unwrap();
+        assert_eq!((found.names, found.stripped), (vec![&*mongodb[2], &*mongodb[3]], 1));
         let percona = names(&[
             "percona-server-mongodb-6.0.11-8-x86_64.glibc2.35/lib/private/",
             "percona-server-mongodb-6.0.11-8-x86_64.glibc2.35/lib/private/libssl.so.3",
             "percona-server-mongodb-6.0.11-8-x86_64.glibc2.35/bin/mongod",
             "percona-server-mongodb-6.0.11-8-x86_64.glibc2.35/bin/mongo",
         ]);
-        assert_eq!(chosen(&percona).unwrap(), percona[1..3]);
+        assert_eq!(chosen(&percona).unwrap().names, percona[1..3]);
+        let dotted = names(&["./", "./m/", "./m/bin/mongod", "./m/lib/x.so"]);
+        let found = chosen(&dotted).unwrap();
+        assert_eq!((found.names, found.stripped), (vec![&*dotted[2], &*dotted[3]], 2));
     }
 
     #[test]
