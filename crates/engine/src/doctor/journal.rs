@@ -248,7 +248,7 @@ impl Journal {
             self.content.entries.pop();
             self.save()?;
         }
-        result.map_err(|error| failure(error, "the command of the check"))
+        result.map_err(|error| failure(error, &step.command()))
     }
 
     /// Takes everything back, the last change first. What somebody else has changed is left alone.

@@ -9,7 +9,7 @@ use crate::observer::SharedObserver;
 use bson::Bson;
 use dyno_plan::knobs::ENGINE_CONFIGURATION;
 use dyno_plan::task::Remote;
-use dyno_plan::uri::Target;
+use dyno_plan::uri::{Host, Target};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
@@ -207,10 +207,18 @@ fn compare(entry: &ChangedParameter, now: Option<&Bson>) -> Result<Found, Error>
     Err(Error::new(Kind::Environment, text))
 }
 
+/// Whether a connection string that was given is for the deployment of an entry. Its user signs in nowhere else.
+fn is_of_deployment(given: &Target, stored: &Target, server: &str) -> bool {
+    let is_shared = |host: &Host| stored.hosts.contains(host) || host.to_string() == server;
+    let is_same_name = given.srv.is_some() && given.srv == stored.srv;
+    is_same_name || given.hosts.iter().any(is_shared)
+}
+
 /// Puts one parameter back, if that is needed; what was there.
 fn put_back(entry: &ChangedParameter, given: Option<&Remote>) -> Result<Found, Error> {
     let stored = Remote::parse(&entry.uri)?;
-    let remote = given.unwrap_or(&stored);
+    let is_of = |remote: &&Remote| is_of_deployment(&remote.target, &stored.target, &entry.server);
+    let remote = given.filter(is_of).unwrap_or(&stored);
     let server = Remote::parse(&format!("mongodb://{}/", entry.server))?;
     let Target { hosts, .. } = server.target;
     let host = hosts.into_iter().next();
@@ -248,6 +256,20 @@ mod tests {
             name: name.into(),
             before: Bson::Double(60.0),
             set: Bson::Double(5.0),
+        }
+    }
+
+    #[test]
+    fn user_of_one_deployment_does_not_sign_in_at_another() {
+        let target = |uri: &str| Remote::parse(uri).expect("it is valid").target;
+        let stored = target("mongodb://a:1,b:2/");
+        for (given, is_of) in [
+            ("mongodb://me:pw@b:2/", true),
+            ("mongodb://me:pw@c:3/", true),
+            ("mongodb://me:pw@b:3/", false),
+            ("mongodb://me:pw@d:3/", false),
+        ] {
+            assert_eq!(is_of_deployment(&target(given), &stored, "c:3"), is_of, "{given}");
         }
     }
 
