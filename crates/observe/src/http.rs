@@ -16,8 +16,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 pub(crate) const SIZE_LIMIT: u64 = 8 << 20;
 
 /// A client that keeps its connection from one request to the next. It takes no proxy from the environment: what is
-/// measured is in reach, and a detour would be part of the measurement. Credentials stay with the host that they are
-/// for: they are not brought to another one that it names.
+/// measured is in reach, and a detour would be part of the measurement. Credentials are for the address of the plan: they
+/// follow no redirection.
 ///
 /// # Errors
 /// As for [`trust`].
@@ -27,7 +27,7 @@ pub(crate) fn client(address: &Address) -> Result<Agent, AccessError> {
         .http_status_as_error(false)
         .max_redirects(3)
         .proxy(None)
-        .redirect_auth_headers(RedirectAuthHeaders::SameHost)
+        .redirect_auth_headers(RedirectAuthHeaders::Never)
         .user_agent("dyno")
         .tls_config(trust(address)?)
         .build();

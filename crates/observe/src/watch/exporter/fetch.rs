@@ -2,7 +2,8 @@
 
 use crate::health::Health;
 use crate::http::{Address, SIZE_LIMIT, in_words};
-use ureq::Agent;
+use ureq::http::Uri;
+use ureq::{Agent, ResponseExt};
 
 /// The text at an address.
 ///
@@ -26,7 +27,10 @@ pub(super) fn text(client: &Agent, address: &Address) -> Result<String, Health> 
     if status.as_u16() != 200 {
         let mut what = format!("it answered with status {status}");
         if matches!(status.as_u16(), 401 | 403) {
+            let asked = url.parse();
+            let has_moved = asked.is_ok_and(|asked: Uri| asked != *response.get_uri());
             what.push_str(match address.credentials {
+                Some(_) if has_moved => ": the URL of the plan leads to another one, which gets no credentials; name that one in the plan",
                 Some(_) => ": it does not accept these credentials",
                 None => ": it requires credentials (`token_file`, or `user` and `password_file`, in the plan)",
             });
