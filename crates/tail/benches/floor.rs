@@ -11,6 +11,7 @@
 )]
 
 use bson::{Document, doc, spec::BinarySubtype};
+use dyno_engine::Cancel;
 use dyno_record::tail::{InFlight, Mode, Settings};
 use dyno_tail::driver::{Found, find};
 use dyno_tail::run::{Bench, run};
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
         println!("skipped: the embedded server or the driver `wire` is missing (`make drivers`)");
         return ExitCode::SUCCESS;
     };
-    let found = find(&project_dir().join("drivers"), |name| name == "wire").unwrap();
+    let found = find(&project_dir().join("drivers"), |name| name == "wire", &Cancel::new()).unwrap();
     let build = found.drivers["wire"].version.build.clone();
     println!(
         "{MESSAGES} messages, one in flight, {ROUNDS} rounds in turns; driver built as {}",
@@ -67,7 +68,7 @@ fn main() -> ExitCode {
 }
 
 fn has_driver() -> bool {
-    find(&project_dir().join("drivers"), |name| name == "wire")
+    find(&project_dir().join("drivers"), |name| name == "wire", &Cancel::new())
         .is_ok_and(|found| found.drivers.contains_key("wire"))
 }
 

@@ -1,17 +1,29 @@
 //! The drivers that there are: folders with an executable `run`, which say themselves what they can do.
 
 use crate::error::TailError;
+use dyno_engine::Cancel;
+use dyno_plan::uri::redact;
 use dyno_record::tail::{DriverVersion, SkippedDriver};
+use dyno_servers::set_death_signal;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The contract that is kept here.
 pub const CONTRACT: u64 = 1;
 /// Longest time for `run version`: a Java runtime on a busy machine takes some seconds.
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
+/// Time until its outputs are closed, after its end.
+const CLOSED_LIMIT: Duration = Duration::from_secs(1);
+/// What is read of each of its outputs: it prints one line.
+const MOST_PRINTED_BYTES: u64 = 1 << 16;
 /// Exit code of a driver whose toolchain or build is missing.
 const MISSING: i32 = 3;
 
@@ -78,8 +90,12 @@ impl Found {
 /// cannot run is skipped by name.
 ///
 /// # Errors
-/// [`TailError::File`] if the folder cannot be read.
-pub fn find(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Found, TailError> {
+/// [`TailError::File`] if the folder cannot be read, [`TailError::Interrupted`].
+pub fn find(
+    folder: &Path,
+    wanted: impl Fn(&str) -> bool,
+    cancel: &Cancel,
+) -> Result<Found, TailError> {
     let entries = std::fs::read_dir(folder).map_err(TailError::file(folder))?;
     let mut programs = BTreeMap::new();
     for entry in entries {
@@ -95,7 +111,11 @@ pub fn find(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Found, TailE
             found.others.push(name);
             continue;
         }
-        let version = ask(&run).and_then(|answer| understand(&answer));
+        let version = match ask(&run, cancel) {
+            Ok(answer) => understand(&answer),
+            Err(NoVersion::Reason(reason)) => Err(reason),
+            Err(NoVersion::Interrupted) => return Err(TailError::Interrupted),
+        };
         match version.and_then(|version| of_version(&name, version)) {
             Ok(version) => {
                 let driver = Driver {
@@ -126,48 +146,85 @@ fn of_version(name: &str, version: DriverVersion) -> Result<DriverVersion, Strin
     ))
 }
 
-fn ask(run: &Path) -> Result<Output, String> {
-    let mut child = Command::new(run)
+/// Why a driver has no version.
+enum NoVersion {
+    /// Somebody gave up waiting.
+    Interrupted,
+    Reason(String),
+}
+
+fn ask(run: &Path, cancel: &Cancel) -> Result<Output, NoVersion> {
+    let mut command = Command::new(run);
+    command
         .arg("version")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        .process_group(0);
+    let mut child = set_death_signal(&mut command, Signal::SIGKILL)
         .spawn()
-        .map_err(|error| format!("`run` cannot be executed: {error}"))?;
+        .map_err(|error| NoVersion::Reason(format!("`run` cannot be executed: {error}")))?;
+    let outputs = (Printed::of(child.stdout.take()), Printed::of(child.stderr.take()));
     let deadline = Instant::now() + VERSION_LIMIT;
     let status = loop {
         match child.try_wait() {
-            Ok(Some(status)) => break status,
+            Ok(Some(status)) => break Ok(status),
+            Ok(None) if cancel.requested() => break Err(NoVersion::Interrupted),
             Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
             _ => {
-                // It may have ended meanwhile, which is as good.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!(
-                    "`run version` does not end within {} s",
-                    VERSION_LIMIT.as_secs()
-                ));
+                let limit_s = VERSION_LIMIT.as_secs();
+                let reason = format!("`run version` does not end within {limit_s} s");
+                break Err(NoVersion::Reason(reason));
             }
         }
     };
-    // One line each: it fits into the pipe, so that the program never waits for a reader.
+    // With all that it has started, which may hold its outputs open.
+    let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+    if status.is_err() {
+        let _ = child.wait();
+    }
     Ok(Output {
-        status,
-        stdout: bytes(child.stdout.take()),
-        stderr: bytes(child.stderr.take()),
+        status: status?,
+        stdout: outputs.0.bytes(),
+        stderr: outputs.1.bytes(),
     })
 }
 
-fn bytes(stream: Option<impl Read>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // What cannot be read is missing, and the answer is then not understood.
-    let _ = stream.map(|stream| stream.take(1 << 16).read_to_end(&mut bytes));
-    bytes
+/// The beginning of what a program prints.
+struct Printed {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Printed {
+    fn of(stream: Option<impl Read + Send + 'static>) -> Printed {
+        let bytes = Arc::<Mutex<Vec<u8>>>::default();
+        let kept = Arc::clone(&bytes);
+        let reader = std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            let mut stream = stream.map(|stream| stream.take(MOST_PRINTED_BYTES));
+            // What cannot be read is missing, and the answer is then not understood.
+            while let Some(Ok(length @ 1..)) = stream.as_mut().map(|stream| stream.read(&mut piece)) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&piece[..length]);
+            }
+        });
+        Printed { bytes, reader }
+    }
+
+    /// What there is of it. A process that has left its group may hold the stream open, and is not waited for.
+    fn bytes(self) -> Vec<u8> {
+        let deadline = Instant::now() + CLOSED_LIMIT;
+        while !self.reader.is_finished() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::mem::take(&mut self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// The version in what `run version` left, or why there is none.
 pub(crate) fn understand(answer: &Output) -> Result<DriverVersion, String> {
-    let errors = String::from_utf8_lossy(&answer.stderr);
+    let errors = redact(&String::from_utf8_lossy(&answer.stderr));
     let last = errors.lines().rfind(|line| !line.trim().is_empty());
     match answer.status.code() {
         Some(0) => {}
@@ -282,7 +339,7 @@ mod tests {
             std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         std::fs::create_dir(folder.path().join("conformance")).unwrap();
-        let found = find(folder.path(), |_| true).unwrap();
+        let found = find(folder.path(), |_| true, &Cancel::new()).unwrap();
         assert_eq!(found.drivers.keys().collect::<Vec<_>>(), ["good"]);
         let skipped = SkippedDriver {
             name: "absent".to_owned(),
@@ -294,10 +351,42 @@ mod tests {
         assert!(told("good", "consume").contains("does not consume"));
         assert!(told("absent", "produce").contains("no toolchain"));
         assert!(told("other", "produce").contains("the drivers are good"));
-        let one = find(folder.path(), |name| name == "absent").unwrap();
+        let one = find(folder.path(), |name| name == "absent", &Cancel::new()).unwrap();
         assert_eq!((one.drivers.len(), one.skipped.len()), (0, 1));
         let told = one.named("other", "produce").unwrap_err().to_string();
         assert!(told.contains("the drivers are good"), "{told}");
-        assert!(find(&folder.path().join("nowhere"), |_| true).is_err());
+        assert!(find(&folder.path().join("nowhere"), |_| true, &Cancel::new()).is_err());
+    }
+
+    fn only_driver(script: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("one/run");
+        std::fs::create_dir(folder.path().join("one")).unwrap();
+        std::fs::write(&run, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
+        folder
+    }
+
+    #[test]
+    fn version_is_read_when_a_child_keeps_the_pipe() {
+        let line = LINE.replace('\n', "");
+        for keeps in ["sleep 60 &", "setsid sleep 20 &"] {
+            let folder = only_driver(&format!("{keeps} echo '{line}'"));
+            let began = Instant::now();
+            let found = find(folder.path(), |_| true, &Cancel::new()).unwrap();
+            assert_eq!(found.drivers.len(), 1, "{:?}", found.skipped);
+            assert!(began.elapsed() < VERSION_LIMIT / 2);
+        }
+    }
+
+    #[test]
+    fn interrupt_ends_the_question_for_a_version() {
+        let folder = only_driver("sleep 60");
+        let cancel = Cancel::new();
+        cancel.cancel();
+        let began = Instant::now();
+        let found = find(folder.path(), |_| true, &cancel);
+        assert!(matches!(found, Err(TailError::Interrupted)), "{found:?}");
+        assert!(began.elapsed() < VERSION_LIMIT / 2);
     }
 }

@@ -137,7 +137,7 @@ fn chosen(task: &Task, options: &TailOptions, context: Context<'_>) -> Result<Ch
     };
     let drivers = drivers_folder(options)?;
     let drivers = std::path::absolute(&drivers).unwrap_or(drivers);
-    let found = find(&drivers, named)?;
+    let found = find(&drivers, named, context.cancel)?;
     let (wanted, skipped) = cells::cells(&task.plan, &plan, &found)?;
     for skipped in &skipped {
         let text = format!("`{}` is left out: {}", skipped.name, skipped.reason);
@@ -335,7 +335,7 @@ impl Experiment<'_> {
             Err(error) => {
                 let failure = Error::from(error);
                 cell.status = CellStatus::Failed;
-                cell.reason = Some(format!("{:#}", failure.cause));
+                cell.reason = Some(failure.reason());
                 Ok(Some(failure))
             }
         }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
@@ -154,12 +154,10 @@ impl Host {
         let (sender, lines) = channel();
         let output = session.stdout.take();
         std::thread::spawn(move || {
-            let lines = output
-                .into_iter()
-                .flat_map(|output| BufReader::new(output).lines());
             // Nobody listens any more when the host is dropped.
-            lines
-                .map_while(Result::ok)
+            output
+                .into_iter()
+                .flat_map(crate::lines::lines)
                 .all(|line| sender.send(line).is_ok())
         });
         let mut host = Host {
@@ -558,8 +556,7 @@ fn nanoseconds(text: &str) -> Option<i64> {
 }
 
 fn last_line(stream: impl io::Read) -> String {
-    let lines = BufReader::new(stream).lines().map_while(Result::ok);
-    lines
+    crate::lines::lines(stream)
         .filter(|line| !line.trim().is_empty())
         .last()
         .unwrap_or_default()

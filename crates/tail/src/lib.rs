@@ -7,6 +7,7 @@ pub mod driver;
 pub mod error;
 pub mod experiment;
 pub mod host;
+mod lines;
 pub mod messages;
 pub mod process;
 pub mod resources;

@@ -5,6 +5,7 @@
 //! has to stay until its end.
 
 use crate::error::TailError;
+use crate::lines::lines;
 use crate::resources;
 use dyno_plan::uri::redact;
 use dyno_record::tail::BlindCursor;
@@ -14,7 +15,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -292,7 +293,7 @@ impl Process {
 
     fn errors(&self) -> String {
         let kept = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().cloned().collect::<Vec<_>>().join("; ")
+        redact(&kept.iter().cloned().collect::<Vec<_>>().join("; "))
     }
 
     /// The error of something that was not done in time.
@@ -331,19 +332,9 @@ impl Drop for Process {
 
 fn read_lines(
     stream: Option<impl Read + Send + 'static>,
-    mut take: impl FnMut(String) + Send + 'static,
+    take: impl FnMut(String) + Send + 'static,
 ) -> JoinHandle<()> {
-    std::thread::spawn(move || {
-        let lines = stream
-            .into_iter()
-            .flat_map(|stream| BufReader::new(stream).lines());
-        for line in lines {
-            match line {
-                Ok(line) => take(line),
-                Err(_) => break,
-            }
-        }
-    })
+    std::thread::spawn(move || stream.into_iter().flat_map(lines).for_each(take))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Whole experiments against the embedded server, with the drivers that are built.
 use dyno_analyze::messages::judge;
+use dyno_engine::Cancel;
 use dyno_record::messages::{MESSAGE_COLUMNS, MESSAGES, RECEIPT_COLUMNS, RECEIPTS, read};
 use dyno_record::tail::{Arrive, Cause, InFlight, Measured, Mode, Schedule, Settings};
 use dyno_tail::driver::{Found, find};
@@ -47,7 +48,7 @@ fn bench<'a>(uri: &'a str, found: &'a Found) -> Bench<'a> {
 
 /// The drivers, or a skip that names the one that is missing.
 fn drivers(needed: &str) -> Result<Found, Skip> {
-    let found = find(&project_dir().join("drivers"), |_| true).unwrap();
+    let found = find(&project_dir().join("drivers"), |_| true, &Cancel::new()).unwrap();
     match found.named(needed, "produce") {
         Ok(_) => Ok(found),
         Err(error) => Err(Skip::new(error.to_string(), "run `make drivers`")),

@@ -1,5 +1,6 @@
 //! What consumers and producers have to cope with: a collection that wraps, one that is empty, a server that is restarted,
 //! and somebody who interrupts. Against the embedded server, with the driver on our own wire.
+use dyno_engine::Cancel;
 use dyno_record::tail::{Arrive, InFlight, Measured, Mode, Schedule, Settings};
 use dyno_tail::driver::{Found, find};
 use dyno_tail::run::{Bench, run};
@@ -45,7 +46,7 @@ fn every(rate_per_s: f64) -> Option<Schedule> {
 }
 
 fn drivers() -> Option<Found> {
-    let found = find(&project_dir().join("drivers"), |name| name == "wire").unwrap();
+    let found = find(&project_dir().join("drivers"), |name| name == "wire", &Cancel::new()).unwrap();
     or_skip(match found.named("wire", "produce") {
         Ok(_) => Ok(found),
         Err(error) => Err(Skip::new(error.to_string(), "run `make drivers`")),

@@ -1,0 +1,55 @@
+//! Lines of programs of others, which may be of any length and hold any byte.
+
+use std::io::{BufRead, BufReader, Read};
+
+/// Longest part of a line that is kept; the rest of it is dropped.
+const LONGEST_BYTES: usize = 1 << 16;
+
+/// The lines of a stream without their ends, until it ends or cannot be read.
+pub(crate) fn lines(stream: impl Read) -> impl Iterator<Item = String> {
+    let mut reader = BufReader::new(stream);
+    std::iter::from_fn(move || next_line(&mut reader))
+}
+
+fn next_line(reader: &mut impl BufRead) -> Option<String> {
+    let mut line = Vec::new();
+    let mut has_begun = false;
+    loop {
+        let piece = reader.fill_buf().ok()?;
+        if piece.is_empty() {
+            break;
+        }
+        has_begun = true;
+        let end = piece.iter().position(|byte| *byte == b'\n');
+        let part = &piece[..end.unwrap_or(piece.len())];
+        line.extend_from_slice(&part[..part.len().min(LONGEST_BYTES - line.len())]);
+        let used = end.map_or(piece.len(), |end| end + 1);
+        reader.consume(used);
+        if end.is_some() {
+            break;
+        }
+    }
+    if line.ends_with(b"\r") {
+        line.pop();
+    }
+    has_begun.then(|| String::from_utf8_lossy(&line).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_they_are() {
+        let all: Vec<String> = lines(&b"a\r\n\nb\xff\nc"[..]).collect();
+        assert_eq!(all, ["a", "", "b\u{fffd}", "c"]);
+    }
+
+    #[test]
+    fn line_without_end_is_kept_in_part() {
+        let endless = std::io::repeat(b'x').take(50 << 20);
+        let text = endless.chain(&b"\nnext"[..]);
+        let lengths: Vec<usize> = lines(text).map(|line| line.len()).collect();
+        assert_eq!(lengths, [LONGEST_BYTES, 4]);
+    }
+}
