@@ -2,11 +2,19 @@
 
 use crate::exit::Exit;
 use dyno_engine::{Cancel, Error, Kind};
+use nix::sys::signal::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// Lets a write beyond the limit for the size of a file fail, instead of ending the program. Servers that are started have the
+/// signal as it was.
+pub(crate) fn let_large_writes_fail() {
+    // Without the handler it is as it was.
+    let _ = flag::register(Signal::SIGXFSZ as i32, Arc::default());
+}
 
 const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 

@@ -4,9 +4,9 @@
 use dyno_engine::observer::{Level, Notice};
 use dyno_engine::{Error, Kind, Observer};
 use dyno_plan::uri::redact;
+use dyno_record::visible::{coloured, visible};
 use dyno_report::texts;
 use serde::Serialize;
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
@@ -26,11 +26,6 @@ impl Messages {
         }
     }
 
-    /// Whether standard error may hold colours.
-    pub(crate) fn colour(self) -> bool {
-        self.colour
-    }
-
     /// Whether only errors and warnings are wanted.
     pub(crate) fn quiet(self) -> bool {
         self.quiet
@@ -46,32 +41,33 @@ impl Messages {
         write_line(&format!(
             "{} {}",
             self.label("warning:", YELLOW),
-            redact(text)
+            clean(text)
         ));
     }
 
     /// What is being done. Not said with `--quiet`.
     pub(crate) fn note(self, text: &str) {
         if !self.quiet {
-            write_line(&redact(text));
+            write_line(&clean(text));
         }
     }
 
     fn failure_text(self, failure: &Error) -> String {
-        let mut text = format!("{} {}", self.label("error:", RED), failure.cause);
+        let shown = clean(&failure.cause.to_string());
+        let mut text = format!("{} {shown}", self.label("error:", RED));
         for cause in failure.cause.chain().skip(1) {
-            let _ = write!(text, "\n  caused by: {cause}");
+            let _ = write!(text, "\n  caused by: {}", clean(&cause.to_string()));
         }
         if !failure.log_tail.is_empty() {
             text.push_str("\n  the server's last output:");
             for line in &failure.log_tail {
-                let _ = write!(text, "\n    {line}");
+                let _ = write!(text, "\n    {}", clean(line));
             }
         }
         if let Some(hint) = &failure.hint {
-            let _ = write!(text, "\n\n{} {hint}", self.label("hint:", CYAN));
+            let _ = write!(text, "\n\n{} {}", self.label("hint:", CYAN), clean(hint));
         }
-        redact(&text)
+        text
     }
 
     fn label(self, text: &str, colour: &str) -> String {
@@ -100,62 +96,39 @@ const PLAIN: &str = "\x1b[0m";
 
 /// Writes to standard error what is an error message already, without its credentials.
 pub(crate) fn print_error(text: &str) {
-    let _ = write!(io::stderr().lock(), "{}", visible(&redact(text)));
+    let _ = write!(io::stderr().lock(), "{}", clean(text));
 }
 
 /// Nobody can be told that standard error is closed.
 fn write_line(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", visible(text));
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// The text with control characters of servers and records made visible: they could move the cursor, set the title of the
-/// terminal or overwrite what was said. Lines, tabs and changes of colour stay.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
-    let is_harmless = |c: char| c == '\n' || c == '\t' || !(c.is_control() || is_of_direction(c));
-    if text.chars().all(is_harmless) {
-        return Cow::Borrowed(text);
+/// Standard error for what libraries log, an event at once.
+pub(crate) struct Log;
+
+impl Write for Log {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let shown = clean(&String::from_utf8_lossy(event));
+        io::stderr().lock().write_all(shown.as_bytes())?;
+        Ok(event.len())
     }
-    let mut shown = String::with_capacity(text.len() + 16);
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let length = if is_harmless(c) {
-            c.len_utf8()
-        } else if let Some(length) = colour_length(rest) {
-            length
-        } else {
-            shown.extend(c.escape_default());
-            rest = &rest[c.len_utf8()..];
-            continue;
-        };
-        shown.push_str(&rest[..length]);
-        rest = &rest[length..];
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
     }
-    Cow::Owned(shown)
 }
 
-/// Whether a character changes the direction of writing, so that a text reads as another one.
-fn is_of_direction(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// A text of whatever origin, without credentials and control characters.
+fn clean(text: &str) -> String {
+    visible(&redact(text)).into_owned()
 }
 
-/// Length of a change of colour or weight (ECMA-48, SGR) that the text begins with.
-fn colour_length(text: &str) -> Option<usize> {
-    let codes = text.strip_prefix("\x1b[")?;
-    let end = codes.find(|c: char| !(c.is_ascii_digit() || c == ';'))?;
-    codes[end..].starts_with('m').then_some(2 + end + 1)
-}
-
-/// Writes data to standard output. A reader that has gone (`dyno … | head`) is no fault.
+/// Writes data to standard output, without control characters of others. A reader that has gone (`dyno … | head`) is no fault.
 pub(crate) fn print_data(text: &str) -> Result<(), Error> {
     let mut output = io::stdout().lock();
-    // Programs and files get the data as it is.
-    let shown = if output.is_terminal() {
-        visible(text)
-    } else {
-        Cow::Borrowed(text)
-    };
     let written = output
-        .write_all(shown.as_bytes())
+        .write_all(coloured(text).as_bytes())
         .and_then(|()| output.flush());
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -220,14 +193,16 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_become_visible_and_colours_stay() {
-        assert_eq!(
-            visible("a\x1b]0;title\x07b\x1b[2Jc\rd\u{9b}2J\u{202e}e"),
-            "a\\u{1b}]0;title\\u{7}b\\u{1b}[2Jc\\rd\\u{9b}2J\\u{202e}e"
-        );
-        let ours = format!("{RED}error:{PLAIN} ä\tb\n");
-        assert_eq!(visible(&ours), ours);
-        assert_eq!(visible("\x1b[31"), "\\u{1b}[31");
+    fn control_characters_of_others_become_visible() {
+        let mut failure = failure().context("\x1b[8mhidden");
+        failure.log_tail = vec!["\x1b]0;title\x07".into()];
+        let text = Messages {
+            colour: true,
+            quiet: false,
+        }
+        .failure_text(&failure);
+        let ours = [RED, CYAN, PLAIN].iter().fold(text, |text, code| text.replace(code, ""));
+        assert!(!ours.contains('\x1b') && ours.contains("\\u{1b}[8mhidden"), "{ours}");
     }
 
     #[test]

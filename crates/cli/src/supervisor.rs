@@ -159,7 +159,7 @@ pub(crate) fn supervise(
             Ok(Exit::Done)
         }
         Err(failure) => {
-            write_problem(folder, FAILURE, &format!("{:#}", failure.cause));
+            write_problem(folder, FAILURE, &failure.reason());
             Err(failure)
         }
     }

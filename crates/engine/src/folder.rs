@@ -95,8 +95,16 @@ impl ClaimedFolder {
     }
 }
 
-/// Refuses a folder through whose links no file would be written later on, when all is measured.
+/// Refuses a folder through whose links no file would be written later on, when all is measured, and one whose path would
+/// become another in a document or in the reply of a server.
 fn check_way(folder: &Path) -> Result<(), Error> {
+    let absolute = std::path::absolute(folder).map_err(|error| unusable(folder, error))?;
+    if absolute.to_str().is_none() {
+        let text = format!("the path `{}` is not valid UTF-8", absolute.display());
+        return Err(Error::new(Kind::BadInput, text)
+            .context(format!("cannot use the folder `{}`", folder.display()))
+            .with_hint("choose another folder with `--out`, or change to another working directory"));
+    }
     check_link(&folder.join("file")).map_err(|error| unusable(folder, error))
 }
 
@@ -233,6 +241,18 @@ mod tests {
         let expected = |name: &str| Some(parent.path().join(name));
         assert_eq!(claim().ok(), expected("2026-08-22T10-15-00-a"));
         assert_eq!(claim().ok(), expected("2026-08-22T10-15-00-a-2"));
+    }
+
+    #[test]
+    fn folder_is_refused_when_its_path_is_not_utf_8() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let name = std::os::unix::ffi::OsStrExt::from_bytes(b"a\xffb");
+        let asked = parent.path().join::<&std::ffi::OsStr>(name);
+        let error = claim(&asked).expect_err("it is no text");
+        assert_eq!(error.kind, Kind::BadInput);
+        assert!(!asked.exists());
+        let inside = claim(&asked.join("run")).expect_err("it is in such a folder");
+        assert_eq!(inside.kind, Kind::BadInput);
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub struct FinishedStandalone {
 
 /// How it ended, and why it did not come to its end.
 pub fn status(fault: Option<&Error>) -> (RunStatus, Option<String>) {
-    let reason = fault.map(|fault| format!("{:#}", fault.cause));
+    let reason = fault.map(Error::reason);
     let status = match fault.map(|fault| fault.kind) {
         None => RunStatus::Complete,
         Some(Kind::Interrupted) => RunStatus::Partial,

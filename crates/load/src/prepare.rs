@@ -7,7 +7,7 @@
 mod foreign;
 mod machine;
 
-pub use foreign::foreign_key;
+pub use foreign::{Foreign, foreign};
 pub use machine::server_machine;
 
 use crate::connect::{Control, ControlError};

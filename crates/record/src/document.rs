@@ -1,6 +1,7 @@
 //! Documents of JSON with the version of their form, each in a file that is written whole or not at all.
 
 use crate::error::RecordError;
+use crate::plain_file;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,9 +18,9 @@ pub trait Document: Serialize + DeserializeOwned {
     /// What a folder with such a document is, such as `a run directory`.
     const FOLDER: &'static str;
 
-    /// Whether a folder holds such a document.
+    /// Whether a folder holds such a document, or something else of its name that [`Document::read`] refuses.
     fn is_in(folder: &Path) -> bool {
-        folder.join(Self::FILE).is_file()
+        folder.join(Self::FILE).symlink_metadata().is_ok()
     }
 
     /// Reads the document in a folder.
@@ -32,7 +33,7 @@ pub trait Document: Serialize + DeserializeOwned {
             return Err(RecordError::NoSuchFolder { path });
         }
         let path = folder.join(Self::FILE);
-        let text = fs::read(&path).map_err(|source| match source.kind() {
+        let text = plain_file::read(&path).map_err(|source| match source.kind() {
             ErrorKind::NotFound => RecordError::NoDocument {
                 path: folder.to_owned(),
                 wanted: Self::FOLDER,

@@ -39,6 +39,7 @@ pub mod metrics;
 pub mod model;
 mod named;
 pub mod names;
+pub mod plain_file;
 pub mod plan;
 pub mod quantity;
 pub mod reader;
@@ -54,6 +55,7 @@ pub mod sums;
 pub mod tail;
 mod thin;
 pub mod verdict;
+pub mod visible;
 mod windows;
 pub mod writer;
 

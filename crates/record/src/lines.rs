@@ -2,9 +2,13 @@
 //! was cut off while it was written, and is reported as such and not as a line.
 
 use crate::error::RecordError;
+use crate::plain_file;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+
+/// Longest line. The widest tables have some hundred kilobytes in one.
+const LONGEST_BYTES: u64 = 64 << 20;
 
 /// Lines of one file.
 pub(crate) struct Lines {
@@ -18,7 +22,7 @@ pub(crate) struct Lines {
 impl Lines {
     /// Opens a file.
     pub(crate) fn open(path: &Path) -> Result<Lines, RecordError> {
-        let file = File::open(path).map_err(RecordError::read(path))?;
+        let file = plain_file::open(path).map_err(RecordError::read(path))?;
         Ok(Lines {
             path: path.to_owned(),
             reader: BufReader::with_capacity(1 << 16, file),
@@ -31,8 +35,13 @@ impl Lines {
     /// The next whole line without its end; `None` at the end of the file.
     pub(crate) fn next_line(&mut self) -> Result<Option<&str>, RecordError> {
         self.buffer.clear();
-        let read = self.reader.read_until(b'\n', &mut self.buffer);
-        read.map_err(RecordError::read(&self.path))?;
+        let mut limited = (&mut self.reader).take(LONGEST_BYTES);
+        let read = limited.read_until(b'\n', &mut self.buffer);
+        let length = read.map_err(RecordError::read(&self.path))?;
+        if length as u64 == LONGEST_BYTES && self.buffer.last() != Some(&b'\n') {
+            self.number += 1;
+            return Err(self.corrupt("the line is too long"));
+        }
         if self.buffer.pop_if(|byte| *byte == b'\n').is_none() {
             self.torn |= !self.buffer.is_empty();
             return Ok(None);

@@ -4,6 +4,7 @@
 
 use crate::error::RecordError;
 use crate::io_trace::tables::{Column, OpenColumn, put};
+use crate::plain_file;
 use parquet::basic::{Compression, Encoding};
 use parquet::data_type::Int64Type;
 use parquet::errors::ParquetError;
@@ -89,7 +90,7 @@ pub fn read<const N: usize>(path: &Path, names: [&str; N]) -> Result<Columns<N>,
 }
 
 fn read_file<const N: usize>(path: &Path, names: [&str; N]) -> Result<Columns<N>, ParquetError> {
-    let reader = SerializedFileReader::new(File::open(path)?)?;
+    let reader = SerializedFileReader::new(plain_file::open(path)?)?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let found: Vec<&str> = schema
         .columns()

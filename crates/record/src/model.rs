@@ -104,6 +104,9 @@ pub struct DroppedCollection {
     /// Key of a document that neither this program nor YCSB had written, if one was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_key: Option<String>,
+    /// Whether the keys of all documents were compared with those of benchmarks; otherwise at most 102 documents were.
+    #[serde(default)]
+    pub all_keys_checked: bool,
 }
 
 impl Document for RunDocument {
@@ -237,7 +240,7 @@ pub struct TraceRecord {
     pub name: String,
     /// Program and arguments; none of the trace of file I/O, which is in the folder `io-trace`.
     pub command: Vec<String>,
-    /// Folder of its output in the run directory; `output.log` in it has what it printed.
+    /// Folder of its output in the run directory; `output.raw.log` in it has what it printed, secrets included.
     pub directory: String,
     /// Start, from the start of the run; absent if it was never started.
     pub start_s: Option<f64>,

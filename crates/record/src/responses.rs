@@ -4,6 +4,7 @@ use crate::document::Document;
 use crate::error::RecordError;
 use crate::hlog::Clock;
 use crate::model::{PhaseKind, RunDocument};
+use crate::plain_file;
 use crate::windows::{self, Windows};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -191,7 +192,7 @@ fn common_window(directory: &Path, phase: PhaseKind) -> Result<Option<(u64, u64)
     if phase != PhaseKind::Measure || !path.exists() {
         return Ok(None);
     }
-    let text = std::fs::read(&path).map_err(RecordError::read(&path))?;
+    let text = plain_file::read(&path).map_err(RecordError::read(&path))?;
     let document: Document =
         serde_json::from_slice(&text).map_err(|source| RecordError::Document { path, source })?;
     Ok(document.fleet.and_then(|fleet| {

@@ -4,13 +4,14 @@
 use crate::document::write_whole;
 use crate::error::RecordError;
 use crate::io_trace;
+use crate::plain_file;
 use crate::statement;
 use crate::statement::Statement;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
@@ -108,7 +109,7 @@ pub fn check(folder: &Path) -> Result<Changes, RecordError> {
 fn check_below(root: &Path, below: &Path, changes: &mut Changes) -> Result<(), RecordError> {
     let folder = root.join(below);
     let list = folder.join(FILE);
-    let text = match fs::read(&list) {
+    let text = match plain_file::read(&list) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(RecordError::read(&list)(error)),
@@ -124,7 +125,7 @@ fn check_below(root: &Path, below: &Path, changes: &mut Changes) -> Result<(), R
     }
     for path in files(&folder)? {
         // What cannot be read had no checksum from the start.
-        if !listed.contains_key(&path) && open(&folder.join(&path)).is_ok() {
+        if !listed.contains_key(&path) && plain_file::open(&folder.join(&path)).is_ok() {
             changes.added.push(below.join(path));
         }
     }
@@ -223,17 +224,9 @@ fn is_table(name: &OsStr) -> bool {
             .any(is_numbered)
 }
 
-/// Opens a file. A link or a device is an error.
-fn open(path: &Path) -> io::Result<File> {
-    if !path.symlink_metadata()?.is_file() {
-        return Err(ErrorKind::InvalidInput.into());
-    }
-    File::open(path)
-}
-
 /// The checksum of a file, in hexadecimal digits.
 fn sum(path: &Path) -> io::Result<String> {
-    let mut file = open(path)?;
+    let mut file = plain_file::open(path)?;
     let mut digest = Sha256::new();
     let mut piece = vec![0; PIECE];
     loop {
@@ -433,7 +426,7 @@ mod tests {
         let record = record();
         let path = record.path().join("metrics/huge.csv");
         // It takes no room, and an hour to read.
-        File::create(path).unwrap().set_len(1 << 40).unwrap();
+        fs::File::create(path).unwrap().set_len(1 << 40).unwrap();
         let changes = check(record.path()).unwrap();
         assert_eq!(changes.added, [Path::new("metrics/huge.csv")]);
     }

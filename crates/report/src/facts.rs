@@ -250,7 +250,8 @@ fn dashboard_at(
 fn dropped(dropped: &DroppedCollection) -> Fact {
     let foreign = match &dropped.foreign_key {
         Some(key) => format!(", also of others, such as {key}"),
-        None => String::new(),
+        None if dropped.all_keys_checked || dropped.documents <= 102 => String::new(),
+        None => ", of which at most 102 were checked".to_owned(),
     };
     let value = format!(
         "{}: {} documents{foreign}",

@@ -33,3 +33,4 @@ pub use error::ReportError;
 pub use options::{Extent, Format, PageFormat, RenderOptions};
 pub use run::result::incomplete;
 pub use run::{render, render_traced};
+pub use spreadsheet::text_cell;

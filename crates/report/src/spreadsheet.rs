@@ -1,6 +1,8 @@
 //! Tables for spreadsheets: RFC 4180 with line feeds, numbers in the units that the head names.
 
 use dyno_record::experiment::Figure;
+use dyno_record::visible::visible;
+use std::borrow::Cow;
 
 /// The names of a figure and of the ends of its interval.
 pub(crate) fn with_interval(name: String) -> [String; 3] {
@@ -20,15 +22,52 @@ pub(crate) fn figure(figure: Option<&Figure>, decimals: usize) -> [String; 3] {
 
 /// A line of the table, with its end.
 pub(crate) fn line(cells: &[String]) -> String {
-    let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+    let cells: Vec<Cow<'_, str>> = cells
+        .iter()
+        .map(|cell| match cell.parse::<f64>() {
+            Ok(_) => Cow::Borrowed(cell.as_str()),
+            Err(_) => text_cell(cell),
+        })
+        .collect();
     cells.join(",") + "\n"
 }
 
-/// A cell, with quotes where it needs them.
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
+/// A text as a cell: with quotes where it needs them, without control characters, and behind a `'` where a spreadsheet would
+/// take it for a formula.
+pub fn text_cell(text: &str) -> Cow<'_, str> {
+    let shown = visible(text);
+    let is_formula = shown.starts_with(['=', '+', '-', '@', '\t', '\n']);
+    if !is_formula && !shown.contains([',', '"', '\n']) {
+        return shown;
+    }
+    let mark = if is_formula { "'" } else { "" };
+    Cow::Owned(format!("\"{mark}{}\"", shown.replace('"', "\"\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cell_is_never_a_formula_or_a_control_character() {
+        for (text, cell) in [
+            ("read", "read"),
+            ("a,b \"c\"", "\"a,b \"\"c\"\"\""),
+            ("=cmd|' /C calc'!A0", "\"'=cmd|' /C calc'!A0\""),
+            ("+1", "\"'+1\""),
+            ("-x", "\"'-x\""),
+            ("@sum", "\"'@sum\""),
+            ("\t=1", "\"'\t=1\""),
+            ("\x1b[8mx\r", "\\u{1b}[8mx\\r"),
+            ("a=b", "a=b"),
+        ] {
+            assert_eq!(text_cell(text), cell);
+        }
+    }
+
+    #[test]
+    fn numbers_of_a_line_stay_numbers() {
+        let cells = ["-1.5", "", "=x"].map(str::to_owned);
+        assert_eq!(line(&cells), "-1.5,,\"'=x\"\n");
     }
 }

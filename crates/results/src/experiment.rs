@@ -6,6 +6,7 @@ use dyno_analyze::experiment::findings::findings;
 use dyno_record::Document;
 use dyno_record::experiment::{Experiment, Point};
 use dyno_record::model::{Caveat, CaveatKind, RunDocument, RunStatus};
+use dyno_record::plain_file;
 use dyno_record::statement;
 use dyno_record::sums;
 use std::path::Path;
@@ -41,7 +42,7 @@ pub fn conclude(document: &mut Experiment, folder: &Path) {
 /// The caveats of a run; that they cannot be read is one, too.
 fn caveats(point: &Point, folder: &Path) -> Vec<Caveat> {
     let path = folder.join(&point.directory).join(RUN);
-    let text = std::fs::read_to_string(&path).map_err(|error| error.to_string());
+    let text = plain_file::read_text(&path).map_err(|error| error.to_string());
     let document = text.and_then(|text| {
         serde_json::from_str::<RunDocument>(&text).map_err(|error| error.to_string())
     });

@@ -1,6 +1,7 @@
 //! The files in which producers and consumers stamp their messages, read record by record.
 
 use crate::error::TailError;
+use dyno_record::plain_file;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::marker::PhantomData;
@@ -131,7 +132,7 @@ impl<T: Stamp> Reader<T> {
     /// # Errors
     /// [`TailError::File`].
     pub fn open(path: &Path) -> Result<Self, TailError> {
-        let file = File::open(path).map_err(TailError::file(path))?;
+        let file = plain_file::open(path).map_err(TailError::file(path))?;
         Ok(Reader {
             path: path.to_owned(),
             file: BufReader::with_capacity(1 << 16, file),

@@ -35,8 +35,10 @@ use crate::invocation::Invocation;
 use crate::messages::{self, Messages};
 use crate::surroundings::Surroundings;
 use clap::error::ErrorKind;
-use dyno_engine::Error;
+use dyno_engine::{Error, Kind};
+use jiff::Timestamp;
 use std::process::ExitCode;
+use std::time::SystemTime;
 use tracing::Level;
 
 /// Does the command that was typed.
@@ -45,6 +47,8 @@ pub(crate) fn dispatch(
     mut surroundings: Surroundings,
     messages: Messages,
 ) -> Result<Exit, Error> {
+    interrupt::let_large_writes_fail();
+    check_clock(SystemTime::now())?;
     if let Some(folder) = arguments.common.state_dir {
         surroundings.environment.state_dir = Some(folder);
     }
@@ -100,6 +104,16 @@ pub(crate) fn dispatch(
     }
 }
 
+/// Refuses a clock whose times cannot be written.
+fn check_clock(now: SystemTime) -> Result<(), Error> {
+    match Timestamp::try_from(now) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::from_cause(Kind::Environment, error)
+            .context("cannot use the clock of this machine")
+            .with_hint("set the clock")),
+    }
+}
+
 /// The end of a command line that is no command: help and version are data, the rest is an error.
 pub(crate) fn parse_end(error: &clap::Error) -> ExitCode {
     match error.kind() {
@@ -125,9 +139,22 @@ pub(crate) fn start_log(messages: Messages, verbose: bool) {
     };
     tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr)
-        .with_ansi(messages.colour())
+        .with_writer(|| messages::Log)
+        .with_ansi(false)
         .with_target(false)
         .without_time()
         .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn clock_beyond_the_year_9999_is_refused() {
+        assert!(check_clock(SystemTime::UNIX_EPOCH).is_ok());
+        let late = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800);
+        assert_eq!(check_clock(late).unwrap_err().kind, Kind::Environment);
+    }
 }

@@ -3,6 +3,7 @@
 use crate::export::table::{Cell, Column, Fill, Table};
 use dyno_engine::files::write_error;
 use dyno_engine::{Error, Kind, OrFault};
+use dyno_report::text_cell;
 use jiff::Timestamp;
 use std::borrow::Cow;
 use std::io::Write;
@@ -13,7 +14,7 @@ pub(crate) fn write(
     fill: &Fill<'_>,
     output: &mut dyn Write,
 ) -> Result<(), Error> {
-    let names: Vec<Cow<'_, str>> = columns.iter().map(|column| quoted(&column.name)).collect();
+    let names: Vec<Cow<'_, str>> = columns.iter().map(|column| text_cell(&column.name)).collect();
     writeln!(output, "{}", names.join(",")).map_err(write_error)?;
     fill(&mut Lines {
         output,
@@ -42,20 +43,11 @@ impl Table for Lines<'_> {
                 Cell::Seconds(seconds) => write!(self.output, "{comma}{seconds:.6}"),
                 Cell::Number(number) => write!(self.output, "{comma}{number}"),
                 Cell::Integer(number) => write!(self.output, "{comma}{number}"),
-                Cell::Text(text) => write!(self.output, "{comma}{}", quoted(text)),
+                Cell::Text(text) => write!(self.output, "{comma}{}", text_cell(text)),
             }
             .map_err(write_error)?;
         }
         writeln!(self.output).map_err(write_error)
-    }
-}
-
-/// A cell, with quotes where it needs them.
-fn quoted(text: &str) -> Cow<'_, str> {
-    if text.contains([',', '"', '\n', '\r']) {
-        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
-    } else {
-        Cow::Borrowed(text)
     }
 }
 
@@ -71,12 +63,6 @@ fn time_text(time_us: i64) -> Result<String, Error> {
 mod tests {
     use super::*;
     use crate::export::table;
-
-    #[test]
-    fn a_cell_that_would_break_a_row_is_quoted() {
-        assert_eq!(quoted("read"), "read");
-        assert_eq!(quoted("a,b \"c\""), "\"a,b \"\"c\"\"\"");
-    }
 
     #[test]
     fn cells_are_written_by_their_kind() {

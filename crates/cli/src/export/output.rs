@@ -1,6 +1,6 @@
 //! Where an export or a report goes: a file that is there as a whole or not at all, standard output, or a folder.
 
-use crate::messages::visible;
+use dyno_record::visible::visible;
 use dyno_engine::files::{write_error, write_file_with};
 use dyno_engine::{Error, Kind};
 use std::io::{self, BufWriter, IsTerminal, Write};

@@ -730,7 +730,7 @@ fn a_trace_window_keeps_what_another_program_saw() {
     );
     let length_s = record["end_s"].as_f64().unwrap() - record["start_s"].as_f64().unwrap();
     assert!(length_s >= 0.8, "{record}");
-    let printed = std::fs::read_to_string(bench.path("r/traces/trace/output.log")).unwrap();
+    let printed = std::fs::read_to_string(bench.path("r/traces/trace/output.raw.log")).unwrap();
     assert!(printed.ends_with("asked\n"), "{printed}");
 }
 

@@ -235,3 +235,34 @@ fn forms_without_caveats_warn_of_a_changed_run_and_a_history_leaves_it_out() {
     assert_eq!(found["runs"].as_array().unwrap().len(), 2);
     assert_eq!(found["left_out"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn files_of_a_record_that_are_not_plain_are_refused() {
+    let bench = Bench::new();
+    record(&bench);
+    let report = || bench.dyno(&["report", "r", "--format", "json"]);
+    report().expect(0);
+    for file in [
+        "run.json",
+        "latency.hlog",
+        "series/operations.csv",
+        "metrics/host.csv",
+        "SHA256SUMS",
+    ] {
+        let path = bench.path("r").join(file);
+        let aside = bench.path("aside");
+        fs::rename(&path, &aside).unwrap();
+        let is_refused = || {
+            let report = report();
+            report.code != Some(0) || report.stderr.contains("not a plain file") || report.stdout.contains("record-changed")
+        };
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(is_refused(), "{file}");
+        fs::remove_file(&path).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(is_refused(), "{file}");
+        fs::remove_file(&path).unwrap();
+        fs::rename(&aside, &path).unwrap();
+    }
+    report().expect(0);
+}

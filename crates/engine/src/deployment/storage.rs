@@ -328,7 +328,7 @@ fn measured(
         }
         Err(StorageError::Interrupted) => return Err(StorageError::Interrupted.into()),
         Err(StorageError::NoProgram { .. }) => Err(NO_FIO.to_owned()),
-        Err(error) => Err(format!("{:#}", anyhow::Error::from(error))),
+        Err(error) => Err(Error::from(error).reason()),
     };
     if let Err(reason) = &measured {
         note(&format!("the storage is not measured: {reason}"));

@@ -7,6 +7,7 @@ use dyno_plan::Plan;
 use dyno_plan::task::Task;
 use dyno_record::Document;
 use dyno_record::experiment::{Experiment, FILE, PLANS, Point};
+use dyno_record::plain_file;
 use dyno_record::sums;
 use jiff::Timestamp;
 use std::path::{Component, Path, PathBuf};
@@ -130,7 +131,7 @@ impl ExperimentFolder {
     /// Reads a plan that was written.
     pub fn plan(&self, name: &str) -> Result<Plan, Error> {
         let path = self.path().join(name);
-        let text = std::fs::read_to_string(&path).map_err(|error| {
+        let text = plain_file::read_text(&path).map_err(|error| {
             unusable(&path, error).with_hint("restore it: it describes the runs")
         })?;
         dyno_plan::file::parse(&text, &path.to_string_lossy()).map_err(|error| {

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Kind};
 use dyno_load::connect::Control;
-use dyno_load::prepare::{CollectionState, check_shape, estimated_count, foreign_key};
+use dyno_load::prepare::{CollectionState, check_shape, estimated_count, foreign};
 use dyno_plan::Plan;
 use dyno_plan::model::DataPlan;
 use dyno_record::model::DroppedCollection;
@@ -66,9 +66,11 @@ pub(crate) fn about_to_drop(
     control: &mut Control,
     plan: &Plan,
 ) -> Result<DroppedCollection, Error> {
+    let foreign = foreign(control, &plan.data)?;
     Ok(DroppedCollection {
         namespace: namespace(plan),
-        foreign_key: foreign_key(control, &plan.data)?,
+        foreign_key: foreign.key,
+        all_keys_checked: foreign.all_keys_checked,
         documents: estimated_count(control, &plan.data)?,
     })
 }
@@ -87,11 +89,15 @@ pub(crate) fn refuse_foreign(found: &DroppedCollection) -> Result<(), Error> {
     ))
 }
 
+/// Documents that are checked if the server does not compare all keys in time: the first, the last and a hundred at random.
+const CHECKED: u64 = 102;
+
 /// What was dropped, as a sentence.
 pub(crate) fn dropped_text(found: &DroppedCollection) -> String {
     let of_whom = match &found.foreign_key {
         Some(key) => format!(", among them one of somebody else, with the key `{key}`"),
-        None => String::new(),
+        None if found.all_keys_checked || found.documents <= CHECKED => String::new(),
+        None => format!(", of which at most {CHECKED} were checked"),
     };
     format!(
         "dropped `{}`: {} documents{of_whom}",

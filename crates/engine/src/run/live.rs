@@ -9,6 +9,7 @@ use crate::observer::{Expectation, Level, Notice, Observer};
 use dyno_analyze::online_shift::OnlineShift;
 use dyno_record::interval::{IntervalRecord, latency_histogram};
 use dyno_record::model::{PhaseKind, PhaseRecord};
+use dyno_record::plain_file;
 use dyno_record::quantity::Quantity;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -374,7 +375,7 @@ pub fn running(state_dir: &Path) -> Vec<LiveState> {
 
 /// The state of the run in a directory, if it goes on.
 pub fn read(directory: &Path) -> Option<LiveState> {
-    let text = std::fs::read(directory.join(LIVE)).ok()?;
+    let text = plain_file::read(&directory.join(LIVE)).ok()?;
     let mut state: LiveState = serde_json::from_slice(&text).ok()?;
     // Only what was asked for: the file may name the folder of another run.
     state.directory = std::path::absolute(directory).ok()?;

@@ -12,6 +12,7 @@ use dyno_load::clock::Clock;
 use dyno_plan::command_words::without_secrets;
 use dyno_plan::model::{TracePhase, TracePlan};
 use dyno_plan::units::Span;
+use dyno_plan::uri::redact;
 use dyno_record::model::{PhaseKind, TraceRecord};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -178,7 +179,7 @@ fn watch(trace: &TracePlan, window: Window, subject: &Subject, over: &Over) -> W
     record.end_s = Some(now_s());
     record.outcome = ending.outcome;
     let fault = (!ending.is_sound).then(|| {
-        let last = program::last_words(&folder.join("output.log"));
+        let last = redact(&program::last_words(&folder.join(program::OUTPUT)));
         match last.as_str() {
             "" => record.outcome.clone(),
             last => format!("{}; it printed at last: {last}", record.outcome),
@@ -250,7 +251,7 @@ mod tests {
         watchers.start(&traces, &[(PhaseKind::Measure, 0)], &subject);
         let folder = run.path().join("traces/t");
         let begin = Instant::now();
-        while !folder.join("output.log").exists() {
+        while !folder.join(program::OUTPUT).exists() {
             assert!(begin.elapsed() < Duration::from_secs(30));
             std::thread::sleep(LOOK);
         }
@@ -267,7 +268,7 @@ mod tests {
         let mut watchers = Watchers::new(None);
         let traces = [trace(&["sh", "-c", script], 0, None)];
         watchers.start(&traces, &[(PhaseKind::Measure, 0)], &subject(run));
-        let log = run.join("traces/t/output.log");
+        let log = run.join("traces/t").join(program::OUTPUT);
         let begin = Instant::now();
         while !fs::read_to_string(&log).is_ok_and(|text| text.ends_with('\n')) {
             assert!(begin.elapsed() < Duration::from_secs(30));
@@ -305,6 +306,15 @@ mod tests {
         assert!(fault.contains("before the end of its window"), "{fault}");
         assert!(fault.contains("exit status: 3"), "{fault}");
         assert!(fault.ends_with("no permission"), "{fault}");
+    }
+
+    #[test]
+    fn fault_has_no_secret_that_a_program_printed() {
+        let run = tempfile::tempdir().expect("a folder");
+        let script = "echo mongodb://u:hunter2@h/ TOKEN=hunter2; exit 3";
+        let watched = watched(run.path(), &["sh", "-c", script], 600_000);
+        let fault = watched.fault.expect("it is one");
+        assert!(fault.contains("@h/") && !fault.contains("hunter2"), "{fault}");
     }
 
     #[test]

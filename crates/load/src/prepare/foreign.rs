@@ -13,11 +13,66 @@ const DRAWN: i32 = 100;
 /// that of an unknown stage.
 const UNKNOWN: [i32; 4] = [59, 115, 238, 40_324];
 
-/// The key of a document of somebody else, as text, if the first, the last or one of a hundred at random is one.
+/// Longest time for a look at all keys, which are about two million in each second.
+const KEYS_LIMIT_MS: i32 = 10_000;
+
+/// What was found of somebody else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreign {
+    /// The key of a document, as text.
+    pub key: Option<String>,
+    /// Whether all keys were checked; otherwise only those of the first and the last document and of a hundred at random.
+    pub all_keys_checked: bool,
+}
+
+/// Looks for documents of somebody else: by their keys among all, by their fields among the first, the last and a hundred at
+/// random.
 ///
 /// # Errors
 /// [`LoadError::Setup`] if the documents may not be read or the connection fails.
-pub fn foreign_key(control: &mut Control, data: &DataPlan) -> Result<Option<String>, LoadError> {
+pub fn foreign(control: &mut Control, data: &DataPlan) -> Result<Foreign, LoadError> {
+    if let Some(key) = sampled(control, data)? {
+        return Ok(Foreign {
+            key: Some(key),
+            all_keys_checked: false,
+        });
+    }
+    let found = match control.run(&data.database, other_keys(data)) {
+        // The time is over, or the server cannot compare keys.
+        Err(error) if error.code().is_some() => None,
+        reply => Some(reply.map_err(|error| setup("read the keys of the collection", error))?),
+    };
+    let batch = found.as_ref().and_then(first_batch);
+    let first = batch.and_then(|batch| batch.first());
+    Ok(Foreign {
+        key: first.and_then(Bson::as_document).map(key_text),
+        all_keys_checked: batch.is_some(),
+    })
+}
+
+/// Asks the index for a key that is not ours.
+fn other_keys(data: &DataPlan) -> Document {
+    let prefixes = [&data.key_prefix, "user"].map(|prefix| {
+        let escape = |c: char| match c.is_ascii_alphanumeric() {
+            true => c.to_string(),
+            false => format!("\\{c}"),
+        };
+        prefix.chars().map(escape).collect::<String>()
+    });
+    // `$` would also match before a line break at the end.
+    let ours = format!(r"^(?:{})-?[0-9]+\z", prefixes.join("|"));
+    doc! {
+        "find": &data.collection,
+        "filter": { "_id": { "$not": { "$regex": ours } } },
+        "projection": { "_id": 1 },
+        "hint": { "_id": 1 },
+        "limit": 1,
+        "singleBatch": true,
+        "maxTimeMS": KEYS_LIMIT_MS,
+    }
+}
+
+fn sampled(control: &mut Control, data: &DataPlan) -> Result<Option<String>, LoadError> {
     let mut documents = Vec::new();
     for direction in [1, -1] {
         documents.extend(first_document(control, data, end(data, direction))?);
@@ -73,6 +128,17 @@ mod tests {
     use super::*;
     use bson::Binary;
     use bson::spec::BinarySubtype;
+
+    #[test]
+    fn prefix_is_taken_literally_when_keys_are_compared() {
+        let mut data = dyno_plan::builtin::find("a").expect("it is built in").data;
+        data.key_prefix = "a.b|".into();
+        let command = other_keys(&data);
+        let filter = command.get_document("filter").unwrap();
+        let key = filter.get_document("_id").unwrap();
+        let regex = key.get_document("$not").unwrap().get_str("$regex").unwrap();
+        assert_eq!(regex, r"^(?:a\.b\||user)-?[0-9]+\z");
+    }
 
     #[test]
     fn a_key_is_told_without_quotes() {

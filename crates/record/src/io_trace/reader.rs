@@ -7,6 +7,7 @@ use super::tables::{BlockRows, CallRows, GroupRows};
 use super::{BLOCK, CALLS};
 use crate::document::Document;
 use crate::error::RecordError;
+use crate::plain_file;
 use crate::statement;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -136,7 +137,7 @@ impl<G: GroupRows> Batches<G> {
 
 impl<G: GroupRows> OpenPart<G> {
     fn open(path: PathBuf) -> Result<Self, RecordError> {
-        let file = File::open(&path).map_err(RecordError::read(&path))?;
+        let file = plain_file::open(&path).map_err(RecordError::read(&path))?;
         let reader = SerializedFileReader::new(file).map_err(|source| read_error(&path, source))?;
         Ok(OpenPart {
             path,

@@ -2,11 +2,12 @@
 //! their least important columns where there is no room. It knows nothing of runs.
 
 use crate::page::table::{Cell, Table, Tone};
+use dyno_record::visible::painted;
 
 /// Sets text in a tone, or leaves it alone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Painter {
-    /// Whether to write colour codes.
+    /// Whether to mark colours, for [`coloured`](dyno_record::visible::coloured).
     pub(crate) colours: bool,
 }
 
@@ -21,7 +22,7 @@ impl Painter {
             Tone::Alarm => "31",
         };
         if self.colours && !text.is_empty() {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+            painted(code, text)
         } else {
             text.to_owned()
         }
@@ -154,6 +155,7 @@ fn line(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::visible::coloured;
     use crate::page::table::Column;
 
     const PLAIN: Painter = Painter { colours: false };
@@ -212,7 +214,7 @@ mod tests {
         let rows = vec![vec![Cell::new("x", Tone::Strong), "1".into()]];
         let table = Table::new("", columns, rows);
         let (lines, _) = lines(&table, 80, Painter { colours: true });
-        assert_eq!(lines[1], "\u{1b}[1mx\u{1b}[0m  1");
+        assert_eq!(coloured(&lines[1]), "\u{1b}[1mx\u{1b}[0m  1");
     }
 
     #[test]

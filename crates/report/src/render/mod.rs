@@ -11,6 +11,7 @@ use crate::error::ReportError;
 use crate::options::{Extent, PageFormat, RenderOptions};
 use crate::page::{Page, Section};
 use crate::texts::with_texts;
+use dyno_record::visible::visible;
 use serde::Serialize;
 
 /// Shows the page, or the document behind it, in the form that is asked for. The text ends with a line end.
@@ -21,11 +22,19 @@ pub(crate) fn show<T: Serialize>(
     document: impl FnOnce() -> T,
 ) -> Result<String, ReportError> {
     Ok(match format {
-        PageFormat::Human => match &options.extent {
-            Extent::Brief { rest } => brief::render(&page(), options.width, options.colours, rest),
-            Extent::Full => terminal::render(&page(), options.width, options.colours),
-        },
-        PageFormat::Markdown => markdown::render(&page()),
+        PageFormat::Human => {
+            let text = match &options.extent {
+                Extent::Brief { rest } => {
+                    brief::render(&page(), options.width, options.colours, rest)
+                }
+                Extent::Full => terminal::render(&page(), options.width, options.colours),
+            };
+            match options.colours {
+                true => text,
+                false => visible(&text).into_owned(),
+            }
+        }
+        PageFormat::Markdown => visible(&markdown::render(&page())).into_owned(),
         PageFormat::Html => html::render(&page())?,
         PageFormat::Json => serde_json::to_string_pretty(&with_texts(&document())?)? + "\n",
     })

@@ -59,7 +59,8 @@ fn colours_change_no_text() {
         width: 80,
         ..RenderOptions::default()
     };
-    let coloured = render(&run, None, Format::Human, &options).unwrap();
+    let text = render(&run, None, Format::Human, &options).unwrap();
+    let coloured = dyno_record::visible::coloured(&text);
     assert!(coloured.contains("\u{1b}[31m30\u{1b}[0m"), "errors are red");
     let mut plain = String::new();
     for (index, part) in coloured.split('\u{1b}').enumerate() {

@@ -176,7 +176,7 @@ impl RunTrace {
             Ok((document, trace))
         });
         let fault = match (&finished, record.start_s) {
-            (Err(failure), _) => Some(format!("{:#}", failure.cause)),
+            (Err(failure), _) => Some(failure.reason()),
             (Ok(_), None) => Some("the phases ended before its window".to_owned()),
             (Ok((document, _)), Some(_)) if document.lost_calls > 0 => Some(format!(
                 "{} of {} calls were lost on their way from the kernel",

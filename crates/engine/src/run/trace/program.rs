@@ -21,6 +21,8 @@ const END_LIMIT: Duration = Duration::from_secs(30);
 const ORPHAN_LIMIT: Duration = Duration::from_secs(2);
 /// How often a program is looked at.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
+/// File with what a program prints, as it is: secrets are not looked for in it.
+pub(super) const OUTPUT: &str = "output.raw.log";
 /// What a program printed last is taken from this many bytes at most.
 const TAIL_LIMIT_BYTES: u64 = 4 * 1024;
 /// Lines of it that are told.
@@ -94,7 +96,7 @@ struct Program {
 impl Program {
     fn start(trace: &TracePlan, folder: &Path, subject: &Subject) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let log = File::create_new(folder.join("output.log"))?;
+        let log = File::create_new(folder.join(OUTPUT))?;
         let mut command = command(trace, folder, subject)?;
         command.stdout(log.try_clone()?).stderr(log);
         let mut watchdog = GroupWatchdog::start(ORPHAN_LIMIT)?;
