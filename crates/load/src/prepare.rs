@@ -5,9 +5,11 @@
 //! fails is an error. Deciding what to do about a collection is left to the caller.
 
 mod foreign;
+mod form;
 mod machine;
 
 pub use foreign::{Foreign, foreign};
+pub use form::{CollectionForm, expiring_index};
 pub use machine::server_machine;
 
 use crate::connect::{Control, ControlError};
@@ -45,6 +47,8 @@ pub struct ServerFacts {
 pub struct CollectionState {
     /// Whether the collection exists.
     pub exists: bool,
+    /// Ordinary where the server does not list its collections.
+    pub form: CollectionForm,
     /// Exact number of documents.
     pub documents: u64,
     /// Uncompressed size of the documents.
@@ -129,11 +133,13 @@ pub fn collection_size(
     data: &DataPlan,
 ) -> Result<CollectionState, LoadError> {
     let documents = count(control, data)?;
+    let form = form::form(control, data)?;
     let stats = doc! { "collStats": &data.collection };
     let intent = "ask for the size of the collection";
     let stats = optional(control, &data.database, stats, intent)?.unwrap_or_default();
     Ok(CollectionState {
-        exists: exists(control, data)?.unwrap_or(documents > 0),
+        exists: form.as_ref().map_or(documents > 0, |found| found.is_some()),
+        form: form.flatten().unwrap_or_default(),
         documents,
         data_bytes: number_at(&stats, &["size"]),
         storage_bytes: number_at(&stats, &["storageSize"]),
@@ -372,14 +378,6 @@ fn count(control: &mut Control, data: &DataPlan) -> Result<u64, LoadError> {
 fn first_batch(reply: &Document) -> Option<&Vec<Bson>> {
     let cursor = reply.get_document("cursor").ok()?;
     cursor.get_array("firstBatch").ok()
-}
-
-fn exists(control: &mut Control, data: &DataPlan) -> Result<Option<bool>, LoadError> {
-    let command =
-        doc! { "listCollections": 1, "filter": { "name": &data.collection }, "nameOnly": true };
-    let reply = optional(control, &data.database, command, "list the collections")?;
-    let batch = reply.as_ref().and_then(first_batch);
-    Ok(batch.map(|batch| !batch.is_empty()))
 }
 
 fn sample(control: &mut Control, plan: &Plan) -> Result<Sample, LoadError> {

@@ -2,7 +2,9 @@
 
 use crate::error::{Error, Kind};
 use dyno_load::connect::Control;
-use dyno_load::prepare::{CollectionState, check_shape, estimated_count, foreign};
+use dyno_load::prepare::{
+    CollectionForm, CollectionState, check_shape, estimated_count, foreign,
+};
 use dyno_plan::Plan;
 use dyno_plan::model::DataPlan;
 use dyno_record::model::DroppedCollection;
@@ -53,11 +55,75 @@ pub(crate) fn decide(
     if !differences.is_empty() {
         return Err(other_shape(plan, &differences));
     }
-    match (complete, found) {
-        (true, _) => Ok(Decision::Ready),
-        (false, _) if no_load => Err(too_few(plan, found)),
-        (false, 0) => Ok(Decision::Load),
-        (false, _) => Ok(Decision::Complete),
+    let decision = match (complete, found) {
+        (true, _) => Decision::Ready,
+        (false, _) if no_load => return Err(too_few(plan, state)),
+        (false, 0) => Decision::Load,
+        (false, _) => Decision::Complete,
+    };
+    check_form(plan, &state.form, decision)?;
+    Ok(decision)
+}
+
+/// Refuses collections that cannot hold what would be loaded, or cannot be written at all.
+fn check_form(plan: &Plan, form: &CollectionForm, decision: Decision) -> Result<(), Error> {
+    let loads = decision != Decision::Ready;
+    let records = plan.data.records;
+    let is_unfit = match form {
+        CollectionForm::Ordinary => false,
+        CollectionForm::Other(_) => loads || writes(plan),
+        CollectionForm::Capped { bytes, documents } => {
+            let least = planned_bytes(&plan.data, records);
+            let has_too_few = documents.is_some_and(|most| most < records);
+            loads && (has_too_few || least.zip(*bytes).is_some_and(|(least, most)| most < least))
+        }
+    };
+    match form.name() {
+        Some(name) if is_unfit => {
+            let namespace = namespace(plan);
+            let message = match form {
+                CollectionForm::Capped { .. } => format!(
+                    "`{namespace}` is a {name}, which is too small for {records} documents of the plan"
+                ),
+                _ => format!("`{namespace}` is a {name}, not an ordinary collection"),
+            };
+            Err(Error::new(Kind::Environment, message).with_hint(OTHER_COLLECTION))
+        }
+        _ => Ok(()),
+    }
+}
+
+const OTHER_COLLECTION: &str = "use another collection with `-p table=NAME`";
+
+fn writes(plan: &Plan) -> bool {
+    let weights = &plan.operations;
+    weights.insert + weights.update + weights.read_modify_write + weights.delete > 0.0
+}
+
+/// Compares the collection with the acknowledged inserts, for a load that did not look at it before.
+pub(crate) fn check_acknowledged(
+    plan: &Plan,
+    state: &CollectionState,
+    acknowledged: u64,
+) -> Result<(), Error> {
+    if state.documents >= acknowledged {
+        return Ok(());
+    }
+    let message = format!(
+        "{} holds {} documents, but the server has acknowledged {acknowledged} in this load",
+        described(plan, &state.form),
+        state.documents
+    );
+    Err(Error::new(Kind::CheckFailed, message)
+        .with_hint("documents were dropped by the server, or removed by someone else; use another collection with `-p table=NAME`"))
+}
+
+/// The collection, with its kind if it is not an ordinary one.
+fn described(plan: &Plan, form: &CollectionForm) -> String {
+    let namespace = namespace(plan);
+    match form.name() {
+        None => format!("the collection `{namespace}`"),
+        Some(name) => format!("the {name} `{namespace}`"),
     }
 }
 
@@ -108,6 +174,14 @@ pub(crate) fn dropped_text(found: &DroppedCollection) -> String {
 /// After loading nothing may be missing.
 pub(crate) fn check_loaded(plan: &Plan, state: &CollectionState) -> Result<(), Error> {
     decide(plan, state, true).map(|_| ()).map_err(|failure| {
+        // Loading was tried: the usual way out leads here again.
+        let failure = match state.documents < plan.data.records {
+            true => Error {
+                hint: Some(OTHER_COLLECTION.to_owned()),
+                ..failure
+            },
+            false => failure,
+        };
         failure.context("the load phase ended, and the collection is not complete")
     })
 }
@@ -135,13 +209,15 @@ fn too_many(plan: &Plan, found: u64) -> Error {
     ))
 }
 
-fn too_few(plan: &Plan, found: u64) -> Error {
+fn too_few(plan: &Plan, state: &CollectionState) -> Error {
+    let found = state.documents;
     let message = format!(
-        "the collection `{}` holds {found} documents, the plan assumes {}",
-        namespace(plan),
+        "{} holds {found} documents, the plan assumes {}",
+        described(plan, &state.form),
         plan.data.records
     );
     let hint = match found {
+        _ if state.form.name().is_some() => OTHER_COLLECTION.to_owned(),
         0 => "leave out `--no-load` to load them".to_owned(),
         _ => format!(
             "leave out `--no-load` to load what is missing, or work on what is there with `--records {found}`"
@@ -286,8 +362,70 @@ mod tests {
         );
     }
 
+    fn capped(bytes: u64, documents: Option<u64>) -> CollectionForm {
+        let bytes = Some(bytes);
+        CollectionForm::Capped { bytes, documents }
+    }
+
+    fn with_form(documents: u64, form: CollectionForm) -> CollectionState {
+        CollectionState {
+            form,
+            ..state(documents)
+        }
+    }
+
+    #[test]
+    fn views_and_small_capped_collections_are_not_loaded() {
+        let view = || CollectionForm::Other("view".into());
+        for (form, documents, name) in [
+            (view(), 0, "view"),
+            (view(), 4, "view"),
+            (view(), 10, "view"),
+            (capped(999, None), 4, "capped collection"),
+            (capped(1 << 20, Some(9)), 0, "capped collection"),
+        ] {
+            let state = with_form(documents, form);
+            let failure = decide(&plan(), &state, LOADS).expect_err(name);
+            let text = failure.cause.to_string();
+            assert!(text.contains(&format!("is a {name}")), "{text}");
+            assert_eq!(failure.kind, Kind::Environment);
+        }
+    }
+
+    #[test]
+    fn views_are_read_and_large_capped_collections_are_loaded() {
+        let mut reads = plan();
+        (reads.operations.read, reads.operations.update) = (1.0, 0.0);
+        let view = with_form(10, CollectionForm::Other("view".into()));
+        assert_eq!(
+            decide(&reads, &view, LOADS).expect("reads"),
+            Decision::Ready
+        );
+        let large = with_form(0, capped(1 << 20, Some(10)));
+        assert_eq!(
+            decide(&plan(), &large, LOADS).expect("fits"),
+            Decision::Load
+        );
+    }
+
+    #[test]
+    fn documents_that_are_missing_after_a_blind_load_fail_it() {
+        let state = with_form(85, capped(100_000, None));
+        assert!(check_acknowledged(&plan(), &state, 85).is_ok());
+        let failure = check_acknowledged(&plan(), &state, 500).expect_err("415 are missing");
+        assert_eq!(failure.kind, Kind::CheckFailed);
+        let text = failure.cause.to_string();
+        assert!(text.contains("capped collection"), "{text}");
+        assert!(text.contains("85") && text.contains("500"), "{text}");
+    }
+
     #[test]
     fn a_load_that_left_something_out_is_an_error() {
+        let failure = check_loaded(&plan(), &with_form(9, capped(1 << 20, None)))
+            .expect_err("one is missing");
+        assert!(failure.reason().contains("capped collection"));
+        let hint = failure.hint.expect("there is a way out");
+        assert!(!hint.contains("--no-load"), "{hint}");
         let failure = check_loaded(&plan(), &state(9)).expect_err("one is missing");
         assert!(failure.cause.to_string().contains("load phase ended"));
         assert!(check_loaded(&plan(), &state(10)).is_ok());

@@ -11,7 +11,7 @@ use dyno_load::connect::{CancelCheck, Control};
 use dyno_load::prepare;
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_plan::Plan;
-use dyno_record::model::{Caveat, CaveatKind, PhaseEdge, PhaseKind, SecondaryIndexes};
+use dyno_record::model::{Caveat, CaveatKind, PhaseEdge, PhaseKind, PhaseRecord, SecondaryIndexes};
 use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::statement;
 use dyno_record::statement::Number;
@@ -162,10 +162,24 @@ impl Session<'_> {
             }
         };
         match self.options.extent {
-            Extent::Whole | Extent::Load => collection::check_loaded(self.plan, &state)?,
-            Extent::BlindLoad => {}
-            Extent::BlindMix => self.warn_about_count(state.documents),
+            Extent::Whole | Extent::Load => collection::check_loaded(self.plan, &state),
+            Extent::BlindLoad => {
+                let acknowledged = self.acknowledged(number);
+                collection::check_acknowledged(self.plan, &state, acknowledged)
+            }
+            Extent::BlindMix => {
+                self.warn_about_count(state.documents);
+                Ok(())
+            }
         }
+        .map_err(
+            |failure| match prepare::expiring_index(control, &self.plan.data) {
+                Ok(Some(index)) => {
+                    failure.context(format!("the index `{index}` lets documents expire"))
+                }
+                _ => failure,
+            },
+        )?;
         let server = &mut self.servers[number];
         server.documents = Some(state.documents);
         server.data_bytes = state.data_bytes;
@@ -216,17 +230,28 @@ impl Session<'_> {
         }
     }
 
+    /// The phases of one server.
+    fn phases_of(&self, number: usize) -> &[PhaseRecord] {
+        match self.instances.get(number) {
+            Some(instance) => instance.recorder.phases(),
+            None => self.recorder.phases(),
+        }
+    }
+
+    /// Documents that the load phase wrote.
+    fn acknowledged(&self, number: usize) -> u64 {
+        let phases = self.phases_of(number).iter();
+        phases
+            .filter(|phase| phase.name == PhaseKind::Load)
+            .flat_map(|phase| phase.operations.values())
+            .map(|operation| operation.documents)
+            .sum()
+    }
+
     fn document_changes(&self, number: usize) -> Changes {
         let mut changes = Changes::default();
-        let recorder = match self.instances.get(number) {
-            Some(instance) => &instance.recorder,
-            None => &self.recorder,
-        };
-        for phase in recorder
-            .phases()
-            .iter()
-            .filter(|phase| phase.name != PhaseKind::Load)
-        {
+        let phases = self.phases_of(number).iter();
+        for phase in phases.filter(|phase| phase.name != PhaseKind::Load) {
             let count = |name: &str| {
                 phase
                     .operations

@@ -3,6 +3,7 @@
 use crate::layout::LayoutError;
 use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, cstr, doc, rawdoc};
 use dyno_load::connect::{Control, ControlError};
+use dyno_load::prepare::CollectionForm;
 
 /// Documents that are read at once.
 const READ_BATCH: i32 = 1_000;
@@ -131,20 +132,13 @@ impl Collection {
         let Some(entry) = found else {
             return Ok(None);
         };
-        let kind = entry.get_str("type").unwrap_or("collection");
-        if kind != "collection" {
+        if let Some(kind) = CollectionForm::of(&entry).name() {
             return Err(LayoutError::NotOrdinary {
                 namespace: self.namespace(),
                 kind: kind.to_owned(),
             });
         }
         let mut options = entry.get_document("options").cloned().unwrap_or_default();
-        if options.get_bool("capped").unwrap_or(false) {
-            return Err(LayoutError::NotOrdinary {
-                namespace: self.namespace(),
-                kind: "capped collection".into(),
-            });
-        }
         options.remove("uuid");
         Ok(Some(Shape {
             options,
