@@ -35,6 +35,7 @@ fn window(phase: PhaseKind, index: u64, values_us: &[u64]) -> IntervalRecord {
             operation: "read",
             kind: "timeout".into(),
             count: 1,
+            example: None,
         }],
         counts: WindowCounts {
             succeeded: count,

@@ -2,6 +2,7 @@
 //! HdrHistogram, so that nothing is lost but what the histogram itself rounds.
 
 use crate::error::FleetError;
+use dyno_record::error_example::ErrorExample;
 use dyno_record::histogram::HistogramReader;
 use dyno_record::interval::{
     ErrorCount, FinePart, IntervalRecord, OperationInterval, WindowCounts,
@@ -61,6 +62,8 @@ pub struct ErrorHeader {
     pub operation: String,
     pub kind: String,
     pub count: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub example: Option<ErrorExample>,
 }
 
 /// Writes windows; keeps its buffers from one to the next.
@@ -110,6 +113,7 @@ fn header(window: &IntervalRecord) -> WindowHeader {
                 operation: error.operation.into(),
                 kind: error.kind.clone(),
                 count: error.count,
+                example: error.example.clone(),
             })
             .collect(),
         counts: window.counts,
@@ -192,6 +196,7 @@ impl WindowDecoder {
                 operation: operation_name(&error.operation)?,
                 kind: error.kind.clone(),
                 count: error.count,
+                example: error.example.clone().map(ErrorExample::bounded),
             });
         }
         Ok(IntervalRecord {
@@ -271,6 +276,7 @@ mod tests {
                 operation: "read",
                 kind: "server_11000".into(),
                 count: 2,
+                example: Some(ErrorExample::new(Some(11000), "DuplicateKey", "E11000")),
             }],
             counts: WindowCounts {
                 succeeded: 1001,

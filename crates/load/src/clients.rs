@@ -4,6 +4,8 @@
 //! it for work with [`start_next`](Clients::start_next), makes the command of [`operation`](Clients::operation)
 //! ready, says when it was [`sent`](Clients::sent) and how it [`ended`](Clients::ended).
 
+mod failure;
+
 use crate::clock::{Clock, SECOND_NS};
 use crate::connect::ConnectError;
 use crate::core::{Core, Next, Ticket};
@@ -76,8 +78,10 @@ struct InFlight {
     /// The update of a read-modify-write is its part in flight.
     updates: bool,
     retries_left: u32,
-    /// Set while a failed insert waits to be sent again, or any insert for its document.
+    /// Set while a failed command waits to be sent again, or an insert for its document.
     retry_at_ns: Option<u64>,
+    /// Failure of the first attempt at the command in flight, which is sent once more.
+    resent: Option<OperationError>,
     /// A command of it was sent at least once.
     sent: bool,
 }
@@ -217,11 +221,15 @@ impl Clients {
         }
     }
 
-    /// The lost connection of a client was replaced.
-    pub(crate) fn reconnected(&mut self, client: usize, now_ns: u64) {
+    /// The lost connection of a client was replaced. Returns whether the client has a command to send again now.
+    #[must_use]
+    pub(crate) fn reconnected(&mut self, client: usize, now_ns: u64) -> bool {
         self.core.tick(now_ns);
         self.core.reconnected();
         self.connected(client, now_ns);
+        let in_flight = self.clients[client].in_flight.as_ref();
+        let waits = in_flight.is_some_and(|it| it.resent.is_some() && it.retry_at_ns.is_some());
+        waits && self.retry(client, now_ns)
     }
 
     /// A client has lost its connection, and its command in flight has failed with `error`.
@@ -234,8 +242,10 @@ impl Clients {
         if let Some(in_flight) = &self.clients[client].in_flight
             && in_flight.retry_at_ns.is_none()
         {
-            // A client without a connection has nothing to send next.
-            let _ = self.ended(client, Err(error), now_ns);
+            // A client without a connection sends nothing: neither does the update of a read-modify-write.
+            if self.ended(client, Err(error), now_ns) {
+                let _ = self.ended(client, Err(error), now_ns);
+            }
         }
     }
 
@@ -294,6 +304,7 @@ impl Clients {
             updates: false,
             retries_left: self.setup.retry.limit,
             retry_at_ns: waits.then_some(now_ns + CHECK_NS),
+            resent: None,
             sent: false,
         });
         !waits
@@ -312,6 +323,10 @@ impl Clients {
         let Some(in_flight) = &mut self.clients[client].in_flight else {
             return;
         };
+        if in_flight.resent.is_some() {
+            // The time of a command that is sent once more runs from its first attempt.
+            return;
+        }
         in_flight.command_send_ns = now_ns;
         if !in_flight.updates {
             in_flight.deadline_ns = now_ns + self.setup.timeout_ns;
@@ -365,6 +380,7 @@ impl Clients {
         }
         in_flight.failed = outcome.err();
         in_flight.updates = true;
+        in_flight.resent = None;
         in_flight.operation = self.generator.update_after(&in_flight.operation);
         true
     }
@@ -413,7 +429,12 @@ impl Clients {
     fn note_failure(&mut self, kind: OperationKind, error: OperationError, now_ns: u64) {
         if self.setup.abort_on_failure && self.fault.is_none() && error != OperationError::Cancelled
         {
-            self.end_run(LoadError::Operation { kind, error });
+            let example = self.core.example(kind, error).cloned();
+            self.end_run(LoadError::Operation {
+                kind,
+                error,
+                example,
+            });
             self.stop(now_ns);
         }
     }
@@ -431,6 +452,7 @@ impl Clients {
         }
         let delay_ns = self.generator.retry_delay_ns(self.setup.retry.interval_ns);
         in_flight.retries_left -= 1;
+        in_flight.resent = None;
         in_flight.operation.may_exist |= in_flight.sent && error.is_unsure();
         in_flight.retry_at_ns = Some(now_ns + delay_ns);
         true
@@ -454,6 +476,17 @@ impl Clients {
             return false;
         };
         in_flight.retry_at_ns = Some(now_ns + CHECK_NS);
+        if let Some(error) = in_flight.resent {
+            let is_over = now_ns >= in_flight.deadline_ns;
+            if is_over || state.connected {
+                in_flight.retry_at_ns = None;
+            }
+            return match (is_over, state.connected) {
+                (false, is_connected) => is_connected,
+                (true, true) => self.ended(client, Err(error), now_ns),
+                (true, false) => self.ended(client, Err(OperationError::Disconnected), now_ns),
+            };
+        }
         if !state.connected {
             // Without a connection an attempt fails as well, or the wait would have no end.
             let is_hopeless = in_flight.sent || now_ns >= in_flight.deadline_ns;

@@ -9,6 +9,7 @@
 //! however late it ends; after the last phase's planned end the core waits for what is still due. An
 //! operation of the warm-up that ends in the measure phase is counted in neither.
 
+mod failure;
 mod open_loop;
 
 use crate::operation::{OperationKind, Outcome};

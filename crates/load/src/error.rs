@@ -2,6 +2,7 @@
 
 use crate::connect::ConnectError;
 use crate::operation::{OperationError, OperationKind};
+use dyno_record::error_example::ErrorExample;
 use std::sync::Arc;
 
 /// A fault that ends a run, or keeps it from starting. Failures of single operations are not errors but data.
@@ -23,12 +24,14 @@ pub enum LoadError {
         source: Box<LoadError>,
     },
     /// An operation failed in a phase in which none may.
-    #[error("operation `{}` failed with `{error}`", kind.name())]
+    #[error("{}", operation_text(*kind, *error, example.as_ref()))]
     Operation {
         /// Operation.
         kind: OperationKind,
         /// Failure.
         error: OperationError,
+        /// Text of the server or the driver.
+        example: Option<ErrorExample>,
     },
     /// Waiting for sockets failed.
     #[error("cannot wait for sockets")]
@@ -66,4 +69,19 @@ pub enum LoadError {
     /// The driver does not take the connection string, for the reason that it gives.
     #[error("the driver rejects the connection string: {0}")]
     DriverOption(String),
+}
+
+fn operation_text(
+    kind: OperationKind,
+    error: OperationError,
+    example: Option<&ErrorExample>,
+) -> String {
+    let name = kind.name();
+    match example {
+        Some(example) if example.code.is_some() => {
+            format!("the server refused `{name}`: {example}")
+        }
+        Some(example) => format!("operation `{name}` failed: {example}"),
+        None => format!("operation `{name}` failed with `{error}`"),
+    }
 }

@@ -230,6 +230,11 @@ impl Generator {
     pub(crate) fn retry_delay_ns(&mut self, mean_ns: u64) -> u64 {
         (mean_ns as f64 * self.jitter.random_range(0.8..1.2)) as u64
     }
+
+    /// A random delay of at most `longest_ns`.
+    pub(crate) fn random_delay_ns(&mut self, longest_ns: u64) -> u64 {
+        self.jitter.random_range(0..=longest_ns)
+    }
 }
 
 /// The number within its phase, without the mark of the phase.

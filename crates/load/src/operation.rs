@@ -50,6 +50,14 @@ impl OperationKind {
         }
     }
 
+    /// Whether its first command reads.
+    pub(crate) const fn begins_with_read(self) -> bool {
+        matches!(
+            self,
+            OperationKind::Read | OperationKind::Scan | OperationKind::ReadModifyWrite
+        )
+    }
+
     /// Index into tables by kind.
     pub const fn index(self) -> usize {
         self as usize
@@ -80,6 +88,8 @@ pub enum OperationError {
     NotFound,
     /// The server refused the command or the write, with this code.
     Server(i32),
+    /// The server is overloaded and refused to begin, with this code.
+    Shed(i32),
     /// The write was applied, but not with the durability asked for; with this code.
     WriteConcern(i32),
     /// A value read differs from what was written.
@@ -114,6 +124,20 @@ impl OperationError {
     }
 }
 
+/// Code by which servers refuse what exceeds the rate that they allow.
+pub(crate) const RATE_LIMIT_EXCEEDED: i32 = 462;
+
+impl OperationError {
+    /// A command that the server refused.
+    pub(crate) const fn refused(code: i32, is_overloaded: bool) -> Self {
+        if is_overloaded || code == RATE_LIMIT_EXCEEDED {
+            OperationError::Shed(code)
+        } else {
+            OperationError::Server(code)
+        }
+    }
+}
+
 impl fmt::Display for OperationError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -122,6 +146,7 @@ impl fmt::Display for OperationError {
             OperationError::Protocol => formatter.write_str("protocol"),
             OperationError::NotFound => formatter.write_str("not_found"),
             OperationError::Server(code) => write!(formatter, "server_{code}"),
+            OperationError::Shed(code) => write!(formatter, "shed_{code}"),
             OperationError::WriteConcern(code) => write!(formatter, "write_concern_{code}"),
             OperationError::Integrity => formatter.write_str("integrity"),
             OperationError::Driver => formatter.write_str("driver"),
@@ -152,5 +177,8 @@ mod tests {
             "write_concern_64"
         );
         assert_eq!(OperationError::NotFound.to_string(), "not_found");
+        assert_eq!(OperationError::refused(462, false).to_string(), "shed_462");
+        assert_eq!(OperationError::refused(91, true).to_string(), "shed_91");
+        assert_eq!(OperationError::refused(91, false).to_string(), "server_91");
     }
 }

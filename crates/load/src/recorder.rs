@@ -2,6 +2,7 @@
 //! at the end of a window it is handed over by swapping, and merged elsewhere.
 
 use crate::operation::{OPERATION_KINDS, OperationError, OperationKind, Outcome};
+use dyno_record::error_example::ErrorExample;
 use dyno_record::interval::{
     ErrorCount, FINE_NS, FinePart, HIGHEST_NS, IntervalRecord, LOWEST_NS, OperationInterval,
     SIGNIFICANT_DIGITS,
@@ -93,6 +94,15 @@ impl OperationPart {
     }
 }
 
+/// Failures of one kind in one window of one worker.
+#[derive(Debug)]
+struct Failures {
+    kind: OperationKind,
+    error: OperationError,
+    count: u64,
+    example: Option<ErrorExample>,
+}
+
 /// One recording window of one worker.
 #[derive(Debug)]
 pub(crate) struct Part {
@@ -102,7 +112,7 @@ pub(crate) struct Part {
     /// End of the window, or of the last operation in it when the phase ended there.
     pub(crate) end_ns: u64,
     operations: [Option<Box<OperationPart>>; OPERATION_KINDS],
-    errors: Vec<(OperationKind, OperationError, u64)>,
+    errors: Vec<Failures>,
     succeeded: u64,
     failed: u64,
     /// Parts of the window in the order of time, from its start.
@@ -117,6 +127,7 @@ pub(crate) struct Part {
     pub(crate) arrivals_dropped: u64,
     pub(crate) arrivals_late: u64,
     pub(crate) reconnects: u64,
+    pub(crate) retries: u64,
     /// CPU time of the worker's thread.
     pub(crate) cpu_user_ns: u64,
     pub(crate) cpu_system_ns: u64,
@@ -148,6 +159,7 @@ impl Part {
             arrivals_dropped: 0,
             arrivals_late: 0,
             reconnects: 0,
+            retries: 0,
             cpu_user_ns: 0,
             cpu_system_ns: 0,
         }
@@ -177,6 +189,7 @@ impl Part {
         self.arrivals_dropped = 0;
         self.arrivals_late = 0;
         self.reconnects = 0;
+        self.retries = 0;
         self.cpu_user_ns = 0;
         self.cpu_system_ns = 0;
     }
@@ -226,14 +239,47 @@ impl Part {
     }
 
     fn count_error(&mut self, kind: OperationKind, error: OperationError) {
-        match self
-            .errors
-            .iter_mut()
-            .find(|entry| entry.0 == kind && entry.1 == error)
-        {
-            Some(entry) => entry.2 += 1,
-            None => self.errors.push((kind, error, 1)),
+        self.failures(kind, error).count += 1;
+    }
+
+    /// Keeps the text of a failure that is the first of its kind.
+    pub(crate) fn note_example(
+        &mut self,
+        kind: OperationKind,
+        error: OperationError,
+        example: impl FnOnce() -> ErrorExample,
+    ) {
+        let known = self.errors.len();
+        let failures = self.failures(kind, error);
+        if failures.example.is_none() && known < ERROR_KINDS {
+            failures.example = Some(example());
         }
+    }
+
+    /// Text of the first failure of this kind.
+    pub(crate) fn example(
+        &self,
+        kind: OperationKind,
+        error: OperationError,
+    ) -> Option<&ErrorExample> {
+        let mut all = self.errors.iter();
+        all.find(|known| known.kind == kind && known.error == error)?
+            .example
+            .as_ref()
+    }
+
+    fn failures(&mut self, kind: OperationKind, error: OperationError) -> &mut Failures {
+        let is_it = |known: &Failures| known.kind == kind && known.error == error;
+        let place = self.errors.iter().position(is_it).unwrap_or_else(|| {
+            self.errors.push(Failures {
+                kind,
+                error,
+                count: 0,
+                example: None,
+            });
+            self.errors.len() - 1
+        });
+        &mut self.errors[place]
     }
 
     /// Lets the clients think on to the end of the window over all workers, if their own worker has ended before.
@@ -263,6 +309,7 @@ impl Part {
         counts.arrivals.dropped += self.arrivals_dropped;
         counts.arrivals.late += self.arrivals_late;
         counts.reconnects += self.reconnects;
+        counts.retries += self.retries;
         counts.cpu_user_ns += self.cpu_user_ns;
         counts.cpu_system_ns += self.cpu_system_ns;
         if total.fine.len() < self.fine.len() {
@@ -279,8 +326,9 @@ impl Part {
                 add_operation(&mut total.operations, kind, operation);
             }
         }
-        for (kind, error, count) in &self.errors {
-            add_error(&mut total.errors, kind.name(), error.to_string(), *count);
+        // A failure may have been noted of an operation that was sent again, or is counted in another window.
+        for failures in self.errors.iter().filter(|failures| failures.count > 0) {
+            add_failures(&mut total.errors, failures);
         }
     }
 }
@@ -335,16 +383,23 @@ fn empty_operation(name: &'static str) -> OperationInterval {
     }
 }
 
-fn add_error(totals: &mut Vec<ErrorCount>, operation: &'static str, kind: String, count: u64) {
+fn add_failures(totals: &mut Vec<ErrorCount>, more: &Failures) {
+    let (operation, kind) = (more.kind.name(), more.error.to_string());
     match totals
         .iter_mut()
         .find(|total| total.operation == operation && total.kind == kind)
     {
-        Some(total) => total.count += count,
+        Some(total) => {
+            total.count += more.count;
+            if total.example.is_none() {
+                total.example.clone_from(&more.example);
+            }
+        }
         None => totals.push(ErrorCount {
             operation,
             kind,
-            count,
+            count: more.count,
+            example: more.example.clone(),
         }),
     }
 }
@@ -388,6 +443,25 @@ mod tests {
         let counts = interval.counts;
         assert_eq!((counts.succeeded, counts.failed), (0, 2));
         assert_eq!(counts.busy_ns, 14_000_000);
+    }
+
+    #[test]
+    fn first_text_of_each_kind_is_kept_once_it_is_counted() {
+        let mut part = Part::new(&[OperationKind::Insert], SECOND_NS);
+        let error = OperationError::Server(121);
+        let example = |text: &str| ErrorExample::new(Some(121), "", text);
+        part.note_example(OperationKind::Insert, error, || example("first"));
+        let mut interval = part.window();
+        part.add_to(&mut interval);
+        assert!(interval.errors.is_empty(), "it was sent again");
+        part.record(OperationKind::Insert, TIMES, Err(error));
+        part.note_example(OperationKind::Insert, error, || example("second"));
+        part.add_to(&mut interval);
+        assert_eq!(interval.errors.len(), 1);
+        assert_eq!(interval.errors[0].count, 1);
+        assert_eq!(interval.errors[0].example, Some(example("first")));
+        part.reset(PhaseKind::Measure, 1, SECOND_NS);
+        assert_eq!(part.example(OperationKind::Insert, error), None);
     }
 
     #[test]

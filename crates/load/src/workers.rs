@@ -325,14 +325,14 @@ fn worker_body(
                 driver::run(setup, core, generator, target, clients)
             }))
         }
-        (Backend::Wire(_), Some(pool)) => {
+        (Backend::Wire(connector), Some(pool)) => {
             let kept = link.connections.len().saturating_sub(clients);
             let connections = link.connections.split_off(kept);
             let poller = Poller::new().map_err(LoadError::Poll)?;
             let reconnector = pool.reconnector(poller.waker());
-            let worker =
-                wire::Worker::new(setup, core, generator, poller, reconnector, connections)
-                    .map_err(LoadError::Poll)?;
+            let link = (connections, connector.retries());
+            let worker = wire::Worker::new(setup, core, generator, poller, reconnector, link)
+                .map_err(LoadError::Poll)?;
             Ok(Box::new(move || worker.run()))
         }
         (Backend::Wire(_), None) => unreachable!("the wire backend always has a pool"),

@@ -28,7 +28,9 @@ pub struct Workload {
     /// Which operations are performed.
     pub(crate) task: Task,
     /// The commands of the operations on the wire.
-    pub(crate) commands: CommandSet,
+    commands: CommandSet,
+    /// The same with a session in every write.
+    pub(crate) retryable: CommandSet,
     pub(crate) data: DataPlan,
     pub(crate) access: AccessPlan,
     pub(crate) field_names: Vec<String>,
@@ -122,20 +124,25 @@ impl Workload {
                 .position(|name| fields.first() == Some(name));
             place.unwrap_or_default()
         };
-        Ok(Workload {
-            first_fields: indexes.iter().map(first_field).collect(),
-            task,
-            commands: CommandSet::new(&CommandOptions {
+        let command_set = |retryable_writes| {
+            let options = CommandOptions {
                 database: data.database.clone(),
                 collection: data.collection.clone(),
                 write_concern: concerns.write.clone(),
                 read_concern_level: concerns.read_level.clone(),
                 field_names: field_names.clone(),
                 indexes: indexes.clone(),
-            })
-            .map_err(|error| LoadError::Workload {
+                retryable_writes,
+            };
+            CommandSet::new(&options).map_err(|error| LoadError::Workload {
                 reason: error.to_string(),
-            })?,
+            })
+        };
+        Ok(Workload {
+            first_fields: indexes.iter().map(first_field).collect(),
+            task,
+            commands: command_set(false)?,
+            retryable: command_set(true)?,
             access: plan.access.clone(),
             field_names,
             indexes,
@@ -150,6 +157,16 @@ impl Workload {
             seed: plan.client.seed,
             data,
         })
+    }
+
+    /// The commands on the wire; with a session in every write for those that may be sent twice.
+    #[inline]
+    pub(crate) fn commands(&self, is_retryable: bool) -> &CommandSet {
+        if is_retryable {
+            &self.retryable
+        } else {
+            &self.commands
+        }
     }
 
     /// Database and collection.

@@ -54,7 +54,8 @@ fn allocations(
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     let mut plan = dyno_plan::builtin::find(workload).unwrap();
     plan.data.records = 1000;
-    let (target, credentials) = dyno_plan::uri::parse(&format!("mongodb://{address}")).unwrap();
+    let text = format!("mongodb://{address}/?retryWrites=true&retryReads=true");
+    let (target, credentials) = dyno_plan::uri::parse(&text).unwrap();
     let workload = Arc::new(Workload::mix(&plan, &Concerns::default()).unwrap());
     let backend = Backend::Wire(Connector::new(&target, credentials).unwrap());
     let pair = Pair {

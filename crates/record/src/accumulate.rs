@@ -4,6 +4,7 @@
 //! both arrive at the same figures. Windows may come in any order. Memory depends on the number of
 //! operations and error kinds, not on the length of the phase.
 
+use crate::error_example::ErrorExample;
 use crate::hlog::Clock;
 use crate::interval::{IntervalRecord, WindowCounts, latency_histogram};
 use crate::model::{ClientUsage, OperationRecord, PhaseKind, PhaseRecord};
@@ -71,6 +72,7 @@ pub struct PhaseAccumulator {
     span_ns: Option<(u64, u64)>,
     operations: BTreeMap<String, OperationTotals>,
     errors: BTreeMap<String, u64>,
+    examples: BTreeMap<String, ErrorExample>,
     counts: WindowCounts,
 }
 
@@ -83,6 +85,7 @@ impl PhaseAccumulator {
             span_ns: None,
             operations: BTreeMap::new(),
             errors: BTreeMap::new(),
+            examples: BTreeMap::new(),
             counts: WindowCounts::default(),
         }
     }
@@ -114,6 +117,11 @@ impl PhaseAccumulator {
         }
         for error in &interval.errors {
             self.add_errors(&error.kind, error.count);
+            if let Some(example) = &error.example
+                && !self.examples.contains_key(&error.kind)
+            {
+                self.examples.insert(error.kind.clone(), example.clone());
+            }
         }
         Ok(())
     }
@@ -185,6 +193,7 @@ impl PhaseAccumulator {
                 .map(|(name, totals)| (name.clone(), totals.to_record(duration_s)))
                 .collect(),
             errors: self.errors.clone(),
+            error_examples: self.examples.clone(),
             // Clients that wait start their operations themselves: nothing arrives.
             arrivals: (self.offered_rate_per_s)
                 .filter(|_| counts.thinking_ns == 0)
@@ -199,6 +208,7 @@ impl PhaseAccumulator {
                 .then(|| counts.in_flight_ns as f64 / counts.busy_ns as f64),
             keys: None,
             reconnects: counts.reconnects,
+            retries: counts.retries,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What was measured in one recording window, before it is written.
 
+use crate::error_example::ErrorExample;
 use crate::model::{Arrivals, PhaseKind};
 use hdrhistogram::Histogram;
 use hdrhistogram::errors::AdditionError;
@@ -58,6 +59,9 @@ pub struct WindowCounts {
     pub arrivals: Arrivals,
     /// Connections replaced.
     pub reconnects: u64,
+    /// Commands that were sent once more, as `retryWrites` and `retryReads` ask for.
+    #[serde(default)]
+    pub retries: u64,
     /// User CPU time of the process in the window.
     pub cpu_user_ns: u64,
     /// System CPU time of the process in the window.
@@ -79,6 +83,7 @@ impl WindowCounts {
             (&mut arrivals.dropped, more_arrivals.dropped),
             (&mut arrivals.late, more_arrivals.late),
             (&mut self.reconnects, more.reconnects),
+            (&mut self.retries, more.retries),
             (&mut self.cpu_user_ns, more.cpu_user_ns),
             (&mut self.cpu_system_ns, more.cpu_system_ns),
         ] {
@@ -174,7 +179,10 @@ impl IntervalRecord {
                 known.operation == error.operation && known.kind == error.kind
             };
             match self.errors.iter_mut().find(is_same) {
-                Some(known) => known.count += error.count,
+                Some(known) => {
+                    known.count += error.count;
+                    known.example = known.example.take().or(error.example);
+                }
                 None => self.errors.push(error),
             }
         }
@@ -232,6 +240,8 @@ pub struct ErrorCount {
     pub kind: String,
     /// How many.
     pub count: u64,
+    /// The first of them.
+    pub example: Option<ErrorExample>,
 }
 
 #[cfg(test)]
@@ -259,6 +269,7 @@ mod tests {
                 operation: "read",
                 kind: kind.to_owned(),
                 count: 1,
+                example: None,
             }],
             counts: WindowCounts {
                 succeeded: 1,

@@ -23,6 +23,7 @@ pub mod cpus;
 pub mod disk;
 pub mod document;
 pub mod error;
+pub mod error_example;
 pub mod estimate;
 pub mod experiment;
 pub mod fine;

@@ -7,6 +7,7 @@ use crate::consumption::Consumption;
 use crate::cpus::AllowedCpus;
 use crate::disk::{DiskCapacity, DiskUse};
 use crate::document::Document;
+use crate::error_example::ErrorExample;
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
 use crate::named::named;
 use crate::plan::RecordedPlan;
@@ -432,6 +433,9 @@ pub struct PhaseRecord {
     pub operations: BTreeMap<String, OperationRecord>,
     /// Failed operations by kind. Of a read-modify-write each failed part counts by its own kind.
     pub errors: BTreeMap<String, u64>,
+    /// Text of the server or the driver about the first failure of a kind. Kinds without a text are absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub error_examples: BTreeMap<String, ErrorExample>,
     /// What became of the arrivals of an open-loop schedule.
     pub arrivals: Option<Arrivals>,
     /// Mean time that clients waited between an answer and the send of their next operation: all that they waited in the
@@ -449,6 +453,9 @@ pub struct PhaseRecord {
     pub keys: Option<KeyShares>,
     /// Connections replaced after an error.
     pub reconnects: u64,
+    /// Commands that were sent once more, as `retryWrites` and `retryReads` ask for. The driver backend does not count them.
+    #[serde(default)]
+    pub retries: u64,
 }
 
 /// Statistics of one operation in one phase.

@@ -127,6 +127,7 @@ rows! {
         error_rows: u64,
         ;
         thinking_ns: u128,
+        retries: u64,
     }
 
     /// A part of a recording window: a row of `series/fine.csv`.
@@ -217,6 +218,7 @@ impl IntervalRow {
             arrivals_dropped: counts.arrivals.dropped,
             arrivals_late: counts.arrivals.late,
             reconnects: counts.reconnects,
+            retries: counts.retries,
             cpu_user_ns: counts.cpu_user_ns,
             cpu_system_ns: counts.cpu_system_ns,
             max_rss_bytes: counts.max_rss_bytes,
@@ -240,6 +242,7 @@ impl IntervalRow {
                 late: self.arrivals_late,
             },
             reconnects: self.reconnects,
+            retries: self.retries,
             cpu_user_ns: self.cpu_user_ns,
             cpu_system_ns: self.cpu_system_ns,
             max_rss_bytes: self.max_rss_bytes,
@@ -330,16 +333,19 @@ mod tests {
     fn a_row_of_the_first_version_has_the_defaults_of_later_columns() {
         assert_eq!(
             IntervalRow::HEADER,
-            format!("{},thinking_ns", IntervalRow::FIRST_HEADER)
+            format!("{},thinking_ns,retries", IntervalRow::FIRST_HEADER)
         );
         let mut text = String::new();
         let mut counts = IntervalRecord::empty(PhaseKind::Measure, 0, 0);
-        counts.counts.thinking_ns = 5;
+        (counts.counts.thinking_ns, counts.counts.retries) = (5, 7);
         IntervalRow::new(&counts).put(&mut text);
-        let (first, last) = text.trim_end().rsplit_once(',').unwrap();
-        assert_eq!(last, "5");
-        assert_eq!(IntervalRow::parse(text.trim_end()).unwrap().thinking_ns, 5);
-        assert_eq!(IntervalRow::parse(first).unwrap().thinking_ns, 0);
+        let (second, retries) = text.trim_end().rsplit_once(',').unwrap();
+        let (first, thinking_ns) = second.rsplit_once(',').unwrap();
+        assert_eq!((thinking_ns, retries), ("5", "7"));
+        for (row, expected) in [(text.trim_end(), (5, 7)), (second, (5, 0)), (first, (0, 0))] {
+            let row = IntervalRow::parse(row).unwrap();
+            assert_eq!((row.thinking_ns, row.retries), expected);
+        }
         assert_eq!(ErrorRow::HEADER, ErrorRow::FIRST_HEADER);
     }
 

@@ -330,6 +330,7 @@ mod tests {
                 operation: "read",
                 kind: "timeout".to_owned(),
                 count: 1,
+                example: None,
             }],
             counts: WindowCounts {
                 succeeded: 1,

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-/// Gives the reply to a command.
+/// Gives the reply to a command; an empty one closes the connection instead.
 pub trait Script: Fn(&Document) -> Document + Send + Sync + 'static {}
 impl<F: Fn(&Document) -> Document + Send + Sync + 'static> Script for F {}
 
@@ -100,7 +100,8 @@ fn listen() -> (TcpListener, u16) {
 
 fn answer(mut stream: impl Read + Write, script: &dyn Script) {
     while let Ok(message) = wire::read(&mut stream) {
-        if wire::write(&mut stream, &script(&message.body), message.id).is_err() {
+        let reply = script(&message.body);
+        if reply.is_empty() || wire::write(&mut stream, &reply, message.id).is_err() {
             return;
         }
     }

@@ -394,6 +394,15 @@ impl ElementWriter<'_> {
         self
     }
 
+    /// Appends a UUID.
+    pub fn uuid(&mut self, name: &str, value: &[u8; 16]) -> &mut Self {
+        const UUID_SUBTYPE: u8 = 4;
+        self.binary(name, value);
+        let subtype = self.out.len() - value.len() - 1;
+        self.out[subtype] = UUID_SUBTYPE;
+        self
+    }
+
     /// Appends a 32-bit integer.
     pub fn i32(&mut self, name: &str, value: i32) -> &mut Self {
         self.fixed(kind::INT32, name, &value.to_le_bytes())

@@ -2,7 +2,7 @@
 //!
 //! A [`CommandSet`] holds every constant sequence of bytes. An operation copies them into the
 //! output buffer, writes the key, lets the caller write values in place, and fills in the lengths.
-//! The commands mean what an official driver sends, without a session id (`lsid`).
+//! The commands mean what an official driver sends. Only retryable writes have a session id (`lsid`).
 
 use crate::bson::{
     ElementWriter, begin_document, binary_header, end_document, kind, patch_length, write_document,
@@ -12,10 +12,12 @@ use crate::frame::{self, MAX_MESSAGE_BYTES, Opcode};
 
 mod index_scan;
 mod options;
+mod transaction;
 
 use index_scan::IndexScan;
 pub use options::{Acknowledgement, CommandError, CommandOptions, WriteConcern};
 use options::{write_read_concern, write_write_concern};
+pub use transaction::Transaction;
 
 /// Room for the last documents of a batch under the limit of a message: the server counts some bytes of its own.
 const BATCH_MESSAGE_BYTES: usize = MAX_MESSAGE_BYTES - 16_384;
@@ -54,6 +56,8 @@ pub struct CommandSet {
     update_unordered: WriteTemplate,
     delete: WriteTemplate,
     fields: FieldHeaders,
+    /// Where the session of a write begins in its message; `None` without sessions.
+    transaction: Option<usize>,
 }
 
 /// Ends of a find command, one for each projection.
@@ -106,6 +110,9 @@ impl WriteTemplate {
         bytes.extend_from_slice(&FLAGS_AND_BODY_KIND);
         write_document(&mut bytes, |writer| {
             writer.string(name, &options.collection);
+            if options.retryable_writes {
+                transaction::write(writer);
+            }
             writer.boolean("ordered", ordered);
             if let Some(concern) = &options.write_concern {
                 write_write_concern(writer, concern);
@@ -166,7 +173,11 @@ impl CommandSet {
         options.check()?;
         let collection = &options.collection;
         let write = |name, ordered, argument| WriteTemplate::new(options, name, ordered, argument);
+        let insert = write("insert", true, "documents");
+        // `insert`, `update` and `delete` are equally long, so the place is the same in all of them.
+        let transaction = (options.retryable_writes).then(|| transaction::place(&insert.bytes));
         Ok(CommandSet {
+            transaction: transaction.flatten(),
             find: message_start(|writer| {
                 writer.string("find", collection);
             }),
@@ -189,7 +200,7 @@ impl CommandSet {
             database_end: end_of_document(|writer| {
                 writer.string("$db", &options.database);
             }),
-            insert: write("insert", true, "documents"),
+            insert,
             insert_unordered: write("insert", false, "documents"),
             update: write("update", true, "updates"),
             update_unordered: write("update", false, "updates"),

@@ -247,6 +247,8 @@ pub struct Hello {
     pub max_message_bytes: usize,
     /// Largest number of writes in one command.
     pub max_write_batch: usize,
+    /// Whether it knows sessions.
+    pub has_sessions: bool,
 }
 
 impl Hello {
@@ -296,10 +298,18 @@ impl Hello {
             b"maxMessageSizeBytes" => {
                 self.max_message_bytes = number(element, "maxMessageSizeBytes")?;
             }
+            b"logicalSessionTimeoutMinutes" => {
+                self.has_sessions = element.number()?.is_some();
+            }
             b"maxWriteBatchSize" => self.max_write_batch = number(element, "maxWriteBatchSize")?,
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether it applies a write with a session and a number once, however often it is sent. Standalone servers do not.
+    pub fn takes_retryable_writes(&self) -> bool {
+        self.has_sessions && (self.is_mongos || self.set_name.is_some())
     }
 
     /// What the server is in its deployment.

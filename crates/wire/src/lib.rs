@@ -6,6 +6,7 @@
 //! Encoding a command and reading its reply allocate nothing once the buffers have grown.
 
 pub mod bson;
+pub mod code;
 pub mod command;
 pub mod compress;
 pub mod frame;

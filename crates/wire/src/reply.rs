@@ -65,7 +65,22 @@ pub struct Reply<'a> {
     pub write_concern_error: Option<WriteConcernError<'a>>,
     /// Cursor of a find or getMore.
     pub cursor: Option<Cursor<'a>>,
+    /// Labels of a failure.
+    pub labels: ErrorLabels,
     document: &'a [u8],
+}
+
+/// The labels of a failure that decide whether it is worth another attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ErrorLabels {
+    /// `RetryableWriteError`: the same write may be sent again.
+    pub retryable_write: bool,
+    /// `RetryableError`: the command was not begun and may be sent again.
+    pub retryable: bool,
+    /// `SystemOverloadedError`: the server sheds load.
+    pub overloaded: bool,
+    /// `NoWritesPerformed`: this attempt wrote nothing.
+    pub no_writes_performed: bool,
 }
 
 /// Failure of a single write.
@@ -84,7 +99,20 @@ pub struct WriteError<'a> {
 pub struct WriteConcernError<'a> {
     /// Code of the failure.
     pub code: i32,
+    /// Name of `code`, or empty.
+    pub code_name: &'a str,
     /// Text of the failure.
+    pub message: &'a str,
+}
+
+/// Refusal of an operation by the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refusal<'a> {
+    /// Code of the failure, or 0.
+    pub code: i32,
+    /// Name of `code`, or empty.
+    pub code_name: &'a str,
+    /// Text of the failure, or empty.
     pub message: &'a str,
 }
 
@@ -108,6 +136,28 @@ impl<'a> Cursor<'a> {
 }
 
 impl<'a> Reply<'a> {
+    /// The first failure in the reply: of the command, of a single write, or of the write concern.
+    pub fn refusal(&self) -> Option<Refusal<'a>> {
+        let (code, code_name, message) = if !self.ok {
+            (self.code, self.code_name, self.message)
+        } else if let Some(error) = self.first_write_error {
+            (error.code, "", error.message)
+        } else {
+            let error = self.write_concern_error?;
+            (error.code, error.code_name, error.message)
+        };
+        let code_name = match code_name {
+            // Single writes have a code and a text alone.
+            "" => crate::code::name(code).unwrap_or_default(),
+            name => name,
+        };
+        Some(Refusal {
+            code,
+            code_name,
+            message,
+        })
+    }
+
     /// The whole reply, for fields that are not read here.
     pub fn document(&self) -> Result<Document<'a>, ReplyError> {
         Ok(Document::new(self.document)?)
@@ -141,12 +191,17 @@ pub fn read_document(bytes: &[u8]) -> Result<Reply<'_>, ReplyError> {
             b"upserted" => reply.upserted = count(&element, "upserted")?,
             b"writeErrors" => read_write_errors(&mut reply, &element)?,
             b"writeConcernError" => {
-                let (_, code, message) = failure(&element, "writeConcernError")?;
-                reply.write_concern_error = Some(WriteConcernError { code, message });
+                let failure = failure(&element, "writeConcernError")?;
+                reply.write_concern_error = Some(WriteConcernError {
+                    code: failure.code,
+                    code_name: failure.code_name,
+                    message: failure.message,
+                });
             }
             b"code" => reply.code = code(&element)?,
             b"codeName" => reply.code_name = text(&element, "codeName")?,
             b"errmsg" => reply.message = text(&element, "errmsg")?,
+            b"errorLabels" => read_labels(&mut reply.labels, &element)?,
             _ => {}
         }
     }
@@ -187,11 +242,11 @@ fn count_documents(batch: Document<'_>) -> Result<u32, ReplyError> {
 
 fn read_write_errors<'a>(reply: &mut Reply<'a>, element: &Element<'a>) -> Result<(), ReplyError> {
     for element in document(element, "writeErrors")?.elements() {
-        let (index, code, message) = failure(&element?, "writeErrors")?;
+        let error = failure(&element?, "writeErrors")?;
         let error = WriteError {
-            index,
-            code,
-            message,
+            index: error.index,
+            code: error.code,
+            message: error.message,
         };
         reply.first_write_error.get_or_insert(error);
         reply.write_error_count += 1;
@@ -199,22 +254,41 @@ fn read_write_errors<'a>(reply: &mut Reply<'a>, element: &Element<'a>) -> Result
     Ok(())
 }
 
-/// Index, code and text of an embedded description of a failure.
-fn failure<'a>(
-    element: &Element<'a>,
-    field: &'static str,
-) -> Result<(i64, i32, &'a str), ReplyError> {
-    let (mut index, mut found_code, mut message) = (0, 0, "");
-    for part in document(element, field)?.elements() {
-        let part = part?;
-        match part.name {
-            b"index" => index = number(&part, "index")?,
-            b"code" => found_code = code(&part)?,
-            b"errmsg" => message = text(&part, "errmsg")?,
+fn read_labels(labels: &mut ErrorLabels, element: &Element<'_>) -> Result<(), ReplyError> {
+    for element in document(element, "errorLabels")?.elements() {
+        match text(&element?, "errorLabels")? {
+            "RetryableWriteError" => labels.retryable_write = true,
+            "RetryableError" => labels.retryable = true,
+            "SystemOverloadedError" => labels.overloaded = true,
+            "NoWritesPerformed" => labels.no_writes_performed = true,
             _ => {}
         }
     }
-    Ok((index, found_code, message))
+    Ok(())
+}
+
+/// An embedded description of a failure.
+#[derive(Default)]
+struct Failure<'a> {
+    index: i64,
+    code: i32,
+    code_name: &'a str,
+    message: &'a str,
+}
+
+fn failure<'a>(element: &Element<'a>, field: &'static str) -> Result<Failure<'a>, ReplyError> {
+    let mut failure = Failure::default();
+    for part in document(element, field)?.elements() {
+        let part = part?;
+        match part.name {
+            b"index" => failure.index = number(&part, "index")?,
+            b"code" => failure.code = code(&part)?,
+            b"codeName" => failure.code_name = text(&part, "codeName")?,
+            b"errmsg" => failure.message = text(&part, "errmsg")?,
+            _ => {}
+        }
+    }
+    Ok(failure)
 }
 
 fn code(element: &Element<'_>) -> Result<i32, ReplyError> {
@@ -333,9 +407,55 @@ mod tests {
         );
         let concern = WriteConcernError {
             code: 64,
+            code_name: "WriteConcernTimeout",
             message: "waiting",
         };
         assert_eq!(reply.write_concern_error, Some(concern));
+        let refusal = Refusal {
+            code: 11000,
+            code_name: "DuplicateKey",
+            message: "duplicate key",
+        };
+        assert_eq!(reply.refusal(), Some(refusal));
+    }
+
+    #[test]
+    fn error_labels_of_literal_bytes_are_read() {
+        let body = b"\0\0\0\0\0\x69\0\0\0\x01ok\0\0\0\0\0\0\0\0\0\x10code\0\xce\x01\0\0\
+                     \x04errorLabels\0\x41\0\0\0\
+                     \x020\0\x16\0\0\0SystemOverloadedError\0\
+                     \x021\0\x0f\0\0\0RetryableError\0\
+                     \x022\0\x02\0\0\0x\0\0\0";
+        let reply = read(body).unwrap();
+        let expected = ErrorLabels {
+            retryable: true,
+            overloaded: true,
+            ..ErrorLabels::default()
+        };
+        assert_eq!((reply.ok, reply.code, reply.labels), (false, 462, expected));
+        let name = reply.refusal().map(|refusal| refusal.code_name);
+        assert_eq!(name, Some("IngressRequestRateLimitExceeded"));
+    }
+
+    #[test]
+    fn labels_of_a_retryable_write_are_read() {
+        let body = encode(&doc! {
+            "ok": 1, "n": 0, "errorLabels": ["RetryableWriteError", "NoWritesPerformed"],
+            "writeConcernError": {"code": 91, "errmsg": "shutting down"},
+        });
+        let reply = read(&body).unwrap();
+        assert!(reply.labels.retryable_write && reply.labels.no_writes_performed);
+        assert!(!reply.labels.retryable && !reply.labels.overloaded);
+        let refusal = reply.refusal().unwrap();
+        assert_eq!(
+            (refusal.code, refusal.code_name),
+            (91, "ShutdownInProgress")
+        );
+    }
+
+    #[test]
+    fn a_reply_that_succeeded_has_no_refusal() {
+        assert_eq!(read(&encode(&doc! { "ok": 1 })).unwrap().refusal(), None);
     }
 
     #[test]
@@ -366,6 +486,7 @@ mod tests {
             (doc! { "writeErrors": [1], "ok": 1 }, "writeErrors"),
             (doc! { "code": i64::MAX, "ok": 0 }, "code"),
             (doc! { "errmsg": 1, "ok": 0 }, "errmsg"),
+            (doc! { "errorLabels": [1], "ok": 0 }, "errorLabels"),
         ] {
             assert_eq!(
                 read(&encode(&document)),

@@ -81,7 +81,11 @@ pub(super) fn errors(facts: &Facts<'_>) -> Vec<Caveat> {
         let failures: u64 = phase.errors.values().sum();
         let errors = phase.errors.iter();
         let kinds: Vec<Statement> = errors
-            .map(|(kind, count)| statement!("errors-of-kind", kind = kind, count = *count))
+            .map(|(kind, count)| {
+                let example = phase.error_examples.get(kind);
+                let name = example.and_then(|example| example.code_name.as_deref());
+                statement!("errors-of-kind", kind = kind, count = *count, name = name)
+            })
             .collect();
         let (succeeded, failed) = facts.finished(phase.name);
         let all = Some(succeeded + failed).filter(|all| *all > 0);

@@ -1,6 +1,7 @@
 //! Both sides of every threshold.
 
 use super::*;
+use dyno_record::error_example::ErrorExample;
 use dyno_record::model::{
     Arrivals, CaveatKind, ClientUsage, Environment, InstanceRecord, LatencySummary,
     OperationRecord, PhaseKind, PhaseRecord, ResourceKind, ResourceUse, RunStatus, SCHEMA_VERSION,
@@ -37,6 +38,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         failed: 0,
         operations: [("read".to_owned(), operation)].into(),
         errors: Default::default(),
+        error_examples: Default::default(),
         arrivals: None,
         mean_think_time_us: None,
         client: ClientUsage {
@@ -49,6 +51,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         little_ratio: Some(1.0),
         keys: None,
         reconnects: 0,
+        retries: 0,
     };
     let document = RunDocument {
         schema_version: SCHEMA_VERSION,
@@ -546,6 +549,18 @@ fn failures_are_said_with_their_kinds_and_share() {
         "operations-failed (all: 300,006, failed: 6, kinds: [errors-of-kind (count: 2, kind: server_11000), \
          errors-of-kind (count: 4, kind: timeout)], share: less than 0.1 %)"
     );
+}
+
+#[test]
+fn failures_have_the_servers_name_of_their_code() {
+    let (mut document, mut intervals) = sound();
+    let phase = measure(&mut document);
+    phase.errors = [("server_13".to_owned(), 6)].into();
+    let example = ErrorExample::new(Some(13), "Unauthorized", "not authorized");
+    phase.error_examples = [("server_13".to_owned(), example)].into();
+    intervals[3].failed = 6;
+    let found = caveats(&document, &intervals)[0].statement.to_string();
+    assert!(found.contains("name: Unauthorized"), "{found}");
 }
 
 #[test]

@@ -44,6 +44,7 @@ fn phase() -> PhaseRecord {
             .map(|(name, count)| (name.to_owned(), operation(count)))
             .into(),
         errors: Default::default(),
+        error_examples: Default::default(),
         arrivals: None,
         mean_think_time_us: None,
         client: ClientUsage {
@@ -55,6 +56,7 @@ fn phase() -> PhaseRecord {
         little_ratio: None,
         keys: None,
         reconnects: 0,
+        retries: 0,
     }
 }
 

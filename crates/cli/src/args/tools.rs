@@ -195,6 +195,7 @@ pub(crate) struct ResponderArguments {
     /// Every Nth data command meets this fault; may be repeated
     ///
     /// KIND is `error=CODE`, `write-error=CODE`, `drop`, `hang`, `garbage`, `truncate`, `wrong-response` or `not-found`.
+    /// `error=462` is the answer of an overloaded server that sheds load, with its labels.
     #[arg(long, value_name = "KIND:N", value_parser = crate::commands::responder::fault_rule)]
     pub(crate) fault: Vec<dyno_load::responder::FaultRule>,
     /// A server parameter with its value; may be repeated

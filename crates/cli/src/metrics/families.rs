@@ -192,6 +192,12 @@ fn of_load(totals: &Totals) -> Vec<Family> {
             "Connections replaced after an error",
         )
         .with(&[], Value::Count(totals.reconnects)),
+        Family::new(
+            Kind::Counter,
+            "dyno_retries",
+            "Commands sent once more, as retryWrites and retryReads ask for",
+        )
+        .with(&[], Value::Count(totals.retries)),
     ]
 }
 

@@ -32,6 +32,7 @@ pub(crate) struct Totals {
     /// Of the last window, while a phase goes on.
     pub(crate) mean_in_flight: Option<f64>,
     pub(crate) reconnects: u64,
+    pub(crate) retries: u64,
     pub(crate) cpu_user_s: f64,
     pub(crate) cpu_system_s: f64,
     pub(crate) max_rss_bytes: u64,
@@ -105,6 +106,7 @@ impl Totals {
         self.arrivals.late += counts.arrivals.late;
         self.mean_in_flight = Some(mean_in_flight(window));
         self.reconnects += counts.reconnects;
+        self.retries += counts.retries;
         self.cpu_user_s += seconds(counts.cpu_user_ns);
         self.cpu_system_s += seconds(counts.cpu_system_ns);
         self.max_rss_bytes = self.max_rss_bytes.max(counts.max_rss_bytes);
@@ -157,6 +159,7 @@ mod tests {
                 failed: 1,
                 in_flight_ns: 2_000_000_000,
                 reconnects: 1,
+                retries: 2,
                 cpu_user_ns: 500_000_000,
                 max_rss_bytes: 7,
                 ..WindowCounts::default()
@@ -180,7 +183,8 @@ mod tests {
             assert_eq!((totals.phase, totals.mean_in_flight), (None, None));
         }
         assert_eq!(totals.logical[&PhaseKind::Measure], (12, 4));
-        assert_eq!((totals.reconnects, totals.cpu_user_s), (4, 2.0));
+        assert_eq!((totals.reconnects, totals.retries), (4, 8));
+        assert_eq!(totals.cpu_user_s, 2.0);
         assert!(!totals.has_arrivals());
     }
 

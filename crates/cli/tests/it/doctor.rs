@@ -293,7 +293,10 @@ fn the_page_of_known_faults_has_the_words_of_the_program() {
             &["run", "a", "--uri", "mongodb://127.0.0.1:1"],
             "refuses the connection",
         ),
-        (&["run", "a", "--uri", &uri, "--no-load"], "(code 13)"),
+        (
+            &["run", "a", "--uri", &uri, "--no-load"],
+            "(code 13, Unauthorized)",
+        ),
         (
             &["run", "workloada"],
             "there is no built-in plan and no file `workloada`",

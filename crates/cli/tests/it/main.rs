@@ -57,5 +57,6 @@ mod tail_hosts;
 mod topologies;
 mod trace;
 mod tune;
+mod unfit_collections;
 mod wsf;
 mod ycsb;

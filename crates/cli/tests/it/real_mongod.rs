@@ -573,3 +573,58 @@ fn a_run_is_aimed_at_a_mongod_that_runs() {
     }
     assert!(settings["parameter.syncdelay"].is_string(), "{settings}");
 }
+
+/// Lets `failCommand` meet the next `times` updates, all of them with 0.
+fn fail_updates(control: &mut Control, times: i32, data: Document) {
+    let mode = match times {
+        0 => Bson::from("off"),
+        times => doc! { "times": times }.into(),
+    };
+    let mut fail = doc! { "failCommands": ["update"] };
+    fail.extend(data);
+    let command = doc! { "configureFailPoint": "failCommand", "mode": mode, "data": fail };
+    control.run("admin", command).unwrap();
+}
+
+#[test]
+fn retryable_writes_of_a_set_are_applied_once_and_counted() {
+    let Some(lab) = Lab::new() else { return };
+    let parameter = "server.parameters.enableTestCommands=1";
+    lab.start(&["--topology", "replica-set=1", "--set", parameter]);
+    let uri = lab.uri();
+    let mut admin = control(&uri);
+    let run = |options: &str| {
+        let uri = format!(
+            "{uri}{}{options}",
+            if uri.contains('?') { "&" } else { "/?" }
+        );
+        let fixed = [
+            "run",
+            "a",
+            "--uri",
+            &uri,
+            "--records",
+            "300",
+            "--clients",
+            "1",
+        ];
+        let rest = ["--operations", "200", "--warmup", "0s", "--format", "json"];
+        let finished = lab.bench.dyno(&[&fixed[..], &rest].concat());
+        let document = finished.json();
+        let phase = measure(&document);
+        let count = |key: &str| phase[key].as_u64().unwrap();
+        (count("failed"), count("retries"), count("reconnects"))
+    };
+    run("");
+    fail_updates(&mut admin, 3, doc! { "errorCode": 91 });
+    // The first two meet the two attempts at one update, the third one the next update.
+    assert_eq!(run("retryWrites=true"), (1, 2, 3));
+    fail_updates(&mut admin, 1, doc! { "closeConnection": true });
+    assert_eq!(run("retryWrites=true"), (0, 1, 1));
+    // The server carries the write out, and says that it could not be replicated.
+    let concern = doc! { "code": 91, "errmsg": "shutting down" };
+    fail_updates(&mut admin, 1, doc! { "writeConcernError": concern });
+    assert_eq!(run("retryWrites=true"), (0, 1, 1));
+    fail_updates(&mut admin, 1, doc! { "errorCode": 91 });
+    assert_eq!(run(""), (1, 0, 1));
+}

@@ -326,7 +326,7 @@ fn a_client_without_a_connection_does_not_think() {
         .clients
         .disconnected(0, OperationError::Disconnected, lost_ns);
     assert_eq!(bench.next_turn(lost_ns), u64::MAX);
-    bench.clients.reconnected(0, lost_ns + 2 * MS);
+    assert!(!bench.clients.reconnected(0, lost_ns + 2 * MS));
     assert_eq!(bench.next_turn(lost_ns + 2 * MS), first_ns + 5 * MS);
     let end_ns = first_ns + 5 * MS;
     assert!(!bench.perform(0, end_ns, end_ns));

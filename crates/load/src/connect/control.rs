@@ -4,6 +4,7 @@ use super::endpoint::Endpoint;
 use super::session::{CancelCheck, Deadline, ExchangeError, Session};
 use bson::{Document, RawDocumentBuf, cstr};
 use dyno_plan::uri::Host;
+use dyno_wire::code;
 use dyno_wire::frame;
 use dyno_wire::handshake::Hello;
 use dyno_wire::reply;
@@ -50,7 +51,7 @@ pub enum ControlError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The server refuses the command, or a write in it.
-    #[error("the server refused `{command}`: {message} (code {code})")]
+    #[error("the server refused `{command}`: {message} ({})", code::text(*code, code_name))]
     Server {
         /// Name of the command.
         command: String,
@@ -213,19 +214,11 @@ impl Control {
 }
 
 fn failure(reply: &reply::Reply<'_>, command: &str) -> Option<ControlError> {
-    let (code, code_name, message) = if !reply.ok {
-        (reply.code, reply.code_name, reply.message)
-    } else if let Some(error) = reply.first_write_error {
-        (error.code, "", error.message)
-    } else if let Some(error) = reply.write_concern_error {
-        (error.code, "", error.message)
-    } else {
-        return None;
-    };
+    let refusal = reply.refusal()?;
     Some(ControlError::Server {
         command: command.to_owned(),
-        code,
-        code_name: code_name.to_owned(),
-        message: message.to_owned(),
+        code: refusal.code,
+        code_name: refusal.code_name.to_owned(),
+        message: refusal.message.to_owned(),
     })
 }

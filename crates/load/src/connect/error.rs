@@ -1,6 +1,7 @@
 //! Why a server cannot be reached or used, and what to do about it.
 
 use dyno_plan::uri::{Host, UnsupportedOption, UriError};
+use dyno_wire::code;
 use dyno_wire::handshake::MIN_WIRE_VERSION;
 use std::error::Error as StdError;
 use std::io;
@@ -138,7 +139,7 @@ pub enum ConnectError {
         source: Source,
     },
     /// The server refuses a command of the handshake.
-    #[error("`{endpoint}` refused `{command}`: {message} (code {code})")]
+    #[error("`{endpoint}` refused `{command}`: {message} ({})", code::text(*code, ""))]
     Command {
         /// Address.
         endpoint: Host,

@@ -8,6 +8,7 @@ mod control;
 mod discover;
 mod endpoint;
 mod error;
+mod retries;
 mod service;
 mod session;
 mod tls;
@@ -19,6 +20,7 @@ pub use dyno_wire::compress::Compressor;
 pub use dyno_wire::handshake::Hello;
 pub use endpoint::Endpoint;
 pub use error::ConnectError;
+pub(crate) use retries::Retries;
 pub use session::CancelCheck;
 pub use transport::{TlsStream, Transport};
 
@@ -578,9 +580,9 @@ mod tests {
 
     #[test]
     fn options_that_cannot_be_honoured_are_refused_by_name() {
-        let error = connector("mongodb://h/?retryWrites=true&readPreference=nearest").unwrap_err();
+        let error = connector("mongodb://h/?loadBalanced=true&readPreference=nearest").unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("`retryWrites=true`"), "{text}");
+        assert!(text.contains("`loadBalanced=true`"), "{text}");
         assert!(text.contains("`readPreference=nearest`"), "{text}");
         assert!(error.hint().is_some());
     }

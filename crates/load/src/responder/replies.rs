@@ -1,7 +1,9 @@
 //! Canned replies: made once, copied for each command, and patched where they differ.
 
 use super::protocol::{Batch, Command, Key, Request};
+use crate::operation::RATE_LIMIT_EXCEEDED;
 use bson::{Bson, Document, doc};
+use dyno_wire::code::name_or_location;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -300,12 +302,19 @@ fn cursor(batch_name: &str, documents: Vec<Bson>) -> Document {
 }
 
 fn error(code: i32) -> Document {
-    refusal(code, &message(code))
+    let mut reply = refusal(code, &message(code));
+    if code == RATE_LIMIT_EXCEEDED {
+        reply.insert(
+            "errorLabels",
+            ["SystemOverloadedError", "RetryableError"].to_vec(),
+        );
+    }
+    reply
 }
 
 /// The reply to a command that is refused.
 pub(super) fn refusal(code: i32, message: &str) -> Document {
-    doc! {"ok": 0.0, "errmsg": message, "code": code, "codeName": code_name(code)}
+    doc! {"ok": 0.0, "errmsg": message, "code": code, "codeName": name_or_location(code)}
 }
 
 fn write_error(code: i32) -> Document {
@@ -318,27 +327,6 @@ fn message(code: i32) -> String {
         11_000 => "E11000 duplicate key error collection".into(),
         code => format!("fault {code} as told"),
     }
-}
-
-fn code_name(code: i32) -> String {
-    let name = match code {
-        1 => "InternalError",
-        2 => "BadValue",
-        6 => "HostUnreachable",
-        13 => "Unauthorized",
-        14 => "TypeMismatch",
-        50 => "MaxTimeMSExpired",
-        59 => "CommandNotFound",
-        72 => "InvalidOptions",
-        112 => "WriteConflict",
-        189 => "PrimarySteppedDown",
-        10_107 => "NotWritablePrimary",
-        11_000 => "DuplicateKey",
-        11_600 => "InterruptedAtShutdown",
-        // Servers name codes without a name after their number.
-        code => return format!("Location{code}"),
-    };
-    name.into()
 }
 
 fn canned_fields(document_bytes: u32, seed: u64) -> Document {

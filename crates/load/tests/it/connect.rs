@@ -240,7 +240,7 @@ fn a_server_without_hello_is_asked_by_the_old_name() {
 fn a_refused_hello_shows_the_reason() {
     let port = scripted::serve(|_| doc! { "ok": 0, "code": 14, "errmsg": "wrong type" });
     let error = failure(&format!("mongodb://127.0.0.1:{port}/"));
-    let text = format!("`127.0.0.1:{port}` refused `hello`: wrong type (code 14)");
+    let text = format!("`127.0.0.1:{port}` refused `hello`: wrong type (code 14, TypeMismatch)");
     assert_eq!(error.to_string(), text);
 }
 

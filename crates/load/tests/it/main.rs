@@ -13,5 +13,6 @@ mod backends;
 mod connect;
 mod pairs;
 mod prepare;
+mod retries;
 mod think_time;
 mod truth;

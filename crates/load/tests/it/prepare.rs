@@ -199,7 +199,7 @@ fn a_server_that_may_not_tell_of_its_machine_is_known_without_it() {
     let (target, _) = dyno_plan::uri::parse(&format!("mongodb://127.0.0.1:{port}/")).unwrap();
     let mut control = Connector::new(&target, None).unwrap().control().unwrap();
     let machine = prepare::server_machine(&mut control).unwrap();
-    let reason = "the server refused `hostInfo`: not authorized on admin (code 13)";
+    let reason = "the server refused `hostInfo`: not authorized on admin (code 13, Unauthorized)";
     assert_eq!(
         machine,
         ServerMachine {

@@ -186,9 +186,9 @@ pub struct TargetOptions {
     pub app_name: Option<String>,
     /// Upper bound of connections; no bound when absent (`maxPoolSize=0` is absent too).
     pub max_pool_size: Option<u32>,
-    /// `retryReads`. The wire backend never retries, so `true` is also in `unsupported_by_wire`.
+    /// Send a read once more after a failure that allows it. Drivers default to it, both backends here do not.
     pub retry_reads: Option<bool>,
-    /// `retryWrites`. The wire backend never retries, so `true` is also in `unsupported_by_wire`.
+    /// The same for writes, on servers that recognise a write that they have applied already.
     pub retry_writes: Option<bool>,
     /// `loadBalanced`. `true` is also in `unsupported_by_wire`.
     pub load_balanced: Option<bool>,

@@ -247,7 +247,7 @@ const NO_MONITOR: Refusal = Some((
     USE_DRIVER,
 ));
 const PRIMARY_ONLY: Refusal = Some(("the wire backend reads from the primary only", USE_DRIVER));
-const NO_RETRY: &str = "the wire backend counts a failed operation and does not repeat it";
+const ONE_RETRY: &str = "the wire backend sends an operation once more at most";
 const NO_PROXY: Refusal = Some(("the wire backend speaks to servers directly", USE_DRIVER));
 const LEGACY: Refusal = Some((
     "it is an option of drivers that are no longer supported",
@@ -292,6 +292,8 @@ fn interpret_one(
         "tlsAllowInvalidHostnames" => options.tls_allow_invalid_hostnames = boolean(name, value)?,
         "tlsCAFile" => options.tls_ca_file = Some(PathBuf::from(value)),
         "tlsCertificateKeyFile" => options.tls_certificate_key_file = Some(PathBuf::from(value)),
+        "retryReads" => options.retry_reads = Some(boolean(name, value)?),
+        "retryWrites" => options.retry_writes = Some(boolean(name, value)?),
         "tlsInsecure" => options.tls_insecure = boolean(name, value)?,
         "w" => return acknowledgement(options, name, value),
         "wTimeoutMS" => options.write_concern.wtimeout_ms = Some(number(name, value)?),
@@ -320,17 +322,6 @@ fn interpret_partly_supported(
 ) -> Result<Refusal, UriError> {
     let when = |refused: bool, refusal: Refusal| if refused { refusal } else { None };
     Ok(match name {
-        "retryReads" | "retryWrites" => {
-            let retry = boolean(name, value)?;
-            let hint = if name == "retryReads" {
-                options.retry_reads = Some(retry);
-                "write `retryReads=false`, or use `--backend driver`"
-            } else {
-                options.retry_writes = Some(retry);
-                "write `retryWrites=false`, or use `--backend driver`"
-            };
-            when(retry, Some((NO_RETRY, hint)))
-        }
         "loadBalanced" => {
             let balanced = boolean(name, value)?;
             options.load_balanced = Some(balanced);
@@ -370,7 +361,7 @@ fn interpret_partly_supported(
                 "remove it and use `--timeout`",
             ))
         }
-        "maxAdaptiveRetries" | "enableOverloadRetargeting" => Some((NO_RETRY, USE_DRIVER)),
+        "maxAdaptiveRetries" | "enableOverloadRetargeting" => Some((ONE_RETRY, USE_DRIVER)),
         // The wire backend checks neither revocation lists nor OCSP, so only `true` is what it does.
         "tlsDisableCertificateRevocationCheck" | "tlsDisableOCSPEndpointCheck" => {
             let reason = "the wire backend does not check whether certificates are revoked";

@@ -149,7 +149,7 @@ fn options_get_their_meaning_in_any_case() {
     let parsed = target(
         "mongodb://h/?REPLICASET=rs0&w=2&j=true&wtimeoutMS=500&readConcernLevel=majority\
          &compressors=zstd,snappy&zlibCompressionLevel=-1&connectTimeoutMS=0&socketTimeoutMS=7\
-         &serverSelectionTimeoutMS=9&appName=my%20app&maxPoolSize=5&retryReads=false&directConnection=true",
+         &serverSelectionTimeoutMS=9&appName=my%20app&maxPoolSize=5&retryReads=false&RETRYWRITES=true&directConnection=true",
     );
     let options = &parsed.options;
     assert_eq!(options.replica_set.as_deref(), Some("rs0"));
@@ -170,6 +170,7 @@ fn options_get_their_meaning_in_any_case() {
     assert_eq!(options.app_name.as_deref(), Some("my app"));
     assert_eq!(options.max_pool_size, Some(5));
     assert_eq!(options.retry_reads, Some(false));
+    assert_eq!(options.retry_writes, Some(true));
     assert_eq!(options.direct_connection, Some(true));
     assert!(parsed.unsupported_by_wire.is_empty());
 }
@@ -211,8 +212,6 @@ fn what_the_wire_backend_cannot_honour_is_listed_by_name() {
         "readPreference=secondary",
         "readPreferenceTags=dc:ny",
         "maxStalenessSeconds=90",
-        "retryWrites=true",
-        "retryReads=true",
         "loadBalanced=true",
         "w=0",
         "proxyHost=p",

@@ -84,7 +84,10 @@ fn with_later_columns(name: &str, table: String) -> String {
         return table;
     }
     let (header, rows) = table.split_once('\n').unwrap();
-    format!("{header},thinking_ns\n{}", rows.replace('\n', ",0\n"))
+    format!(
+        "{header},thinking_ns,retries\n{}",
+        rows.replace('\n', ",0,0\n")
+    )
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The result of a run in a few numbers.
 
-use super::result::{by_count, failures};
+use super::result::{by_count, failure_label, failures, shed};
 use crate::caveat::{CaveatBook, Topic};
 use crate::experiment::figure::{TOO_FEW_BEYOND, TOO_SHORT, interval_or_why};
 use crate::facts;
@@ -134,8 +134,12 @@ fn errors_figure(phase: &PhaseRecord, marks: Vec<usize>) -> Figure {
     let share = Quantity::ratio(share);
     let note = match kinds.as_slice() {
         [] => "no operation failed".into(),
-        [(kind, _)] => format!("{share}, all {kind}"),
-        [(kind, _), ..] => format!("{share}, mostly {kind}"),
+        [(kind, _)] => format!("{share}, all {}", failure_label(phase, kind)),
+        [(kind, _), ..] => format!("{share}, mostly {}", failure_label(phase, kind)),
+    };
+    let note = match (shed(phase), kinds.len()) {
+        (0, _) | (_, 1) => note,
+        (shed, _) => format!("{note}, {} shed by the server", Quantity::count(shed)),
     };
     Figure {
         alarming: failed > 0,

@@ -1,6 +1,6 @@
 //! The phases of a run: what each operation did, and what the client needed for it.
 
-use super::result::{by_count, failures};
+use super::result::{by_count, failure_label, failures, shed};
 use crate::caveat::{CaveatBook, Topic};
 use crate::facts;
 use crate::page::table::{Cell, Column, Table, Tone};
@@ -148,10 +148,27 @@ fn phase_facts(phase: &PhaseRecord, documents: Option<u64>, book: &CaveatBook) -
     ];
     let failed: Vec<String> = failures(phase)
         .into_iter()
-        .map(|(kind, count)| format!("{kind} {}", Quantity::count(count)))
+        .map(|(kind, count)| {
+            let label = failure_label(phase, kind);
+            format!("{label} {}", Quantity::count(count))
+        })
         .collect();
     if !failed.is_empty() {
         facts.push(fact("Errors", failed.join(", "), Some(Topic::Errors)));
+    }
+    for (kind, _) in failures(phase) {
+        if let Some(example) = phase.error_examples.get(kind) {
+            let label = format!("First `{kind}`");
+            facts.push(fact(&label, example.to_string(), Some(Topic::Errors)));
+        }
+    }
+    if shed(phase) > 0 {
+        let shed = Quantity::count(shed(phase)).to_string();
+        facts.push(fact("Shed by the server", shed, Some(Topic::Errors)));
+    }
+    if phase.retries > 0 {
+        let retries = Quantity::count(phase.retries).to_string();
+        facts.push(fact("Commands sent again", retries, Some(Topic::Errors)));
     }
     if let Some(arrivals) = &phase.arrivals {
         let text = arrivals_text(arrivals);

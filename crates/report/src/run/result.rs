@@ -1,5 +1,6 @@
 //! Which phase is the result of a run, and what is said of a run that did not end as planned.
 
+use dyno_record::error_example::ErrorExample;
 use dyno_record::model::{OperationRecord, PhaseKind, PhaseRecord, RunDocument, RunStatus};
 
 /// The phase that the headline is about: the measure phase, or the last one that did something.
@@ -28,6 +29,27 @@ pub(super) fn failures(phase: &PhaseRecord) -> Vec<(&str, u64)> {
         .collect();
     errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     errors
+}
+
+/// A kind of failure, with the server's name of its code where it is known.
+pub(super) fn failure_label(phase: &PhaseRecord, kind: &str) -> String {
+    let example = phase.error_examples.get(kind);
+    match example.and_then(ErrorExample::code_text) {
+        None => kind.to_owned(),
+        Some(code) if is_shed(kind) => format!("shed, {code}"),
+        Some(code) if kind.starts_with("write_concern_") => format!("write concern, {code}"),
+        Some(code) => code,
+    }
+}
+
+/// Operations that an overloaded server refused to begin.
+pub(super) fn shed(phase: &PhaseRecord) -> u64 {
+    let kinds = phase.errors.iter().filter(|(kind, _)| is_shed(kind));
+    kinds.map(|(_, count)| count).sum()
+}
+
+fn is_shed(kind: &str) -> bool {
+    kind.starts_with("shed_")
 }
 
 /// The first line of the lists that scripts read, if the run did not end as planned: they have no

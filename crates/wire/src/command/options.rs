@@ -19,6 +19,9 @@ pub struct CommandOptions {
     pub field_names: Vec<String>,
     /// Indexes that are scanned, each as its fields in their order; the first is one of `field_names`.
     pub indexes: Vec<Vec<String>>,
+    /// Writes have room for a session and a number, so that a server applies a write once however often it is sent. See
+    /// [`CommandSet::set_transaction`](super::CommandSet::set_transaction).
+    pub retryable_writes: bool,
 }
 
 /// When a write counts as done.

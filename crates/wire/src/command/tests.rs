@@ -95,6 +95,78 @@ fn an_update_has_these_bytes() {
     );
 }
 
+const SESSION: [u8; 16] = *b"0123456789abcdef";
+
+fn retryable() -> CommandSet {
+    let retryable_writes = true;
+    CommandSet::new(&CommandOptions {
+        retryable_writes,
+        ..options()
+    })
+    .unwrap()
+}
+
+#[test]
+fn a_retryable_delete_has_these_bytes() {
+    let mut out = Vec::new();
+    let commands = retryable();
+    commands.delete(&mut out, 77, b"k");
+    let (session, number) = (SESSION, 0x0102_0304_0506);
+    commands.set_transaction(&mut out, &Transaction { session, number });
+    let expected = b"\xa5\0\0\0\x4d\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\
+        \x60\0\0\0\x02delete\0\x02\0\0\0c\0\
+        \x03lsid\0\x1e\0\0\0\x05id\0\x10\0\0\0\x040123456789abcdef\0\
+        \x12txnNumber\0\x06\x05\x04\x03\x02\x01\0\0\
+        \x08ordered\0\x01\x02$db\0\x03\0\0\0db\0\0\
+        \x01\x2f\0\0\0deletes\0\
+        \x23\0\0\0\x03q\0\x10\0\0\0\x02_id\0\x02\0\0\0k\0\0\x10limit\0\x01\0\0\0\0";
+    assert_eq!(
+        out.escape_ascii().to_string(),
+        expected.escape_ascii().to_string()
+    );
+}
+
+#[test]
+fn every_write_takes_its_session_and_reads_have_none() {
+    let commands = retryable();
+    let key = |_: usize, writer: &mut DocumentWriter<'_>| {
+        writer.key(b"k");
+    };
+    type Write = Box<dyn Fn(&CommandSet, &mut Vec<u8>)>;
+    let writes: [Write; 6] = [
+        Box::new(|c, out| c.insert(out, 77, b"k", |_| {})),
+        Box::new(|c, out| c.update(out, 77, b"k", false, |_| {})),
+        Box::new(|c, out| c.replace_upsert(out, 77, b"k", |_| {})),
+        Box::new(|c, out| c.delete(out, 77, b"k")),
+        Box::new(move |c, out| assert_eq!(c.insert_many(out, 77, false, 1, key), 1)),
+        Box::new(move |c, out| assert_eq!(c.upsert_many(out, 77, 1, key), 1)),
+    ];
+    let (session, number) = (SESSION, i64::MAX - 1);
+    let id = Binary {
+        subtype: BinarySubtype::Uuid,
+        bytes: SESSION.to_vec(),
+    };
+    for write in writes {
+        let command = encode_with(&commands, |commands, out| {
+            let start = out.len();
+            write(commands, out);
+            commands.set_transaction(&mut out[start..], &Transaction { session, number });
+        });
+        assert_eq!(command.get_document("lsid"), Ok(&doc! { "id": &id }));
+        assert_eq!(command.get_i64("txnNumber"), Ok(number));
+        let plain = encode(|commands, out| {
+            let start = out.len();
+            write(commands, out);
+            commands.set_transaction(&mut out[start..], &Transaction { session, number });
+        });
+        assert!(!plain.contains_key("lsid") && !plain.contains_key("txnNumber"));
+    }
+    let find = encode_with(&commands, |c, out| {
+        c.find_by_id(out, 77, b"k", Projection::All)
+    });
+    assert!(!find.contains_key("lsid"));
+}
+
 #[test]
 fn a_find_asks_for_one_document_without_a_cursor() {
     let expected = |projection: Document| {

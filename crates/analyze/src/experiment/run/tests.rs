@@ -91,6 +91,7 @@ fn measure_phase(windows: &[WindowResponses], response_us: f64) -> PhaseRecord {
         failed: 0,
         operations: [("read".to_owned(), operation)].into(),
         errors: Default::default(),
+        error_examples: Default::default(),
         arrivals: None,
         mean_think_time_us: None,
         client: ClientUsage {
@@ -102,6 +103,7 @@ fn measure_phase(windows: &[WindowResponses], response_us: f64) -> PhaseRecord {
         little_ratio: Some(1.0),
         keys: None,
         reconnects: 0,
+        retries: 0,
     }
 }
 

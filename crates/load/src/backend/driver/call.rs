@@ -1,14 +1,18 @@
 //! Operations as calls of the driver, and what their results say.
 
+use super::target::describe;
 use crate::generator::Operation;
 use crate::operation::{OperationError, OperationKind};
 use crate::workload::Workload;
 use bson::raw::{CString, cstr};
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, RawBinaryRef, RawDocumentBuf, doc};
+use dyno_plan::uri::redact;
+use dyno_record::error_example::ErrorExample;
+use dyno_wire::code::DUPLICATE_KEY;
 use dyno_wire::command::Projection;
 use mongodb::Collection;
-use mongodb::error::{Error, ErrorKind, WriteFailure};
+use mongodb::error::{Error, ErrorKind, WriteConcernError, WriteFailure};
 use rand::rngs::Xoshiro256PlusPlus;
 use std::sync::Arc;
 
@@ -200,7 +204,38 @@ impl Caller {
     }
 }
 
-pub(super) type Performed = Result<(u32, Option<RawDocumentBuf>), OperationError>;
+/// A failed call: how it counts, and what the server or the driver said.
+pub(super) struct Failure {
+    pub(super) error: OperationError,
+    pub(super) example: Option<ErrorExample>,
+}
+
+impl From<OperationError> for Failure {
+    fn from(error: OperationError) -> Self {
+        Failure {
+            error,
+            example: None,
+        }
+    }
+}
+
+impl Failure {
+    /// A command or a write that the server refused.
+    fn refused(error: OperationError, code: i32, code_name: &str, message: &str) -> Self {
+        let code_name = match code_name {
+            "" => dyno_wire::code::name(code).unwrap_or_default(),
+            name => name,
+        };
+        let example = ErrorExample::new(Some(code), code_name, &redact(message));
+        Failure {
+            error,
+            example: Some(example),
+        }
+    }
+}
+
+/// Documents returned or written, and the document of a read.
+pub(super) type Performed = Result<(u32, Option<RawDocumentBuf>), Failure>;
 
 impl Call {
     /// Performs the call: documents returned or written, and the document of a read.
@@ -213,7 +248,7 @@ impl Call {
                 }
                 match find.await.map_err(classify)? {
                     Some(document) => Ok((1, Some(document))),
-                    None => Err(OperationError::NotFound),
+                    None => Err(OperationError::NotFound.into()),
                 }
             }
             Call::Find {
@@ -286,7 +321,7 @@ impl Call {
 /// What an operation on documents that should be there found.
 fn found(documents: u32) -> Performed {
     match documents {
-        0 => Err(OperationError::NotFound),
+        0 => Err(OperationError::NotFound.into()),
         documents => Ok((documents, None)),
     }
 }
@@ -302,13 +337,18 @@ async fn upsert_many(documents: &Documents, updates: Vec<Document>) -> Performed
     if let Ok(errors) = reply.get_array("writeErrors")
         && let Some(first) = errors.first().and_then(|error| error.as_document())
     {
-        return Err(OperationError::Server(first.get_i32("code").unwrap_or(0)));
+        let code = first.get_i32("code").unwrap_or(0);
+        let message = first.get_str("errmsg").unwrap_or_default();
+        return Err(Failure::refused(
+            OperationError::Server(code),
+            code,
+            "",
+            message,
+        ));
     }
     let n = reply.get_i32("n").map_err(|_| OperationError::Protocol)?;
     Ok((u32::try_from(n).unwrap_or(0), None))
 }
-
-const DUPLICATE_KEY: i32 = 11000;
 
 fn only_duplicates(error: &Error) -> bool {
     match error.kind.as_ref() {
@@ -335,17 +375,32 @@ fn failed_inserts(error: &Error) -> u32 {
     }
 }
 
-fn classify(error: Error) -> OperationError {
-    match error.kind.as_ref() {
-        ErrorKind::Command(failure) => OperationError::Server(failure.code),
-        ErrorKind::Write(WriteFailure::WriteError(failure)) => OperationError::Server(failure.code),
-        ErrorKind::Write(WriteFailure::WriteConcernError(failure)) => {
-            OperationError::WriteConcern(failure.code)
+fn classify(error: Error) -> Failure {
+    let is_overloaded = error.contains_label("SystemOverloadedError");
+    let server = |code: i32, name: Option<&str>, message: &str| {
+        let failure = OperationError::Server(code);
+        Failure::refused(failure, code, name.unwrap_or_default(), message)
+    };
+    let concern = |concern: &WriteConcernError| {
+        let failure = OperationError::WriteConcern(concern.code);
+        Failure::refused(failure, concern.code, &concern.code_name, &concern.message)
+    };
+    let other = match error.kind.as_ref() {
+        ErrorKind::Command(failure) => {
+            let error = OperationError::refused(failure.code, is_overloaded);
+            return Failure::refused(error, failure.code, &failure.code_name, &failure.message);
         }
+        ErrorKind::Write(WriteFailure::WriteError(failure)) => {
+            return server(failure.code, failure.code_name.as_deref(), &failure.message);
+        }
+        ErrorKind::Write(WriteFailure::WriteConcernError(failure)) => return concern(failure),
         ErrorKind::InsertMany(failure) => {
             match (&failure.write_errors, &failure.write_concern_error) {
-                (Some(errors), _) if !errors.is_empty() => OperationError::Server(errors[0].code),
-                (_, Some(failure)) => OperationError::WriteConcern(failure.code),
+                (Some(errors), _) if !errors.is_empty() => {
+                    let first = &errors[0];
+                    return server(first.code, first.code_name.as_deref(), &first.message);
+                }
+                (_, Some(failure)) => return concern(failure),
                 _ => OperationError::Driver,
             }
         }
@@ -356,5 +411,9 @@ fn classify(error: Error) -> OperationError {
         ErrorKind::ServerSelection { .. } => OperationError::Disconnected,
         ErrorKind::InvalidResponse { .. } => OperationError::Protocol,
         _ => OperationError::Driver,
+    };
+    Failure {
+        error: other,
+        example: Some(ErrorExample::new(None, "", &redact(&describe(&error)))),
     }
 }

@@ -21,6 +21,7 @@ use crate::operation::{OperationError, Outcome};
 use crate::workload::Workload;
 use bson::RawDocumentBuf;
 use call::{Caller, Documents};
+use dyno_record::error_example::ErrorExample;
 use futures_util::future::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use mongodb::Client;
@@ -36,6 +37,8 @@ use timer::PreciseTimer;
 struct Ended {
     client: usize,
     outcome: Outcome,
+    /// Text of a failure.
+    example: Option<ErrorExample>,
     /// The document of a read, to be checked.
     document: Option<RawDocumentBuf>,
     end_ns: u64,
@@ -190,14 +193,15 @@ impl Worker {
             let performed = call.perform(&documents, keep_existing);
             let result = tokio::time::timeout(timeout, performed)
                 .await
-                .unwrap_or(Err(OperationError::Timeout));
-            let (outcome, document) = match result {
-                Ok((count, document)) => (Ok(count), document),
-                Err(error) => (Err(error), None),
+                .unwrap_or(Err(OperationError::Timeout.into()));
+            let (outcome, document, example) = match result {
+                Ok((count, document)) => (Ok(count), document, None),
+                Err(failure) => (Err(failure.error), None, failure.example),
             };
             Ended {
                 client,
                 outcome,
+                example,
                 document,
                 end_ns: clock.now_ns(),
             }
@@ -208,9 +212,13 @@ impl Worker {
         let Ended {
             client,
             mut outcome,
+            example,
             document,
             end_ns,
         } = ended;
+        if let (Err(error), Some(example)) = (outcome, example) {
+            self.clients.note_example(client, error, end_ns, || example);
+        }
         if let Some(operation) = self.clients.operation(client)
             && let Some(document) = document
             && self.workload.data.integrity

@@ -3,12 +3,10 @@
 use crate::generator::Operation;
 use crate::operation::{OperationError, OperationKind, Outcome};
 use crate::workload::Workload;
-use dyno_wire::command::{DocumentWriter, FieldWriter};
+use dyno_wire::code::DUPLICATE_KEY;
+use dyno_wire::command::{DocumentWriter, FieldWriter, Transaction};
 use dyno_wire::reply::Reply;
 use std::sync::Arc;
-
-/// Server code of an insert whose key exists.
-const DUPLICATE_KEY: i32 = 11000;
 
 /// Writes the commands of one worker and reads their replies. Allocates nothing per operation.
 pub(crate) struct Encoder {
@@ -24,14 +22,36 @@ impl Encoder {
         }
     }
 
-    /// Appends the command of `operation` to `out`; of a read-modify-write, that is its read.
-    pub(crate) fn encode(&mut self, operation: &Operation, request_id: i32, out: &mut Vec<u8>) {
+    /// Appends the command of `operation` to `out`; of a read-modify-write, that is its read. A write with a transaction can
+    /// be sent again.
+    pub(crate) fn encode(
+        &mut self,
+        operation: &Operation,
+        request_id: i32,
+        transaction: Option<&Transaction>,
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len();
+        self.encode_with(operation, request_id, transaction.is_some(), out);
+        if let Some(transaction) = transaction {
+            let commands = &self.workload.retryable;
+            commands.set_transaction(&mut out[start..], transaction);
+        }
+    }
+
+    fn encode_with(
+        &mut self,
+        operation: &Operation,
+        request_id: i32,
+        is_retryable: bool,
+        out: &mut Vec<u8>,
+    ) {
         if operation.kind == OperationKind::InsertBatch {
-            return self.encode_batch(operation, request_id, out);
+            return self.encode_batch(operation, request_id, is_retryable, out);
         }
         self.write_key(operation.document);
         let workload = &*self.workload;
-        let (commands, key) = (&workload.commands, self.key.as_slice());
+        let (commands, key) = (workload.commands(is_retryable), self.key.as_slice());
         let mut values = operation.values.clone();
         let mut fields = |writer: &mut FieldWriter<'_>| {
             for field in operation.fields.clone() {
@@ -64,7 +84,13 @@ impl Encoder {
         }
     }
 
-    fn encode_batch(&mut self, operation: &Operation, request_id: i32, out: &mut Vec<u8>) {
+    fn encode_batch(
+        &mut self,
+        operation: &Operation,
+        request_id: i32,
+        is_retryable: bool,
+        out: &mut Vec<u8>,
+    ) {
         let (workload, key) = (&*self.workload, &mut self.key);
         let mut values = operation.values.clone();
         let document = |index: usize, writer: &mut DocumentWriter<'_>| {
@@ -77,7 +103,7 @@ impl Encoder {
             }
         };
         let count = operation.count as usize;
-        let commands = &workload.commands;
+        let commands = workload.commands(is_retryable);
         let held = if workload.access.upsert {
             commands.upsert_many(out, request_id, count, document)
         } else {
@@ -91,7 +117,9 @@ impl Encoder {
 
     /// Appends the command for the next batch of a scan.
     pub(crate) fn encode_get_more(&self, cursor_id: i64, request_id: i32, out: &mut Vec<u8>) {
-        self.workload.commands.get_more(out, request_id, cursor_id);
+        self.workload
+            .commands(false)
+            .get_more(out, request_id, cursor_id);
     }
 
     fn write_key(&mut self, document: u64) {
@@ -102,7 +130,7 @@ impl Encoder {
     /// What the reply to the command of `operation` says.
     pub(crate) fn outcome(&mut self, operation: &Operation, reply: &Reply<'_>) -> Outcome {
         if !reply.ok {
-            return Err(OperationError::Server(reply.code));
+            return Err(OperationError::refused(reply.code, reply.labels.overloaded));
         }
         match operation.kind {
             OperationKind::Read | OperationKind::ReadModifyWrite | OperationKind::Scan => {

@@ -3,21 +3,24 @@
 
 mod connection;
 mod encode;
+mod retry;
 
 use super::poller::{Poller, WAKER_TOKEN, set_precise_timers};
 use super::reconnect::{Reconnector, Replacement};
 use crate::clients::{CHECK_NS, Clients, Due, SPIN_NS, Start, WorkerSetup};
 use crate::clock::Clock;
-use crate::connect::Connected;
+use crate::connect::{Connected, Retries};
 use crate::core::Core;
 use crate::error::LoadError;
 use crate::generator::Generator;
 use crate::operation::{OperationError, OperationKind};
 use connection::{Connection, Read};
+use dyno_wire::command::Transaction;
 use dyno_wire::compress::Scratch;
 use dyno_wire::frame::{Frame, Opcode};
-use dyno_wire::reply::Reply;
+use dyno_wire::reply::{Refusal, Reply};
 use encode::Encoder;
+use retry::{Again, ServerRetries};
 use std::io;
 use std::time::Duration;
 
@@ -34,6 +37,19 @@ struct Slot {
     awaits: Option<i32>,
     /// Documents that the scan in flight has returned so far.
     scanned: u32,
+    /// Retries that the server of the connection supports.
+    server: ServerRetries,
+    /// The session of the client, with the number of its last write.
+    transaction: Transaction,
+}
+
+impl Slot {
+    fn new() -> Self {
+        Slot {
+            transaction: retry::new_session(),
+            ..Slot::default()
+        }
+    }
 }
 
 /// Memory for what arrives, apart from the worker that handles it.
@@ -51,6 +67,8 @@ pub(crate) struct Worker {
     reconnector: Reconnector,
     /// By client.
     slots: Vec<Slot>,
+    /// Retries of the connection string.
+    retries: Retries,
     request_id: i32,
     out: Vec<u8>,
     packing: Scratch,
@@ -64,7 +82,7 @@ impl Worker {
         generator: Generator,
         poller: Poller,
         reconnector: Reconnector,
-        connections: Vec<Connected>,
+        (connections, retries): (Vec<Connected>, Retries),
     ) -> io::Result<Self> {
         let count = connections.len();
         let mut worker = Worker {
@@ -73,8 +91,9 @@ impl Worker {
             clients: Clients::new(setup, core, generator, count),
             poller,
             reconnector,
-            slots: (0..count).map(|_| Slot::default()).collect(),
+            slots: (0..count).map(|_| Slot::new()).collect(),
             request_id: 0,
+            retries,
             out: Vec::with_capacity(READ_BYTES),
             packing: Scratch::default(),
         };
@@ -181,11 +200,17 @@ impl Worker {
         };
         self.request_id = next_request_id(self.request_id);
         self.out.clear();
+        let slot = &mut self.slots[client];
+        let is_retryable =
+            self.retries.writes && slot.server.takes_writes && !operation.kind.begins_with_read();
+        if is_retryable && self.clients.resent_after(client).is_none() {
+            slot.transaction.number += 1;
+        }
+        let transaction = is_retryable.then_some(&slot.transaction);
         self.encoder
-            .encode(operation, self.request_id, &mut self.out);
+            .encode(operation, self.request_id, transaction, &mut self.out);
         let now_ns = self.clock.now_ns();
         self.clients.sent(client, now_ns);
-        let slot = &mut self.slots[client];
         slot.awaits = Some(self.request_id);
         slot.scanned = 0;
         self.send(client, now_ns);
@@ -338,6 +363,11 @@ impl Worker {
             return;
         };
         let mut outcome = self.encoder.outcome(operation, reply);
+        if let Err(error) = outcome
+            && let Some(refusal) = reply.refusal()
+        {
+            return self.handle_refusal(client, error, (reply, refusal), now_ns);
+        }
         let slot = &mut self.slots[client];
         if operation.kind == OperationKind::Scan {
             match outcome {
@@ -362,6 +392,64 @@ impl Worker {
         }
     }
 
+    /// Ends the operation of a client that the server refused, or lets it be sent once more.
+    #[cold]
+    fn handle_refusal(
+        &mut self,
+        client: usize,
+        mut error: OperationError,
+        (reply, refusal): (&Reply<'_>, Refusal<'_>),
+        now_ns: u64,
+    ) {
+        self.clients
+            .note_example(client, error, now_ns, || retry::example(refusal));
+        let (is_read, server) = (self.reads(client), self.slots[client].server);
+        let again = retry::again(reply, is_read, server);
+        if let Some(again) = again
+            && self.may_resend(client)
+        {
+            let delay_ns = match again {
+                Again::Later => self.clients.random_delay_ns(retry::LONGEST_DELAY_NS),
+                Again::Here | Again::Elsewhere => 0,
+            };
+            if self.clients.resend(client, error, now_ns, delay_ns) {
+                match again {
+                    Again::Elsewhere => self.replace_connection(client, error, now_ns),
+                    Again::Here => self.retry(client, now_ns),
+                    Again::Later => {}
+                }
+                return;
+            }
+        }
+        if reply.labels.no_writes_performed
+            && let Some(first) = self.clients.resent_after(client)
+        {
+            error = first;
+        }
+        if again == Some(Again::Elsewhere) {
+            self.replace_connection(client, error, now_ns);
+        } else if self.clients.ended(client, Err(error), now_ns) {
+            self.perform(client);
+        }
+    }
+
+    /// Whether the command in flight of a client reads.
+    fn reads(&self, client: usize) -> bool {
+        let operation = self.clients.operation(client);
+        operation.is_some_and(|operation| operation.kind.begins_with_read())
+    }
+
+    /// Whether the command in flight of a client is one that the connection string lets be sent once more.
+    fn may_resend(&self, client: usize) -> bool {
+        let slot = &self.slots[client];
+        if self.reads(client) {
+            // The next batch of a scan is on the server that has its cursor.
+            self.retries.reads && slot.scanned == 0
+        } else {
+            self.retries.writes && slot.server.takes_writes
+        }
+    }
+
     /// Asks for the next batch of a scan.
     fn get_more(&mut self, client: usize, cursor_id: i64, now_ns: u64) {
         self.request_id = next_request_id(self.request_id);
@@ -372,8 +460,21 @@ impl Worker {
         self.send(client, now_ns);
     }
 
-    /// Closes a connection, ends its operation as failed, and asks for a new connection.
+    /// Closes a connection that failed, and asks for a new one. Its operation is sent once more or ends as failed.
     fn disconnect(&mut self, client: usize, error: OperationError, now_ns: u64) {
+        if error == OperationError::Disconnected
+            && self.slots[client].connection.is_some()
+            && self.may_resend(client)
+        {
+            // An operation that waits to be sent again does not end with its connection.
+            let _ = self.clients.resend(client, error, now_ns, 0);
+        }
+        self.replace_connection(client, error, now_ns);
+    }
+
+    /// Closes a connection and asks for a new one, to the server that is the primary then. An operation that does not wait to
+    /// be sent again ends as failed.
+    fn replace_connection(&mut self, client: usize, error: OperationError, now_ns: u64) {
         let slot = &mut self.slots[client];
         let Some(connection) = slot.connection.take() else {
             return;
@@ -392,12 +493,15 @@ impl Worker {
         while let Some(Replacement { client, connected }) = self.reconnector.take() {
             let now_ns = self.clock.now_ns();
             self.install(client, connected)?;
-            self.clients.reconnected(client, now_ns);
+            if self.clients.reconnected(client, now_ns) {
+                self.perform(client);
+            }
         }
         Ok(())
     }
 
     fn install(&mut self, client: usize, connected: Connected) -> io::Result<()> {
+        self.slots[client].server = ServerRetries::of(&connected.hello);
         let connection = Connection::new(connected)?;
         self.poller.add(connection.descriptor(), client as u64)?;
         self.slots[client].connection = Some(connection);

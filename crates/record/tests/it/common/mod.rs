@@ -103,6 +103,7 @@ pub(crate) fn window(phase: PhaseKind, index: u64) -> IntervalRecord {
             operation: "update",
             kind: "timeout".to_owned(),
             count: 1,
+            example: None,
         }],
         counts: WindowCounts {
             succeeded: 11,
@@ -111,6 +112,7 @@ pub(crate) fn window(phase: PhaseKind, index: u64) -> IntervalRecord {
             in_flight_ns: 121_000_000,
             thinking_ns: 0,
             reconnects: 1,
+            retries: 0,
             cpu_user_ns: 3_000_000,
             cpu_system_ns: 9_000_000,
             max_rss_bytes: 10_000_000 + index,

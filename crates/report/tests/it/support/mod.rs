@@ -74,6 +74,7 @@ impl Window {
             operation: name,
             kind: kind.into(),
             count,
+            example: None,
         });
         self
     }

@@ -1,0 +1,102 @@
+//! Collections that refuse or drop what is loaded, on a real `mongod`: the program says which and why.
+
+use crate::common::{Bench, control, names};
+use bson::{Document, doc};
+use dyno_testkit::{TestServer, mongod, or_skip};
+use serde_json::Value;
+
+const RUN: [&str; 8] = [
+    "run",
+    "c",
+    "--records",
+    "500",
+    "--operations",
+    "100",
+    "--warmup",
+    "0s",
+];
+
+/// Makes the collection of the plan with these options, in a database of its own. Its connection string.
+fn collection(server: &TestServer, database: &str, options: Document) -> String {
+    let mut create = doc! { "create": "usertable" };
+    create.extend(options);
+    control(&server.uri()).run(database, create).unwrap();
+    format!("mongodb://{}/{database}", server.address())
+}
+
+/// The load phase in the record of the only run.
+fn load_phase(bench: &Bench) -> Value {
+    let folder = bench.path("runs");
+    let run = folder.join(&names(&folder)[0]).join("run.json");
+    let document: Value = serde_json::from_slice(&std::fs::read(run).unwrap()).unwrap();
+    document["phases"][0].clone()
+}
+
+#[test]
+fn run_names_views_and_time_series_it_cannot_load() {
+    let Some(server) = or_skip(mongod()) else {
+        return;
+    };
+    let view = doc! { "viewOn": "other", "pipeline": [] };
+    let series = doc! { "timeseries": { "timeField": "ts" } };
+    for (database, options, kind) in [
+        ("v1", view, "view"),
+        ("v2", series, "time series collection"),
+    ] {
+        let uri = collection(&server, database, options);
+        let bench = Bench::new();
+        bench
+            .dyno(&[&RUN[..], &["--uri", &uri]].concat())
+            .expect(3)
+            .says(&format!("`{database}.usertable` is a {kind}"));
+    }
+}
+
+#[test]
+fn failed_load_keeps_the_text_of_the_server() {
+    let Some(server) = or_skip(mongod()) else {
+        return;
+    };
+    let validator = doc! { "validator": { "$jsonSchema": { "required": ["must"] } } };
+    let uri = collection(&server, "v3", validator);
+    for backend in ["wire", "driver"] {
+        let bench = Bench::new();
+        bench
+            .dyno(&[&RUN[..], &["--uri", &uri, "--backend", backend]].concat())
+            .expect(3)
+            .says("DocumentValidationFailure (121): Document failed validation");
+        let example = &load_phase(&bench)["error_examples"]["server_121"];
+        assert_eq!(example["code"], 121);
+        assert_eq!(example["code_name"], "DocumentValidationFailure");
+        assert_eq!(example["message"], "Document failed validation");
+        let shown = bench.dyno(&["report", "runs"]).expect(0).stdout;
+        assert!(shown.contains("Document failed validation"), "{shown}");
+    }
+}
+
+#[test]
+fn capped_collections_that_drop_documents_are_named() {
+    let Some(server) = or_skip(mongod()) else {
+        return;
+    };
+    let uri = collection(&server, "v4", doc! { "capped": true, "size": 100_000 });
+    let bench = Bench::new();
+    let url = format!("mongodb.url={uri}");
+    let fixed = [
+        "ycsb",
+        "load",
+        "mongodb",
+        "-p",
+        "workload=site.ycsb.workloads.CoreWorkload",
+    ];
+    bench
+        .dyno(&[&fixed[..], &["-p", "recordcount=500", "-p", &url]].concat())
+        .expect(1)
+        .says("capped collection `v4.usertable`");
+    for _ in 0..2 {
+        bench
+            .dyno(&[&RUN[..], &["--uri", &uri]].concat())
+            .expect(3)
+            .says("`v4.usertable` is a capped collection");
+    }
+}
