@@ -7,7 +7,10 @@
 //! R. Cox, *Planning of Experiments* (1958), chapters 3 and 13. From [`MIN_PAIRS_FOR_ORDER`] pairs on the
 //! effect of the order is estimated with it and taken out. As few pairs may agree by chance, the
 //! interval is never narrower than what the variation inside the runs ([`crate::uncertainty`]) leaves
-//! open; for a single pair it is that.
+//! open; for a single pair it is that, which nothing certain may rest on.
+//!
+//! Runs that exist already do not form pairs: repetitions of each side vary on their own, and the logarithms of the two means
+//! get Welch's interval ([`compare_sides`]).
 //!
 //! The verdict follows from the interval alone, so that its errors are those of the interval: a
 //! difference is claimed without one in at most 5 % of comparisons at 95 %. A margin tells what is of
@@ -22,6 +25,7 @@ use crate::estimate::Spread;
 use crate::least_squares::solve;
 use crate::resampling::Resampling;
 use crate::student::two_sided;
+use crate::uncertainty::runs::Runs;
 use crate::uncertainty::series::{MIN_BEYOND_PERCENTILE, Series};
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::{Basis, Comparison, ComparisonVerdict, Statistic};
@@ -51,7 +55,8 @@ pub struct Pair {
 /// Whether the interval is as narrow as the margin calls for: the rule by which to stop adding
 /// pairs.
 pub fn is_precise(comparison: &Comparison) -> bool {
-    half_width(&comparison.ratio) <= wished_half_width(comparison)
+    comparison.basis == Basis::BetweenRuns
+        && half_width(&comparison.ratio) <= wished_half_width(comparison)
 }
 
 /// Number of pairs after which [`is_precise`] is expected to be true, at least that of
@@ -157,6 +162,62 @@ pub fn compare(
         pairs: pairs.len(),
         pair_deviation_ratio: spread.deviation * count,
         order_effect_ratio: mean.order_effect.map(f64::exp),
+    })
+}
+
+/// Compares the runs of A with the runs of B, which do not form pairs. A side with one run varies as the other one does;
+/// with one run each the interval rests on their windows alone. `None` as for [`compare`].
+pub fn compare_sides(
+    sides: [&Runs; 2],
+    statistic: Statistic,
+    margin_ratio: f64,
+    resampling: Resampling,
+) -> Option<Comparison> {
+    if sides.iter().any(|side| side.beyond(statistic) < MIN_BEYOND_PERCENTILE) {
+        return None;
+    }
+    let [a, b] = sides.map(|side| side.value(statistic));
+    let confidence_ratio = resampling.confidence_ratio;
+    let within = sides.map(|side| side.within(statistic, resampling));
+    let own = sides.map(|side| side.run_to_run(statistic, resampling));
+    let counts = sides.map(Runs::len);
+    let fewest = counts[0].min(counts[1]);
+    let (spread, basis) = match (own[0].or(own[1]), own[1].or(own[0])) {
+        (Some(of_a), Some(of_b)) => {
+            let wider = |(place, between): (usize, Spread)| {
+                let is_wider = |within: &Spread| {
+                    within.half_width(confidence_ratio) > between.half_width(confidence_ratio)
+                };
+                within[place].filter(is_wider).unwrap_or(between)
+            };
+            let of_a = wider((0, of_a.of_mean(counts[0])));
+            let of_b = wider((1, of_b.of_mean(counts[1])));
+            let mut spread = Spread::of_ratio(of_a, of_b);
+            if own.iter().any(Option::is_none) {
+                // Both rest on the runs of one side.
+                spread.degrees_of_freedom = of_a.degrees_of_freedom.min(of_b.degrees_of_freedom);
+            }
+            (spread, Basis::BetweenRuns)
+        }
+        _ => (Spread::of_sum(&[within[0]?, within[1]?], 1)?, Basis::WithinRun),
+    };
+    let value = b? / a?;
+    let factor = spread.half_width(confidence_ratio).exp();
+    let ratio = Estimate {
+        value,
+        low: value / factor,
+        high: value * factor,
+        confidence_ratio,
+    };
+    factor.is_finite().then(|| Comparison {
+        statistic,
+        ratio,
+        verdict: verdict(statistic, &ratio, margin_ratio),
+        margin_ratio,
+        basis,
+        pairs: fewest,
+        pair_deviation_ratio: spread.deviation * (fewest as f64).sqrt(),
+        order_effect_ratio: None,
     })
 }
 

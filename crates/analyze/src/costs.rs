@@ -362,11 +362,14 @@ pub(crate) fn ratios(pairs: &[[&Costs; 2]]) -> Vec<CostRatio> {
 }
 
 /// The same of two runs of which only the records are there.
-pub(crate) fn ratios_of_runs(documents: [&RunDocument; 2]) -> Vec<CostRatio> {
-    match &documents.map(of_measure) {
-        [Some(a), Some(b)] => ratios(&[[a, b]]),
-        _ => Vec::new(),
-    }
+pub(crate) fn ratios_of_runs([a, b]: [&[RunDocument]; 2]) -> Vec<CostRatio> {
+    let pairs = a.iter().zip(b);
+    let pairs: Option<Vec<[Costs; 2]>> = pairs
+        .map(|(a, b)| Some([of_measure(a)?, of_measure(b)?]))
+        .collect();
+    let pairs = pairs.unwrap_or_default();
+    let pairs: Vec<[&Costs; 2]> = pairs.iter().map(|[a, b]| [a, b]).collect();
+    ratios(&pairs)
 }
 
 /// One kind of cost of each run; `None` unless all know it.

@@ -7,6 +7,7 @@ pub mod directory;
 pub mod document;
 mod documents;
 mod elsewhere;
+mod events;
 mod exporters;
 mod file_changes;
 pub mod guard;
@@ -38,6 +39,7 @@ use crate::error::{Error, Kind};
 use crate::load_source::Readings;
 use crate::observer::{Observer, RunFacts, Shared};
 use crate::run::directory::RunDirectory;
+use crate::run::documents::RECONNECT_LIMIT;
 use crate::run::guard::SYNC_EVERY;
 use crate::run::host_settings::HostSettings;
 use crate::run::instance::InstanceRun;
@@ -435,18 +437,33 @@ impl<'a> Session<'a> {
                 let workload = Workload::mix(self.plan, &server.concerns())?;
                 targets.push((number, Arc::new(workload)));
             }
-            self.measure(&targets, deployment)?;
+            let measured = self.measure(&targets, deployment);
+            if measured.is_err() && !self.recorder.is_empty() {
+                self.look_back_at_all(&mut controls, deployment, Duration::ZERO);
+            }
+            measured?;
         }
         self.verify_placement(deployment);
         self.verify_steering();
         self.verify_host();
         self.save_progress()?;
-        for (number, control) in controls.iter_mut().enumerate() {
-            self.look_back(number, control);
-        }
-        self.note_collections(&mut controls, PhaseEdge::End);
-        self.document_servers();
+        self.look_back_at_all(&mut controls, deployment, RECONNECT_LIMIT);
         Ok(())
+    }
+
+    /// Counts documents and reads sizes on all servers after the load.
+    fn look_back_at_all(
+        &mut self,
+        controls: &mut [Control],
+        deployment: &mut DeploymentUnderTest,
+        patience: Duration,
+    ) {
+        for (number, control) in controls.iter_mut().enumerate() {
+            self.look_back(number, control, &deployment.servers[number], patience);
+        }
+        self.note_collections(controls, PhaseEdge::End);
+        self.document_servers();
+        self.keep_events(Vec::new(), deployment);
     }
 
     /// Drops the collection of each server, once it is known whose documents each holds.

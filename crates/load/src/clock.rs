@@ -22,6 +22,11 @@ impl Clock {
         }
     }
 
+    /// Seconds from the origin to `moment`; 0 if it was before.
+    pub fn seconds_at(&self, moment: Instant) -> f64 {
+        moment.saturating_duration_since(self.origin).as_secs_f64()
+    }
+
     /// Nanoseconds since the origin. Wraps after 584 years.
     #[inline]
     pub fn now_ns(&self) -> u64 {

@@ -21,6 +21,7 @@ pub mod probe;
 mod recorder;
 pub mod responder;
 pub mod schedule;
+pub mod standstill;
 mod start_latch;
 mod workers;
 pub mod workload;

@@ -21,6 +21,7 @@ use bson::{Bson, Document, doc};
 use dyno_plan::Plan;
 use dyno_plan::model::{DataPlan, FieldLength, KeyOrder};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 
 /// Server code of creating a collection that is there already.
 const NAMESPACE_EXISTS: i32 = 48;
@@ -122,6 +123,21 @@ pub fn collection_state(control: &mut Control, plan: &Plan) -> Result<Collection
         sample,
         ..collection_size(control, &plan.data)?
     })
+}
+
+/// Whether a command failed because its connection was lost, and not because the server was silent: then another
+/// connection may help.
+pub fn is_connection_lost(error: &LoadError) -> bool {
+    let LoadError::Setup { source, .. } = error else {
+        return false;
+    };
+    match source.downcast_ref::<ControlError>() {
+        Some(ControlError::Io { source, .. }) => !matches!(
+            source.kind(),
+            ErrorKind::TimedOut | ErrorKind::WouldBlock | ErrorKind::Interrupted
+        ),
+        _ => false,
+    }
 }
 
 /// Looks at the size of the collection of a plan; the sample stays empty.

@@ -96,6 +96,7 @@ fn document() -> RunDocument {
         collections: Vec::new(),
         secondary_indexes: None,
         dropped: Vec::new(),
+        events: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

@@ -25,6 +25,7 @@ pub mod document;
 pub mod error;
 pub mod error_example;
 pub mod estimate;
+mod event;
 pub mod experiment;
 pub mod fine;
 pub mod fleet;

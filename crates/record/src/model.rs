@@ -8,6 +8,7 @@ use crate::cpus::AllowedCpus;
 use crate::disk::{DiskCapacity, DiskUse};
 use crate::document::Document;
 use crate::error_example::ErrorExample;
+pub use crate::event::{Event, EventRecord};
 pub use crate::fleet::{FleetAgentRecord, FleetRecord, FleetServerRecord};
 use crate::named::named;
 use crate::plan::RecordedPlan;
@@ -79,6 +80,9 @@ pub struct RunDocument {
     /// Collections with documents that were dropped before the run loaded its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<DroppedCollection>,
+    /// Changes of the servers and of the client while the phases ran, in the order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventRecord>,
     /// Reasons to doubt the result.
     pub caveats: Vec<Caveat>,
     /// Figures of the last `dyno selfcheck` on this machine, if there was one.
@@ -633,6 +637,8 @@ impl Caveat {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum CaveatKind {
+    /// No thread of the client ran for a time.
+    ClientStopped,
     /// The client was too busy for its numbers to describe the server.
     GeneratorBottleneck,
     /// Arrivals of the schedule were never sent.

@@ -163,7 +163,7 @@ impl Grouped {
 
 impl WindowResponses {
     /// Adds the window that follows.
-    fn append(&mut self, next: &WindowResponses) {
+    pub fn append(&mut self, next: &WindowResponses) {
         self.duration_s += next.duration_s;
         self.is_outside |= next.is_outside;
         self.succeeded += next.succeeded;

@@ -304,6 +304,7 @@ mod tests {
             collections: Vec::new(),
             secondary_indexes: None,
             dropped: Vec::new(),
+            events: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
         }

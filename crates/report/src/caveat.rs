@@ -149,6 +149,11 @@ fn describe(kind: CaveatKind) -> (&'static str, Severity, &'static [Topic]) {
     use Severity::{Condition, Doubt, Serious};
     use Topic::*;
     match kind {
+        Kind::ClientStopped => (
+            "client stood still",
+            Serious,
+            &[Rate, Latency, Tail, Client],
+        ),
         Kind::GeneratorBottleneck => (
             "generator was the bottleneck",
             Serious,

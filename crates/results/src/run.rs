@@ -2,10 +2,12 @@
 
 use crate::ResultsError;
 use crate::trace::{AnalysedTrace, TraceOptions};
-use dyno_analyze::caveats::{IntervalTotals, caveats};
+use dyno_analyze::caveats::caveats;
 use dyno_analyze::course::course;
 use dyno_analyze::experiment::run::{MOST_WINDOWS, RunAnalysis, analyze};
+use dyno_analyze::outages::outages;
 use dyno_analyze::verdict::{Bench, judge};
+use dyno_analyze::windows::IntervalTotals;
 use dyno_record::io_trace;
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, RunDocument};
 use dyno_record::reader::Run;
@@ -117,7 +119,8 @@ pub fn analyse(run: &Run) -> Result<Option<RunAnalysis>, ResultsError> {
         let bench = bench(run);
         let course = course(&bench, &run.fine, seed(&run.document));
         let verdict = (!run.metrics.is_empty()).then(|| judge(&bench, &course.transitions()));
-        analysis.concluded(course, verdict)
+        let outages = outages(&run.document, &IntervalTotals::of_run(run), &run.fine);
+        analysis.concluded(&run.document, course, verdict, outages)
     }))
 }
 

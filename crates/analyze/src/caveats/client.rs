@@ -1,10 +1,10 @@
 //! Doubts about the load generator: did it offer what the plan says, and was it the limit itself?
 
 use super::facts::{Facts, of_measure, of_phases};
-use crate::values::{exact, number, percent, rate, us};
+use crate::values::{exact, number, percent, rate, seconds, us};
 use dyno_record::fleet::FleetHostUse;
 use dyno_record::model::{
-    Caveat, CaveatKind, FleetRecord, LatencySummary, PhaseRecord, ResourceKind,
+    Caveat, CaveatKind, Event, FleetRecord, LatencySummary, PhaseRecord, ResourceKind,
 };
 use dyno_record::statement;
 use dyno_record::statement::Statement;
@@ -34,6 +34,34 @@ const LATE_RATIO: f64 = 0.01;
 const RATE_SHORTFALL_RATIO: f64 = 0.01;
 /// Standard deviations by which a random number of starts may fall short: once in 740 runs.
 const DEVIATIONS: f64 = 3.0;
+
+/// No thread of the client ran for a part of the measure phase: the times of the operations in flight are its own.
+pub(super) fn stood_still(facts: &Facts<'_>) -> Option<Caveat> {
+    let stops: Vec<(f64, Statement)> = facts
+        .document
+        .events
+        .iter()
+        .filter_map(|event| {
+            let Event::ClientStopped { length_s } = event.event else {
+                return None;
+            };
+            let window = facts.window_at(event.at_s, event.at_s + length_s)?;
+            let said = statement!(
+                "client-stopped-at",
+                at = seconds(event.at_s),
+                length = seconds(length_s),
+                in_flight = exact(window.mean_in_flight.round())
+            );
+            Some((length_s, said))
+        })
+        .collect();
+    let total_s: f64 = stops.iter().map(|(length_s, _)| length_s).sum();
+    let stops: Vec<Statement> = stops.into_iter().map(|(_, said)| said).collect();
+    (!stops.is_empty()).then(|| {
+        let said = statement!("client-stood-still", stops = stops, total = seconds(total_s));
+        of_measure(CaveatKind::ClientStopped, said)
+    })
+}
 
 /// The client was too busy for its numbers to describe the server.
 pub(super) fn generator_bottleneck(facts: &Facts<'_>) -> Option<Caveat> {
@@ -174,6 +202,7 @@ pub(super) fn dropped_arrivals(facts: &Facts<'_>) -> Vec<Caveat> {
         let share = arrivals.dropped as f64 / arrivals.due.max(1) as f64;
         Some(statement!(
             "arrivals-never-sent",
+        outage = facts.has_outage().then_some(true),
             dropped = arrivals.dropped,
             due = arrivals.due,
             share = percent(share)
@@ -184,7 +213,11 @@ pub(super) fn dropped_arrivals(facts: &Facts<'_>) -> Vec<Caveat> {
 /// Many operations started late: response time includes waiting in the client.
 pub(super) fn late_starts(facts: &Facts<'_>) -> Option<Caveat> {
     let share = Some(late_ratio(facts.measure?)).filter(|share| *share > LATE_RATIO)?;
-    let said = statement!("started-late", share = percent(share));
+    let said = statement!(
+        "started-late",
+        share = percent(share),
+        outage = facts.has_outage().then_some(true)
+    );
     Some(of_measure(CaveatKind::LateStarts, said))
 }
 
@@ -202,6 +235,7 @@ pub(super) fn rate_not_achieved(facts: &Facts<'_>) -> Option<Caveat> {
     let (offered, ratio) = shortfall(facts, phase)?;
     let said = statement!(
         "less-than-offered",
+        outage = facts.has_outage().then_some(true),
         achieved = rate(phase.achieved_rate_per_s),
         offered = rate(offered),
         missing = percent(ratio)

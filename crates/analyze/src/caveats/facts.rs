@@ -1,53 +1,10 @@
 //! A run as the caveats look at it.
 
+use crate::outages::outages;
+use crate::windows::{IntervalTotals, join_short};
 use dyno_record::model::{Caveat, CaveatKind, PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::plan::RecordedPlan;
-use dyno_record::reader::{IntervalPoint, Run};
 use dyno_record::statement::Statement;
-use std::collections::BTreeMap;
-
-/// What the caveats need to know of one recording window.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct IntervalTotals {
-    /// Phase that the window belongs to.
-    pub phase: PhaseKind,
-    /// Start, from the start of the run.
-    pub start_s: f64,
-    /// Length.
-    pub duration_s: f64,
-    /// Logical operations that succeeded.
-    pub succeeded: u64,
-    /// Logical operations that failed.
-    pub failed: u64,
-    /// Mean response time of the operations that succeeded; `None` without any.
-    pub response_mean_us: Option<f64>,
-}
-
-impl IntervalTotals {
-    /// The windows of a run.
-    pub fn of_run(run: &Run) -> Vec<IntervalTotals> {
-        let mut times: BTreeMap<(PhaseKind, u64), (u64, f64)> = BTreeMap::new();
-        for point in &run.series {
-            let (count, sum_us) = times.entry((point.phase, point.index)).or_default();
-            *count += point.count;
-            *sum_us += point.response.mean_us * point.count as f64;
-        }
-        let of_point = |point: &IntervalPoint| {
-            let time = times.get(&(point.phase, point.index));
-            IntervalTotals {
-                phase: point.phase,
-                start_s: point.start_s,
-                duration_s: point.duration_s,
-                succeeded: point.succeeded,
-                failed: point.failed,
-                response_mean_us: time
-                    .filter(|(count, _)| *count > 0)
-                    .map(|(count, sum_us)| sum_us / *count as f64),
-            }
-        };
-        run.intervals.iter().map(of_point).collect()
-    }
-}
 
 /// The document seen from the caveats' side.
 pub(super) struct Facts<'a> {
@@ -89,21 +46,28 @@ impl<'a> Facts<'a> {
         (usable.max(1) as f64).min(quota.unwrap_or(f64::INFINITY))
     }
 
-    /// Windows of the measure phase that are long enough to compare: the last one of a phase is
-    /// cut where the phase ends, and the last planned one may be longer while operations end.
-    pub(super) fn full_measure_windows(&self) -> Vec<&'a IntervalTotals> {
-        let of_phase = || {
-            self.intervals
-                .iter()
-                .filter(|window| window.phase == PhaseKind::Measure)
+    /// Whether no operation succeeded for a part of the measure phase: no other load would have helped.
+    pub(super) fn has_outage(&self) -> bool {
+        !outages(self.document, self.intervals, &[]).is_empty()
+    }
+
+    /// The window of the measure phase in which most of a time lies.
+    pub(super) fn window_at(&self, start_s: f64, end_s: f64) -> Option<&'a IntervalTotals> {
+        let overlap_s = |window: &IntervalTotals| {
+            (window.start_s + window.duration_s).min(end_s) - window.start_s.max(start_s)
         };
-        // The median is the usual length: the last planned window can be longer, the last one is shorter.
-        let mut lengths_s: Vec<f64> = of_phase().map(|window| window.duration_s).collect();
-        lengths_s.sort_by(f64::total_cmp);
-        let usual_s = lengths_s.get(lengths_s.len() / 2).copied().unwrap_or(0.0);
-        of_phase()
-            .filter(|window| window.duration_s > 0.0 && window.duration_s >= 0.9 * usual_s)
-            .collect()
+        let windows = self.intervals.iter();
+        windows
+            .filter(|window| window.phase == PhaseKind::Measure && overlap_s(window) > 0.0)
+            .max_by(|a, b| overlap_s(a).total_cmp(&overlap_s(b)))
+    }
+
+    /// Windows of the measure phase, those that its figures are made of.
+    pub(super) fn measure_windows(&self) -> Vec<IntervalTotals> {
+        let of_phase = self.intervals.iter().copied();
+        let of_phase = of_phase
+            .filter(|window| window.phase == PhaseKind::Measure && window.duration_s > 0.0);
+        join_short(of_phase, |one| one.duration_s, IntervalTotals::append)
     }
 
     /// Logical operations of a phase that ended: succeeded and failed.

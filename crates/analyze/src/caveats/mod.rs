@@ -10,9 +10,9 @@ mod server;
 mod steadiness;
 
 use dyno_record::model::{Caveat, RunDocument};
+use crate::windows::IntervalTotals;
 use facts::Facts;
 
-pub use facts::IntervalTotals;
 
 /// All caveats that follow from a document and its windows, the gravest kinds first. The caveats
 /// that the document holds already are not looked at and not repeated.
@@ -22,6 +22,7 @@ pub fn caveats(document: &RunDocument, intervals: &[IntervalTotals]) -> Vec<Cave
     found.extend(result::partial(facts));
     found.extend(result::integrity(facts));
     found.extend(result::errors(facts));
+    found.extend(client::stood_still(facts));
     found.extend(client::generator_bottleneck(facts));
     found.extend(client::dropped_arrivals(facts));
     found.extend(client::rate_not_achieved(facts));

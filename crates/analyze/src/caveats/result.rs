@@ -114,7 +114,7 @@ pub(super) fn little_law(facts: &Facts<'_>) -> Option<Caveat> {
 
 /// The measure phase is too short.
 pub(super) fn too_few_intervals(facts: &Facts<'_>) -> Option<Caveat> {
-    let count = facts.full_measure_windows().len();
+    let count = facts.measure_windows().len();
     let said = statement!("few-windows", windows = count, least = MIN_INTERVALS);
     let are_few = facts.measure.is_some() && count < MIN_INTERVALS;
     are_few.then(|| of_measure(CaveatKind::TooFewIntervals, said))

@@ -1,10 +1,11 @@
 //! Whether what was measured is a steady state, and how much of it was still a warm-up.
 
-use super::facts::{Facts, IntervalTotals, of_measure};
+use super::facts::{Facts, of_measure};
 use crate::experiment::figures::is_open;
 use crate::stationary_part::{Stationarity, Subject, judge};
 use crate::steady_state::SteadyState;
 use crate::values::{percent, seconds};
+use crate::windows::IntervalTotals;
 use dyno_record::model::{Caveat, CaveatKind};
 use dyno_record::statement;
 
@@ -14,7 +15,7 @@ const RELEVANT_WARM_UP_RATIO: f64 = 0.02;
 
 /// The measure phase has no steady state.
 pub(super) fn not_steady(facts: &Facts<'_>) -> Option<Caveat> {
-    let windows = facts.full_measure_windows();
+    let windows = facts.measure_windows();
     let found = stationarity(facts, &windows);
     let subject = match found.subject {
         Subject::ResponseTime => "mean_response_time",
@@ -43,10 +44,10 @@ pub(super) fn not_steady(facts: &Facts<'_>) -> Option<Caveat> {
 
 /// The start of the measure phase was still a warm-up.
 pub(super) fn warm_up_measured(facts: &Facts<'_>) -> Option<Caveat> {
-    let windows = facts.full_measure_windows();
+    let windows = facts.measure_windows();
     let found = stationarity(facts, &windows);
     let (warm_up, rest) = windows.split_at(found.part.start);
-    let changes = |mean: fn(&[&IntervalTotals]) -> Option<f64>| {
+    let changes = |mean: fn(&[IntervalTotals]) -> Option<f64>| {
         let change_ratio = mean(rest)? / mean(&windows)? - 1.0;
         (change_ratio.abs() >= RELEVANT_WARM_UP_RATIO).then_some(change_ratio)
     };
@@ -63,7 +64,7 @@ pub(super) fn warm_up_measured(facts: &Facts<'_>) -> Option<Caveat> {
     Some(of_measure(CaveatKind::WarmUpMeasured, said))
 }
 
-fn stationarity(facts: &Facts<'_>, windows: &[&IntervalTotals]) -> Stationarity {
+fn stationarity(facts: &Facts<'_>, windows: &[IntervalTotals]) -> Stationarity {
     let rates: Vec<f64> = windows
         .iter()
         .map(|window| window.succeeded as f64 / window.duration_s)
@@ -76,16 +77,16 @@ fn stationarity(facts: &Facts<'_>, windows: &[&IntervalTotals]) -> Stationarity 
     judge(&rates, responses.as_deref())
 }
 
-fn length_s(windows: &[&IntervalTotals]) -> f64 {
+fn length_s(windows: &[IntervalTotals]) -> f64 {
     windows.iter().map(|window| window.duration_s).sum()
 }
 
-fn mean_rate(windows: &[&IntervalTotals]) -> Option<f64> {
+fn mean_rate(windows: &[IntervalTotals]) -> Option<f64> {
     let succeeded: u64 = windows.iter().map(|window| window.succeeded).sum();
     (succeeded > 0).then(|| succeeded as f64 / length_s(windows))
 }
 
-fn mean_response(windows: &[&IntervalTotals]) -> Option<f64> {
+fn mean_response(windows: &[IntervalTotals]) -> Option<f64> {
     let succeeded: u64 = windows.iter().map(|window| window.succeeded).sum();
     let sum_us: f64 = windows
         .iter()

@@ -3,7 +3,7 @@
 use super::*;
 use dyno_record::error_example::ErrorExample;
 use dyno_record::model::{
-    Arrivals, CaveatKind, ClientUsage, Environment, InstanceRecord, LatencySummary,
+    Arrivals, CaveatKind, ClientUsage, Environment, Event, EventRecord, InstanceRecord, LatencySummary,
     OperationRecord, PhaseKind, PhaseRecord, ResourceKind, ResourceUse, RunStatus, SCHEMA_VERSION,
     ServerRecord, StorageRecord,
 };
@@ -96,6 +96,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         collections: Vec::new(),
         secondary_indexes: None,
         dropped: Vec::new(),
+        events: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     };
@@ -106,6 +107,7 @@ fn sound() -> (RunDocument, Vec<IntervalTotals>) {
         succeeded: 10_000,
         failed: 0,
         response_mean_us: Some(800.0),
+        mean_in_flight: 4.0,
     };
     (document, (0..30).map(window).collect())
 }
@@ -758,4 +760,42 @@ fn settings_that_were_checked_are_not_judged_again() {
         });
     });
     assert_eq!(kinds, [CaveatKind::SharedMachine]);
+}
+
+#[test]
+fn a_client_that_stood_still_in_the_measure_phase_is_named() {
+    let stop = |at_s| EventRecord {
+        at_s,
+        event: Event::ClientStopped { length_s: 2.0 },
+    };
+    let (mut document, intervals) = sound();
+    document.events = vec![stop(12.1), stop(20.0)];
+    let found = caveats(&document, &intervals);
+    let [one] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!(one.kind, CaveatKind::ClientStopped);
+    assert_eq!(one.statement.number("total"), Some(4.0));
+    let said = one.statement.to_string();
+    assert_eq!(said.matches("client-stopped-at").count(), 2, "{said}");
+    assert_eq!(said.matches("in_flight: 4").count(), 2, "{said}");
+    // After the phase.
+    assert_eq!(after(|document| document.events = vec![stop(40.0)]), NONE);
+}
+
+#[test]
+fn no_other_load_is_advised_where_an_outage_held_operations_back() {
+    let (mut document, mut intervals) = sound();
+    open_loop(&mut document, 12_000.0, "constant");
+    let is_marked = |document: &RunDocument, intervals: &[IntervalTotals]| {
+        let found = caveats(document, intervals);
+        let missed = found
+            .iter()
+            .find(|one| one.kind == CaveatKind::RateNotAchieved);
+        let missed = missed.expect("it is less than offered");
+        missed.statement.values.contains_key("outage")
+    };
+    assert!(!is_marked(&document, &intervals));
+    intervals[10..15].iter_mut().for_each(|one| one.succeeded = 0);
+    assert!(is_marked(&document, &intervals));
 }

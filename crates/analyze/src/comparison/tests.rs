@@ -79,7 +79,7 @@ fn verdicts(comparison: impl Fn(u64) -> Comparison) -> [usize; 4] {
             ComparisonVerdict::Faster => 0,
             ComparisonVerdict::Slower => 1,
             ComparisonVerdict::NoDifferenceLargerThan { .. } => 2,
-            ComparisonVerdict::NotEnoughData => 3,
+            ComparisonVerdict::NotEnoughData | ComparisonVerdict::NotComparable => 3,
         };
         counts[place] += 1;
     }
@@ -269,4 +269,62 @@ fn a_percentile_with_less_than_ten_values_beyond_is_not_compared() {
     let enough = (MIN_BEYOND_PERCENTILE / beyond).ceil() as usize;
     assert!(few(enough - 1).is_none() && enough > 2, "{enough}");
     assert!(few(enough).is_some());
+}
+
+/// Repetitions of a side, whose true level is `speed`.
+fn side(bench: Bench, seed: u64, first: u64, count: u64, speed: f64) -> Runs {
+    let run = |number: u64| {
+        let level = normal(seed * 104_729 + first + number, 1)[0];
+        let rate = 10_000.0 * speed * (1.0 + bench.between_ratio * level);
+        let errors = autoregressive(seed * 15_485_863 + first + number, 30, 0.6).into_iter();
+        let interval = |error: f64| IntervalSample {
+            duration_s: 1.0,
+            operations: (rate * (1.0 + 0.02 * error)) as u64,
+            times: SparseHistogram::default(),
+        };
+        errors.map(interval).collect::<Vec<_>>()
+    };
+    Runs::new(&(0..count).map(run).collect::<Vec<_>>())
+}
+
+fn of_sides(bench: Bench, seed: u64, counts: [u64; 2]) -> Comparison {
+    let a = side(bench, seed, 0, counts[0], 1.0);
+    let b = side(bench, seed, 1_000, counts[1], bench.ratio);
+    let resampling = Resampling {
+        draws: 200,
+        ..Resampling::seeded(seed)
+    };
+    compare_sides([&a, &b], Statistic::Rate, 0.05, resampling).expect("both did something")
+}
+
+#[test]
+fn runs_of_two_sides_differ_by_chance_in_few_comparisons() {
+    let noisy = Bench {
+        between_ratio: 0.1,
+        ..EQUAL
+    };
+    for counts in [[5, 5], [3, 8], [5, 1]] {
+        let claims = (0..200).filter(|seed| {
+            let verdict = of_sides(noisy, *seed, counts).verdict;
+            matches!(verdict, ComparisonVerdict::Faster | ComparisonVerdict::Slower)
+        });
+        // 5 % of 200 are 10; more than 20 have a probability of 0.1 % then.
+        let claims = claims.count();
+        assert!(claims <= 20, "{counts:?}: {claims} of 200");
+    }
+}
+
+#[test]
+fn enough_runs_of_two_sides_show_a_slower_one() {
+    let slower = Bench {
+        ratio: 0.85,
+        between_ratio: 0.02,
+        ..EQUAL
+    };
+    for counts in [[5, 5], [5, 1]] {
+        let found = of_sides(slower, 1, counts);
+        assert_eq!(found.verdict, ComparisonVerdict::Slower, "{found:?}");
+        assert_eq!(found.basis, Basis::BetweenRuns);
+    }
+    assert_eq!(of_sides(slower, 1, [1, 1]).basis, Basis::WithinRun);
 }

@@ -3,13 +3,14 @@
 use super::comparable::{Difference, differences};
 use super::demands;
 use super::relative::explanation;
-use crate::comparison::{Pair, compare, is_precise, pairs_expected};
+use crate::comparison::{Pair, compare, compare_sides, is_precise, pairs_expected};
 use crate::costs;
 use crate::resampling::Resampling;
+use crate::uncertainty::runs::Runs;
 use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE, Series};
 use crate::values::exact;
 use dyno_record::experiment::{
-    AbAnswer, AbEnd, Comparison, ComparisonVerdict, DisturbedPair, Experiment, Figures, Side,
+    AbAnswer, AbEnd, Basis, Comparison, ComparisonVerdict, DisturbedPair, Experiment, Figures, Side,
     Statistic,
 };
 use dyno_record::model::RunDocument;
@@ -17,7 +18,7 @@ use dyno_record::statement;
 use dyno_record::statement::Statement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which figure decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,40 +169,45 @@ pub fn labels(experiment: &Experiment) -> [String; 2] {
     [label("A", both[0]), label("B", both[1])]
 }
 
-/// Two runs that exist already, with what differs between them.
+/// Runs that exist already, one or several of each side, with what differs between them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunComparison {
-    /// Run directory of A, the baseline.
+    /// Directory of A, the baseline.
     pub a: String,
-    /// Run directory of B.
+    /// Directory of B.
     pub b: String,
+    /// Number of runs of A and of B.
+    pub runs: [usize; 2],
     /// What differs besides the result.
     pub differences: Vec<Difference>,
     /// Whether nothing forbids the comparison.
     pub comparable: bool,
-    /// The comparison of their windows; absent where they are too short.
+    /// The comparison; absent where the runs are too short.
     pub answer: Option<AbAnswer>,
 }
 
 impl RunComparison {
-    /// Compares two runs by the windows of their measure phases; `of_operation` says that the windows are those of one
-    /// operation.
+    /// Compares the runs of two sides, at least one each, by the windows of their measure phases. With `of_operation` the
+    /// windows contain a single kind of operation. `allowed` names differences that do not forbid the comparison.
     pub fn new(
         names: [String; 2],
-        documents: [&RunDocument; 2],
-        windows: [&[IntervalSample]; 2],
+        documents: [&[RunDocument]; 2],
+        windows: [&[Vec<IntervalSample>]; 2],
         of_operation: bool,
         margin_ratio: f64,
+        allowed: &[String],
         resampling: Resampling,
     ) -> RunComparison {
-        let differences = differences(documents[0], documents[1]);
-        let pair = Pair {
-            baseline: Series::new(windows[0]),
-            candidate: Series::new(windows[1]),
-            baseline_first: documents[0].started_at <= documents[1].started_at,
-        };
+        let mut differences = differences_of_sides(documents);
+        for one in &mut differences {
+            one.forbids &= !allowed.contains(&one.what);
+        }
+        let sides = windows.map(Runs::new);
+        let sides = [&sides[0], &sides[1]];
         let is_open = documents
             .iter()
+            .copied()
+            .flatten()
             .any(|document| !document.recorded_plan().schedule.is_closed());
         let deciding = match (of_operation, is_open) {
             (true, _) => Deciding::MeanTime,
@@ -209,35 +215,29 @@ impl RunComparison {
             (false, false) => Deciding::Rate,
         };
         let [a, b] = names;
-        let answer = analyze(&[pair], deciding, margin_ratio, resampling);
+        let compared = |statistic| compare_sides(sides, statistic, margin_ratio, resampling);
+        let mut answer = answer(deciding, compared);
+        let comparable = differences.iter().all(|difference| !difference.forbids);
+        if let Some(answer) = &mut answer {
+            answer.costs = costs::ratios_of_runs(documents);
+            if !comparable {
+                let rows = answer.comparisons.iter_mut();
+                rows.for_each(|row| row.verdict = ComparisonVerdict::NotComparable);
+            }
+        }
         RunComparison {
             a,
             b,
-            comparable: differences.iter().all(|difference| !difference.forbids),
+            runs: sides.map(Runs::len),
+            comparable,
             differences,
-            answer: answer.map(|answer| AbAnswer {
-                costs: costs::ratios_of_runs(documents),
-                ..answer
-            }),
+            answer,
         }
     }
 
-    /// Compares in spite of these differences, which are those that are asked about. Gives the first that there is not.
-    pub fn allow<'a>(&mut self, differences: &'a [String]) -> Option<&'a str> {
-        let mut unknown = None;
-        for what in differences {
-            let mut same = self
-                .differences
-                .iter_mut()
-                .filter(|one| one.what == *what)
-                .peekable();
-            if same.peek().is_none() {
-                unknown.get_or_insert(what.as_str());
-            }
-            same.for_each(|one| one.forbids = false);
-        }
-        self.comparable = self.differences.iter().all(|one| !one.forbids);
-        unknown
+    /// Whether the sides have one run each, so that nothing is known of how much runs vary.
+    pub fn is_of_single_runs(&self) -> bool {
+        self.runs.iter().all(|runs| *runs < 2)
     }
 
     /// Whether B is slower in the statistic that decides, by more than this share: its interval does not hold 1,
@@ -255,6 +255,30 @@ impl RunComparison {
     }
 }
 
+/// Differences between A and B, and those within a side, which are called `A: NAME`. No run speaks for the others of its side.
+fn differences_of_sides([a, b]: [&[RunDocument]; 2]) -> Vec<Difference> {
+    let (Some(first_a), Some(first_b)) = (a.first(), b.first()) else {
+        return Vec::new();
+    };
+    let within = |name: &'static str, first: &RunDocument, rest: &[RunDocument]| {
+        let found = rest.iter().flat_map(|one| differences(first, one));
+        let renamed = found.map(move |one| Difference {
+            what: format!("{name}: {}", one.what),
+            ..one
+        });
+        renamed.collect::<Vec<_>>()
+    };
+    let across_b = b.iter().flat_map(|one| differences(first_a, one));
+    let across_a = a.iter().skip(1).flat_map(|one| differences(one, first_b));
+    let mut all: Vec<Difference> = across_b.chain(across_a).collect();
+    all.extend(within("A", first_a, &a[1..]));
+    all.extend(within("B", first_b, &b[1..]));
+    let mut known = BTreeSet::new();
+    all.retain(|one| known.insert(one.what.clone()));
+    all.sort_by_key(|one| !one.forbids);
+    all
+}
+
 /// Compares the pairs; `None` if there is nothing to compare. `margin_ratio` is the difference that is of no
 /// interest.
 pub fn analyze(
@@ -263,11 +287,21 @@ pub fn analyze(
     margin_ratio: f64,
     resampling: Resampling,
 ) -> Option<AbAnswer> {
+    answer(deciding, |statistic| {
+        compare(pairs, statistic, margin_ratio, resampling)
+    })
+}
+
+/// The answer by a way to compare.
+fn answer(
+    deciding: Deciding,
+    compared: impl Fn(Statistic) -> Option<Comparison>,
+) -> Option<AbAnswer> {
     let statistics = statistics(deciding);
-    let comparisons: Vec<Comparison> = statistics
-        .into_iter()
-        .filter_map(|statistic| compare(pairs, statistic, margin_ratio, resampling))
-        .collect();
+    let mut comparisons: Vec<Comparison> = statistics.into_iter().filter_map(compared).collect();
+    // One run of each says nothing about how much runs vary.
+    let of_one_run = comparisons.iter_mut().filter(|row| row.basis == Basis::WithinRun);
+    of_one_run.for_each(|row| row.verdict = ComparisonVerdict::NotEnoughData);
     if comparisons.is_empty() {
         return None;
     }

@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Caveats after which a run's figures are not a result of its server.
-const SPOILING: [CaveatKind; 7] = [
+const SPOILING: [CaveatKind; 8] = [
+    CaveatKind::ClientStopped,
     CaveatKind::Fleet,
     CaveatKind::GeneratorBottleneck,
     CaveatKind::LittleLaw,

@@ -11,6 +11,7 @@ use crate::steady_state::SteadyState;
 use crate::uncertainty::histogram::SparseHistogram;
 use crate::uncertainty::series::{IntervalSample, Series};
 use dyno_record::cpus::AllowedCpus;
+use crate::windows::join_short;
 use dyno_record::estimate::Quantity;
 use dyno_record::experiment::{
     DiskFigures, Figure, Figures, LawCheck, PERCENTILES, Resource, SharedCpus, Statistic,
@@ -23,9 +24,6 @@ use std::collections::BTreeMap;
 
 /// How the record names a place that is left to the system.
 const ANYWHERE: &str = "any@";
-
-/// A window shorter than this share of the longest one is the rest of a phase; its rate says little.
-pub const SHORT_WINDOW_RATIO: f64 = 0.5;
 
 /// CPU time is counted in ticks of 10 ms and read about once a second; over a phase of some seconds the
 /// error of both ends is below this.
@@ -84,7 +82,7 @@ pub struct Measured {
 }
 
 /// Finds the stationary part of a phase, by the rates of its windows and, at an offered rate, by their mean response
-/// times. A short rest at the end is left out.
+/// times.
 pub fn measured(windows: &[WindowResponses], is_open: bool) -> Measured {
     let mut samples = samples(windows);
     let rates: Vec<f64> = samples
@@ -121,14 +119,12 @@ pub(super) fn of_windows(windows: &[WindowResponses]) -> Vec<IntervalSample> {
     windows.iter().map(sample).collect()
 }
 
-/// The recording windows of a phase, without a short rest at the end, and without those in which not all of a fleet measured.
+/// The recording windows of a phase, without those in which not all of a fleet measured. A short rest at the end is a
+/// part of the window before it, so that no operation of the phase is left out.
 pub(super) fn samples(windows: &[WindowResponses]) -> Vec<IntervalSample> {
-    let longest_s = windows.iter().map(|w| w.duration_s).fold(0.0, f64::max);
-    windows
-        .iter()
-        .filter(|window| window.duration_s >= longest_s * SHORT_WINDOW_RATIO && !window.is_outside)
-        .map(sample)
-        .collect()
+    let inside = windows.iter().filter(|window| !window.is_outside);
+    let joined = join_short(inside.cloned(), |one| one.duration_s, WindowResponses::append);
+    joined.iter().map(sample).collect()
 }
 
 fn sample(window: &WindowResponses) -> IntervalSample {

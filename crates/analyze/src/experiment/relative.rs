@@ -145,9 +145,9 @@ pub(super) fn explanation(
     let is_slower = match decision.verdict {
         ComparisonVerdict::Slower => true,
         ComparisonVerdict::Faster => false,
-        ComparisonVerdict::NoDifferenceLargerThan { .. } | ComparisonVerdict::NotEnoughData => {
-            return None;
-        }
+        ComparisonVerdict::NoDifferenceLargerThan { .. }
+        | ComparisonVerdict::NotEnoughData
+        | ComparisonVerdict::NotComparable => return None,
     };
     let difference_s = (times_us[1] - times_us[0]).abs() * 1e-6;
     let could_win_s = |demand: &DemandRatio| f64::from(clients) * demand.change_per_server_s();

@@ -10,12 +10,14 @@ use super::sweep::disk_limits_of_runs;
 use crate::course::Course;
 use crate::laws;
 use crate::laws::demand;
+use crate::outages::{Outage, with_outages};
 use crate::resampling::Resampling;
-use crate::uncertainty::series::{IntervalSample, MIN_BEYOND_PERCENTILE};
+pub use crate::uncertainty::series::NoInterval;
+use crate::uncertainty::series::{IntervalSample, Series};
 use crate::verdict::Verdict;
 use dyno_record::estimate::Quantity;
 use dyno_record::experiment::{
-    Demand, DiskLimits, Figure, Figures, Finding, PERCENTILES, Statistic,
+    Demand, DiskLimits, Figures, Finding, PERCENTILES, Statistic,
 };
 use dyno_record::model::RunDocument;
 use dyno_record::responses::PhaseResponses;
@@ -48,6 +50,9 @@ pub struct RunAnalysis {
     /// The resource that saturates first, of those whose limit is known; absent where the server was not watched, as it may be any other then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Bottleneck>,
+    /// Times in which no operation succeeded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<Outage>,
     /// What changed over the measured time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
@@ -59,7 +64,7 @@ pub struct RunAnalysis {
 }
 
 /// A figure that has no interval.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WithoutInterval {
     /// The operation; absent for all together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,16 +73,11 @@ pub struct WithoutInterval {
     pub figure: String,
     /// Why.
     pub reason: NoInterval,
-}
-
-/// Why a figure has no interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum NoInterval {
-    /// The windows are worth too little: they are few, or each is like the one before.
-    TooFewWindows,
-    /// Less than ten operations took longer than the percentile.
-    TooFewBeyond,
+    /// Number of independent windows that the windows are worth.
+    pub independent_windows: f64,
+    /// Measured time that would probably give it one; absent where the windows do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_s: Option<f64>,
 }
 
 /// The resource that saturates first.
@@ -103,14 +103,22 @@ impl RunAnalysis {
     }
 
     /// The same with what was watched over the time of the run. No finding contradicts the verdict.
-    pub fn concluded(self, course: Course, verdict: Option<Verdict>) -> RunAnalysis {
+    pub fn concluded(
+        self,
+        document: &RunDocument,
+        course: Course,
+        verdict: Option<Verdict>,
+        outages: Vec<Outage>,
+    ) -> RunAnalysis {
         let used_up = self.used_up();
         let verdict = verdict.map(|verdict| conclusion::with_used_up(verdict, &used_up));
         let findings = match &verdict {
             Some(verdict) => conclusion::beside(verdict, self.findings),
             None => self.findings,
         };
+        let (findings, verdict) = with_outages(document, &outages, findings, verdict);
         RunAnalysis {
+            outages,
             course: Some(course),
             verdict,
             findings,
@@ -136,24 +144,17 @@ pub fn analyze(
         warm_up_windows,
         ..
     } = measured;
-    let mut without_interval = reasons(None, &windows, |name| match name {
-        "rate" => Some(figures.rate_per_s),
-        "mean" => Some(figures.response_mean_us),
-        percentile => figures.percentile(percentile),
-    });
+    let resampling = Resampling::seeded(seed);
+    let mut without_interval = reasons(None, &windows, resampling);
     let mut operations = BTreeMap::new();
     for (name, of_one) in &responses.operations {
         // The same part of the phase as that of all together.
         let windows: Vec<IntervalSample> =
             samples(of_one).into_iter().skip(warm_up_windows).collect();
-        let Some(found) = OperationFigures::of(&windows, Resampling::seeded(seed)) else {
+        let Some(found) = OperationFigures::of(&windows, resampling) else {
             continue;
         };
-        without_interval.extend(reasons(Some(name), &windows, |figure| match figure {
-            "rate" => Some(found.rate_per_s),
-            "mean" => Some(found.response_mean_us),
-            percentile => found.response_us.get(percentile).copied(),
-        }));
+        without_interval.extend(reasons(Some(name), &windows, resampling));
         operations.insert(name.clone(), found);
     }
     let rate_per_s = whole.value(Statistic::Rate).ok_or(NothingMeasured)?;
@@ -168,6 +169,7 @@ pub fn analyze(
         stations,
         disk,
         bottleneck: None,
+        outages: Vec::new(),
         course: None,
         verdict: None,
         findings: Vec::new(),
@@ -195,35 +197,39 @@ fn within_bound(stations: &[Demand], rate_per_s: f64) -> Option<dyno_record::exp
     laws::rate_within_bound(Quantity::exact(rate_per_s), demand.saturation_rate_per_s())
 }
 
+/// Measured time that would probably give all these figures an interval, in steps that people use; `None` if one of them
+/// does not tell.
+pub fn longest_needed_s<'a>(missing: impl Iterator<Item = &'a WithoutInterval>) -> Option<f64> {
+    let needed: Option<Vec<f64>> = missing.map(|one| one.needed_s).collect();
+    let longest_s = needed?.into_iter().reduce(f64::max)?;
+    let step_s = if longest_s < 60.0 { 5.0 } else { 60.0 };
+    Some((longest_s / step_s).ceil() * step_s)
+}
+
 /// Why figures have no interval, of those that have none.
 fn reasons(
     operation: Option<&String>,
     windows: &[IntervalSample],
-    figure: impl Fn(&str) -> Option<Figure>,
+    resampling: Resampling,
 ) -> Vec<WithoutInterval> {
-    let total: u64 = windows.iter().map(|window| window.operations).sum();
-    let percentiles = PERCENTILES.iter().map(|(name, percent)| {
-        let beyond = total as f64 * (1.0 - percent / 100.0);
-        let reason = if beyond < MIN_BEYOND_PERCENTILE {
-            NoInterval::TooFewBeyond
-        } else {
-            NoInterval::TooFewWindows
-        };
-        (*name, reason)
-    });
-    [
-        ("rate", NoInterval::TooFewWindows),
-        ("mean", NoInterval::TooFewWindows),
-    ]
-    .into_iter()
-    .chain(percentiles)
-    .filter(|(name, _)| figure(name).is_some_and(|figure| figure.low.is_none()))
-    .map(|(name, reason)| WithoutInterval {
-        operation: operation.cloned(),
-        figure: name.to_owned(),
-        reason,
-    })
-    .collect()
+    let series = Series::new(windows);
+    let percentiles = PERCENTILES
+        .iter()
+        .map(|(name, percent)| (*name, Statistic::Percentile { percent: *percent }));
+    [("rate", Statistic::Rate), ("mean", Statistic::MeanTime)]
+        .into_iter()
+        .chain(percentiles)
+        .filter_map(|(name, statistic)| {
+            let shortage = series.shortage(statistic, resampling)?;
+            Some(WithoutInterval {
+                operation: operation.cloned(),
+                figure: name.to_owned(),
+                reason: shortage.reason,
+                independent_windows: shortage.independent_windows,
+                needed_s: shortage.needed_s,
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -334,6 +334,13 @@ impl ObjectiveSearch {
             (None, sides) => sides.map(|sides| self.known(sides)),
         };
         let boundary = known.map(|known| known.boundary(self.settings.start_rate_per_s));
+        let tried = self.votes.keys().map(|position| self.rate(*position));
+        let (lowest, highest) = tried.fold((f64::INFINITY, 0.0), |(low, high), rate| {
+            (f64::min(low, rate), f64::max(high, rate))
+        });
+        let boundary = boundary
+            .filter(|_| !self.votes.is_empty())
+            .map(|found| found.within_measured([lowest, highest]));
         match boundary {
             Some(found) => (Some(found.half_per_s.value), boundary),
             None => (kept.map(|kept| self.rate(kept)), None),

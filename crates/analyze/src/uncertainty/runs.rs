@@ -56,6 +56,21 @@ impl Runs {
         }
     }
 
+    /// Number of runs.
+    pub fn len(&self) -> usize {
+        self.each.len()
+    }
+
+    /// Whether it has zero runs.
+    pub fn is_empty(&self) -> bool {
+        self.each.is_empty()
+    }
+
+    /// Operations of all runs that lie beyond a percentile; infinite for what has no such limit.
+    pub(crate) fn beyond(&self, statistic: Statistic) -> f64 {
+        self.all.beyond(statistic)
+    }
+
     /// The statistic over all runs together, also where it has no interval; `None` if nothing was done.
     pub fn value(&self, statistic: Statistic) -> Option<f64> {
         self.all.value(statistic)
@@ -102,7 +117,7 @@ impl Runs {
     }
 
     /// Standard error of the statistic's logarithm, from the variation inside of the runs alone.
-    fn within(&self, statistic: Statistic, resampling: Resampling) -> Option<Spread> {
+    pub(crate) fn within(&self, statistic: Statistic, resampling: Resampling) -> Option<Spread> {
         let spreads: Option<Vec<_>> = self
             .each
             .iter()
@@ -113,7 +128,8 @@ impl Runs {
 
     /// How much the statistic varies from run to run, on the scale of logarithms: from drawing whole runs. `None` for a
     /// single run.
-    fn run_to_run(&self, statistic: Statistic, resampling: Resampling) -> Option<Spread> {
+    pub(crate) fn run_to_run(
+        &self, statistic: Statistic, resampling: Resampling) -> Option<Spread> {
         let count = self.ranges.len();
         if count < 2 || !self.all.knows(statistic) {
             return None;

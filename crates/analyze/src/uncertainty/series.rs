@@ -16,6 +16,8 @@ use crate::estimate::Spread;
 use crate::resampling::Resampling;
 use dyno_record::estimate::Estimate;
 use dyno_record::experiment::Statistic;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Random numbers of this method, see [`Resampling::rng`].
 const STREAM: u64 = 2;
@@ -23,6 +25,9 @@ const STREAM: u64 = 2;
 /// Fewest operations beyond a percentile for an interval of it: resampling cannot show values that
 /// were never seen, so it is blind to how far the few last ones might have been.
 pub const MIN_BEYOND_PERCENTILE: f64 = 10.0;
+
+/// How many times as long as it was a run is at most said to be needed.
+const MOST_TIMES_LONGER: f64 = 1_000.0;
 
 /// One recording interval of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +38,28 @@ pub struct IntervalSample {
     pub operations: u64,
     /// Their times, in any unit.
     pub times: SparseHistogram,
+}
+
+/// Why a statistic has no interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NoInterval {
+    /// There are too few windows, however independent they are.
+    TooFewWindows,
+    /// The windows are many enough, but each resembles the one before.
+    Correlated,
+    /// Less than ten operations took longer than the percentile.
+    TooFewBeyond,
+}
+
+/// Why a statistic has no interval, and what would give it one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Shortage {
+    pub(crate) reason: NoInterval,
+    /// Number of independent windows that the windows are worth.
+    pub(crate) independent_windows: f64,
+    /// Measured time that would probably do; `None` where the windows do not tell.
+    pub(crate) needed_s: Option<f64>,
 }
 
 /// The recording intervals of a run, ready to be resampled.
@@ -88,6 +115,59 @@ impl Series {
         let value = self.value(statistic)?;
         let spread = self.log_spread(statistic, resampling)?;
         spread.around(value, resampling.confidence_ratio)
+    }
+
+    /// Why the statistic has no interval, if it has none. `None` also if nothing was done.
+    pub(crate) fn shortage(
+        &self,
+        statistic: Statistic,
+        resampling: Resampling,
+    ) -> Option<Shortage> {
+        let size = effective_size(&self.influence(statistic)?);
+        let length_s: f64 = self.durations_s.iter().sum();
+        if !self.knows(statistic) {
+            let needed_s = length_s * MIN_BEYOND_PERCENTILE / self.beyond(statistic);
+            return Some(Shortage {
+                reason: NoInterval::TooFewBeyond,
+                independent_windows: size,
+                needed_s: needed_s.is_finite().then_some(needed_s),
+            });
+        }
+        if self.estimate(statistic, resampling).is_some() {
+            return None;
+        }
+        let value = self.value(statistic)?;
+        let spread = self.log_spread(statistic, resampling);
+        // As if the run were so many times as long.
+        let is_enough = |spread: &Spread, factor: f64| {
+            let longer = Spread {
+                deviation: spread.deviation / factor.sqrt(),
+                degrees_of_freedom: degrees_of_freedom(size * factor),
+            };
+            longer.around(value, resampling.confidence_ratio).is_some()
+        };
+        let windows = self.len() as f64;
+        let is_correlated = match &spread {
+            Some(spread) => is_enough(spread, windows / size),
+            None => windows >= 2.0 * size,
+        };
+        let mut factors = std::iter::successors(Some(1.1), |factor| Some(factor * 1.1));
+        let needed_s = spread.and_then(|spread| {
+            let factor = factors
+                .by_ref()
+                .take_while(|factor| *factor <= MOST_TIMES_LONGER)
+                .find(|factor| is_enough(&spread, *factor))?;
+            Some(length_s * factor)
+        });
+        Some(Shortage {
+            reason: if is_correlated {
+                NoInterval::Correlated
+            } else {
+                NoInterval::TooFewWindows
+            },
+            independent_windows: size,
+            needed_s,
+        })
     }
 
     /// Standard error of the statistic's logarithm. `None` if nothing was done, or if a selection
@@ -307,6 +387,36 @@ mod tests {
                 .value(Statistic::Percentile { percent: 100.0 })
                 .is_some()
         );
+    }
+
+    #[test]
+    fn a_statistic_without_interval_says_what_it_lacks() {
+        let why = |series: &Series| series.shortage(Statistic::Rate, resampling(1));
+        let of_rates = |rates: &[u64]| {
+            let interval = |rate: &u64| IntervalSample {
+                duration_s: 1.0,
+                operations: *rate,
+                times: SparseHistogram::default(),
+            };
+            Series::new(&rates.iter().map(interval).collect::<Vec<_>>())
+        };
+        assert_eq!(why(&rates(1, 0.0)), None);
+        // Three windows that differ by half.
+        let few = why(&of_rates(&[1_000, 1_500, 900])).expect("they are few");
+        assert_eq!(few.reason, NoInterval::TooFewWindows);
+        assert_eq!(few.independent_windows, 3.0);
+        // Ten windows in two parts.
+        let halves = [900, 910, 905, 890, 900, 1_500, 1_510, 1_490, 1_505, 1_500];
+        let correlated = why(&of_rates(&halves)).expect("they resemble each other");
+        assert_eq!(correlated.reason, NoInterval::Correlated);
+        assert!(correlated.independent_windows < 5.0, "{correlated:?}");
+        let needed_s = correlated.needed_s.expect("they vary");
+        assert!(needed_s > 10.0 && needed_s < 200.0, "{needed_s}");
+        let p99 = Statistic::Percentile { percent: 99.99 };
+        let beyond = queue(0.5, 1).shortage(p99, resampling(1)).expect("about three");
+        assert_eq!(beyond.reason, NoInterval::TooFewBeyond);
+        let needed_s = beyond.needed_s.expect("it follows from the number");
+        assert!((150.0..250.0).contains(&needed_s), "{needed_s}");
     }
 
     #[test]

@@ -332,6 +332,7 @@ impl Scene {
             collections: Vec::new(),
             secondary_indexes: None,
             dropped: Vec::new(),
+            events: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
         }

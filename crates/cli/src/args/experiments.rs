@@ -205,10 +205,10 @@ pub(crate) struct AbArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
-    /// Run directory of A, the baseline
+    /// Run directory of A, the baseline, or a folder with repetitions of it
     #[arg(value_name = "RUN_A")]
     pub(crate) run_a: PathBuf,
-    /// Run directory of B
+    /// Run directory of B, or a folder with repetitions of it
     #[arg(value_name = "RUN_B")]
     pub(crate) run_b: PathBuf,
     /// Compare the response times of this operation only, such as `read`
@@ -217,7 +217,9 @@ pub(crate) struct CompareArguments {
     /// Difference that is of no interest, such as `5%` or `0.05`
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "5%")]
     pub(crate) margin: f64,
-    /// End with status 1 if B is certainly slower, and by more than this, such as `5%`; it is the margin, too
+    /// End with status 1 if B is slower by more than this, such as `5%`, and not by chance; also sets the margin
+    ///
+    /// It needs several runs of A or B. With one run of each the status is 1 as well, since runs vary by an unknown amount.
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "margin")]
     pub(crate) fail_if_slower: Option<f64>,
     /// Compare in spite of this difference, by the name that the comparison gives it; may be repeated

@@ -1,13 +1,16 @@
-//! `dyno compare`: two runs that exist already, side by side.
+//! `dyno compare`: runs that exist already, side by side.
 
 use crate::args::CompareArguments;
+use crate::commands::history::find_runs;
 use crate::exit::Exit;
 use crate::messages::{Messages, pretty_json, print_data};
 use crate::reports::refused;
 use dyno_analyze::experiment::ab::{RunComparison, undecided};
 use dyno_analyze::experiment::figures::{is_open, measured};
 use dyno_analyze::resampling::Resampling;
+use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_engine::{Error, Kind};
+use dyno_record::document::Document;
 use dyno_record::model::{PhaseKind, RunDocument};
 use dyno_record::responses::responses;
 use dyno_report::PageFormat;
@@ -18,34 +21,22 @@ use std::path::Path;
 /// See the module.
 pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Result<Exit, Error> {
     let margin = arguments.fail_if_slower.unwrap_or(arguments.margin);
-    let runs = [&arguments.run_a, &arguments.run_b];
-    let documents = [
-        dyno_results::run::open(runs[0])?.document,
-        dyno_results::run::open(runs[1])?.document,
-    ];
     let operation = arguments.operation.as_deref();
-    if let Some(operation) = operation {
-        documents
-            .iter()
-            .zip(runs)
-            .try_for_each(|(document, run)| check_operation(document, run, operation))?;
-    }
-    let samples = |run: &Path, document: &RunDocument| {
-        responses(run, PhaseKind::Measure, operation)
-            .map(|windows| measured(&windows, is_open(document)).samples)
-    };
-    let mut found = RunComparison::new(
-        runs.map(|run| run.display().to_string()),
-        [&documents[0], &documents[1]],
-        [
-            &samples(runs[0], &documents[0])?,
-            &samples(runs[1], &documents[1])?,
-        ],
+    let [(a, windows_a), (b, windows_b)] = [
+        side(&arguments.run_a, operation)?,
+        side(&arguments.run_b, operation)?,
+    ];
+    let found = RunComparison::new(
+        [&arguments.run_a, &arguments.run_b].map(|path| path.display().to_string()),
+        [&a, &b],
+        [&windows_a, &windows_b],
         operation.is_some(),
         margin,
+        &arguments.allow,
         Resampling::seeded(SEED),
     );
-    if let Some(unknown) = found.allow(&arguments.allow) {
+    let is_known = |what: &&String| found.differences.iter().all(|one| one.what != **what);
+    if let Some(unknown) = arguments.allow.iter().find(is_known) {
         messages.warning(&format!(
             "the runs do not differ in `{unknown}`, which is allowed"
         ));
@@ -62,20 +53,7 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
         }
         return Ok(Exit::Done);
     };
-    if found.answer.is_none() {
-        return Err(Error::new(Kind::CheckFailed, TOO_SHORT).with_hint(LONGER));
-    }
-    if let Some(why) = found.answer.as_ref().and_then(undecided) {
-        let text = format!(
-            "the runs are too short for a verdict: {}",
-            texts::text(&why)
-        );
-        return Err(Error::new(Kind::CheckFailed, text).with_hint(LONGER));
-    }
-    if !found.comparable {
-        let text = "the runs are not comparable, so nothing can be said about which is slower";
-        return Err(Error::new(Kind::CheckFailed, text));
-    }
+    check_decides(&found)?;
     if found.is_slower_by(share) {
         messages.warning(&format!("B is slower by more than {} %", share * 100.0));
         return Ok(Exit::CheckFailed);
@@ -83,8 +61,64 @@ pub(crate) fn compare(arguments: &CompareArguments, messages: Messages) -> Resul
     Ok(Exit::Done)
 }
 
+/// Refuses to decide whether B is slower where nothing follows from the runs.
+fn check_decides(found: &RunComparison) -> Result<(), Error> {
+    let refuse = |text: String, hint: Option<&str>| {
+        Err(Error::new(Kind::CheckFailed, text).with_optional_hint(hint))
+    };
+    let Some(answer) = &found.answer else {
+        return refuse(TOO_SHORT.to_owned(), Some(LONGER));
+    };
+    if let Some(why) = undecided(answer) {
+        let why = texts::text(&why);
+        let text = format!("the runs are too short for a verdict: {why}");
+        return refuse(text, Some(LONGER));
+    }
+    if !found.comparable {
+        let text = "the runs are not comparable, so nothing can be said about which is slower";
+        return refuse(text.to_owned(), None);
+    }
+    if found.is_of_single_runs() {
+        let text = "cannot decide which is slower from one run of each: how much runs vary is not known";
+        return refuse(text.to_owned(), Some(REPEAT));
+    }
+    Ok(())
+}
+
+/// The runs of a side with the windows of their measure phases.
+fn side(
+    path: &Path,
+    operation: Option<&str>,
+) -> Result<(Vec<RunDocument>, Vec<Vec<IntervalSample>>), Error> {
+    let mut folders = Vec::new();
+    if path.is_dir() && !path.join(RunDocument::FILE).is_file() {
+        find_runs(path, DEPTH, &mut folders)?;
+        folders.sort();
+    }
+    if folders.is_empty() {
+        // A single run; opening anything else reports the error.
+        folders.push(path.to_owned());
+    }
+    let mut documents = Vec::new();
+    let mut windows = Vec::new();
+    for folder in folders {
+        let document = dyno_results::run::open(&folder)?.document;
+        if let Some(operation) = operation {
+            check_operation(&document, &folder, operation)?;
+        }
+        let responses = responses(&folder, PhaseKind::Measure, operation)?;
+        windows.push(measured(&responses, is_open(&document)).samples);
+        documents.push(document);
+    }
+    Ok((documents, windows))
+}
+
+/// Deepest folder with runs below the named one: a suite keeps its runs in `runs/`.
+const DEPTH: usize = 2;
+
 /// Why there is nothing to compare, and what helps.
 const TOO_SHORT: &str = "the runs are too short to compare: they need more windows with operations";
+const REPEAT: &str = "repeat both plans with `--repeat 5` and compare the two folders, or use `dyno ab`";
 const LONGER: &str = "make them longer with `--duration`, or more of them with `dyno ab`";
 
 /// Refuses an operation that a run did not measure.

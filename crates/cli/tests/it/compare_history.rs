@@ -16,15 +16,23 @@ fn series(folder: &Path, rates: &[(u64, u64)]) {
     }
 }
 
+/// Five repetitions of a run, which vary by half a percent.
+fn repetitions(folder: &Path, run: &MadeUp) {
+    for (number, per_mille) in [1000, 990, 1010, 1005, 995].into_iter().enumerate() {
+        let repetition = MadeUp {
+            rate_per_s: run.rate_per_s * per_mille / 1000,
+            seed: number as u64 + 1,
+            ..run.clone()
+        };
+        repetition.write(&folder.join(format!("runs/{number:03}")));
+    }
+}
+
 #[test]
-fn a_run_that_is_slower_fails_only_beyond_the_limit() {
+fn repeated_runs_that_are_slower_fail_only_beyond_the_limit() {
     let bench = Bench::new();
-    MadeUp::new(1000).write(&bench.path("a"));
-    let slower = MadeUp {
-        seed: 7,
-        ..MadeUp::new(880)
-    };
-    slower.write(&bench.path("b"));
+    repetitions(&bench.path("a"), &MadeUp::new(1000));
+    repetitions(&bench.path("b"), &MadeUp::new(880));
     let compare =
         |a: &str, b: &str, more: &[&str]| bench.dyno(&[&["compare", a, b][..], more].concat());
     let told = compare("a", "b", &[]).expect(0);
@@ -36,9 +44,29 @@ fn a_run_that_is_slower_fails_only_beyond_the_limit() {
     compare("a", "b", &["--fail-if-slower", "20%"]).expect(0);
     compare("b", "a", &["--fail-if-slower", "5%"]).expect(0);
     compare("a", "a", &["--fail-if-slower", "5%"]).expect(0);
+    // One run is taken to vary as the runs of the other side do.
+    let found = compare("a", "b/runs/000", &["--format", "json"]).expect(0).json();
+    assert_eq!(found["runs"], serde_json::json!([5, 1]));
+    assert_eq!(found["answer"]["comparisons"][0]["verdict"], "slower");
     for share in ["0", "-5%", "x", "100%"] {
         compare("a", "b", &["--fail-if-slower", share]).expect(2);
     }
+}
+
+#[test]
+fn one_run_of_each_decides_nothing() {
+    let bench = Bench::new();
+    MadeUp::new(1000).write(&bench.path("a"));
+    MadeUp::new(500).write(&bench.path("b"));
+    let found = bench.dyno(&["compare", "a", "b", "--format", "json"]).expect(0).json();
+    for row in found["answer"]["comparisons"].as_array().unwrap() {
+        assert_eq!(row["verdict"], "not_enough_data", "{row}");
+        assert_eq!(row["basis"], "within_run", "{row}");
+    }
+    bench
+        .dyno(&["compare", "a", "b", "--fail-if-slower", "5%"])
+        .expect(1)
+        .says("--repeat");
 }
 
 #[test]
@@ -48,12 +76,12 @@ fn a_slower_answer_at_an_offered_rate_fails_too() {
         offered_per_s: Some(500),
         ..MadeUp::new(500)
     };
-    offered.write(&bench.path("a"));
+    repetitions(&bench.path("a"), &offered);
     let slower = MadeUp {
         response_us: offered.response_us * 3 / 2,
         ..offered.clone()
     };
-    slower.write(&bench.path("b"));
+    repetitions(&bench.path("b"), &slower);
     let json = ["compare", "a", "b", "--format", "json"];
     let found = bench.dyno(&json).expect(0).json();
     let first = &found["answer"]["comparisons"][0];
@@ -105,6 +133,8 @@ fn runs_that_cannot_be_compared_are_told_apart_and_fail_where_it_counts() {
         let told = bench.dyno(&["compare", "a", b]).expect(0);
         assert!(told.stdout.contains("not comparable"), "{}", told.stdout);
         assert!(told.stdout.contains(what), "{}", told.stdout);
+        let claims = ["is slower", "is faster", "no difference"];
+        assert!(!claims.iter().any(|claim| told.stdout.contains(claim)), "{}", told.stdout);
         bench
             .dyno(&["compare", "a", b, "--fail-if-slower", "5%"])
             .expect(1)

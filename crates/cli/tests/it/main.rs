@@ -38,6 +38,7 @@ mod laws;
 mod measured_run;
 mod metric_names;
 mod metrics;
+mod outages;
 mod pairs;
 mod plans;
 mod prometheus;

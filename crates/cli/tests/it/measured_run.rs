@@ -551,6 +551,9 @@ fn a_server_that_goes_away_ends_the_run_and_keeps_what_was_measured() {
         "{}",
         document["status_reason"]
     );
+    let caveats = document["caveats"].as_array().unwrap();
+    let uncounted = |one: &serde_json::Value| one["code"] == "documents-not-counted";
+    assert!(caveats.iter().any(uncounted), "{caveats:?}");
 }
 
 #[test]

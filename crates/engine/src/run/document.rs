@@ -30,6 +30,7 @@ pub fn initial(plan: &Plan, started: Timestamp, environment: Environment) -> Run
         collections: Vec::new(),
         secondary_indexes: None,
         dropped: Vec::new(),
+        events: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

@@ -2,16 +2,19 @@
 
 use super::{SET_UP_LIMIT, Session};
 use crate::deployment::DeploymentUnderTest;
+use crate::deployment::server::ServerUnderTest;
 use crate::error::Error;
 use crate::run::collection::{self, Decision};
 use crate::run::consumption;
 use crate::run::observation;
 use crate::run::options::Extent;
 use dyno_load::connect::{CancelCheck, Control};
-use dyno_load::prepare;
+use dyno_load::prepare::{self, CollectionState};
 use dyno_load::workload::{LoadTask, Workload};
 use dyno_plan::Plan;
-use dyno_record::model::{Caveat, CaveatKind, PhaseEdge, PhaseKind, PhaseRecord, SecondaryIndexes};
+use dyno_record::model::{
+    Caveat, CaveatKind, CollectionRecord, PhaseEdge, PhaseKind, PhaseRecord, SecondaryIndexes,
+};
 use dyno_record::quantity::{Quantity, Unit};
 use dyno_record::statement;
 use dyno_record::statement::Number;
@@ -22,6 +25,10 @@ use std::time::{Duration, Instant};
 /// server may hang, and what was measured is worth more than the sizes.
 const LOOK_BACK_LIMIT: Duration = Duration::from_secs(60);
 const LOOK_BACK_LIMIT_INTERRUPTED: Duration = Duration::from_secs(2);
+
+/// How long a server that is away after a run is waited for: one that was restarted recovers.
+pub(super) const RECONNECT_LIMIT: Duration = Duration::from_secs(10);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
 
 impl Session<'_> {
     /// Loads those collections that lack documents, all at once, and waits until all are loaded.
@@ -143,8 +150,19 @@ impl Session<'_> {
             } else {
                 format!("pair-{number}")
             };
-            let found = observation::collection(control, self.plan, instance, phase, at);
-            self.document.collections.extend(found);
+            let of_instance = |known: &CollectionRecord| known.instance == instance;
+            let was_told = self.document.collections.iter().any(of_instance);
+            match observation::collection(control, self.plan, &instance, phase, at) {
+                Ok(found) => self.document.collections.push(found),
+                // Only a server that reported it before the load is expected to report it again.
+                Err(reason) if was_told => {
+                    let said =
+                        statement!("collection-not-read", server = instance, reason = reason);
+                    let kind = CaveatKind::ProbeUnavailable;
+                    self.caveats.push(Caveat::of_run(kind, said));
+                }
+                Err(_) => {}
+            }
         }
     }
 
@@ -196,8 +214,15 @@ impl Session<'_> {
         }
     }
 
-    /// Sizes after the run, and whether the documents that were written are there.
-    pub(super) fn look_back(&mut self, number: usize, control: &mut Control) {
+    /// Sizes after the run, and whether the documents that were written are there. A connection that was lost is made
+    /// again, for up to `patience` after a server that is away.
+    pub(super) fn look_back(
+        &mut self,
+        number: usize,
+        control: &mut Control,
+        server: &ServerUnderTest,
+        patience: Duration,
+    ) {
         let limit = if self.context.cancel.requested() {
             // It has asked for the end already: what is left is this look, with a limit of its own.
             control.set_cancel_check(CancelCheck::new(|| false));
@@ -206,8 +231,13 @@ impl Session<'_> {
             LOOK_BACK_LIMIT
         };
         control.set_limit(Some(limit));
-        let Ok(state) = prepare::collection_size(control, &self.plan.data) else {
-            return;
+        let state = match self.collection_after(control, server, limit, patience) {
+            Ok(state) => state,
+            Err(error) => {
+                let said = statement!("documents-not-counted", reason = error.reason());
+                let caveat = Caveat::of_run(CaveatKind::DocumentCount, said);
+                return self.keep_count(number, Some(caveat));
+            }
         };
         let changes = self.document_changes(number);
         let server = &mut self.servers[number];
@@ -215,6 +245,38 @@ impl Session<'_> {
         server.storage_bytes = state.storage_bytes.or(server.storage_bytes);
         let before = server.documents.unwrap_or(0);
         let caveat = count_caveat(self.plan, before, state.documents, &changes);
+        self.keep_count(number, caveat);
+    }
+
+    /// The collection after the run, over a new connection if the old one is lost.
+    fn collection_after(
+        &self,
+        control: &mut Control,
+        server: &ServerUnderTest,
+        limit: Duration,
+        patience: Duration,
+    ) -> Result<CollectionState, Error> {
+        let data = &self.plan.data;
+        match prepare::collection_size(control, data) {
+            Err(error) if prepare::is_connection_lost(&error) => {}
+            looked => return Ok(looked?),
+        }
+        let until = Instant::now() + patience;
+        loop {
+            match server.control() {
+                Ok(new) => *control = new,
+                Err(_) if Instant::now() < until && !self.context.cancel.requested() => {
+                    std::thread::sleep(RECONNECT_PAUSE);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            control.set_limit(Some(limit));
+            return Ok(prepare::collection_size(control, data)?);
+        }
+    }
+
+    fn keep_count(&mut self, number: usize, caveat: Option<Caveat>) {
         match self.instances.get_mut(number) {
             None => self.caveats.extend(caveat),
             Some(instance) => {

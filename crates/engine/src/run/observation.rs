@@ -24,7 +24,7 @@ use dyno_record::names;
 use dyno_record::statement;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest time for one question to a server: a source must not hang.
 const QUESTION_LIMIT: Duration = Duration::from_secs(2);
@@ -242,8 +242,12 @@ impl Asker {
     }
 }
 
-impl Ask for Asker {
-    fn ask(&mut self, database: &str, command: bson::Document) -> Result<bson::Document, AskError> {
+impl Asker {
+    fn ask_once(
+        &mut self,
+        database: &str,
+        command: bson::Document,
+    ) -> Result<bson::Document, AskError> {
         let control = match &mut self.control {
             Some(control) => control,
             None => {
@@ -265,6 +269,19 @@ impl Ask for Asker {
     }
 }
 
+impl Ask for Asker {
+    fn ask(&mut self, database: &str, command: bson::Document) -> Result<bson::Document, AskError> {
+        let (was_open, begin) = (self.control.is_some(), Instant::now());
+        match self.ask_once(database, command.clone()) {
+            // The server may have been restarted since the last question. One that is silent stays so.
+            Err(AskError::Lost { .. }) if was_open && begin.elapsed() < self.limit => {
+                self.ask_once(database, command)
+            }
+            answer => answer,
+        }
+    }
+}
+
 /// Asks over a connection that is there already.
 struct Borrowed<'a>(&'a mut Control);
 
@@ -276,20 +293,24 @@ impl Ask for Borrowed<'_> {
     }
 }
 
-/// What a server says of the collection under test; nothing if it does not tell.
+/// Asks a server for the statistics of the collection under test.
+///
+/// # Errors
+/// Why it does not say anything, in words.
 pub(crate) fn collection(
     control: &mut Control,
     plan: &Plan,
-    instance: String,
+    instance: &str,
     phase: PhaseKind,
     at: PhaseEdge,
-) -> Option<CollectionRecord> {
+) -> Result<CollectionRecord, String> {
     let (database, collection) = (&plan.data.database, &plan.data.collection);
-    let statistics = collection_statistics(&mut Borrowed(control), database, collection).ok()?;
-    Some(CollectionRecord {
+    let statistics = collection_statistics(&mut Borrowed(control), database, collection)
+        .map_err(|health| health.reason().unwrap_or_default().to_owned())?;
+    Ok(CollectionRecord {
         phase,
         at,
-        instance,
+        instance: instance.to_owned(),
         database: database.clone(),
         collection: collection.clone(),
         statistics,

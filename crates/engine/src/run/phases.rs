@@ -17,6 +17,7 @@ use crate::run::trace::io::{Attached, Completed, RunTrace};
 use crate::run::trace::{self, Watched, Watchers};
 use dyno_load::job::RetryRule;
 use dyno_load::job::{Job, OnEnded, OnPlanned, Pair, PhaseSpec, ProcessUsage};
+use dyno_load::standstill::StandstillWatch;
 use dyno_load::workload::Workload;
 use dyno_load::{LoadError, Window};
 use dyno_observe::usage::UsageSampler;
@@ -193,6 +194,9 @@ impl Session<'_> {
             ended: false,
         };
         sink.sample();
+        // Without another thread a standstill is not noticed, and the load is measured all the same.
+        let standstill = job.is_some().then(|| StandstillWatch::start(clock).ok());
+        let standstill = standstill.flatten();
         let mut take = |window: Window| sink.take(&window);
         let result = match (job, self.context.source) {
             (Some(job), _) => {
@@ -218,6 +222,8 @@ impl Session<'_> {
         let (sampler, clients) = (sink.sampler, sink.clients);
         let (fault, ended) = (sink.fault, sink.ended);
         self.ended_early = sink.enough;
+        let stopped = standstill.map(StandstillWatch::end);
+        self.keep_events(stopped.unwrap_or_default(), deployment);
         self.keep_watched(&watchers, deployment);
         self.keep_use(&sampler, is_local);
         self.keep_consumption(metered, &phases, deployment);

@@ -4,6 +4,7 @@
 //! Connections that break later are made again by the caller, with the same [`Connector`].
 
 mod authenticate;
+mod changes;
 mod control;
 mod discover;
 mod endpoint;
@@ -24,8 +25,10 @@ pub(crate) use retries::Retries;
 pub use session::CancelCheck;
 pub use transport::{TlsStream, Transport};
 
+use changes::Changes;
 use discover::Probe;
 use dyno_plan::uri::{self, Credentials, Host, Target, TargetOptions};
+use dyno_record::model::Event;
 use dyno_wire::bson::Document;
 use dyno_wire::handshake::{HandshakeError, HelloOptions, Role, write_hello};
 use dyno_wire::reply;
@@ -83,6 +86,7 @@ struct Inner {
     salted_passwords: SaltedPasswords,
     connect_timeout: Option<Duration>,
     topology: Mutex<Option<Arc<Topology>>>,
+    changes: Changes,
     /// Number of connections made, to take routers in turn.
     turn: AtomicUsize,
 }
@@ -145,6 +149,7 @@ impl Connector {
                 connect_timeout: limit(options.connect_timeout_ms, DEFAULT_CONNECT_TIMEOUT),
                 salted_passwords: SaltedPasswords::new(),
                 topology: Mutex::new(None),
+                changes: Changes::default(),
                 turn: AtomicUsize::new(0),
                 options,
                 seeds,
@@ -171,6 +176,7 @@ impl Connector {
     pub fn discover(&self) -> Result<Topology, ConnectError> {
         let mut known = self.inner.known_topology();
         let topology = Arc::new(self.select()?);
+        self.inner.changes.found(&topology);
         *known = Some(Arc::clone(&topology));
         Ok(Topology::clone(&topology))
     }
@@ -182,6 +188,7 @@ impl Connector {
             return Ok(Arc::clone(topology));
         }
         let topology = Arc::new(self.select()?);
+        self.inner.changes.found(&topology);
         *known = Some(Arc::clone(&topology));
         Ok(topology)
     }
@@ -228,7 +235,9 @@ impl Connector {
     /// [`ConnectError`].
     pub fn connect(&self) -> Result<Connected, ConnectError> {
         let offered = &self.inner.compressors;
-        let (session, hello) = self.open(offered)?;
+        let opened = self.open(offered);
+        self.inner.changes.tried(opened.as_ref().err());
+        let (session, hello) = opened?;
         let compressor = agreed_compressor(offered, &hello);
         let endpoint = session.endpoint.host().clone();
         let tls = session.is_tls();
@@ -257,6 +266,11 @@ impl Connector {
         let (session, hello) = self.open(&[])?;
         let limit = limit(self.inner.options.socket_timeout_ms, control::DEFAULT_LIMIT);
         Ok(Control::new(session, hello, limit))
+    }
+
+    /// Changes of the servers since the last call, with the times when they were noticed.
+    pub fn take_changes(&self) -> Vec<(Instant, Event)> {
+        self.inner.changes.take()
     }
 
     /// Key derivations made so far: one for each salt that servers sent, however many connections were made.

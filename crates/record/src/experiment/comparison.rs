@@ -53,6 +53,8 @@ pub enum ComparisonVerdict {
     },
     /// The interval holds 1 and reaches beyond the margin.
     NotEnoughData,
+    /// The sides did other work, so that nothing follows.
+    NotComparable,
 }
 
 /// Baseline and candidate compared by one statistic.

@@ -26,6 +26,7 @@ pub use models::{
     QueueModel, QueuePoint, UslFit, UslPeak,
 };
 pub use search::{
+    NotMeasured,
     Attempt, Boundary, ClientsEnd, ClientsResult, Confirmation, Objective, ObjectiveEnd,
     ObjectiveResult, Objectives, SloAnswer, TriedClients, TriedRate, XmaxAnswer,
 };

@@ -160,6 +160,51 @@ pub struct Boundary {
     /// Scale of the curve, as a share of the rate: how much chance there is in a run near the boundary. Where few runs
     /// contradict each other, its upper end is what they leave open.
     pub spread_ratio: Estimate,
+    /// The lowest and the highest rate that was tried. The rates above are cut there: one that is as high as the highest
+    /// is that or higher, and one that is as low as the lowest is that or lower. Absent in older records, where
+    /// they are not cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_per_s: Option<[f64; 2]>,
+}
+
+/// Where a rate lies that was cut to those that were tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotMeasured {
+    /// At the lowest rate that was tried, or below.
+    Below,
+    /// At the highest rate that was tried, or above.
+    Above,
+}
+
+impl Boundary {
+    /// The same without rates below the lowest and above the highest that was tried.
+    pub fn within_measured(self, [lowest, highest]: [f64; 2]) -> Boundary {
+        let cut = |rate: Estimate| Estimate {
+            value: rate.value.clamp(lowest, highest),
+            low: rate.low.clamp(lowest, highest),
+            high: rate.high.clamp(lowest, highest),
+            ..rate
+        };
+        Boundary {
+            half_per_s: cut(self.half_per_s),
+            most_per_s: cut(self.most_per_s),
+            few_per_s: cut(self.few_per_s),
+            measured_per_s: Some([lowest, highest]),
+            ..self
+        }
+    }
+
+    /// Whether a rate of the boundary, or an end of its interval, was cut.
+    pub fn not_measured(&self, rate_per_s: f64) -> Option<NotMeasured> {
+        let [lowest, highest] = self.measured_per_s?;
+        if rate_per_s >= highest {
+            Some(NotMeasured::Above)
+        } else if rate_per_s <= lowest {
+            Some(NotMeasured::Below)
+        } else {
+            None
+        }
+    }
 }
 
 /// What must hold in a run.

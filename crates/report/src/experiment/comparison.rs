@@ -9,7 +9,7 @@ use crate::page::{Definition, Fact, NO_ANSWER, Page, Section, charts_of};
 use crate::render;
 use crate::texts::text;
 use dyno_analyze::experiment::ab::RunComparison;
-use dyno_record::experiment::{AbAnswer, Comparison};
+use dyno_record::experiment::{AbAnswer, Basis, Comparison};
 use dyno_record::quantity::Quantity;
 use std::fmt::Write as _;
 
@@ -60,7 +60,7 @@ pub fn human(comparison: &RunComparison) -> String {
         );
     }
     text.push('\n');
-    text.push_str(&basis(&answer.comparisons));
+    text.push_str(&basis_of(comparison, answer));
     text.extend(undecided(answer).map(|why| format!("{why}\n")));
     text
 }
@@ -71,6 +71,17 @@ fn range_or_why(row: &Comparison, between: &str) -> String {
         || format!("{:.3}{between}{:.3}", row.ratio.low, row.ratio.high),
         str::to_owned,
     )
+}
+
+/// States which runs or windows the intervals rest on.
+fn basis_of(comparison: &RunComparison, answer: &AbAnswer) -> String {
+    let [a, b] = comparison.runs;
+    match answer.comparisons.first() {
+        Some(row) if row.basis == Basis::BetweenRuns => {
+            format!("Intervals of 95 % from the variation between {a} runs of A and {b} of B.\n")
+        }
+        _ => basis(&answer.comparisons),
+    }
 }
 
 /// The same in Markdown.
@@ -118,7 +129,7 @@ pub fn markdown(comparison: &RunComparison) -> String {
         let _ = writeln!(text, "| {what} | {a} | {b} | {:.3} |", one.ratio.value);
     }
     text.push('\n');
-    text.push_str(&basis(&answer.comparisons));
+    text.push_str(&basis_of(comparison, answer));
     text.extend(undecided(answer).map(|why| format!("\n**{why}**\n")));
     text
 }
@@ -138,7 +149,10 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
         "not comparable"
     };
     let question = format!("Is `{}` faster than `{}`?", comparison.b, comparison.a);
-    let title = "Comparison of two runs".to_owned();
+    let title = match comparison.runs {
+        [1, 1] => "Comparison of two runs".to_owned(),
+        [a, b] => format!("Comparison of {a} runs with {b}"),
+    };
     let fact = |name: &str, text: &String| Fact::new(name, text.clone());
     let mut facts = vec![fact("A", &comparison.a), fact("B", &comparison.b)];
     if let Some(first) = rows.first() {
@@ -153,8 +167,13 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
             &["A", "B"].map(str::to_owned),
             |_, _| String::new(),
         )],
-        notes: std::iter::once(basis(rows).trim_end().to_owned())
-            .chain(comparison.answer.as_ref().and_then(undecided))
+        notes: comparison
+            .answer
+            .iter()
+            .flat_map(|answer| {
+                let basis = basis_of(comparison, answer).trim_end().to_owned();
+                std::iter::once(basis).chain(undecided(answer))
+            })
             .collect(),
         ..Section::default()
     });
@@ -165,10 +184,14 @@ pub fn html(comparison: &RunComparison) -> Result<String, ReportError> {
     let costs = costs.map(|table| Section {
         title: "Cost per operation".into(),
         tables: vec![table],
-        notes: vec![
-            "Counted in one run of each; how much it differs from run to run is not known."
-                .to_owned(),
-        ],
+        notes: comparison
+            .is_of_single_runs()
+            .then(|| {
+                "Counted in one run of each; how much it differs from run to run is not known."
+                    .to_owned()
+            })
+            .into_iter()
+            .collect(),
         ..Section::default()
     });
     let sections = [ratios, costs, differences(comparison)];
@@ -214,8 +237,8 @@ const DEFINITIONS: &[Definition] = &[
     },
     Definition {
         term: "95 % interval",
-        meaning: "Of many such intervals, 95 in 100 hold the true ratio of these two runs. It rests on what differs from \
-                  window to window; what differs from run to run is not in it, for which it takes several pairs of runs.",
+        meaning: "Of many such intervals, 95 in 100 hold the true ratio. With several runs of a side it rests on what \
+                  differs from run to run. With one run each it rests on their windows, and decides nothing.",
     },
     VERDICT,
 ];

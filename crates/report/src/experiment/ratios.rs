@@ -20,7 +20,7 @@ pub(super) const AXIS: &str = "B divided by A";
 pub(super) const VERDICT: Definition = Definition {
     term: "verdict",
     meaning: "Faster or slower: the interval does not hold 1 and reaches beyond the margin. No difference: the whole \
-              interval is within the margin. Not enough data: neither.",
+              interval is within the margin. Not enough data: neither. One run of each side decides nothing, as runs vary.",
 };
 
 /// Name of a figure.
@@ -46,6 +46,10 @@ pub(super) fn verdict(row: &Comparison) -> String {
         ComparisonVerdict::Slower => "B is slower".into(),
         ComparisonVerdict::NoDifferenceLargerThan { margin_ratio } => {
             format!("no difference larger than {} %", margin(margin_ratio))
+        }
+        ComparisonVerdict::NotComparable => "not comparable".into(),
+        ComparisonVerdict::NotEnoughData if row.basis == Basis::WithinRun => {
+            "undecided: one run of each".into()
         }
         ComparisonVerdict::NotEnoughData => format!(
             "not enough data to tell a difference of {} %",
@@ -136,7 +140,7 @@ fn tone(row: &Comparison) -> Tone {
         ComparisonVerdict::Faster => Tone::Strong,
         ComparisonVerdict::Slower => Tone::Alarm,
         ComparisonVerdict::NoDifferenceLargerThan { .. } => Tone::Plain,
-        ComparisonVerdict::NotEnoughData => Tone::Doubt,
+        ComparisonVerdict::NotEnoughData | ComparisonVerdict::NotComparable => Tone::Doubt,
     }
 }
 

@@ -159,7 +159,9 @@ fn ratio_of(row: Option<&AgainstBase>, statistic: Statistic) -> Cell {
     let tone = match found.verdict {
         ComparisonVerdict::Faster => Tone::Strong,
         ComparisonVerdict::Slower => Tone::Alarm,
-        ComparisonVerdict::NoDifferenceLargerThan { .. } | ComparisonVerdict::NotEnoughData => {
+        ComparisonVerdict::NoDifferenceLargerThan { .. }
+        | ComparisonVerdict::NotEnoughData
+        | ComparisonVerdict::NotComparable => {
             Tone::Plain
         }
     };

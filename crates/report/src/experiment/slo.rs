@@ -9,7 +9,9 @@ use crate::page::table::{Cell, Column, Table, Tone};
 use crate::page::{Definition, Fact, Figure, Section, charts_of};
 use dyno_analyze::search::objective::boundary::kept_at;
 use dyno_record::estimate::Estimate;
-use dyno_record::experiment::{Attempt, Boundary, Experiment, ObjectiveEnd, SloAnswer};
+use dyno_record::experiment::{
+    Attempt, Boundary, Experiment, NotMeasured, ObjectiveEnd, SloAnswer,
+};
 use dyno_record::quantity::Quantity;
 
 /// All that such a search contributes to the report.
@@ -32,7 +34,7 @@ fn figures(answer: &SloAnswer, book: &CaveatBook) -> Vec<Figure> {
     let search = &answer.search;
     let per_s = search.rate_per_s.unwrap_or(f64::NAN);
     let note = match &search.boundary {
-        Some(boundary) => Some(interval_of(&boundary.half_per_s)),
+        Some(boundary) => Some(interval_of(boundary, &boundary.half_per_s)),
         None => search.rate_per_s.map(|found| {
             let share = Quantity::ratio(found / answer.closed_rate_per_s.value);
             format!("{share} of a closed loop, no interval: no boundary was found")
@@ -67,7 +69,7 @@ fn of_boundary(boundary: &Boundary) -> [Figure; 2] {
         ("kept by 5 % of runs", &boundary.few_per_s),
     ]
     .map(|(label, rate)| {
-        Figure::new(label, Quantity::per_second(rate.value)).with_note(interval_of(rate))
+        Figure::new(label, Quantity::per_second(rate.value)).with_note(interval_of(boundary, rate))
     })
 }
 
@@ -92,11 +94,25 @@ fn of_runs(answer: &SloAnswer) -> [Figure; 2] {
     })
 }
 
-/// `9,800–10,900/s with 95 %`
-fn interval_of(rate: &Estimate) -> String {
+/// `9,800–10,900/s with 95 %`, and what was not measured.
+fn interval_of(boundary: &Boundary, rate: &Estimate) -> String {
     let ends = [rate.low, rate.high].map(Quantity::per_second);
     let confidence = Quantity::ratio(rate.confidence_ratio).brief();
-    format!("{} with {confidence}", interval(ends[0], ends[1]))
+    let range = format!("{} with {confidence}", interval(ends[0], ends[1]));
+    let side = |rate_per_s: f64| match boundary.not_measured(rate_per_s)? {
+        NotMeasured::Above => Some("above"),
+        NotMeasured::Below => Some("below"),
+    };
+    let ends = [side(rate.low), side(rate.high)];
+    match (side(rate.value), ends.into_iter().flatten().last()) {
+        (Some(side), _) => format!("or {}, {range}; {side} that: not measured", more(side)),
+        (None, Some(side)) => format!("{range}; {side} that: not measured"),
+        (None, None) => range,
+    }
+}
+
+fn more(side: &str) -> &'static str {
+    if side == "above" { "more" } else { "less" }
 }
 
 fn facts(answer: &SloAnswer) -> Vec<Fact> {

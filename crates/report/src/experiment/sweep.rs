@@ -101,7 +101,12 @@ impl Sweep<'_> {
         );
         figures.extend(self.answer.saturation_clients.map(|clients| {
             let range = interval_or_why(&clients, Quantity::plain, ERROR_NOT_KNOWN);
-            let note = format!("clients from which on operations wait, {range}");
+            let most = self.answer.levels.iter().map(|level| level.clients).max();
+            let beyond = match most.filter(|most| f64::from(*most) < clients.value) {
+                Some(most) => format!(", beyond the {most} that were measured"),
+                None => String::new(),
+            };
+            let note = format!("clients from which on operations wait, {range}{beyond}");
             Figure::new("N*", Quantity::plain(clients.value)).with_note(note)
         }));
         figures

@@ -8,7 +8,9 @@ use crate::experiment::law_words::{self, TOLERANCES};
 use crate::facts::operation_label;
 use crate::page::Section;
 use crate::page::table::{Cell, Column, Table, Tone};
-use dyno_analyze::experiment::run::{NoInterval, OperationFigures, RunAnalysis, WithoutInterval};
+use dyno_analyze::experiment::run::{
+    NoInterval, OperationFigures, RunAnalysis, WithoutInterval, longest_needed_s,
+};
 use dyno_record::experiment::{Demand, Figure, LawCheck, LawVerdict};
 use dyno_record::model::{PhaseKind, ResourceKind, RunDocument, SourceKind};
 use dyno_record::quantity::Quantity;
@@ -114,20 +116,15 @@ fn interval_notes(analysis: &RunAnalysis) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let reasons = [
-        (
+    notes.extend(
+        [
             NoInterval::TooFewWindows,
-            "the windows are too few, or too much like the ones before",
-        ),
-        (
+            NoInterval::Correlated,
             NoInterval::TooFewBeyond,
-            "less than ten operations took longer",
-        ),
-    ];
-    notes.extend(reasons.iter().filter_map(|(reason, words)| {
-        let missing = missing(&analysis.without_interval, *reason);
-        (!missing.is_empty()).then(|| format!("No interval of {}: {words}.", missing.join("; ")))
-    }));
+        ]
+        .into_iter()
+        .filter_map(|reason| no_interval(analysis, reason)),
+    );
     if analysis.operations.contains_key("read_modify_write") {
         notes.push(
             "Among all operations a read-modify-write is its read and its update, each with its own time; the rate \
@@ -136,6 +133,27 @@ fn interval_notes(analysis: &RunAnalysis) -> Vec<String> {
         );
     }
     notes
+}
+
+/// Which figures have no interval for a reason, with the length of a run that would do.
+fn no_interval(analysis: &RunAnalysis, reason: NoInterval) -> Option<String> {
+    let all = &analysis.without_interval;
+    let named = missing(all, reason);
+    let of_reason = || all.iter().filter(|one| one.reason == reason);
+    let windows = Quantity::count(analysis.windows.into());
+    let worth = of_reason().map(|one| one.independent_windows);
+    let words = match reason {
+        NoInterval::TooFewWindows => format!("{windows} windows are too few"),
+        NoInterval::Correlated => format!(
+            "the {windows} windows resemble their neighbours and are worth {:.1} independent ones",
+            worth.reduce(f64::min).unwrap_or_default()
+        ),
+        NoInterval::TooFewBeyond => "less than ten operations took longer".to_owned(),
+    };
+    let needed = longest_needed_s(of_reason()).map_or(String::new(), |needed_s| {
+        format!("; measure for about {}", Quantity::seconds(needed_s))
+    });
+    (!named.is_empty()).then(|| format!("No interval of {}: {words}{needed}.", named.join("; ")))
 }
 
 /// The figures without an interval for a reason: `p99, p99.9 of read, update`.

@@ -2,10 +2,10 @@
 
 use super::result::{by_count, failure_label, failures, shed};
 use crate::caveat::{CaveatBook, Topic};
-use crate::experiment::figure::{TOO_FEW_BEYOND, TOO_SHORT, interval_or_why};
+use crate::experiment::figure::{CORRELATED, TOO_FEW_BEYOND, TOO_SHORT, interval_or_why};
 use crate::facts;
 use crate::page::Figure;
-use dyno_analyze::experiment::run::{NoInterval, RunAnalysis};
+use dyno_analyze::experiment::run::{NoInterval, RunAnalysis, longest_needed_s};
 use dyno_record::model::{PhaseKind, PhaseRecord, RunDocument};
 use dyno_record::quantity::Quantity;
 
@@ -19,7 +19,10 @@ pub(super) fn headline(
     let marks = |topic| book.marks(topic, Some(phase.name));
     // Only the measure phase is analysed.
     let analysis = analysis.filter(|_| phase.name == PhaseKind::Measure);
-    let mut rate = rate_figure(document, phase, marks(Topic::Rate));
+    // Value and interval are of the same windows.
+    let part = analysis.filter(|analysis| analysis.figures.warm_up_s > 0.0);
+    let rate_of_part = part.map(|analysis| analysis.figures.rate_per_s.value);
+    let mut rate = rate_figure(document, phase, rate_of_part, marks(Topic::Rate));
     rate.note = analysis.map_or(rate.note.clone(), |analysis| {
         let range = range(
             analysis,
@@ -47,6 +50,8 @@ pub(super) fn headline(
             });
             let label = facts::operation_label(name);
             let note = range.map_or(label.clone(), |range| format!("{label}, {range}"));
+            let of_part = part.and_then(|part| part.operations.get(*name)?.response_us.get(key));
+            let value = of_part.map_or(value, |figure| figure.value);
             let value = quantity_if(operation.count > 0, value);
             Figure::new(format!("{level} response time"), value)
                 .with_note(note)
@@ -67,14 +72,20 @@ fn range(
 ) -> String {
     let mut missing = analysis.without_interval.iter();
     let missing = missing.find(|one| one.operation.as_deref() == operation && one.figure == key);
-    let why = match missing.map(|one| one.reason) {
-        Some(NoInterval::TooFewBeyond) => TOO_FEW_BEYOND,
-        _ => TOO_SHORT,
-    };
-    let range = interval_or_why(figure, quantity, why);
-    // The value is that of the whole phase, the interval that of its stationary part.
+    let why = missing.map_or(TOO_SHORT.to_owned(), |missing| {
+        let why = match missing.reason {
+            NoInterval::TooFewBeyond => TOO_FEW_BEYOND,
+            NoInterval::TooFewWindows => TOO_SHORT,
+            NoInterval::Correlated => CORRELATED,
+        };
+        match longest_needed_s(std::iter::once(missing)) {
+            Some(needed_s) => format!("{why}, about {} needed", Quantity::seconds(needed_s)),
+            None => why.to_owned(),
+        }
+    });
+    let range = interval_or_why(figure, quantity, &why);
     let warm_up_s = analysis.figures.warm_up_s;
-    if figure.low.is_some() && warm_up_s > 0.0 {
+    if warm_up_s > 0.0 {
         let length = Quantity::seconds(warm_up_s);
         return format!("{range} without the first {length}");
     }
@@ -82,20 +93,27 @@ fn range(
 }
 
 /// The rate of a load phase is that of its documents: what one command inserts is a setting.
-fn rate_figure(document: &RunDocument, phase: &PhaseRecord, marks: Vec<usize>) -> Figure {
+fn rate_figure(
+    document: &RunDocument,
+    phase: &PhaseRecord,
+    rate_of_part: Option<f64>,
+    marks: Vec<usize>,
+) -> Figure {
+    let rate_per_s = rate_of_part.unwrap_or(phase.achieved_rate_per_s);
     let documents: u64 = phase.operations.values().map(|o| o.documents).sum();
     let is_load = phase.name == PhaseKind::Load && phase.duration_s > 0.0;
     let (label, rate_per_s, note) = if is_load {
         let commands = Quantity::per_second(phase.achieved_rate_per_s);
-        let note = format!("{}, {commands} commands", rate_note(document, phase));
+        let note = rate_note(document, phase, rate_per_s);
+        let note = format!("{note}, {commands} commands");
         (
             "documents inserted",
             documents as f64 / phase.duration_s,
             note,
         )
     } else {
-        let note = rate_note(document, phase);
-        ("achieved rate", phase.achieved_rate_per_s, note)
+        let note = rate_note(document, phase, rate_per_s);
+        ("achieved rate", rate_per_s, note)
     };
     Figure::new(label, Quantity::per_second(rate_per_s))
         .with_note(note)
@@ -107,11 +125,11 @@ fn quantity_if(measured: bool, value_us: f64) -> Quantity {
     Quantity::microseconds(if measured { value_us } else { f64::NAN })
 }
 
-fn rate_note(document: &RunDocument, phase: &PhaseRecord) -> String {
+fn rate_note(document: &RunDocument, phase: &PhaseRecord, rate_per_s: f64) -> String {
     match phase.offered_rate_per_s {
         Some(offered) if offered > 0.0 => format!(
             "{} of {} offered",
-            Quantity::ratio(phase.achieved_rate_per_s / offered),
+            Quantity::ratio(rate_per_s / offered),
             Quantity::per_second(offered)
         ),
         _ if phase.name == PhaseKind::Load => "as fast as it goes".into(),

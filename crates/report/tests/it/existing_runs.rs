@@ -58,6 +58,7 @@ fn compared(ratio: f64, verdict: ComparisonVerdict) -> RunComparison {
     RunComparison {
         a: "runs/2026-01-01-a".into(),
         b: "runs/<b>".into(),
+        runs: [1, 1],
         differences: Vec::new(),
         comparable: true,
         answer: Some(AbAnswer {

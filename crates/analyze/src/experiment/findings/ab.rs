@@ -73,7 +73,7 @@ fn verdict(experiment: &Experiment, answer: &AbAnswer) -> Option<Finding> {
         ComparisonVerdict::NoDifferenceLargerThan { margin_ratio } => {
             ("no-difference-larger-than", Some(margin_ratio))
         }
-        ComparisonVerdict::NotEnoughData => {
+        ComparisonVerdict::NotEnoughData | ComparisonVerdict::NotComparable => {
             ("not-enough-data-for-difference", Some(first.margin_ratio))
         }
     };

@@ -21,9 +21,13 @@ pub(super) fn waiting(view: &View<'_>) -> Option<Finding> {
     let system = view.answer.system.as_ref()?;
     let demand = view.answer.bottleneck.as_ref()?;
     let lone_s = system.lone_response_s();
+    let most = view.levels().iter().map(|level| level.clients).max();
+    let is_beyond = |most: &u32| f64::from(*most) < saturation.value;
     let said = statement!(
         "operations-wait-beyond",
-        clients = saturation.number(Unit::Plain)
+        clients = saturation.number(Unit::Plain),
+        is_certain = saturation.low.is_some().then_some(true),
+        measured = most.filter(is_beyond)
     );
     let mut evidence = vec![statement!(
         "lone-operation",

@@ -10,9 +10,9 @@ use super::view::{busy, demand as needed, doubts, subject};
 use super::watched::{self, OF_LEVELS};
 use crate::experiment::figures::{means_of_whole_phase_us, resource_name};
 use crate::experiment::queueing::is_sustained;
-use crate::experiment::run::{NoInterval, RunAnalysis};
+use crate::experiment::run::{NoInterval, RunAnalysis, longest_needed_s};
 use crate::laws::tolerance_ratio;
-use crate::values::{exact, number, percent, rate, rate_of, time, us, us_of};
+use crate::values::{exact, number, percent, rate, rate_of, seconds, time, us, us_of};
 use dyno_record::experiment::{
     Figure, Figures, Finding, Law, LawCheck, LawVerdict, LimitBasis, Resource,
 };
@@ -132,7 +132,8 @@ fn result(view: &View<'_>) -> Finding {
         rate = rate_of(&figures.rate_per_s),
         at = view.at(),
         mean = us_of(&figures.response_mean_us),
-        p99 = figures.percentile("p99").map(|p99| us_of(&p99))
+        p99 = figures.percentile("p99").map(|p99| us_of(&p99)),
+        left_out = (figures.warm_up_s > 0.0).then(|| seconds(figures.warm_up_s))
     );
     let mut evidence = vec![statement!(
         "operations-succeeded",
@@ -210,7 +211,8 @@ fn wait_before_send(view: &View<'_>) -> Option<Finding> {
             vec![statement!(
                 "response-and-service-time",
                 response = us(response),
-                service = us(service)
+                service = us(service),
+                is_of_whole_phase = (view.figures.warm_up_s > 0.0).then_some(true)
             )],
         )
     })
@@ -363,18 +365,33 @@ fn poorly_known(view: &View<'_>) -> Option<Finding> {
     }
     let missing = view.analysis.without_interval.iter();
     let missing: Vec<_> = missing.filter(|one| one.operation.is_none()).collect();
-    let because = |reason: NoInterval| -> Option<Vec<String>> {
-        let of_reason = missing.iter().filter(|one| one.reason == reason);
-        let figures: Vec<String> = of_reason.map(|one| one.figure.clone()).collect();
-        (!figures.is_empty()).then_some(figures)
-    };
     let windows = view.analysis.windows;
-    let few_windows = because(NoInterval::TooFewWindows)
-        .map(|figures| statement!("none-for-few-windows", figures = figures, windows = windows));
-    let few_beyond = because(NoInterval::TooFewBeyond)
-        .map(|figures| statement!("none-for-few-beyond", figures = figures, windows = windows));
-    let evidence: Vec<Statement> = few_windows.into_iter().chain(few_beyond).collect();
-    (!evidence.is_empty()).then(|| Finding::warning(statement!("intervals-missing"), evidence))
+    let because = |reason: NoInterval, code: &str| -> Option<Statement> {
+        let of_reason = || missing.iter().filter(|one| one.reason == reason);
+        let figures: Vec<String> = of_reason().map(|one| one.figure.clone()).collect();
+        let worth = of_reason().map(|one| one.independent_windows);
+        let needed_s = longest_needed_s(of_reason().copied());
+        (!figures.is_empty()).then(|| {
+            Statement::new(code)
+                .with("figures", figures)
+                .with("windows", windows)
+                .with("worth", worth.reduce(f64::min).map(number))
+                .with("needed", needed_s.map(seconds))
+        })
+    };
+    let evidence: Vec<Statement> = [
+        because(NoInterval::TooFewWindows, "none-for-few-windows"),
+        because(NoInterval::Correlated, "none-for-correlation"),
+        because(NoInterval::TooFewBeyond, "none-for-few-beyond"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let said = statement!(
+        "intervals-missing",
+        needed = longest_needed_s(missing.iter().copied()).map(seconds)
+    );
+    (!evidence.is_empty()).then(|| Finding::warning(said, evidence))
 }
 
 /// Nothing was near its limit, so that the clients may be too few.

@@ -1,7 +1,9 @@
 //! What a search for an objective means.
 
 use crate::values::{percent, rate, rate_of, us};
-use dyno_record::experiment::{Attempt, Boundary, Finding, ObjectiveEnd, SloAnswer, TriedRate};
+use dyno_record::experiment::{
+    Attempt, Boundary, Finding, NotMeasured, ObjectiveEnd, SloAnswer, TriedRate,
+};
 use dyno_record::quantity::Unit;
 use dyno_record::statement;
 use dyno_record::statement::{Number, Statement};
@@ -172,11 +174,23 @@ fn by_chance(answer: &SloAnswer, boundary: &Boundary) -> Option<Finding> {
             statement!(
                 "chance-decides",
                 most = Number::estimate(most, Unit::PerSecond),
-                few = Number::estimate(few, Unit::PerSecond)
+                few = Number::estimate(few, Unit::PerSecond),
+                most_is_below =
+                    (boundary.not_measured(most.value) == Some(NotMeasured::Below)).then_some(true),
+                few_is_above =
+                    (boundary.not_measured(few.value) == Some(NotMeasured::Above)).then_some(true),
+                is_cut = is_cut(boundary).then_some(true)
             ),
             vec![statement!("runs-between-that-kept", runs = between)],
         )
     })
+}
+
+/// Whether an end of these intervals lies beyond the rates that were tried.
+fn is_cut(boundary: &Boundary) -> bool {
+    let rates = [&boundary.most_per_s, &boundary.few_per_s];
+    let mut ends = rates.iter().flat_map(|rate| [rate.low, rate.high]);
+    ends.any(|end| boundary.not_measured(end).is_some())
 }
 
 /// That no run contradicts another, and between which rates that leaves the boundary.

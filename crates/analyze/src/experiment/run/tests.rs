@@ -144,6 +144,7 @@ fn run_of(windows: Vec<WindowResponses>) -> (RunDocument, PhaseResponses) {
         collections: Vec::new(),
         secondary_indexes: None,
         dropped: Vec::new(),
+        events: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     };
@@ -285,6 +286,28 @@ fn a_percentile_with_nothing_beyond_has_no_interval() {
         .map(|one| (one.figure.as_str(), one.reason))
         .collect();
     assert_eq!(missing, [("p99_9", NoInterval::TooFewBeyond)]);
+}
+
+#[test]
+fn operations_that_end_after_the_planned_end_are_in_all_figures() {
+    let mut late = windows(30, RATE);
+    // An outage held these operations back; they end within 0.3 s.
+    late.push(WindowResponses {
+        start_s: 30.0,
+        duration_s: 0.3,
+        is_outside: false,
+        succeeded: 60_000,
+        failed: 0,
+        response_ns: vec![(9_970_000_000, 60_000)],
+    });
+    let whole = whole(&late);
+    let found = analysis(&run_of(late)).figures;
+    let percent = |percent| Statistic::Percentile { percent };
+    let expected_us = whole.value(percent(99.0)).unwrap() / 1e3;
+    assert_eq!(found.percentile("p99").map(|p99| p99.value), Some(expected_us));
+    assert!((expected_us / 9_970_000.0 - 1.0).abs() < 0.01, "{expected_us}");
+    let mean_us = whole.value(Statistic::MeanTime).unwrap() / 1e3;
+    assert!((found.response_mean_us.value / mean_us - 1.0).abs() < 1e-9);
 }
 
 #[test]

@@ -49,6 +49,7 @@ mod tests {
             most_per_s: exact(1000.0 * below),
             few_per_s: exact(1000.0 / below),
             spread_ratio: exact(0.1),
+            measured_per_s: None,
         };
         for (rate, share) in [
             (1e-9, 1.0 - LAPSE_RATIO),

@@ -141,6 +141,7 @@ impl Posterior {
             half_per_s: estimate(|share| rate(self.quantile(share))),
             most_per_s: self.shifted(-distance, rate),
             few_per_s: self.shifted(distance, rate),
+            measured_per_s: None,
             spread_ratio: estimate(|share| self.spread_quantile(share)),
         }
     }

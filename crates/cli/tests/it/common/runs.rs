@@ -132,6 +132,7 @@ impl MadeUp {
             collections: Vec::new(),
             secondary_indexes: None,
             dropped: Vec::new(),
+            events: Vec::new(),
             caveats: Vec::new(),
             selfcheck: None,
         }

@@ -2,7 +2,7 @@
 //! that what is tried is far slower than usual, which is no harm.
 
 use super::beyond;
-use dyno_analyze::experiment::figures::SHORT_WINDOW_RATIO;
+use dyno_analyze::windows::SHORT_WINDOW_RATIO;
 use dyno_analyze::stationary_part::longest_warm_up;
 use dyno_record::experiment::Objective;
 use dyno_record::interval::IntervalRecord;

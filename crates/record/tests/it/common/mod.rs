@@ -59,6 +59,7 @@ pub(crate) fn document() -> RunDocument {
         collections: Vec::new(),
         secondary_indexes: None,
         dropped: Vec::new(),
+        events: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

@@ -194,6 +194,7 @@ pub(crate) fn closed_document() -> RunDocument {
         collections: Vec::new(),
         secondary_indexes: None,
         dropped: Vec::new(),
+        events: Vec::new(),
         caveats: Vec::new(),
         selfcheck: None,
     }

@@ -17,6 +17,7 @@ fn sharp(rate_per_s: f64) -> Boundary {
         half_per_s: within(rate_per_s, 0.05),
         most_per_s: within(rate_per_s * 0.95, 0.05),
         few_per_s: within(rate_per_s * 1.05, 0.05),
+        measured_per_s: None,
         spread_ratio: within(0.02, 0.5),
     }
 }

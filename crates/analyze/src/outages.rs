@@ -1,0 +1,236 @@
+//! Times in which no operation succeeded although the load went on, and what happened to servers and client then.
+//!
+//! The windows show the times to a second, and the hundredths of a second of the first minute show them better. The cause
+//! is an event of the record; without one, the errors of the phase are named.
+
+use crate::robust::median;
+use crate::values::{exact, seconds};
+use crate::verdict::{Cause, Verdict};
+use crate::windows::IntervalTotals;
+use dyno_record::experiment::Finding;
+use dyno_record::fine::FinePoint;
+use dyno_record::interval::FINE_NS;
+use dyno_record::model::{Event, EventRecord, PhaseKind, RunDocument};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A shorter time without success is a stall.
+const SHORTEST_S: f64 = 1.0;
+/// Mean distances of successes that the time is as long as: random arrivals leave such a gap once in 10⁸ operations.
+const MEAN_DISTANCES: f64 = 20.0;
+/// Usual response times that it is as long as: clients may all wait for answers at once.
+const RESPONSES: f64 = 4.0;
+/// An event may be noticed after the successes begin again, or before they end, by so much.
+const NOTICED_WITHIN_S: f64 = 1.0;
+/// Share of an outage in which the client stood still from which on that is its cause.
+const STOPPED_RATIO: f64 = 0.5;
+/// Length of a point of the fine series.
+const POINT_S: f64 = FINE_NS as f64 / 1e9;
+
+/// A time of the measure phase in which no operation succeeded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Outage {
+    /// Start, from the start of the run.
+    pub start_s: f64,
+    /// End; the end of the phase if no operation succeeded any more.
+    pub end_s: f64,
+    /// Why.
+    pub cause: Statement,
+}
+
+impl Outage {
+    /// How long it was.
+    pub fn length_s(&self) -> f64 {
+        self.end_s - self.start_s
+    }
+
+    fn statement(&self, code: &str) -> Statement {
+        Statement::new(code)
+            .with("length", seconds(self.length_s()))
+            .with("start", seconds(self.start_s))
+            .with("end", seconds(self.end_s))
+            .with("cause", self.cause.clone())
+    }
+
+    fn finding(&self, document: &RunDocument) -> Finding {
+        let said = self.statement("outage");
+        let events = events_within(document, self.start_s, self.end_s);
+        let mut evidence: Vec<Statement> = events.map(|one| noticed(one)).collect();
+        evidence.extend(failures(document));
+        Finding::warning(said, evidence)
+    }
+}
+
+/// The outages of the measure phase of a run, in the order of time.
+pub fn outages(document: &RunDocument, windows: &[IntervalTotals], fine: &[FinePoint]) -> Vec<Outage> {
+    let windows: Vec<&IntervalTotals> = windows
+        .iter()
+        .filter(|window| window.phase == PhaseKind::Measure)
+        .collect();
+    let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
+        return Vec::new();
+    };
+    let Some(shortest_s) = shortest_s(&windows) else {
+        return Vec::new();
+    };
+    let end_s = last.start_s + last.duration_s;
+    let busy: Vec<(f64, f64)> = windows.iter().flat_map(|one| successes(one, fine)).collect();
+    let starts = std::iter::once(first.start_s).chain(busy.iter().map(|span| span.1));
+    let ends = busy.iter().map(|span| span.0).chain([end_s]);
+    starts
+        .zip(ends)
+        .filter(|(start_s, end_s)| end_s - start_s >= shortest_s)
+        .map(|(start_s, end_s)| Outage {
+            start_s,
+            end_s,
+            cause: cause(document, start_s, end_s),
+        })
+        .collect()
+}
+
+/// From which length on a time without success is an outage; `None` if nothing succeeded at all.
+fn shortest_s(windows: &[&IntervalTotals]) -> Option<f64> {
+    let busy = || windows.iter().filter(|window| window.succeeded > 0);
+    let succeeded: u64 = busy().map(|window| window.succeeded).sum();
+    let length_s: f64 = busy().map(|window| window.duration_s).sum();
+    let usual_us = median(busy().filter_map(|window| window.response_mean_us));
+    let distance_s = length_s / succeeded as f64;
+    (succeeded > 0).then(|| {
+        SHORTEST_S
+            .max(MEAN_DISTANCES * distance_s)
+            .max(RESPONSES * usual_us.unwrap_or(0.0) / 1e6)
+    })
+}
+
+/// The times of a window in which operations succeeded, as far as they are known: all of it, or its points with an end.
+fn successes(window: &IntervalTotals, fine: &[FinePoint]) -> Vec<(f64, f64)> {
+    if window.succeeded == 0 {
+        return Vec::new();
+    }
+    let (start_s, end_s) = (window.start_s, window.start_s + window.duration_s);
+    let inside = |point: &&FinePoint| point.start_s >= start_s - POINT_S / 2.0 && point.start_s < end_s;
+    let points: Vec<f64> = fine
+        .iter()
+        .filter(inside)
+        .filter(|point| point.ended > 0)
+        .map(|point| point.start_s)
+        .collect();
+    if points.is_empty() {
+        return vec![(start_s, end_s)];
+    }
+    let spans = points.into_iter();
+    spans.map(|start_s| (start_s, start_s + POINT_S)).collect()
+}
+
+fn events_within(
+    document: &RunDocument,
+    start_s: f64,
+    end_s: f64,
+) -> impl Iterator<Item = &EventRecord> {
+    document.events.iter().filter(move |event| {
+        let length_s = match event.event {
+            Event::ClientStopped { length_s } => length_s,
+            _ => 0.0,
+        };
+        event.at_s + length_s >= start_s - NOTICED_WITHIN_S && event.at_s <= end_s + NOTICED_WITHIN_S
+    })
+}
+
+/// The event that explains most comes first.
+fn cause(document: &RunDocument, start_s: f64, end_s: f64) -> Statement {
+    let events = || events_within(document, start_s, end_s).map(|one| &one.event);
+    let stopped_s: f64 = events()
+        .filter_map(|event| match event {
+            Event::ClientStopped { length_s } => Some(*length_s),
+            _ => None,
+        })
+        .sum();
+    if stopped_s >= STOPPED_RATIO * (end_s - start_s) {
+        return statement!("outage-cause.client-stopped", length = seconds(stopped_s));
+    }
+    let of_servers = |rank: u8| {
+        events().find_map(move |event| match (event, rank) {
+            (Event::ServerEnded { server, status }, 0) => Some(
+                statement!("outage-cause.server-ended", server = server, status = status),
+            ),
+            (Event::PrimaryChanged { from, to }, 1) => {
+                Some(statement!("outage-cause.primary-changed", from = from, to = to))
+            }
+            (Event::Unreachable { reason, refused }, 2) => Some(statement!(
+                "outage-cause.unreachable",
+                refused = refused.then_some(true),
+                reason = reason
+            )),
+            _ => None,
+        })
+    };
+    let found = (0..3).find_map(of_servers);
+    found
+        .or_else(|| failures(document).map(|kinds| statement!("outage-cause.failures", failures = kinds)))
+        .unwrap_or_else(|| statement!("outage-cause.unknown"))
+}
+
+/// The failures of the measure phase by kind, the most frequent ones first.
+fn failures(document: &RunDocument) -> Option<Statement> {
+    let mut phases = document.phases.iter();
+    let phase = phases.find(|phase| phase.name == PhaseKind::Measure)?;
+    let mut kinds: Vec<(&String, u64)> = phase.errors.iter().map(|(kind, count)| (kind, *count)).collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let kinds: Vec<Statement> = kinds
+        .into_iter()
+        .map(|(kind, count)| statement!("errors-of-kind", kind = kind, count = exact(count as f64)))
+        .collect();
+    (!kinds.is_empty()).then(|| statement!("outage-failures", kinds = kinds))
+}
+
+fn noticed(event: &EventRecord) -> Statement {
+    let at = seconds(event.at_s);
+    match &event.event {
+        Event::PrimaryChanged { from, to } => {
+            statement!("event.primary-changed", at = at, from = from, to = to)
+        }
+        Event::Unreachable { reason, .. } => {
+            statement!("event.unreachable", at = at, reason = reason)
+        }
+        Event::ServerEnded { server, status } => {
+            statement!("event.server-ended", at = at, server = server, status = status)
+        }
+        Event::ClientStopped { length_s } => {
+            statement!("event.client-stopped", at = at, length = seconds(*length_s))
+        }
+    }
+}
+
+/// Findings and verdict of a run beside its outages, which come first: more load does not help against one.
+pub(crate) fn with_outages(
+    document: &RunDocument,
+    outages: &[Outage],
+    findings: Vec<Finding>,
+    verdict: Option<Verdict>,
+) -> (Vec<Finding>, Option<Verdict>) {
+    let longest = outages.iter().max_by(|a, b| a.length_s().total_cmp(&b.length_s()));
+    let Some(longest) = longest else {
+        return (findings, verdict);
+    };
+    let mut all: Vec<Finding> = outages.iter().map(|one| one.finding(document)).collect();
+    let wants_load = ["more-clients-could-raise"];
+    all.extend(findings.into_iter().filter(|one| !wants_load.contains(&one.statement.code.as_str())));
+    let is_known = longest.cause.code != "outage-cause.unknown";
+    let verdict = verdict.map(|mut verdict| {
+        verdict.causes.retain(|one| one.cause != Cause::TooFewClients);
+        if is_known || verdict.causes.is_empty() {
+            let number = outages.len();
+            let others = (number > 1).then(|| exact((number - 1) as f64));
+            verdict.headline = longest.statement("outage-verdict").with("others", others);
+        } else {
+            verdict.headline = verdict.causes[0].statement.clone();
+        }
+        verdict
+    });
+    (all, verdict)
+}
+
+#[cfg(test)]
+mod tests;

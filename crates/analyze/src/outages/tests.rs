@@ -1,0 +1,147 @@
+use super::*;
+use crate::verdict::CauseFinding;
+use dyno_record::model::{Environment, ServerRecord};
+use serde_json::json;
+
+/// Ten seconds with so many successes in each, 1 ms of response time.
+fn windows(succeeded: [u64; 10]) -> Vec<IntervalTotals> {
+    let window = |(place, succeeded): (usize, u64)| IntervalTotals {
+        phase: PhaseKind::Measure,
+        start_s: 20.0 + place as f64,
+        duration_s: 1.0,
+        succeeded,
+        failed: 0,
+        response_mean_us: (succeeded > 0).then_some(1_000.0),
+        mean_in_flight: 1.0,
+    };
+    succeeded.into_iter().enumerate().map(window).collect()
+}
+
+fn document(events: &[(f64, Event)]) -> RunDocument {
+    let events: Vec<EventRecord> = events
+        .iter()
+        .map(|(at_s, event)| EventRecord {
+            at_s: *at_s,
+            event: event.clone(),
+        })
+        .collect();
+    serde_json::from_value(json!({
+        "schema_version": 2, "dyno_version": "0", "name": "a", "started_at": "2026-08-22T10:15:00Z",
+        "status": "complete", "plan": {}, "environment": Environment::default(),
+        "server": ServerRecord::default(), "phases": [], "caveats": [], "events": events,
+    }))
+    .expect("it is a document")
+}
+
+const GAP: [u64; 10] = [500, 500, 500, 0, 0, 0, 900, 500, 500, 500];
+
+fn codes(events: &[(f64, Event)]) -> Vec<String> {
+    let found = outages(&document(events), &windows(GAP), &[]);
+    found.into_iter().map(|one| one.cause.code).collect()
+}
+
+#[test]
+fn a_gap_without_success_is_an_outage_with_its_times() {
+    let found = outages(&document(&[]), &windows(GAP), &[]);
+    let times: Vec<_> = found.iter().map(|one| (one.start_s, one.end_s)).collect();
+    assert_eq!(times, [(23.0, 26.0)]);
+    let to_the_end = [500, 500, 500, 500, 500, 500, 500, 0, 0, 0];
+    let found = outages(&document(&[]), &windows(to_the_end), &[]);
+    assert_eq!((found[0].start_s, found[0].end_s), (27.0, 30.0));
+}
+
+#[test]
+fn hundredths_of_a_second_show_where_an_outage_begins_and_ends() {
+    let point = |place: u32| FinePoint {
+        start_s: 20.0 + f64::from(place) / 100.0,
+        ended: u64::from(place <= 240 || place >= 655) * 5,
+        response_sum_us: 5_000.0,
+    };
+    let fine: Vec<FinePoint> = (0..1_000).map(point).collect();
+    let found = outages(&document(&[]), &windows(GAP), &fine);
+    let [one] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert!((one.start_s - 22.41).abs() < 1e-6, "{one:?}");
+    assert!((one.end_s - 26.55).abs() < 1e-6, "{one:?}");
+}
+
+#[test]
+fn slow_and_rare_operations_are_no_outage() {
+    let none = |windows: &[IntervalTotals]| {
+        assert_eq!(outages(&document(&[]), windows, &[]), []);
+    };
+    // One client whose operations take two seconds.
+    let mut slow = windows([0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
+    slow.iter_mut()
+        .filter(|window| window.succeeded > 0)
+        .for_each(|window| window.response_mean_us = Some(2e6));
+    none(&slow);
+    // The same by many clients at once.
+    slow.iter_mut().for_each(|window| window.succeeded *= 100);
+    none(&slow);
+    // Three operations in ten seconds.
+    none(&windows([1, 0, 0, 0, 1, 0, 0, 0, 0, 1]));
+    none(&windows([0; 10]));
+}
+
+#[test]
+fn the_cause_of_an_outage_is_the_event_that_explains_most() {
+    let unreachable = |refused| Event::Unreachable {
+        reason: "refused".to_owned(),
+        refused,
+    };
+    let primary = Event::PrimaryChanged {
+        from: "a:1".to_owned(),
+        to: "b:2".to_owned(),
+    };
+    let stopped = |length_s| Event::ClientStopped { length_s };
+    let ended = Event::ServerEnded {
+        server: "server".to_owned(),
+        status: "signal: 9".to_owned(),
+    };
+    assert_eq!(codes(&[]), ["outage-cause.unknown"]);
+    let within = [(23.0, unreachable(true)), (25.9, primary.clone())];
+    assert_eq!(codes(&within), ["outage-cause.primary-changed"]);
+    let refused = [(23.0, unreachable(true))];
+    assert_eq!(codes(&refused), ["outage-cause.unreachable"]);
+    assert_eq!(codes(&[(23.0, ended)]), ["outage-cause.server-ended"]);
+    assert_eq!(
+        codes(&[(23.1, stopped(2.8))]),
+        ["outage-cause.client-stopped"]
+    );
+    // Too short, or at another time.
+    assert_eq!(codes(&[(23.1, stopped(0.3))]), ["outage-cause.unknown"]);
+    assert_eq!(codes(&[(28.0, primary)]), ["outage-cause.unknown"]);
+}
+
+#[test]
+fn a_verdict_names_the_outage_and_asks_for_no_more_clients() {
+    let document = document(&[]);
+    let all = outages(&document, &windows(GAP), &[]);
+    let few = CauseFinding {
+        cause: Cause::TooFewClients,
+        statement: statement!("cause.too-few-clients"),
+        start_s: 20.0,
+        end_s: 30.0,
+        spans: Vec::new(),
+        confidence: 0.7,
+        evidence: Vec::new(),
+        advice: Vec::new(),
+    };
+    let verdict = Verdict {
+        headline: few.statement.clone(),
+        causes: vec![few],
+        not_watched: Vec::new(),
+    };
+    let more = Finding::opportunity(statement!("more-clients-could-raise"), Vec::new());
+    let (findings, with) =
+        with_outages(&document, &all, vec![more.clone()], Some(verdict.clone()));
+    let codes: Vec<&str> = findings.iter().map(|one| one.statement.code.as_str()).collect();
+    assert_eq!(codes, ["outage"]);
+    assert_eq!(findings[0].statement.number("length"), Some(3.0));
+    let with = with.expect("there was one");
+    assert_eq!((with.headline.code.as_str(), with.causes.len()), ("outage-verdict", 0));
+    let (findings, without) = with_outages(&document, &[], vec![more], Some(verdict.clone()));
+    assert_eq!((findings.len(), without), (1, Some(verdict)));
+}

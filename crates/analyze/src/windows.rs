@@ -1,0 +1,96 @@
+//! Recording windows, and which of them figures over time are made of.
+
+use dyno_record::model::PhaseKind;
+use dyno_record::reader::{IntervalPoint, Run};
+use std::collections::BTreeMap;
+
+/// A window shorter than this share of the usual length is the rest of a phase; its rate says little.
+pub const SHORT_WINDOW_RATIO: f64 = 0.5;
+
+/// What was done in one recording window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IntervalTotals {
+    /// Phase that the window belongs to.
+    pub phase: PhaseKind,
+    /// Start, from the start of the run.
+    pub start_s: f64,
+    /// Length.
+    pub duration_s: f64,
+    /// Logical operations that succeeded.
+    pub succeeded: u64,
+    /// Logical operations that failed.
+    pub failed: u64,
+    /// Mean response time of the operations that succeeded; `None` without any.
+    pub response_mean_us: Option<f64>,
+    /// Time average of the operations sent and not yet answered.
+    pub mean_in_flight: f64,
+}
+
+impl IntervalTotals {
+    /// The windows of a run.
+    pub fn of_run(run: &Run) -> Vec<IntervalTotals> {
+        let mut times: BTreeMap<(PhaseKind, u64), (u64, f64)> = BTreeMap::new();
+        for point in &run.series {
+            let (count, sum_us) = times.entry((point.phase, point.index)).or_default();
+            *count += point.count;
+            *sum_us += point.response.mean_us * point.count as f64;
+        }
+        let of_point = |point: &IntervalPoint| {
+            let time = times.get(&(point.phase, point.index));
+            IntervalTotals {
+                phase: point.phase,
+                start_s: point.start_s,
+                duration_s: point.duration_s,
+                succeeded: point.succeeded,
+                failed: point.failed,
+                mean_in_flight: point.mean_in_flight,
+                response_mean_us: time
+                    .filter(|(count, _)| *count > 0)
+                    .map(|(count, sum_us)| sum_us / *count as f64),
+            }
+        };
+        run.intervals.iter().map(of_point).collect()
+    }
+
+    /// Adds the window that follows.
+    pub(crate) fn append(&mut self, next: &IntervalTotals) {
+        let sum_us = |one: &IntervalTotals| Some(one.response_mean_us? * one.succeeded as f64);
+        let sums = [sum_us(self), sum_us(next)];
+        let succeeded = self.succeeded + next.succeeded;
+        self.response_mean_us = sums
+            .iter()
+            .flatten()
+            .copied()
+            .reduce(|a, b| a + b)
+            .map(|sum_us| sum_us / succeeded as f64);
+        self.succeeded = succeeded;
+        let in_flight_s = self.mean_in_flight * self.duration_s + next.mean_in_flight * next.duration_s;
+        self.mean_in_flight = in_flight_s / (self.duration_s + next.duration_s);
+        self.duration_s += next.duration_s;
+        self.failed += next.failed;
+    }
+}
+
+/// Windows of a phase in their order, each short one added to the one before it: the one place that says which windows
+/// figures over time are made of.
+pub(crate) fn join_short<T>(
+    windows: impl Iterator<Item = T>,
+    duration_s: impl Fn(&T) -> f64,
+    append: impl Fn(&mut T, &T),
+) -> Vec<T> {
+    let windows: Vec<T> = windows.collect();
+    // The last planned window may be longer while its operations end.
+    let mut lengths_s: Vec<f64> = windows.iter().map(&duration_s).collect();
+    lengths_s.sort_by(f64::total_cmp);
+    let usual_s = lengths_s.get(lengths_s.len() / 2).copied().unwrap_or(0.0);
+    let mut joined: Vec<T> = Vec::with_capacity(windows.len());
+    for window in windows {
+        match joined.last_mut() {
+            Some(last) if duration_s(&window) < usual_s * SHORT_WINDOW_RATIO => {
+                append(last, &window);
+            }
+            _ => joined.push(window),
+        }
+    }
+    joined
+}
