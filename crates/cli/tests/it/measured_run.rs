@@ -74,7 +74,14 @@ fn a_run_leaves_its_files_and_prints_the_document_alone() {
     let analysis = &document["analysis"];
     assert_eq!(analysis["figures"]["succeeded"], 2000);
     assert!(analysis["operations"]["read"]["response_us"]["p99"]["value"].is_number());
-    assert!(analysis.get("bottleneck").is_none(), "{analysis}");
+    let resources = document["resources"].as_array().unwrap().iter();
+    let mut measured = resources.filter(|one| one["phase"] == "measure");
+    let is_watched = measured.any(|one| one["resource"] == "server_cpu");
+    assert_eq!(
+        analysis.get("bottleneck").is_some(),
+        is_watched,
+        "{analysis}"
+    );
     let runs = names(&bench.path("runs"));
     assert_eq!(runs.len(), 1, "{runs:?}");
     assert!(runs[0].ends_with("-read"), "{runs:?}");

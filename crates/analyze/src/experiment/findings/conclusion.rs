@@ -30,7 +30,7 @@ pub(in crate::experiment) fn beside(verdict: &Verdict, findings: Vec<Finding>) -
                     .is_some_and(|(found, short)| is_short(found, short));
                 let is_near = finding.statement.values.get("is_near") == Some(&Value::Flag(true));
                 // Near saturation or not is then said by the verdict.
-                if is_near != agrees && (is_near || is_exhausted(cause)) {
+                if !(is_near && agrees) && (is_near || is_exhausted(cause)) {
                     finding.statement = finding.statement.with("is_beside_verdict", true);
                 }
             }
