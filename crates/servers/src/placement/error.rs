@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::apply::refusal_hint;
+use super::outcome::counted;
 use dyno_plan::placement::{CpuSet, IdSetError, MemoryPolicy, NodeSet, PolicyError};
 
 /// A machine could not be read, or a request does not fit it.
@@ -47,7 +48,11 @@ pub enum PlacementError {
     #[error("a placement needs at least one instance")]
     NoInstances,
     /// The number of places that were written out differs from the number of instances.
-    #[error("{given} placements are given for {wanted} {who}")]
+    #[error(
+        "{} given for {}",
+        counted(*given as u64, "placement"),
+        counted(*wanted as u64, who.trim_end_matches('s'))
+    )]
     PlacementCount {
         /// `instances` or `clients`.
         who: &'static str,
@@ -164,9 +169,12 @@ impl PlacementError {
             | PlacementError::UnusableCpus { .. } => {
                 Some("`dyno server plan` shows the CPUs and nodes of the machine")
             }
-            PlacementError::TooFewCores { .. } => Some(
+            PlacementError::TooFewCores { who, .. } if who.contains("client") => Some(
                 "use fewer instances, fewer cores for each, or `client=none`, which leaves the clients to the scheduler",
             ),
+            PlacementError::TooFewCores { .. } => {
+                Some("use fewer instances, or fewer cores for each")
+            }
             PlacementError::NoOtherNode { .. } | PlacementError::NodesOfClientHosts { .. } => {
                 Some("use `client=same`, or name the CPUs of the clients with `client=LIST`")
             }

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::division::{cpus_of, divide};
 use super::error::PlacementError;
 use super::machine::{Core, Machine};
+use super::outcome::counted;
 
 /// Cores of each process.
 pub(super) type Shares = Vec<Vec<Core>>;
@@ -87,8 +88,12 @@ impl NodeCores {
             available: self.cores.len(),
             needed: self.processes.len(),
             who: match self.processes.len() - instances {
-                0 => format!("{instances} instances"),
-                clients => format!("{instances} instances and {clients} clients"),
+                0 => counted(instances as u64, "instance"),
+                clients => format!(
+                    "{} and {}",
+                    counted(instances as u64, "instance"),
+                    counted(clients as u64, "client")
+                ),
             },
         }
     }

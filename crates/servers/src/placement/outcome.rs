@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::machine::Machine;
 use dyno_plan::placement::{CpuSet, NodeSet};
-use dyno_plan::placement::{InstancePlacement, PlacementRequest};
+use dyno_plan::placement::{InstancePlacement, MemoryPolicy, PlacementRequest};
 
 /// Where every instance and every client runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,6 +64,16 @@ pub enum Note {
         /// CPUs of all instances and clients together.
         planned_cpus: u32,
     },
+    /// Servers have more CPUs than others, so that their figures differ for that alone.
+    UnequalServers {
+        /// Numbers of CPUs of the servers, in their order.
+        cpus: Vec<u32>,
+    },
+    /// Memory comes from nodes without CPUs, which is slower or farther away than others.
+    NodesWithoutCpus {
+        /// The nodes.
+        nodes: NodeSet,
+    },
 }
 
 impl fmt::Display for Note {
@@ -89,14 +99,9 @@ impl fmt::Display for Note {
                 instance_count,
                 client_count,
             } => {
-                let count = |count: u32, name: &str| match count {
-                    0 => None,
-                    1 => Some(format!("1 {name}")),
-                    _ => Some(format!("{count} {name}s")),
-                };
-                let instances = count(*instance_count, "instance");
-                let clients = count(*client_count, "client");
-                let all: Vec<_> = instances.into_iter().chain(clients).collect();
+                let all = [(*instance_count, "instance"), (*client_count, "client")];
+                let all = all.into_iter().filter(|(count, _)| *count > 0);
+                let all: Vec<_> = all.map(|(count, name)| counted(count, name)).collect();
                 write!(
                     formatter,
                     "{} left to the system, which may run them on CPUs of the others",
@@ -110,8 +115,27 @@ impl fmt::Display for Note {
                 formatter,
                 "the control group allows the time of {quota_cpus} CPUs; the placement has {planned_cpus}"
             ),
+            Note::UnequalServers { cpus } => {
+                let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+                write!(
+                    formatter,
+                    "the servers have different numbers of CPUs ({}): their figures cannot be compared with each other",
+                    cpus.join(", ")
+                )
+            }
+            Note::NodesWithoutCpus { nodes } => write!(
+                formatter,
+                "memory also comes from the nodes {nodes}, which have no CPUs: it may be slower than that of the others"
+            ),
         }
     }
+}
+
+/// `1 instance`, `2 instances`.
+pub(super) fn counted(count: impl Into<u64>, name: &str) -> String {
+    let count = count.into();
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {name}{plural}")
 }
 
 /// `instance 0`, or for an index past the instances `the client of instance 0`.
@@ -140,7 +164,31 @@ pub(super) fn notes(
     }
     notes.extend(unpinned(instances, clients));
     notes.extend(quota(machine, &processes));
+    notes.extend(unequal(instances));
+    notes.extend(without_cpus(machine, &processes));
     notes
+}
+
+fn unequal(instances: &[InstancePlacement]) -> Option<Note> {
+    let sizes = instances.iter().filter_map(|place| place.cpus.as_ref());
+    let cpus: Vec<u32> = sizes.map(|cpus| cpus.len() as u32).collect();
+    let differ = cpus.windows(2).any(|pair| pair[0] != pair[1]);
+    differ.then_some(Note::UnequalServers { cpus })
+}
+
+fn without_cpus(machine: &Machine, processes: &[(String, &InstancePlacement)]) -> Option<Note> {
+    let used = |number: u32| {
+        let mut places = processes.iter().map(|(_, place)| &place.memory);
+        places.any(
+            |memory| matches!(memory, MemoryPolicy::Interleave(nodes) if nodes.contains(number)),
+        )
+    };
+    let bare = machine.nodes.iter().filter(|node| node.cpus.is_empty());
+    let nodes: NodeSet = bare
+        .map(|node| node.number)
+        .filter(|number| used(*number))
+        .collect();
+    (!nodes.is_empty()).then_some(Note::NodesWithoutCpus { nodes })
 }
 
 fn shared_cores(machine: &Machine, processes: &[(String, &InstancePlacement)]) -> Vec<Note> {

@@ -4,7 +4,7 @@ use super::division::{cpus_of, divide, take};
 use super::error::PlacementError;
 use super::machine::{Core, Machine};
 use super::node_cores::{NodeCores, Process, Shares, assign, by_node, divide_cores, even_out};
-use super::outcome::{Placement, notes, process_name};
+use super::outcome::{Placement, counted, notes, process_name};
 use dyno_plan::placement::{
     ClientPolicy, InstancePlacement, MemoryPolicy, PlacementRequest, Policy,
 };
@@ -284,7 +284,7 @@ impl Planner<'_> {
                 location: format!("the list `{list}`"),
                 available: cores.len(),
                 needed: self.count,
-                who: format!("{} {who}", self.count),
+                who: counted(self.count as u64, who.trim_end_matches('s')),
             });
         }
         Ok(assignment(&divide(&cores, self.count)))
@@ -304,7 +304,7 @@ impl Planner<'_> {
                 location: "the machine".to_owned(),
                 available,
                 needed: cores * self.count,
-                who: format!("{} instances of {cores}", self.count),
+                who: format!("{} of {cores}", counted(self.count as u64, "instance")),
             })?);
         }
         let cpus = placed.iter().map(|cores| {

@@ -88,7 +88,10 @@ impl Fixture {
     pub(crate) fn nodes(self, shapes: &[NodeShape]) -> Fixture {
         let count = shapes.len();
         let folder = "sys/devices/system/node";
-        let mut fixture = self.with(&format!("{folder}/online"), &format!("0-{}", count - 1));
+        let total: u64 = shapes.iter().map(|shape| shape.memory_gib).sum();
+        let mut fixture = self
+            .with(&format!("{folder}/online"), &format!("0-{}", count - 1))
+            .with("proc/meminfo", &format!("MemTotal: {} kB", total * GIB_KB));
         for (number, shape) in shapes.iter().enumerate() {
             let kb = shape.memory_gib * GIB_KB;
             let meminfo = format!("Node {number} MemTotal:  {kb} kB\nNode {number} MemFree: 1 kB");

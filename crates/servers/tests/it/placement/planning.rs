@@ -288,7 +288,35 @@ fn cores_per_instance_says_when_an_instance_needs_two_nodes() {
         error.to_string(),
         "too few cores: the machine has 16 free, 18 needed for 3 instances of 6"
     );
-    assert!(error.hint().unwrap().contains("fewer"));
+    let hint = error.hint().unwrap();
+    assert!(
+        hint.contains("fewer") && !hint.contains("client=none"),
+        "{hint}"
+    );
+}
+
+#[test]
+fn servers_of_unequal_size_are_noted() {
+    let machine = ONE_SOCKET_NO_SMT.fixture().machine();
+    let notes = |text| planned(&machine, text, 2).notes;
+    let is_unequal = |note: &Note| matches!(note, Note::UnequalServers { .. });
+    let found = notes("custom=0-3/4 client=none");
+    let cpus = vec![4, 1];
+    assert!(found.contains(&Note::UnequalServers { cpus }), "{found:?}");
+    assert!(!notes("custom=0-3/4-7").iter().any(is_unequal));
+    assert!(!notes("none").iter().any(is_unequal));
+}
+
+#[test]
+fn memory_from_nodes_without_cpus_is_noted() {
+    let fixture = plain_cpus(Fixture::new(4, "0-3"), 0..4);
+    let machine = fixture.nodes(&[node("0-3", 16), node("", 32)]).machine();
+    let notes = |text| planned(&machine, text, 1).notes;
+    let expected = Note::NodesWithoutCpus {
+        nodes: "1".parse().unwrap(),
+    };
+    assert!(notes("interleave").contains(&expected));
+    assert!(!notes("none").contains(&expected));
 }
 
 #[test]
@@ -299,6 +327,7 @@ fn too_few_cores_are_an_error_with_the_place_and_the_numbers() {
         error.to_string(),
         "too few cores: node 0 has 4 free, 6 needed for 3 instances and 3 clients"
     );
+    assert!(error.hint().unwrap().contains("client=none"));
     let error = refused(&machine, "cores=0,4 client=none", 2);
     assert_eq!(
         error.to_string(),
@@ -385,7 +414,7 @@ fn custom_places_are_taken_as_they_are_and_checked() {
     assert_eq!(texts(&placement.clients), ["any@interleave:0-1"]);
     assert_eq!(
         refused(&machine, "custom=0-3@bind:0", 2).to_string(),
-        "1 placements are given for 2 instances"
+        "1 placement given for 2 instances"
     );
     assert_eq!(
         refused(&machine, "custom=0-3@bind:5", 1).to_string(),

@@ -262,6 +262,22 @@ fn files_that_are_missing_or_garbage_are_named() {
 }
 
 #[test]
+fn memory_of_a_single_node_is_that_of_the_machine() {
+    // Memory that is given to a virtual machine piece by piece counts for its node only then.
+    let grows = |node_gib: u64| {
+        let fixture = plain_cpus(Fixture::new(2, "0-1"), 0..2);
+        let fixture = fixture.nodes(&[node("0-1", node_gib)]);
+        let total = format!("MemTotal: {} kB", 24_u64 << 20);
+        fixture.with("proc/meminfo", &total).machine()
+    };
+    assert_eq!(grows(9).nodes[0].memory_bytes, 24 << 30);
+    assert_eq!(grows(9), grows(11));
+    let two = plain_cpus(Fixture::new(2, "0-1"), 0..2);
+    let two = two.nodes(&[node("0", 9), node("1", 11)]).machine();
+    assert_eq!(two.nodes[0].memory_bytes, 9 << 30);
+}
+
+#[test]
 fn this_machine_can_be_read() {
     let machine = Machine::read(Path::new("/")).unwrap();
     assert!(!machine.allowed_cores().is_empty());
