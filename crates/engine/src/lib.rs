@@ -21,6 +21,7 @@ pub mod files;
 mod folder;
 pub mod load_source;
 pub mod observer;
+mod owner;
 pub mod recording;
 pub mod run;
 pub mod selfcheck;

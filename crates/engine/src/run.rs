@@ -9,7 +9,6 @@ mod documents;
 mod elsewhere;
 mod events;
 mod exporters;
-mod file_changes;
 pub mod guard;
 pub(crate) mod host_settings;
 #[cfg(test)]
@@ -31,7 +30,7 @@ mod trace;
 
 use crate::cancel::Cancel;
 use crate::context::Context;
-use crate::deployment::parameters::RuntimeParameters;
+use crate::deployment::parameters::{RuntimeParameters, ServerValues};
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::{ServerPaths, data_folder};
 use crate::deployment::{DeploymentUnderTest, locality};
@@ -335,9 +334,12 @@ impl<'a> Session<'a> {
         }
         self.describe_members(deployment);
         if let Some(parameters) = &parameters {
-            self.describe_parameters(parameters);
+            self.describe_parameters(&parameters.found);
         }
         self.document_servers();
+        if let Some(check) = self.options.check {
+            check(&self.document)?;
+        }
         self.record_servers_of_hosts()?;
         let mut named: Vec<String> = self
             .servers
@@ -373,6 +375,12 @@ impl<'a> Session<'a> {
         }
         self.set_board(board);
         let result = self.work(deployment, controls);
+        if let Some(parameters) = parameters.as_ref().filter(|_| result.is_ok()) {
+            let (found, caveats) = parameters.look();
+            self.describe_parameters(&found);
+            self.document_servers();
+            self.caveats.extend(caveats);
+        }
         if let Some(source) = source {
             source.end_readings();
         }
@@ -508,15 +516,15 @@ impl<'a> Session<'a> {
     }
 
     /// What servers say of the parameters that were set, beside what else they have.
-    fn describe_parameters(&mut self, parameters: &RuntimeParameters<'_>) {
+    fn describe_parameters(&mut self, found: &[ServerValues]) {
         for (number, server) in self.servers.iter_mut().enumerate() {
-            let own = parameters.found.get(number).or(parameters.found.first());
+            let own = found.get(number).or(found.first());
             let named =
                 |(name, value): (&String, &String)| (format!("parameter.{name}"), value.clone());
             let own = own.into_iter().flat_map(|(_, values)| values);
             server.settings.extend(own.map(named));
             for member in &mut server.members {
-                let mut all = parameters.found.iter();
+                let mut all = found.iter();
                 if let Some((_, values)) = all.find(|(name, _)| *name == member.name) {
                     member.found.extend(values.iter().map(named));
                 }

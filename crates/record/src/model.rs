@@ -194,6 +194,31 @@ pub struct PlacementRecord {
     /// Whether the threads of the clients had the CPUs and the memory policy that were planned for them, read while they ran;
     /// absent if nothing was planned or they did not run.
     pub clients_as_planned: Option<bool>,
+    /// What places and caches were computed from; absent in records of earlier versions.
+    pub machine: Option<PlannedMachine>,
+}
+
+/// A machine as servers were placed on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedMachine {
+    /// CPUs that may be used, such as `0-3,8`.
+    pub cpus: String,
+    /// Memory that the control group allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
+    /// Its NUMA nodes.
+    pub nodes: Vec<PlannedNode>,
+}
+
+/// A NUMA node of a [`PlannedMachine`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedNode {
+    /// Its number.
+    pub number: u32,
+    /// Its CPUs, such as `0-3`.
+    pub cpus: String,
+    /// Its memory.
+    pub memory_bytes: u64,
 }
 
 /// Receive packet steering of a network card: set before the run, and put back after it.
@@ -693,6 +718,8 @@ pub enum CaveatKind {
     Integrity,
     /// Files of the record are not what they were when it was finished.
     RecordChanged,
+    /// Runs of an experiment differ in what should be the same.
+    MixedRuns,
 }
 
 /// Machine and system that ran the client. `None` means that it could not be read.

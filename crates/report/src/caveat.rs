@@ -192,6 +192,7 @@ fn describe(kind: CaveatKind) -> (&'static str, Severity, &'static [Topic]) {
         Kind::ServerSetting => ("server setting", Doubt, &[ServerSettings]),
         Kind::Reconnects => ("reconnects", Doubt, &[Errors, Tail]),
         Kind::Integrity => ("wrong values read", Serious, &[Errors]),
+        Kind::MixedRuns => ("mixed runs", Serious, &[Rate, Latency, Tail, Errors]),
         Kind::RecordChanged => (
             "record changed",
             Serious,

@@ -2,6 +2,7 @@
 
 use crate::ResultsError;
 use dyno_analyze::experiment::caveats::of_runs;
+use dyno_analyze::experiment::conditions::{self, Conditions};
 use dyno_analyze::experiment::findings::findings;
 use dyno_record::Document;
 use dyno_record::experiment::{Experiment, Point};
@@ -32,28 +33,46 @@ pub fn conclude(document: &mut Experiment, folder: &Path) {
         .points
         .iter()
         .filter(|point| point.figures.is_some());
-    let runs: Vec<(String, Vec<Caveat>)> = done
-        .map(|point| (point.directory.clone(), caveats(point, folder)))
-        .collect();
-    document.caveats = of_runs(&runs);
+    let (mut of_each, mut conditions) = (Vec::new(), Vec::new());
+    for point in done {
+        let name = || point.directory.clone();
+        let caveats = match run(point, folder) {
+            Ok(run) => {
+                conditions.push((name(), Conditions::of_run(&run, point.side)));
+                // A search ended it as soon as it had said enough, and no answer rests on its figures.
+                let is_partial = run.status == RunStatus::Partial;
+                if is_partial { Vec::new() } else { run.caveats }
+            }
+            Err(error) => {
+                let statement = statement!("caveats-not-read", run = name(), reason = error);
+                vec![Caveat::of_run(CaveatKind::ProbeUnavailable, statement)]
+            }
+        };
+        of_each.push((name(), caveats));
+    }
+    document.caveats = conditions::caveats(&conditions);
+    document.caveats.extend(of_runs(&of_each));
     document.findings = findings(document);
 }
 
-/// The caveats of a run; that they cannot be read is one, too.
-fn caveats(point: &Point, folder: &Path) -> Vec<Caveat> {
+/// The conditions of the runs that are done, by the names of the runs. Those that cannot be read are left out.
+pub fn conditions(document: &Experiment, folder: &Path) -> Vec<(String, Conditions)> {
+    let done = document
+        .points
+        .iter()
+        .filter(|point| point.figures.is_some());
+    let of = |point: &Point| {
+        let run = run(point, folder).ok()?;
+        Some((
+            point.directory.clone(),
+            Conditions::of_run(&run, point.side),
+        ))
+    };
+    done.filter_map(of).collect()
+}
+
+fn run(point: &Point, folder: &Path) -> Result<RunDocument, String> {
     let path = folder.join(&point.directory).join(RUN);
-    let text = plain_file::read_text(&path).map_err(|error| error.to_string());
-    let document = text.and_then(|text| {
-        serde_json::from_str::<RunDocument>(&text).map_err(|error| error.to_string())
-    });
-    match document {
-        // A search ended it as soon as it had said enough, and no answer rests on its figures.
-        Ok(document) if document.status == RunStatus::Partial => Vec::new(),
-        Ok(document) => document.caveats,
-        Err(error) => {
-            let run = &point.directory;
-            let statement = statement!("caveats-not-read", run = run, reason = error);
-            vec![Caveat::of_run(CaveatKind::ProbeUnavailable, statement)]
-        }
-    }
+    let text = plain_file::read_text(&path).map_err(|error| error.to_string())?;
+    serde_json::from_str(&text).map_err(|error| error.to_string())
 }

@@ -144,29 +144,35 @@ pub(super) fn figures_of_pairs<'a>(
         .collect()
 }
 
-/// Servers of A and B as they tell their version: of the first run of each that does.
-pub fn servers(experiment: &Experiment) -> [Option<&str>; 2] {
+/// Servers of A and B as they report their version.
+pub fn servers(experiment: &Experiment) -> [Option<String>; 2] {
     [Side::A, Side::B].map(|side| {
-        let mut points = experiment.points.iter();
-        points.find_map(|point| {
-            let figures = point.figures.as_ref()?;
-            figures
-                .server
-                .as_deref()
-                .filter(|_| point.side == Some(side))
-        })
+        let own = experiment.points.iter();
+        let own = own.filter(|point| point.side == Some(side));
+        servers_of(own.filter_map(|point| point.figures.as_ref()))
     })
+}
+
+/// The servers of runs that should have the same one; all of them where they do not.
+pub(super) fn servers_of<'a>(runs: impl Iterator<Item = &'a Figures>) -> Option<String> {
+    let mut all: Vec<&str> = Vec::new();
+    for server in runs.filter_map(|run| run.server.as_deref()) {
+        if !all.contains(&server) {
+            all.push(server);
+        }
+    }
+    (!all.is_empty()).then(|| all.join(" and "))
 }
 
 /// `A` and `B`, with their servers where these differ: `B (mongod 6.0.27)`.
 pub fn labels(experiment: &Experiment) -> [String; 2] {
     let both = servers(experiment);
     let differ = both[0] != both[1];
-    let label = |name: &str, server: Option<&str>| match server.filter(|_| differ) {
+    let label = |name: &str, server: &Option<String>| match server.as_ref().filter(|_| differ) {
         Some(server) => format!("{name} ({server})"),
         None => name.to_owned(),
     };
-    [label("A", both[0]), label("B", both[1])]
+    [label("A", &both[0]), label("B", &both[1])]
 }
 
 /// Runs that exist already, one or several of each side, with what differs between them.

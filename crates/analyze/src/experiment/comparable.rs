@@ -179,7 +179,7 @@ fn idle_states(states: &[IdleState]) -> Option<String> {
 }
 
 /// The hosts of a fleet with their agents.
-fn client_hosts(run: &RunDocument) -> String {
+pub(super) fn client_hosts(run: &RunDocument) -> String {
     let Some(fleet) = &run.fleet else {
         return "none but this machine".into();
     };

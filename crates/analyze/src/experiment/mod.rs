@@ -5,6 +5,7 @@ pub mod ab;
 pub mod blocks;
 pub mod caveats;
 pub mod comparable;
+pub mod conditions;
 pub mod demands;
 mod disks;
 pub mod figures;

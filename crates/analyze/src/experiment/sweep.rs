@@ -1,6 +1,7 @@
 //! What a sweep says: the points with their intervals, the service demands and the bounds that follow from
 //! them, the scalability law, and every law checked at every point.
 
+use super::ab::servers_of;
 use super::demands;
 use super::disks::{self, Loaded};
 use super::figures::resource_name;
@@ -290,9 +291,12 @@ fn level(
         disks: disks::of_runs(figures),
         laws: figures.iter().flat_map(|one| one.laws.clone()).collect(),
         succeeded: finished,
-        shares_cpus: first.shares_cpus,
-        shared_cpus: first.shared_cpus,
-        server: first.server.clone(),
+        shares_cpus: figures.iter().all(|one| one.shares_cpus),
+        shared_cpus: first.shared_cpus.filter(|shared| {
+            let mut all = figures.iter();
+            all.all(|one| one.shared_cpus == Some(*shared))
+        }),
+        server: servers_of(figures.iter().copied()),
         generator_bound: figures.iter().any(|one| one.is_generator_bound()),
         unsteady: figures.iter().any(|one| one.steady == Some(false)),
     };
@@ -317,16 +321,14 @@ fn think_mean_us(figures: &[&Figures]) -> Option<f64> {
 }
 
 fn busy(figures: &[&Figures]) -> BTreeMap<String, f64> {
-    let names = figures[0].resources.iter().map(|resource| &resource.name);
-    names
-        .map(|name| {
-            let all: Vec<f64> = figures
-                .iter()
-                .filter_map(|one| one.resources.iter().find(|resource| resource.name == *name))
-                .map(|resource| resource.busy_ratio)
-                .collect();
-            (name.clone(), all.iter().sum::<f64>() / all.len() as f64)
-        })
+    let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for resource in figures.iter().flat_map(|one| &one.resources) {
+        let own = all.entry(resource.name.clone()).or_default();
+        own.push(resource.busy_ratio);
+    }
+    let mean = |own: Vec<f64>| own.iter().sum::<f64>() / own.len() as f64;
+    all.into_iter()
+        .map(|(name, own)| (name, mean(own)))
         .collect()
 }
 

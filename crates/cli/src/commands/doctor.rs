@@ -3,14 +3,15 @@
 use crate::args::DoctorArguments;
 use crate::commands::doctor_text as text;
 use crate::exit::Exit;
-use crate::messages::{Messages, print_data};
+use crate::messages::{Messages, pretty_json, print_data};
 use crate::surroundings::Surroundings;
-use dyno_engine::doctor::parameters::ParameterJournal;
+use dyno_engine::doctor::step::Ways;
 use dyno_engine::doctor::subject::CheckRequest;
 use dyno_engine::doctor::{journal, subject, tracing};
 use dyno_engine::observer::Shared;
 use dyno_engine::{Error, Kind};
 use dyno_observe::doctor::{Facts, examine, observe};
+use dyno_plan::task::Remote;
 use dyno_record::verdict::{CheckName, Level};
 use dyno_report::Format;
 use dyno_trace::LiveKernel;
@@ -39,7 +40,7 @@ pub(crate) fn doctor(
     let mut verdicts = examine(&facts);
     let mut changed = Vec::new();
     if let (Some(wanted), Some(mut journal)) = (wanted, journal) {
-        changed = journal.apply(&verdicts, &wanted, root, &Shared::new(&mut messages))?;
+        changed = journal.apply(&verdicts, &wanted, &Shared::new(&mut messages))?;
         if !changed.is_empty() {
             verdicts = examine(&observe(root, &subject));
         }
@@ -91,23 +92,15 @@ fn revert(
     state_dir: Option<&Path>,
     mut messages: Messages,
 ) -> Result<Exit, Error> {
-    let root = arguments.root.as_path();
-    let mut journal = journal::Journal::open(journal::folder(state_dir)?, root)?;
-    let outcome = journal.revert(root, &Shared::new(&mut messages));
-    // Both lists have one lock.
-    drop(journal);
-    let mut parameters = (Vec::new(), 0);
-    if root == Path::new("/") {
-        let mut journal = ParameterJournal::open(journal::folder(state_dir)?)?;
-        parameters = journal.revert(arguments.uri.as_deref(), &Shared::new(&mut messages))?;
-    }
-    let (parameters, not_put_back) = parameters;
-    let outcome = outcome?;
+    let given = arguments.uri.as_deref().map(Remote::parse).transpose()?;
+    let ways = Ways::new(&arguments.root, given);
+    let mut journal = journal::Journal::open_by(Some(journal::folder(state_dir)?), ways)?;
+    let outcome = journal.revert(&Shared::new(&mut messages))?;
     print_data(&match arguments.format {
-        Format::Json => text::reverted_json(&outcome, &parameters, not_put_back),
-        _ => text::reverted_human(&outcome, &parameters, not_put_back),
+        Format::Json => pretty_json(&outcome),
+        _ => text::reverted_human(&outcome),
     })?;
-    Ok(Exit::of_check(outcome.refused + not_put_back == 0))
+    Ok(Exit::of_check(outcome.refused == 0))
 }
 
 /// Names of the checks whose advice is to be followed; `None` if nothing is to be changed.

@@ -2,7 +2,6 @@
 
 use crate::messages::pretty_json;
 use dyno_engine::doctor::journal::Outcome;
-use dyno_engine::doctor::parameters::ChangedParameter;
 use dyno_engine::doctor::tracing::Tracing;
 use dyno_observe::doctor::change::Undo;
 use dyno_record::verdict::{Level, Verdict};
@@ -102,11 +101,7 @@ fn summary(verdicts: &[Verdict]) -> String {
 }
 
 /// What was taken back, for people.
-pub(crate) fn reverted_human(
-    outcome: &Outcome,
-    parameters: &[ChangedParameter],
-    not_put_back: usize,
-) -> String {
+pub(crate) fn reverted_human(outcome: &Outcome) -> String {
     let mut text = String::new();
     for undo in &outcome.reverted {
         let place = undo.target().display();
@@ -117,26 +112,13 @@ pub(crate) fn reverted_human(
             undo.value()
         );
     }
-    for change in parameters {
+    for change in &outcome.parameters {
         let _ = writeln!(text, "{}", change.reverted());
     }
-    if text.is_empty() && outcome.refused + not_put_back == 0 {
+    if text.is_empty() && outcome.refused == 0 {
         text.push_str("there is nothing to take back\n");
     }
     text
-}
-
-/// The same for programs; `not_put_back` parameters are as they were found.
-pub(crate) fn reverted_json(
-    outcome: &Outcome,
-    parameters: &[ChangedParameter],
-    not_put_back: usize,
-) -> String {
-    pretty_json(&serde_json::json!({
-        "reverted": outcome.reverted,
-        "parameters": parameters,
-        "refused": outcome.refused + not_put_back,
-    }))
 }
 
 #[cfg(test)]

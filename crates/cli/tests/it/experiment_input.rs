@@ -1,6 +1,7 @@
 //! Experiments that cannot be done: one clear error with a hint, the right exit code, and nothing left.
 
-use crate::common::{Bench, Finished};
+use crate::common::{Bench, Finished, Responder, names};
+use serde_json::Value;
 
 /// Refused as bad input without a trace.
 #[track_caller]
@@ -372,4 +373,45 @@ fn whether_a_rate_is_offered_is_not_swept_together_with_rates() {
     refused(&[&["sweep", "c", "--rates", "100,200"][..], &kinds].concat())
         .says("`schedule.kind` is swept together with offered rates")
         .says("hint: choose it with `--schedule`");
+}
+
+#[test]
+fn runs_of_two_hosts_are_told_and_not_continued() {
+    let bench = Bench::new();
+    let responder = Responder::with_documents(&[]);
+    let uri = responder.uri();
+    let sweep = [
+        "sweep",
+        "read",
+        "--uri",
+        &uri,
+        "--clients",
+        "1,2",
+        "--out",
+        "x",
+    ];
+    let short = ["--records", "1000", "--duration", "1s", "--warmup", "0s"];
+    let resume = ["resume", "x", "--format", "json"];
+    bench.dyno(&[&sweep[..], &short].concat()).expect(0);
+    let mixed = |document: &Value| {
+        let caveats = document["caveats"].as_array().unwrap().iter();
+        let mut mixed = caveats.filter(|caveat| caveat["kind"] == "mixed_runs");
+        mixed.next().map(|caveat| caveat["values"].to_string())
+    };
+    assert_eq!(mixed(&bench.dyno(&resume).expect(0).json()), None);
+    let runs = names(&bench.path("x/runs"));
+    let first = bench.path(&format!("x/runs/{}/run.json", runs[0]));
+    let mut run: Value = serde_json::from_str(&std::fs::read_to_string(&first).unwrap()).unwrap();
+    run["environment"]["hostname"] = "elsewhere".into();
+    std::fs::write(&first, run.to_string()).unwrap();
+    std::fs::remove_file(bench.path("x/SHA256SUMS")).unwrap();
+    let told = mixed(&bench.dyno(&resume).expect(0).json()).expect("there are two hosts");
+    assert!(
+        told.contains("\"host\"") && told.contains("elsewhere"),
+        "{told}"
+    );
+    // The run that is missing now would be of another host than the first.
+    std::fs::remove_dir_all(bench.path(&format!("x/runs/{}", runs[1]))).unwrap();
+    bench.dyno(&resume).expect(3).says("elsewhere");
+    assert!(!bench.path(&format!("x/runs/{}", runs[1])).exists());
 }

@@ -269,7 +269,7 @@ fn what_is_set_on_servers_of_agents_is_on_no_list_that_outlives_them() {
     wait_for_windows(&mut child, &local.bench.path("set"), 1);
     signal(&child, "KILL");
     child.wait().unwrap();
-    assert!(!local.bench.path("state/parameters-undo.json").exists());
+    assert!(!local.bench.path("state/doctor-undo.json").exists());
     let reverted = local.bench.dyno(&["doctor", "--revert"]).expect(0).stdout;
     assert!(reverted.contains("nothing to take back"), "{reverted}");
     wait_for("the end of the agents", || {

@@ -57,7 +57,67 @@ fn what_a_run_sets_is_recorded_and_comes_back() {
     assert_eq!(told, "eviction=(threads_max=8),eviction_dirty_target=3");
     let defaults = "eviction=(threads_max=4),eviction_dirty_target=5";
     assert_eq!(parameters(&server), (60.0, defaults.to_owned()));
-    assert!(!bench.path("state/parameters-undo.json").exists());
+    assert!(!bench.path("state/doctor-undo.json").exists());
+}
+
+#[test]
+fn parameter_that_somebody_else_sets_is_told_and_left_alone() {
+    let bench = Bench::new();
+    let Some(server) = or_skip(mongod()) else {
+        return;
+    };
+    let uri = server.uri();
+    let mut child = bench.spawn(&run(&uri, &["--duration", "4s", "--format", "json"]));
+    wait_for_windows(&mut child, &bench.path("r"), 1);
+    // The run goes on, and puts them back itself.
+    let reverted = bench
+        .dyno(&["doctor", "--revert", "--format", "json"])
+        .expect(1)
+        .json();
+    assert_eq!(reverted["refused"], 2, "{reverted}");
+    assert_eq!(parameters(&server).0, 7.0);
+    let set = doc! { "setParameter": 1, "syncdelay": 33 };
+    control(&uri).run("admin", set).unwrap();
+    let ended = Finished::from(child.wait_with_output().unwrap()).expect(0);
+    let settings = &ended.json()["server"]["settings"];
+    assert_eq!(
+        settings["parameter.syncdelay"],
+        "7.0 at first, 33.0 at the end"
+    );
+    let text = std::fs::read_to_string(bench.path("r/run.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mut caveats = record["caveats"].as_array().unwrap().iter();
+    let told = caveats.find(|caveat| caveat["statement"]["code"] == "parameter-changed");
+    assert!(told.is_some(), "{}", record["caveats"]);
+    let defaults = "eviction=(threads_max=4),eviction_dirty_target=5";
+    assert_eq!(parameters(&server), (33.0, defaults.to_owned()));
+    // The entry is kept for a decision.
+    assert!(bench.path("state/doctor-undo.json").exists());
+}
+
+#[test]
+fn value_before_is_read_while_nobody_else_can_set_it() {
+    let bench = Bench::new();
+    let Some(server) = or_skip(mongod()) else {
+        return;
+    };
+    let uri = server.uri();
+    std::fs::create_dir_all(bench.path("state")).unwrap();
+    let lock = std::fs::File::create(bench.path("state/doctor-undo.lock")).unwrap();
+    lock.lock().unwrap();
+    let child = bench.spawn(&run(&uri, &["--operations", "300"]));
+    let waiting = format!(" {} ", child.id());
+    wait_for("a run that waits for the list", || {
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        let mut blocked = locks.lines().filter(|line| line.contains("->"));
+        blocked.any(|line| line.contains(&waiting))
+    });
+    // As a run that has the list open and ends now.
+    let set = doc! { "setParameter": 1, "syncdelay": 41 };
+    control(&uri).run("admin", set).unwrap();
+    drop(lock);
+    Finished::from(child.wait_with_output().unwrap()).expect(0);
+    assert_eq!(parameters(&server).0, 41.0);
 }
 
 #[test]
@@ -95,7 +155,7 @@ fn a_killed_run_leaves_a_list_from_which_they_are_put_back() {
 /// By itself when it is interrupted, and by `dyno doctor --revert` after it was killed.
 fn a_search_gives_back_what_it_has_set(bench: &Bench, server: &TestServer) {
     let uri = server.uri();
-    let list = bench.path("state/parameters-undo.json");
+    let list = bench.path("state/doctor-undo.json");
     let fixed = ["tune", "a", "--uri", &uri, "--records", "300", "--out", "t"];
     let short = ["--clients", "2", "--warmup", "0s", "--duration", "1s"];
     let knobs = ["--knobs", "syncdelay=20,40", "--budget", "60s"];
@@ -157,7 +217,7 @@ fn what_a_server_does_not_take_is_one_error_and_changes_nothing() {
         says.iter()
             .fold(refused, |refused, text| refused.says(text));
         assert_eq!(parameters(&server).0, 60.0, "{key}");
-        assert!(!bench.path("state/parameters-undo.json").exists(), "{key}");
+        assert!(!bench.path("state/doctor-undo.json").exists(), "{key}");
     }
 }
 

@@ -105,10 +105,7 @@ fn the_settings_that_count_are_found_confirmed_and_told() {
     // What was set during the search is what it was before.
     assert_eq!(self::threads(&uri), 4);
     let state = names(&bench.path("state"));
-    assert!(
-        !state.contains(&"parameters-undo.json".to_owned()),
-        "{state:?}"
-    );
+    assert!(!state.contains(&"doctor-undo.json".to_owned()), "{state:?}");
     let key = answer["keys"]["server.runtime_parameters.threads"]
         .as_str()
         .unwrap();
@@ -456,7 +453,7 @@ fn interrupted_in_the_second_search(bench: &Bench, resume: &[&str]) -> Vec<Strin
     signal(&child, "INT");
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(130);
     ended.says("dyno resume t");
-    assert!(!bench.path("state/parameters-undo.json").exists());
+    assert!(!bench.path("state/doctor-undo.json").exists());
     let stopped = bench
         .dyno(&["report", "t", "--format", "json"])
         .expect(0)
@@ -543,10 +540,7 @@ fn workloads_with_different_optima_are_compared_with_the_settings_of_each_other(
     let table = bench.dyno(&["export", "t", "--to", "csv"]).expect(0).stdout;
     assert!(table.contains(",thinking,"), "{table}");
     let state = names(&bench.path("state"));
-    assert!(
-        !state.contains(&"parameters-undo.json".to_owned()),
-        "{state:?}"
-    );
+    assert!(!state.contains(&"doctor-undo.json".to_owned()), "{state:?}");
 }
 
 #[test]
@@ -561,14 +555,14 @@ fn what_was_set_is_taken_back_when_the_search_is_interrupted_or_the_server_goes(
     let ended = Finished::from(child.wait_with_output().unwrap()).expect(130);
     ended.says("dyno resume t");
     assert_eq!(threads(), 4);
-    assert!(!bench.path("state/parameters-undo.json").exists());
+    assert!(!bench.path("state/doctor-undo.json").exists());
     // A server that is gone cannot be given back what it had: the list tells what that was.
     let mut child = bench.spawn(&["resume", "t", "--uri", &uri]);
     wait_for("a run that has set it again", || threads() != 4);
     let port = server.address.rsplit(':').next().unwrap().to_owned();
     drop(server);
     assert_ne!(child.wait().unwrap().code(), Some(0));
-    let list = std::fs::read_to_string(bench.path("state/parameters-undo.json")).unwrap();
+    let list = std::fs::read_to_string(bench.path("state/doctor-undo.json")).unwrap();
     assert!(list.contains("threads"), "{list}");
     let reverted = bench.dyno(&["doctor", "--revert"]).expect(1);
     assert!(
@@ -583,7 +577,7 @@ fn what_was_set_is_taken_back_when_the_search_is_interrupted_or_the_server_goes(
     control(&uri).run("admin", set).unwrap();
     bench.dyno(&["doctor", "--revert"]).expect(0);
     assert_eq!(threads(), 4);
-    assert!(!bench.path("state/parameters-undo.json").exists());
+    assert!(!bench.path("state/doctor-undo.json").exists());
 }
 
 #[test]

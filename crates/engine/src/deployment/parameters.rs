@@ -5,43 +5,46 @@
 use super::DeploymentUnderTest;
 use super::engine_configuration;
 use crate::context::Context;
-use crate::doctor::parameters::{ChangedParameter, ParameterJournal};
-use crate::error::{Error, Kind, OrFault};
-use crate::observer::SharedObserver;
+use crate::doctor::changes::Changes;
+use crate::doctor::journal;
+use crate::doctor::parameters::{
+    ChangedParameter, NO_RIGHTS, RefusedParameter, is_same, text, unwrapped,
+};
+use crate::doctor::step::{Step, Ways};
+use crate::error::{Error, Kind};
 use crate::run::observation::WatchedServer;
 use bson::{Bson, Document, doc};
 use dyno_load::connect::{Control, ControlError};
 use dyno_plan::Plan;
 use dyno_plan::knobs::ENGINE_CONFIGURATION;
 use dyno_plan::nearest::nearest;
+use dyno_record::model::{Caveat, CaveatKind};
+use dyno_record::statement;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Longest time for a command: one that changes the size of a cache waits until it is that small.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// The name of a server, and the values of its parameters by their names.
+pub(crate) type ServerValues = (String, BTreeMap<String, String>);
+
 /// Parameters that are set. They are what they were before when this is dropped.
 pub(crate) struct RuntimeParameters<'a> {
-    observer: &'a dyn SharedObserver,
-    servers: Vec<WatchedServer>,
-    /// What is remembered of them in the list of changes.
-    remembered: Vec<ChangedParameter>,
-    /// In the order in which they were set.
-    changed: Vec<ChangedParameter>,
-    /// Folder of the list of changes, of servers that ran already.
-    folder: Option<PathBuf>,
-    /// What each server says that it has now: its name, and the values by their names.
-    pub(crate) found: Vec<(String, BTreeMap<String, String>)>,
+    servers: Rc<Vec<WatchedServer>>,
+    names: Vec<String>,
+    /// What the servers have once all is set.
+    pub(crate) found: Vec<ServerValues>,
+    _changes: Changes<'a>,
 }
 
 impl<'a> RuntimeParameters<'a> {
     /// Sets what a plan asks for on all servers with data; `None` if it asks for nothing.
     ///
     /// # Errors
-    /// A parameter that a server has not, a value that is none of its kind or that it refuses, and one whose value before is
-    /// not known. What was set until then is put back.
+    /// A parameter that a server does not have, a value that is none of its kind or that it refuses, and one whose value before
+    /// is not known. What was set until then is put back.
     pub(crate) fn set(
         plan: &Plan,
         deployment: &DeploymentUnderTest,
@@ -51,117 +54,80 @@ impl<'a> RuntimeParameters<'a> {
         if wanted.is_empty() {
             return Ok(None);
         }
-        let servers = deployment.data_servers();
+        let servers = Rc::new(deployment.data_servers());
         if servers.is_empty() {
+            // A server that does not answer names no members.
+            let mut all = deployment.servers.iter();
+            all.try_for_each(|server| server.control().map(drop))?;
             let text = "no server was found to set `server.runtime_parameters` on";
             return Err(Error::new(Kind::Environment, text));
-        }
-        let mut changes = Vec::new();
-        for server in &servers {
-            changes.extend(changes_of(server, &deployment.uris(), wanted)?);
         }
         let folder = match context.environment.state_dir.as_deref() {
             // The list would name servers that are gone.
             _ if deployment.ends_with_program() => None,
-            given => Some(crate::doctor::journal::folder(given)?.to_owned()),
+            given => Some(journal::folder(given)?),
         };
-        if let Some(folder) = &folder {
-            let mut journal = ParameterJournal::open(folder)?;
-            for server in &servers {
-                let mut names = wanted.keys();
-                names.try_for_each(|name| journal.check(&server.address, name))?;
+        let of_run = Rc::clone(&servers);
+        let ways = Ways::to_servers(move |change| {
+            let mut all = of_run.iter();
+            let server = all.find(|server| server.address == change.server);
+            connect(server.ok_or_else(|| Error::new(Kind::Internal, "a server has gone"))?)
+        });
+        let changes = Changes::make(folder, ways, context.observer, || {
+            let mut steps = Vec::new();
+            for server in servers.iter() {
+                steps.extend(changes_of(server, &deployment.uris(), wanted)?);
             }
-            journal.remember(&changes)?;
-        }
+            Ok(steps)
+        })?;
         let mut parameters = RuntimeParameters {
-            observer: context.observer,
             servers,
-            remembered: changes.clone(),
-            changed: Vec::new(),
-            folder,
+            names: wanted.keys().cloned().collect(),
             found: Vec::new(),
+            _changes: changes,
         };
-        for change in changes {
-            // An error may come after the change.
-            parameters.changed.push(change.clone());
-            parameters.apply(&change, &change.set)?;
-        }
-        let names: Vec<&String> = wanted.keys().collect();
-        for server in &parameters.servers {
-            let found = texts(&mut connect(server)?, server, &names)?;
-            parameters.found.push((server.name.clone(), found));
-        }
+        let found: Result<_, _> = parameters.now().collect();
+        parameters.found = found?;
         Ok(Some(parameters))
     }
 
-    fn apply(&self, change: &ChangedParameter, value: &Bson) -> Result<(), Error> {
-        let of = |server: &&WatchedServer| server.address == change.server;
-        let server = self.servers.iter().find(of);
-        let server = server.ok_or_else(|| Error::new(Kind::Internal, "a server has gone"))?;
-        apply(&mut connect(server)?, change, value)
+    fn now(&self) -> impl Iterator<Item = Result<ServerValues, Error>> {
+        let names: Vec<&String> = self.names.iter().collect();
+        self.servers.iter().map(move |server| {
+            let values = texts(&mut connect(server)?, server, &names)?;
+            Ok((server.name.clone(), values))
+        })
     }
-}
 
-impl Drop for RuntimeParameters<'_> {
-    fn drop(&mut self) {
-        let changed = std::mem::take(&mut self.changed);
-        // What was never set needs no way back.
-        let mut done = std::mem::take(&mut self.remembered);
-        for change in changed.into_iter().rev() {
-            match self.apply(&change, &change.before) {
-                Ok(()) => {}
-                // A server that was started here takes what was set with it.
-                Err(failure) if self.folder.is_none() && failure.kind == Kind::Environment => {}
-                Err(failure) => {
-                    self.observer.warning(&format!(
-                        "`{}` of `{}` is not `{}` again: {}; `dyno doctor --revert` tries again",
-                        change.name,
-                        change.server,
-                        text(&change.before),
-                        failure.reason()
-                    ));
-                    done.retain(|one| *one != change);
-                }
+    /// What applied: what was set, with what is there now where that is something else, which is a caveat as well.
+    pub(crate) fn look(&self) -> (Vec<ServerValues>, Vec<Caveat>) {
+        let (mut applied, mut caveats) = (self.found.clone(), Vec::new());
+        for ((server, values), now) in applied.iter_mut().zip(self.now()) {
+            let now = now.map_or_else(|_| BTreeMap::new(), |(_, values)| values);
+            for (parameter, set) in values {
+                let statement = match now.get(parameter) {
+                    Some(found) if found == set => continue,
+                    Some(found) => statement!(
+                        "parameter-changed",
+                        server = &*server,
+                        parameter = parameter,
+                        set_to = &*set,
+                        found = found
+                    ),
+                    None => {
+                        statement!(
+                            "parameter-not-read",
+                            server = &*server,
+                            parameter = parameter
+                        )
+                    }
+                };
+                caveats.push(Caveat::of_run(CaveatKind::ServerSetting, statement));
+                let found = now.get(parameter).map_or("not known", String::as_str);
+                *set = format!("{set} at first, {found} at the end");
             }
         }
-        let Some(folder) = self.folder.as_deref().filter(|_| !done.is_empty()) else {
-            return;
-        };
-        let forgotten =
-            ParameterJournal::open(folder).and_then(|mut journal| journal.forget(&done));
-        if let Err(failure) = forgotten {
-            self.observer.warning(&failure.reason());
-        }
-    }
-}
-
-/// A value that a server does not take.
-#[derive(Debug)]
-pub(crate) struct RefusedParameter {
-    /// Name of the parameter.
-    pub(crate) name: String,
-    value: String,
-    /// What the server said, or what speaks against the value.
-    said: String,
-}
-
-impl fmt::Display for RefusedParameter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.said)
-    }
-}
-
-impl std::error::Error for RefusedParameter {}
-
-impl RefusedParameter {
-    /// As a person is told of it.
-    pub(crate) fn in_words(&self) -> String {
-        format!("`{}` cannot be `{}`: {}", self.name, self.value, self.said)
-    }
-
-    /// The one that is the cause of a failure, if one is.
-    pub(crate) fn among(failure: &Error) -> Option<&RefusedParameter> {
-        failure.cause.chain().find_map(|cause| cause.downcast_ref())
+        (applied, caveats)
     }
 }
 
@@ -229,7 +195,7 @@ fn changes_of(
     server: &WatchedServer,
     uris: &[String],
     wanted: &BTreeMap<String, String>,
-) -> Result<Vec<ChangedParameter>, Error> {
+) -> Result<Vec<Step>, Error> {
     let names: Vec<&String> = wanted.keys().collect();
     let mut control = connect(server)?;
     let found = read(&mut control, &names, server)?;
@@ -254,16 +220,17 @@ fn changes_of(
                 ))
                 .with_hint("give a value of the same kind")
         })?;
-        if set == *now {
-            continue;
-        }
-        changes.push(ChangedParameter {
+        let before = match is_same(&set, now) {
+            true => now.clone(),
+            false => before(name, &started, now, asked)?,
+        };
+        changes.push(Step::Parameter(ChangedParameter {
             uri: uris.first().cloned().unwrap_or_default(),
             server: server.address.clone(),
             name: name.clone(),
-            before: before(name, &started, now, asked)?,
+            before,
             set,
-        });
+        }));
     }
     Ok(changes)
 }
@@ -355,66 +322,6 @@ fn read(
     Ok(names.iter().filter_map(value).collect())
 }
 
-/// `Unauthorized` and `AuthenticationFailed`.
-const NO_RIGHTS: [i32; 2] = [13, 18];
-
-/// Newer versions wrap some parameters.
-fn unwrapped(value: &Bson) -> &Bson {
-    let inner = value.as_document().and_then(|wrapped| wrapped.get("value"));
-    inner.unwrap_or(value)
-}
-
-/// Sets a parameter.
-///
-/// # Errors
-/// What the server says.
-pub(crate) fn apply(
-    control: &mut Control,
-    change: &ChangedParameter,
-    value: &Bson,
-) -> Result<(), Error> {
-    let command = doc! { "setParameter": 1, &change.name: value.clone() };
-    control.run("admin", command).map(drop).map_err(|error| {
-        let failure = match &error {
-            ControlError::Server { code, .. } if !NO_RIGHTS.contains(code) => {
-                let refused = RefusedParameter {
-                    name: change.name.clone(),
-                    value: text(value),
-                    said: error.to_string(),
-                };
-                Error::from_cause(Kind::BadInput, refused)
-            }
-            _ => {
-                let kind = error.code().map_or(Kind::Environment, |_| Kind::BadInput);
-                Error::from_cause(kind, error)
-            }
-        };
-        failure.context(format!(
-            "cannot set `{}` of `{}` to `{}`",
-            change.name,
-            change.server,
-            text(value)
-        ))
-    })
-}
-
-/// What a server has now.
-///
-/// # Errors
-/// It does not answer.
-pub(crate) fn value_now(
-    control: &mut Control,
-    change: &ChangedParameter,
-) -> Result<Option<Bson>, Error> {
-    let command = doc! { "getParameter": 1, &change.name: 1 };
-    let reply = control
-        .run("admin", command)
-        .or_fault(Kind::Environment, || {
-            format!("cannot read `{}` of `{}`", change.name, change.server)
-        })?;
-    Ok(reply.get(&change.name).map(unwrapped).cloned())
-}
-
 /// A value of the same kind as one that is there.
 fn typed(asked: &str, now: &Bson) -> Option<Bson> {
     let asked = asked.trim();
@@ -435,21 +342,6 @@ fn typed(asked: &str, now: &Bson) -> Option<Bson> {
         Bson::Document(_) | Bson::Array(_) => serde_json::from_str(asked).ok()?,
         _ => Bson::String(asked.to_owned()),
     })
-}
-
-/// Whether two values are the same, whatever the width of their numbers.
-pub(crate) fn is_same(one: &Bson, other: &Bson) -> bool {
-    text(one) == text(other)
-}
-
-/// A value as people write it.
-pub(crate) fn text(value: &Bson) -> String {
-    match value {
-        Bson::String(text) => text.clone(),
-        // With a fraction, also if it is 0.
-        Bson::Double(number) => format!("{number:?}"),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use crate::error::{Error, Kind};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
 use dyno_plan::placement::ClientPolicy;
-use dyno_record::model::{Caveat, CaveatKind, PlacementRecord};
+use dyno_record::model::{Caveat, CaveatKind, PlacementRecord, PlannedMachine, PlannedNode};
 use dyno_record::statement;
 use dyno_servers::MemoryShare;
 use dyno_servers::placement::{
-    self, AchievedPlacement, CpuSet, InstancePlacement, Machine, MemoryPolicy, Placement,
+    self, AchievedPlacement, CpuSet, InstancePlacement, Machine, MemoryPolicy, Node, Placement,
     PlacementError, PlacementRequest,
 };
 use std::collections::BTreeSet;
@@ -114,6 +114,7 @@ impl HostPlacement {
                 .collect(),
             achieved: Vec::new(),
             clients_as_planned: None,
+            machine: Some(planned_machine(&self.machine)),
         };
         let mut caveats = Vec::new();
         for (number, (process, place)) in placed {
@@ -136,6 +137,19 @@ impl HostPlacement {
             }));
         }
         (record, caveats)
+    }
+}
+
+fn planned_machine(machine: &Machine) -> PlannedMachine {
+    let node = |node: &Node| PlannedNode {
+        number: node.number,
+        cpus: node.cpus.to_string(),
+        memory_bytes: node.memory_bytes,
+    };
+    PlannedMachine {
+        cpus: machine.allowed_cpus.to_string(),
+        memory_limit_bytes: machine.limits.memory_bytes,
+        nodes: machine.nodes.iter().map(node).collect(),
     }
 }
 

@@ -4,9 +4,8 @@
 
 use super::{LOOK_INTERVAL, unusable};
 use crate::error::{Error, Kind};
-use nix::sys::signal::{Signal, kill};
+use crate::owner::Owner;
 use nix::sys::stat::fstat;
-use nix::unistd::Pid;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsFd;
@@ -16,62 +15,8 @@ use std::time::{Duration, Instant};
 
 const FILE: &str = "lock";
 
-/// Where `/proc/PID/stat` has the start of a process, in clock ticks since the start of the system:
-/// field 22, the 20th after the name of the program (proc(5)).
-const START_FIELD: usize = 19;
-
 /// Those who look hold the lock for a moment only.
 const OBSERVER_LIMIT: Duration = Duration::from_secs(5);
-
-/// A process, told apart from a later one with the same number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owner {
-    process: i32,
-    start_ticks: u64,
-}
-
-impl Owner {
-    /// This very process. `None` if `/proc` does not tell.
-    fn current() -> Option<Self> {
-        Owner::of(i32::try_from(std::process::id()).ok()?)
-    }
-
-    fn of(process: i32) -> Option<Self> {
-        let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name of the program may hold blanks and parentheses.
-        let (_, after_name) = text.rsplit_once(')')?;
-        let start_ticks = after_name.split_whitespace().nth(START_FIELD)?;
-        Some(Owner {
-            process,
-            start_ticks: start_ticks.parse().ok()?,
-        })
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (process, start_ticks) = text.trim().split_once(' ')?;
-        Some(Owner {
-            process: process.parse().ok()?,
-            start_ticks: start_ticks.parse().ok()?,
-        })
-    }
-
-    /// Its number.
-    pub fn process(self) -> i32 {
-        self.process
-    }
-
-    /// Asks it to end. Does nothing when it is gone, also when another process has its number now.
-    pub fn terminate(self) -> Result<(), Error> {
-        if Owner::of(self.process) != Some(self) {
-            return Ok(());
-        }
-        match kill(Pid::from_raw(self.process), Signal::SIGTERM) {
-            Ok(()) | Err(nix::errno::Errno::ESRCH) => Ok(()),
-            Err(error) => Err(Error::from_cause(Kind::Environment, error)
-                .context(format!("cannot end process {}", self.process))),
-        }
-    }
-}
 
 /// Makes the file in a new folder and locks it.
 pub fn create(folder: &Path) -> Result<File, Error> {
@@ -96,8 +41,7 @@ pub fn own(folder: &Path) -> Result<(), Error> {
             "`/proc/self/stat` does not tell the start of this process",
         )
     })?;
-    let text = format!("{} {}\n", owner.process, owner.start_ticks);
-    std::fs::write(&path, text).map_err(|error| unusable(&path, error))
+    std::fs::write(&path, format!("{owner}\n")).map_err(|error| unusable(&path, error))
 }
 
 /// The supervisor; `None` while the command that starts it has not got so far.
@@ -180,7 +124,6 @@ fn open(folder: &Path) -> Result<Option<(PathBuf, File)>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Command, Stdio};
 
     #[test]
     fn two_who_look_at_once_do_not_take_each_other_for_the_supervisor() {
@@ -191,31 +134,6 @@ mod tests {
         let other = File::open(folder.path().join(FILE)).expect("it is there");
         other.lock_shared().expect("nobody holds it");
         assert!(!is_held(folder.path()).expect("it can be read"));
-    }
-
-    #[test]
-    fn a_process_with_the_number_of_a_dead_supervisor_is_left_alone() {
-        let mut command = Command::new("sleep");
-        let mut child = command
-            .arg("600")
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("it is installed");
-        let process = i32::try_from(child.id()).expect("it is small");
-        let real = Owner::of(process).expect("it runs");
-        let before = Owner {
-            start_ticks: real.start_ticks - 1,
-            ..real
-        };
-        before.terminate().expect("there is nothing to do");
-        assert_eq!(Owner::of(process), Some(real));
-        assert!(child.try_wait().expect("it is ours").is_none());
-        real.terminate().expect("it is ours");
-        let status = child.wait().expect("it is ours");
-        assert_eq!(
-            std::os::unix::process::ExitStatusExt::signal(&status),
-            Some(15)
-        );
     }
 
     #[test]

@@ -2,10 +2,13 @@
 //! program that is killed in between leaves an entry too many, never one too few. One process at a
 //! time has the journal open.
 
+use super::parameters::ChangedParameter;
+use super::step::{NotUndone, Step, Undone, Ways};
 use crate::error::{Error, Kind, OrFault};
 use crate::files::{replace_private_file, write_error};
 use crate::observer::SharedObserver;
-use dyno_observe::doctor::change::{self, ChangeError, Reverted, Run, Undo};
+use crate::owner::Owner;
+use dyno_observe::doctor::change::{self, Undo};
 use dyno_observe::doctor::processes;
 use dyno_record::verdict::{CheckName, Verdict};
 use serde::{Deserialize, Serialize};
@@ -21,21 +24,45 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// What was changed and is not taken back yet.
 #[derive(Debug)]
-pub struct Journal {
-    path: PathBuf,
+pub struct Journal<'a> {
+    /// Absent if nothing is kept, because what is changed ends with this program.
+    path: Option<PathBuf>,
     content: Content,
+    ways: Ways<'a>,
     /// Others wait until it is closed.
-    _lock: File,
+    _lock: Option<File>,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Content {
     schema_version: u32,
-    /// The start of the machine that the changes were made after; a restart undoes them.
+    /// The start of the machine that the changes were made after; a restart undoes those of the kernel.
     boot_id: Option<String>,
     /// The tree that was changed.
     root: PathBuf,
-    entries: Vec<Undo>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Entry {
+    #[serde(flatten)]
+    step: Step,
+    /// The process whose run made the change and takes it back; absent if the doctor made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner: Option<Owner>,
+}
+
+impl Entry {
+    fn new(step: Step) -> Self {
+        let owner = Owner::current().filter(|_| step.is_of_run());
+        Entry { step, owner }
+    }
+
+    /// The other process whose run goes on.
+    fn living_owner(&self) -> Option<Owner> {
+        let other = self.owner.filter(|_| self.owner != Owner::current());
+        other.filter(|owner| owner.lives())
+    }
 }
 
 /// The folder for the journal.
@@ -52,9 +79,11 @@ pub fn folder(state_dir: Option<&Path>) -> Result<&Path, Error> {
 /// What became of the entries.
 #[derive(Debug, Default, Serialize)]
 pub struct Outcome {
-    /// Taken back, in this order.
+    /// Settings of the machine that were taken back, in this order.
     pub reverted: Vec<Undo>,
-    /// Entries whose value somebody else has changed; they are kept.
+    /// Parameters of servers, likewise.
+    pub parameters: Vec<ChangedParameter>,
+    /// Entries that are kept: somebody else has changed their value, it cannot be set, or their run goes on.
     pub refused: usize,
 }
 
@@ -74,81 +103,72 @@ pub fn not_applied(verdict: &Verdict) -> Option<String> {
     }
 }
 
-impl Journal {
-    /// Opens the journal of a folder; one that is not there is empty. Waits while another one is open,
-    /// so keep it for as long as its entries must not change, and no longer.
+impl Journal<'static> {
+    /// Opens the journal of a folder about the files below `root`; one that is not there is empty. Waits while another one is
+    /// open, so keep it for as long as its entries must not change, and no longer.
     pub fn open(folder: &Path, root: &Path) -> Result<Self, Error> {
-        let lock = lock(folder)?;
-        let path = folder.join(FILE);
+        Journal::open_by(Some(folder), Ways::new(root, None))
+    }
+}
+
+impl<'a> Journal<'a> {
+    /// As [`open`](Self::open), with the ways to what it names. Without a folder nothing is kept.
+    pub fn open_by(folder: Option<&Path>, ways: Ways<'a>) -> Result<Self, Error> {
         let empty = Content {
             schema_version: SCHEMA_VERSION,
-            boot_id: processes::boot_id(root).ok(),
-            root: root.to_owned(),
+            boot_id: processes::boot_id(&ways.root).ok(),
+            root: ways.root.clone(),
             entries: Vec::new(),
         };
-        let text = match read_own(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Journal {
-                    path,
-                    content: empty,
-                    _lock: lock,
-                });
-            }
-            text => text.map_err(|error| unusable(&path, error))?,
+        let Some(folder) = folder else {
+            return Ok(Journal {
+                path: None,
+                content: empty,
+                ways,
+                _lock: None,
+            });
         };
-        let content: Content =
-            serde_json::from_str(&text).map_err(|error| unusable(&path, error))?;
-        if let Some(undo) = content.entries.iter().find(|undo| !undo.is_of_kernel()) {
-            let text = format!(
-                "`{}` is not a setting of the kernel or of a mount",
-                undo.revert_command()
-            );
-            return Err(unusable(&path, anyhow::anyhow!(text)));
-        }
-        if content.schema_version != SCHEMA_VERSION {
-            let version = content.schema_version;
-            return Err(unusable(&path, anyhow::anyhow!("it has version {version}")));
-        }
-        if content.root != root {
-            let other = content.root.display();
-            return Err(unusable(&path, anyhow::anyhow!("it is about `{other}`")));
-        }
-        // Nothing of what is set in the kernel or for a mount outlives a restart.
-        let restarted = content.boot_id != empty.boot_id;
+        let lock = lock(folder)?;
+        let path = folder.join(FILE);
+        let content = read(&path, empty)?;
         Ok(Journal {
-            path,
-            content: if restarted { empty } else { content },
-            _lock: lock,
+            path: Some(path),
+            content,
+            ways,
+            _lock: Some(lock),
         })
     }
 
-    /// Refuses a file that another run has set and not put back: what it held before would be taken for what belongs there.
+    /// Refuses what another run has set and not put back: what was there then would be taken for what belongs there.
     ///
     /// # Errors
     /// There is such a run.
-    pub(crate) fn check_run(&self, file: &Path) -> Result<(), Error> {
-        self.check_runs(|entry| entry.target() == file)
+    pub(crate) fn check_run(&self, wanted: &Step) -> Result<(), Error> {
+        self.check_runs(|step| step.subject() == wanted.subject())
     }
 
-    /// As [`check_run`](Self::check_run), of all that runs set.
+    /// As [`check_run`](Self::check_run), of all that runs set on this machine.
     ///
     /// # Errors
     /// There is such a run.
-    pub(crate) fn check_all_runs(&self) -> Result<(), Error> {
-        self.check_runs(|_| true)
+    pub(crate) fn check_machine(&self) -> Result<(), Error> {
+        self.check_runs(|step| matches!(step, Step::Kernel(_)))
     }
 
-    fn check_runs(&self, counts: impl Fn(&Undo) -> bool) -> Result<(), Error> {
-        let mut of_runs = self
-            .content
-            .entries
-            .iter()
-            .filter(|entry| entry.check.is_none());
-        let Some(entry) = of_runs.find(|entry| counts(entry)) else {
+    /// As [`check_run`](Self::check_run), of all servers of a deployment by its connection string.
+    ///
+    /// # Errors
+    /// There is such a run.
+    pub(crate) fn check_deployment(&self, uri: &str) -> Result<(), Error> {
+        self.check_runs(|step| matches!(step, Step::Parameter(change) if change.uri == uri))
+    }
+
+    fn check_runs(&self, counts: impl Fn(&Step) -> bool) -> Result<(), Error> {
+        let mut steps = self.content.entries.iter().map(|entry| &entry.step);
+        let Some(step) = steps.find(|step| step.is_of_run() && counts(step)) else {
             return Ok(());
         };
-        let file = entry.target().display();
-        let text = format!("another run has set `{file}` and not put it back");
+        let text = format!("another run has set {} and not put it back", step.subject());
         Err(Error::new(Kind::Environment, text)
             .with_hint("`dyno doctor --revert` does, once that run has ended"))
     }
@@ -158,7 +178,6 @@ impl Journal {
         &mut self,
         verdicts: &[Verdict],
         wanted: &[CheckName],
-        root: &Path,
         observer: &dyn SharedObserver,
     ) -> Result<Vec<Undo>, Error> {
         let all = wanted.len() == CheckName::ALL.len();
@@ -178,123 +197,198 @@ impl Journal {
             let (name, Some(change)) = (verdict.check, &verdict.change) else {
                 continue;
             };
-            let command = &change.command;
-            for step in
-                change::prepare(name, change, root).map_err(|error| failure(error, command))?
-            {
-                self.perform(&step, root)
-                    .map_err(|failure| failure.with_hint(format!("type it yourself: {command}")))?;
-                changed.push(step);
+            let hint = format!("type it yourself: {}", change.command);
+            let steps = change::prepare(name, change, &self.ways.root);
+            let steps = steps.map_err(|error| Error::from_cause(Kind::Environment, error));
+            for undo in steps.with_hint(&hint)? {
+                self.perform(&mut undo.clone().into()).with_hint(&hint)?;
+                changed.push(undo);
             }
         }
         Ok(changed)
     }
 
-    /// Performs steps; if one of them fails, those before it are taken back.
+    /// Performs the steps that change anything, and puts into each what is there afterwards. If one of them fails, those before
+    /// it are taken back.
     pub fn perform_all(
         &mut self,
-        steps: &[Undo],
-        root: &Path,
+        steps: &mut [Step],
         observer: &dyn SharedObserver,
     ) -> Result<(), Error> {
-        for (number, step) in steps.iter().enumerate() {
-            if let Err(failure) = self.perform(step, root) {
-                self.take_back(&steps[..number], root, observer)?;
+        for number in 0..steps.len() {
+            if !steps[number].is_needed() {
+                continue;
+            }
+            if let Err(failure) = self.perform(&mut steps[number]) {
+                self.take_back(&steps[..number], observer)?;
                 return Err(failure);
             }
         }
         Ok(())
     }
 
-    /// Takes steps back, the last one first, and leaves the rest of the journal as it is. What somebody
-    /// else has changed is left alone, and its entry is kept.
+    fn perform(&mut self, step: &mut Step) -> Result<(), Error> {
+        self.content.entries.push(Entry::new(step.clone()));
+        self.save()?;
+        let set = match self.ways.perform(step) {
+            Ok(set) if set == *step => return Ok(()),
+            Err(failed) if failed.is_left => {
+                let hint = "once the server answers, `dyno doctor --revert` puts it back";
+                return Err(failed.failure.with_hint(hint));
+            }
+            set => set,
+        };
+        self.content.entries.pop();
+        let result = set.map_err(|failed| failed.failure).map(|set| *step = set);
+        if result.is_ok() && step.is_needed() {
+            self.content.entries.push(Entry::new(step.clone()));
+        }
+        self.save()?;
+        result
+    }
+
+    /// Takes steps back, the last one first, and leaves the rest of the journal as it is. What somebody else has changed is left
+    /// alone; its entry is kept, and so is that of what cannot be set, with a warning for each.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
     pub fn take_back(
         &mut self,
-        steps: &[Undo],
-        root: &Path,
+        steps: &[Step],
         observer: &dyn SharedObserver,
-    ) -> Result<(), Error> {
-        for step in steps.iter().rev() {
-            match change::revert(step, root, runner(root)) {
-                Ok(Reverted::Now | Reverted::Already | Reverted::Gone) => {
-                    let entries = &mut self.content.entries;
-                    if let Some(place) = entries.iter().rposition(|entry| entry == step) {
-                        entries.remove(place);
-                    }
-                    self.save()?;
-                }
-                Err(error @ ChangeError::ChangedMeanwhile { .. }) => {
-                    self.left_alone(step, &error, observer);
-                }
-                Err(error) => return Err(failure(error, &step.revert_command())),
-            }
-        }
-        Ok(())
-    }
-
-    fn left_alone(&self, undo: &Undo, error: &ChangeError, observer: &dyn SharedObserver) {
-        let place = self.path.display();
-        observer.warning(&format!(
-            "{error}; it is left as it is (before it was `{}`); remove the entry from `{place}` if that is right",
-            undo.before
-        ));
-    }
-
-    fn perform(&mut self, step: &Undo, root: &Path) -> Result<(), Error> {
-        self.content.entries.push(step.clone());
-        self.save()?;
-        let result = change::apply(step, root, runner(root));
-        if result.is_err() {
-            self.content.entries.pop();
-            self.save()?;
-        }
-        result.map_err(|error| failure(error, &step.command()))
-    }
-
-    /// Takes everything back, the last change first. What somebody else has changed is left alone.
-    pub fn revert(&mut self, root: &Path, observer: &dyn SharedObserver) -> Result<Outcome, Error> {
+    ) -> Result<Outcome, Error> {
         let mut outcome = Outcome::default();
-        let mut kept = Vec::new();
-        while let Some(undo) = self.content.entries.pop() {
-            match change::revert(&undo, root, runner(root)) {
-                Ok(Reverted::Now) => outcome.reverted.push(undo),
-                Ok(Reverted::Already) => observer.note(&format!(
-                    "`{}` was `{}` again already",
-                    undo.target().display(),
-                    undo.before
-                )),
-                Ok(Reverted::Gone) => observer.note(&format!(
-                    "`{}` is not there any more, nothing is left to take back",
-                    undo.target().display()
-                )),
-                Err(error @ ChangeError::ChangedMeanwhile { .. }) => {
-                    self.left_alone(&undo, &error, observer);
+        for step in steps.iter().rev().filter(|step| step.is_needed()) {
+            let undone = match self.ways.undo(step) {
+                Ok(undone) => undone,
+                Err(problem) => {
                     outcome.refused += 1;
-                    kept.push(undo);
+                    self.tell_left(step, problem, observer);
+                    continue;
                 }
-                Err(error) => {
-                    let command = undo.revert_command();
-                    self.content.entries.push(undo);
-                    self.content.entries.extend(kept.into_iter().rev());
-                    self.save()?;
-                    return Err(failure(error, &command));
+            };
+            let entries = &mut self.content.entries;
+            if let Some(place) = entries.iter().rposition(|entry| entry.step == *step) {
+                entries.remove(place);
+                self.save()?;
+            }
+            let subject = step.subject();
+            match (undone, step) {
+                (Undone::Now, Step::Kernel(undo)) => outcome.reverted.push(undo.clone()),
+                (Undone::Now, Step::Parameter(own)) => outcome.parameters.push(own.clone()),
+                (Undone::Already, _) => {
+                    let before = step.before();
+                    observer.note(&format!("{subject} was `{before}` again already"));
                 }
+                (Undone::Gone, Step::Kernel(_)) => observer.note(&format!(
+                    "{subject} is not there any more, nothing is left to take back"
+                )),
+                (Undone::Gone, Step::Parameter(_)) => observer.note(&format!(
+                    "{subject} is what the server was started with: nothing was set since"
+                )),
             }
         }
-        self.content.entries.extend(kept.into_iter().rev());
-        self.save()?;
+        Ok(outcome)
+    }
+
+    fn tell_left(&self, step: &Step, problem: NotUndone, observer: &dyn SharedObserver) {
+        let place = self.path.as_ref().map(|path| path.display());
+        let text = match (problem, place) {
+            (NotUndone::Changed(found), None) => format!("{found}; it is left as it is"),
+            (NotUndone::Changed(found), Some(place)) => format!(
+                "{found}; it is left as it is (before it was `{}`); remove the entry from `{place}` if that is right",
+                step.before()
+            ),
+            // A server that was started here takes what was set with it.
+            (NotUndone::Failed(failure), None) if failure.kind == Kind::Environment => return,
+            (NotUndone::Failed(failure), _) => format!(
+                "{} is not `{}` again: {}; `dyno doctor --revert` tries again{}",
+                step.subject(),
+                step.before(),
+                failure.reason(),
+                failure
+                    .hint
+                    .map_or_else(String::new, |hint| format!("; {hint}"))
+            ),
+        };
+        observer.warning(&text);
+    }
+
+    /// Takes everything back, the last change first, except what another process has set for a run that goes on.
+    ///
+    /// # Errors
+    /// As [`take_back`](Self::take_back).
+    pub fn revert(&mut self, observer: &dyn SharedObserver) -> Result<Outcome, Error> {
+        let (mut steps, mut kept) = (Vec::new(), 0);
+        for entry in &self.content.entries {
+            let Some(owner) = entry.living_owner() else {
+                steps.push(entry.step.clone());
+                continue;
+            };
+            kept += 1;
+            observer.warning(&format!(
+                "{} is left as it is: the run of process {} goes on and puts it back at its end",
+                entry.step.subject(),
+                owner.process()
+            ));
+        }
+        let mut outcome = self.take_back(&steps, observer)?;
+        outcome.refused += kept;
         Ok(outcome)
     }
 
     /// A journal without entries is no file.
     fn save(&self) -> Result<(), Error> {
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
         let is_empty = self.content.entries.is_empty();
-        keep(&self.path, (!is_empty).then_some(&self.content))
+        keep(path, (!is_empty).then_some(&self.content))
     }
 }
 
+/// The content of a journal; that without a file is `empty`.
+fn read(path: &Path, empty: Content) -> Result<Content, Error> {
+    let text = match read_own(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(empty),
+        text => text.map_err(|error| unusable(path, error))?,
+    };
+    let mut content: Content =
+        serde_json::from_str(&text).map_err(|error| unusable(path, error))?;
+    let of_kernel = content
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.step {
+            Step::Kernel(undo) => Some(undo),
+            Step::Parameter(_) => None,
+        });
+    if let Some(undo) = of_kernel.into_iter().find(|undo| !undo.is_of_kernel()) {
+        let text = format!(
+            "`{}` is not a setting of the kernel or of a mount",
+            undo.revert_command()
+        );
+        return Err(unusable(path, anyhow::anyhow!(text)));
+    }
+    if content.schema_version != SCHEMA_VERSION {
+        let version = content.schema_version;
+        return Err(unusable(path, anyhow::anyhow!("it has version {version}")));
+    }
+    if content.root != empty.root {
+        let other = content.root.display();
+        return Err(unusable(path, anyhow::anyhow!("it is about `{other}`")));
+    }
+    if content.boot_id != empty.boot_id {
+        // Nothing of what is set in the kernel or for a mount outlives a restart.
+        content.boot_id = empty.boot_id;
+        let mut entries = content.entries;
+        entries.retain(|entry| matches!(entry.step, Step::Parameter(_)));
+        content.entries = entries;
+    }
+    Ok(content)
+}
+
 /// Writes a list of changes; without one there is no file.
-pub(super) fn keep(path: &Path, list: Option<&impl Serialize>) -> Result<(), Error> {
+fn keep(path: &Path, list: Option<&impl Serialize>) -> Result<(), Error> {
     let Some(list) = list else {
         return match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unusable(path, error)),
@@ -309,7 +403,7 @@ pub(super) fn keep(path: &Path, list: Option<&impl Serialize>) -> Result<(), Err
 }
 
 /// Reads a journal that this user alone can have written: what it says is done, often by root.
-pub(super) fn read_own(path: &Path) -> io::Result<String> {
+fn read_own(path: &Path) -> io::Result<String> {
     let mut file = File::options()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW)
@@ -326,7 +420,7 @@ pub(super) fn read_own(path: &Path) -> io::Result<String> {
 
 /// Waits for the others that use the journal of this folder. The lock ends with the file, and so with
 /// the process.
-pub(super) fn lock(folder: &Path) -> Result<File, Error> {
+fn lock(folder: &Path) -> Result<File, Error> {
     std::fs::create_dir_all(folder)
         .or_fault(Kind::Environment, || {
             format!("cannot make the folder `{}`", folder.display())
@@ -350,34 +444,7 @@ pub(super) fn lock(folder: &Path) -> Result<File, Error> {
         .with_hint("choose another folder with `--state-dir`; nothing was changed")
 }
 
-/// Programs change this machine, never a tree of files that stands for one.
-fn runner(root: &Path) -> Run<'static> {
-    if root == Path::new("/") {
-        &change::run_program
-    } else {
-        &|words| {
-            Err(io::Error::other(format!(
-                "`{}` is not run for a tree of files",
-                words.join(" ")
-            )))
-        }
-    }
-}
-
-fn failure(error: ChangeError, command: &str) -> Error {
-    let denied = matches!(
-        &error,
-        ChangeError::Set { source, .. } if source.kind() == io::ErrorKind::PermissionDenied
-    );
-    let failure = Error::from_cause(Kind::Environment, error);
-    if denied {
-        failure.with_hint(format!("run it as root, or type: {command}"))
-    } else {
-        failure
-    }
-}
-
-pub(super) fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {
+fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {
     Error::from_cause(Kind::Environment, error)
         .context(format!(
             "cannot use the list of changes `{}`",
@@ -389,6 +456,7 @@ pub(super) fn unusable(path: &Path, error: impl Into<anyhow::Error>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::parameters::tests::change;
     use crate::observer::Unobserved;
     use dyno_record::verdict::Action;
     use std::fs;
@@ -398,17 +466,17 @@ mod tests {
     use tempfile::TempDir;
 
     /// Sets a file of the tree from 0 to 1.
-    fn step(root: &Path, name: &str) -> Undo {
+    fn step(root: &Path, name: &str) -> Step {
         fs::create_dir_all(root.join("sys")).unwrap();
         fs::write(root.join("sys").join(name), "0\n").unwrap();
-        Undo {
+        Step::Kernel(Undo {
             check: None,
             action: Action::Write {
                 path: Path::new("/sys").join(name),
                 value: "1".into(),
             },
             before: "0".into(),
-        }
+        })
     }
 
     #[test]
@@ -424,12 +492,12 @@ mod tests {
             std::thread::spawn(move || {
                 let mut journal = Journal::open(&state, &root).unwrap();
                 opened.send(()).unwrap();
-                journal.perform_all(&[second], &root, observer).unwrap();
+                journal.perform_all(&mut [second], observer).unwrap();
             })
         };
         let early = is_open.recv_timeout(Duration::from_millis(200));
         assert!(early.is_err(), "two have the journal open");
-        journal.perform_all(&[first], &root, observer).unwrap();
+        journal.perform_all(&mut [first], observer).unwrap();
         drop(journal);
         other.join().unwrap();
         let journal = Journal::open(&state, &root).unwrap();
@@ -444,11 +512,11 @@ mod tests {
             schema_version: SCHEMA_VERSION,
             boot_id: None,
             root: root.clone(),
-            entries: vec![Undo {
+            entries: vec![Entry::new(Step::Kernel(Undo {
                 check: None,
                 action,
                 before: before.into(),
-            }],
+            }))],
         };
         let path = folder.path().join(FILE);
         fs::write(&path, serde_json::to_string(&content).unwrap()).unwrap();
@@ -509,8 +577,62 @@ mod tests {
         let root = folder.path().join("machine");
         let mut journal = Journal::open(folder.path(), &root).unwrap();
         let step = step(&root, "a");
-        journal.perform_all(&[step], &root, &Unobserved).unwrap();
+        journal.perform_all(&mut [step], &Unobserved).unwrap();
         let mode = fs::metadata(folder.path().join(FILE)).unwrap().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn parameters_outlive_program_and_restart_with_their_types() {
+        let folder = TempDir::new().unwrap();
+        let root = folder.path();
+        let boot_id = root.join("proc/sys/kernel/random/boot_id");
+        fs::create_dir_all(boot_id.parent().unwrap()).unwrap();
+        fs::write(&boot_id, "one\n").unwrap();
+        let mut journal = Journal::open(root, root).unwrap();
+        let parameters = ["a", "b"].map(|name| Step::Parameter(change(name)));
+        let steps = [step(root, "a")].into_iter().chain(parameters.clone());
+        journal.content.entries.extend(steps.map(Entry::new));
+        journal.save().unwrap();
+        drop(journal);
+        let found = |journal: &Journal<'_>| -> Vec<Step> {
+            let entries = journal.content.entries.iter();
+            entries.map(|entry| entry.step.clone()).collect()
+        };
+        let journal = Journal::open(root, root).unwrap();
+        assert_eq!(found(&journal)[1..], parameters);
+        assert!(journal.check_machine().is_err());
+        drop(journal);
+        fs::write(&boot_id, "two\n").unwrap();
+        let journal = Journal::open(root, root).unwrap();
+        assert_eq!(found(&journal), parameters);
+        assert!(journal.check_machine().is_ok());
+        assert!(journal.check_run(&parameters[1]).is_err());
+        assert!(journal.check_run(&Step::Parameter(change("c"))).is_ok());
+        assert!(journal.check_deployment(&change("a").uri).is_err());
+    }
+
+    #[test]
+    fn revert_leaves_what_a_living_process_has_set() {
+        let folder = TempDir::new().unwrap();
+        let root = folder.path();
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
+        let owner = Owner::of(i32::try_from(child.id()).unwrap());
+        let mut journal = Journal::open(root, root).unwrap();
+        let mut steps = [step(root, "a")];
+        journal.perform_all(&mut steps, &Unobserved).unwrap();
+        journal.content.entries[0].owner = owner;
+        let value = || fs::read_to_string(root.join("sys/a")).unwrap();
+        let outcome = journal.revert(&Unobserved).unwrap();
+        assert_eq!((outcome.reverted.len(), outcome.refused), (0, 1));
+        assert_eq!(value(), "1\n");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let outcome = journal.revert(&Unobserved).unwrap();
+        assert_eq!((outcome.reverted.len(), outcome.refused), (1, 0));
+        assert_eq!(value(), "0\n");
     }
 }

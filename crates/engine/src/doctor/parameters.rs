@@ -1,21 +1,18 @@
-//! Keeps which parameters of servers that ran already were set, until they are put back. An entry is written before its change
-//! is made: a program that is killed in between leaves an entry too many, never one too few.
+//! A parameter of a server: read, set, and put back if nobody else has changed it.
 
-use super::journal::{keep, lock, read_own, unusable};
-use crate::deployment::parameters::{apply, is_same, text, value_now};
+use super::step::{NotUndone, Undone};
 use crate::deployment::server::connector_to;
-use crate::error::{Error, Kind};
-use crate::observer::SharedObserver;
-use bson::Bson;
+use crate::error::{Error, Kind, OrFault};
+use bson::{Bson, doc};
+use dyno_load::connect::{Control, ControlError};
 use dyno_plan::knobs::ENGINE_CONFIGURATION;
 use dyno_plan::task::Remote;
 use dyno_plan::uri::{Host, Target};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fmt;
 
-const FILE: &str = "parameters-undo.json";
+/// `Unauthorized` and `AuthenticationFailed`.
+pub(crate) const NO_RIGHTS: [i32; 2] = [13, 18];
 
 /// A parameter that was set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,214 +39,166 @@ impl ChangedParameter {
             text(&self.before)
         )
     }
-}
 
-/// See the module. One process at a time has it open.
-#[derive(Debug)]
-pub struct ParameterJournal {
-    path: PathBuf,
-    entries: Vec<ChangedParameter>,
-    /// Others wait until it is closed.
-    _lock: File,
-}
-
-impl ParameterJournal {
-    /// Opens the list of a folder; one that is not there is empty.
-    ///
-    /// # Errors
-    /// It cannot be read, or others can write to it.
-    pub fn open(folder: &Path) -> Result<Self, Error> {
-        let lock = lock(folder)?;
-        let path = folder.join(FILE);
-        let entries = match read_own(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            text => {
-                let text = text.map_err(|error| unusable(&path, error))?;
-                serde_json::from_str(&text).map_err(|error| unusable(&path, error))?
-            }
-        };
-        Ok(ParameterJournal {
-            path,
-            entries,
-            _lock: lock,
+    /// Connects to its server: by its connection string, with the user of `given` if that names the same deployment.
+    pub(super) fn connect(&self, given: Option<&Remote>) -> Result<Control, Error> {
+        let stored = Remote::parse(&self.uri)?;
+        let server = Remote::parse(&format!("mongodb://{}/", self.server))?;
+        let Target { hosts, .. } = server.target;
+        let host = hosts.into_iter().next();
+        let host = host.ok_or_else(|| Error::new(Kind::BadInput, "an entry names no server"))?;
+        let is_of = |given: &&Remote| is_of_deployment(&given.target, &stored.target, &host);
+        let remote = given.filter(is_of).unwrap_or(&stored);
+        let connector = connector_to(&remote.target, remote.credentials.clone(), host)?;
+        connector.control().map_err(|error| {
+            Error::from(error).context(format!("cannot connect to `{}`", self.server))
         })
     }
 
-    /// Refuses a parameter that another run has set and not put back: what it was before would be lost.
-    ///
-    /// # Errors
-    /// There is such a run.
-    pub fn check(&self, server: &str, name: &str) -> Result<(), Error> {
-        let is_same = |entry: &ChangedParameter| entry.server == server && entry.name == name;
-        if !self.entries.iter().any(is_same) {
-            return Ok(());
+    /// Sets it to what is wanted; the change with what the server has afterwards, which may be more than was named.
+    pub(super) fn apply(&self, control: &mut Control) -> Result<Self, Error> {
+        self.write(control, &self.set)?;
+        let set = self.value_now(control)?.unwrap_or_else(|| self.set.clone());
+        Ok(ChangedParameter {
+            set,
+            ..self.clone()
+        })
+    }
+
+    /// Puts it back, if what was set is still there.
+    pub(super) fn undo(&self, control: &mut Control) -> Result<Undone, NotUndone> {
+        let hint = "if the server asks for a password, give its connection string by `DYNO_URI`; if it is gone, remove the entry";
+        let failed = |failure: Error| NotUndone::Failed(failure.with_hint(hint));
+        let now = self.value_now(control).map_err(failed)?;
+        let undone = self.compare(now.as_ref())?;
+        if undone == Undone::Now {
+            self.write(control, &self.before).map_err(failed)?;
         }
-        let text = format!("another run has set `{name}` of `{server}` and not put it back");
-        Err(Error::new(Kind::Environment, text)
-            .with_hint("`dyno doctor --revert` does, once that run has ended"))
+        Ok(undone)
     }
 
-    /// As [`check`](Self::check), of all servers of a deployment by its connection string.
-    ///
-    /// # Errors
-    /// There is such a run.
-    pub fn check_deployment(&self, uri: &str) -> Result<(), Error> {
-        let mut own = self.entries.iter().filter(|entry| entry.uri == uri);
-        own.try_for_each(|entry| self.check(&entry.server, &entry.name))
-    }
-
-    /// Keeps changes that are about to be made.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub fn remember(&mut self, changes: &[ChangedParameter]) -> Result<(), Error> {
-        self.entries.extend(changes.iter().cloned());
-        self.save()
-    }
-
-    /// Forgets changes that were taken back.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub fn forget(&mut self, changes: &[ChangedParameter]) -> Result<(), Error> {
-        let is = |entry: &ChangedParameter, change: &ChangedParameter| {
-            (&entry.server, &entry.name) == (&change.server, &change.name)
-        };
-        self.entries
-            .retain(|entry| !changes.iter().any(|change| is(entry, change)));
-        self.save()
-    }
-
-    /// Puts everything back, the last change first; `uri` names the deployment and its user, if one is given. What somebody
-    /// else has changed is left alone, and so is what cannot be reached: that many are returned after those that were put
-    /// back.
-    ///
-    /// # Errors
-    /// A connection string that is not valid, and a list that cannot be written.
-    pub fn revert(
-        &mut self,
-        uri: Option<&str>,
-        observer: &dyn SharedObserver,
-    ) -> Result<(Vec<ChangedParameter>, usize), Error> {
-        let given = uri.map(Remote::parse).transpose()?;
-        let (mut reverted, mut refused) = (Vec::new(), 0);
-        for entry in self.entries.clone().into_iter().rev() {
-            match put_back(&entry, given.as_ref()) {
-                Ok(found) => {
-                    self.forget(std::slice::from_ref(&entry))?;
-                    match found {
-                        Found::Ours => reverted.push(entry),
-                        Found::Before => observer.note(&format!("{} already", entry.reverted())),
-                        Found::Start => observer.note(&format!(
-                            "`{}` of `{}` is what it was started with: nothing was set since",
-                            entry.name, entry.server
-                        )),
-                    }
-                }
-                Err(failure) => {
-                    refused += 1;
-                    let hint = failure.hint.clone().unwrap_or_else(|| {
-                        format!(
-                            "if the server is gone, remove the entry from `{}`",
-                            self.path.display()
-                        )
-                    });
-                    observer.warning(&format!("{}; {hint}", failure.reason()));
-                }
-            }
+    fn compare(&self, now: Option<&Bson>) -> Result<Undone, NotUndone> {
+        let is = |value: &Bson| now.is_some_and(|now| is_same(now, value));
+        if is(&self.before) {
+            return Ok(Undone::Already);
         }
-        Ok((reverted, refused))
+        if is(&self.set) {
+            return Ok(Undone::Now);
+        }
+        // Of the engine a server reports the text that was set last, and nothing after a start. Another text need not name the
+        // options that were set, and leaves them as they are then.
+        if self.name == ENGINE_CONFIGURATION && is(&Bson::String(String::new())) {
+            return Ok(Undone::Gone);
+        }
+        let found = now.map_or_else(|| "not there".to_owned(), |now| format!("`{}`", text(now)));
+        Err(NotUndone::Changed(format!(
+            "`{}` of `{}` is {found}, not `{}`: it was changed after this program set it",
+            self.name,
+            self.server,
+            text(&self.set)
+        )))
     }
 
-    fn save(&self) -> Result<(), Error> {
-        keep(
-            &self.path,
-            (!self.entries.is_empty()).then_some(&self.entries),
-        )
+    fn write(&self, control: &mut Control, value: &Bson) -> Result<(), Error> {
+        let command = doc! { "setParameter": 1, &self.name: value.clone() };
+        control.run("admin", command).map(drop).map_err(|error| {
+            let failure = match &error {
+                ControlError::Server { code, .. } if !NO_RIGHTS.contains(code) => {
+                    let refused = RefusedParameter {
+                        name: self.name.clone(),
+                        value: text(value),
+                        said: error.to_string(),
+                    };
+                    Error::from_cause(Kind::BadInput, refused)
+                }
+                _ => {
+                    let kind = error.code().map_or(Kind::Environment, |_| Kind::BadInput);
+                    Error::from_cause(kind, error)
+                }
+            };
+            failure.context(format!(
+                "cannot set `{}` of `{}` to `{}`",
+                self.name,
+                self.server,
+                text(value)
+            ))
+        })
     }
-}
 
-/// What a server has of a parameter that was set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    /// What was set.
-    Ours,
-    /// What was there before.
-    Before,
-    /// The options of the engine that it was started with.
-    Start,
-}
-
-/// Compares what a server has now with what was set and with what was there before.
-///
-/// # Errors
-/// Somebody else has changed it.
-fn compare(entry: &ChangedParameter, now: Option<&Bson>) -> Result<Found, Error> {
-    let is = |value: &Bson| now.is_some_and(|now| is_same(now, value));
-    if is(&entry.before) {
-        return Ok(Found::Before);
+    pub(super) fn value_now(&self, control: &mut Control) -> Result<Option<Bson>, Error> {
+        let command = doc! { "getParameter": 1, &self.name: 1 };
+        let reply = control
+            .run("admin", command)
+            .or_fault(Kind::Environment, || {
+                format!("cannot read `{}` of `{}`", self.name, self.server)
+            })?;
+        Ok(reply.get(&self.name).map(unwrapped).cloned())
     }
-    if is(&entry.set) {
-        return Ok(Found::Ours);
-    }
-    // Of the engine a server tells the text that was set last, and nothing after a start. Another text need not name the options
-    // that were set, and leaves them as they are then.
-    if entry.name == ENGINE_CONFIGURATION && is(&Bson::String(String::new())) {
-        return Ok(Found::Start);
-    }
-    let found = now.map_or_else(|| "not there".to_owned(), |now| format!("`{}`", text(now)));
-    let text = format!(
-        "`{}` of `{}` is {found}, not `{}`: it was changed after this program set it",
-        entry.name,
-        entry.server,
-        text(&entry.set)
-    );
-    Err(Error::new(Kind::Environment, text))
 }
 
 /// Whether a connection string that was given is for the deployment of an entry. Its user signs in nowhere else.
-fn is_of_deployment(given: &Target, stored: &Target, server: &str) -> bool {
-    let is_shared = |host: &Host| stored.hosts.contains(host) || host.to_string() == server;
+fn is_of_deployment(given: &Target, stored: &Target, server: &Host) -> bool {
+    let is_shared = |host: &Host| stored.hosts.contains(host) || host == server;
     let is_same_name = given.srv.is_some() && given.srv == stored.srv;
     is_same_name || given.hosts.iter().any(is_shared)
 }
 
-/// Puts one parameter back, if that is needed; what was there.
-fn put_back(entry: &ChangedParameter, given: Option<&Remote>) -> Result<Found, Error> {
-    let stored = Remote::parse(&entry.uri)?;
-    let is_of = |remote: &&Remote| is_of_deployment(&remote.target, &stored.target, &entry.server);
-    let remote = given.filter(is_of).unwrap_or(&stored);
-    let server = Remote::parse(&format!("mongodb://{}/", entry.server))?;
-    let Target { hosts, .. } = server.target;
-    let host = hosts.into_iter().next();
-    let host = host.ok_or_else(|| Error::new(Kind::BadInput, "an entry names no server"))?;
-    let connector = connector_to(&remote.target, remote.credentials.clone(), host)?;
-    let control = connector.control();
-    let mut control = control.map_err(|error| {
-        Error::from(error).context(format!("cannot connect to `{}`", entry.server))
-    })?;
-    let refused = |failure: Error| {
-        if remote.credentials.is_some() {
-            return failure;
-        }
-        failure.with_hint(
-            "if the server asks for a password, give its connection string by `DYNO_URI`",
-        )
-    };
-    let now = value_now(&mut control, entry).map_err(refused)?;
-    let found = compare(entry, now.as_ref())?;
-    if found == Found::Ours {
-        apply(&mut control, entry, &entry.before).map_err(refused)?;
+/// A value that a server does not take.
+#[derive(Debug)]
+pub(crate) struct RefusedParameter {
+    /// Name of the parameter.
+    pub(crate) name: String,
+    pub(crate) value: String,
+    /// What the server said, or what speaks against the value.
+    pub(crate) said: String,
+}
+
+impl fmt::Display for RefusedParameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.said)
     }
-    Ok(found)
+}
+
+impl std::error::Error for RefusedParameter {}
+
+impl RefusedParameter {
+    /// As a person is told of it.
+    pub(crate) fn in_words(&self) -> String {
+        format!("`{}` cannot be `{}`: {}", self.name, self.value, self.said)
+    }
+
+    /// The one that is the cause of a failure, if one is.
+    pub(crate) fn among(failure: &Error) -> Option<&RefusedParameter> {
+        failure.cause.chain().find_map(|cause| cause.downcast_ref())
+    }
+}
+
+/// Newer versions wrap some parameters.
+pub(crate) fn unwrapped(value: &Bson) -> &Bson {
+    let inner = value.as_document().and_then(|wrapped| wrapped.get("value"));
+    inner.unwrap_or(value)
+}
+
+/// Whether two values are the same, whatever the width of their numbers.
+pub(crate) fn is_same(one: &Bson, other: &Bson) -> bool {
+    text(one) == text(other)
+}
+
+/// A value as people write it.
+pub(crate) fn text(value: &Bson) -> String {
+    match value {
+        Bson::String(text) => text.clone(),
+        // With a fraction, also if it is 0.
+        Bson::Double(number) => format!("{number:?}"),
+        other => other.to_string(),
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use tempfile::TempDir;
 
-    fn change(name: &str) -> ChangedParameter {
+    pub(crate) fn change(name: &str) -> ChangedParameter {
         ChangedParameter {
             uri: "mongodb://127.0.0.1:27017/".into(),
             server: "127.0.0.1:27017".into(),
@@ -263,49 +212,33 @@ mod tests {
     fn user_of_one_deployment_does_not_sign_in_at_another() {
         let target = |uri: &str| Remote::parse(uri).expect("it is valid").target;
         let stored = target("mongodb://a:1,b:2/");
+        let server = target("mongodb://c:3/").hosts.remove(0);
         for (given, is_of) in [
             ("mongodb://me:pw@b:2/", true),
             ("mongodb://me:pw@c:3/", true),
             ("mongodb://me:pw@b:3/", false),
             ("mongodb://me:pw@d:3/", false),
         ] {
-            assert_eq!(is_of_deployment(&target(given), &stored, "c:3"), is_of, "{given}");
+            let found = is_of_deployment(&target(given), &stored, &server);
+            assert_eq!(found, is_of, "{given}");
         }
     }
 
     #[test]
-    fn options_of_the_engine_that_somebody_else_has_set_are_no_way_back() {
+    fn engine_options_that_somebody_else_set_are_left_alone() {
         let own = ChangedParameter {
             before: Bson::String("eviction=(threads_max=20)".into()),
             set: Bson::String("eviction=(threads_max=4)".into()),
             ..change(ENGINE_CONFIGURATION)
         };
-        let found = |now: &str| {
-            let found = compare(&own, Some(&Bson::String(now.into())));
-            found.map_err(|failure| failure.reason())
-        };
-        assert_eq!(found("eviction=(threads_max=4)"), Ok(Found::Ours));
-        assert_eq!(found("eviction=(threads_max=20)"), Ok(Found::Before));
-        assert_eq!(found(""), Ok(Found::Start));
-        let said = found("eviction_target=70").unwrap_err();
-        assert!(said.contains("changed after this program"), "{said}");
-        let other = compare(&change("a"), Some(&Bson::String(String::new())));
-        assert!(other.is_err());
-    }
-
-    #[test]
-    fn what_is_remembered_outlives_the_program_with_its_types() {
-        let folder = TempDir::new().unwrap();
-        let mut journal = ParameterJournal::open(folder.path()).unwrap();
-        journal.remember(&[change("a"), change("b")]).unwrap();
-        drop(journal);
-        let mut journal = ParameterJournal::open(folder.path()).unwrap();
-        assert_eq!(journal.entries, [change("a"), change("b")]);
-        let twice = journal.check("127.0.0.1:27017", "b").unwrap_err();
-        assert!(twice.reason().contains("`b`"), "{}", twice.reason());
-        assert!(journal.check("127.0.0.1:27018", "b").is_ok());
-        journal.forget(&[change("a"), change("b")]).unwrap();
-        drop(journal);
-        assert!(!folder.path().join(FILE).exists());
+        let found = |now: &str| own.compare(Some(&Bson::String(now.into())));
+        assert_eq!(found("eviction=(threads_max=4)").ok(), Some(Undone::Now));
+        let before = found("eviction=(threads_max=20)");
+        assert_eq!(before.ok(), Some(Undone::Already));
+        assert_eq!(found("").ok(), Some(Undone::Gone));
+        let other = found("eviction_target=70");
+        assert!(matches!(other, Err(NotUndone::Changed(_))));
+        let other = change("a").compare(Some(&Bson::String(String::new())));
+        assert!(matches!(other, Err(NotUndone::Changed(_))));
     }
 }

@@ -2,6 +2,7 @@
 //! the document of the experiment up to date, so that an interruption loses the current point at most.
 
 mod attempt;
+mod conditions;
 mod machines;
 
 pub(crate) use attempt::Failure;
@@ -20,13 +21,13 @@ use crate::deployment::parameters;
 use crate::deployment::placement::HostPlacement;
 use crate::deployment::server::ServerPaths;
 use crate::doctor::journal::Journal;
-use crate::doctor::parameters::ParameterJournal;
 use crate::error::{Error, Kind, OrFault};
 use crate::observer::Observer;
 use crate::run::host_settings::HostSettings;
 use crate::run::limits::WindowLimits;
 use crate::run::options::{Extent, RunOptions};
 use crate::run::run_on;
+use dyno_analyze::experiment::conditions::Conditions;
 use dyno_analyze::experiment::figures::{self, measured};
 use dyno_analyze::uncertainty::series::IntervalSample;
 use dyno_load::job::RetryRule;
@@ -35,11 +36,11 @@ use dyno_plan::host_setting::HostSetting;
 use dyno_plan::model::{Backend, DataPlan, FreshData, ObservePlan, ServerPlan};
 use dyno_plan::task::Task;
 use dyno_record::experiment::{Experiment, Figures, Point, Verb};
-use dyno_record::model::{PhaseKind, RunStatus, ServerRecord};
+use dyno_record::model::{PhaseKind, RunDocument, RunStatus, ServerRecord};
 use dyno_record::quantity::Quantity;
 use dyno_record::reader::Run;
 use dyno_record::responses::{WindowResponses, responses};
-use dyno_results::experiment::conclude;
+use dyno_results::experiment::{self as results, conclude};
 use dyno_results::run::stolen_ratio;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -60,6 +61,8 @@ pub(crate) struct Campaign<'a> {
     /// Whether several kinds of servers are compared. Each repetition starts its own then: what is peculiar to one start, such
     /// as where its memory lies, makes a difference of several percent, and would be the same in all of them.
     compares_servers: bool,
+    /// The conditions of the runs that were done when it was taken up.
+    like: Vec<(String, Conditions)>,
     /// Whether the experiment had ended as planned when it was taken up: it has all the points that it needs.
     pub(crate) was_complete: bool,
 }
@@ -123,7 +126,11 @@ impl<'a> Campaign<'a> {
             deployment: None,
             varies_data: false,
             compares_servers: false,
+            like: Vec::new(),
         };
+        if !campaign.folder.is_new {
+            campaign.like = results::conditions(&campaign.document, campaign.folder.path());
+        }
         let wishes = (options.fresh, options.no_load);
         let Planned {
             tasks: planned,
@@ -187,7 +194,11 @@ impl<'a> Campaign<'a> {
         for (index, _) in new.into_iter().chain(failed) {
             match self.run(index) {
                 Ok(_) => {}
-                Err(failure) if failure.kind == Kind::Interrupted => return Err(failure),
+                Err(failure)
+                    if failure.kind == Kind::Interrupted || conditions::are_others(&failure) =>
+                {
+                    return Err(failure);
+                }
                 Err(failure) => {
                     self.set_aside(index, &failure)?;
                     first.get_or_insert(failure);
@@ -309,10 +320,10 @@ impl<'a> Campaign<'a> {
         let Some(folder) = self.context.environment.state_dir.as_deref() else {
             return Ok(());
         };
+        let journal = Journal::open(folder, Path::new("/"))?;
         if !self.is_remote() {
-            Journal::open(folder, Path::new("/"))?.check_all_runs()?;
+            journal.check_machine()?;
         }
-        let journal = ParameterJournal::open(folder)?;
         let remotes = self.tasks.values().filter_map(|task| task.remote.as_ref());
         let mut uris = remotes.map(|remote| remote.target.to_string());
         uris.try_for_each(|uri| journal.check_deployment(&uri))
@@ -421,6 +432,8 @@ impl<'a> Campaign<'a> {
         }
         let context = self.context;
         let settings = self.open_deployment(&task, repeat)?;
+        let (like, side) = (&self.like, self.document.points[index].side);
+        let check = |run: &RunDocument| conditions::check(&Conditions::of_run(run, side), like);
         let options = RunOptions {
             environment: context.environment.clone(),
             extent: Extent::Whole,
@@ -434,6 +447,7 @@ impl<'a> Campaign<'a> {
             selfcheck: self.options.selfcheck.clone(),
             guard: None,
             limits,
+            check: Some(&check),
             source: context.source,
         };
         let deployment = self.deployment.as_mut().map(|open| {

@@ -2,12 +2,13 @@
 //! with the data once that is there. All are put back at its end, whatever that is. What was there before is kept in the
 //! journal of `dyno doctor`, so that `dyno doctor --revert` can put it back when this program was killed.
 
-use super::file_changes::FileChanges;
 use crate::context::Context;
-use crate::doctor::journal::{self, Journal};
+use crate::doctor::changes::Changes;
+use crate::doctor::journal;
+use crate::doctor::step::{Step, Ways};
 use crate::error::{Error, Kind};
 use crate::observer::SharedObserver;
-use dyno_observe::doctor::change::{self, Undo};
+use dyno_observe::doctor::change;
 use dyno_observe::health::Reading;
 use dyno_observe::host_setting::{self, SettingFiles};
 use dyno_plan::Plan;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 /// Settings that are made. They are what they were before when this is dropped.
 pub(crate) struct HostSettings<'a> {
-    changes: FileChanges<'a>,
+    changes: Changes<'a>,
     /// Of each file the setting that it holds.
     settings: Vec<HostSetting>,
 }
@@ -68,12 +69,14 @@ impl<'a> HostSettings<'a> {
         folder: &Path,
         observer: &'a dyn SharedObserver,
     ) -> Result<Self, Error> {
-        // Open until the changes are made, so that nobody changes what is read here.
-        let journal = Journal::open(folder, root).map_err(intent)?;
-        let (files, settings) = read(wanted, folders, root, &journal).map_err(intent)?;
-        let left = "settings of this machine are not as before".to_owned();
-        let changes = FileChanges::make(files, journal, [folder, root], left, observer)
-            .map_err(|failure| intent(failure.with_hint(NEEDS)))?;
+        let mut settings = Vec::new();
+        let ways = Ways::new(root, None);
+        let changes = Changes::make(Some(folder), ways, observer, || {
+            let (steps, own) = read(wanted, folders, root)?;
+            settings = own;
+            Ok(steps)
+        });
+        let changes = changes.map_err(|failure| intent(failure.with_hint(NEEDS)))?;
         Ok(HostSettings { changes, settings })
     }
 
@@ -100,14 +103,14 @@ impl<'a> HostSettings<'a> {
 
     /// What was set.
     pub(crate) fn record(&self) -> Vec<HostSettingRecord> {
-        let record = |(setting, undo): (&HostSetting, &Undo)| HostSettingRecord {
+        let record = |(setting, step): (&HostSetting, &Step)| HostSettingRecord {
             name: setting.as_str().to_owned(),
-            file: undo.target().display().to_string(),
-            before: undo.before.clone(),
-            set: undo.value().to_owned(),
+            file: step.target(),
+            before: step.before(),
+            set: step.value(),
             at_end: None,
         };
-        let files = self.settings.iter().zip(&self.changes.files);
+        let files = self.settings.iter().zip(&self.changes.steps);
         files.map(record).collect()
     }
 }
@@ -142,17 +145,13 @@ fn read(
     wanted: &[Wanted<'_>],
     folders: &[PathBuf],
     root: &Path,
-    journal: &Journal,
-) -> Result<(Vec<Undo>, Vec<HostSetting>), Error> {
+) -> Result<(Vec<Step>, Vec<HostSetting>), Error> {
     let (mut files, mut settings) = (Vec::new(), Vec::new());
     for (setting, value) in wanted {
         let own = change::read_for_run(&actions(*setting, value, folders, root)?, root)
             .map_err(|error| Error::from_cause(Kind::Environment, error))?;
-        for undo in own {
-            journal.check_run(undo.target())?;
-            files.push(undo);
-            settings.push(*setting);
-        }
+        settings.extend(own.iter().map(|_| *setting));
+        files.extend(own.into_iter().map(Step::Kernel));
     }
     Ok((files, settings))
 }
@@ -299,6 +298,7 @@ fn may_write(path: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::journal::Journal;
     use crate::observer::Unobserved;
     use std::fs;
     use tempfile::TempDir;
@@ -402,7 +402,7 @@ mod tests {
         assert!(failure.hint.unwrap().contains("dyno doctor --revert"));
         assert_eq!(bench.read(SWAPPINESS), "1");
         let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
-        let outcome = journal.revert(&bench.root(), &Unobserved).unwrap();
+        let outcome = journal.revert(&Unobserved).unwrap();
         assert_eq!((outcome.reverted.len(), outcome.refused), (1, 0));
         drop(journal);
         assert_eq!(bench.read(SWAPPINESS), "60");

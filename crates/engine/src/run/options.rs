@@ -6,6 +6,7 @@ use crate::load_source::LoadSource;
 use crate::run::guard::Guard;
 use crate::run::limits::WindowLimits;
 use dyno_load::job::RetryRule;
+use dyno_record::model::RunDocument;
 use dyno_results::AnalysedRun;
 use std::path::PathBuf;
 
@@ -50,6 +51,8 @@ pub struct RunOptions<'a> {
     pub guard: Option<Guard>,
     /// What ends it early, because what is tried does harm.
     pub limits: Option<WindowLimits>,
+    /// Refuses servers and a machine that the run must not have, before anything is loaded.
+    pub check: Option<&'a dyn Fn(&RunDocument) -> Result<(), Error>>,
     /// Where the load comes from, if not from this process.
     pub source: Option<&'a dyn LoadSource>,
 }

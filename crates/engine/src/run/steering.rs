@@ -2,11 +2,12 @@
 //! end, whatever that is. What was there before is kept in the journal of `dyno doctor`, so that
 //! `dyno doctor --revert` can put it back when this program was killed.
 
-use super::file_changes::FileChanges;
-use crate::doctor::journal::{self, Journal};
+use crate::doctor::changes::Changes;
+use crate::doctor::journal;
+use crate::doctor::step::{Step, Ways};
 use crate::error::{Error, Kind};
 use crate::observer::SharedObserver;
-use dyno_observe::doctor::change::{self, Undo};
+use dyno_observe::doctor::change;
 use dyno_observe::steering::{self, SteeringError};
 use dyno_plan::Plan;
 use dyno_plan::model::ServerKind;
@@ -20,7 +21,7 @@ use std::path::Path;
 pub struct Steering<'a> {
     /// What was set.
     pub record: SteeringRecord,
-    queues: FileChanges<'a>,
+    queues: Changes<'a>,
 }
 
 impl<'a> Steering<'a> {
@@ -60,23 +61,18 @@ impl<'a> Steering<'a> {
         let folder = journal::folder(state_dir)?;
         let intent = || format!("cannot steer the packets of `{}`", found.interface);
         let hint = "it needs root, and a `/sys` that can be written, which many containers lack";
-        // Open until the change is made, so that nobody changes what is read here.
-        let journal = Journal::open(folder, root)
-            .map_err(|failure| failure.with_hint(hint).context(intent()))?;
-        let queues = change::read_for_run(&found.actions, root)
-            .map_err(|error| Error::from_cause(Kind::Environment, error).context(intent()))?;
+        let queues = Changes::make(Some(folder), Ways::new(root, None), observer, || {
+            let own = change::read_for_run(&found.actions, root);
+            let own = own.map_err(|error| Error::from_cause(Kind::Environment, error))?;
+            Ok(own.into_iter().map(Step::Kernel).collect())
+        });
+        let queues = queues.map_err(|failure| failure.with_hint(hint).context(intent()))?;
         let record = SteeringRecord {
             interface: found.interface.clone(),
             cpus: found.cpus,
-            queues: queues.iter().map(queue_record).collect(),
+            queues: queues.steps.iter().map(queue_record).collect(),
         };
-        let left = format!(
-            "the packets of `{}` are not steered as before",
-            found.interface
-        );
-        let queues = FileChanges::make(queues, journal, [folder, root], left, observer)
-            .map_err(|failure| failure.with_hint(hint).context(intent()))?;
-        if queues.changed.is_empty() {
+        if !queues.steps.iter().any(Step::is_needed) {
             observer.note(&format!(
                 "the packets of `{}` went to these CPUs already",
                 found.interface
@@ -146,11 +142,11 @@ fn interface_of(address: IpAddr) -> Option<String> {
     all.find_map(|(interface, own)| (own == address).then_some(interface))
 }
 
-fn queue_record(undo: &Undo) -> SteeredQueue {
+fn queue_record(step: &Step) -> SteeredQueue {
     SteeredQueue {
-        file: undo.target().display().to_string(),
-        before: undo.before.clone(),
-        set: undo.value().to_owned(),
+        file: step.target(),
+        before: step.before(),
+        set: step.value(),
         at_end: None,
     }
 }
@@ -165,7 +161,9 @@ fn failure(error: SteeringError, text: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::journal::Journal;
     use crate::observer::Unobserved;
+    use dyno_observe::doctor::change::Undo;
     use dyno_record::verdict::Action;
     use std::fs;
     use std::path::PathBuf;
@@ -260,7 +258,7 @@ mod tests {
         std::mem::forget(bench.set("eth0=1,3").unwrap());
         assert_eq!(bench.read(QUEUE), "a");
         let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
-        let outcome = journal.revert(&bench.root(), &Unobserved).unwrap();
+        let outcome = journal.revert(&Unobserved).unwrap();
         assert_eq!((outcome.reverted.len(), outcome.refused), (2, 0));
         assert_eq!(
             (bench.read(QUEUE), bench.read(OTHER)),
@@ -273,7 +271,8 @@ mod tests {
     fn a_queue_that_is_as_wanted_is_not_touched() {
         let bench = Bench::new();
         let steering = bench.set("eth0=0").unwrap();
-        assert_eq!(steering.queues.changed.len(), 1);
+        let needed = steering.queues.steps.iter().filter(|step| step.is_needed());
+        assert_eq!(needed.count(), 1);
         bench.write(OTHER, "3\n");
         let (record, caveat) = steering.look();
         assert_eq!(record.queues[1].at_end.as_deref(), Some("3"));
@@ -322,13 +321,13 @@ mod tests {
         };
         let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
         journal
-            .perform_all(&[undo], &bench.root(), &Unobserved)
+            .perform_all(&mut [undo.into()], &Unobserved)
             .unwrap();
         drop(journal);
         drop(steering);
         assert_eq!(bench.read(swappiness), "1");
         let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
-        let outcome = journal.revert(&bench.root(), &Unobserved).unwrap();
+        let outcome = journal.revert(&Unobserved).unwrap();
         assert_eq!(outcome.reverted.len(), 1);
         assert_eq!(bench.read(swappiness), "60");
     }
@@ -340,18 +339,16 @@ mod tests {
         // A folder in place of a file: it can be neither read nor written.
         fs::remove_file(bench.root().join(OTHER)).unwrap();
         fs::create_dir(bench.root().join(OTHER)).unwrap();
-        let undo = |action: Action| Undo {
-            check: None,
-            action,
-            before: "0".into(),
+        let undo = |action: Action| {
+            Step::Kernel(Undo {
+                check: None,
+                action,
+                before: "0".into(),
+            })
         };
-        let steps: Vec<Undo> = actions.drain(..).map(undo).collect();
+        let mut steps: Vec<Step> = actions.drain(..).map(undo).collect();
         let mut journal = Journal::open(&bench.state(), &bench.root()).unwrap();
-        assert!(
-            journal
-                .perform_all(&steps, &bench.root(), &Unobserved)
-                .is_err()
-        );
+        assert!(journal.perform_all(&mut steps, &Unobserved).is_err());
         assert_eq!(bench.read(QUEUE), "0");
         assert!(bench.journal_is_empty());
     }

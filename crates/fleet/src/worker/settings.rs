@@ -58,7 +58,7 @@ impl<'a> HostSettings<'a> {
             let verdicts = examine(&observe(root, subject));
             let is_new = |check: &CheckName| number == 0 || is_about_folder(*check);
             let own: Vec<CheckName> = wanted.iter().copied().filter(is_new).collect();
-            journal.apply(&verdicts, &own, root, self.context.observer)?;
+            journal.apply(&verdicts, &own, self.context.observer)?;
             // Who asks for all of them asks for what can be changed.
             let is_all = wanted.len() == CheckName::ALL.len();
             let is_left = |verdict: &&Verdict| {
@@ -123,12 +123,14 @@ impl Drop for HostSettings<'_> {
         }
         let state = state_folder(&self.options.folder);
         let (root, observer) = (Path::new("/"), self.context.observer);
-        let reverted =
-            Journal::open(&state, root).and_then(|mut journal| journal.revert(root, observer));
-        if let Err(error) = reverted {
+        let reverted = Journal::open(&state, root)
+            .and_then(|mut journal| journal.revert(observer).map(|_| ()));
+        if let Err(error) = &reverted {
+            self.context.warning(error.reason());
+        }
+        if are_changed(&self.options.folder) {
             self.context.warning(format!(
-                "settings of this host are not as before: {:#}; `dyno doctor --revert --state-dir {}` tries again",
-                error.cause,
+                "settings of this host are not as before; `dyno doctor --revert --state-dir {}` tries again",
                 state.display()
             ));
         }

@@ -120,13 +120,13 @@ pub struct Experiment {
     pub options: BTreeMap<String, serde_json::Value>,
     /// The keys that are varied; empty where a search chooses the points.
     pub axes: Vec<Axis>,
-    /// The machine of the client, as the first run saw it; absent before, and in records of earlier versions.
+    /// The machine of the client, without what runs found otherwise; absent before the first run, and in records of earlier versions.
     pub environment: Option<Environment>,
-    /// The machines of the hosts of a fleet by their names, as the first run with each of them saw them; empty without a fleet, and
+    /// The machines of the hosts of a fleet by their names, without what runs found otherwise; empty without a fleet, and
     /// in records of earlier versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, Environment>,
-    /// The machines of servers elsewhere by the addresses of the servers, as these told the first run of them; empty where agents
+    /// The machines of servers elsewhere by the addresses of the servers, without what runs found otherwise; empty where agents
     /// have read them, and in records of earlier versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub server_machines: BTreeMap<String, ServerMachine>,

@@ -40,7 +40,7 @@ fn facts(experiment: &Experiment, answer: &AbAnswer) -> Vec<Fact> {
         texts.collect::<Vec<_>>().join(", ")
     };
     let plan_b = option(experiment, "plan_b").and_then(Value::as_str);
-    let side = |name: &str, set: String, server: Option<&str>| {
+    let side = |name: &str, set: String, server: Option<String>| {
         let with = if set.is_empty() {
             String::new()
         } else {

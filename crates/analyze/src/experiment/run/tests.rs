@@ -588,6 +588,7 @@ fn only_a_place_of_its_own_separates_the_client_from_the_server() {
             notes: Vec::new(),
             achieved: Vec::new(),
             clients_as_planned: None,
+            machine: None,
         });
         analysis(&(document, responses)).figures.shares_cpus
     };

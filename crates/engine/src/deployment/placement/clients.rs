@@ -65,6 +65,7 @@ impl ClientsAlone {
             notes: Vec::new(),
             achieved: Vec::new(),
             clients_as_planned: None,
+            machine: None,
         }
     }
 

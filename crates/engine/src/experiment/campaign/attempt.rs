@@ -2,8 +2,9 @@
 
 use super::super::points::{WhichPlan, ended_after_s};
 use super::Campaign;
-use crate::deployment::parameters::RefusedParameter;
+use super::conditions::are_others;
 use crate::deployment::storage::is_of_storage;
+use crate::doctor::parameters::RefusedParameter;
 use crate::error::{Error, Kind};
 use crate::run::host_settings::are_not_made;
 use crate::run::limits::WindowLimits;
@@ -58,10 +59,12 @@ fn is_of_server(failure: &Error) -> bool {
     })
 }
 
-/// Whether storage or settings of the machine could not be made, so that no server has had what was set. A value that the machine
-/// does not offer is the fault of what was tried.
+/// Whether storage or settings of the machine could not be made, or machine and server are not those of earlier runs, so that no
+/// server has had what was set. A value that the machine does not offer is the fault of what was tried.
 fn is_of_machine(failure: &Error) -> bool {
-    is_of_storage(failure) || failure.kind != Kind::BadInput && are_not_made(failure)
+    are_others(failure)
+        || is_of_storage(failure)
+        || failure.kind != Kind::BadInput && are_not_made(failure)
 }
 
 impl Campaign<'_> {

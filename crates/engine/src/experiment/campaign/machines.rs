@@ -1,8 +1,11 @@
-//! The machines of an experiment, as the first run with each of them saw them.
+//! The machines of an experiment: what all runs with each of them agree on.
 
 use dyno_record::experiment::Experiment;
 use dyno_record::model::{Environment, FleetRecord, RunDocument};
 use dyno_record::storage::PreparedStorageRecord;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// The storage that was made for the servers of a run.
 pub(super) fn prepared(environment: &Environment) -> Option<&PreparedStorageRecord> {
@@ -17,27 +20,48 @@ fn forget_other_storage(kept: &mut Environment, of_run: &Environment) {
     }
 }
 
-/// Keeps those of a run that are not known yet.
+/// What is of the moment of a run: that of the first run is kept.
+const OF_MOMENT: [&str; 4] = ["clock_read_ns", "load_average", "data_storage", "doctor"];
+
+/// Takes out what another run has found otherwise.
+fn forget_others<T: Serialize + DeserializeOwned>(kept: &mut T, of_run: &T) {
+    let (Ok(Value::Object(mut own)), Ok(Value::Object(other))) =
+        (serde_json::to_value(&*kept), serde_json::to_value(of_run))
+    else {
+        return;
+    };
+    own.retain(|key, value| OF_MOMENT.contains(&key.as_str()) || other.get(key) == Some(value));
+    if let Ok(agreed) = serde_json::from_value(Value::Object(own)) {
+        *kept = agreed;
+    }
+}
+
+fn keep_machine(kept: &mut Environment, of_run: &Environment) {
+    forget_others(kept, of_run);
+    forget_other_storage(kept, of_run);
+}
+
+/// Keeps those of a run that are not known yet, and of the others what it agrees on.
 pub(super) fn keep(document: &mut Experiment, run: &RunDocument) {
-    let own = document
-        .environment
-        .get_or_insert_with(|| run.environment.clone());
-    forget_other_storage(own, &run.environment);
+    let own = &mut document.environment;
+    keep_machine(
+        own.get_or_insert_with(|| run.environment.clone()),
+        &run.environment,
+    );
     for (host, found) in run.fleet.iter().flat_map(FleetRecord::machines) {
         let kept = document.hosts.entry(host.to_owned());
-        forget_other_storage(kept.or_insert_with(|| found.clone()), found);
+        keep_machine(kept.or_insert_with(|| found.clone()), found);
     }
-    if document.server_machines.is_empty() {
-        let found = run.server_machines().into_iter();
-        let found = found.map(|(address, machine)| (address.to_owned(), machine.clone()));
-        document.server_machines = found.collect();
+    for (address, found) in run.server_machines() {
+        let kept = document.server_machines.entry(address.to_owned());
+        forget_others(kept.or_insert_with(|| found.clone()), found);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::model::StorageRecord;
+    use dyno_record::model::{CpuSettings, StorageRecord};
 
     fn on(setting: Option<&str>) -> Environment {
         let prepared = setting.map(|setting| PreparedStorageRecord {
@@ -51,6 +75,33 @@ mod tests {
             }),
             ..Environment::default()
         }
+    }
+
+    #[test]
+    fn machine_is_what_all_runs_agree_on() {
+        let run = |hostname: &str, load_average| Environment {
+            hostname: Some(hostname.to_owned()),
+            cpus: Some(2),
+            load_average: Some(load_average),
+            cpu_settings: CpuSettings {
+                turbo: Some(hostname == "vm"),
+                ..CpuSettings::default()
+            },
+            ..Environment::default()
+        };
+        let mut kept = run("vm", 1.0);
+        keep_machine(&mut kept, &run("vm", 3.0));
+        assert_eq!(kept, run("vm", 1.0));
+        keep_machine(&mut kept, &run("other", 2.0));
+        let agreed = Environment {
+            cpus: Some(2),
+            load_average: Some(1.0),
+            ..Environment::default()
+        };
+        assert_eq!(kept, agreed);
+        // What was never agreed on stays unknown.
+        keep_machine(&mut kept, &run("vm", 2.0));
+        assert_eq!(kept, agreed);
     }
 
     #[test]

@@ -1,0 +1,281 @@
+//! What must be the same in all runs of an experiment: client, machine, and of runs with the same plan of the server also the
+//! server.
+
+use super::comparable::client_hosts;
+use dyno_record::experiment::Side;
+use dyno_record::model::{Caveat, CaveatKind, RunDocument, ServerRecord};
+use dyno_record::statement;
+use dyno_record::statement::Statement;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Values by what they are of.
+type Facts = BTreeMap<String, String>;
+
+/// The value of what one of the runs does not know.
+const UNKNOWN: &str = "unknown";
+
+/// What may change when an experiment is resumed, as a server may have moved.
+const ADDRESS: &str = "server address";
+
+/// The conditions of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// Which of two plans, and what it says of the server: runs of one experiment may have several servers on purpose.
+    server_plan: String,
+    client: Facts,
+    server: Facts,
+}
+
+/// A fact that is not the same in two runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherFact {
+    /// What it is, such as `server version`.
+    pub what: String,
+    /// In the earlier run.
+    pub before: String,
+    /// In the later run.
+    pub now: String,
+}
+
+impl Conditions {
+    /// Those of a run of one of the plans of an experiment, as far as its record has them.
+    pub fn of_run(run: &RunDocument, side: Option<Side>) -> Conditions {
+        let mut plan = run.plan["server"].clone();
+        if let Some(plan) = plan.as_object_mut() {
+            plan.remove("uri");
+        }
+        Conditions {
+            server_plan: format!("{} {plan}", side.map_or("", Side::label)),
+            client: client(run),
+            server: server(run),
+        }
+    }
+
+    /// What both runs know and should be the same, and is not.
+    pub fn differing(&self, later: &Conditions) -> Vec<OtherFact> {
+        let has_same_server = self.server_plan == later.server_plan;
+        let servers = self.server.iter();
+        let servers = servers.filter(|(what, _)| has_same_server && *what != ADDRESS);
+        let mut found = Vec::new();
+        for (what, before) in self.client.iter().chain(servers) {
+            let now = later.client.get(what).or(later.server.get(what));
+            if let Some(now) = now.filter(|now| *now != before) {
+                found.push(OtherFact {
+                    what: what.clone(),
+                    before: before.clone(),
+                    now: now.clone(),
+                });
+            }
+        }
+        found
+    }
+}
+
+fn client(run: &RunDocument) -> Facts {
+    let machine = &run.environment;
+    let known = [
+        ("version of dyno", Some(run.dyno_version.clone())),
+        ("host", machine.hostname.clone()),
+        ("CPU model", machine.cpu_model.clone()),
+        ("CPUs", machine.cpus.map(|cpus| cpus.to_string())),
+        ("kernel", machine.kernel.clone()),
+        (
+            "client hosts",
+            run.fleet.as_ref().map(|_| client_hosts(run)),
+        ),
+    ];
+    facts(known)
+}
+
+fn server(run: &RunDocument) -> Facts {
+    let server = &run.server;
+    let is_elsewhere = server.kind == "uri";
+    let known = [
+        ("server product", server.product.clone()),
+        ("server version", server.version.clone()),
+        ("storage engine", server.storage_engine.clone()),
+        ("topology", server.topology.clone()),
+        ("cache", server.cache_bytes.map(|bytes| bytes.to_string())),
+        // Servers that are started get any free port.
+        (ADDRESS, is_elsewhere.then(|| server.address.clone())),
+        ("assumed machine", assumed(run)),
+    ];
+    let mut all = facts(known);
+    for (number, machine) in run.server_machines().into_values().enumerate() {
+        let known = [
+            ("host", machine.hostname.clone()),
+            ("CPU model", machine.cpu_model.clone()),
+            ("CPUs", machine.cpus.map(|cpus| cpus.to_string())),
+            (
+                "memory",
+                machine.memory_bytes.map(|bytes| bytes.to_string()),
+            ),
+        ];
+        let own = facts(known).into_iter();
+        all.extend(
+            own.map(|(what, value)| (format!("{what} of the machine of server {number}"), value)),
+        );
+    }
+    all.extend(settings(server, is_elsewhere));
+    all
+}
+
+fn facts<const COUNT: usize>(known: [(&str, Option<String>); COUNT]) -> Facts {
+    let known = known.into_iter();
+    known
+        .filter_map(|(what, value)| Some((what.to_owned(), value?)))
+        .collect()
+}
+
+/// What the places and caches of the servers were computed from.
+fn assumed(run: &RunDocument) -> Option<String> {
+    let machine = run.placement.as_ref()?.machine.as_ref()?;
+    let nodes = machine.nodes.iter().map(|node| {
+        format!(
+            "node {} with CPUs {} and {} bytes",
+            node.number, node.cpus, node.memory_bytes
+        )
+    });
+    let limit = machine.memory_limit_bytes;
+    let limit = limit.map(|bytes| format!("a limit of {bytes} bytes"));
+    let parts: Vec<String> = nodes.chain(limit).collect();
+    Some(format!("CPUs {}: {}", machine.cpus, parts.join(", ")))
+}
+
+fn settings(server: &ServerRecord, is_elsewhere: bool) -> Facts {
+    // Folders and ports of servers that are started are those of one start.
+    let stays = |(name, value): &(&String, &String)| {
+        is_elsewhere || !(value.contains('/') || name.ends_with("port"))
+    };
+    let mut all = Facts::new();
+    for (name, value) in server.settings.iter().filter(stays) {
+        all.insert(name.clone(), value.clone());
+    }
+    for member in &server.members {
+        for (name, value) in member.asked.iter().filter(stays) {
+            all.insert(format!("{name} of {}", member.name), value.clone());
+        }
+    }
+    all
+}
+
+/// A fact and the runs by its values, those of the first run first.
+type Division<'a> = Vec<(&'a str, Vec<usize>)>;
+
+/// The caveats of an experiment whose runs, each with its name, differ in what should be the same: one for each way in which the
+/// runs are divided.
+pub fn caveats(runs: &[(String, Conditions)]) -> Vec<Caveat> {
+    let all: Vec<usize> = (0..runs.len()).collect();
+    let mut found: Vec<(Vec<Vec<usize>>, Vec<Statement>)> = Vec::new();
+    let mut note = |places: &[usize], of: fn(&Conditions) -> &Facts| {
+        let own = |place: &usize| of(&runs[*place].1);
+        let names: BTreeSet<&String> = places.iter().flat_map(|place| own(place).keys()).collect();
+        for what in names {
+            let mut values: Division<'_> = Vec::new();
+            for place in places {
+                let value = own(place).get(what).map_or(UNKNOWN, String::as_str);
+                match values.iter_mut().find(|(known, _)| *known == value) {
+                    Some((_, runs)) => runs.push(*place),
+                    None => values.push((value, vec![*place])),
+                }
+            }
+            if values.len() < 2 {
+                continue;
+            }
+            let texts: Vec<&str> = values.iter().map(|(value, _)| *value).collect();
+            let fact = statement!("fact-that-differs", what = what, values = texts);
+            let division = values.into_iter().map(|(_, runs)| runs).collect();
+            match found.iter_mut().find(|(known, _)| *known == division) {
+                Some((_, facts)) => facts.push(fact),
+                None => found.push((division, vec![fact])),
+            }
+        }
+    };
+    note(&all, |run| &run.client);
+    let plans: BTreeSet<&String> = runs.iter().map(|(_, run)| &run.server_plan).collect();
+    for plan in plans {
+        let is_of_plan = |place: &usize| runs[*place].1.server_plan == *plan;
+        let own: Vec<usize> = all.iter().copied().filter(is_of_plan).collect();
+        note(&own, |run| &run.server);
+    }
+    let caveat = |(division, facts): (Vec<Vec<usize>>, Vec<Statement>)| {
+        let group = |places: &Vec<usize>| {
+            let names: Vec<&str> = places.iter().map(|place| runs[*place].0.as_str()).collect();
+            statement!("runs-that-agree", runs = names)
+        };
+        let groups: Vec<Statement> = division.iter().map(group).collect();
+        let said = statement!("runs-differ", facts = facts, groups = groups);
+        Caveat::of_run(CaveatKind::MixedRuns, said)
+    };
+    found.into_iter().map(caveat).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(plan: &str, client: &[(&str, &str)], server: &[(&str, &str)]) -> Conditions {
+        let facts = |all: &[(&str, &str)]| {
+            let all = all.iter();
+            all.map(|(what, value)| ((*what).to_owned(), (*value).to_owned()))
+                .collect()
+        };
+        Conditions {
+            server_plan: plan.to_owned(),
+            client: facts(client),
+            server: facts(server),
+        }
+    }
+
+    fn named(runs: Vec<Conditions>) -> Vec<(String, Conditions)> {
+        let runs = runs.into_iter().enumerate();
+        runs.map(|(number, run)| (format!("runs/{number}"), run))
+            .collect()
+    }
+
+    #[test]
+    fn facts_that_divide_runs_alike_are_one_caveat() {
+        let old = run(
+            "p",
+            &[("host", "vm")],
+            &[("server version", "6"), ("cache", "1")],
+        );
+        let new = run("p", &[("host", "vm")], &[("server version", "7")]);
+        let found = caveats(&named(vec![old.clone(), old, new]));
+        let [only] = &found[..] else {
+            panic!("{found:?}");
+        };
+        let text = only.statement.to_string();
+        for part in ["server version", "6", "7", "cache", "unknown", "runs/2"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(only.kind, CaveatKind::MixedRuns);
+    }
+
+    #[test]
+    fn runs_with_other_plans_of_the_server_may_have_another_server() {
+        let one = run("p", &[("host", "vm")], &[("server version", "6")]);
+        let other = run("q", &[("host", "vm")], &[("server version", "7")]);
+        assert!(caveats(&named(vec![one.clone(), other.clone()])).is_empty());
+        assert!(one.differing(&other).is_empty());
+        let moved = run("q", &[("host", "other")], &[("server version", "7")]);
+        assert_eq!(caveats(&named(vec![one.clone(), moved.clone()])).len(), 1);
+        let expected = OtherFact {
+            what: "host".to_owned(),
+            before: "vm".to_owned(),
+            now: "other".to_owned(),
+        };
+        assert_eq!(one.differing(&moved), [expected]);
+    }
+
+    #[test]
+    fn what_a_run_does_not_know_yet_is_not_refused() {
+        let known = run(
+            "p",
+            &[],
+            &[("assumed machine", "x"), ("server version", "6")],
+        );
+        let begun = run("p", &[], &[("server version", "6")]);
+        assert!(known.differing(&begun).is_empty());
+    }
+}

@@ -1,0 +1,60 @@
+//! Changes for the time of a run: of the kernel and of servers. What was there before is kept in the journal of `dyno doctor`,
+//! so that `dyno doctor --revert` can put it back when this program was killed.
+
+use super::journal::Journal;
+use super::step::{Step, Ways};
+use crate::error::Error;
+use crate::observer::SharedObserver;
+use std::path::{Path, PathBuf};
+
+/// What is changed has the values from before again when this is dropped.
+pub(crate) struct Changes<'a> {
+    /// Folder of the journal, if there is one.
+    folder: Option<PathBuf>,
+    ways: Ways<'a>,
+    observer: &'a dyn SharedObserver,
+    /// Also those whose value was as wanted.
+    pub(crate) steps: Vec<Step>,
+}
+
+impl<'a> Changes<'a> {
+    /// Performs steps. They are read while the journal is open, so that nobody has changed anything meanwhile.
+    ///
+    /// # Errors
+    /// What another run has set, and what the kernel or a server refuses. What was set until then is put back.
+    pub(crate) fn make(
+        folder: Option<&Path>,
+        ways: Ways<'a>,
+        observer: &'a dyn SharedObserver,
+        read: impl FnOnce() -> Result<Vec<Step>, Error>,
+    ) -> Result<Self, Error> {
+        let mut journal = Journal::open_by(folder, ways.clone())?;
+        let mut steps = read()?;
+        steps.iter().try_for_each(|step| journal.check_run(step))?;
+        journal.perform_all(&mut steps, observer)?;
+        Ok(Changes {
+            folder: folder.map(Path::to_owned),
+            ways,
+            observer,
+            steps,
+        })
+    }
+
+    /// What is there now; `None` of what cannot be read.
+    pub(crate) fn now(&self) -> impl Iterator<Item = Option<String>> {
+        self.steps.iter().map(|step| self.ways.value_now(step).ok())
+    }
+}
+
+impl Drop for Changes<'_> {
+    fn drop(&mut self) {
+        if !self.steps.iter().any(Step::is_needed) {
+            return;
+        }
+        let restored = Journal::open_by(self.folder.as_deref(), self.ways.clone())
+            .and_then(|mut journal| journal.take_back(&self.steps, self.observer));
+        if let Err(failure) = restored {
+            self.observer.warning(&failure.reason());
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Steps of a change, of the kernel or of a server, and how they are performed and undone.
+
+use super::parameters::{ChangedParameter, is_same, text};
+use crate::error::{Error, Kind};
+use dyno_load::connect::Control;
+use dyno_observe::doctor::change::{self, ChangeError, Reverted, Run, Undo};
+use dyno_plan::task::Remote;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// One change with the value from before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Step {
+    /// A file of the kernel or a mount.
+    Kernel(Undo),
+    /// A parameter of a server.
+    Parameter(ChangedParameter),
+}
+
+impl Step {
+    /// The file or mount point, or the server.
+    pub(crate) fn target(&self) -> String {
+        match self {
+            Step::Kernel(undo) => undo.target().display().to_string(),
+            Step::Parameter(change) => change.server.clone(),
+        }
+    }
+
+    /// What is changed, in a sentence.
+    pub(super) fn subject(&self) -> String {
+        match self {
+            Step::Kernel(_) => format!("`{}`", self.target()),
+            Step::Parameter(change) => format!("`{}` of `{}`", change.name, change.server),
+        }
+    }
+
+    /// The value before.
+    pub(crate) fn before(&self) -> String {
+        match self {
+            Step::Kernel(undo) => undo.before.clone(),
+            Step::Parameter(change) => text(&change.before),
+        }
+    }
+
+    /// The value that is set.
+    pub(crate) fn value(&self) -> String {
+        match self {
+            Step::Kernel(undo) => undo.value().to_owned(),
+            Step::Parameter(change) => text(&change.set),
+        }
+    }
+
+    /// Whether the value is another one than before.
+    pub(crate) fn is_needed(&self) -> bool {
+        match self {
+            Step::Kernel(undo) => undo.before != undo.value(),
+            Step::Parameter(change) => !is_same(&change.before, &change.set),
+        }
+    }
+
+    /// Whether a run makes it, and not the doctor.
+    pub(super) fn is_of_run(&self) -> bool {
+        !matches!(self, Step::Kernel(undo) if undo.check.is_some())
+    }
+}
+
+impl From<Undo> for Step {
+    fn from(undo: Undo) -> Self {
+        Step::Kernel(undo)
+    }
+}
+
+/// How a step was undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Undone {
+    /// The value before is there again.
+    Now,
+    /// It was there already.
+    Already,
+    /// What was changed is not there any more, as of a network card that is gone or a server that was started anew.
+    Gone,
+}
+
+/// Why a step was not undone.
+#[derive(Debug)]
+pub(super) enum NotUndone {
+    /// Somebody else has changed the value since.
+    Changed(String),
+    /// It cannot be undone.
+    Failed(Error),
+}
+
+/// A step that failed.
+pub(super) struct NotPerformed {
+    pub(super) failure: Error,
+    /// Whether the value from before may be gone.
+    pub(super) is_left: bool,
+}
+
+/// How servers are reached.
+type Connect<'a> = Rc<dyn Fn(&ChangedParameter) -> Result<Control, Error> + 'a>;
+
+/// The ways to what is changed.
+#[derive(Clone)]
+pub struct Ways<'a> {
+    pub(super) root: PathBuf,
+    connect: Connect<'a>,
+}
+
+impl<'a> Ways<'a> {
+    /// Files below `root`, and servers by the connection strings of the steps, with the user of `given` where that names
+    /// the deployment.
+    pub fn new(root: &Path, given: Option<Remote>) -> Self {
+        Ways {
+            root: root.to_owned(),
+            connect: Rc::new(move |change| change.connect(given.as_ref())),
+        }
+    }
+
+    /// Files of this machine, and servers in this way.
+    pub(crate) fn to_servers(
+        connect: impl Fn(&ChangedParameter) -> Result<Control, Error> + 'a,
+    ) -> Self {
+        Ways {
+            root: PathBuf::from("/"),
+            connect: Rc::new(connect),
+        }
+    }
+
+    /// Performs a step and reads it back; the step with what is there now.
+    pub(super) fn perform(&self, step: &Step) -> Result<Step, NotPerformed> {
+        match step {
+            Step::Kernel(undo) => match change::apply(undo, &self.root, self.runner()) {
+                Ok(()) => Ok(step.clone()),
+                Err(error) => Err(NotPerformed {
+                    failure: failure(error, &undo.command()),
+                    is_left: false,
+                }),
+            },
+            Step::Parameter(change) => {
+                let set = (self.connect)(change).and_then(|mut control| change.apply(&mut control));
+                set.map(Step::Parameter).map_err(|failure| NotPerformed {
+                    failure,
+                    // An error may come after the change.
+                    is_left: matches!(self.undo(step), Err(NotUndone::Failed(_))),
+                })
+            }
+        }
+    }
+
+    /// Puts back what was there before, if what was set is still there.
+    pub(super) fn undo(&self, step: &Step) -> Result<Undone, NotUndone> {
+        match step {
+            Step::Kernel(undo) => match change::revert(undo, &self.root, self.runner()) {
+                Ok(Reverted::Now) => Ok(Undone::Now),
+                Ok(Reverted::Already) => Ok(Undone::Already),
+                Ok(Reverted::Gone) => Ok(Undone::Gone),
+                Err(error @ ChangeError::ChangedMeanwhile { .. }) => {
+                    Err(NotUndone::Changed(error.to_string()))
+                }
+                Err(error) => Err(NotUndone::Failed(failure(error, &undo.revert_command()))),
+            },
+            Step::Parameter(change) => {
+                let mut control = (self.connect)(change).map_err(NotUndone::Failed)?;
+                change.undo(&mut control)
+            }
+        }
+    }
+
+    /// What is there now.
+    pub(super) fn value_now(&self, step: &Step) -> Result<String, Error> {
+        match step {
+            Step::Kernel(undo) => change::value_now(undo, &self.root)
+                .map_err(|error| Error::from_cause(Kind::Environment, error)),
+            Step::Parameter(change) => {
+                let now = change.value_now(&mut (self.connect)(change)?)?;
+                let missing = || Error::new(Kind::Environment, "the server does not have it");
+                now.as_ref().map(text).ok_or_else(missing)
+            }
+        }
+    }
+
+    /// Programs change this machine, never a tree of files that stands for one.
+    fn runner(&self) -> Run<'static> {
+        if self.root == Path::new("/") {
+            &change::run_program
+        } else {
+            &|words| {
+                Err(io::Error::other(format!(
+                    "`{}` is not run for a tree of files",
+                    words.join(" ")
+                )))
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Ways<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ways").field("root", &self.root).finish()
+    }
+}
+
+fn failure(error: ChangeError, command: &str) -> Error {
+    let denied = matches!(
+        &error,
+        ChangeError::Set { source, .. } if source.kind() == io::ErrorKind::PermissionDenied
+    );
+    let failure = Error::from_cause(Kind::Environment, error);
+    match denied {
+        true => failure.with_hint(format!("run it as root, or type: {command}")),
+        false => failure,
+    }
+}
