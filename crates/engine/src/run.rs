@@ -21,7 +21,6 @@ pub mod observation;
 pub mod options;
 mod phases;
 pub mod preflight;
-mod processes;
 mod recorder;
 mod saving;
 mod sink;

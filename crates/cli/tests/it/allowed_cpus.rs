@@ -87,8 +87,8 @@ fn check(document: &Value, [server, client]: [&str; 2], quota: Option<f64>) {
     assert!(reached < 1.15, "{reached}: {analysis}");
     let verdict = analysis["verdict"]["causes"][0]["cause"].as_str();
     let findings = analysis["findings"].as_array().unwrap().iter();
-    let mut bottleneck = findings.filter(|one| one["statement"]["code"] == "bottleneck");
-    let said = &bottleneck.next().unwrap()["statement"];
+    let mut bottleneck = findings.filter(|one| one["code"] == "bottleneck");
+    let said = &bottleneck.next().unwrap()["values"];
     let is_of_cpu = [
         "cpu_throttled",
         "server_cpu",
@@ -209,7 +209,7 @@ fn server_cpu_is_known_to_a_user_without_server_status() {
     assert!(analysis["bottleneck"].is_object(), "{analysis}");
     let findings = analysis["findings"].as_array().unwrap().iter();
     let codes: Vec<&str> = findings
-        .filter_map(|one| one["statement"]["code"].as_str())
+        .filter_map(|one| one["code"].as_str())
         .collect();
     assert!(!codes.contains(&"server-not-watched"), "{codes:?}");
     let unknown = analysis["verdict"]["not_watched"].to_string();

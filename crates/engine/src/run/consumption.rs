@@ -7,8 +7,7 @@
 pub(super) mod fleet;
 mod work;
 
-use super::observation::{Asker, WatchedServer};
-use super::processes;
+use super::observation::{Asker, WatchedServer, server_processes};
 use super::trace::Over;
 use crate::cancel::Cancel;
 use crate::deployment::DeploymentUnderTest;
@@ -156,7 +155,7 @@ pub(super) fn write_all(servers: Vec<WatchedServer>, cancel: &Cancel) {
 fn subject(deployment: &DeploymentUnderTest, data_folders: &[PathBuf]) -> ConsumptionSubject {
     let is_local = deployment.servers.iter().all(ServerUnderTest::is_local);
     let elsewhere = || "the servers run on another machine".to_owned();
-    let processes = processes::of_servers(deployment);
+    let processes = server_processes(deployment);
     ConsumptionSubject {
         processes,
         data_folders: match is_local {

@@ -5,10 +5,12 @@ use crate::deployment::DeploymentUnderTest;
 use crate::deployment::server::ServerUnderTest;
 use crate::error::{Error, Kind};
 use crate::run::exporters;
-use crate::run::processes::listener;
 use dyno_load::clock::Clock;
 use dyno_load::connect::{CancelCheck, Connector, Control, ControlError};
+use dyno_observe::consumption::Known;
+use dyno_observe::doctor::network;
 use dyno_observe::grafana::Grafana;
+use dyno_observe::health::Reading;
 use dyno_observe::http::{Address, Credentials};
 use dyno_observe::watch::{
     Ask, AskError, DataPlace, Host as HostSource, HostSubject, Now, OutputOptions, ServerSubject,
@@ -192,6 +194,39 @@ fn host_subject(deployment: &DeploymentUnderTest, data_folders: Vec<PathBuf>) ->
         data_folders,
         unknown_folder: None,
     }
+}
+
+/// The processes of the servers with data, those that this program did not start by their port, or why they are not known. All that
+/// reads their use asks here, so that one part of a record cannot have what another one misses.
+pub(super) fn server_processes(deployment: &DeploymentUnderTest) -> Known<Vec<u32>> {
+    if !deployment.servers.iter().all(ServerUnderTest::is_local) {
+        return Err("the servers run on another machine".to_owned());
+    }
+    let started = deployment.processes();
+    if !started.is_empty() {
+        return Ok(started);
+    }
+    let is_router =
+        |server: &ServerUnderTest| server.control().is_ok_and(|own| own.hello().is_mongos);
+    if deployment.servers.iter().any(is_router) {
+        return Err("the servers behind a router are not known".to_owned());
+    }
+    let (_, process) = listener(deployment)
+        .ok_or_else(|| "the processes of servers that ran already are not known".to_owned())?;
+    let process = process.map_err(|health| health.reason().unwrap_or_default().to_owned());
+    Ok(vec![process?])
+}
+
+/// The port and the process of the one server that ran already on this machine; `None` where it is another deployment, of which
+/// this would be a part.
+fn listener(deployment: &DeploymentUnderTest) -> Option<(u16, Reading<u32>)> {
+    let [only] = deployment.servers.as_slice() else {
+        return None;
+    };
+    let is_whole = || only.hosts().is_ok_and(|hosts| hosts.len() == 1);
+    let is_meant = only.is_local() && !deployment.is_started() && is_whole();
+    let port = only.port().filter(|_| is_meant)?;
+    Some((port, network::listener_pid(Path::new("/"), port)))
 }
 
 /// What a source that could not be read means for the run.

@@ -3,7 +3,7 @@
 use super::Session;
 use super::consumption::fleet::of_resources;
 use super::consumption::{ConsumptionMeter, EndedMeter, Starts, WRITING_BACK};
-use super::processes;
+use super::observation;
 use super::sink::WindowSink;
 use crate::deployment::DeploymentUnderTest;
 use crate::deployment::placement;
@@ -167,7 +167,7 @@ impl Session<'_> {
             let own = std::iter::once(self.directory.clone());
             guard.watch(own.chain(data_folders.iter().cloned()).collect())
         });
-        let servers = processes::of_servers(deployment).unwrap_or_default();
+        let servers = observation::server_processes(deployment).unwrap_or_default();
         let sampled = match servers.is_empty() {
             true => &[][..],
             false => &data_folders[..],

@@ -183,11 +183,11 @@ pub(super) fn demand(demand: &Demand) -> Statement {
 pub(super) fn units(demand: &Demand) -> Statement {
     let is_disk = demand.name == resource_name(ResourceKind::Disk);
     let code = if is_disk { "devices" } else { "cpus" };
-    let mut said = statement!(code, number = demand.servers);
-    if let Some(quota) = demand.quota {
-        said = said.with("quota", number(quota));
-    }
-    said
+    statement!(
+        code,
+        number = demand.servers,
+        quota = demand.quota.map(number)
+    )
 }
 
 /// The resources that were close to saturation; `None` without any.

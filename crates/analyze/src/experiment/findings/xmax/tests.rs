@@ -64,7 +64,7 @@ fn the_maximum_is_told_with_its_bound_and_what_was_sustained() {
         [
             "x-max (clients: 8, x_max: 18,800/s in 18,500/s to 19,100/s)",
             "sustained (rate: 18,400/s)",
-            "saturates-first (bound: 20,000/s, demand: 100 µs, resource: resource (name: server CPU), share: 94 %, \
+            "saturates-first (bound: 20,000/s, demand: 100 µs, is_near: true, resource: resource (name: server CPU), share: 94 %, \
              units: cpus (number: 2))",
             "enough-clients (clients: 4)",
         ]

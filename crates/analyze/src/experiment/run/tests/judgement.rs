@@ -249,10 +249,8 @@ fn contradictions(scene: Scene) -> Vec<&'static str> {
         .find(|one| one.statement.code == "bottleneck");
     let values = &bottleneck.unwrap().statement.values;
     let is_near = values.get("is_near") == Some(&Value::Flag(true));
-    let says_nothing_near = !is_near
-        && ["used_up", "is_beside_verdict"]
-            .iter()
-            .all(|name| !values.contains_key(*name));
+    let is_beside = values.contains_key("is_beside_verdict");
+    let says_nothing_near = !is_near && !is_beside && !values.contains_key("used_up");
     let mut wrong = Vec::new();
     let mut check = |holds: bool, what| {
         if holds {
@@ -267,7 +265,7 @@ fn contradictions(scene: Scene) -> Vec<&'static str> {
     let nothing = verdict.headline.code == "nothing-exhausted";
     check(nothing && is_used_up, "nothing exhausted, table");
     check(
-        nothing && (is_near || cause.is_some()),
+        nothing && (is_near && !is_beside || cause.is_some()),
         "nothing exhausted, findings",
     );
     check(
