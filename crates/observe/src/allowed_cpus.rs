@@ -18,7 +18,7 @@ pub(crate) fn of_threads(root: &Path, process: &str, statuses: &[String]) -> Rea
     for status in statuses {
         all.extend(affinity(root, status, online.as_deref())?);
     }
-    // Without control groups there is no quota.
+    // Without control groups nothing limits CPU time.
     let quota = cpu_quota(root, &root.join(format!("proc/{process}")));
     Ok(AllowedCpus::new(all, quota.ok().flatten()))
 }

@@ -190,7 +190,7 @@ impl UsageSampler {
             .collect()
     }
 
-    /// The CPUs of worker threads, each of which may have a place of its own.
+    /// The CPUs of worker threads together: each may be pinned to others.
     fn cpus_of(&self, threads: &[u32]) -> Option<AllowedCpus> {
         let status = |thread: &u32| format!("proc/self/task/{thread}/status");
         let statuses: Vec<String> = threads.iter().map(status).collect();

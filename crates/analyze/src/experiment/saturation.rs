@@ -1,5 +1,5 @@
-//! Which resources had next to nothing left, whoever used them. Findings, what they suggest, and the verdict's words about
-//! resources without a cause all rest on this judgement.
+//! Which resources were close to saturation, including use by other processes. Findings, opportunities and the verdict's headline
+//! all rest on this judgement.
 
 use super::figures::resource_name;
 use super::machines::is_of_kind;
@@ -13,15 +13,15 @@ pub(super) const NEAR_RATIO: f64 = 0.7;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct UsedUp {
     pub(super) name: String,
-    /// Share of what there is of it.
+    /// Share of its capacity.
     pub(super) busy_ratio: f64,
 }
 
-/// What was used in a measure phase.
+/// Resources in use during a measure phase.
 struct Used<'a> {
     /// Name, share, and how many servers that is a share of.
     resources: Vec<(&'a str, f64, f64)>,
-    /// Whether the client looks at the clock all the time until an operation is due, which takes CPU time that nobody lacks.
+    /// Whether the client polls the clock until an operation is due: other work takes precedence over that CPU time.
     spins: bool,
 }
 
@@ -69,7 +69,7 @@ impl Used<'_> {
             .iter()
             .filter_map(|(name, busy_ratio, servers)| {
                 let busy_ratio = match *name {
-                    // What a disk is asked for is not what it could do.
+                    // Busy time is no limit of a disk that serves several requests at once.
                     name if name == disk => return None,
                     name if name == client && self.spins => return None,
                     name if name == machine => busy_ratio - spinning / servers,

@@ -15,7 +15,7 @@ pub(super) struct Sharing {
 
 #[cfg(test)]
 impl Sharing {
-    /// All CPUs are those of both.
+    /// Server and client may use the same CPUs.
     pub(super) const SAME: Sharing = Sharing {
         is_shared: true,
         together: None,

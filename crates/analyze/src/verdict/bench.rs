@@ -423,12 +423,12 @@ fn marked_device(table: &MetricTable) -> Option<String> {
     device.map(|device| (*device).to_owned())
 }
 
-/// Whether a process is that of the load generator, by its name in metrics.
+/// Whether a process is the load generator, by its name in metrics.
 pub(super) fn is_client(process: &str) -> bool {
     process == names::CLIENT
 }
 
-/// Whether it is that of a server.
+/// Whether a process is a server.
 pub(super) fn is_server(process: &str) -> bool {
     !is_client(process)
 }

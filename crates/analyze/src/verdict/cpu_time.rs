@@ -75,8 +75,8 @@ fn limited_cpus(table: &MetricTable, all: f64, stretch: Stretch) -> f64 {
 }
 
 /// Sum of metrics of the worker threads of the client as a share of their number, on the host where that is most. The first
-/// agent of a host reports its own; the others there do the same. Unknown in records that did not tell workers from the other
-/// threads.
+/// agent of a host reports its own; the others there do the same. Unknown in records without metrics of
+/// worker threads.
 pub(super) fn of_workers(bench: &Bench<'_>, metrics: &[Metric], stretch: Stretch) -> Option<Read> {
     let shares = bench.tables.iter().filter_map(|table| {
         let of = |metric: Metric| mean(table, &metric.of(names::CLIENT), stretch);

@@ -115,7 +115,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// In which slices all needs of a rule hold, as far as a slice shows them.
+    /// In which slices all needs of a rule hold. A need that a slice is too short for counts as held.
     fn held(&self, rule: &Rule) -> Vec<bool> {
         let fails = |slice: &Seen<'_>| {
             let mut needs = rule.needs.iter();
@@ -163,7 +163,7 @@ fn of_part(part: &Part<'_>) -> Vec<CauseFinding> {
     told.into_iter().map(|(_, finding, _)| finding).collect()
 }
 
-/// A finding with the times in which it held; its evidence is that of the longest one.
+/// A finding with the times in which it held. Its evidence is read over the longest one.
 fn in_its_time(
     rule: &Rule,
     finding: CauseFinding,

@@ -116,7 +116,7 @@ pub enum Measure {
     OperationsPerS,
 }
 
-/// Counters of one thing are read a little before or after those of another: a share may be so much, which then is all.
+/// Counters are not read at the same instant: a share up to this counts as all.
 const MOST_SHARE: f64 = 1.1;
 
 impl Measure {

@@ -44,6 +44,8 @@ pub(super) fn keep(run: &Path, into: &Path, truth: &[&str]) -> Result<()> {
 fn make_anonymous(document: &mut RunDocument) {
     document.environment = Environment {
         cpus: document.environment.cpus,
+        allowed_cpus: document.environment.allowed_cpus.clone(),
+        machine_cpus: document.environment.machine_cpus,
         memory_bytes: document.environment.memory_bytes,
         ..Environment::default()
     };

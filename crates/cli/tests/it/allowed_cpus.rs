@@ -58,7 +58,7 @@ fn demand(analysis: &Value, name: &str) -> f64 {
     found.next().unwrap()["demand_s"].as_f64().unwrap()
 }
 
-/// That the bound is the least of what the CPUs of each and those of both together allow.
+/// Checks that the bound is the lowest of three: by the server's CPUs, by the client's, and by all of them together.
 #[track_caller]
 fn check(document: &Value, [server, client]: [&str; 2], quota: Option<f64>) {
     let analysis = &document["analysis"];
@@ -208,9 +208,7 @@ fn server_cpu_is_known_to_a_user_without_server_status() {
     assert!(server_s > 0.0 && costs.contains("cpu"), "{costs}");
     assert!(analysis["bottleneck"].is_object(), "{analysis}");
     let findings = analysis["findings"].as_array().unwrap().iter();
-    let codes: Vec<&str> = findings
-        .filter_map(|one| one["code"].as_str())
-        .collect();
+    let codes: Vec<&str> = findings.filter_map(|one| one["code"].as_str()).collect();
     assert!(!codes.contains(&"server-not-watched"), "{codes:?}");
     let unknown = analysis["verdict"]["not_watched"].to_string();
     assert!(!unknown.contains("server_cpu"), "{unknown}");

@@ -217,8 +217,7 @@ pub(super) fn server_processes(deployment: &DeploymentUnderTest) -> Known<Vec<u3
     Ok(vec![process?])
 }
 
-/// The port and the process of the one server that ran already on this machine; `None` where it is another deployment, of which
-/// this would be a part.
+/// The port and the process of the one server that ran already on this machine; `None` for every other deployment.
 fn listener(deployment: &DeploymentUnderTest) -> Option<(u16, Reading<u32>)> {
     let [only] = deployment.servers.as_slice() else {
         return None;

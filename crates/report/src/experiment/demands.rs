@@ -90,7 +90,10 @@ impl Demands<'_> {
         };
         vec![
             Cell::new(demand.name.clone(), tone),
-            demand.servers.into(),
+            match demand.quota {
+                Some(quota) => Quantity::plain(quota).into(),
+                None => demand.servers.into(),
+            },
             Cell::from(seconds(demand.demand_s)).with_detail(detail),
             Cell::from(Quantity::ratio(busy)).with_detail(self.share_note(demand, is_station)),
             bound,
@@ -187,14 +190,17 @@ impl Demands<'_> {
     }
 
     fn bar(&self, demand: &Demand) -> RowValue {
-        let units = f64::from(demand.servers);
+        let units = demand.usable();
         let us_per_unit = |demand_s: f64| demand_s / units * 1e6;
         RowValue {
             label: demand.name.clone(),
             value_text: seconds(demand.per_server_s()).to_string(),
-            detail: match demand.servers {
-                1 => String::new(),
-                servers => format!("{} / {servers}", seconds(demand.demand_s)),
+            detail: match (demand.quota, demand.servers) {
+                (None, 1) => String::new(),
+                (None, servers) => format!("{} / {servers}", seconds(demand.demand_s)),
+                (Some(quota), _) => {
+                    format!("{} / {}", seconds(demand.demand_s), Quantity::plain(quota))
+                }
             },
             is_strong: self.is_bottleneck(demand),
             value: us_per_unit(demand.demand_s),

@@ -57,7 +57,7 @@ fn is_exhausted(cause: Option<Cause>) -> bool {
     !matches!(cause, None | Some(Cause::TooFewClients | Cause::RoundTrip))
 }
 
-/// The verdict beside what the busy times say was used up: none says then that nothing was.
+/// The verdict with the resources that busy times show as used up: it then does not say that nothing was exhausted.
 pub(in crate::experiment) fn with_used_up(verdict: Verdict, used: &[UsedUp]) -> Verdict {
     let is_said = verdict.headline.code == "nothing-watched" || !verdict.is_reached();
     let mut causes = verdict.causes;

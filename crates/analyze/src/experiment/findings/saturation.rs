@@ -33,7 +33,7 @@ pub(super) struct AtRate<'a> {
     pub(super) at: Statement,
     /// How busy everything was.
     pub(super) busy: Statement,
-    /// What was close to saturation, whoever used it.
+    /// Resources close to saturation, including use by other processes.
     pub(super) used_up: Vec<UsedUp>,
 }
 

@@ -1,4 +1,4 @@
-//! Shares are parts of their wholes, and a cause is told of the times in which it held.
+//! Shares are between 0 and 1, and a cause has the times in which it held.
 
 use super::super::measures::{Measure, Seen};
 use super::super::rules::RULES;
@@ -29,7 +29,7 @@ fn judged(scene: &Scene, tables: &[MetricTable]) -> Verdict {
 
 #[test]
 fn waits_of_other_threads_are_not_those_of_workers() {
-    // Seven threads beside the one worker waited for more than there is time for one.
+    // Other threads than the one worker waited for longer than one thread can.
     let scene = well()
         .closed()
         .with("process.client.cpu_wait_ratio", 1.04)
@@ -39,7 +39,7 @@ fn waits_of_other_threads_are_not_those_of_workers() {
         causes.iter().all(|one| one.cause != Cause::Client),
         "{causes:#?}"
     );
-    // A record that did not tell them apart says nothing of the workers.
+    // Older records have no metrics of worker threads.
     let mut tables = scene.tables();
     for table in &mut tables {
         table

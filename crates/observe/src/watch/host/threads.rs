@@ -73,11 +73,11 @@ pub(super) struct Threads {
     content: Content,
     /// Room for the name of a file.
     name: String,
-    /// Whether they are those of the load generator, whose workers are told from the others.
+    /// Whether the process is the load generator, whose worker threads are counted separately.
     has_workers: bool,
 }
 
-/// What the worker threads of the load generator did between two readings.
+/// CPU time and waits of the load generator's worker threads between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct WorkerGrowth {
     /// Those that were there at both readings.
@@ -87,7 +87,7 @@ pub(super) struct WorkerGrowth {
 }
 
 impl WorkerGrowth {
-    /// A wait is counted when it ends: what was waited before this reading is left out.
+    /// The kernel counts a wait when it ends: the part before the last reading is left out.
     fn add(&mut self, duration_s: f64, grown: &Totals) {
         let all_ns = duration_s * 1e9;
         let run_ns = (grown[RUN_NS] as f64).min(all_ns);
@@ -212,7 +212,7 @@ impl Threads {
                 *sum += grown;
             }
             growth.busiest_ns = growth.busiest_ns.max(grown[RUN_NS]);
-            // One that began since has not had all of the time.
+            // A new worker covers only a part of the time.
             if thread.is_worker && before.is_some() {
                 growth.workers.add(growth.duration_s, &grown);
             }

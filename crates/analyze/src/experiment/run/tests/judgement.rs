@@ -1,4 +1,4 @@
-//! What is used up is so for the table, the findings, what they suggest and the verdict alike, whoever used it.
+//! The table, the findings, the opportunities and the verdict agree on which resources are used up.
 
 use super::*;
 use crate::course::Course;
@@ -221,7 +221,7 @@ fn contradictions(scene: Scene) -> Vec<&'static str> {
     let found = scene.concluded();
     let verdict = found.verdict.as_ref().unwrap();
     let cause = verdict.causes.first().map(|one| one.cause);
-    // Of an open loop that keeps its rate what the client does beside is waiting for the moment.
+    // An open loop that keeps its rate waits for the next start by looking at the clock.
     let spinning = if scene.is_closed { 0.0 } else { scene.client };
     let cpus = found
         .figures
