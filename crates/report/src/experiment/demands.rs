@@ -133,13 +133,16 @@ impl Demands<'_> {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        let of_server = resource_name(ResourceKind::ServerCpu);
         if self.parts.iter().any(|demand| !is_disk(demand)) {
             let text = if self.is_elsewhere() {
                 "What all processes of a server's machine did, and what servers on several machines need together, is shown \
                  besides the resources that operations wait for."
-            } else {
+            } else if self.parts.iter().any(|demand| demand.name == of_server) {
                 "Client and server on one machine wait for the same CPUs, which are one resource then; their parts, and \
                  what the whole machine did, are shown besides it."
+            } else {
+                "The whole machine is shown besides the resources that operations wait for: other processes use it as well."
             };
             notes.push(text.to_owned());
         }
