@@ -74,7 +74,7 @@ fn a_run_leaves_its_files_and_prints_the_document_alone() {
     let analysis = &document["analysis"];
     assert_eq!(analysis["figures"]["succeeded"], 2000);
     assert!(analysis["operations"]["read"]["response_us"]["p99"]["value"].is_number());
-    let resources = document["resources"].as_array().unwrap().iter();
+    let resources = document["resources"].as_array().into_iter().flatten();
     let mut measured = resources.filter(|one| one["phase"] == "measure");
     let is_watched = measured.any(|one| one["resource"] == "server_cpu");
     assert_eq!(
